@@ -41,7 +41,7 @@ export async function readProbe({ options, config }: Invocation): Promise<Probe 
   }
   const reject = checkId(id, config);
   if (reject !== null) {
-    const next = rejectionMend(reject) || null;
+    const next = rejectionMend(reject, [id]) || null;
     throw new ExpungeError('USAGE', `--probe-id: this id is not safe to send (${reject})`, { next });
   }
   await refuseProtected(id, config);

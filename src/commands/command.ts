@@ -123,7 +123,14 @@ export const protectReading = [
 ] as const;
 
 /** Which ids of a run are retried, and which are protected; they themselves are in Redis. */
-export const retryInput = ['limit', 'protect', ...protectReading, 'maxDeletes', 'expectCount'] as const;
+export const retryInput = [
+  'limit',
+  'protect',
+  ...protectReading,
+  'expectUnprotected',
+  'maxDeletes',
+  'expectCount',
+] as const;
 
 /** What may halt a run, how fast it is, and what its answers mean. */
 export const ofRuns = ['canary', 'maxFailures', 'onStatus', 'expectAbsent', 'rate', 'burst', 'window'] as const;

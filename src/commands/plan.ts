@@ -3,7 +3,7 @@ import type { Config } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
 import { readChunks, settledIn } from '../input/chunk-ids.ts';
 import { defaultColumn, formatOf } from '../input/input-options.ts';
-import { explainUnmatched } from '../input/read-protected.ts';
+import { explainNearMiss, explainUnmatched } from '../input/read-protected.ts';
 import type { Spool } from '../input/spool.ts';
 import type { List } from '../input/with-list.ts';
 import { rungsLeft } from '../ledger/create-run.ts';
@@ -147,18 +147,22 @@ function previousOf({ id, state, endedAt, counts }: Run): Plan['previous'] {
   return { runId: id, state, endedAt, counts };
 }
 
-type ListFacts = Pick<Spool, 'rows' | 'ids' | 'files'>;
+type ListFacts = Pick<Spool, 'rows' | 'ids' | 'files' | 'nearMiss'>;
 
-type ListBounds = { config: Pick<Config, 'maxDeletes' | 'expectCount' | 'allowEmpty'>; options: Invocation['options'] };
+type ListBounds = {
+  config: Pick<Config, 'maxDeletes' | 'expectCount' | 'allowEmpty' | 'expectUnprotected'>;
+  options: Invocation['options'];
+};
 
 /**
- * Throws USAGE for a list with more ids than `--max-deletes` or without a row, GUARD for another number of ids than `--expect-count`: nobody
- * is asked, and nothing was sent. An unfinished run of the list has as many ids as the list, those that are settled included.
+ * Throws USAGE for a list with more ids than `--max-deletes` or without a row, GUARD for another number of ids than `--expect-count`, and for
+ * a protected id that is written another way in the list: nobody is asked, and nothing was sent. An unfinished run of the list has as many ids as the list, those that are settled included.
  */
-export function checkList({ config, options }: ListBounds, { rows, ids, files }: ListFacts): void {
+export function checkList({ config, options }: ListBounds, { rows, ids, files, nearMiss }: ListFacts): void {
   checkMaxDeletes(sumIds(ids), config.maxDeletes, options.partial === true);
   checkExpectedCount(sumIds(ids), config.expectCount);
   checkEmpty(rows, files, config.allowEmpty);
+  if (nearMiss !== null && !config.expectUnprotected) throw unprotected(explainNearMiss(nearMiss));
 }
 
 /** Throws GUARD if nobody is asked, and none of the protected ids is in the list: their file may be another one, or of another form. */
@@ -168,10 +172,13 @@ export function checkProtection(
 ): void {
   const isUnasked = options.yes === true && options.dryRun !== true;
   const reason = isUnasked ? unprotectedReason(config, facts) : null;
-  if (reason === null) return;
+  if (reason !== null) throw unprotected(reason);
+}
+
+function unprotected(reason: string): ExpungeError {
   const next =
     'check that --protect names the right file, with ids of the same form; if that is right: --expect-unprotected';
-  throw new ExpungeError('GUARD', `${reason}; nothing was sent`, { next });
+  return new ExpungeError('GUARD', `${reason}; nothing was sent`, { next });
 }
 
 /** What a dry run says of a list that the same command would refuse with --yes; '' = it would not. */

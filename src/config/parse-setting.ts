@@ -84,7 +84,7 @@ export const idChars = (value: string): string => {
   throw new Error(`only ${[...idCharacters.trim()].join(' ')} and the space can be allowed, got "${wrong}"`);
 };
 
-const idCharacters = '/\\%?#;"\'`,|<> ';
+const idCharacters = '/\\%?#;"\'`,*|<> ';
 
 /** A regular expression for whole ids; see `compileIdPattern`. */
 export const idPattern = (value: string): string => {

@@ -108,7 +108,7 @@ export const runSettings = {
     arg: '<chars>',
     parse: parse.idChars,
     fallback: '',
-    help: 'characters of / \\ % ? # ; " \' ` , | < > and the space that ids may hold',
+    help: 'characters of / \\ % ? # ; " \' ` , * | < > and the space that ids may hold',
   }),
   idPattern: setting({
     flag: 'id-pattern',

@@ -101,7 +101,10 @@ const valuesOrElements = 'if type == "array" then .[] else . end';
 /** `text`: what there is of the object. An array in it, which is most often the list, is named if there is one only. */
 function ofObject(name: string, text: string): string {
   const [array, ...others] = arraysIn(text);
-  const ndjson = 'if each line is an object with an id of its own: --format ndjson';
+  const isPretty = /^\s*\{\s*\n/.test(text);
+  const ndjson = isPretty
+    ? `for objects with an id of their own: ${adviceToSplit(name, '.')}`
+    : 'if each line is an object with an id of its own: --format ndjson';
   if (array === undefined) return ndjson;
   const which = others.length === 0 ? '' : ` (or the one of ${others.map(shown).join(', ')})`;
   const key = /^[A-Za-z_]\w*$/.test(array) ? array : `[${JSON.stringify(array)}]`;

@@ -84,9 +84,16 @@ const wideMarks = [
   ['feff', 'UTF-16'],
 ] as const;
 
-function encodingOf(head: Buffer): 'UTF-8' | 'UTF-16' | 'UTF-32' {
-  return wideMarks.find(([mark]) => head.toString('hex', 0, 4).startsWith(mark))?.[1] ?? 'UTF-8';
+function encodingOf(head: Buffer): 'UTF-8' | 'UTF-16' | 'UTF-32' | 'UTF-16LE' | 'UTF-16BE' {
+  const marked = wideMarks.find(([mark]) => head.toString('hex', 0, 4).startsWith(mark))?.[1];
+  return marked ?? unmarked.find(([bytes]) => bytes.test(head.toString('latin1', 0, 4)))?.[1] ?? 'UTF-8';
 }
+
+/** Two characters of ASCII in UTF-16 without a byte order mark: in UTF-8 every second one would be NUL. */
+const unmarked = [
+  [/^(?:[^\0]\0){2}/, 'UTF-16LE'],
+  [/^(?:\0[^\0]){2}/, 'UTF-16BE'],
+] as const;
 
 function wrongEncoding(name: string, encoding: string): Error {
   return inputError(name, null, `expected UTF-8, got ${encoding}`, adviceToDecode(name, encoding));

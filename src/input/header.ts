@@ -37,12 +37,15 @@ export class HeaderCheck {
   isRepeated(line: number, id: string, cells: readonly string[] | string): boolean {
     if (this.#isFirst) this.#refuseFirst(line, id, cells);
     if (this.#lengths[id.length] !== true && (isDigit(id, 0) || digit.test(id))) return false;
+    if (conflict.test(id)) throw inputError(this.#rules.name, line, conflictFound, conflictNext);
     if (this.#rules.allowColumnNames) return false;
     const row = cellsOf(cells);
     const isReordered = this.#sorted !== '' && normalized(row) === this.#sorted && !this.#isHeader(row);
     if (!isReordered && !this.#rules.firstRow && id === this.#rules.column) return true;
     const name = isReordered ? row[0] : this.#nameIn(row);
     if (name === undefined) return false;
+    if (isTable(cells))
+      throw inputError(this.#rules.name, line, `${isColumn(name)} of a printed table; nothing was sent`, tableNext);
     const message = `the row holds ${shown(name)}, the name of a column, like the header of another list that was joined to this one`;
     throw inputError(this.#rules.name, line, `${message}; nothing was sent`, joinedNext);
   }
@@ -71,6 +74,7 @@ export class HeaderCheck {
     if (allowColumnNames) return;
     const found = columnNameIn(cellsOf(cells), (cell) => isSame(cell, column) || isColumnName(cell));
     if (found === undefined) return;
+    if (isTable(cells)) throw inputError(name, line, `${isColumn(found)} of a printed table`, tableNext);
     throw inputError(name, line, `the first row holds ${shown(found)}, the name of a column`, headerNext(found, cells));
   }
 }
@@ -104,6 +108,23 @@ function headerNext(column: string, cells: readonly string[] | string): string {
   const separator = typeof cells === 'string' ? /[,;\t|]/.exec(cells)?.[0] : undefined;
   const delimiter = separator === undefined || separator === ',' ? '' : ` --delimiter ${typedDelimiter(separator)}`;
   return `for a list with a header use --format csv --column ${quoteForShell(column.trim())}${delimiter}, without --no-header; if it is an id of this API: --allow-column-names`;
+}
+
+/** What git leaves above and below the two versions of lines that it could not merge: ids of both are in the file. */
+const conflict = /^(?:<{7}|>{7}|\|{7}) \S/;
+const conflictFound = 'the row marks a merge conflict, so ids of two versions of the list are in it; nothing was sent';
+const conflictNext = 'resolve the conflict and remove its marks';
+
+const tableNext =
+  'export ids without names, borders and counts (psql -At, mysql -BN, sqlite3 -list), or as CSV; if it is an id of this API: --allow-column-names';
+
+function isColumn(name: string): string {
+  return `the row holds ${shown(name.trim())}, the name of a column`;
+}
+
+/** Whether a line of text is laid out for people: with white space around or between its cells, or bars before them. */
+function isTable(cells: readonly string[] | string): boolean {
+  return typeof cells === 'string' && /^[ |\u2502]|\s\||\S {2,}\S/.test(cells);
 }
 
 /** The cell that names a column, if the row is a header: its first cell does, or another one and no cell has a digit. */

@@ -1,13 +1,15 @@
 import { compileIdPattern } from '../config/id-pattern.ts';
 import type { Config } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
-import { checkId, checkLine, type IdRules, isPlain } from '../model/check-id.ts';
-import { type Resource, resources, resourcesText, singularOf } from '../model/resource.ts';
+import { checkId, checkLine, checkSeparators, type IdRules, isPlain } from '../model/check-id.ts';
+import { type Resource, resources } from '../model/resource.ts';
 import type { Position, RejectCode, Row } from '../model/row.ts';
-import { HeaderCheck } from './header.ts';
-import { inputError, shown } from './input-error.ts';
+import { HeaderCheck, isNamedLike } from './header.ts';
+import { inputError } from './input-error.ts';
+import { KindColumn, meantResource } from './kind-column.ts';
 import type { InputFile } from './open-inputs.ts';
 import { RoundedNumbers } from './rounded-numbers.ts';
+import { RowNumbers } from './row-numbers.ts';
 
 export type Format = 'csv' | 'ndjson' | 'json' | 'lines';
 
@@ -102,6 +104,16 @@ export function checkOptions(files: InputFile[], options: InputOptions): void {
         : `add --resource ${resources.join(' or --resource ')}, or name the column that says so with --resource-column`,
     });
   }
+  const other = resources.find((kind) => kind !== resource && column !== null && isNamedLike(column, kind));
+  if (resource !== null && other !== undefined && !options.allowColumnNames && options.columnFlag === '--column') {
+    throw new ExpungeError(
+      'USAGE',
+      `--column ${column} names ids of ${other}, and --resource is ${resource}; nothing was sent`,
+      {
+        next: `--resource ${other}, or another --column; if that column holds ids of ${resource}: --allow-column-names`,
+      },
+    );
+  }
   const used = files.map((file) => formatOf(file, options.format));
   if (resourceColumn && noHeader) {
     throw new ExpungeError(
@@ -128,10 +140,10 @@ export function checkOptions(files: InputFile[], options: InputOptions): void {
 /** Makes the rows of one file, with the resource of each and whether its id can be sent. */
 export type RowMaker = {
   /**
-   * A row with an id. `kind`: the value of the resource column, or with --resource that of a column named `resource`, if there is one.
+   * A row with an id. `kind`: the value of the resource column, or with --resource that of `kindColumn`, one of the `kindColumns`.
    * `cells`: those of the row of a table, or the text of a line.
    */
-  row(line: number, id: string, kind: unknown, cells?: readonly string[] | string): Row;
+  row(line: number, id: string, kind: unknown, cells?: readonly string[] | string, kindColumn?: string): Row;
   /** A row that the format makes unusable. */
   rejected(line: number, id: string, reject: RejectCode): Row;
   /** Call it behind the last row. Throws USAGE if the ids as a whole look damaged. */
@@ -145,68 +157,45 @@ export type FileFacts = { file: Position['file']; name: string; format: Format }
 export function rowMaker(facts: FileFacts, options: InputOptions, header: readonly string[] = []): RowMaker {
   const { file, name, format } = facts;
   const numbers = new RoundedNumbers();
-  const kindColumn = header.map((cell) => cell.trim()).find((cell) => /^resource$/i.test(cell)) ?? 'resource';
-  const said: Kinds = { ...options, kindColumn };
   const firstRow = format === 'lines' || (format === 'csv' && options.noHeader);
-  const { allowColumnNames } = options;
+  const { allowColumnNames, resource: asked } = options;
+  const said = asked === null || options.columnFlag !== '--column' ? null : new KindColumn(name, asked);
+  const rowNumbers = options.allowPlaceholders ? null : new RowNumbers(name);
   const headers = new HeaderCheck({ name, column: columnOf(options), allowColumnNames, firstRow }, header);
   return {
-    row(line, id, kind, cells = id) {
-      const resource = resourceFor(kind, line, name, said);
+    row(line, id, kind, cells = id, kindColumn = undefined) {
+      const resource = options.resource ?? asResource(kind);
+      if (kindColumn !== undefined && typeof kind === 'string') said?.check(kindColumn, kind, line);
       if (headers.isRepeated(line, id, cells)) {
         return { file, line, resource, id, reject: 'repeated_header' };
       }
       numbers.add(line, id);
-      const reject = resource === null ? 'unknown_resource' : rejectOf(id, format, options);
+      rowNumbers?.add(line, id);
+      const reject = resource === null ? rejectOfKind(kind) : rejectOf(id, format, options);
       return { file, line, resource, id, reject };
     },
     rejected: (line, id, reject) => ({ file, line, resource: options.resource, id, reject }),
     end: () => {
       if (!options.allowDamagedNumbers) numbers.refuse(name);
+      rowNumbers?.end();
     },
   };
-}
-
-function resourceFor(
-  kind: unknown,
-  line: number,
-  name: string,
-  { resource, columnFlag, kindColumn }: Kinds,
-): Resource | null {
-  if (resource === null) return asResource(kind);
-  if (typeof kind === 'string' && columnFlag === '--column')
-    refuseOtherKind(kind, resource, kindColumn, { line, name });
-  return resource;
-}
-
-/** `kindColumn`: the column named `resource`, as the header writes it. */
-type Kinds = Pick<InputOptions, 'resource' | 'columnFlag'> & { kindColumn: string };
-
-/** A list that says of itself what its ids are is not overruled without a word. */
-function refuseOtherKind(
-  kind: string,
-  resource: Resource,
-  column: string,
-  { line, name }: { line: number; name: string },
-): void {
-  const word = kind.trim().toLowerCase();
-  const said = resources.find((known) => word === known || word === singularOf(known));
-  if (said === undefined || said === resource) return;
-  const message = `the column ${shown(column)} says ${shown(kind)}, but --resource is ${resource}; nothing was sent`;
-  const next = `--resource-column ${column} in place of --resource reads the resource of each row`;
-  const words = word === said ? next : `${next}; its values have to be ${resourcesText('or')}`;
-  throw inputError(name, line, message, words);
 }
 
 function rejectOf(id: string, format: Format, options: InputOptions): RejectCode | null {
   const plainly = isPlain(id);
   const reject = checkId(id, options, plainly);
   if (reject !== null) return reject;
-  if (format === 'lines' && !plainly) {
-    const foreign = checkLine(id, options.allowIdChars);
+  if (!plainly) {
+    const foreign =
+      format === 'lines' ? checkLine(id, options.allowIdChars) : checkSeparators(id, ',*', options.allowIdChars);
     if (foreign !== null) return foreign;
   }
   return options.idPattern === null || options.idPattern.test(id) ? null : 'pattern_mismatch';
+}
+
+function rejectOfKind(kind: unknown): RejectCode {
+  return meantResource(kind) === null ? 'unknown_resource' : 'misspelt_resource';
 }
 
 function asResource(kind: unknown): Resource | null {

@@ -1,8 +1,11 @@
+import { resources, singularOf } from '../model/resource.ts';
 import type { Row } from '../model/row.ts';
 import { quoteForShell } from '../model/shell-word.ts';
+import { adviceToSplit } from './convert-advice.ts';
 import { isNamedLike } from './header.ts';
 import { inputError, shown } from './input-error.ts';
 import { columnOf, defaultColumn, type InputOptions, type RowMaker } from './input-options.ts';
+import { kindColumns } from './kind-column.ts';
 
 /** Which fields of an object hold its id and its resource. */
 export type Fields = Pick<InputOptions, 'column' | 'columnFlag' | 'resource' | 'resourceColumn'>;
@@ -13,26 +16,39 @@ type Place = { name: string; line: number; text: string };
 /** The row of one JSON value: an object with the fields, or an id as a string. Throws USAGE if two fields could hold the id. */
 export function rowOfRecord({ name, line, text }: Place, value: unknown, fields: Fields, make: RowMaker): Row {
   if (typeof value === 'string') return make.row(line, value, undefined);
+  if (typeof value === 'number') return rowOfNumber(line, value, text.trim(), undefined, make);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return make.rejected(line, text, 'not_a_string');
   }
   const record = value as Record<string, unknown>;
-  if (fields.column === null) refuseRival(name, line, record, fields);
+  if (fields.column === null) {
+    refuseRival(name, line, record, fields);
+    refuseEnvelope(name, line, record, fields);
+  }
   const column = columnOf(fields);
   const { resource, resourceColumn } = fields;
   // The parser silently takes the last one, which may not be the object that is meant.
   if (isRepeated(text, column) || (resourceColumn !== null && isRepeated(text, resourceColumn))) {
     return make.rejected(line, text, 'duplicate_key');
   }
-  const kind = ownField(record, resource === null ? resourceColumn! : 'resource');
+  const kindColumn = resource === null ? resourceColumn! : kindColumns.find((known) => Object.hasOwn(record, known));
+  const kind = kindColumn === undefined ? undefined : ownField(record, kindColumn);
   const id = ownField(record, column);
-  if (typeof id === 'string') return make.row(line, id, kind);
+  if (typeof id === 'string') return make.row(line, id, kind, id, kindColumn);
   if (id === undefined) return make.rejected(line, '', 'missing_id');
   const source = sourceOf(text, column);
-  // A number is an id only if it was written as the whole number it is: 1e3, 1.0 and those above 2^53 have lost their text.
   if (typeof id !== 'number') return make.rejected(line, source, 'not_a_string');
+  return rowOfNumber(line, id, source, { kind, kindColumn }, make);
+}
+
+type Kind = { kind: unknown; kindColumn: string | undefined };
+
+/** A number is an id only if it was written as the whole number it is: 1e3, 1.0 and those above 2^53 have lost their text. */
+function rowOfNumber(line: number, id: number, source: string, of: Kind | undefined, make: RowMaker): Row {
   const isExact = Number.isSafeInteger(id) && String(id) === source;
-  return isExact ? make.row(line, source, kind) : make.rejected(line, source, 'unsafe_number');
+  return isExact
+    ? make.row(line, source, of?.kind, source, of?.kindColumn)
+    : make.rejected(line, source, 'unsafe_number');
 }
 
 function refuseRival(name: string, line: number, record: Record<string, unknown>, fields: Fields): void {
@@ -40,6 +56,32 @@ function refuseRival(name: string, line: number, record: Record<string, unknown>
   for (const field in record) {
     if (field !== defaultColumn && isNamedLike(field, fields.resource)) throw ambiguous(name, line, field, fields);
   }
+}
+
+/** A page of an API is an object that can have an id of its own: the ids that are meant are those of the objects in it. */
+function refuseEnvelope(name: string, line: number, record: Record<string, unknown>, fields: Fields): void {
+  if (!Object.hasOwn(record, defaultColumn)) return;
+  for (const field in record) {
+    if (!isEnvelope(field, fields.resource) || !holdsIds(record[field])) continue;
+    const message = `both the object and what is in its field ${shown(field)} have an id; nothing was sent`;
+    const filter = `.[${JSON.stringify(field)}] | if type == "array" then .[] else . end`;
+    const next = `for those of the objects themselves: ${fields.columnFlag} ${defaultColumn}\nfor the ids in it: ${adviceToSplit(name, filter)}`;
+    throw inputError(name, line, message, next);
+  }
+}
+
+/** The names under which APIs hand out the objects of a page, and those of the resource. */
+function isEnvelope(field: string, resource: Fields['resource']): boolean {
+  const word = field.toLowerCase();
+  const kinds = resource === null ? resources : [resource];
+  return envelopes.has(word) || kinds.some((kind) => word === kind || word === singularOf(kind));
+}
+
+const envelopes = new Set(['data', 'items', 'results', 'records', 'hits']);
+
+function holdsIds(value: unknown): boolean {
+  const first: unknown = Array.isArray(value) ? value[0] : value;
+  return typeof first === 'object' && first !== null && Object.hasOwn(first, defaultColumn);
 }
 
 /** The error for a list in which `id` and another column could hold the ids. */

@@ -7,6 +7,7 @@ import { findRival, typedDelimiter } from './header.ts';
 import { inputError, shown } from './input-error.ts';
 import { columnOf, type FileFacts, type InputOptions, type RowMaker, rowMaker } from './input-options.ts';
 import { ambiguous } from './json-record.ts';
+import { kindColumns } from './kind-column.ts';
 import { type PlainEnd, type TakeRecord, takePlain } from './plain-csv.ts';
 import { maxRecordSize } from './read-lines.ts';
 
@@ -19,6 +20,7 @@ export async function* readCsv(
   let rows: Row[] = [];
   const { read, end } = recordReader(facts, options);
   const take = (cells: string[], line: number) => {
+    if (isBlank(cells)) return;
     const row = read(cells, line);
     if (row !== null) rows.push(row);
   };
@@ -41,12 +43,18 @@ export async function* readCsvRecords(
   let records: CsvRecord[] = [];
   const { read } = recordReader(facts, options);
   const take = (cells: string[], line: number, raw: string) => {
+    if (isBlank(cells)) return;
     records.push({ cells, text: withoutLineEnds(raw), row: read(cells, line), hasCarriageReturn: raw.endsWith('\r') });
   };
   for await (const _ of parse(facts.name, chunks, options.delimiter, take, true)) {
     yield records;
     records = [];
   }
+}
+
+/** Whether all of several cells are empty, as in the rows that a spreadsheet leaves below a table: such a row is a blank line. */
+function isBlank(cells: readonly string[]): boolean {
+  return cells[0] === '' && cells.length > 1 && cells.every((cell) => cell === '');
 }
 
 /** A record without the line ends around it; those of its cells are within quotes. */
@@ -102,7 +110,7 @@ function recordReader(facts: FileFacts, options: InputOptions) {
   const read = (cells: string[], line: number): Row | null => {
     if (columns === null) {
       columns = options.noHeader
-        ? { id: 0, resource: -1, cells: cells.length }
+        ? { id: 0, resource: -1, resourceName: undefined, cells: cells.length }
         : findColumns(name, line, cells, options);
       if (!options.noHeader) {
         make = rowMaker(facts, options, cells);
@@ -110,7 +118,7 @@ function recordReader(facts: FileFacts, options: InputOptions) {
       }
     }
     if (cells.length !== columns.cells) throw ragged(name, line, columns.cells, cells.length);
-    return make.row(line, cells[columns.id]!, cells[columns.resource], cells);
+    return make.row(line, cells[columns.id]!, cells[columns.resource], cells, columns.resourceName);
   };
   return { read, end: () => make.end() };
 }
@@ -178,7 +186,7 @@ const raggedNext =
   "a cell that holds the delimiter must be quoted; if something else separates the columns, name it, as in --delimiter ';'";
 
 /** The indexes of the columns to read, and the number of cells in each row. */
-type Columns = { id: number; resource: number; cells: number };
+type Columns = { id: number; resource: number; resourceName: string | undefined; cells: number };
 
 /**
  * Finds the columns in a header, whose cells may have white space around them. Throws USAGE for a column that is missing, for repeated names,
@@ -198,8 +206,9 @@ function findColumns(name: string, line: number, cells: string[], options: Input
   const id = find(columnOf(options));
   const rival = options.column === null ? findRival(header, resource) : undefined;
   if (rival !== undefined) throw ambiguous(name, line, rival, options);
-  const kind = resourceColumn === null ? header.findIndex((cell) => /^resource$/i.test(cell)) : find(resourceColumn);
-  return { id, resource: kind === id && resourceColumn === null ? -1 : kind, cells: cells.length };
+  const resourceName = resourceColumn ?? kindColumns.find((known) => header.includes(known) && known !== header[id]);
+  const kind = resourceName === undefined ? -1 : find(resourceName);
+  return { id, resource: kind, resourceName, cells: cells.length };
 }
 
 function missing(name: string, line: number, header: string[], column: string): Error {
@@ -211,12 +220,18 @@ function missing(name: string, line: number, header: string[], column: string): 
 function columnAdvice(header: string[], column: string): string {
   const delimiter = fittingDelimiter(header, column);
   if (delimiter) return `try --delimiter ${delimiter}`;
+  if (preamble.test(header[0]!)) {
+    return 'the first line is no header: remove it, for example with: tail -n +2 FILE';
+  }
   if (column === 'id' && header.includes('id_safe')) {
     return 'id_safe holds ids changed for spreadsheets: use a report made without --spreadsheet-safe';
   }
   const likely = findRival(header, null) ?? header.find((name) => /id$/i.test(name)) ?? header[0]!;
   return `name the column of the ids, as in --column ${quoteForShell(likely)}; or add --no-header if the first line holds an id already`;
 }
+
+/** What programs write above a header: the type of an object (PowerShell), the delimiter (Excel), a remark or a warning. */
+const preamble = /^(?:#|sep=|--|\w+: \[Warning\]|Waiting on |SET$|BEGIN$)/i;
 
 function fittingDelimiter(header: string[], column: string): string | undefined {
   if (header.length > 1) return undefined;

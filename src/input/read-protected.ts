@@ -40,17 +40,12 @@ export async function* readProtected({ path, column }: ProtectFile, options: Inp
     const ids = rows.filter((row) => row.reject !== 'repeated_header');
     for (const { line, id, reject } of ids) {
       if (reject !== null) throw unusable(path, line, id, rejectionReason(reject));
-      const between = format === 'lines' ? separator.exec(id)?.[0] : undefined;
-      if (between !== undefined && !options.allowIdChars.includes(between)) throw unusable(path, line, id, severalIds);
     }
     read += ids.length;
     yield ids.map((row) => row.id);
   }
   if (read === 0) throw inputError(path, null, 'expected at least one id to protect, got none', checkFile);
 }
-
-const separator = /[,;|]/;
-const severalIds = 'it holds a comma, a semicolon or a bar, which separates ids';
 
 function unusable(path: string, line: number, id: string, reason: string): Error {
   const message = `${shown(id)} would protect no id: ${reason}; nothing was sent`;
@@ -61,10 +56,16 @@ const fixLine =
   'write one id per line and nothing else, or name the file .csv if it has a header, with --protect-column NAME; if ids hold such characters';
 const checkFile = 'see why the file is empty, or omit --protect if nothing is to be protected';
 
-/** Why a list looks as if its protected ids were not meant for it; null if some are in it, or there are none. */
-export function explainUnmatched({ protectedList, protected: matched, rows }: ProtectFacts): string | null {
+/** Why a list looks as if its protected ids were not meant for it, or are written another way; null if not, or if there are none. */
+export function explainUnmatched({ protectedList, protected: matched, rows, nearMiss }: ProtectFacts): string | null {
+  if (nearMiss !== null) return explainNearMiss(nearMiss);
   if (protectedList === null || matched > 0 || rows === 0) return null;
   return `none of the ${count(protectedList.ids)} protected ids is in the list`;
 }
 
-type ProtectFacts = Pick<Spool, 'protectedList' | 'protected' | 'rows'>;
+/** `found`: the `nearMiss` of a spool. */
+export function explainNearMiss(found: string): string {
+  return `${found}, so it protects nothing`;
+}
+
+type ProtectFacts = Pick<Spool, 'protectedList' | 'protected' | 'rows' | 'nearMiss'>;

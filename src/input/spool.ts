@@ -7,6 +7,7 @@ import type { Position, Row } from '../model/row.ts';
 import { isStalePath, processName } from '../stale-path.ts';
 import { systemCode } from '../system-errors.ts';
 import { type DeduplicationResult, deduplicate, type SpooledId } from './deduplicate.ts';
+import { NearMisses } from './near-misses.ts';
 import {
   BlockFile,
   bucketCount,
@@ -30,6 +31,7 @@ export type Spool = {
   duplicates: number;
   protected: number;
   protectedList: ProtectedList | null; // the content of the protect file; null without one
+  nearMiss: string | null; // a protected id that misses one of the list only by how it is written, in words
   limited: boolean; // the input had more rows than --limit
   layout: string; // hash of file names and lines: differs if the same rows have other positions
   sha256: string; // over resource, id and reject of each row in order, and which rows are protected
@@ -61,7 +63,8 @@ export async function spoolRows(batches: AsyncIterable<Row[]>, folder: string, o
     const limited = await writeRows(batches, writer, options.limit ?? Number.POSITIVE_INFINITY);
     writer.flush();
     const found = await deduplicate(folder, hashRow(writer.hash));
-    return { ...summarise(folder, options.files, writer, found), limited, protectedList };
+    const nearMiss = writer.nearMisses.found;
+    return { ...summarise(folder, options.files, writer, found), limited, protectedList, nearMiss };
   } catch (error) {
     throw diskFull(folder, error) ?? error;
   }
@@ -150,6 +153,7 @@ class SpoolWriter {
   readonly layout = createHash('sha256'); // over the positions
   rows = 0;
   rejected: Record<string, number> = {};
+  readonly nearMisses = new NearMisses();
 
   constructor(folder: string) {
     const each = (path: (folder: string, n: number) => string) =>
@@ -166,12 +170,15 @@ class SpoolWriter {
     const length = encodeRow(this.#rows.block, at, row.resource, row.reject, id);
     this.#rows.add(length);
     this.#addPosition(row);
-    if (row.reject === null) this.#addToBucket(row, at, length);
-    else this.rejected[row.reject] = (this.rejected[row.reject] ?? 0) + 1;
+    if (row.reject === null) {
+      this.nearMisses.compare(row.id);
+      this.#addToBucket(row, at, length);
+    } else this.rejected[row.reject] = (this.rejected[row.reject] ?? 0) + 1;
     this.rows += 1;
   }
 
   addProtected(id: string): void {
+    this.nearMisses.protect(id);
     const length = encodeRow(this.#scratch, 0, null, null, id);
     const file = this.#protect[bucketOf(id, this.#scratch, headerBytes, length)]!;
     const at = file.reserve(length);

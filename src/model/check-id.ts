@@ -25,7 +25,7 @@ export function isDigit(id: string, at: number): boolean {
 
 /** What an id may hold although it usually means that something went wrong. */
 export type IdRules = {
-  /** Those of / \ % ? # ; " ' ` , | < > and the space that ids may hold. */
+  /** Those of / \ % ? # ; " ' ` , * | < > and the space that ids may hold. */
   allowIdChars: string;
   allowPlaceholders: boolean;
   allowInvisible: boolean;
@@ -137,5 +137,13 @@ export function checkLine(line: string, allowed: string): RejectCode | null {
   const isAllowed = (character: string | undefined) => character === undefined || allowed.includes(character);
   const ends = [/^["'`|<]/.exec(line)?.[0], /["'`,|>]$/.exec(line)?.[0]];
   if (!ends.every(isAllowed)) return 'outer_punctuation';
-  return isAllowed(/(?<=\S)[\s\p{Z}](?=.*\S)/u.exec(line)?.[0]) ? null : 'inner_white_space';
+  if (!isAllowed(/(?<=\S)[\s\p{Z}](?=.*\S)/u.exec(line)?.[0])) return 'inner_white_space';
+  return checkSeparators(line, ',*|', allowed);
+}
+
+/** Whether an id holds one of these characters, and so may be several ids: some APIs delete all of `7,8`, or of `12*`. */
+export function checkSeparators(id: string, separators: string, allowed: string): RejectCode | null {
+  for (const separator of separators)
+    if (id.includes(separator) && !allowed.includes(separator)) return 'several_values';
+  return null;
 }

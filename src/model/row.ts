@@ -67,6 +67,14 @@ const rejections = {
     mend: 'export without borders and counts (psql -At, mysql -BN); if ids of this API look like that: --allow-placeholders',
   },
   pattern_mismatch: { reason: 'the id does not match --id-pattern', mend: 'check --id-pattern and --column' },
+  several_values: {
+    reason: 'the id holds a comma or a star, or its line a bar: it may be several ids, or a row of a table',
+    mend: 'export one id per line, or read a table with --format csv and --delimiter; if ids of this API hold such characters: --allow-id-chars',
+  },
+  misspelt_resource: {
+    reason: `the resource is written another way than ${resourcesText('or')}: in the singular, with a capital letter, or with white space`,
+    mend: `write ${resourcesText('or')} in that column`,
+  },
 } as const;
 export type RejectCode = keyof typeof rejections;
 export const rejectCodes = Object.keys(rejections) as readonly RejectCode[];
@@ -84,7 +92,7 @@ export function rejectionMend(code: RejectCode, ids: Iterable<string>): string {
 /** The flag that allows the unusual characters of these ids. */
 export function allowFlag(ids: Iterable<string>): string {
   const found = new Set<string>();
-  for (const id of ids) for (const character of id.match(/[/\\%?#;"'`,|<> ]/g) ?? []) found.add(character);
+  for (const id of ids) for (const character of id.match(/[/\\%?#;"'`,*|<> ]/g) ?? []) found.add(character);
   return found.size === 0 ? '--allow-id-chars' : `--allow-id-chars ${quoteForShell([...found].join(''))}`;
 }
 

@@ -10,6 +10,7 @@ export type ListFacts = {
   ids: number;
   sha256: string;
   protectedList: ProtectedList | null;
+  nearMiss: string | null;
   protected: number;
   left: number;
   sends: number;

@@ -67,9 +67,9 @@ async function slotListOf(
 ): Promise<SlotList> {
   const spool = atMost > 0 ? await takeIds(all, atMost) : all;
   const sends = sumIds(spool.ids);
-  const { rows, ids, sha256, protectedList, protected: kept } = source.spool;
+  const { rows, ids, sha256, protectedList, nearMiss, protected: kept } = source.spool;
   const retriedIds = left.retried === null ? 0 : left.retried.ids - (await countHeldBack(spool, retriedFrom.row));
-  const facts = { rows, ids: sumIds(ids), sha256, protectedList, protected: kept, left: left.ids, sends };
+  const facts = { rows, ids: sumIds(ids), sha256, protectedList, nearMiss, protected: kept, left: left.ids, sends };
   const { run, unknown } = left.retried ?? { run: { id: '' }, unknown: 0 };
   const { file } = retriedFrom;
   const retried =

@@ -99,10 +99,10 @@ const cases: Case[] = [
   ),
   row(
     'input/header.ts',
-    /the first row holds "View ID"/,
-    { 'ids.txt': `View ID;name\n${ids[0]};x\n` },
+    /the first row holds "Annotation ID"/,
+    { 'ids.txt': `Annotation ID;name\n${ids[0]};x\n` },
     notes,
-    /use (--format csv --column 'View ID' --delimiter ';'),/,
+    /use (--format csv --column 'Annotation ID' --delimiter ';'),/,
     { sends: 1 },
   ),
   row('input/array-splitter.ts', /got nothing/, { 'ids.json': ' ' }, notes, /export or transfer it again()/, {
@@ -180,6 +180,30 @@ const cases: Case[] = [
     notes,
     /(--column annotation_id)/,
     { sends: 1 },
+  ),
+  row(
+    'input/json-record.ts',
+    /both the object and what is in its field "data" have an id/,
+    { 'page.ndjson': `{"id":77,"data":[${objects.join(',')}]}\n` },
+    notes,
+    /for the ids in it: (jq .+)\n {2}then the same command with (.+)$/m,
+    { isCommand: true },
+  ),
+  row(
+    'input/kind-column.ts',
+    /the column "type" says "view", and another kind above/,
+    { 'ids.csv': `id,type\n${ids[0]},annotations\n${ids[1]},view\n` },
+    notes,
+    /(--resource-column type) in place of --resource/,
+    { without: notes, sends: null },
+  ),
+  row(
+    'input/row-numbers.ts',
+    /count up from 0/,
+    { 'ids.csv': `id,key\n0,${ids[0]}\n1,${ids[1]}\n2,${ids[2]}\n` },
+    notes,
+    /holds the ids with (--column)/,
+    { value: ['key'] },
   ),
   row(
     'input/read-csv.ts',
@@ -403,6 +427,17 @@ const cases: Case[] = [
     bad((n) => `{"id":"a-${n}","kind":"annotations"}`),
     /with (--resource-column)/,
     { ending: 'ndjson', args: ['--resource-column', 'x'], value: ['kind'], without: ['--resource-column', 'x'] },
+  ),
+  rejected(
+    'several_values',
+    bad((n) => `a-${n}*`),
+    /hold such characters: (--allow-id-chars '\*')/,
+  ),
+  rejected(
+    'misspelt_resource',
+    bad((n) => `{"id":"a-${n}","kind":"Annotation"}`),
+    /write annotations or views in that column()/,
+    { ending: 'ndjson', args: ['--resource-column', 'kind'], sends: null },
   ),
   rejected(
     'pattern_mismatch',

@@ -30,6 +30,21 @@ test.each([
   expect(harness.sandbox.counts.requests).toBe(0);
 });
 
+test.each(['yes', 'dry-run'])(
+  'a protected id in another form than in the list is refused with --%s, unless expected',
+  async (flag) => {
+    const { harness, list } = await open();
+    const keep = harness.file('keep.txt', `${ids[0]}\n(${ids[1]})\n`);
+    const args = [list, '--resource', 'annotations', `--${flag}`, '--protect', keep];
+    const refused = await harness.run(args);
+    expect(refused.stderr).toContain(
+      `the protected id "(${ids[1]})" is written "${ids[1]}" in the list, so it protects nothing`,
+    );
+    expect([refused.code, harness.sandbox.counts.requests]).toEqual([4, 0]);
+    expect((await harness.run([...args, '--expect-unprotected'])).code).toBe(0);
+  },
+);
+
 test('a clean protect file protects its ids', async () => {
   const { harness, list } = await open();
   const { code } = await harness.run([list, ...kind, '--protect', harness.file('keep.txt', `${ids[0]}\n`)]);

@@ -78,11 +78,11 @@ function has(program: string | null): boolean {
 const digit = fc.constantFrom(...'0123456789');
 const base64url = fc.constantFrom(...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_');
 /** Printable ASCII without what an id holds only with --allow-id-chars; the marks quote and separate values where nothing quotes them. */
-const plain = [...'!$&()*+-.:=@[]^_{}~', ...'abcXYZ0123456789'];
-const marks = [...'"\'`,|<>'];
+const plain = [...'!$&()+-.:=@[]^_{}~', ...'abcXYZ0123456789'];
+const marks = [...'"\'`|<>'];
 
 /** What an id is only with a flag, among the texts that the generators make. */
-const placeholders = new Set(['0', '*', '-', '--', '.', '..']);
+const placeholders = new Set(['0', '-', '--', '.', '..']);
 
 /** Ids of 1 to 512 bytes, as random as the programs that make them. */
 function kindsOfIds(isQuoting: boolean): Record<string, fc.Arbitrary<string>> {

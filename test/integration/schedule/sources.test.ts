@@ -276,7 +276,7 @@ describe.concurrent('a URL', () => {
     const paths: string[] = [];
     const url = await serve(onTestFinished, (path, response) => {
       paths.push(path);
-      response.end(`id\n${someIds('u', 7).join('\n')}`);
+      response.end(`id\n${someIds('u', 7).join('\n')}\n`);
     });
     await harness.at(one, { sources: readSources({ expired: { url: `${url}/expired.csv?signature=geheim` } }) });
     expect(paths).toEqual(['/expired.csv?signature=geheim']);
@@ -301,6 +301,16 @@ describe.concurrent('a URL', () => {
       'does not tell where its answer ends',
       (response) => void response.socket!.end('HTTP/1.1 200 OK\r\nconnection: close\r\n\r\na\nb\n'),
       /does not give the length of its answer/,
+    ],
+    [
+      'ends within a line, in chunks',
+      (response) => void response.writeHead(200).write('a\nb', () => response.end()),
+      /list\.txt:2: the last line has no newline/,
+    ],
+    [
+      'ends within a line, of the length that it told',
+      (response) => response.end('a\nb'),
+      /:2: the last line has no newline/,
     ],
     ['never answers', () => {}, /took longer than 0.3 s/],
     ['never ends', (response) => void response.writeHead(200).write('a\nb\n'), /took longer than 0.3 s/],

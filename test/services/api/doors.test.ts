@@ -39,6 +39,15 @@ const rejected: Record<Exclude<RejectCode, 'path_not_stable'>, Omit<Case, 'says'
     text: csv('a-1').replace('id,n', 'id,kind').replace(/,1\n/, ',annotations\n'),
     ...{ flags: allowed, more: ['--resource-column', 'kind'] },
   },
+  misspelt_resource: {
+    file: 'misspelt_resource.csv',
+    text: csv('a-1')
+      .replace('id,n', 'id,kind')
+      .replace(/,1\n/, ',annotations\n')
+      .replace(/,\d+\n/g, ',Annotation\n'),
+    ...{ flags: allowed, more: ['--resource-column', 'kind'] },
+  },
+  several_values: { file: 'several_values.csv', text: csv('"a,b"'), flags: ['--allow-id-chars', ','] },
   repeated_header: { file: 'repeated_header.ndjson', text: ndjson('{"id":"id"}'), flags: allowed },
   duplicate_key: { file: 'duplicate_key.ndjson', text: ndjson('{"id":"a","id":"b"}'), flags: allowed },
   placeholder: { file: 'placeholder.csv', text: csv('NULL'), flags: ['--allow-placeholders'] },

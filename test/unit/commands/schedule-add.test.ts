@@ -13,7 +13,7 @@ import { scheduledSettings, settingsOf } from '../../../src/schedule/schedule.ts
 /** A value of every setting that is not its default. */
 const samples: Record<SettingName, string> = {
   ...{ baseUrl: 'https://api.example.com', account: 'acme', resource: 'views', resourceColumn: 'kind', format: 'csv' },
-  ...{ column: 'view_id', noHeader: 'true', delimiter: 'tab', limit: '10', protect: 'never.txt', allowIdChars: '/ #' },
+  ...{ column: 'old_id', noHeader: 'true', delimiter: 'tab', limit: '10', protect: 'never.txt', allowIdChars: '/ #' },
   ...{ allowPlaceholders: 'true', expectRejected: 'true', allowEmpty: 'true' },
   ...{ protectColumn: 'key', expectUnprotected: 'true', idPattern: '[0-9]+', allowInvisible: 'true' },
   ...{ allowColumnNames: 'true', allowDamagedNumbers: 'true' },

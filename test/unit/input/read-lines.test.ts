@@ -43,7 +43,7 @@ test.each([
   });
 });
 
-test.each([...['a-1,user_id', 'android', 'grid', 'valid', 'user_id_7', '5f-id', 'a-id-b', 'column', 'view', 'iD1']])(
+test.each([...['a-1:user_id', 'android', 'grid', 'valid', 'user_id_7', '5f-id', 'a-id-b', 'column', 'view', 'iD1']])(
   'takes %j for an id, also on the first line',
   async (line) => {
     expect(brief(await collect([inputOf('x.txt', `${line}\na1\n`)]))).toEqual([line, 'a1']);

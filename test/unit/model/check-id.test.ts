@@ -193,7 +193,8 @@ test.each([
   ['<html>', 'outer_punctuation'],
   ['a b', 'inner_white_space'],
   ['curl: (22) The requested URL returned error: 401', 'inner_white_space'],
-  ['a,b', null],
+  ['a,b', 'several_values'],
+  ['a|b', 'several_values'],
   ["it's", null],
   ['[a1]', null],
 ])('says of the line %j: %s', (line, code) => {

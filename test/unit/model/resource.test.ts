@@ -10,8 +10,11 @@ import { idsText } from '../../../src/terminal/plan-text.ts';
 const oneOfEach = perResource(() => 1);
 const expectCount = (ids: typeof oneOfEach, number: number) =>
   checkList(
-    { config: { expectCount: `${number}`, maxDeletes: undefined, allowEmpty: false }, options: {} },
-    { rows: sumIds(ids), ids, files: [] },
+    {
+      config: { expectCount: `${number}`, maxDeletes: undefined, allowEmpty: false, expectUnprotected: false },
+      options: {},
+    },
+    { rows: sumIds(ids), ids, files: [], nearMiss: null },
   );
 
 describe.each(resources)('%s', (resource) => {

@@ -8,6 +8,7 @@ const list = {
   ids: 50,
   sha256: 'new',
   protectedList: null as ProtectedList | null,
+  nearMiss: null as string | null,
   protected: 0,
   left: 0,
   sends: 50,

@@ -1,0 +1,47 @@
+import { shown } from './input-error.ts';
+
+/** So many protected ids are compared; of a longer file the first ones, so that memory stays bounded. */
+const maxIds = 200_000;
+
+/**
+ * Finds protected ids that miss an id of the list only by how they are written: `(1201)` or `id:` around it, capital letters, dashes,
+ * leading zeros. Such an id protects nothing, although somebody meant it to.
+ */
+export class NearMisses {
+  readonly #exact = new Set<string>();
+  readonly #byForm = new Map<string, string>();
+  /** The first one, in words; null if there is none. */
+  found: string | null = null;
+
+  protect(id: string): void {
+    if (this.#exact.size >= maxIds) return;
+    this.#exact.add(id);
+    this.#byForm.set(formOf(id.replace(label, '')), id);
+  }
+
+  /** Compares an id of the list. */
+  compare(id: string): void {
+    if (this.found !== null || this.#byForm.size === 0 || this.#exact.has(id)) return;
+    const form = formOf(id);
+    const near = form === '' ? undefined : this.#byForm.get(form);
+    if (near !== undefined) this.found = `the protected id ${shown(near)} is written ${shown(id)} in the list`;
+  }
+}
+
+/**
+ * What is left of an id without the punctuation around it and the zeros before a number. Short ids keep their case, in which other ones
+ * can differ from them, and all but UUIDs what is between their parts: 1-23 is not 12-3.
+ */
+function formOf(id: string): string {
+  const core = id.replace(outer, '');
+  if (/^\d+$/.test(core)) return core.replace(/^0+(?=.)/, '');
+  const folded = core.length < minFolded ? core : core.toLowerCase();
+  return uuid.test(folded) ? folded.replaceAll('-', '') : folded;
+}
+
+const outer = /^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu;
+const minFolded = 10;
+const uuid = /^[\da-f]{8}-?(?:[\da-f]{4}-?){3}[\da-f]{12}$/;
+
+/** What names an id in front of it: `id:7`, `urn:annotation:7`, `ObjectId("7")`. */
+const label = /^\W*(?:(?:id|uuid|urn|annotations?|views?|objectid)[\s:=("']+)+(?=.)/i;

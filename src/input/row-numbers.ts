@@ -1,0 +1,39 @@
+import { inputError } from './input-error.ts';
+
+/** So many rows that count up from 0 are no accident. */
+const minRows = 3;
+
+/**
+ * Notices ids that are row numbers instead: 0, 1, 2, … as the index of a data frame, which is written as a column of its own. An id 0 is
+ * rejected anyway, but 1, 2, … can be other objects.
+ */
+export class RowNumbers {
+  readonly #name: string;
+  #rows = 0;
+  #counted = 0;
+
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  /** Throws USAGE for the row with which the first ones count up from 0. */
+  add(line: number, id: string): void {
+    if (this.#counted === this.#rows && this.#rows < minRows && id === String(this.#rows)) this.#counted += 1;
+    this.#rows += 1;
+    if (this.#counted === minRows && this.#rows === minRows) this.#refuse(line);
+  }
+
+  /** Call it behind the last row: a shorter list may consist of such numbers, too. */
+  end(): void {
+    if (this.#rows === 2 && this.#counted === 2) this.#refuse(null);
+  }
+
+  #refuse(line: number | null): never {
+    throw inputError(this.#name, line, message, rowNumbersNext);
+  }
+}
+
+const message =
+  'the ids count up from 0, like the row numbers that a program puts before the columns; nothing was sent';
+const rowNumbersNext =
+  'name the column that holds the ids with --column, or export without row numbers (pandas: index=False); if they are ids of this API: --allow-placeholders';

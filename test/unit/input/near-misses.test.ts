@@ -1,0 +1,48 @@
+import { describe, expect, test } from 'vitest';
+import { NearMisses } from '../../../src/input/near-misses.ts';
+
+function found(protectedIds: string[], listIds: string[]): string | null {
+  const misses = new NearMisses();
+  for (const id of protectedIds) misses.protect(id);
+  for (const id of listIds) misses.compare(id);
+  return misses.found;
+}
+
+const uuid = '8c9e6679-7425-40de-944b-e07fc1f90ae7';
+
+describe('a protected id that is written another way than in the list', () => {
+  test.each([
+    ['(1201)', '1201'],
+    ['[1201]', '1201'],
+    ['="1201"', '1201'],
+    ["b'1201'", "b'1201"],
+    ['id:1201', '1201'],
+    ['annotation:1201', '1201'],
+    ['ObjectId("64b0c0ffee64b0c0ffee64b0")', '64b0c0ffee64b0c0ffee64b0'],
+    ['+1201', '1201'],
+    ['1201', '00001201'],
+    ['00001201', '1201'],
+    [uuid.toUpperCase(), uuid],
+    [uuid.replaceAll('-', ''), uuid],
+    [`{${uuid}}`, uuid],
+    ['\u201c1201\u201d', '1201'],
+  ])('is found: %j for %j', (guarded, id) => {
+    expect(found([guarded, 'x'], ['y', id, 'x'])).toContain(`is written "${id}" in the list`);
+  });
+
+  test.each([
+    ['1-23', '12-3'],
+    ['aB3k', 'Ab3k'],
+    ['view-12', 'annotation-12'],
+    ['view-12', '12'],
+    ['12', '120'],
+    ['1.0', '10'],
+    ['()', '[]'],
+  ])('is not seen in %j for %j, which are two ids', (guarded, id) => {
+    expect(found([guarded], [id])).toBeNull();
+  });
+
+  test('is not seen where the list holds the same id too, as it is protected', () => {
+    expect(found(['1201', '(1201)'], ['1201'])).toBeNull();
+  });
+});
