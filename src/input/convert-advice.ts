@@ -64,7 +64,7 @@ export function adviceToExtract(name: string, command: string): string {
 }
 
 /** Whether the name is that of a file: not `(stdin)`, `inbox (command psql)` or a URL. */
-export function isFile(name: string): boolean {
+function isFile(name: string): boolean {
   return !/^https?:\/\/|\)$/.test(name);
 }
 

@@ -15,7 +15,7 @@ export class HeaderCheck {
   readonly #rules: HeaderRules;
   readonly #header: readonly string[];
   readonly #sorted: string;
-  readonly #lengths: readonly boolean[];
+  readonly #lengths: Uint8Array; // 1 at each length that a cell of the header has
   #isFirst: boolean;
 
   /** `header`: the cells of the first row, where it is one; [] otherwise. */
@@ -23,10 +23,8 @@ export class HeaderCheck {
     this.#rules = rules;
     this.#header = header;
     this.#sorted = normalized(header);
-    this.#lengths = header.reduce<boolean[]>((lengths, cell) => {
-      lengths[cell.length] = true;
-      return lengths;
-    }, []);
+    this.#lengths = new Uint8Array(1 + Math.max(0, ...header.map((cell) => cell.length)));
+    for (const cell of header) this.#lengths[cell.length] = 1;
     this.#isFirst = rules.firstRow;
   }
 
@@ -36,7 +34,8 @@ export class HeaderCheck {
    */
   isRepeated(line: number, id: string, cells: readonly string[] | string): boolean {
     if (this.#isFirst) this.#refuseFirst(line, id, cells);
-    if (this.#lengths[id.length] !== true && (isDigit(id, 0) || digit.test(id))) return false;
+    const isOtherLength = id.length >= this.#lengths.length || this.#lengths[id.length] === 0;
+    if (isOtherLength && (isDigit(id, 0) || digit.test(id))) return false;
     if (conflict.test(id)) throw inputError(this.#rules.name, line, conflictFound, conflictNext);
     if (this.#rules.allowColumnNames) return false;
     const row = cellsOf(cells);

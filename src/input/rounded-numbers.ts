@@ -19,7 +19,7 @@ export class RoundedNumbers {
   #first: { line: number; id: string } | null = null;
 
   add(line: number, id: string): void {
-    if (id.length < minDigits || !isDigit(id, 0) || !digits.test(id)) return;
+    if (id.length < minDigits || !isDigit(id, 0) || !isDigit(id, id.length - 1) || !digits.test(id)) return;
     this.#long += 1;
     const last = id.charCodeAt(id.length - 1) - 48;
     this.#odd += last & 1;
