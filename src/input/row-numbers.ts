@@ -18,9 +18,10 @@ export class RowNumbers {
 
   /** Throws USAGE for the row with which the first ones count up from 0. */
   add(line: number, id: string): void {
-    if (this.#counted === this.#rows && this.#rows < minRows && id === String(this.#rows)) this.#counted += 1;
+    if (this.#rows === minRows) return;
+    if (this.#counted === this.#rows && id === String(this.#rows)) this.#counted += 1;
     this.#rows += 1;
-    if (this.#counted === minRows && this.#rows === minRows) this.#refuse(line);
+    if (this.#counted === minRows) this.#refuse(line);
   }
 
   /** Call it behind the last row: a shorter list may consist of such numbers, too. */
