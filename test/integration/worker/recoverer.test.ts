@@ -42,7 +42,7 @@ async function openStage(atEnd: AtEnd) {
   const target = targetOf(sandbox.url, '');
   const ledger = openLedger(redis, haltRules);
   const service = openService({
-    ...{ ledger, target, log, queueConnection, queueName: sharedQueueName, ownsQueue: false },
+    ...{ ledger, target, log, queueConnection, queueName: sharedQueueName, ownsQueue: false, isAlone: true },
     token: fixedToken(sandbox.token, 'a test'),
     connection: { requestTimeoutMs: 500, ca: null, proxy: null, strictConnections: false },
     ...{ maxConcurrency: 8, rate: null, burst: null, separateLimits: false, retryDelaysMs: [1, 1, 1, 1, 1] },
