@@ -39,7 +39,7 @@ export function serviceOptions(
   { ledger, queueConnection }: Session,
   target: Target,
   { token, ca }: Credentials,
-): Omit<ServiceOptions, 'queueName' | 'ownsQueue' | 'log'> {
+): Omit<ServiceOptions, 'queueName' | 'ownsQueue' | 'isAlone' | 'log'> {
   return {
     ledger,
     queueConnection,

@@ -48,7 +48,8 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
   const log = logFor(invocation.verbosity, invocation.stderr, tell);
   const options = serviceOptions(invocation, session, target, credentials);
   const maxConcurrency = connectionsOf(1, work.workers, options.maxConcurrency);
-  const service = openService({ ...options, maxConcurrency, queueName, ownsQueue: true, log });
+  const isAlone = work.workers === 1;
+  const service = openService({ ...options, maxConcurrency, queueName, ownsQueue: true, isAlone, log });
   const { workers, kill, dispose } = openRunWorkers({ ...work, tell });
   const by = { who: whoAmI(invocation.env), reason: reasonOf(invocation.options) };
   const startIt: Part = { name: 'run', start: () => startRun(session.ledger, run, by) }; // after the token: a run without one does not start

@@ -44,7 +44,7 @@ async function work(invocation: Invocation, { order, token }: Command, channel: 
   const address = order.redis ?? (await resolveRedis(config, invocation.env, () => {}));
   await withRedisAt(address, async (session: EarlySession) => {
     const options = serviceOptions({ config }, session, target, { token, ca });
-    const service = openService({ ...options, queueName: ownQueueName(run), ownsQueue: false, log });
+    const service = openService({ ...options, queueName: ownQueueName(run), ownsQueue: false, isAlone: false, log });
     const report = (reason: string) => log.warn({ reason }, `worker ${worker} waits for Redis`);
     const parts = new Parts(
       [

@@ -103,7 +103,15 @@ async function partsOf(work: WorkerDeps): Promise<Part[]> {
   const { invocation, session, target, credentials, destination, log } = work;
   const { rate = null, burst = null } = invocation.config;
   const options = serviceOptions(invocation, session, target, credentials);
-  const service = openService({ ...options, rate, burst, queueName: sharedQueueName, ownsQueue: false, log });
+  const service = openService({
+    ...options,
+    rate,
+    burst,
+    queueName: sharedQueueName,
+    ownsQueue: false,
+    isAlone: false,
+    log,
+  });
   const schedules = scheduleWork({ invocation, session, target, feeder: service.feeder, log });
   const scheduler = new Scheduler(schedules, session.queueConnection);
   const recoverer = new Recoverer({ ledger: session.ledger, feeder: service.feeder, fp: target.fp, log });

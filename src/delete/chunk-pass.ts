@@ -2,6 +2,7 @@ import { attemptsOf, type Cell, isSettled, type Join, settle, unmark } from '../
 import type { Grant } from '../ledger/ledger.ts';
 import { codeOfStatus } from '../model/outcome.ts';
 import { successStatus } from '../model/status.ts';
+import type { Absence, Belief } from './absence.ts';
 import type { QueuedRequest } from './connection-pool.ts';
 import { type DeleteIdDeps, deleteId } from './delete-id.ts';
 import type { PoolHandle } from './run-request-queue.ts';
@@ -16,7 +17,10 @@ const markLifetimeMs = 1_000;
 const successCode = codeOfStatus(successStatus);
 
 /** What a pass depends on. */
-export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait'> & {
+export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait' | 'judgeAbsence'> & {
+  absence: Absence;
+  /** The id at an index of `cells`. */
+  idAt(index: number): string;
   handle: PoolHandle;
   /** Callbacks for when there may be room again; the pass adds its own while it waits. */
   wakers: Set<() => void>;
@@ -112,6 +116,7 @@ export class ChunkPass {
   #next = 0;
   #joins: Join[] = [];
   #marked = 0; // marked and without a result
+  #resting = 0; // of those: wait until their absence is believed
   #ended = false;
   #wake: () => void = () => {};
   readonly #answered: Window['answered'] = (index, answer, ms) => this.#first(index, answer, ms);
@@ -132,12 +137,19 @@ export class ChunkPass {
     const end = () => this.#end();
     this.#deps.closed.addEventListener('abort', end, { once: true });
     if (this.#deps.closed.aborted) this.#end();
+    this.#deps.absence.enter(this);
     while (!this.#isOver) {
       const wanted = this.#nextWindow();
       if (wanted.length > 0 || this.#joins.length > 0) this.#launch(wanted, await this.#step(wanted));
       if (!this.#isOver && !this.#isWorthAStep) await this.#waitForChange();
     }
+    this.#deps.absence.leave(this);
     this.#deps.closed.removeEventListener('abort', end);
+  }
+
+  /** How many answers are to come or wait until they are believed. */
+  get expected(): number {
+    return this.#marked + (this.#ended ? 0 : this.#todo.length - this.#next);
   }
 
   get #isOver(): boolean {
@@ -151,12 +163,12 @@ export class ChunkPass {
   /** Whether another call to Redis is worth it: most of the window has results, or every marked id has. */
   get #isWorthAStep(): boolean {
     if (this.#marked === 0 && this.#joins.length > 0) return true;
-    return this.#marked <= this.#deps.window / 4 && this.#roomForMore() > 0;
+    return this.#marked - this.#resting <= this.#deps.window / 4 && this.#roomForMore() > 0;
   }
 
   #roomForMore(): number {
     const { handle, window } = this.#deps;
-    const wanted = Math.min(window - this.#marked, this.#todo.length - this.#next);
+    const wanted = Math.min(window - this.#marked + this.#resting, this.#todo.length - this.#next);
     return this.#ended || wanted <= 0 ? 0 : handle.room(wanted);
   }
 
@@ -253,12 +265,22 @@ export class ChunkPass {
         return answer;
       },
       wait: (ms) => this.#wait(ms),
+      judgeAbsence: (before) => this.#judgeAbsence(index, before),
     };
     void deleteId(this.cells[index]!, first, deps).then((end) => {
       if (isSettled(end.cell)) this.#deps.note(index, end.cell, last);
       if (end.waitMs > 0) this.waitsUntil.set(index, this.#deps.clock() + end.waitMs);
       this.#finish(index, end.cell, end.mayResend);
     });
+  }
+
+  /** Waits for the belief meanwhile; other ids are sent, because their answers decide. */
+  async #judgeAbsence(index: number, before: number | null): Promise<Belief> {
+    this.#resting++;
+    if (this.#isWorthAStep) this.#wake();
+    const belief = await this.#deps.absence.judge(this.#deps.idAt(index), before, this.#deps.closed);
+    this.#resting--;
+    return belief;
   }
 
   async #wait(ms: number): Promise<boolean> {
@@ -271,7 +293,7 @@ export class ChunkPass {
     this.#marked--;
     if (mayResend && !isSettled(cell)) this.#todo.push(index);
     // The first test is the cheap one: most ids fail it.
-    if (this.#marked <= this.#deps.window / 4 && (this.#isWorthAStep || this.#isOver)) this.#wake();
+    if (this.#marked - this.#resting <= this.#deps.window / 4 && (this.#isWorthAStep || this.#isOver)) this.#wake();
   }
 
   #end(): void {

@@ -6,9 +6,11 @@ import type { HaltCode } from '../ledger/run.ts';
 import type { Log } from '../logger.ts';
 import { idPath } from '../model/check-id.ts';
 import type { Resource } from '../model/resource.ts';
+import { successStatus } from '../model/status.ts';
 import { describeRedisError } from '../redis/errors.ts';
 import type { WriteStatus } from '../redis/writes.ts';
 import type { Token } from '../token/token.ts';
+import type { Absence } from './absence.ts';
 import { ChunkPass, longestWaitMs } from './chunk-pass.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import { excerptOf, retryDelayMs } from './delete-id.ts';
@@ -59,6 +61,7 @@ export type ChunkTask = {
   gate: Gate;
   requestQueue: RunRequestQueue;
   meter: RunMeter;
+  absence: Absence;
   signal: AbortSignal;
 };
 
@@ -107,7 +110,7 @@ function dueIndexes({ ledgerChunk: { cells }, passedMs, sendable }: Claim, { ret
 }
 
 function passDeps(
-  { run, chunk, gate, requestQueue, meter, signal: stop }: ChunkTask,
+  { run, chunk, gate, requestQueue, meter, absence, signal: stop }: ChunkTask,
   claim: Claim,
   verdicts: VerdictTable,
   { connections, limits }: Sender,
@@ -119,6 +122,8 @@ function passDeps(
     ...deps,
     verdicts,
     limits,
+    absence,
+    idAt: (index: number) => claim.ids.idAt(index),
     handle: requestQueue.handleFor(connections),
     window: Math.min(widestWindow, Math.max(16, 8 * connections.size)),
     isOpenAt: (nowMs: number) => gate.isOpenAt(nowMs) && requestQueue.isOpen,
@@ -142,6 +147,7 @@ function passDeps(
       const bucket = bucketOf(ms);
       meter.recordAnswer(answer, ms, bucket);
       requests.recordAnswer(answer, ms, bucket);
+      if (answer.kind === 'status' && answer.status === successStatus) absence.deleted();
     },
     noteBody: () => deps.noteBody(run),
     retried: (reason: RetryReason) => requests.recordRetry(reason),

@@ -14,6 +14,7 @@ import { codeOfStatus, codeOfWord, inDoubt } from '../model/outcome.ts';
 import { isThrottling } from '../model/status.ts';
 import { describeConnectionError } from '../system-errors.ts';
 import type { Token } from '../token/token.ts';
+import { type Absence, askAgainAfterMs, type Belief } from './absence.ts';
 import type { RetryReason } from './meters.ts';
 import type { TargetLimits } from './target-limits.ts';
 import { type Answer, type Verdict, type VerdictTable, verdictOf } from './verdict.ts';
@@ -32,6 +33,9 @@ export type DeleteIdDeps = {
   verdicts: VerdictTable;
   retryDelaysMs: readonly number[];
   unreachableTimeoutMs: number;
+  absence: Pick<Absence, 'deletions' | 'haltReason'>;
+  /** What to make of an id that is not there; see `Absence.judge`. */
+  judgeAbsence(before: number | null): Promise<Belief>;
   random: () => number;
   /** Sends the id's request once more; null if nothing may be sent any more. */
   send(): Promise<Answer | null>;
@@ -48,7 +52,13 @@ export type DeleteIdDeps = {
  * pass. `marked` is the cell as it was marked. The ledger keeps the mark meanwhile, so a crash leaves the id in doubt.
  */
 export async function deleteId(marked: Cell, first: Answer, deps: DeleteIdDeps): Promise<IdPassResult> {
-  const id: OpenId = { marked, attempts: attemptsOf(marked), doubtful: isDoubtful(marked), answer: first };
+  const id: OpenId = {
+    marked,
+    attempts: attemptsOf(marked),
+    doubtful: isDoubtful(marked),
+    answer: first,
+    before: null,
+  };
   try {
     const verdict = await pRetry((n) => attempt(id, n === 1 ? first : null, deps), {
       retries: quickAttempts - 1,
@@ -64,7 +74,14 @@ export async function deleteId(marked: Cell, first: Answer, deps: DeleteIdDeps):
 }
 
 /** An id and what its attempts have added up to. */
-type OpenId = { readonly marked: Cell; attempts: number; doubtful: boolean; answer: Answer };
+type OpenId = {
+  readonly marked: Cell;
+  attempts: number;
+  doubtful: boolean;
+  answer: Answer;
+  /** How many deletions there were when it was not there for the first time; null if it never was. */
+  before: number | null;
+};
 
 class TryAgain extends Error {}
 class Withheld extends Error {}
@@ -74,6 +91,8 @@ async function attempt(id: OpenId, first: Answer | null, deps: DeleteIdDeps): Pr
   if (answer === null) throw new Withheld('nothing may be sent');
   id.answer = answer;
   const verdict = verdictOf(answer, id.doubtful, deps.verdicts);
+  if (verdict.kind === 'settle' && verdict.outcome === 'absent' && !(await isBelieved(id, deps)))
+    return attempt(id, null, deps);
   if (verdict.kind === 'settle') id.attempts++;
   if ('ambiguous' in verdict) id.doubtful ||= verdict.ambiguous;
   if (verdict.kind !== 'retry') return verdict;
@@ -84,6 +103,19 @@ async function attempt(id: OpenId, first: Answer | null, deps: DeleteIdDeps): Pr
   id.attempts++;
   if (id.attempts < maxAttempts(deps.retryDelaysMs)) deps.retried(reasonOf(answer));
   throw new TryAgain('not final');
+}
+
+/** Whether the id is absent; false: it is to be asked for again, which costs no attempt. Throws Withheld where that is not now. */
+async function isBelieved(id: OpenId, { absence, judgeAbsence, wait, retried, halt }: DeleteIdDeps): Promise<boolean> {
+  const belief = await judgeAbsence(id.before);
+  if (belief === 'believed') return true;
+  if (belief === 'halt')
+    halt('all_absent', `${absence.haltReason}; the last answer: ${excerptOf(id.answer) || 'empty'}`);
+  if (belief !== 'ask again') throw new Withheld('its absence is not believed');
+  retried('status');
+  id.before = absence.deletions;
+  if (!(await wait(askAgainAfterMs))) throw new Withheld('nothing may be sent');
+  return false;
 }
 
 async function mayTryAgain(error: Error, attemptNumber: number, id: OpenId, deps: DeleteIdDeps): Promise<boolean> {

@@ -1,7 +1,7 @@
 import { priorityFromStored, priorityWeights } from '../ledger/run.ts';
 import { FairQueue } from '../limiter/fair-scheduler.ts';
 import { Permits, type Unused } from '../limiter/permits.ts';
-import type { PaceReply } from '../limiter/run-pace.ts';
+import type { PermitReply } from '../limiter/run-pace.ts';
 import { paceOf, rateFromStored } from '../model/rate.ts';
 import { readTimeWindow, type TimeWindow, type WindowState, windowStateAt } from '../model/time-window.ts';
 import type { ConnectionPool, QueuedRequest } from './connection-pool.ts';
@@ -43,7 +43,7 @@ export class RunRequestQueue {
   }
 
   /** Takes over the run's rate, permits, priority and window as Redis has them. `offsetMs`: our clock − that of Redis. */
-  receive({ rate, now, first, gap, count, priority, nextAt, window }: PaceReply, offsetMs: number): void {
+  receive({ rate, now, first, gap, count, priority, nextAt, window }: PermitReply, offsetMs: number): void {
     this.#weight = priorityWeights[priorityFromStored(priority)];
     if (rate !== this.#rate) this.#change(rate);
     this.#offsetMs = offsetMs;

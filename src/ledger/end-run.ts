@@ -109,7 +109,7 @@ function* keysOf(run: Run): Generator<string> {
 
 function smallKeysOf(id: string): string[] {
   const { open, later, holders, improved, details, measures, history, historyEvents } = keys;
-  const { paceMembers, paceQuotas, audit } = keys;
+  const { absent, paceMembers, paceQuotas, audit } = keys;
   const all = [
     open,
     later,
@@ -119,6 +119,7 @@ function smallKeysOf(id: string): string[] {
     measures,
     history,
     historyEvents,
+    absent,
     paceMembers,
     paceQuotas,
     audit,

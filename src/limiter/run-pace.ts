@@ -2,10 +2,10 @@ import type { RedisClient } from '../redis/client.ts';
 import { leaseFunction } from './lease.lua.ts';
 import type { Unused } from './permits.ts';
 
-type PaceKeys = { run: string; members: string; quotas: string };
+type PaceKeys = { run: string; members: string; quotas: string; absent: string };
 
 /** What Redis says about a run; see `runPaceLua`. `rate`: as stored, '' = none. Times are ms of the Redis clock. */
-export type PaceReply = {
+export type PermitReply = {
   /** Of the run; `overdue` for a running one whose --stop-at has come. */
   state: string;
   rate: string;
@@ -22,28 +22,46 @@ export type PaceReply = {
   nextAt: number;
 };
 
-/** `closed`: a window of the run and when it opens, if this process finds it closed: ms of the Redis clock, 0 = it is open. */
+/** The same, and what the processes of the run need to know about ids that are not there. */
+export type PaceReply = PermitReply & {
+  expectAbsent: boolean;
+  /** How many ids in a row were not there, in each other process, in the last 3 s. */
+  absent: readonly number[];
+};
+
+/** `absent`: how many ids in a row were not there in this process. `closed`: a window of the run and when it opens, if this process finds it closed: ms of the Redis clock, 0 = it is open. */
 export type PaceCall = {
   process: string;
   wants: boolean;
   till: string;
+  absent?: number;
   closed?: { window: string; until: number };
 } & Unused;
 
 /** Asks for the state and the priority of a run, and for permits of its own rate, if it has one. `now` is for tests in a time of their own. */
 export function openPaceCalls(redis: RedisClient, now: () => string = () => '') {
-  redis.defineCommand('expungeRunPace', { numberOfKeys: 3, lua: runPaceLua });
+  redis.defineCommand('expungeRunPace', { numberOfKeys: 4, lua: runPaceLua });
   const scripts = redis as unknown as { expungeRunPace(...args: (string | number)[]): Promise<(string | number)[]> };
   return async (
     keys: PaceKeys,
-    { process, wants, till, unused, unusedSince, closed }: PaceCall,
+    { process, wants, till, unused, unusedSince, closed, absent = 0 }: PaceCall,
   ): Promise<PaceReply> => {
     const args = [process, wants ? 1 : 0, till, unused, now(), closed?.window ?? '', Math.ceil(closed?.until ?? 0)];
-    const reply = await scripts.expungeRunPace(keys.run, keys.members, keys.quotas, ...args, unusedSince);
-    const [state, rate, at, first, gap, count, quotaUntil, priority, nextAt, window] = reply.map(String);
+    const reply = await scripts.expungeRunPace(
+      keys.run,
+      keys.members,
+      keys.quotas,
+      keys.absent,
+      ...args,
+      unusedSince,
+      absent,
+    );
+    const [state, rate, at, first, gap, count, quotaUntil, priority, nextAt, window, expected, ...others] =
+      reply.map(String);
     return {
       ...{ state: state!, rate: rate!, now: Number(at), first: Number(first), gap: Number(gap), count: Number(count) },
       ...{ quotaUntil: Number(quotaUntil), priority: priority!, nextAt: Number(nextAt), window: window! },
+      ...{ expectAbsent: expected === '1', absent: others.map(Number) },
     };
   };
 }
@@ -54,21 +72,39 @@ export function openPaceCalls(redis: RedisClient, now: () => string = () => '') 
  *
  * When a used-up quota has room again is also recorded in the run, for people; when its window opens, for feeding.
  *
- * KEYS  1 run  2 members  3 quotas
+ * KEYS  1 run  2 members  3 quotas  4 ids that are not there
  * ARGV  1 process  2 whether it wants permits  3 end of its last lease  4 permits it did not use  5 now, '' = Redis TIME  6 its window as known there  7 when that opens, 0 = it is open
- *       8 when the first of those permits was leased
+ *       8 when the first of those permits was leased  9 how many ids in a row are not there, as this process sees it
  * returns {state, 'overdue' or 'missing', rate as stored or '', now, first, gap, count, when a spent quota has room again or 0,
- *       priority as stored or '', when the next free permit is due or 0, window or ''}; times in ms of the Redis clock
+ *       priority as stored or '', when the next free permit is due or 0, window or '', '1' with --expect-absent, then ARGV 9 of each other process
+ *       that said so in the last 3 s}; times in ms of the Redis clock
  */
 const runPaceLua = `${leaseFunction}
-local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'burst', 'tat', 'owed', 'leasedAt', 'priority', 'window', 'closedUntil', 'stopAt')
+local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'burst', 'tat', 'owed', 'leasedAt', 'priority', 'window', 'closedUntil', 'stopAt', 'expectAbsent')
 if run[1] and run[8] == ARGV[6] and (run[9] or '0') ~= ARGV[7] then redis.call('HSET', KEYS[1], 'closedUntil', ARGV[7]) end
 local limits = parseRate(run[2])
 local now = redisNow(ARGV[5])
 if run[1] == 'running' and run[10] and now >= tonumber(run[10]) then run[1] = 'overdue' end
+
+local function answered(...)
+  local answer = {...}
+  answer[#answer + 1] = run[11] or ''
+  if run[1] and tonumber(ARGV[9]) > 0 then
+    redis.call('HSET', KEYS[4], ARGV[1], string.format('%s %.0f', ARGV[9], now))
+    redis.call('PEXPIRE', KEYS[4], 60000)
+  end
+  local told = redis.call('HGETALL', KEYS[4])
+  for i = 1, #told, 2 do
+    local ids, at = string.match(told[i + 1], '^(%d+) (%d+)$')
+    if now - tonumber(at) > 3000 then redis.call('HDEL', KEYS[4], told[i])
+    elseif told[i] ~= ARGV[1] then answer[#answer + 1] = ids end
+  end
+  return answer
+end
+
 -- A rate that can't be read is returned as it is: its caller can't read it either, and sends nothing.
 if not run[1] or #limits == 0 then
-  return {run[1] or 'missing', run[2] or '', string.format('%.4f', now), '0', '0', 0, 0, run[7] or '', 0, run[8] or ''}
+  return answered(run[1] or 'missing', run[2] or '', string.format('%.4f', now), '0', '0', 0, 0, run[7] or '', 0, run[8] or '')
 end
 local members = membersOf(KEYS[2], now, ARGV[1], ARGV[2] == '1', '')
 local first, gap, count, quotaUntil, room, tat, owed = now, 1, 0, 0, 0, tonumber(run[4] or '0'), 0
@@ -94,5 +130,5 @@ elseif back > 0 then
   redis.call('HSET', KEYS[1], 'tat', string.format('%.4f', tat - back * 1000 / perSecond))
 end
 local function time(value) return string.format('%.4f', value) end
-return {run[1], run[2], time(now), time(first), time(gap), count, time(quotaUntil), run[7] or '', time(math.max(tat, quotaUntil)), run[8] or ''}
+return answered(run[1], run[2], time(now), time(first), time(gap), count, time(quotaUntil), run[7] or '', time(math.max(tat, quotaUntil)), run[8] or '')
 `;

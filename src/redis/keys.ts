@@ -24,6 +24,7 @@ export const keys = {
   /** list: who did what to the run, when and why; newest first, bounded */
   audit: (run: string) => `expunge:{${run}}:audit`,
   /** hash: which processes want permits of the run's own rate */
+  absent: (run: string) => `expunge:{${run}}:absent`,
   paceMembers: (run: string) => `expunge:{${run}}:pace:members`,
   /** hash: used permits of the quotas of the run's own rate, by slices of their periods */
   paceQuotas: (run: string) => `expunge:{${run}}:pace:quotas`,

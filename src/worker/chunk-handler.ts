@@ -41,9 +41,12 @@ async function deleteOne(
   stop: AbortSignal,
   { deleting, watch, abandon }: Pick<HandlerDeps, 'deleting' | 'watch' | 'abandon'>,
 ): ReturnType<ChunkHandler> {
-  const { gate, requestQueue, meter } = watch.enter(run);
+  const { gate, requestQueue, meter, absence } = watch.enter(run);
   try {
-    const { state, dueInMs } = await deleteChunk({ run, chunk, gate, requestQueue, meter, signal: stop }, deleting);
+    const { state, dueInMs } = await deleteChunk(
+      { run, chunk, gate, requestQueue, meter, absence, signal: stop },
+      deleting,
+    );
     deleting.log.debug({ run, chunk, state }, 'chunk returned');
     if (state === 'missing') abandon(run, lostReason);
     if (state === 'other_release') abandon(run, otherReleaseReason);

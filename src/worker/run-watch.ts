@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { Absence } from '../delete/absence.ts';
 import { longestWaitMs } from '../delete/chunk-pass.ts';
 import { Gate } from '../delete/gate.ts';
 import { RunMeter } from '../delete/meters.ts';
@@ -18,6 +19,8 @@ type WatchOptions = {
   ask: AskRun;
   /** Monotonic ms. */
   clock: () => number;
+  /** Whether no other process sends requests of the runs of this one. */
+  isAlone: boolean;
   /** Called when a run that was running is found halted. */
   halted(run: string): void;
   /** Called when a running run is found whose time is up, until it is paused. */
@@ -46,6 +49,7 @@ type WatchedRun = {
   gate: Gate;
   requestQueue: RunRequestQueue;
   meter: RunMeter;
+  absence: Absence;
   users: number;
   till: string;
   isAsking: boolean;
@@ -146,18 +150,19 @@ export class RunWatch {
     return Math.min(postponed.mostMs, Math.max(postponed.leastMs, postponed.share * oneChunkMs));
   }
 
-  /** The gate, the request queue and the meter of a run for one more chunk. Each `enter` needs one `leave`. */
-  enter(run: string): { gate: Gate; requestQueue: RunRequestQueue; meter: RunMeter } {
+  /** What a run has in this process, for one more chunk. Each `enter` needs one `leave`. */
+  enter(run: string): Pick<WatchedRun, 'gate' | 'requestQueue' | 'meter' | 'absence'> {
     this.#leased.set(run, (this.#leased.get(run) ?? 0) + 1);
     const known = this.#runs.get(run);
     if (known !== undefined && !known.gate.closed.aborted) {
       known.users++;
       return known;
     }
-    const { clock, conditions } = this.#options;
+    const { clock, conditions, isAlone } = this.#options;
     const now = clock();
     const watched = {
       ...{ gate: new Gate(clock), requestQueue: new RunRequestQueue(clock), meter: new RunMeter() },
+      absence: new Absence(clock, isAlone),
       ...{ users: 1, till: '0', isAsking: false, wasRunning: false },
       ...{ measuredAt: now, storedAt: now, refreshes: conditions().refreshes },
     };
@@ -271,16 +276,25 @@ export class RunWatch {
     if (watched.isAsking) return;
     watched.isAsking = true;
     const { ask, clock, onChange } = this.#options;
-    const { gate, requestQueue } = watched;
+    const { gate, requestQueue, absence } = watched;
     const askedAt = clock();
     try {
       const taken = requestQueue.takeUnused();
       const { isOpen, closed } = requestQueue;
-      const call = { process: this.#processId, wants: isOpen, till: watched.till, ...taken, closed };
+      const call = {
+        process: this.#processId,
+        wants: isOpen,
+        till: watched.till,
+        ...taken,
+        closed,
+        absent: absence.told,
+      };
       const reply = await ask(run, call);
       if (reply.count > 0) watched.till = String(reply.first + reply.gap * reply.count);
       if (reply.state === 'halted' && watched.wasRunning && !gate.closed.aborted) this.#options.halted(run);
       if (reply.state === 'overdue') this.#options.overdue(run);
+      absence.isExpected = reply.expectAbsent;
+      absence.hear(reply.absent, askedAt);
       watched.wasRunning = reply.state === 'running';
       if (watched.wasRunning) gate.confirm(askedAt);
       else gate.close();

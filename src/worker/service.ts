@@ -31,6 +31,8 @@ export type ServiceOptions = SendersOptions & {
   queueName: string;
   /** Whether the queue is that of one run and of this process, which removes it at the start and at the end. */
   ownsQueue: boolean;
+  /** Whether no other process sends requests of the runs of this one. */
+  isAlone: boolean;
   retryDelaysMs: readonly number[];
   unreachableTimeoutMs: number;
 };
@@ -78,6 +80,7 @@ export function openService(
   const watch = new RunWatch({
     ask: (run, call) => askPace(paceKeys(run), call),
     clock,
+    isAlone: options.isAlone,
     halted,
     overdue: (run) => void feeder.feed(run).catch((error) => logRedisError(deleting, error)),
     onChange: wakeWaiters,
@@ -218,7 +221,8 @@ function wakeAll(wakers: Set<() => void>, random: number): void {
 }
 
 function paceKeys(run: string) {
-  return { run: keys.run(run), members: keys.paceMembers(run), quotas: keys.paceQuotas(run) };
+  const [members, quotas, absent] = [keys.paceMembers(run), keys.paceQuotas(run), keys.absent(run)];
+  return { run: keys.run(run), members, quotas, absent };
 }
 
 /**

@@ -50,6 +50,7 @@ export async function openLocalWorkers(
         log,
         queueName: sharedQueueName,
         ownsQueue: false,
+        isAlone: false,
         queueConnection: openQueueConnection(testRedisAddress()),
       },
       token: fixedToken(sandbox.token, 'test'),

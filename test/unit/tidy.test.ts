@@ -260,8 +260,8 @@ describe('the sources', () => {
     expect(containing(/^src\//, /\b(process|source)\.exit\(/)).toEqual(ending);
   });
 
-  it('are no longer than 300 lines', () => {
-    const long = sources.filter(({ lines }) => lines > 300);
+  it('are no longer than 450 lines', () => {
+    const long = sources.filter(({ lines }) => lines > 450);
     expect(long.map(({ path, lines }) => `${path}: ${lines}`)).toEqual([]);
   });
 

@@ -46,7 +46,7 @@ const small = () =>
       keys.history,
       keys.historyEvents,
     ],
-    ...[keys.paceMembers, keys.paceQuotas, keys.audit],
+    ...[keys.paceMembers, keys.paceQuotas, keys.absent, keys.audit],
   ].map((keyOf) => keyOf(id));
 
 /** Every key that a run can have, each with some value. */

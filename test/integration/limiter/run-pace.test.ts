@@ -17,11 +17,11 @@ const startMs = 1_800_000_000_000;
 
 async function openRun(atEnd: (task: () => Promise<void>) => void, fields: Record<string, string>) {
   const name = `test-${randomUUID()}`;
-  const keys = { run: `{${name}}`, members: `{${name}}m`, quotas: `{${name}}q` };
+  const keys = { run: `{${name}}`, members: `{${name}}m`, quotas: `{${name}}q`, absent: `{${name}}a` };
   let now = startMs;
   const ask = openPaceCalls(redis, () => String(now));
   const tills = new Map<string, string>();
-  atEnd(async () => void (await redis.unlink(keys.run, keys.members, keys.quotas)));
+  atEnd(async () => void (await redis.unlink(keys.run, keys.members, keys.quotas, keys.absent)));
   await redis.hset(keys.run, { state: 'running', ...fields });
   const leasedAt = new Map<string, number>();
   const unusedOf = (process: string, unused: number) => ({ unused, unusedSince: leasedAt.get(process) ?? 0 });

@@ -73,7 +73,8 @@ function target(wish: Partial<TargetCall>): Act {
 
 function pace(id: string, wants: boolean): Act {
   const ask = openPaceCalls(redis, () => String(now));
-  const of = { run: keys.run(id), members: keys.paceMembers(id), quotas: keys.paceQuotas(id) };
+  const [members, quotas, absent] = [keys.paceMembers(id), keys.paceQuotas(id), keys.absent(id)];
+  const of = { run: keys.run(id), members, quotas, absent };
   return () => ask(of, { process: 'p', wants, till: '0', unused: 0, unusedSince: 0 });
 }
 

@@ -42,7 +42,7 @@ async function openStage(atEnd: AtEnd) {
   const target = targetOf(sandbox.url, '');
   const ledger = openLedger(redis, haltRules);
   const service = openService({
-    ...{ ledger, target, log, queueConnection, queueName: sharedQueueName, ownsQueue: false },
+    ...{ ledger, target, log, queueConnection, queueName: sharedQueueName, ownsQueue: false, isAlone: true },
     token: fixedToken(sandbox.token, 'a test'),
     connection: { requestTimeoutMs: 500, ca: null, proxy: null, strictConnections: false },
     ...{ maxConcurrency: 8, rate: null, burst: null, separateLimits: false, retryDelaysMs: [1, 1, 1, 1, 1] },
@@ -137,6 +137,10 @@ test('a worker says with the halt of a run which rule it was, and why', async ({
   const run = await make('running', [500]); // of ids that were never there
   await start({ tends: false });
   await turn();
-  const line = await until('the halt is told', () => told.find(({ message }) => message.includes('halted')));
-  expect(line).toMatchObject({ run, code: 'all_absent', reason: expect.stringContaining('ids were not there') });
+  const line = await until('the halt is told', () => told.find(({ message }) => message === 'halting the run'));
+  expect(line).toMatchObject({
+    run,
+    code: 'all_absent',
+    reason: expect.stringMatching(/^\d+ ids in a row were not there/),
+  });
 });

@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { Absence } from '../../../src/delete/absence.ts';
 import { ConnectionPool } from '../../../src/delete/connection-pool.ts';
 import { type ChunkTask, type DeleteDeps, deleteChunk } from '../../../src/delete/delete-chunk.ts';
 import { Gate } from '../../../src/delete/gate.ts';
@@ -78,7 +79,17 @@ function openWork(cells: number[], odd: Odd = {}) {
     ...odd.work,
   };
   const gate = new Gate(clock);
-  const job: ChunkTask = { run: 'r', chunk: 0, gate, requestQueue: line, meter: new RunMeter(), signal: stop.signal };
+  const absence = new Absence(clock, true);
+  absence.isExpected = true;
+  const job: ChunkTask = {
+    run: 'r',
+    chunk: 0,
+    gate,
+    requestQueue: line,
+    meter: new RunMeter(),
+    absence,
+    signal: stop.signal,
+  };
   const start = () => deleteChunk(job, work);
   return { ...{ start, model, details, paths, requests, told, meters, job, gate, stop, giveUp, line } };
 }

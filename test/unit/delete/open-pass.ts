@@ -1,4 +1,5 @@
 import { onTestFinished, vi } from 'vitest';
+import { Absence } from '../../../src/delete/absence.ts';
 import { ChunkPass, type PassDeps } from '../../../src/delete/chunk-pass.ts';
 import type { QueuedRequest } from '../../../src/delete/connection-pool.ts';
 import type { PoolHandle } from '../../../src/delete/run-request-queue.ts';
@@ -84,6 +85,8 @@ export function openPass(cells: Cell[], odd: Odd = {}) {
     },
     waitMs: 0,
   };
+  const absence = new Absence(() => Date.now(), true);
+  absence.isExpected = true;
   let steps = 0;
   const step = async (joins: Join[], wanted: number[]): Promise<Grant> => {
     if (++steps > 100) throw new Error('the pass asks the ledger without end');
@@ -110,6 +113,7 @@ export function openPass(cells: Cell[], odd: Odd = {}) {
       window: 16,
       clock: () => Date.now(),
     },
+    ...{ absence, idAt: String },
     ...{ sleep: fakeSleep, isOpenAt: () => true, closed: closed.signal, shouldYield: () => false, step },
     noteBody: () => {},
     measure: (answer, ms) => void measured.push(`${answer.kind === 'status' ? answer.status : answer.kind} ${ms}`),

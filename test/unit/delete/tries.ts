@@ -62,6 +62,8 @@ export function triesWith(
       told.waits.push(ms);
       return true;
     },
+    absence: { deletions: 0, haltReason: 'none is there' },
+    judgeAbsence: async () => 'believed',
     retried: (reason) => void told.retried.push(reason),
     halt: (code, reason) => void told.halts.push(`${code}: ${reason}`),
     ...odd,

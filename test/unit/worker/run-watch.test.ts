@@ -20,7 +20,17 @@ beforeEach(() => {
   asked = [];
   count = 0;
   window = '';
-  const reply = { now: 0, first: 0, gap: 1, quotaUntil: 0, priority: '', nextAt: 0, window: '' };
+  const reply = {
+    now: 0,
+    first: 0,
+    gap: 1,
+    quotaUntil: 0,
+    priority: '',
+    nextAt: 0,
+    window: '',
+    expectAbsent: false,
+    absent: [],
+  };
   watch = new RunWatch({
     ask: async (_run, call) => {
       asked.push(call);
@@ -28,6 +38,7 @@ beforeEach(() => {
       return { state, ...reply, now: Date.now(), window, rate, count };
     },
     clock: () => Date.now(),
+    isAlone: true,
     overdue: (run) => void overdue.push(run),
     halted: (run) => void halted.push(run),
     onChange: () => {},

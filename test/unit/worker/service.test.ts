@@ -63,7 +63,14 @@ function openTestService(odd: Odd = {}) {
     ...odd.queue,
   } as ChunkQueue;
   const options: ServiceOptions = {
-    ...{ ledger, log, queueName: sharedQueueName, ownsQueue: false, queueConnection: {} as QueueConnection },
+    ...{
+      ledger,
+      log,
+      queueName: sharedQueueName,
+      ownsQueue: false,
+      isAlone: true,
+      queueConnection: {} as QueueConnection,
+    },
     ...{ target: targetOf('http://localhost:1/base/', 'a'), token: fixedToken('t', 'test') },
     connection: { requestTimeoutMs: 3_000, ca: null, proxy: null, strictConnections: false },
     ...{
@@ -125,7 +132,9 @@ describe('the service', () => {
   });
 
   test('removes a queue of its own before and after, and looks for no runs of others', async () => {
-    const { service, parts, events } = openTestService({ options: { queueName: ownQueueName('r'), ownsQueue: true } });
+    const { service, parts, events } = openTestService({
+      options: { queueName: ownQueueName('r'), ownsQueue: true, isAlone: true },
+    });
     expect(service.parts.map(({ name }) => name)).toEqual([
       'queue',
       'answers with a body',
@@ -143,7 +152,7 @@ describe('the service', () => {
     let isStuck = false;
     const stuck = () => (isStuck ? never() : Promise.resolve());
     const { parts } = openTestService({
-      options: { queueName: ownQueueName('r'), ownsQueue: true },
+      options: { queueName: ownQueueName('r'), ownsQueue: true, isAlone: true },
       queue: { remove: stuck, close: stuck },
     });
     await parts.start(running);

@@ -1,0 +1,174 @@
+import { statusesText } from '../model/status.ts';
+import { visible } from '../model/visible.ts';
+
+/** What to make of an id that the API says is not there. */
+export type Belief =
+  /** It is absent. */
+  | 'believed'
+  /** Too many others were not there at the same time: ask for it again after `askAgainAfterMs`. */
+  | 'ask again'
+  /** The run has to halt; `haltReason` says why. */
+  | 'halt'
+  /** Nothing may be sent any more: the id stays open. */
+  | 'ended';
+
+export const askAgainAfterMs = 3_000;
+
+const endsAfter = 2; // deletions in a row: answers of many connections come a little out of order
+const pairs = 2; // ids of a streak that chance explains in any process
+const suspicious = 8; // ids beyond those, in all processes
+const fewest = 20; // that are not there when they are asked for twice, and nothing is deleted meanwhile
+const most = 50; // that are not there at once, and nothing is deleted meanwhile
+const idle = { shortMs: 250, longMs: 2_000, long: 3 }; // long: from so many ids on
+const newsMs = 1_000;
+const toldForMs = 2_000;
+
+/** Ids that were not there, one after another; of those, the ones that were asked for the first time. */
+type Streak = { ids: number; deletions: number; isOver: boolean; examples: string[] };
+
+const newStreak = (): Streak => ({ ids: 0, deletions: 0, isOver: false, examples: [] });
+const maxExamples = 3;
+
+type Waiting = { streak: Streak; since: number; isSecond: boolean; resolve(belief: Belief): void };
+
+/**
+ * When an `absent` is believed: what one process knows of one run. During a deployment or with a token of another account an API says of
+ * everything that it is not there; then ids are not there in a streak, in all processes. So each id that is not there waits until its streak
+ * is over, or until nothing more is to come. After a short streak it is believed; after a long one it is asked for again, and believed if
+ * something was deleted in between. If nothing was, the run halts, with these ids open.
+ */
+export class Absence {
+  /** With --expect-absent all is believed at once. */
+  isExpected = false;
+  /** Answers so far that said an object was deleted. */
+  deletions = 0;
+  readonly #clock: () => number;
+  readonly #isAlone: boolean;
+  readonly #passes = new Set<{ readonly expected: number }>();
+  readonly #waiting = new Set<Waiting>();
+  #streak = newStreak();
+  #longest = { ids: 0, at: 0 };
+  #others: readonly number[] = [];
+  #askedAt = Number.NEGATIVE_INFINITY;
+  #idleSince: number | null = null;
+
+  /** `clock`: monotonic ms. `isAlone`: no other process sends requests of this run. */
+  constructor(clock: () => number, isAlone: boolean) {
+    this.#clock = clock;
+    this.#isAlone = isAlone;
+  }
+
+  /** A pass whose answers are to come. `expected`: how many, those included that wait for a belief. */
+  enter(pass: { readonly expected: number }): void {
+    this.#passes.add(pass);
+  }
+
+  leave(pass: { readonly expected: number }): void {
+    this.#passes.delete(pass);
+  }
+
+  /** Something was deleted. Called for nearly every answer, so it is cheap. */
+  deleted(): void {
+    this.deletions++;
+    if (this.#streak.ids === 0 || ++this.#streak.deletions < endsAfter) return;
+    this.#streak.isOver = true;
+    this.#streak = newStreak();
+    this.#decide();
+  }
+
+  /** The longest streak here of the last seconds, for other processes; 0 = none that they need to know. */
+  get told(): number {
+    const isFresh = this.#clock() - this.#longest.at <= toldForMs;
+    const ids = Math.max(this.#streak.ids, isFresh ? this.#longest.ids : 0);
+    return ids > 1 ? ids : 0;
+  }
+
+  /** Takes over the streaks of other processes, as Redis had them when it was asked at this time. Call it ten times a second: all waiting ends here. */
+  hear(others: readonly number[], askedAt: number): void {
+    this.#others = others;
+    this.#askedAt = askedAt;
+    this.#decide();
+  }
+
+  /** `before`: how many `deletions` there were when `id` was not there for the first time; null if this is the first time. */
+  judge(id: string, before: number | null, closed: AbortSignal): Promise<Belief> {
+    if (this.isExpected || (before !== null && this.deletions > before)) return Promise.resolve('believed');
+    if (closed.aborted) return Promise.resolve('ended');
+    const streak = this.#streak;
+    if (before === null) this.#grow(streak, id);
+    return new Promise((resolve) => {
+      const end = () => waiting.resolve('ended');
+      const waiting: Waiting = {
+        ...{ streak, since: this.#clock(), isSecond: before !== null },
+        resolve: (belief) => {
+          this.#waiting.delete(waiting);
+          closed.removeEventListener('abort', end);
+          resolve(belief);
+        },
+      };
+      this.#waiting.add(waiting);
+      closed.addEventListener('abort', end, { once: true });
+      this.#decide();
+    });
+  }
+
+  get haltReason(): string {
+    const such = this.#streak.examples.map(visible).join(', ');
+    return (
+      `${this.#sum} ids in a row were not there (${statusesText('gone')}), such as ${such}, and nothing was deleted meanwhile, ` +
+      'so none of these is recorded as absent: ' +
+      'check --base-url, --resource, the account of the token, and whether the API was being deployed; ' +
+      'if they are expected to be gone, resume with --expect-absent'
+    );
+  }
+
+  #grow(streak: Streak, id: string): void {
+    streak.ids++;
+    if (streak.examples.length < maxExamples) streak.examples.push(id);
+    streak.deletions = 0;
+    const now = this.#clock();
+    if (streak.ids >= this.#longest.ids || now - this.#longest.at > toldForMs)
+      this.#longest = { ids: streak.ids, at: now };
+  }
+
+  /** How many ids are not there in the streaks of all processes that go on. */
+  get #sum(): number {
+    return this.#others.reduce((sum, ids) => sum + ids, this.#streak.ids);
+  }
+
+  #decide(): void {
+    this.#noteIdle();
+    for (const waiting of [...this.#waiting]) {
+      const belief = this.#beliefFor(waiting);
+      if (belief !== null) waiting.resolve(belief);
+    }
+  }
+
+  /** Null: it can't be told yet. */
+  #beliefFor({ streak, since, isSecond }: Waiting): Belief | null {
+    if (this.isExpected) return 'believed';
+    if (!streak.isOver && this.#sum >= most) return 'halt';
+    if (!isSecond && this.#isSuspicious(streak)) return 'ask again';
+    if (!streak.isOver && !this.#isIdleFor(streak)) return null;
+    if (!this.#isAlone && this.#askedAt < since + newsMs) return null;
+    return isSecond && !streak.isOver && this.#sum >= fewest ? 'halt' : 'believed';
+  }
+
+  #isSuspicious(streak: Streak): boolean {
+    const beyond = (ids: number) => Math.max(0, ids - pairs);
+    return this.#others.reduce((sum, ids) => sum + beyond(ids), beyond(streak.ids)) >= suspicious;
+  }
+
+  /** Whether nothing was to come for so long that the streak won't go on. */
+  #isIdleFor({ ids }: Streak): boolean {
+    if (this.#idleSince === null) return false;
+    return this.#clock() - this.#idleSince >= (ids < idle.long ? idle.shortMs : idle.longMs);
+  }
+
+  #noteIdle(): void {
+    let expected = 0;
+    for (const pass of this.#passes) expected += pass.expected;
+    if (expected > this.#waiting.size) this.#idleSince = null;
+    else this.#idleSince ??= this.#clock();
+  }
+}

@@ -1,0 +1,188 @@
+import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { Absence, type Belief } from '../../../src/delete/absence.ts';
+
+const open = new AbortController().signal;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+
+/** What one process knows of a run; `hear` is called ten times a second, as the watch of runs does. */
+function openAbsence({ isAlone = true, others = () => [] as number[] } = {}) {
+  const absence = new Absence(() => performance.now(), isAlone);
+  const pass = { expected: 1_000 };
+  absence.enter(pass);
+  const wait = async (ms: number) => {
+    for (let at = 0; at < ms; at += 100) {
+      await vi.advanceTimersByTimeAsync(100);
+      absence.hear(others(), performance.now());
+    }
+  };
+  const beliefs: (Belief | null)[] = [];
+  const gone = (count: number, before: number | null = null, signal = open) => {
+    for (let n = 0; n < count; n++) {
+      const at = beliefs.push(null) - 1;
+      void absence.judge(`id-${at}`, before, signal).then((belief) => {
+        beliefs[at] = belief;
+      });
+    }
+  };
+  const told = async () => {
+    await vi.advanceTimersByTimeAsync(0);
+    return [...beliefs];
+  };
+  const deleted = (count: number) => {
+    for (let n = 0; n < count; n++) absence.deleted();
+  };
+  return { absence, pass, passed: wait, gone, deleted, told };
+}
+
+describe('an id that is not there', () => {
+  test('is believed once two others were deleted after it', async () => {
+    const { gone, deleted, told } = openAbsence();
+    gone(1);
+    deleted(1);
+    expect(await told()).toEqual([null]);
+    deleted(1);
+    expect(await told()).toEqual(['believed']);
+  });
+
+  test('is believed at once with --expect-absent, however many there are', async () => {
+    const { absence, gone, told } = openAbsence();
+    absence.isExpected = true;
+    gone(1_000);
+    expect(new Set(await told())).toEqual(new Set(['believed']));
+  });
+
+  test('stays open when nothing may be sent any more', async () => {
+    const { gone, told } = openAbsence();
+    const closed = new AbortController();
+    gone(1, null, closed.signal);
+    closed.abort();
+    gone(1, null, closed.signal);
+    expect(await told()).toEqual(['ended', 'ended']);
+  });
+
+  test('is believed a little after the last answer of a list that is over', async () => {
+    const { absence, pass, gone, passed, told } = openAbsence();
+    gone(2);
+    await passed(5_000);
+    expect(await told()).toEqual([null, null]);
+    pass.expected = 2;
+    await passed(500);
+    expect(await told()).toEqual(['believed', 'believed']);
+    absence.leave(pass);
+  });
+
+  test('waits for the news of other processes, if there may be any', async () => {
+    const { gone, deleted, passed, told } = openAbsence({ isAlone: false });
+    gone(1);
+    deleted(2);
+    await passed(900);
+    expect(await told()).toEqual([null]);
+    await passed(200);
+    expect(await told()).toEqual(['believed']);
+  });
+});
+
+describe('a streak of ids that are not there', () => {
+  test('of nine is believed, one of ten is asked for again', async () => {
+    const nine = openAbsence();
+    nine.gone(9);
+    nine.deleted(2);
+    expect(new Set(await nine.told())).toEqual(new Set(['believed']));
+    const ten = openAbsence();
+    ten.gone(10);
+    expect(new Set(await ten.told())).toEqual(new Set(['ask again']));
+  });
+
+  test('goes on over a single deletion: answers come a little out of order', async () => {
+    const { gone, deleted, told } = openAbsence();
+    for (let n = 0; n < 10; n++) {
+      gone(1);
+      deleted(1);
+    }
+    expect(new Set(await told())).toEqual(new Set(['ask again']));
+  });
+
+  test('is asked for again where other processes see one at the same time', async () => {
+    const { gone, deleted, passed, told } = openAbsence({ isAlone: false, others: () => [5, 5, 4] });
+    gone(1);
+    deleted(2);
+    await passed(100);
+    expect(await told()).toEqual(['ask again']);
+  });
+
+  test('is believed when it is not there again, if something was deleted in between', async () => {
+    const { absence, gone, deleted, told } = openAbsence();
+    gone(10);
+    const before = absence.deletions;
+    deleted(1);
+    gone(10, before);
+    expect((await told()).slice(10)).toEqual(Array(10).fill('believed'));
+  });
+
+  test('of nineteen at the end of a list is believed when it is asked for twice, one of twenty halts the run', async () => {
+    for (const [count, belief] of [
+      [19, 'believed'],
+      [20, 'halt'],
+    ] as const) {
+      const { absence, pass, gone, passed, told } = openAbsence();
+      gone(count);
+      pass.expected = count;
+      gone(count, absence.deletions);
+      await passed(3_000);
+      expect(new Set((await told()).slice(count)), `${count}`).toEqual(new Set([belief]));
+    }
+  });
+
+  test('of fifty halts the run, in all processes together, and says for example which', async () => {
+    const { absence, gone, told } = openAbsence();
+    gone(50);
+    expect(await told()).toContain('halt');
+    expect(absence.haltReason).toMatch(/^50 ids in a row were not there \(404 or 410\), such as id-0, id-1, id-2, and/);
+    const together = openAbsence({ isAlone: false, others: () => [15, 15, 15] });
+    together.gone(5);
+    await together.passed(100);
+    expect(await together.told()).toContain('halt');
+  });
+
+  test('is told to other processes as long as it lasts, and two seconds longer', async () => {
+    const { absence, gone, deleted, passed } = openAbsence();
+    gone(1);
+    expect(absence.told).toBe(0);
+    gone(6);
+    await passed(10_000);
+    expect(absence.told).toBe(7);
+    gone(1);
+    deleted(2);
+    expect(absence.told).toBe(8);
+    await passed(2_100);
+    expect(absence.told).toBe(0);
+  });
+});
+
+test('nothing is believed while an API says of everything that it is not there, in whatever order answers come', async () => {
+  let seed = 1;
+  const random = () => {
+    seed = (seed * 48_271) % 2_147_483_647;
+    return seed / 2_147_483_647;
+  };
+  for (let round = 0; round < 300; round++) {
+    const { gone, deleted, told, passed, pass } = openAbsence();
+    const [from, length] = [Math.floor(random() * 60), 20 + Math.floor(random() * 60)];
+    // Each answer is up to two places early or late.
+    const answers = Array.from({ length: 200 }, (_, n) => ({
+      isGone: n >= from && n < from + length,
+      at: n + 2 * random(),
+    }));
+    for (const { isGone } of answers.sort((a, b) => a.at - b.at)) {
+      if (isGone) gone(1);
+      else deleted(1);
+    }
+    pass.expected = 0;
+    await passed(3_000);
+    const all = await told();
+    expect(all.filter((belief) => belief === 'believed').length, `round ${round}`).toBe(0);
+  }
+});
