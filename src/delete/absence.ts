@@ -1,3 +1,4 @@
+import { absentInARow } from '../ledger/thresholds.ts';
 import { statusesText } from '../model/status.ts';
 import { visible } from '../model/visible.ts';
 
@@ -18,7 +19,6 @@ const endsAfter = 2; // deletions in a row: answers of many connections come a l
 const pairs = 2; // ids of a streak that chance explains in any process
 const suspicious = 8; // ids beyond those, in all processes
 const fewest = 20; // that are not there when they are asked for twice, and nothing is deleted meanwhile
-const most = 50; // that are not there at once, and nothing is deleted meanwhile
 const idle = { shortMs: 250, longMs: 2_000, long: 3 }; // long: from so many ids on
 const newsMs = 1_000;
 const toldForMs = 2_000;
@@ -147,7 +147,7 @@ export class Absence {
   /** Null: it can't be told yet. */
   #beliefFor({ streak, since, isSecond }: Waiting): Belief | null {
     if (this.isExpected) return 'believed';
-    if (!streak.isOver && this.#sum >= most) return 'halt';
+    if (!streak.isOver && this.#sum >= absentInARow) return 'halt';
     if (!isSecond && this.#isSuspicious(streak)) return 'ask again';
     if (!streak.isOver && !this.#isIdleFor(streak)) return null;
     if (!this.#isAlone && this.#askedAt < since + newsMs) return null;

@@ -20,6 +20,8 @@ export type HaltRule = {
   isAbsence?: boolean;
   /** Halts at so many ids. */
   count?: number;
+  /** A process halts the run at so many ids in a row, before they are settled; see `delete/absence.ts`. */
+  inARow?: number;
   /** Halts if the first ids, so many, are all counted. */
   allOfFirst?: number;
   /** Halts if more than `over` percent of the ids are counted, once there are `after` ids. */
@@ -39,10 +41,11 @@ export function ruleStatusesText({ statuses }: HaltRule): string {
   return statuses.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`)).join(', ');
 }
 
-/** Describes when a rule halts a run: `all of the first 20 ids, or over 10 % of the ids once there are 1,000`. */
-export function describeHaltRule({ count: times, allOfFirst, percent }: HaltRule): string {
+/** Describes when a rule halts a run: `all of the first 20 ids, or over 10 % of the ids once there are 1,000`; `50 ids in a row, or …`. */
+export function describeHaltRule({ count: times, inARow, allOfFirst, percent }: HaltRule): string {
   const limits = [
     times && plural(times, 'ids'),
+    inARow && `${inARow} ids in a row`,
     allOfFirst && `all of the first ${allOfFirst} ids`,
     percent && `over ${percent.over} % of the ids once there are ${count(percent.after)}`,
   ];

@@ -1,6 +1,9 @@
 import { rangesOf, statusesText, successStatus } from '../model/status.ts';
 import type { HaltRule } from './halt-rules.ts';
 
+/** So many ids that are not there, while nothing is deleted, halt a run. */
+export const absentInARow = 50;
+
 /**
  * The rules that halt a run, over all processes: answers that say that something is wrong with the run as a whole, not with one id. An answer
  * counts by its status, even if `--on-status` gives it another meaning; an id with the outcome `absent` counts as absent.
@@ -49,7 +52,7 @@ export const haltRules: readonly HaltRule[] = [
     halt: 'all_absent',
     statuses: rangesOf('gone'),
     isAbsence: true,
-    allOfFirst: 50,
+    inARow: absentInARow,
     percent: { over: 50, after: 1_000 },
     reason:
       `{count} of {total} ids were not there (${statusesText('gone')}): check --base-url, --resource and the account of the token; ` +
