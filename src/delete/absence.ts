@@ -23,11 +23,14 @@ const idle = { shortMs: 250, longMs: 2_000, long: 3 }; // long: from so many ids
 const newsMs = 1_000;
 const toldForMs = 2_000;
 
-/** Ids that were not there, one after another; of those, the ones that were asked for the first time. */
-type Streak = { ids: number; deletions: number; isOver: boolean; examples: string[] };
+/** Ids that were not there, one after another. `ids`: those that count; `deletions`: since the last of them. */
+type Streak = { ids: number; deletions: number; hasBegun: boolean; isOver: boolean; examples: string[] };
 
-const newStreak = (): Streak => ({ ids: 0, deletions: 0, isOver: false, examples: [] });
+const newStreak = (): Streak => ({ ids: 0, deletions: 0, hasBegun: false, isOver: false, examples: [] });
 const maxExamples = 3;
+
+/** An id that is not there. */
+export type Missing = { id: string; before: number | null; isInDoubt: boolean };
 
 type Waiting = { streak: Streak; since: number; isSecond: boolean; resolve(belief: Belief): void };
 
@@ -70,7 +73,7 @@ export class Absence {
   /** Something was deleted. Called for nearly every answer, so it is cheap. */
   deleted(): void {
     this.deletions++;
-    if (this.#streak.ids === 0 || ++this.#streak.deletions < endsAfter) return;
+    if (!this.#streak.hasBegun || ++this.#streak.deletions < endsAfter) return;
     this.#streak.isOver = true;
     this.#streak = newStreak();
     this.#decide();
@@ -90,12 +93,17 @@ export class Absence {
     this.#decide();
   }
 
-  /** `before`: how many `deletions` there were when `id` was not there for the first time; null if this is the first time. */
-  judge(id: string, before: number | null, closed: AbortSignal): Promise<Belief> {
+  /**
+   * `before`: how many `deletions` there were when the id was not there for the first time; null if this is the first time. `isInDoubt`: an
+   * earlier request may have deleted it, so that it is no sign of anything; but it is believed only when others are.
+   */
+  judge({ id, before, isInDoubt }: Missing, closed: AbortSignal): Promise<Belief> {
     if (this.isExpected || (before !== null && this.deletions > before)) return Promise.resolve('believed');
     if (closed.aborted) return Promise.resolve('ended');
     const streak = this.#streak;
-    if (before === null) this.#grow(streak, id);
+    streak.hasBegun = true;
+    streak.deletions = 0;
+    if (before === null && !isInDoubt) this.#grow(streak, id);
     return new Promise((resolve) => {
       const end = () => waiting.resolve('ended');
       const waiting: Waiting = {
@@ -125,7 +133,6 @@ export class Absence {
   #grow(streak: Streak, id: string): void {
     streak.ids++;
     if (streak.examples.length < maxExamples) streak.examples.push(id);
-    streak.deletions = 0;
     const now = this.#clock();
     if (streak.ids >= this.#longest.ids || now - this.#longest.at > toldForMs)
       this.#longest = { ids: streak.ids, at: now };

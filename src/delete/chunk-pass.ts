@@ -2,7 +2,7 @@ import { attemptsOf, type Cell, isSettled, type Join, settle, unmark } from '../
 import type { Grant } from '../ledger/ledger.ts';
 import { codeOfStatus } from '../model/outcome.ts';
 import { successStatus } from '../model/status.ts';
-import type { Absence, Belief } from './absence.ts';
+import type { Absence, Belief, Missing } from './absence.ts';
 import type { QueuedRequest } from './connection-pool.ts';
 import { type DeleteIdDeps, deleteId } from './delete-id.ts';
 import type { PoolHandle } from './run-request-queue.ts';
@@ -265,7 +265,7 @@ export class ChunkPass {
         return answer;
       },
       wait: (ms) => this.#wait(ms),
-      judgeAbsence: (before) => this.#judgeAbsence(index, before),
+      judgeAbsence: (missing) => this.#judgeAbsence({ ...missing, id: this.#deps.idAt(index) }),
     };
     void deleteId(this.cells[index]!, first, deps).then((end) => {
       if (isSettled(end.cell)) this.#deps.note(index, end.cell, last);
@@ -275,10 +275,10 @@ export class ChunkPass {
   }
 
   /** Waits for the belief meanwhile; other ids are sent, because their answers decide. */
-  async #judgeAbsence(index: number, before: number | null): Promise<Belief> {
+  async #judgeAbsence(missing: Missing): Promise<Belief> {
     this.#resting++;
     if (this.#isWorthAStep) this.#wake();
-    const belief = await this.#deps.absence.judge(this.#deps.idAt(index), before, this.#deps.closed);
+    const belief = await this.#deps.absence.judge(missing, this.#deps.closed);
     this.#resting--;
     return belief;
   }

@@ -10,11 +10,11 @@ import {
   unmark,
 } from '../ledger/cell.ts';
 import type { HaltCode } from '../ledger/run.ts';
-import { codeOfStatus, codeOfWord, inDoubt } from '../model/outcome.ts';
+import { codeOfStatus, codeOfWord, inDoubt, isGone } from '../model/outcome.ts';
 import { isThrottling } from '../model/status.ts';
 import { describeConnectionError } from '../system-errors.ts';
 import type { Token } from '../token/token.ts';
-import { type Absence, askAgainAfterMs, type Belief } from './absence.ts';
+import { type Absence, askAgainAfterMs, type Belief, type Missing } from './absence.ts';
 import type { RetryReason } from './meters.ts';
 import type { TargetLimits } from './target-limits.ts';
 import { type Answer, type Verdict, type VerdictTable, verdictOf } from './verdict.ts';
@@ -35,7 +35,7 @@ export type DeleteIdDeps = {
   unreachableTimeoutMs: number;
   absence: Pick<Absence, 'deletions' | 'haltReason'>;
   /** What to make of an id that is not there; see `Absence.judge`. */
-  judgeAbsence(before: number | null): Promise<Belief>;
+  judgeAbsence(missing: Omit<Missing, 'id'>): Promise<Belief>;
   random: () => number;
   /** Sends the id's request once more; null if nothing may be sent any more. */
   send(): Promise<Answer | null>;
@@ -91,7 +91,7 @@ async function attempt(id: OpenId, first: Answer | null, deps: DeleteIdDeps): Pr
   if (answer === null) throw new Withheld('nothing may be sent');
   id.answer = answer;
   const verdict = verdictOf(answer, id.doubtful, deps.verdicts);
-  if (verdict.kind === 'settle' && verdict.outcome === 'absent' && !(await isBelieved(id, deps)))
+  if (verdict.kind === 'settle' && isGone(verdict.outcome) && !(await isBelieved(id, deps)))
     return attempt(id, null, deps);
   if (verdict.kind === 'settle') id.attempts++;
   if ('ambiguous' in verdict) id.doubtful ||= verdict.ambiguous;
@@ -107,7 +107,7 @@ async function attempt(id: OpenId, first: Answer | null, deps: DeleteIdDeps): Pr
 
 /** Whether the id is absent; false: it is to be asked for again, which costs no attempt. Throws Withheld where that is not now. */
 async function isBelieved(id: OpenId, { absence, judgeAbsence, wait, retried, halt }: DeleteIdDeps): Promise<boolean> {
-  const belief = await judgeAbsence(id.before);
+  const belief = await judgeAbsence({ before: id.before, isInDoubt: id.doubtful });
   if (belief === 'believed') return true;
   if (belief === 'halt')
     halt('all_absent', `${absence.haltReason}; the last answer: ${excerptOf(id.answer) || 'empty'}`);

@@ -35,7 +35,9 @@ describe.concurrent('a run whose base URL is wrong', () => {
     expect(halted).toMatchObject({ state: 'halted', halt: 'all_absent', by: 'guard' });
     expect(harness.sandbox.seen.length).toBeLessThanOrEqual(50 + underWay);
     expect(halted).toMatchObject({ settled: 0, counts: { absent: 0 } });
-    expect(running.stderr).toMatch(/halted: \d+ ids in a row were not there \(404 or 410\), such as (?:h-0\S+,? ){3}.*check --base-url/);
+    expect(running.stderr).toMatch(
+      /halted: \d+ ids in a row were not there \(404 or 410\), such as (?:h-0\S+,? ){3}.*check --base-url/,
+    );
     const status = harness.spawn(['status', halted.id]);
     expect(await status.ended).toMatchObject({ code: 0 });
     expect(status.stdout).toContain(`Halted: ${halted.reason}`);

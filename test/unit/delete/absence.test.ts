@@ -19,10 +19,10 @@ function openAbsence({ isAlone = true, others = () => [] as number[] } = {}) {
     }
   };
   const beliefs: (Belief | null)[] = [];
-  const gone = (count: number, before: number | null = null, signal = open) => {
+  const gone = (count: number, before: number | null = null, signal = open, isInDoubt = false) => {
     for (let n = 0; n < count; n++) {
       const at = beliefs.push(null) - 1;
-      void absence.judge(`id-${at}`, before, signal).then((belief) => {
+      void absence.judge({ id: `id-${at}`, before, isInDoubt }, signal).then((belief) => {
         beliefs[at] = belief;
       });
     }
@@ -82,6 +82,24 @@ describe('an id that is not there', () => {
     expect(await told()).toEqual([null]);
     await passed(200);
     expect(await told()).toEqual(['believed']);
+  });
+});
+
+describe('an id that an earlier request may have deleted', () => {
+  test('is no sign of anything, however many there are', async () => {
+    const { absence, pass, gone, passed, told } = openAbsence();
+    gone(500, null, open, true);
+    pass.expected = 500;
+    await passed(500);
+    expect(new Set(await told())).toEqual(new Set(['believed']));
+    expect(absence.told).toBe(0);
+  });
+
+  test('is asked for again with the others of a streak', async () => {
+    const { gone, told } = openAbsence();
+    gone(1, null, open, true);
+    gone(10);
+    expect(new Set(await told())).toEqual(new Set(['ask again']));
   });
 });
 
