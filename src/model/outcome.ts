@@ -109,6 +109,11 @@ export function isFailure(outcome: Outcome | 'pending'): outcome is SentOutcome 
   return outcome !== 'pending' && isSent(outcome) && !isSuccess(outcome);
 }
 
+/** Whether the answer behind it is kept, as an excerpt: every one but a success that the API confirmed. False for `pending`. */
+export function hasExcerpt(outcome: Outcome | 'pending'): boolean {
+  return outcome !== 'pending' && isSent(outcome) && (!isSuccess(outcome) || isGone(outcome));
+}
+
 /** Whether another run may still delete the object. */
 export function isWorthAnotherRun(outcome: Outcome | 'pending'): boolean {
   return outcome !== 'pending' && !isSuccess(outcome) && idOutcomes.includes(outcome);

@@ -19,7 +19,7 @@ export const keys = {
   holders: (run: string) => `expunge:{${run}}:holders`,
   /** list: `<chunk>.<index>` of each outcome that a better one replaced, the oldest first */
   improved: (run: string) => `expunge:{${run}}:improved`,
-  /** hash: `<chunk>.<index>` → excerpt of an error answer, bounded per reason */
+  /** hash: `<chunk>.<index>` → excerpt of the answer that settled an id and was no 204, bounded per reason */
   details: (run: string) => `expunge:{${run}}:details`,
   /** list: who did what to the run, when and why; newest first, bounded */
   audit: (run: string) => `expunge:{${run}}:audit`,
