@@ -36,7 +36,7 @@ const table = {
     isSuccess: true,
     isGone: true,
     isAlwaysShown: true,
-    means: `was not there: ${statusesText('gone')}`,
+    means: `${statusesText('gone')} to our first request`,
   },
   gone_unconfirmed: {
     by: 'answer',
@@ -127,7 +127,7 @@ export function isAlwaysShown(outcome: Outcome): boolean {
   return facts[outcome].isAlwaysShown === true;
 }
 
-/** For people: `was not there: 404 or 410`. */
+/** For people: `404 or 410 to our first request`. */
 export function outcomeText(outcome: Outcome): string {
   return facts[outcome].means;
 }

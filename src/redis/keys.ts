@@ -89,6 +89,8 @@ export const keys = {
   ceiling: (fp: string) => `expunge:{${fp}}:ceiling`,
   /** hash: used permits of the quotas of those rates, by slices of their periods */
   ceilingQuotas: (fp: string) => `expunge:{${fp}}:ceiling:quotas`,
+  /** hash: resource → what the target answers to a DELETE of an object that does not exist, when and by whom that was checked, as JSON */
+  semantics: (fp: string) => `expunge:{${fp}}:semantics`,
   /** string: who stopped all runs of a target, when and why; missing = not stopped */
   stop: (fp: string) => `expunge:{${fp}}:stop`,
   /** hash with expiry: process that may send to the target → when it last called, and the text of its stop file */
