@@ -23,7 +23,7 @@ export type PageFacts = {
   proof: readonly string[]; // see `readProof`
 };
 
-/** The page of a run, below 1 MB. Reads its rows only if some need attention. Of a sealed run it changes no more once all measures are there. */
+/** The page of a run, below 1 MB. Reads its rows only if some need attention. Of a sealed run it changes once all measures are there only with `readProof`. */
 export async function htmlReport(redis: RedisClient, run: Run): Promise<string> {
   const samples = new FailureSamples();
   if (hasFailures(run)) for await (const rows of readOutcomes(redis, run)) for (const row of rows) samples.add(row);
