@@ -14,6 +14,7 @@ import { findRunOfList } from '../ledger/create-run.ts';
 import { findOverlappingRuns } from '../ledger/list-runs.ts';
 import { refuseUnprotected } from '../ledger/protection.ts';
 import { isSealed, priorities } from '../ledger/run.ts';
+import { readAbsentAnswers } from '../ledger/semantics.ts';
 import { readStart } from '../limiter/read-target.ts';
 import { readStops } from '../limiter/stop.ts';
 import { sumIds } from '../model/resource.ts';
@@ -146,12 +147,13 @@ async function readHistory(
   const last = await findRunOfList(redis, listOf(target, list.spool.sha256, ''));
   const isUnfinished = last !== null && !isSealed(last.state);
   const files = isUnfinished ? [] : list.spool.files.filter((name) => !namesOfNothing.includes(name));
-  const [overlapping, { target: stop }, learned] = await Promise.all([
+  const [overlapping, { target: stop }, learned, proof] = await Promise.all([
     findOverlappingRuns(redis, target, { files }),
     readStops(redis, target.fp),
     readStart(redis, target.fp, scopesOf(invocation, list)),
+    readAbsentAnswers(redis, target.fp),
   ]);
-  return { ...noListHistory, learned, stop, last, overlapping };
+  return { ...noListHistory, learned, stop, proof, last, overlapping };
 }
 
 /** A row of a list that is no id, and why. */
@@ -206,13 +208,8 @@ function shownPlan({ plan, sha256, shown }: Awaited<ReturnType<typeof makePlan>>
     counts: { rows: shown.rows, ...shown.ids, ...shown.settled },
     ...{ rejected: shown.rejected, duplicates: shown.settled.duplicate, samples: shown.samples, column: shown.column },
     first: shown.firstUrl === null ? null : { url: shown.firstUrl },
-    ...{
-      forecast: plan.forecast,
-      rules: plan.rules,
-      changed_rules: changedRules(plan),
-      limited: shown.limited,
-      protected_read: shown.protectedRead,
-    },
+    ...{ forecast: plan.forecast, rules: plan.rules, changed_rules: changedRules(plan) },
+    ...{ limited: shown.limited, protected_read: shown.protectedRead },
     record: {
       ...shown,
       rejectsFile: null,
@@ -277,9 +274,12 @@ async function sealedFor(
   if (Object.keys(rules).length === 0)
     return { file: store.pathOf(kept.id, 'plan.json'), code: String(kept.shown.code) };
   const target = await knownTargetOf(deps.session, kept.fp);
-  const approveBy = kept.shown.approve_by;
-  if (approveBy !== null)
-    throw new Problem('conflict', `${approveBy} approves the plan as it is`, 'apply it without other rules');
+  if (kept.shown.approve_by !== null)
+    throw new Problem(
+      'conflict',
+      `${kept.shown.approve_by} approves the plan as it is`,
+      'apply it without other rules',
+    );
   const file = store.pathOf(kept.id, `plan-${Date.now()}.json`);
   const { plan: before } = await readPlanFile(store.pathOf(kept.id, 'plan.json'));
   const order: Order = {

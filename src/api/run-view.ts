@@ -7,6 +7,7 @@ import { describeBodies } from '../ledger/bodies.ts';
 import { eventFacts, pointFacts, readHistory } from '../ledger/history.ts';
 import { activeMsOf, type Run, readRun } from '../ledger/run.ts';
 import { tallyIfSealed } from '../ledger/tally.ts';
+import { readProof } from '../ledger/verification.ts';
 import { rateSetting } from '../model/rate.ts';
 import { describeActivity } from '../terminal/panel.ts';
 import { runSummary } from './overview.ts';
@@ -34,8 +35,13 @@ export class RunView {
   async read() {
     const { redis } = this.#session;
     const run = await findRunById(this.#session, this.#id);
-    const reads = [readRunContext(redis, run), isAbandoned(this.#session, run), readAudit(redis, run)] as const;
-    const [context, abandoned, audit] = await Promise.all(reads);
+    const reads = [
+      readRunContext(redis, run),
+      isAbandoned(this.#session, run),
+      readAudit(redis, run),
+      readProof(redis, run),
+    ] as const;
+    const [context, abandoned, audit, proof] = await Promise.all(reads);
     this.#taker ??= new SnapshotTaker(run, null);
     this.#taker.observe(run);
     this.#taker.observeContext({ ...context, isAbandoned: abandoned });
@@ -50,7 +56,7 @@ export class RunView {
       ...{ doubt: run.doubt || null, doubt_since: run.doubtSince > 0 ? isoTime(run.doubtSince) : null },
       started_at: run.startedAt > 0 ? isoTime(run.startedAt) : null,
       ...{ ids: run.ids, report_in: run.reportIn || null, settings: settingsOf(run) },
-      warnings: describeBodies(run.bodies),
+      warnings: [...describeBodies(run.bodies), ...proof],
       audit: audit.map(auditFacts),
     };
   }

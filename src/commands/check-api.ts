@@ -1,59 +1,59 @@
 import { lookup } from 'node:dns/promises';
 import { readTarget } from '../config/check-target.ts';
 import { isLoopback, withoutUrlSecrets } from '../config/parse-url.ts';
-import { excerptOf } from '../delete/delete-id.ts';
-import { reachOrigin, TargetConnection, type TargetConnectionOptions } from '../delete/send-delete.ts';
-import { type Answer, type Verdict, verdictOf, verdictsWith } from '../delete/verdict.ts';
+import { reachOrigin } from '../delete/send-delete.ts';
+import { type Verdict, verdictOf, verdictsWith } from '../delete/verdict.ts';
 import { ExpungeError, exitCodes } from '../errors.ts';
-import { duration } from '../format.ts';
 import { inputOptionsOf } from '../input/input-options.ts';
 import { protectFileOf, readProtected } from '../input/read-protected.ts';
-import { noteTargetAction } from '../ledger/audit.ts';
 import { describeBodies } from '../ledger/bodies.ts';
-import { readTargetState } from '../limiter/read-target.ts';
-import { readStops, stopAdvice } from '../limiter/stop.ts';
 import { checkId, idPath } from '../model/check-id.ts';
-import { type Resource, resources } from '../model/resource.ts';
+import { resources } from '../model/resource.ts';
 import { rejectionMend } from '../model/row.ts';
-import { successStatus } from '../model/status.ts';
 import type { Target } from '../model/target.ts';
 import { type Finding, fail } from '../redis/server.ts';
 import { explainConnectionError } from '../system-errors.ts';
-import { commandFor } from '../terminal/stop-text.ts';
-import { sleepUntilAborted } from '../wait.ts';
-import { readStopFile } from '../worker/stop-file.ts';
-import { type Invocation, reasonOf } from './command.ts';
+import type { Invocation } from './command.ts';
 import { type Credentials, readAuthorities } from './credentials.ts';
-import { type Session, whoAmI, withRedis } from './session.ts';
+import {
+  connectionOptions,
+  describeAnswer,
+  type OneObject,
+  quoteAnswer,
+  sendDelete,
+  whyNotSent,
+} from './one-request.ts';
+import { type Session, withRedis } from './session.ts';
 
-/** The object that `--probe-id` deletes. */
-export type Probe = { resource: Resource; id: string };
+/** Reads `--probe-id`; null without it. Throws USAGE like `readObject`. */
+export async function readProbe(invocation: Invocation): Promise<OneObject | null> {
+  const id = invocation.options.probeId;
+  return typeof id === 'string' ? readObject(invocation, '--probe-id', id) : null;
+}
 
-/** Reads `--probe-id`; null without it. Throws USAGE without a resource, and for an id that is protected or not safe to send. */
-export async function readProbe({ options, config }: Invocation): Promise<Probe | null> {
-  const id = options.probeId;
-  if (typeof id !== 'string') return null;
+/** The object with this id, which an option names. Throws USAGE without a resource, and for an id that is protected or not safe to send. */
+export async function readObject({ config }: Invocation, flag: string, id: string): Promise<OneObject> {
   const { resource } = config;
   if (resource === undefined) {
-    throw new ExpungeError('USAGE', '--probe-id needs the resource of the object it deletes', {
+    throw new ExpungeError('USAGE', `${flag} needs the resource of the object it deletes`, {
       next: `add ${resources.map((resource) => `--resource ${resource}`).join(' or ')}`,
     });
   }
   const reject = checkId(id, config);
   if (reject !== null) {
     const next = rejectionMend(reject, [id]) || null;
-    throw new ExpungeError('USAGE', `--probe-id: this id is not safe to send (${reject})`, { next });
+    throw new ExpungeError('USAGE', `${flag}: this id is not safe to send (${reject})`, { next });
   }
-  await refuseProtected(id, config);
+  await refuseProtected(flag, id, config);
   return { resource, id };
 }
 
-/** Protected ids are never deleted, by a probe either. */
-async function refuseProtected(id: string, config: Invocation['config']): Promise<void> {
+/** Protected ids are never deleted, by a check either. */
+async function refuseProtected(flag: string, id: string, config: Invocation['config']): Promise<void> {
   const protectFile = protectFileOf(config);
   if (protectFile === null) return;
   for await (const ids of readProtected(protectFile, inputOptionsOf(config))) {
-    if (ids.includes(id)) throw new ExpungeError('USAGE', `--probe-id: ${config.protect} protects this id`);
+    if (ids.includes(id)) throw new ExpungeError('USAGE', `${flag}: ${config.protect} protects this id`);
   }
 }
 
@@ -70,7 +70,7 @@ export async function lookUpHost({ config, env }: Invocation): Promise<string> {
 }
 
 /** Connects without sending a request, and describes the connection and what it leaves untested. Throws UNREACHABLE. */
-export async function reachApi(invocation: Invocation, probe: Probe | null): Promise<string> {
+export async function reachApi(invocation: Invocation, sendsRequest: boolean): Promise<string> {
   const { config, env } = invocation;
   const { origin, protocol, hostname } = new URL(readTarget(config, env).baseUrl);
   try {
@@ -81,7 +81,7 @@ export async function reachApi(invocation: Invocation, probe: Probe | null): Pro
   const tls = protocol === 'https:' ? 'with TLS, its certificate is trusted' : 'without TLS';
   const local = protocol === 'http:' && isLoopback(hostname) ? ', on this machine' : '';
   const reached = `connected${throughProxy(config)}, ${tls}${local}`;
-  if (probe !== null) return reached;
+  if (sendsRequest) return reached;
   return `${reached}. The token was not tested: --probe-id ID tests it by deleting that object`;
 }
 
@@ -94,12 +94,6 @@ function unreachable(where: string, error: unknown): ExpungeError {
   return new ExpungeError('UNREACHABLE', `${where}: ${words}`, { cause: error, next });
 }
 
-function connectionOptions({ config, env }: Invocation, ca: string | null): TargetConnectionOptions {
-  const { origin } = new URL(readTarget(config, env).baseUrl);
-  const { requestTimeoutMs, proxy = null, strictConnections } = config;
-  return { origin, requestTimeoutMs, ca, proxy, strictConnections };
-}
-
 /**
  * Deletes the object of a probe with one request, and evaluates the answer by the verdict table. Nothing is sent while the target is
  * stopped or throttled. The audit trail of the target records the probe.
@@ -107,7 +101,7 @@ function connectionOptions({ config, env }: Invocation, ca: string | null): Targ
 export async function* sendProbe(
   invocation: Invocation,
   credentials: Credentials,
-  probe: Probe,
+  probe: OneObject,
 ): AsyncGenerator<Finding & { exit: number }> {
   const target = readTarget(invocation.config, invocation.env);
   yield await withRedis(
@@ -121,77 +115,29 @@ export async function* sendProbe(
   );
 }
 
-/** Why nothing may be sent to the target now, or null. */
-async function whyNotSent({ config }: Invocation, { redis }: Session, sentTo: Target): Promise<string | null> {
-  const { target } = await readStops(redis, sentTo.fp);
-  const stop = target ?? (config.stopFile === undefined ? null : await readStopFile(config.stopFile, Date.now()));
-  if (stop !== null) return stopAdvice(stop, commandFor('start-all', sentTo));
-  const held = (await readTargetState(redis, sentTo.fp)).find(({ hold }) => hold !== null)?.hold;
-  return held ? `${held.reason}; ${duration(held.leftMs)} left` : null;
-}
+type Sending = { target: Target; credentials: Credentials; probe: OneObject };
 
-type Sending = { target: Target; credentials: Credentials; probe: Probe };
-
-/** The audit entry is written before the request: after a crash it shows that the request may have been sent. */
-async function send(invocation: Invocation, { redis }: Session, { target, credentials, probe }: Sending) {
-  const path = idPath(probe.resource, probe.id);
-  const authorization = credentials.token.authorization();
-  if (authorization === null) throw new ExpungeError('UNREACHABLE', `not sent: ${credentials.token.waiting}`);
-  const order = {
-    at: Date.now(),
-    by: 'operator',
-    who: whoAmI(invocation.env),
-    reason: reasonOf(invocation.options),
-  } as const;
-  await noteTargetAction(redis, target.fp, { ...order, action: 'probe', what: path });
-  const { answer, bodies } = await ask(
-    // One request needs no other connection, and on one that stays open a late body is noticed.
-    new TargetConnection({ ...connectionOptions(invocation, credentials.ca), strictConnections: false }),
-    new URL(target.baseUrl).pathname.replace(/\/$/, '') + path,
-    authorization,
-  );
+async function send(invocation: Invocation, session: Session, { target, credentials, probe }: Sending) {
+  const sent = await sendDelete(invocation, session, { target, credentials, object: probe, action: 'probe' });
+  const { answer, bodies } = sent;
   const verdict = verdictOf(answer, false, verdictsWith(invocation.config.onStatus));
   const { words, next, exit } = bodies === 0 ? evaluate(verdict) : evaluateBody(evaluate(verdict), bodies);
   const state = exit !== exitCodes.OK.exit ? 'fail' : next === null ? 'ok' : 'warn';
+  const path = idPath(probe.resource, probe.id);
+  const quote = state === 'fail' ? quoteAnswer(answer) : '';
   return {
     aspect: '',
     state,
-    words: `DELETE ${target.baseUrl}${path} ${describeAnswer(answer)}: ${words}${quoteAnswer(answer, state)}`,
+    words: `DELETE ${target.baseUrl}${path} ${describeAnswer(answer)}: ${words}${quote}`,
     next,
     exit,
   } as const;
 }
 
-const lateBodyMs = 500;
-
-/** Sends the request, and after a 204 waits for half a second whether a body comes. `bodies`: how many answers had one. */
-async function ask(connection: TargetConnection, path: string, authorization: string) {
-  const body = new AbortController();
-  const noteBody = () => body.abort();
-  try {
-    const answer = await new Promise<Answer>((resolve) => {
-      connection.send({ path, authorization, maySend: () => true, noteBody }, (answer) => resolve(answer!)); // null only where it may not be sent
-    });
-    if (answer.kind === 'status' && answer.status === successStatus) await sleepUntilAborted(lateBodyMs, body.signal);
-    return { answer, bodies: body.signal.aborted ? 1 : 0 };
-  } finally {
-    connection.close();
-  }
-}
-
-function describeAnswer(answer: Answer): string {
-  return answer.kind === 'status' ? `was answered ${answer.status}` : `had no answer (${excerptOf(answer)})`;
-}
-
-function quoteAnswer(answer: Answer, state: Finding['state']): string {
-  const excerpt = answer.kind === 'status' && state === 'fail' ? excerptOf(answer) : '';
-  return excerpt && `; it says: ${excerpt}`;
-}
-
-type Evaluation = { words: string; next: string | null; exit: number };
+export type Evaluation = { words: string; next: string | null; exit: number };
 
 /** What this verdict would mean for a run. */
-function evaluate(verdict: Verdict): Evaluation {
+export function evaluate(verdict: Verdict): Evaluation {
   const { OK, INCOMPLETE, GUARD, CREDENTIALS, UNREACHABLE } = exitCodes;
   switch (verdict.kind) {
     case 'settle':

@@ -14,21 +14,23 @@ import { type Finding, fail, pass } from '../redis/server.ts';
 import { hanging } from '../terminal/render-markdown.ts';
 import { plainLine } from '../terminal/style.ts';
 import { startToken } from '../token/open-token.ts';
-import { lookUpHost, type Probe, reachApi, readProbe, sendProbe } from './check-api.ts';
+import { lookUpHost, reachApi, readProbe, sendProbe } from './check-api.ts';
+import { checkSemantics, readAbsent } from './check-semantics.ts';
 import type { Invocation } from './command.ts';
 import { type Credentials, readCredentials } from './credentials.ts';
+import type { OneObject } from './one-request.ts';
 import { sayOn } from './session.ts';
 
 /**
  * Checks target, token and Redis, and prints the findings. Connects to the API without a request, since its only request is DELETE;
- * `--probe-id` sends one. Requests a token at most once. Returns the exit code of the first failure.
+ * `--probe-id` and `--semantics` send some. Requests a token at most once. Returns the exit code of the first failure.
  */
 export async function execute(invocation: Invocation): Promise<number> {
   if (invocation.options.verdicts) return printVerdicts(invocation);
-  const probe = await readProbe(invocation);
+  const asked = { probe: await readProbe(invocation), absent: await readAbsent(invocation) };
   const opened: { credentials: Credentials | null } = { credentials: null };
   try {
-    return await checkAll(invocation, probe, opened);
+    return await checkAll(invocation, asked, opened);
   } finally {
     await opened.credentials?.token.close();
   }
@@ -36,7 +38,7 @@ export async function execute(invocation: Invocation): Promise<number> {
 
 async function checkAll(
   invocation: Invocation,
-  probe: Probe | null,
+  { probe, absent }: { probe: OneObject | null; absent: readonly OneObject[] },
   opened: { credentials: Credentials | null },
 ): Promise<number> {
   const { config, env, options, stdout } = invocation;
@@ -51,7 +53,8 @@ async function checkAll(
   };
   await report('target', () => once(async () => readTarget(config, env).baseUrl));
   if (exit === exitCodes.OK.exit) await report('host', () => once(() => lookUpHost(invocation)));
-  if (exit === exitCodes.OK.exit) await report('api', () => once(() => reachApi(invocation, probe)));
+  if (exit === exitCodes.OK.exit)
+    await report('api', () => once(() => reachApi(invocation, probe !== null || absent.length > 0)));
   await report('token', () =>
     once(() => {
       opened.credentials = readCredentials(invocation);
@@ -59,9 +62,11 @@ async function checkAll(
     }),
   );
   await report('redis', () => examineRedis(invocation));
-  if (probe === null) return exit;
   const isFit = exit === exitCodes.OK.exit;
-  await report('probe', () => (isFit ? sendProbe(invocation, opened.credentials!, probe) : notSent()));
+  const { credentials } = opened;
+  if (probe !== null) await report('probe', () => (isFit ? sendProbe(invocation, credentials!, probe) : notSent()));
+  if (absent.length > 0)
+    await report('absent', () => (isFit ? checkSemantics(invocation, credentials!, absent) : notSent()));
   return exit;
 }
 

@@ -15,6 +15,7 @@ import {
   store,
   target,
   targetName,
+  yes,
 } from './command.ts';
 
 // What is agreed on before a run, and what tells and proves afterwards what became of it.
@@ -133,6 +134,29 @@ export const report: Command = {
   ],
   overServer: () => import('./server-report.ts'),
   load: () => import('./report.ts'),
+};
+
+export const verify: Command = {
+  name: 'verify',
+  summary: 'send the DELETE of some deleted ids of a run again: all must be gone',
+  arguments: '<run>',
+  settings: [...target, 'requestTimeoutMs', 'strictConnections', 'stopFile', 'protect', 'protectColumn', ...store],
+  options: [
+    {
+      flags: '--sample <n>',
+      help: 'how many of its deleted ids, chosen at random; needed',
+      parse: parse.integerFrom(1, 10_000), // it is held in memory
+    },
+    yes,
+    { flags: '--confirm <n>', help: 'confirm if exactly this many requests would be sent', parse: parse.count },
+    reason,
+    json,
+  ],
+  examples: [
+    ['expunge verify 20261120-1602-m4tz --sample 200', 'shows what is sent and asks; exits 0 if all were gone'],
+    ['expunge verify 20261120-1602-m4tz --sample 50 --confirm 50 --json', 'for scripts'],
+  ],
+  load: () => import('./verify.ts'),
 };
 
 export const explain: Command = {

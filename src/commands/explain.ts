@@ -6,6 +6,7 @@ import { shown } from '../input/input-error.ts';
 import { type FoundRow, type FoundRows, findId, type Wanted } from '../ledger/find-id.ts';
 import { runsOfTarget } from '../ledger/list-runs.ts';
 import { type Run, readRun } from '../ledger/run.ts';
+import { readProof } from '../ledger/verification.ts';
 import { type Resource, resources } from '../model/resource.ts';
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -68,8 +69,8 @@ export function noRunHas({ target, wanted, searched }: Pick<Search, 'target' | '
   });
 }
 
-/** The rows of an id in a run. */
-export type Appearance = { run: Run; found: FoundRows };
+/** The rows of an id in a run, and how far a `deleted` of that run can be trusted; see `readProof`. */
+export type Appearance = { run: Run; found: FoundRows; proof: string[] };
 
 export type Search = {
   redis: RedisClient;
@@ -97,7 +98,7 @@ export async function* searchRuns(search: Search): AsyncGenerator<Appearance> {
         onProblem(`run ${id} is not searched: ${plainLine(error.message)}`);
         return null;
       });
-      if (found !== null && found.rows.length > 0) yield { run, found };
+      if (found !== null && found.rows.length > 0) yield { run, found, proof: await readProof(redis, run) };
     }
   }
 }
@@ -107,10 +108,10 @@ async function searchRun(redis: RedisClient, run: Run, wanted: Wanted, onRows: (
   return findId(redis, run, wanted, onRows);
 }
 
-export function showAppearance({ options, stdout }: Invocation, { run, found }: Appearance): void {
+export function showAppearance({ options, stdout }: Invocation, { run, found, proof }: Appearance): void {
   const now = Date.now();
   const look = { style: styleOf(stdout), columns: stdout.columns || Number.POSITIVE_INFINITY };
-  if (!options.json) stdout.write(`${explainText(run, found, now, look)}\n`);
+  if (!options.json) stdout.write(`${explainText(run, { ...found, proof }, now, look)}\n`);
   const line = jsonLines(stdout, options.json);
   for (const facts of appearancesIn(run, found, now)) line('appearance', facts);
 }

@@ -10,6 +10,7 @@ import { type RunFiles, writeRunFiles } from '../ledger/run-files.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { checkConservation, tallyIfSealed, tallyLedger } from '../ledger/tally.ts';
 import { haltRules } from '../ledger/thresholds.ts';
+import { readProof } from '../ledger/verification.ts';
 import type { Stop } from '../limiter/stop.ts';
 import { describeRejection, isRedisError } from '../redis/errors.ts';
 import { type Ending, type EndingKind, endingText } from '../terminal/ending.ts';
@@ -44,7 +45,8 @@ export async function finishRun(work: Finish, interrupts: Interrupts, left: Run 
   const measures = await readMeasures(session.redis, run.id).catch(() => nothingMeasured);
   const pace = paceSummary(measures, activeMsOf(run, Date.now()));
   const examples = await haltExamples(session.redis, run, haltRules).catch(() => []); // best effort, like the report
-  const details = { argv: invocation.argv, files, pace: paceLines(pace), examples };
+  const proof = await readProof(session.redis, run).catch(() => []);
+  const details = { argv: invocation.argv, files, pace: paceLines(pace), examples, proof };
   const isQuiet = verbosity === 'quiet';
   stderr.write(`${isQuiet ? '' : '\n'}${endingText(endingOf(run, kindOf(run), details), styleOf(stderr), isQuiet)}\n`);
   if (problem !== null) stderr.write(`error: ${problem}\n`);
@@ -75,10 +77,12 @@ type EndingDetails = {
   files?: RunFiles | null;
   pace?: readonly string[];
   examples?: readonly string[];
+  proof?: readonly string[];
 };
 
 /** The facts of the final summary of a command. */
-function endingOf(run: Run, kind: EndingKind, { argv, files = null, pace = [], examples = [] }: EndingDetails): Ending {
+function endingOf(run: Run, kind: EndingKind, details: EndingDetails): Ending {
+  const { argv, files = null, pace = [], examples = [], proof = [] } = details;
   const { id, reason, who, halt, doubt, retryOf, rows, ids, counts, protectedRead, attempts, bodies } = run;
   const written = files === null ? [] : [files.outcomes, files.failures].filter((file) => file !== null);
   return {
@@ -97,6 +101,7 @@ function endingOf(run: Run, kind: EndingKind, { argv, files = null, pace = [], e
     protectedRead,
     attempts,
     bodies,
+    proof,
     activeMs: activeMsOf(run, Date.now()),
     pace,
     failures: files?.groups ?? [],

@@ -62,6 +62,7 @@ export const furtherReading: Readonly<Record<string, readonly Topic[]>> = {
   target: ['rates'],
   report: ['reports', 'outcomes'],
   certificate: ['reports'],
+  verify: ['guarantees', 'check', 'exit-codes'],
   explain: ['reports', 'outcomes'],
   retry: ['reports', 'outcomes', 'exit-codes'],
   check: ['check', 'outcomes', 'exit-codes'],

@@ -23,7 +23,7 @@ import type { Invocation } from './command.ts';
 import type { Retries } from './retried-run.ts';
 
 /** What Redis knows of a list: the run to resume, the last run, unfinished runs of the same files, and the state of the target. */
-export type ListHistory = Pick<Plan, 'learned' | 'stop'> & {
+export type ListHistory = Pick<Plan, 'learned' | 'stop' | 'proof'> & {
   retries: Retries | null;
   existing: Run | null;
   isJoined: boolean;
@@ -36,6 +36,7 @@ export const noListHistory: ListHistory = {
   retries: null,
   learned: null,
   stop: null,
+  proof: [],
   existing: null,
   isJoined: false,
   last: null,
@@ -47,7 +48,7 @@ export function planOf(invocation: Invocation, target: Target, list: List, known
   const { config, env, options } = invocation;
   const { spool, rejectsFile, openEnd } = list;
   const { first } = spool;
-  const { retries, learned, stop, existing, isJoined, last, overlapping } = known;
+  const { retries, learned, stop, proof, existing, isJoined, last, overlapping } = known;
   const lastId = retries === null && spool.files.length === 1 ? (spool.last?.id ?? null) : null;
   return {
     files: spool.files,
@@ -82,6 +83,7 @@ export function planOf(invocation: Invocation, target: Target, list: List, known
     maxConcurrency: config.maxConcurrency,
     workers: workersOf(invocation, list, known),
     stop,
+    proof,
     existing: existing && { ...existingOf(existing), isJoined },
     previous: last !== null && isSealed(last.state) ? previousOf(last) : null,
     overlapping: overlapping.map((run) => ({

@@ -12,10 +12,12 @@ import { type ReportFormat, type Sink, writeReport, writeReportFile } from '../l
 import { isSealed, type Run } from '../ledger/run.ts';
 import { retryFacts } from '../ledger/summary.ts';
 import { checkConservation, sealTally, sumInWords, tallyIfSealed, tallyLedger } from '../ledger/tally.ts';
+import { readProof } from '../ledger/verification.ts';
 import type { OutcomeCounts } from '../model/outcome.ts';
 import type { Selection } from '../model/selection.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { retryLines } from '../terminal/retry-text.ts';
+import { plainLine } from '../terminal/style.ts';
 import { certify, type Evidence, refuseBesideCertificate } from './certify.ts';
 import { type Invocation, type JsonLines, jsonLines } from './command.ts';
 import { followReport, refuseBesideFollow } from './follow-report.ts';
@@ -37,7 +39,8 @@ export async function execute(invocation: Invocation): Promise<number> {
     if (options.certificate === true) return certify(invocation, evidenceIn(session.redis, run));
     const { output = null, only = null, verify = false } = options as Record<string, never>;
     const { format = 'csv', spreadsheetSafe = false } = options as Record<string, never>;
-    for (const line of retryLines(run)) sayOf(invocation)(`Run ${run.id}: ${line}`);
+    for (const line of [...retryLines(run), ...(await readProof(session.redis, run))])
+      sayOf(invocation)(`Run ${run.id}: ${plainLine(line)}`);
     const style = { format, spreadsheetSafe } as const;
     const join = await openJoined(invocation);
     return reportRun({ redis: session.redis, run, ...style, output, only, join, verify, out: stdout, say, print });

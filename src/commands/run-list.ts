@@ -7,6 +7,7 @@ import { runFolder } from '../ledger/file-retention.ts';
 import { findOverlappingRuns } from '../ledger/list-runs.ts';
 import { refuseUnprotected } from '../ledger/protection.ts';
 import { isOver, isSealed, type Run, readRun } from '../ledger/run.ts';
+import { readAbsentAnswers } from '../ledger/semantics.ts';
 import { type LimiterScope, readStart } from '../limiter/read-target.ts';
 import { readStops, type Stop } from '../limiter/stop.ts';
 import { resources, sumIds } from '../model/resource.ts';
@@ -74,7 +75,10 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
   const stop = await stopOf(invocation, session, target);
   const isJoined = existing !== null && (await hasForegroundCommand(session, existing)) === true;
   const overlapping = existing === null ? await findOverlappingRuns(session.redis, target, list.spool, retryOf) : [];
-  const plan = planOf(invocation, target, list, { retries, learned, stop, existing, isJoined, last, overlapping });
+  const proof = await readAbsentAnswers(session.redis, target.fp);
+  const plan = planOf(invocation, target, list, {
+    ...{ retries, learned, stop, proof, existing, isJoined, last, overlapping },
+  });
   showPlan(invocation, plan);
   await confirm(invocation, plan, applied);
   const accept = async (run: Run) => {

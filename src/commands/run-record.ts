@@ -4,6 +4,7 @@ import { readMeasures } from '../ledger/measures.ts';
 import type { Run } from '../ledger/run.ts';
 import { tallyIfSealed } from '../ledger/tally.ts';
 import { haltRules } from '../ledger/thresholds.ts';
+import { readProof } from '../ledger/verification.ts';
 import { isAbandoned } from './liveness.ts';
 import type { Session } from './session.ts';
 import { readRunContext } from './take-snapshot.ts';
@@ -18,13 +19,14 @@ export type RunRecord = Awaited<ReturnType<typeof readRunRecord>>;
 export async function readRunRecord(session: Session, found: Run) {
   const { redis } = session;
   const run = await tallyIfSealed(redis, found);
-  const [context, examples, measures, audit] = await Promise.all([
+  const [context, examples, measures, audit, proof] = await Promise.all([
     readWholeContext(session, run),
     haltExamples(redis, run, haltRules),
     readMeasures(redis, run.id),
     readAudit(redis, run),
+    readProof(redis, run),
   ]);
-  return { run, context, examples, measures, audit };
+  return { run, context, examples, measures, audit, proof };
 }
 
 /** What explains the pace of a run that other processes delete, and whether its command has ended. */

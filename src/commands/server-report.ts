@@ -6,6 +6,7 @@ import type { OutcomeRow } from '../ledger/outcome-rows.ts';
 import { type Sink, writeReportFile } from '../ledger/report.ts';
 import type { Run } from '../ledger/run.ts';
 import { retryLines } from '../terminal/retry-text.ts';
+import { plainLine } from '../terminal/style.ts';
 import { certify, type Evidence, refuseBesideCertificate } from './certify.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { refuseBesideFollow } from './follow-report.ts';
@@ -36,10 +37,10 @@ export async function execute(invocation: Invocation): Promise<number> {
   const say = sayOn(stderr);
   const print = jsonLines(stdout, options.json);
   return withServer(invocation, sayOf(invocation), async (api) => {
-    const { run } = await readRecord(api, args[0]);
+    const { run, proof } = await readRecord(api, args[0]);
     if (options.follow === true) return followOver(invocation, api, run);
     if (options.certificate === true) return certify(invocation, evidenceOver(api, run));
-    for (const line of retryLines(run)) sayOf(invocation)(`Run ${run.id}: ${line}`);
+    for (const line of [...retryLines(run), ...proof]) sayOf(invocation)(`Run ${run.id}: ${plainLine(line)}`);
     const join = await openJoined(invocation);
     refuseTogether({ format, spreadsheetSafe, only, join, verify });
     if (verify) return showVerification(await verifyOver(api, run), { say, print });

@@ -3,8 +3,8 @@ import { type SettingName, settings } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
 import { count, plural } from '../format.ts';
 import type { Run } from '../ledger/run.ts';
-import { isWorthAnotherRun, type Outcome } from '../model/outcome.ts';
-import { isChosen, type Selection, worthRetry } from '../model/selection.ts';
+import { isGone, type Outcome, outcomes } from '../model/outcome.ts';
+import { isChosenToRetry, type Selection, worthRetry } from '../model/selection.ts';
 import { type Invocation, ofRuns, protectReading, reasonOf, retryInput } from './command.ts';
 import { sayDetached } from './finish-run.ts';
 import { refuseLive } from './retried-run.ts';
@@ -55,10 +55,11 @@ const isOfFile = (name: SettingName) => (protectReading as readonly string[]).in
 
 type Group = { outcome: Outcome; code: string; count: number };
 
-/** The rows that are chosen, by outcome and code. */
-async function readChosen(api: ApiClient, { id }: Run, only: Selection): Promise<Group[]> {
+/** The rows that are chosen, by outcome and code. The API lists those that are gone with the counts only. */
+async function readChosen(api: ApiClient, { id, counts }: Run, only: Selection): Promise<Group[]> {
   const { items } = await api.json<{ items: Group[] }>({ method: 'GET', path: `/runs/${id}/failures`, isLong: true });
-  return items.filter((group) => isWorthAnotherRun(group.outcome) && isChosen(only, group));
+  const gone = outcomes.filter(isGone).map((outcome): Group => ({ outcome, code: 'gone', count: counts[outcome] }));
+  return [...items, ...gone].filter((group) => group.count > 0 && isChosenToRetry(only, group));
 }
 
 /** How many ids are sent again, as was confirmed. Throws USAGE otherwise. */

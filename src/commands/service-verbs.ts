@@ -46,11 +46,25 @@ export const worker: Command = {
 
 export const check: Command = {
   name: 'check',
-  summary: 'check settings, token, Redis and API; deletes nothing except what --probe-id names',
+  summary: 'check settings, token, Redis and API; sends no DELETE without --probe-id or --semantics',
   settings: [...target, 'onStatus', 'resource', 'protect', ...protectReading, 'requestTimeoutMs', ...store],
   options: [
     { flags: '--verdicts', help: 'print what each answer of the API would mean, and which halt a run' },
     { flags: '--probe-id <id>', help: 'delete this object of --resource, to test the API' },
+    {
+      flags: '--semantics',
+      help: 'send the DELETE of what cannot exist: does the API say so, or 204? It is remembered',
+    },
+    {
+      flags: '--absent-id <id>',
+      help: 'with --semantics: this id of --resource, which does not exist (else a random one)',
+    },
+    yes,
+    {
+      flags: '--confirm <n>',
+      help: 'confirm --semantics if exactly this many requests would be sent',
+      parse: parse.count,
+    },
     reason,
     json,
   ],
@@ -60,6 +74,7 @@ export const check: Command = {
       'expunge check --resource views --probe-id v-000001',
       'and whether the API accepts the token, by deleting this view',
     ],
+    ['expunge check --semantics', 'what a 204 of this API proves; asks before it sends anything'],
     ['expunge check --verdicts', 'what a 404, a 409 or a 503 would mean'],
     ['expunge check --verdicts --on-status 404=failed', 'the same with another meaning of 404'],
   ],

@@ -79,11 +79,16 @@ export function progressOn({ stderr, verbosity }: Pick<Invocation, 'stderr' | 'v
   return new Writable({ write: (_chunk, _encoding, done) => done() }) as unknown as NodeJS.WriteStream;
 }
 
-/** Returns when the deletion of so many ids is confirmed, on the command line or by who is asked. `what`: as in a `Question`. Throws USAGE otherwise. */
-export function askCount(invocation: Invocation, expected: number, what: string): Promise<void> {
+/** Returns when so many deletions or requests are confirmed, on the command line or by who is asked. `what`: as in a `Question`. Throws USAGE otherwise. */
+export function askCount(
+  invocation: Invocation,
+  expected: number,
+  what: string,
+  verb: 'delete' | 'send' = 'delete',
+): Promise<void> {
   const { args, options, stdin, stderr, env } = invocation;
   const confirm = (options.confirm as number | undefined) ?? null;
-  const question = { expected, what, yes: options.yes === true, confirm };
+  const question = { expected, what, verb, yes: options.yes === true, confirm };
   return confirmCount(question, { stdin, stderr, env, stdinIsData: args.includes('-') });
 }
 

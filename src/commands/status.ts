@@ -114,7 +114,7 @@ function auditLines({ run, audit }: RunRecord, isWhole: boolean, isQuiet: boolea
 }
 
 async function statusText(record: RunRecord, { options, stdout, verbosity }: Invocation): Promise<string> {
-  const { run, context, examples } = record;
+  const { run, context, examples, proof } = record;
   const isQuiet = verbosity === 'quiet';
   const taker = new SnapshotTaker(run, null);
   taker.observeContext(context);
@@ -125,6 +125,7 @@ async function statusText(record: RunRecord, { options, stdout, verbosity }: Inv
       ? [`resume: ${run.command}`, `or detach it: expunge resume ${run.id} --detach`]
       : []),
     ...describeBodies(run.bodies),
+    ...proof.map(plainLine),
     ...doubt(run),
     ...(examples.length > 0 ? [`for example: ${examples.map(plainLine).join('  ')}`] : []),
     ...(run.priority === 'normal' ? [] : [`priority ${run.priority}`]),

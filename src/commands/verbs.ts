@@ -1,6 +1,6 @@
 import { dashboard, token } from './access-verbs.ts';
 import type { Command } from './command.ts';
-import { apply, certificate, explain, plan, report } from './evidence-verbs.ts';
+import { apply, certificate, explain, plan, report, verify } from './evidence-verbs.ts';
 import { cancel, pause, priority, rate, resume, retry, run, runs, status } from './run-verbs.ts';
 import { schedule } from './schedule-verbs.ts';
 import { check, completion, config, help, quickstart, redis, runWorker, sandbox, worker } from './service-verbs.ts';
@@ -27,6 +27,7 @@ export const verbs: readonly Command[] = [
   target,
   report,
   certificate,
+  verify,
   retry,
   explain,
   check,

@@ -1,4 +1,4 @@
-import { attemptsOf, type Cell, hasManyMarks, isSettled, type Join } from '../ledger/cell.ts';
+import { attemptsOf, type Cell, hasManyMarks, isSettled, type Join, readCell } from '../ledger/cell.ts';
 import { type Claim, type Ledger, noEpoch, type ObservedState } from '../ledger/ledger.ts';
 import { noteDetail } from '../ledger/manifest.ts';
 import { bucketOf } from '../ledger/measures.ts';
@@ -118,6 +118,7 @@ function passDeps(
   deps: DeleteDeps,
 ) {
   const { ledger, log } = deps;
+  const full = new Set<string>(); // codes with as many excerpts as are kept: many ids may be absent
   return {
     ...deps,
     verdicts,
@@ -151,10 +152,13 @@ function passDeps(
     },
     noteBody: () => deps.noteBody(run),
     retried: (reason: RetryReason) => requests.recordRetry(reason),
-    note: (index: number, cell: Cell, answer: Parameters<typeof excerptOf>[0]) => {
-      noteDetail(ledger.redis, run, { chunk, index, cell, excerpt: excerptOf(answer) }).catch((error) => {
-        log.debug({ run, chunk, err: error }, 'an error excerpt was not stored');
-      });
+    note: (index: number, cell: Cell, answer: Answer) => {
+      const { code } = readCell(cell);
+      if (full.has(code)) return;
+      noteDetail(ledger.redis, run, { chunk, index, cell, excerpt: excerptOf(answer) }).then(
+        (hasRoom) => hasRoom || full.add(code),
+        (error) => log.debug({ run, chunk, err: error }, 'an excerpt of an answer was not stored'),
+      );
     },
   };
 }

@@ -1,5 +1,5 @@
 import { cutId } from '../input/spool-files.ts';
-import { isFailure } from '../model/outcome.ts';
+import { hasExcerpt } from '../model/outcome.ts';
 import type { Resource } from '../model/resource.ts';
 import type { SettledRow } from '../model/row.ts';
 import { type RedisClient, readClock, readValues } from '../redis/client.ts';
@@ -73,7 +73,7 @@ async function readSent(redis: RedisClient, run: Run, { n, manifest, index }: Pl
   const chunk = decodeChunk(n, manifest);
   const ledger = decodeLedgerOf(run, chunk, value!);
   const row = rowsOfChunk(run, chunk, ledger, []).rows[index]!;
-  const excerpt = isFailure(row.outcome) ? await redis.hget(keys.details(run.id), `${n}.${index}`) : null;
+  const excerpt = hasExcerpt(row.outcome) ? await redis.hget(keys.details(run.id), `${n}.${index}`) : null;
   const cell = ledger.cells[index]!;
   const isOpen = !isSealed(run.state) && !isSettled(cell);
   return { ...row, excerpt: excerpt ?? '', open: isOpen ? await readOpen(redis, run, n, cell) : null };

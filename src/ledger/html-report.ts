@@ -11,6 +11,7 @@ import { drawCharts } from './html-charts.ts';
 import { type Measures, readMeasures } from './measures.ts';
 import { type OutcomeRow, readOutcomes } from './outcome-rows.ts';
 import { activeMsOf, pendingOf, type Run } from './run.ts';
+import { readProof } from './verification.ts';
 
 /** What the page shows of a run. */
 export type PageFacts = {
@@ -19,9 +20,10 @@ export type PageFacts = {
   measures: Measures;
   audit: readonly AuditEntry[];
   failures: readonly SampledGroup[];
+  proof: readonly string[]; // see `readProof`
 };
 
-/** The page of a run, below 1 MB. Reads its rows only if some need attention. Of a sealed run it changes no more once all measures are there. */
+/** The page of a run, below 1 MB. Reads its rows only if some need attention. Of a sealed run it changes once all measures are there only with `readProof`. */
 export async function htmlReport(redis: RedisClient, run: Run): Promise<string> {
   const samples = new FailureSamples();
   if (hasFailures(run)) for await (const rows of readOutcomes(redis, run)) for (const row of rows) samples.add(row);
@@ -30,12 +32,13 @@ export async function htmlReport(redis: RedisClient, run: Run): Promise<string> 
 
 /** The same, for who has read the rows already. */
 export async function htmlOf(redis: RedisClient, run: Run, samples: FailureSamples): Promise<string> {
-  const [history, measures, audit] = await Promise.all([
+  const [history, measures, audit, proof] = await Promise.all([
     readHistory(redis, run),
     readMeasures(redis, run.id),
     readAudit(redis, run),
+    readProof(redis, run),
   ]);
-  return pageOf({ run, history, measures, audit, failures: samples.list() });
+  return pageOf({ run, history, measures, audit, failures: samples.list(), proof });
 }
 
 /** Most runs have none: their ledger need not be read for them. */
@@ -55,6 +58,7 @@ const sampleLength = { file: 60, id: 100, excerpt: 80 };
 const groupsMax = 50;
 const textLength = 150;
 const nameLength = 60;
+const proofLength = 300;
 const actionsMax = 100;
 const eventsMax = 100;
 const guardsMax = 20;
@@ -84,9 +88,10 @@ export class FailureSamples {
 }
 
 /** Pure. */
-export function pageOf({ run, history, measures, audit, failures }: PageFacts): string {
+export function pageOf({ run, history, measures, audit, failures, proof }: PageFacts): string {
   return page(`Run ${run.id}`, [
     headline(run),
+    html`${proof.map((sentence) => html`<p>${cut(sentence, proofLength)}</p>`)}`,
     section('Outcomes', totals(run)),
     section('Pace', pace(run, measures)),
     section('Over time', ...drawCharts(history), eventTable(history)),

@@ -39,6 +39,7 @@ const listed = [
     'resultsIn',
     'resultsBy',
     'resultsProblem',
+    'verified',
   ] as const),
   ...(['createdAt', 'endedAt', 'changedAt', 'activeUntil', 'activeMs', 'protectedRead'] as const),
 ];

@@ -1,6 +1,6 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { ExpungeError } from '../errors.ts';
-import { isFailure } from '../model/outcome.ts';
+import { hasExcerpt } from '../model/outcome.ts';
 import { type Resource, resources } from '../model/resource.ts';
 import type { Chunk, Position, SettledBlock } from '../model/row.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -186,19 +186,23 @@ for i = 2, #KEYS do redis.call('SET', KEYS[i], ARGV[i]) end
 return 1
 `;
 
-/** The error answer of a server for an id that failed or is unknown. */
+/** What a server answered for an id that it did not confirm as deleted. */
 type Detail = { chunk: number; index: number; cell: Cell; excerpt: string };
 
 const detailsPerCode = 1_000;
 
-/** Stores the excerpt of a failed or unknown id, at most 1,000 for each code. The ledger doesn't depend on it. Throws where Redis fails. */
+/**
+ * Stores the excerpt of the answer that settled an id, if it was no 204: at most 1,000 for each code. Returns whether there is room for more.
+ * The ledger doesn't depend on it. Throws where Redis fails.
+ */
 export async function noteDetail(
   redis: RedisClient,
   run: string,
   { chunk, index, cell, excerpt }: Detail,
-): Promise<void> {
+): Promise<boolean> {
   const { outcome, code } = readCell(cell);
-  if (excerpt === '' || !isFailure(outcome)) return;
+  if (excerpt === '' || !hasExcerpt(outcome)) return true;
   const kept = await redis.hincrby(keys.details(run), `count:${code}`, 1);
   if (kept <= detailsPerCode) await redis.hset(keys.details(run), `${chunk}.${index}`, excerpt);
+  return kept < detailsPerCode;
 }

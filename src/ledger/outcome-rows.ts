@@ -1,6 +1,6 @@
 import { ExpungeError } from '../errors.ts';
 import { isoTime } from '../format.ts';
-import { isFailure, type Outcome } from '../model/outcome.ts';
+import { hasExcerpt, type Outcome } from '../model/outcome.ts';
 import { type Resource, resources } from '../model/resource.ts';
 import type { Chunk, Position, SettledRow } from '../model/row.ts';
 import { type RedisClient, readValues } from '../redis/client.ts';
@@ -126,7 +126,7 @@ export function decodeLedgerOf(run: Run, { n, ids }: Chunk, value: Buffer | null
   );
 }
 
-/** Excerpts parallel to the ids of the chunk. Only failed and unknown ids have one, and most chunks have no such id. */
+/** Excerpts parallel to the ids of the chunk. Ids that the API confirmed as deleted have none, and most chunks have no other id. */
 async function readExcerpts(
   redis: RedisClient,
   run: Run,
@@ -134,15 +134,15 @@ async function readExcerpts(
   ledger: LedgerChunk,
 ): Promise<(string | null)[]> {
   const excerpts: (string | null)[] = [];
-  const bad = [...ledger.cells.keys()].filter((i) => isBad(ledger.cells[i]!));
-  if (bad.length === 0) return excerpts;
-  const found = await redis.hmget(keys.details(run.id), ...bad.map((i) => `${chunk.n}.${i}`));
-  for (const [at, i] of bad.entries()) excerpts[i] = found[at]!;
+  const quoted = [...ledger.cells.keys()].filter((i) => isQuoted(ledger.cells[i]!));
+  if (quoted.length === 0) return excerpts;
+  const found = await redis.hmget(keys.details(run.id), ...quoted.map((i) => `${chunk.n}.${i}`));
+  for (const [at, i] of quoted.entries()) excerpts[i] = found[at]!;
   return excerpts;
 }
 
-function isBad(cell: number): boolean {
-  return isFailure(readCell(cell).outcome);
+function isQuoted(cell: number): boolean {
+  return hasExcerpt(readCell(cell).outcome);
 }
 
 /** Throws INTERNAL for what Redis has lost. */

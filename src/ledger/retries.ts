@@ -1,7 +1,7 @@
-import { isWorthAnotherRun, type Outcome } from '../model/outcome.ts';
+import type { Outcome } from '../model/outcome.ts';
 import { type Resource, resources } from '../model/resource.ts';
 import type { Position, Row } from '../model/row.ts';
-import { isChosen, type Selection } from '../model/selection.ts';
+import { isChosenToRetry, type Selection } from '../model/selection.ts';
 import { type RedisClient, readValues } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { type AuditEntry, noteAuditOfRunLua, storedEntry } from './audit.ts';
@@ -17,12 +17,12 @@ export type RetriedRow = Row & { outcome: Outcome };
 const windowSize = 16;
 
 /**
- * The chosen rows of an ended run that another run may still delete, in input order, as rows of its list. Decodes only chunks with such a row
+ * The chosen rows of an ended run that another run may send again, in input order, as rows of its list. Decodes only chunks with such a row
  * and holds a few of them in memory. Throws INTERNAL for a chunk that Redis has lost.
  */
 export function readRetried(redis: RedisClient, run: Run, only: Selection): AsyncGenerator<RetriedRow[]> {
   const readState = cellReader(run);
-  const isRetried = (state: IdState) => isWorthAnotherRun(state.outcome) && isChosen(only, state);
+  const isRetried = (state: IdState) => isChosenToRetry(only, state);
   const read = (cell: number) => {
     const state = readState(cell);
     return isRetried(state) ? (state.outcome as Outcome) : null;

@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto';
 import { ExpungeError } from '../errors.ts';
 import { type Outcome, type OutcomeCounts, perOutcome, sumOutcomes } from '../model/outcome.ts';
 import { type Rate, rateFromStored } from '../model/rate.ts';
+import { type Verification, verificationFromStored } from '../model/verification.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { longestSilenceMs } from './active-time.lua.ts';
@@ -111,6 +112,7 @@ export type Run = {
   resultsIn: string; // the folder or URL they are in
   resultsBy: string; // the machine that wrote them
   resultsProblem: string; // why the last delivery failed
+  verified: Verification | null; // what sending some of its deleted ids again found last
 };
 
 /** The version of everything a run writes to Redis. A release does not change runs of another version. */
@@ -232,6 +234,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     resultsIn: text('resultsIn'),
     resultsBy: text('resultsBy'),
     resultsProblem: text('resultsProblem'),
+    verified: verificationFromStored(text('verified')),
   };
 }
 

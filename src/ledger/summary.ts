@@ -4,6 +4,7 @@ import { conclusionExits, judgeRun } from './conclusion.ts';
 import type { ListedRun } from './list-runs.ts';
 import { resultsFacts } from './results.ts';
 import { activeMsOf, type HaltCode, isTimeUp, pendingOf } from './run.ts';
+import { verificationFacts } from './verification.ts';
 
 /** The last line of `--json`, with its keys in this order. */
 export type Summary = ReturnType<typeof summaryOf>;
@@ -23,6 +24,7 @@ export function summaryOf(run: ListedRun, exit: number | null, now: number) {
       ...retryFacts(run),
     },
     ...resultsFacts(run),
+    verified: verificationFacts(run.verified),
   } as const;
 }
 

@@ -36,7 +36,7 @@ const table = {
     isSuccess: true,
     isGone: true,
     isAlwaysShown: true,
-    means: `was not there: ${statusesText('gone')}`,
+    means: `${statusesText('gone')} to our first request`,
   },
   gone_unconfirmed: {
     by: 'answer',
@@ -109,6 +109,11 @@ export function isFailure(outcome: Outcome | 'pending'): outcome is SentOutcome 
   return outcome !== 'pending' && isSent(outcome) && !isSuccess(outcome);
 }
 
+/** Whether the answer behind it is kept, as an excerpt: every one but a success that the API confirmed. False for `pending`. */
+export function hasExcerpt(outcome: Outcome | 'pending'): boolean {
+  return outcome !== 'pending' && isSent(outcome) && (!isSuccess(outcome) || isGone(outcome));
+}
+
 /** Whether another run may still delete the object. */
 export function isWorthAnotherRun(outcome: Outcome | 'pending'): boolean {
   return outcome !== 'pending' && !isSuccess(outcome) && idOutcomes.includes(outcome);
@@ -122,7 +127,7 @@ export function isAlwaysShown(outcome: Outcome): boolean {
   return facts[outcome].isAlwaysShown === true;
 }
 
-/** For people: `was not there: 404 or 410`. */
+/** For people: `404 or 410 to our first request`. */
 export function outcomeText(outcome: Outcome): string {
   return facts[outcome].means;
 }

@@ -1,4 +1,4 @@
-import { codeWords, idOutcomes, isWorthAnotherRun, type Outcome, outcomes } from './outcome.ts';
+import { codeWords, idOutcomes, isGone, isWorthAnotherRun, type Outcome, outcomes } from './outcome.ts';
 import { rejectCodes } from './row.ts';
 import { suggest } from './suggest.ts';
 
@@ -38,18 +38,27 @@ export function isChosen(selection: Selection, row: { outcome: Outcome | 'pendin
 
 const retriable = idOutcomes.filter(isWorthAnotherRun);
 
+/** Outcomes that `retry` sends again only if they are named: the API may have said "gone" without looking. Never after a 204. */
+const distrusted = idOutcomes.filter(isGone);
+
+/** Whether `retry` sends a row again. A code chooses none of the rows that were gone: a 404 may also be the last answer of one that was not. */
+export function isChosenToRetry(selection: Selection, row: { outcome: Outcome | 'pending'; code: string }): boolean {
+  if (isWorthAnotherRun(row.outcome)) return isChosen(selection, row);
+  return distrusted.some((outcome) => outcome === row.outcome && selection.includes(outcome));
+}
+
 /** The rows that `retry` sends again by default: all that can be. */
 export const worthRetry: Selection = retriable;
 
 /** What `retry` can choose, beside statuses. */
-export const retryWords: readonly string[] = [...retriable, ...codeWords, cancelCode];
+export const retryWords: readonly string[] = [...retriable, ...distrusted, ...codeWords, cancelCode];
 
-/** The same for `retry`. Throws an Error also for words of rows that another run would not delete either. */
+/** The same for `retry`. Throws an Error also for words of rows that are never sent, or never again. */
 export function parseRetrySelection(text: string): Selection {
   const selection = parseSelection(text);
   const wrong = selection.find((word) => !retryWords.includes(word) && !word.startsWith('http_'));
   if (wrong === undefined) return selection;
   throw new Error(
-    `"${wrong}" rows can't be retried; expected ${retriable.join(', ')}, or codes like http_409, timeout`,
+    `"${wrong}" rows can't be retried; expected ${[...retriable, ...distrusted].join(', ')}, or codes like http_409, timeout`,
   );
 }

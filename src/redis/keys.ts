@@ -19,7 +19,7 @@ export const keys = {
   holders: (run: string) => `expunge:{${run}}:holders`,
   /** list: `<chunk>.<index>` of each outcome that a better one replaced, the oldest first */
   improved: (run: string) => `expunge:{${run}}:improved`,
-  /** hash: `<chunk>.<index>` → excerpt of an error answer, bounded per reason */
+  /** hash: `<chunk>.<index>` → excerpt of the answer that settled an id and was no 204, bounded per reason */
   details: (run: string) => `expunge:{${run}}:details`,
   /** list: who did what to the run, when and why; newest first, bounded */
   audit: (run: string) => `expunge:{${run}}:audit`,
@@ -90,6 +90,8 @@ export const keys = {
   ceiling: (fp: string) => `expunge:{${fp}}:ceiling`,
   /** hash: used permits of the quotas of those rates, by slices of their periods */
   ceilingQuotas: (fp: string) => `expunge:{${fp}}:ceiling:quotas`,
+  /** hash: resource → what the target answers to a DELETE of an object that does not exist, when and by whom that was checked, as JSON */
+  semantics: (fp: string) => `expunge:{${fp}}:semantics`,
   /** string: who stopped all runs of a target, when and why; missing = not stopped */
   stop: (fp: string) => `expunge:{${fp}}:stop`,
   /** hash with expiry: process that may send to the target → when it last called, and the text of its stop file */

@@ -13,24 +13,29 @@ type PromptStreams = {
   stdinIsData: boolean;
 };
 
+const done = { delete: 'deleted', send: 'sent' } as const;
+
 /** What the operator confirms, and what the command line says about it. */
 type Question = {
   expected: number;
   what: string; // '1,203 views on api.example.com'
+  verb?: keyof typeof done; // what is to be done with that; 'delete' if it is missing
   yes: boolean; // --yes
   confirm: number | null; // --confirm
 };
 
 /**
- * Returns when the deletion of this many ids is confirmed: by --yes, by the right --confirm, or by an operator who types the count.
+ * Returns when this many deletions or requests are confirmed: by --yes, by the right --confirm, or by an operator who types the count.
  * Throws USAGE otherwise, also without a terminal to ask on.
  */
-export async function confirmCount({ expected, what, yes, confirm }: Question, asking: PromptStreams): Promise<void> {
-  if (confirm !== null) return checkConfirm(confirm, expected, what);
+export async function confirmCount(question: Question, asking: PromptStreams): Promise<void> {
+  const { expected, what, yes, confirm, verb = 'delete' } = question;
+  const wouldBe = `${what} would be ${done[verb]}`;
+  if (confirm !== null) return checkConfirm(confirm, expected, wouldBe);
   if (yes) return;
   const next = `add --confirm ${expected} or --yes`;
-  const message = `Type ${expected} to delete ${what}, anything else to stop. It cannot be undone.`;
-  const answer = await ask(message, asking, `${what} would be deleted, but there is no terminal to confirm on`, next);
+  const message = `Type ${expected} to ${verb} ${what}, anything else to stop. It cannot be undone.`;
+  const answer = await ask(message, asking, `${wouldBe}, but there is no terminal to confirm on`, next);
   if (!isCount(answer, expected)) throw new ExpungeError('USAGE', 'not confirmed; nothing was sent');
 }
 
@@ -57,9 +62,9 @@ export function confirmCode(what: string, asking: PromptStreams): Promise<string
   );
 }
 
-function checkConfirm(confirm: number, expected: number, what: string): void {
+function checkConfirm(confirm: number, expected: number, wouldBe: string): void {
   if (confirm === expected) return;
-  const message = `--confirm ${confirm}: expected ${count(expected)}, because ${what} would be deleted; nothing was sent`;
+  const message = `--confirm ${confirm}: expected ${count(expected)}, because ${wouldBe}; nothing was sent`;
   throw new ExpungeError('USAGE', message, { next: `check the plan with --dry-run, then add --confirm ${expected}` });
 }
 

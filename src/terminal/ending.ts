@@ -37,6 +37,7 @@ export type Ending = {
   protectedRead: number | null; // ids of the protect file; null without one
   attempts: number;
   bodies: number; // answers that were a 204 with a body
+  proof: readonly string[]; // how far its deleted ids can be trusted, in sentences; see `readProof`
   activeMs: number; // deleting time, without pauses
   pace: readonly string[]; // how fast it was, and what slowed it down, in lines
   failures: readonly FailureGroup[]; // the most frequent first
@@ -62,7 +63,17 @@ export function endingText(ending: Ending, style: Style = plainStyle, isQuiet = 
 }
 
 /** The parts below the counts. */
-const rest = [retryOfLines, noneThereLines, bodyLines, doubtLines, failureLines, exampleLines, paceLines, fileLines];
+const rest = [
+  retryOfLines,
+  noneThereLines,
+  bodyLines,
+  proofLines,
+  doubtLines,
+  failureLines,
+  exampleLines,
+  paceLines,
+  fileLines,
+];
 
 function hasOutcomes({ kind }: Ending): boolean {
   return kind !== 'detached';
@@ -119,6 +130,10 @@ function noneThereLines({ isNoneThere, ids }: Ending, style: Style): string[] {
 /** Another server than the API, which deletes nothing, may answer like this. */
 function bodyLines({ bodies }: Ending, style: Style): string[] {
   return describeBodies(bodies).map((sentence) => `  ${style.yellow(sentence)}`);
+}
+
+function proofLines({ proof }: Ending, style: Style): string[] {
+  return proof.map((sentence) => `  ${style.yellow(plainLine(sentence))}`);
 }
 
 /** Shown if the doubt affects an outcome. */

@@ -15,7 +15,12 @@ type Look = { style?: Style; columns?: number };
 const shownLines = 5;
 
 /** What became of an id in one run that has it. `now`: ms since 1970. Pure. */
-export function explainText(run: RunFacts, found: FoundRows, now: number, look: Look = {}): string {
+export function explainText(
+  run: RunFacts,
+  found: FoundRows & { proof?: readonly string[] },
+  now: number,
+  look: Look = {},
+): string {
   const { style = plainStyle, columns = Number.POSITIVE_INFINITY } = look;
   const [first, ...others] = found.rows;
   const places = others.slice(0, shownLines).map((row) => `${place(row)} ${row.outcome}`);
@@ -24,6 +29,7 @@ export function explainText(run: RunFacts, found: FoundRows, now: number, look: 
   const details = [
     plainLine(whyText(run, first!, now)),
     ...excerptLines(first!),
+    ...(first!.outcome === 'deleted' ? (found.proof ?? []).map(sentence) : []),
     ...(also.length === 0 ? [] : [`Also at ${also.join(', ')}`]),
     ...(run.retryOf === '' ? [] : [`Retry of run ${run.retryOf}`]),
   ];
@@ -32,6 +38,10 @@ export function explainText(run: RunFacts, found: FoundRows, now: number, look: 
     `  ${[style.bold(first!.outcome), ...facts(first!)].join(' · ')}`,
     ...details.map((text) => hanging(text, '  ', columns)),
   ].join('\n');
+}
+
+function sentence(text: string): string {
+  return plainLine(`${text[0]!.toUpperCase()}${text.slice(1)}.`);
 }
 
 /** What the API answered, or why there was no answer. */
@@ -62,7 +72,7 @@ const reasons: Record<Outcome, (row: FoundRow, run: RunFacts) => string> = {
   deleted: () => `The API confirmed the delete with ${successStatus}.`,
   absent: ({ status }) =>
     isGone(status)
-      ? `The API answered ${status}, and no earlier request of this run may have been executed: it was not there.`
+      ? `The API answered ${status} to the first request of this run that can have been executed. That does not tell who deleted it.`
       : `The API answered ${status}, which --on-status of this run takes for absent.`,
   gone_unconfirmed: ({ status }, { doubt }) =>
     `A ${status} after a request that may have been executed: it is gone, but no ${successStatus} confirms that this run deleted it.${doubtText(doubt)}`,

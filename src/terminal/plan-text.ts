@@ -44,6 +44,7 @@ export type Plan = {
   expectAbsent: boolean;
   maxConcurrency: number;
   workers: { workers: number; reason: string }; // processes that delete, and what decided their number
+  proof: readonly string[]; // what is known of the answers of the target; see `describeSemantics`
   stop: Stop | null; // nothing is sent before it ends; null also for a dry run
   existing: (ExistingRun & { isJoined: boolean }) | null; // of the same list, to be resumed, or joined beside its command
   previous: FinishedRun | null; // of the same list
@@ -152,6 +153,7 @@ function targetLines(plan: Plan, style: Style): Line[] {
     ...(plan.samples.length === 0 ? [] : [['Ids', samples(plan)] as Line]),
     ...(plan.firstUrl === null ? [] : [['First', `DELETE ${plan.firstUrl}`] as Line]),
     ...lastLines(plan, style),
+    ...plan.proof.map((sentence): Line => ['Answers', style.yellow(sentence)]),
     ...brakeLines(plan),
     ...(plan.onStatus === '' ? [] : [['On status', plan.onStatus.replaceAll(',', ', ')] as Line]),
     ...(plan.expectAbsent ? [['Expects', 'ids that are gone already'] as Line] : []),

@@ -25,6 +25,8 @@ const lines: [verb: string, args: string, types: string[]][] = [
   ['plan', 'FOLDER/planned.txt --resource views --output FOLDER/plan.json', ['sealed_plan']],
   ['apply', 'FOLDER/plan.json --code CODE', ['progress', 'pace', 'summary']],
   ['run', 'FOLDER/list.txt --resource views --yes', ['progress', 'pace', 'summary']],
+  ['verify', 'DELETED --sample 1 --yes', ['verified']],
+  ['check', '--semantics --resource views --yes', ['check']],
   ['run', 'FOLDER/others.txt --resource views --yes --detach', ['summary']],
   ['runs', '', ['summary']],
   ['status', 'RUN', ['summary']],
@@ -70,6 +72,7 @@ function openPlace() {
   const path = (name: string) => join(folder, name);
   let sandbox: Sandbox;
   let detached = '';
+  let deleted = '';
   let code = '';
   beforeAll(async () => {
     sandbox = await startSandbox({ objects: { annotations: 0, views: 4 } });
@@ -84,11 +87,11 @@ function openPlace() {
     await forgetTarget(sandbox.url);
     rmSync(folder, { recursive: true, force: true });
   });
-  /** Does the line with this flag, and returns what it wrote. RUN is the run that was left to workers, CODE the code of the last plan. */
+  /** Does the line with this flag, and returns what it wrote. RUN is the run that was left to workers, DELETED the one before, CODE the code of the last plan. */
   return async (verb: string, args: string, flag: string) => {
     const words = `${verb} ${args}`.split(' ').filter(Boolean);
     const argv = words.map((word) =>
-      word === 'RUN' ? detached : word.replace('FOLDER', folder).replace('CODE', code),
+      word === 'RUN' ? detached : word.replace('FOLDER', folder).replace('CODE', code).replace('DELETED', deleted),
     );
     const env = { REDIS_URL: testRedisUrl(), EXPUNGE_TOKEN: sandbox.token, EXPUNGE_CONFIG: path('config.json') };
     const invoked = invoke([...argv, flag], env);
@@ -98,6 +101,7 @@ function openPlace() {
     expect(exit).toBe(0);
     const [stdout, stderr] = [invoked.printed(), invoked.told()];
     code = /[A-Z2-9]{4}-[A-Z2-9]{4}/.exec(stderr)?.[0] ?? code;
+    if (verb === 'run' && args.endsWith('--yes')) deleted = /\d{8}-\d{4}-\w{4}/.exec(stdout + stderr)![0];
     if (args.includes('--detach')) detached = /\d{8}-\d{4}-\w{4}/.exec(stdout + stderr)![0];
     return { stdout, stderr };
   };

@@ -1,5 +1,5 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import type { Redis, RedisOptions } from 'ioredis';
 import type { PrivatePlace } from '../address.ts';
 import { parseInfo } from '../boot-check.ts';
@@ -14,6 +14,9 @@ import { oneShot } from '../probe.ts';
  * the marker that the file names, it has all that was written before, because Redis loses the newest writes first. The file is used once, so
  * a process that was started in between and lost its end is never skipped. After a crash the file or the marker is missing, and the runs are
  * in doubt.
+ *
+ * A copy of the folder would have both, and lack what was written since. So the marker file also names each file of the data by what no copy
+ * keeps: its inode, and when the system last changed it (ctime). Moving the folder within its file system changes neither.
  */
 
 const maxAncestors = 50;
@@ -25,19 +28,36 @@ export async function writeShutdownMarker(redis: Redis): Promise<string> {
   return process;
 }
 
-/** Writes the marker file; call it after the end of the process. */
+/** Writes the marker file; call it after the end of the process, when nothing changes its files any more. */
 export function writeMarkerFile(place: PrivatePlace, process: string): void {
-  writeFileSync(markerFile(place), process, { mode: 0o600 });
+  writeFileSync(markerFile(place), `${process}\n${filesOf(place)}`, { mode: 0o600 });
 }
 
-/** Removes the marker file, and returns its content; '' if there is none. Call it before each start. */
+/** Removes the marker file, and returns the process it names; '' if there is none, or if these are not the files it was written beside. Call it before each start. */
 export function takeMarkerFile(place: PrivatePlace): string {
   const file = markerFile(place);
   if (!existsSync(file)) return '';
-  const process = readFileSync(file, 'utf8');
+  const [process = '', ...files] = readFileSync(file, 'utf8').split('\n');
+  const areSame = files.join('\n') === filesOf(place);
   writeFileSync(file, '', { flush: true }); // a removed file may exist again after a power failure
   rmSync(file);
-  return process;
+  return areSame ? process : '';
+}
+
+/** The files of the data, each with its inode and ctime. A container has its data in a volume, and what names that in the folder. */
+function filesOf({ folder, containerFile, folderIdFile }: PrivatePlace): string {
+  const data = join(folder, 'appendonlydir');
+  const names = existsSync(data) ? readdirSync(data).sort() : [];
+  const paths = [...names.map((name) => join(data, name)), join(folder, 'appendonly.aof'), containerFile, folderIdFile];
+  return paths
+    .filter((path) => existsSync(path))
+    .map(identify)
+    .join('\n');
+}
+
+function identify(path: string): string {
+  const { ino, ctimeNs } = statSync(path, { bigint: true });
+  return `${basename(path)} ${ino} ${ctimeNs}`;
 }
 
 /** Records the ancestors of a process that has just been started, if it has the marker of the last one. Never throws: without ancestors runs are in doubt. */

@@ -24,6 +24,7 @@ test('an id is explained in every run of the target, the newest first', async ({
       `Run ${first} · completed · old.csv:3`,
       expect.stringMatching(/^ {2}gone_unconfirmed · http_404 · 2 attempts · 20\S+ \S+ UTC$/),
       expect.stringContaining('A 404 after a request that may have been executed'),
+      expect.stringMatching(/^ {2}It answered: \[\S+\] \{"error":"not_found"\}$/),
       '  Also at old.csv:4 duplicate',
       '',
     ],

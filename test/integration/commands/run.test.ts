@@ -90,6 +90,7 @@ describe('a list', () => {
           retried_by: [],
           results: null,
           results_problem: null,
+          verified: null,
         },
       }),
     );

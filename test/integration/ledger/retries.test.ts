@@ -57,6 +57,7 @@ test('the rows to retry are those of the seal that no request has settled for go
   ]);
   expect(await retried(['http_409'])).toEqual([['v-0-2', 'failed']]);
   expect(await retried(['run_cancelled', 'http_204'])).toHaveLength(3);
+  expect(await retried(['absent'])).toEqual([]);
 });
 
 test('a chunk is read only where it has a row to retry, and one that Redis has lost is an error', async () => {

@@ -1,8 +1,17 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { RedisAddress } from '../../../src/redis/address.ts';
 import { connectLedger, ready } from '../../../src/redis/connect.ts';
 import { openPrivateRedis, resolveRedis } from '../../../src/redis/private/open.ts';
@@ -124,6 +133,9 @@ async function identityOf(address: RedisAddress) {
   return withRedis(address, (redis) => readServerIdentity(redis, 'any'));
 }
 
+/** As a backup is made and put back, with all times and rights. */
+const copyFolder = (from: string, to: string) => promisify(execFile)('cp', ['-a', from, to]);
+
 async function stopInOrder(address: RedisAddress): Promise<string> {
   const { process } = await identityOf(address);
   expect(await leavePrivateRedis(address, async () => true)).toBe('stopped');
@@ -156,6 +168,26 @@ describe('what one process leaves to the next', () => {
       expect(await stopPrivateRedis(stateDir)).toBe('stopped');
     });
     expect((await identityOf(await open())).ancestors).toEqual([]);
+  });
+
+  test('is not in a copy of the folder that was put back, which lacks what was written since', async () => {
+    await stopInOrder(await open());
+    const backup = `${stateDir}-backup`;
+    await copyFolder(stateDir, backup);
+    onTestFinished(() => removeStateDir(backup));
+    await stopInOrder(await open());
+    await removeStateDir(stateDir);
+    await copyFolder(backup, stateDir);
+    expect((await identityOf(await open())).ancestors).toEqual([]);
+    expect((await identityOf(await open(() => {}, backup))).ancestors).toEqual([]);
+  });
+
+  test('is known to be whole in the same folder, also where it was moved', async () => {
+    const first = await stopInOrder(await open());
+    const moved = `${stateDir}-moved`;
+    onTestFinished(() => removeStateDir(moved));
+    renameSync(stateDir, moved);
+    expect((await identityOf(await open(() => {}, moved))).ancestors).toEqual([first]);
   });
 
   test('is not where its last word is lost', async () => {

@@ -261,6 +261,22 @@ describe('retry --detach with --server', () => {
     expect(nothing).toMatchObject({ code: 0, stderr: expect.stringContaining('has nothing to retry') });
   });
 
+  test('sends again what the API called gone, if that is named, and as many as were counted', async () => {
+    const { harness, env } = await openWithTarget(4);
+    harness.sandbox.faults = { 'status-410': 1 };
+    const done = await harness.expunge([...line, '--yes', '--json', '--expect-absent'], { env });
+    const { run } = JSON.parse(done.stdout) as { run: string };
+    await harness.worker();
+    const isOver = async () => (await harness.runs()).find(({ id }) => id === run)?.state === 'completed';
+    await until('it is completed', isOver);
+    const retry = (...more: string[]) => harness.expunge(['retry', run, '--detach', '--json', ...more], { env });
+    expect((await retry('--yes')).stderr).toContain('has nothing to retry');
+    expect((await retry('--only', 'absent', '--confirm', '3')).stderr).toContain('expected 4');
+    const again = await retry('--only', 'absent', '--confirm', '4');
+    expect(again.code, again.stderr).toBe(0);
+    expect(JSON.parse(again.stdout)).toMatchObject({ retry_of: run, rows: 4 });
+  });
+
   test('says that the ids are left to the workers also where these are done with them at once', async () => {
     const { harness, env, url, run } = await openWithCancelled();
     await harness.worker();

@@ -88,6 +88,27 @@ describe('a retry', () => {
     expect(sent()).toEqual(wanted);
   });
 
+  test('with --only absent sends again what the API called gone, whose answer the report and explain show', async ({
+    onTestFinished,
+  }) => {
+    let isBrownOut = true;
+    const script = (_: string, id: string) => (isBrownOut && id.startsWith('a') ? ('status-410' as const) : null);
+    const ids = ['a-1', 'a-2', 'b-1'].map((id) => ({ resource: 'views' as const, id }));
+    const harness = await openHarness(onTestFinished, { objects: ids, faults: { script } });
+    const views = ['--resource', 'views', ...yes];
+    const { run } = summaryIn(await harness.run([harness.list(ids.map(({ id }) => id)), ...views]));
+    expect(harness.outcomes(run).filter((line) => line.includes('sandbox_410'))).toHaveLength(2);
+    const { stdout } = await harness.expunge(['explain', 'views', 'a-1']);
+    expect(stdout).toMatch(/It answered: \[\S+\] \{"error":"sandbox_410"\}/);
+    isBrownOut = false;
+    const nothing = await harness.expunge(['retry', run, ...yes]);
+    expect(JSON.parse(nothing.stdout)).toMatchObject({ type: 'nothing_to_retry' });
+    const made = summaryIn(await harness.expunge(['retry', run, '--only', 'absent', ...yes]));
+    expect(made).toMatchObject({ rows: 2, deleted: 2, exit: 0 });
+    expect(harness.sandbox.remaining()).toBe(0);
+    expect(harness.sandbox.seen.filter((line) => line.endsWith('b-1'))).toHaveLength(1);
+  });
+
   test('is named by the run it retries, and names it: in records, status, runs, reports and the audit trail', async ({
     onTestFinished,
   }) => {

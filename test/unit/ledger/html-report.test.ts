@@ -34,7 +34,14 @@ function pageWith(text: string, rows: OutcomeRow[], wish: Partial<PageFacts> = {
   for (const one of rows) samples.add(one);
   const entry: AuditEntry = { at: start, action: 'halt', by: 'guard', who: text, reason: text, rate: text };
   const history = { points: [point(0)], events: [{ at: start, event: 'state', text } as const] };
-  const facts = { run: runOf(text), history, measures: measuresOf({}), audit: [entry], failures: samples.list() };
+  const facts = {
+    run: runOf(text),
+    history,
+    measures: measuresOf({}),
+    audit: [entry],
+    failures: samples.list(),
+    proof: [text],
+  };
   return pageOf({ ...facts, ...wish });
 }
 
@@ -225,7 +232,7 @@ describe('all that a page says', () => {
         "Outcomes",
         "outcome rows share meaning",
         "deleted 1,000 83.3 % the API confirmed it with 204",
-        "absent 20 1.6 % was not there: 404 or 410",
+        "absent 20 1.6 % 404 or 410 to our first request",
         "failed 30 2.5 % rejected by the API; presumably still exists",
         "unknown 2 0.1 % may have been executed; no definite answer came",
         "duplicate 100 8.3 % listed earlier; sent once",

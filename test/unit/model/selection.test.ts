@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { isChosen, parseRetrySelection, parseSelection, worthRetry } from '../../../src/model/selection.ts';
+import {
+  isChosen,
+  isChosenToRetry,
+  parseRetrySelection,
+  parseSelection,
+  worthRetry,
+} from '../../../src/model/selection.ts';
 
 describe('--only', () => {
   it('takes outcomes and codes, each once', () => {
@@ -34,7 +40,16 @@ describe('--only of a retry', () => {
     expect(parseRetrySelection('http_409,timeout,run_cancelled')).toEqual(['http_409', 'timeout', 'run_cancelled']);
   });
 
-  it.each(['deleted', 'absent', 'rejected', 'duplicate', 'protected', 'pending', 'unsafe_character'])(
+  it('takes what was found gone if it is named, not by its code', () => {
+    const gone = { outcome: 'absent', code: 'http_410' } as const;
+    expect(isChosenToRetry(parseRetrySelection('absent'), gone)).toBe(true);
+    expect(isChosenToRetry(parseRetrySelection('gone_unconfirmed'), gone)).toBe(false);
+    expect(isChosenToRetry(parseRetrySelection('http_410,failed'), gone)).toBe(false);
+    expect(isChosenToRetry(worthRetry, gone)).toBe(false);
+    expect(isChosenToRetry(parseRetrySelection('absent'), { outcome: 'deleted', code: 'http_204' })).toBe(false);
+  });
+
+  it.each(['deleted', 'rejected', 'duplicate', 'protected', 'pending', 'unsafe_character'])(
     'refuses %s rows',
     (word) => {
       expect(() => parseRetrySelection(`failed,${word}`)).toThrow(`"${word}" rows can't be retried; expected failed,`);

@@ -19,6 +19,7 @@ const ending: Ending = {
   doubt: '',
   attempts: 1_100,
   bodies: 0,
+  proof: [],
   activeMs: 10_000,
   pace: [],
   failures: [{ code: 'http_403', count: 33, samples: ['a-1', 'a-2', 'a-3', 'a-4'] }],

@@ -16,7 +16,10 @@ const because = (facts: Partial<FoundRow>, of: Partial<Parameters<typeof whyText
 describe('why an id has its outcome', () => {
   it.each<[facts: Partial<FoundRow>, words: string]>([
     [{}, 'The API confirmed the delete with 204.'],
-    [{ outcome: 'absent', status: 404 }, 'answered 404, and no earlier request of this run may have been executed'],
+    [
+      { outcome: 'absent', status: 404 },
+      'answered 404 to the first request of this run that can have been executed. That does not tell',
+    ],
     [{ outcome: 'absent', status: 409 }, 'answered 409, which --on-status of this run takes for absent.'],
     [{ outcome: 'gone_unconfirmed', status: 404 }, 'A 404 after a request that may have been executed'],
     [{ outcome: 'failed', status: 403 }, 'The API refused it: the last answer was 403. It presumably still exists.'],

@@ -37,6 +37,7 @@ const plan: Plan = {
   maxConcurrency: 64,
   workers: { workers: 1, reason: '' },
   stop: null,
+  proof: [],
   existing: null,
   previous: null,
   overlapping: [],

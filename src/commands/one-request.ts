@@ -1,0 +1,95 @@
+import { readTarget } from '../config/check-target.ts';
+import { excerptOf } from '../delete/delete-id.ts';
+import { TargetConnection, type TargetConnectionOptions } from '../delete/send-delete.ts';
+import type { Answer } from '../delete/verdict.ts';
+import { ExpungeError } from '../errors.ts';
+import { duration } from '../format.ts';
+import { noteTargetAction } from '../ledger/audit.ts';
+import { readTargetState } from '../limiter/read-target.ts';
+import { readStops, stopAdvice } from '../limiter/stop.ts';
+import { idPath } from '../model/check-id.ts';
+import type { Resource } from '../model/resource.ts';
+import { successStatus } from '../model/status.ts';
+import type { Target } from '../model/target.ts';
+import { commandFor } from '../terminal/stop-text.ts';
+import { sleepUntilAborted } from '../wait.ts';
+import { readStopFile } from '../worker/stop-file.ts';
+import { type Invocation, reasonOf } from './command.ts';
+import type { Credentials } from './credentials.ts';
+import { type Session, whoAmI } from './session.ts';
+
+// Single requests that `check` sends on demand, outside of any run.
+
+/** The object of such a request. */
+export type OneObject = { resource: Resource; id: string };
+
+/** How to connect to the API, from the settings. */
+export function connectionOptions({ config, env }: Invocation, ca: string | null): TargetConnectionOptions {
+  const { origin } = new URL(readTarget(config, env).baseUrl);
+  const { requestTimeoutMs, proxy = null, strictConnections } = config;
+  return { origin, requestTimeoutMs, ca, proxy, strictConnections };
+}
+
+/** Why nothing may be sent to the target now, or null. */
+export async function whyNotSent({ config }: Invocation, { redis }: Session, sentTo: Target): Promise<string | null> {
+  const { target } = await readStops(redis, sentTo.fp);
+  const stop = target ?? (config.stopFile === undefined ? null : await readStopFile(config.stopFile, Date.now()));
+  if (stop !== null) return stopAdvice(stop, commandFor('start-all', sentTo));
+  const held = (await readTargetState(redis, sentTo.fp)).find(({ hold }) => hold !== null)?.hold;
+  return held ? `${held.reason}; ${duration(held.leftMs)} left` : null;
+}
+
+/**
+ * Sends the DELETE of one object, once. `bodies`: how many answers were a 204 with a body. The target's audit trail gets an entry before: after a
+ * crash it shows that the request may have been sent. Throws UNREACHABLE without a token.
+ */
+export async function sendDelete(
+  invocation: Invocation,
+  { redis }: Session,
+  {
+    target,
+    credentials,
+    object,
+    action,
+  }: { target: Target; credentials: Credentials; object: OneObject; action: string },
+): Promise<{ answer: Answer; bodies: number }> {
+  const path = idPath(object.resource, object.id);
+  const authorization = credentials.token.authorization();
+  if (authorization === null) throw new ExpungeError('UNREACHABLE', `not sent: ${credentials.token.waiting}`);
+  const order = { at: Date.now(), who: whoAmI(invocation.env), reason: reasonOf(invocation.options) };
+  await noteTargetAction(redis, target.fp, { ...order, by: 'operator', action, what: path });
+  return ask(
+    // One request needs no other connection, and on one that stays open a late body is noticed.
+    new TargetConnection({ ...connectionOptions(invocation, credentials.ca), strictConnections: false }),
+    new URL(target.baseUrl).pathname.replace(/\/$/, '') + path,
+    authorization,
+  );
+}
+
+const lateBodyMs = 500;
+
+/** Sends the request, and after a 204 waits for half a second whether a body comes. */
+async function ask(connection: TargetConnection, path: string, authorization: string) {
+  const body = new AbortController();
+  const noteBody = () => body.abort();
+  try {
+    const answer = await new Promise<Answer>((resolve) => {
+      connection.send({ path, authorization, maySend: () => true, noteBody }, (answer) => resolve(answer!)); // null only where it may not be sent
+    });
+    if (answer.kind === 'status' && answer.status === successStatus) await sleepUntilAborted(lateBodyMs, body.signal);
+    return { answer, bodies: body.signal.aborted ? 1 : 0 };
+  } finally {
+    connection.close();
+  }
+}
+
+/** What came back: `was answered 404`. */
+export function describeAnswer(answer: Answer): string {
+  return answer.kind === 'status' ? `was answered ${answer.status}` : `had no answer (${excerptOf(answer)})`;
+}
+
+/** What it says for itself, to be appended; '' if nothing. */
+export function quoteAnswer(answer: Answer): string {
+  const excerpt = answer.kind === 'status' ? excerptOf(answer) : '';
+  return excerpt && `; it says: ${excerpt}`;
+}

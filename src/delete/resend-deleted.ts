@@ -1,0 +1,126 @@
+import type { DeletedId } from '../ledger/sample-deleted.ts';
+import { FairQueue } from '../limiter/fair-scheduler.ts';
+import { idPath } from '../model/check-id.ts';
+import type { Resource } from '../model/resource.ts';
+import { factsOf, isThrottling, successStatus } from '../model/status.ts';
+import type { Token } from '../token/token.ts';
+import { sleepUntilAborted } from '../wait.ts';
+import type { QueuedRequest } from './connection-pool.ts';
+import type { Sender } from './delete-chunk.ts';
+import { excerptOf } from './delete-id.ts';
+import { type Answer, verdictTable, waitStatuses } from './verdict.ts';
+
+/** What an id that was deleted is now. `gone`: 404 or 410; `there`: 204, so this request deleted it, or the API says that to everything. */
+export type Resent = { found: 'gone' | 'there' | 'unclear'; words: string };
+
+/** Why no more is sent: nothing may be, or the token was refused, or the API cannot be reached. */
+export type ResendStop = { why: 'stopped' | 'credentials' | 'unreachable'; words: string };
+
+type ResendDeps = {
+  senders: Record<Resource, Sender>;
+  token: Token;
+  basePath: string; // of the target's URL, without a slash at its end
+  /** Aborted, with the reason in words, by whoever wants no more to be sent. */
+  signal: AbortSignal;
+  /** The words of what holds the target, for people. */
+  holdWords(): string;
+  found(id: DeletedId, resent: Resent): void;
+};
+
+const atOnce = 4;
+const triesMax = 4; // of requests that cannot have been executed
+
+/**
+ * Sends the DELETE of deleted ids again, a few at once, with the permits of the target like any run. An id is sent a second time here only
+ * if its first request cannot have been executed: a later 404 would prove nothing. Returns why it ended early, or null.
+ */
+export async function resendDeleted(ids: readonly DeletedId[], deps: ResendDeps): Promise<ResendStop | null> {
+  const all = new Set(Object.values(deps.senders));
+  for (const { limits } of all) limits.enter();
+  const queues = new Map([...all].map((sender) => [sender, openQueue()]));
+  const left = [...ids];
+  let stop: ResendStop | null = null;
+  const work = async () => {
+    for (let id = left.shift(); id !== undefined && stop === null; id = left.shift()) {
+      const sender = deps.senders[id.resource];
+      const result = await resend(id, sender, queues.get(sender)!, deps);
+      if ('found' in result) deps.found(id, result);
+      else stop ??= result;
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: atOnce }, work));
+    return stop;
+  } finally {
+    for (const { limits } of all) limits.leave();
+  }
+}
+
+async function resend(id: DeletedId, sender: Sender, queue: Queue, deps: ResendDeps): Promise<Resent | ResendStop> {
+  const path = deps.basePath + idPath(id.resource, id.id);
+  for (let tries = 1; ; ) {
+    const answer = await send(path, sender, queue, deps);
+    const result = answer === null ? whyStopped(sender, deps) : resultOf(answer, tries >= triesMax, deps.token);
+    if (result !== null) return result;
+    if (answer === null)
+      await sleepUntilAborted(tokenCheckMs, deps.signal); // there is no token yet
+    // Of throttled requests there may be any number: the limiter gets slower with each.
+    else if (answer.kind !== 'status' || !isThrottling(answer.status)) tries += 1;
+  }
+}
+
+/** Null: it may be sent again, because it cannot have been executed. */
+function resultOf(answer: Answer, isLast: boolean, token: Token): Resent | ResendStop | null {
+  if (answer.kind === 'maybe-sent') return { found: 'unclear', words: `no answer (${excerptOf(answer)})` };
+  if (answer.kind === 'not-sent')
+    return isLast ? { why: 'unreachable', words: `the API cannot be reached (${excerptOf(answer)})` } : null;
+  if (answer.status === successStatus) return { found: 'there', words: `answered ${successStatus} again` };
+  const { meaning } = factsOf(answer.status);
+  if (meaning === 'gone') return { found: 'gone', words: `answered ${answer.status}` };
+  if (meaning === 'credentials') {
+    const next = token.refused(answer.authorization);
+    if (next !== 'again') return { why: 'credentials', words: next.halt };
+    return isLast ? { why: 'credentials', words: refused } : null;
+  }
+  if (isThrottling(answer.status)) return null;
+  const excerpt = excerptOf(answer);
+  return { found: 'unclear', words: `answered ${answer.status}${excerpt && `: ${excerpt}`}` };
+}
+
+const refused = 'the API rejected the token';
+const tokenCheckMs = 200;
+
+function whyStopped({ limits }: Sender, { signal, holdWords }: ResendDeps): ResendStop | null {
+  if (signal.aborted) return { why: 'stopped', words: String(signal.reason) };
+  return limits.isStopped ? { why: 'stopped', words: holdWords() } : null;
+}
+
+type Queue = FairQueue<QueuedRequest>;
+
+function openQueue(): Queue {
+  return new FairQueue<QueuedRequest>({
+    permits: () => null,
+    stillWants: (request, nowMs) => {
+      const authorization = request.authorize(nowMs);
+      if (authorization === null) request.answered(null, 0);
+      else request.authorization = authorization;
+      return authorization !== null;
+    },
+  });
+}
+
+const throttling = waitStatuses(verdictTable);
+
+/** The answer, or null if it may not be sent any more. */
+function send(path: string, { connections, limits }: Sender, queue: Queue, deps: ResendDeps): Promise<Answer | null> {
+  const maySend = () => !deps.signal.aborted && !limits.isStopped;
+  return new Promise((answered) => {
+    connections.submit(queue, {
+      ...{ path, authorization: '', waitStatuses: throttling, hasFailed: false },
+      maySend,
+      noteBody: () => {},
+      authorize: () => (maySend() ? deps.token.authorization() : null),
+      answered,
+    });
+  });
+}

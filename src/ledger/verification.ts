@@ -1,0 +1,55 @@
+import { count, isoTime, plural, utcTime } from '../format.ts';
+import { successStatus } from '../model/status.ts';
+import type { Verification } from '../model/verification.ts';
+import type { RedisClient } from '../redis/client.ts';
+import { keys } from '../redis/keys.ts';
+import { type AuditEntry, noteAuditOfRunLua, storedEntry } from './audit.ts';
+import type { Run } from './run.ts';
+import { readAbsentAnswers } from './semantics.ts';
+
+/** Records in the audit trail of a run that ids of it are about to be sent again. Of a run that is gone nothing is recorded. A repetition is recorded twice. */
+export async function noteVerifying(redis: RedisClient, run: string, entry: AuditEntry): Promise<void> {
+  await redis.eval(noteVerifyingLua, 2, keys.run(run), keys.audit(run), storedEntry(entry));
+}
+
+// KEYS 1 run  2 audit  ARGV 1 audit entry
+const noteVerifyingLua = `
+if redis.call('EXISTS', KEYS[1]) == 0 then return end
+${noteAuditOfRunLua('ARGV[1]')}
+`;
+
+/** Stores what was found in place of what an earlier verification found. A run that is gone stays gone. Repeating it changes nothing. */
+export async function storeVerification(redis: RedisClient, run: string, found: Verification): Promise<void> {
+  await redis.eval(storeVerificationLua, 1, keys.run(run), JSON.stringify(found));
+}
+
+// KEYS 1 run  ARGV 1 verification
+const storeVerificationLua = `
+if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'verified', ARGV[1]) end
+`;
+
+/** For people: `of 5,000 deleted ids, 200 were sent again on … by ana: 198 were gone, 2 were not …`. Pure. */
+export function describeVerification({ at, who, of, gone, there, unclear }: Verification): string {
+  const sent = gone + there + unclear;
+  const parts = [
+    `${count(gone)} ${gone === 1 ? 'was' : 'were'} gone`,
+    ...(there > 0
+      ? [`${count(there)} answered ${successStatus} again, so the first ${successStatus} deleted nothing`]
+      : []),
+    ...(unclear > 0 ? [`${count(unclear)} gave no clear answer`] : []),
+  ];
+  return `of ${plural(of, 'deleted ids')}, ${count(sent)} ${sent === 1 ? 'was' : 'were'} sent again on ${utcTime(at, 'minute')} by ${who}: ${parts.join(', ')}`;
+}
+
+/** For `--json`. */
+export function verificationFacts(found: Verification | null) {
+  if (found === null) return null;
+  const { at, ...others } = found;
+  return { at: isoTime(at), ...others };
+}
+
+/** What is known of how far a `deleted` of this run can be trusted, in sentences that all say which show the run. */
+export async function readProof(redis: RedisClient, { fp, verified }: Pick<Run, 'fp' | 'verified'>): Promise<string[]> {
+  const known = await readAbsentAnswers(redis, fp);
+  return [...known, ...(verified === null ? [] : [describeVerification(verified)])];
+}
