@@ -123,10 +123,9 @@ export class Absence {
   get haltReason(): string {
     const such = this.#streak.examples.map(visible).join(', ');
     return (
-      `${this.#sum} ids in a row were not there (${statusesText('gone')}), such as ${such}, and nothing was deleted meanwhile, ` +
-      'so none of these is recorded as absent: ' +
-      'check --base-url, --resource, the account of the token, and whether the API was being deployed; ' +
-      'if they are expected to be gone, resume with --expect-absent'
+      `${this.#sum} ids in a row were not there (${statusesText('gone')}) while nothing was deleted, such as ${such}; they stay open. ` +
+      'Check --base-url, --resource, the account of the token, and whether the API was being deployed; ' +
+      'if the ids are expected to be gone, resume with --expect-absent'
     );
   }
 

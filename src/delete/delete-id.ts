@@ -110,7 +110,7 @@ async function isBelieved(id: OpenId, { absence, judgeAbsence, wait, retried, ha
   const belief = await judgeAbsence({ before: id.before, isInDoubt: id.doubtful });
   if (belief === 'believed') return true;
   if (belief === 'halt')
-    halt('all_absent', `${absence.haltReason}; the last answer: ${excerptOf(id.answer) || 'empty'}`);
+    halt('all_absent', `${absence.haltReason}. The last answer: ${excerptOf(id.answer) || 'empty'}`);
   if (belief !== 'ask again') throw new Withheld('its absence is not believed');
   retried('status');
   id.before = absence.deletions;

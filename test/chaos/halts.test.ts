@@ -36,7 +36,7 @@ describe.concurrent('a run whose base URL is wrong', () => {
     expect(harness.sandbox.seen.length).toBeLessThanOrEqual(50 + underWay);
     expect(halted).toMatchObject({ settled: 0, counts: { absent: 0 } });
     expect(running.stderr).toMatch(
-      /halted: \d+ ids in a row were not there \(404 or 410\), such as (?:h-0\S+,? ){3}.*check --base-url/,
+      /halted: \d+ ids in a row were not there \(404 or 410\) while nothing was deleted, such as (?:h-0\S+ ){3}.*Check --base-url/,
     );
     const status = harness.spawn(['status', halted.id]);
     expect(await status.ended).toMatchObject({ code: 0 });
