@@ -1,6 +1,6 @@
 import { type FairQueue, FairScheduler } from '../limiter/fair-scheduler.ts';
 import type { Permits } from '../limiter/permits.ts';
-import { successStatus } from '../model/status.ts';
+import { classOf, successStatus } from '../model/status.ts';
 import type { TargetRequest } from './send-delete.ts';
 import { type Answer, noContent } from './verdict.ts';
 
@@ -34,6 +34,9 @@ type Slot = {
   epoch: number;
 };
 
+/** What an answer is judged by, beside itself. */
+export type SentRequest = Pick<QueuedRequest, 'waitStatuses' | 'hasFailed' | 'authorization'>;
+
 /** What a connection pool reads from the limiter of its target, and reports to it. */
 export type PoolLimits = {
   /** Permits of the target's rate. */
@@ -43,8 +46,8 @@ export type PoolLimits = {
   /** Whether nothing may be sent now: the target is throttled or stopped, or there is no token. */
   readonly isBlocked: boolean;
   /** The epoch of the permits a request is sent with; `recordAnswer` needs it. */
-  recordSent(nowMs: number): number;
-  recordAnswer(epoch: number, answer: Answer, ms: number, waitStatuses: ReadonlySet<number>, hasFailed?: boolean): void;
+  recordSent(nowMs: number, authorization: string): number;
+  recordAnswer(epoch: number, answer: Answer, ms: number, request: SentRequest): void;
 };
 
 const pacedMs = 1_000;
@@ -218,7 +221,7 @@ export class ConnectionPool {
     slot.takenOf = this.#limits.permits.takenOf;
     slot.takenOfQueue = queue.takenOf;
     slot.sentAt = nowMs;
-    slot.epoch = this.#limits.recordSent(nowMs);
+    slot.epoch = this.#limits.recordSent(nowMs, request.authorization);
     slot.connection.send(request, slot.done);
   }
 
@@ -228,11 +231,17 @@ export class ConnectionPool {
     const ms = this.#answeredAt - slot.sentAt;
     slot.request = null;
     this.#answeredInTick++;
-    this.#free.push(slot);
+    this.#release(slot, answer);
     if (answer === null) this.#putBack(slot);
-    else this.#limits.recordAnswer(slot.epoch, answer, ms, request.waitStatuses, request.hasFailed);
+    else this.#limits.recordAnswer(slot.epoch, answer, ms, request);
     this.#scheduler.pump();
     request.answered(isNoContent(answer) ? noContent : answer, ms);
+  }
+
+  /** The next request gets the connection that was used last, but for one whose server refused the token: another may lead to another server. */
+  #release(slot: Slot, answer: Answer | null): void {
+    if (answer?.kind === 'status' && classOf(answer.status) === 'unauthorized') this.#free.unshift(slot);
+    else this.#free.push(slot);
   }
 
   /** The permits of a request that was not written after all. */

@@ -2,7 +2,7 @@ import { adviceOf } from '../http/rate-headers.ts';
 import { longestThrottleMs, retryAfterMs } from '../http/retry-after.ts';
 import type { Signal } from '../limiter/outage.ts';
 import type { TargetLimiter } from '../limiter/target-limiter.ts';
-import { classOf, factsOf, isThrottling } from '../model/status.ts';
+import { factsOf, isThrottling } from '../model/status.ts';
 import { describeConnectionError } from '../system-errors.ts';
 import type { Token } from '../token/token.ts';
 import type { PoolLimits } from './connection-pool.ts';
@@ -10,6 +10,8 @@ import { type Answer, noContent } from './verdict.ts';
 
 /** What deleting reads from the limiter of its target. */
 export type TargetLimits = PoolLimits & {
+  /** Whether the target is throttled or stopped. A request that has its header needs no other token. */
+  readonly isHeld: boolean;
   /** How many ms are left of the wait that the server asked for; 0 = requests may be sent. */
   readonly throttledMs: number;
   /** Whether a stop is in force, which lasts until an operator lifts it. */
@@ -43,6 +45,9 @@ export function targetLimits(limiter: TargetLimiter, { token, now, onLongThrottl
     get isBlocked() {
       return limiter.isBlocked || token.waiting !== '';
     },
+    get isHeld() {
+      return limiter.isBlocked;
+    },
     get throttledMs() {
       return limiter.throttledMs;
     },
@@ -60,11 +65,14 @@ export function targetLimits(limiter: TargetLimiter, { token, now, onLongThrottl
     },
     enter: () => limiter.enter(),
     leave: () => limiter.leave(),
-    recordSent: (nowMs) => limiter.recordSent(nowMs),
-    recordAnswer: (epoch, answer, ms, waitStatuses, hasFailed) => {
+    recordSent: (nowMs, authorization) => {
+      token.sent(authorization);
+      return limiter.recordSent(nowMs);
+    },
+    recordAnswer: (epoch, answer, ms, { waitStatuses, hasFailed, authorization }) => {
       if (answer === noContent) {
         limiter.observe(epoch, 'accepted', ms, '');
-        token.accepted();
+        token.accepted(authorization);
         return;
       }
       const isLifted = limiter.isReleased(epoch);
@@ -73,14 +81,16 @@ export function targetLimits(limiter: TargetLimiter, { token, now, onLongThrottl
       if (throttle?.isTooLong) onLongThrottle(throttle.why);
       const advice = answer.kind === 'status' && !isLifted ? adviceOf(answer.headers, now()) : null;
       if (advice !== null) limiter.announce(advice);
+      const signal = signalOf(answer, waitStatuses);
       limiter.observe(
         epoch,
-        throttle !== null && throttle.ms > 0 ? throttle.signal : signalOf(answer, waitStatuses),
+        throttle !== null && throttle.ms > 0 ? throttle.signal : signal,
         ms,
         whyOf(answer),
         hasFailed,
       );
-      if (answer.kind === 'status' && classOf(answer.status) !== 'unauthorized') token.accepted();
+      // A gateway may refuse for the rate, or fail, before anybody looks at the token.
+      if (signal === 'accepted') token.accepted(authorization);
     },
   };
 }
