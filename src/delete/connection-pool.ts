@@ -34,7 +34,6 @@ type Slot = {
   epoch: number;
 };
 
-/** What an answer is judged by, beside itself. */
 export type SentRequest = Pick<QueuedRequest, 'waitStatuses' | 'hasFailed' | 'authorization'>;
 
 /** What a connection pool reads from the limiter of its target, and reports to it. */
@@ -133,8 +132,7 @@ export class ConnectionPool {
   /**
    * Whether the pool can use one more chunk beside the leased ones: fewer than four requests per connection are queued. Admits at most
    * one chunk in 3 ms; and in 150 ms, while none has asked for room or ended since the last one, so that other processes get their share of
-   * few chunks. A saturated pool admits chunks only while a run waits for its share
-   * (`isRunWaiting`), one in 20 ms.
+   * few chunks. A saturated pool admits chunks only while a run waits for its share (`isRunWaiting`), one in 20 ms.
    */
   admit(leasedChunks: number, isRunWaiting: boolean): boolean {
     const now = this.#clock();
@@ -231,17 +229,12 @@ export class ConnectionPool {
     const ms = this.#answeredAt - slot.sentAt;
     slot.request = null;
     this.#answeredInTick++;
-    this.#release(slot, answer);
+    if (isRefusal(answer)) this.#free.unshift(slot); // another connection may lead to another server
+    else this.#free.push(slot);
     if (answer === null) this.#putBack(slot);
     else this.#limits.recordAnswer(slot.epoch, answer, ms, request);
     this.#scheduler.pump();
     request.answered(isNoContent(answer) ? noContent : answer, ms);
-  }
-
-  /** The next request gets the connection that was used last, but for one whose server refused the token: another may lead to another server. */
-  #release(slot: Slot, answer: Answer | null): void {
-    if (answer?.kind === 'status' && classOf(answer.status) === 'unauthorized') this.#free.unshift(slot);
-    else this.#free.push(slot);
   }
 
   /** The permits of a request that was not written after all. */
@@ -255,6 +248,10 @@ export class ConnectionPool {
     this.#answeredInTick = 0;
     this.#scheduler.revalidate();
   }
+}
+
+function isRefusal(answer: Answer | null): boolean {
+  return answer?.kind === 'status' && classOf(answer.status) === 'unauthorized';
 }
 
 function isNoContent(answer: Answer | null): boolean {

@@ -16,6 +16,7 @@ import { describeConnectionError } from '../system-errors.ts';
 import { refusalWords } from '../token/said.ts';
 import type { Token } from '../token/token.ts';
 import type { RetryReason } from './meters.ts';
+import { namesLimit } from './named-limits.ts';
 import type { TargetLimits } from './target-limits.ts';
 import { type Answer, type Verdict, type VerdictTable, verdictOf } from './verdict.ts';
 
@@ -118,7 +119,7 @@ function conclude(id: OpenId, verdict: Verdict, deps: DeleteIdDeps): IdPassResul
  * this id alone, and with permits it would be sent over and over: it is parked for a later pass.
  */
 function deferThrottled(id: OpenId, { retryDelaysMs }: DeleteIdDeps): IdPassResult {
-  if (id.answer.kind === 'status' && isThrottling(id.answer.status))
+  if (id.answer.kind === 'status' && (isThrottling(id.answer.status) || namesLimit(id.answer, Date.now())))
     return { cell: openCell(id), mayResend: true, waitMs: 0 };
   return { cell: openCell(id), mayResend: false, waitMs: waitDelayMs(timesMarked(id.marked), retryDelaysMs) };
 }

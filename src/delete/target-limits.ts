@@ -6,6 +6,7 @@ import { factsOf, isThrottling } from '../model/status.ts';
 import { describeConnectionError } from '../system-errors.ts';
 import type { Token } from '../token/token.ts';
 import type { PoolLimits } from './connection-pool.ts';
+import { namesLimit } from './named-limits.ts';
 import { type Answer, noContent } from './verdict.ts';
 
 /** What deleting reads from the limiter of its target. */
@@ -96,12 +97,9 @@ export function targetLimits(limiter: TargetLimiter, { token, now, onLongThrottl
 }
 
 /** The wait that Retry-After asks for, on any answer that means "not now" (RFC 9110 §10.2.3); at most an hour. Null = none. */
-function requestedThrottle(
-  { status, headers }: Answer & { kind: 'status' },
-  waitStatuses: ReadonlySet<number>,
-  now: number,
-) {
-  const isThrottled = isThrottling(status) || waitStatuses.has(status);
+function requestedThrottle(answer: Answer & { kind: 'status' }, waitStatuses: ReadonlySet<number>, now: number) {
+  const { status, headers } = answer;
+  const isThrottled = isThrottling(status) || waitStatuses.has(status) || namesLimit(answer, now);
   if (!isThrottled && !factsOf(status).mayAskToWait) return null;
   const ms = retryAfterMs(headers, now);
   if (ms === null) return null;
@@ -121,5 +119,5 @@ export function signalOf(answer: Answer, waitStatuses: ReadonlySet<number>): Sig
   if (answer === noContent) return 'accepted';
   if (answer.kind === 'not-sent') return 'unreachable';
   if (answer.kind === 'maybe-sent') return 'lost';
-  return waitStatuses.has(answer.status) ? 'refused' : factsOf(answer.status).signal;
+  return waitStatuses.has(answer.status) || namesLimit(answer, Date.now()) ? 'refused' : factsOf(answer.status).signal;
 }

@@ -15,6 +15,7 @@ import {
   successStatus,
 } from '../model/status.ts';
 import { describeConnectionError } from '../system-errors.ts';
+import { namesLimit } from './named-limits.ts';
 
 /** What one answer means for its id. `ambiguous`: the request may have been executed, which is recorded with the id. */
 export type Verdict =
@@ -100,6 +101,7 @@ export function verdictOf(answer: Answer, doubtful: boolean, table: VerdictTable
   const { status, headers } = answer;
   const rule = table.find(({ ranges }) => ranges.some(([from, to]) => status >= from && status <= to));
   if (rule?.name === 'forbidden' && lacksScope(headers)) return withoutScope(status);
+  if (rule?.name != null && namesLimit(answer, Date.now())) return { kind: 'wait', ambiguous: false };
   return verdictBy(rule?.meaning ?? 'failed', rule?.ambiguous ?? false, status, doubtful);
 }
 

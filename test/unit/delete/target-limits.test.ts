@@ -37,10 +37,11 @@ describe('what is reported to the limiter', () => {
     expect(toldOf(answered(status), onStatus)).toEqual([signal]);
   });
 
-  test('throttles on a Retry-After of any answer that the run takes for a wait', () => {
+  test('throttles on a Retry-After of any answer that the run takes for a wait, and of a 4xx about its id', () => {
     const locked = answered(423, { 'retry-after': '7' });
     expect(toldOf(locked, '423=wait')).toEqual(['hold 7000', 'throttled']);
-    expect(toldOf(locked)).toEqual(['accepted']);
+    expect(toldOf(locked)).toEqual(['hold 7000', 'throttled']);
+    expect(toldOf(answered(404, { 'retry-after': '7' }))).toEqual(['accepted']);
   });
 });
 
