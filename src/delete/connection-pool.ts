@@ -1,8 +1,8 @@
 import { type FairQueue, FairScheduler } from '../limiter/fair-scheduler.ts';
 import type { Permits } from '../limiter/permits.ts';
-import { classOf, successStatus } from '../model/status.ts';
+import { successStatus } from '../model/status.ts';
 import type { TargetRequest } from './send-delete.ts';
-import { type Answer, noContent } from './verdict.ts';
+import { type Answer, isTokenRefusal, noContent } from './verdict.ts';
 
 /** A request that waits to be sent. */
 export type QueuedRequest = TargetRequest & {
@@ -124,7 +124,7 @@ export class ConnectionPool {
     return Math.max(0, Math.min(wanted, mayHave));
   }
 
-  /** Reserves room for requests of the queue that are being marked. A negative number frees it. */
+  /** Reserves room for requests that are being marked. A negative number frees it. */
   reserve(queue: FairQueue<QueuedRequest>, requests: number): void {
     this.#shares.reserve(queue, requests);
   }
@@ -229,7 +229,7 @@ export class ConnectionPool {
     const ms = this.#answeredAt - slot.sentAt;
     slot.request = null;
     this.#answeredInTick++;
-    if (isRefusal(answer)) this.#free.unshift(slot); // another connection may lead to another server
+    if (isTokenRefusal(answer)) this.#free.unshift(slot);
     else this.#free.push(slot);
     if (answer === null) this.#putBack(slot);
     else this.#limits.recordAnswer(slot.epoch, answer, ms, request);
@@ -248,10 +248,6 @@ export class ConnectionPool {
     this.#answeredInTick = 0;
     this.#scheduler.revalidate();
   }
-}
-
-function isRefusal(answer: Answer | null): boolean {
-  return answer?.kind === 'status' && classOf(answer.status) === 'unauthorized';
 }
 
 function isNoContent(answer: Answer | null): boolean {

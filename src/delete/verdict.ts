@@ -3,6 +3,7 @@ import type { HaltCode } from '../ledger/run.ts';
 import { parseOnStatus, type StatusOverride } from '../model/on-status.ts';
 import { type CodeWord, inDoubt, type SentOutcome } from '../model/outcome.ts';
 import {
+  classOf,
   describeMeaning,
   isAmbiguous,
   type Meaning,
@@ -161,3 +162,8 @@ export type Answer =
 
 /** The one success, shared by all requests to save allocations; a 204 with rate headers is an object of its own. */
 export const noContent: Answer = { kind: 'status', status: successStatus, headers: {}, body: '', authorization: '' };
+
+/** Whether it is a 401: another connection may lead to a server that takes the token. */
+export function isTokenRefusal(answer: Answer | null): boolean {
+  return answer?.kind === 'status' && classOf(answer.status) === 'unauthorized';
+}
