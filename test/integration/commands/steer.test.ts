@@ -64,7 +64,7 @@ test('a halted run has another --on-status from its resume on, and keeps it', as
   expect((await readRun(redis, id))?.onStatus).toBe('403=wait');
   await order('resume', id);
   expect((await readRun(redis, id))?.onStatus).toBe('403=wait');
-  expect((await order('resume', id, '--on-status', '404=wait')).exit).toBe('USAGE');
+  await expect(order('resume', id, '--on-status', '404=wait')).rejects.toMatchObject({ code: 'USAGE' });
 });
 
 test('a run that has ended keeps its --on-status', async ({ onTestFinished }) => {
