@@ -181,7 +181,7 @@ export const resume: Command = {
   name: 'resume',
   summary: 'resume a paused or halted run',
   arguments: '<run>',
-  settings: [...store, ...server, 'expectAbsent'],
+  settings: [...store, ...server, 'expectAbsent', 'onStatus'],
   options: [
     { flags: '--detach', help: 'leave a run whose command has ended to the workers of its target' },
     {
@@ -196,6 +196,7 @@ export const resume: Command = {
     ['expunge resume 20261120-1602-m4tz', 'resume it'],
     ['expunge resume 20261120-1602-m4tz --reason "release is out"', 'and say why'],
     ['expunge resume 20261120-1602-m4tz --expect-absent', 'of a list that is mostly gone already'],
+    ['expunge resume 20261120-1602-m4tz --on-status 403=wait', 'where the API answers 403 above its rate'],
     ['expunge resume 20261120-1602-m4tz --detach', 'with the workers, after its command was killed'],
   ],
   overServer,

@@ -33,6 +33,10 @@ async function pause(invocation: Invocation, api: ApiClient, before: RunRecord):
 
 async function resume(invocation: Invocation, api: ApiClient, before: RunRecord): Promise<number> {
   const { detach, maxDeletes: max_deletes } = invocation.options;
+  if (invocation.config.onStatus !== '')
+    throw new ExpungeError('USAGE', 'resume cannot change --on-status over a server; nothing was resumed', {
+      next: 'resume it with REDIS_URL instead of --server',
+    });
   const expect_absent = invocation.config.expectAbsent;
   const body = { expect_absent, detach: detach === true, max_deletes };
   const { record, warnings } = await steer(invocation, api, before, body);

@@ -38,6 +38,10 @@ export async function execute(invocation: Invocation): Promise<number> {
     // An ended run keeps its setting: its exit code depends on it.
     const expectAbsent = action === 'resume' && config.expectAbsent && !isSealed(run.state);
     if (expectAbsent) await session.redis.hset(keys.run(run.id), 'expectAbsent', 1);
+    const { onStatus } = config;
+    // Ids that have an outcome keep it; each chunk reads the setting when it is claimed.
+    if (action === 'resume' && onStatus !== '' && !isSealed(run.state))
+      await session.redis.hset(keys.run(run.id), 'onStatus', onStatus);
     const now = await steer(session, run, action, { by, expectAbsent, say: sayOf(invocation) });
     if (options.detach) {
       const { detach } = await import('./run-list.ts'); // no other order needs what deletes

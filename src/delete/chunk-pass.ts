@@ -232,7 +232,7 @@ export class ChunkPass {
   }
 
   #maySend(nowMs: number): boolean {
-    return !this.#ended && this.#deps.isOpenAt(nowMs) && !this.#deps.limits.isBlocked;
+    return !this.#ended && this.#deps.isOpenAt(nowMs) && !this.#deps.limits.isHeld;
   }
 
   #first(index: number, answer: Answer | null, ms: number): void {

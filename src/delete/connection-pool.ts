@@ -2,7 +2,7 @@ import { type FairQueue, FairScheduler } from '../limiter/fair-scheduler.ts';
 import type { Permits } from '../limiter/permits.ts';
 import { successStatus } from '../model/status.ts';
 import type { TargetRequest } from './send-delete.ts';
-import { type Answer, noContent } from './verdict.ts';
+import { type Answer, isTokenRefusal, noContent } from './verdict.ts';
 
 /** A request that waits to be sent. */
 export type QueuedRequest = TargetRequest & {
@@ -34,6 +34,8 @@ type Slot = {
   epoch: number;
 };
 
+export type SentRequest = Pick<QueuedRequest, 'waitStatuses' | 'hasFailed' | 'authorization'>;
+
 /** What a connection pool reads from the limiter of its target, and reports to it. */
 export type PoolLimits = {
   /** Permits of the target's rate. */
@@ -43,8 +45,8 @@ export type PoolLimits = {
   /** Whether nothing may be sent now: the target is throttled or stopped, or there is no token. */
   readonly isBlocked: boolean;
   /** The epoch of the permits a request is sent with; `recordAnswer` needs it. */
-  recordSent(nowMs: number): number;
-  recordAnswer(epoch: number, answer: Answer, ms: number, waitStatuses: ReadonlySet<number>, hasFailed?: boolean): void;
+  recordSent(nowMs: number, authorization: string): number;
+  recordAnswer(epoch: number, answer: Answer, ms: number, request: SentRequest): void;
 };
 
 const pacedMs = 1_000;
@@ -122,7 +124,7 @@ export class ConnectionPool {
     return Math.max(0, Math.min(wanted, mayHave));
   }
 
-  /** Reserves room for requests of the queue that are being marked. A negative number frees it. */
+  /** Reserves room for requests that are being marked. A negative number frees it. */
   reserve(queue: FairQueue<QueuedRequest>, requests: number): void {
     this.#shares.reserve(queue, requests);
   }
@@ -130,8 +132,7 @@ export class ConnectionPool {
   /**
    * Whether the pool can use one more chunk beside the leased ones: fewer than four requests per connection are queued. Admits at most
    * one chunk in 3 ms; and in 150 ms, while none has asked for room or ended since the last one, so that other processes get their share of
-   * few chunks. A saturated pool admits chunks only while a run waits for its share
-   * (`isRunWaiting`), one in 20 ms.
+   * few chunks. A saturated pool admits chunks only while a run waits for its share (`isRunWaiting`), one in 20 ms.
    */
   admit(leasedChunks: number, isRunWaiting: boolean): boolean {
     const now = this.#clock();
@@ -218,7 +219,7 @@ export class ConnectionPool {
     slot.takenOf = this.#limits.permits.takenOf;
     slot.takenOfQueue = queue.takenOf;
     slot.sentAt = nowMs;
-    slot.epoch = this.#limits.recordSent(nowMs);
+    slot.epoch = this.#limits.recordSent(nowMs, request.authorization);
     slot.connection.send(request, slot.done);
   }
 
@@ -228,9 +229,10 @@ export class ConnectionPool {
     const ms = this.#answeredAt - slot.sentAt;
     slot.request = null;
     this.#answeredInTick++;
-    this.#free.push(slot);
+    if (isTokenRefusal(answer)) this.#free.unshift(slot);
+    else this.#free.push(slot);
     if (answer === null) this.#putBack(slot);
-    else this.#limits.recordAnswer(slot.epoch, answer, ms, request.waitStatuses, request.hasFailed);
+    else this.#limits.recordAnswer(slot.epoch, answer, ms, request);
     this.#scheduler.pump();
     request.answered(isNoContent(answer) ? noContent : answer, ms);
   }

@@ -13,9 +13,11 @@ import type { HaltCode } from '../ledger/run.ts';
 import { codeOfStatus, codeOfWord, inDoubt, isGone } from '../model/outcome.ts';
 import { isThrottling } from '../model/status.ts';
 import { describeConnectionError } from '../system-errors.ts';
+import { refusalWords } from '../token/said.ts';
 import type { Token } from '../token/token.ts';
 import { type Absence, askAgainAfterMs, type Belief, type Missing } from './absence.ts';
 import type { RetryReason } from './meters.ts';
+import { namesLimit } from './named-limits.ts';
 import type { TargetLimits } from './target-limits.ts';
 import { type Answer, type Verdict, type VerdictTable, verdictOf } from './verdict.ts';
 
@@ -128,8 +130,7 @@ function conclude(id: OpenId, verdict: Verdict, deps: DeleteIdDeps): IdPassResul
     case 'settle':
       return { cell: settle(verdict.outcome, id.attempts, codeOf(id.answer)), mayResend: false, waitMs: 0 };
     case 'credentials':
-      askForAnotherToken(id, deps);
-      break;
+      return askForAnotherToken(id, deps);
     case 'unreachable':
       waitForTarget(id, deps);
       break;
@@ -150,16 +151,28 @@ function conclude(id: OpenId, verdict: Verdict, deps: DeleteIdDeps): IdPassResul
  * this id alone, and with permits it would be sent over and over: it is parked for a later pass.
  */
 function deferThrottled(id: OpenId, { retryDelaysMs }: DeleteIdDeps): IdPassResult {
-  if (id.answer.kind === 'status' && isThrottling(id.answer.status))
+  if (id.answer.kind === 'status' && (isThrottling(id.answer.status) || namesLimit(id.answer, Date.now())))
     return { cell: openCell(id), mayResend: true, waitMs: 0 };
   return { cell: openCell(id), mayResend: false, waitMs: waitDelayMs(timesMarked(id.marked), retryDelaysMs) };
 }
 
-function askForAnotherToken({ answer }: OpenId, { token, retried, halt }: DeleteIdDeps): void {
-  const sentWith = answer.kind === 'status' ? answer.authorization : '';
-  const next = token.refused(sentWith);
-  if (next === 'again') retried('credentials');
-  else halt('credentials', next.halt);
+/**
+ * While the token is in doubt, it decides when something is sent. Where other requests with it get through, the id is sent again: the first
+ * times at once, since the next request may meet another server, then after up to 10 s, since it may be about this id alone.
+ */
+function askForAnotherToken(id: OpenId, { token, random, retried, halt }: DeleteIdDeps): IdPassResult {
+  const resend: IdPassResult = { cell: openCell(id), mayResend: true, waitMs: 0 };
+  if (id.answer.kind !== 'status') return resend;
+  const { authorization, headers, body } = id.answer;
+  const next = token.refused(authorization, refusalWords(headers, body, authorization));
+  if (typeof next !== 'string') {
+    halt('credentials', next.halt);
+    return resend;
+  }
+  retried('credentials');
+  const times = timesMarked(id.marked) - quickAttempts;
+  if (next === 'again' || times <= 0) return resend;
+  return { cell: openCell(id), mayResend: false, waitMs: backoffMs(times, random()) };
 }
 
 function waitForTarget({ answer }: OpenId, { limits, unreachableTimeoutMs, retried, halt }: DeleteIdDeps): void {

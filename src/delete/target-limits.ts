@@ -2,14 +2,17 @@ import { adviceOf } from '../http/rate-headers.ts';
 import { longestThrottleMs, retryAfterMs } from '../http/retry-after.ts';
 import type { Signal } from '../limiter/outage.ts';
 import type { TargetLimiter } from '../limiter/target-limiter.ts';
-import { classOf, factsOf, isThrottling } from '../model/status.ts';
+import { factsOf, isThrottling } from '../model/status.ts';
 import { describeConnectionError } from '../system-errors.ts';
 import type { Token } from '../token/token.ts';
 import type { PoolLimits } from './connection-pool.ts';
+import { namesLimit } from './named-limits.ts';
 import { type Answer, noContent } from './verdict.ts';
 
 /** What deleting reads from the limiter of its target. */
 export type TargetLimits = PoolLimits & {
+  /** Whether the target is throttled or stopped. A request that has its header needs no other token. */
+  readonly isHeld: boolean;
   /** How many ms are left of the wait that the server asked for; 0 = requests may be sent. */
   readonly throttledMs: number;
   /** Whether a stop is in force, which lasts until an operator lifts it. */
@@ -43,6 +46,9 @@ export function targetLimits(limiter: TargetLimiter, { token, now, onLongThrottl
     get isBlocked() {
       return limiter.isBlocked || token.waiting !== '';
     },
+    get isHeld() {
+      return limiter.isBlocked;
+    },
     get throttledMs() {
       return limiter.throttledMs;
     },
@@ -60,11 +66,14 @@ export function targetLimits(limiter: TargetLimiter, { token, now, onLongThrottl
     },
     enter: () => limiter.enter(),
     leave: () => limiter.leave(),
-    recordSent: (nowMs) => limiter.recordSent(nowMs),
-    recordAnswer: (epoch, answer, ms, waitStatuses, hasFailed) => {
+    recordSent: (nowMs, authorization) => {
+      token.sent(authorization);
+      return limiter.recordSent(nowMs);
+    },
+    recordAnswer: (epoch, answer, ms, { waitStatuses, hasFailed, authorization }) => {
       if (answer === noContent) {
         limiter.observe(epoch, 'accepted', ms, '');
-        token.accepted();
+        token.accepted(authorization);
         return;
       }
       const isLifted = limiter.isReleased(epoch);
@@ -73,25 +82,24 @@ export function targetLimits(limiter: TargetLimiter, { token, now, onLongThrottl
       if (throttle?.isTooLong) onLongThrottle(throttle.why);
       const advice = answer.kind === 'status' && !isLifted ? adviceOf(answer.headers, now()) : null;
       if (advice !== null) limiter.announce(advice);
+      const signal = signalOf(answer, waitStatuses);
       limiter.observe(
         epoch,
-        throttle !== null && throttle.ms > 0 ? throttle.signal : signalOf(answer, waitStatuses),
+        throttle !== null && throttle.ms > 0 ? throttle.signal : signal,
         ms,
         whyOf(answer),
         hasFailed,
       );
-      if (answer.kind === 'status' && classOf(answer.status) !== 'unauthorized') token.accepted();
+      // A gateway may refuse for the rate, or fail, before anybody looks at the token.
+      if (signal === 'accepted') token.accepted(authorization);
     },
   };
 }
 
 /** The wait that Retry-After asks for, on any answer that means "not now" (RFC 9110 §10.2.3); at most an hour. Null = none. */
-function requestedThrottle(
-  { status, headers }: Answer & { kind: 'status' },
-  waitStatuses: ReadonlySet<number>,
-  now: number,
-) {
-  const isThrottled = isThrottling(status) || waitStatuses.has(status);
+function requestedThrottle(answer: Answer & { kind: 'status' }, waitStatuses: ReadonlySet<number>, now: number) {
+  const { status, headers } = answer;
+  const isThrottled = isThrottling(status) || waitStatuses.has(status) || namesLimit(answer, now);
   if (!isThrottled && !factsOf(status).mayAskToWait) return null;
   const ms = retryAfterMs(headers, now);
   if (ms === null) return null;
@@ -111,5 +119,5 @@ export function signalOf(answer: Answer, waitStatuses: ReadonlySet<number>): Sig
   if (answer === noContent) return 'accepted';
   if (answer.kind === 'not-sent') return 'unreachable';
   if (answer.kind === 'maybe-sent') return 'lost';
-  return waitStatuses.has(answer.status) ? 'refused' : factsOf(answer.status).signal;
+  return waitStatuses.has(answer.status) || namesLimit(answer, Date.now()) ? 'refused' : factsOf(answer.status).signal;
 }

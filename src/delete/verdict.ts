@@ -3,6 +3,7 @@ import type { HaltCode } from '../ledger/run.ts';
 import { parseOnStatus, type StatusOverride } from '../model/on-status.ts';
 import { type CodeWord, inDoubt, type SentOutcome } from '../model/outcome.ts';
 import {
+  classOf,
   describeMeaning,
   isAmbiguous,
   type Meaning,
@@ -15,6 +16,7 @@ import {
   successStatus,
 } from '../model/status.ts';
 import { describeConnectionError } from '../system-errors.ts';
+import { namesLimit } from './named-limits.ts';
 
 /** What one answer means for its id. `ambiguous`: the request may have been executed, which is recorded with the id. */
 export type Verdict =
@@ -100,6 +102,7 @@ export function verdictOf(answer: Answer, doubtful: boolean, table: VerdictTable
   const { status, headers } = answer;
   const rule = table.find(({ ranges }) => ranges.some(([from, to]) => status >= from && status <= to));
   if (rule?.name === 'forbidden' && lacksScope(headers)) return withoutScope(status);
+  if (rule?.name != null && namesLimit(answer, Date.now())) return { kind: 'wait', ambiguous: false };
   return verdictBy(rule?.meaning ?? 'failed', rule?.ambiguous ?? false, status, doubtful);
 }
 
@@ -159,3 +162,8 @@ export type Answer =
 
 /** The one success, shared by all requests to save allocations; a 204 with rate headers is an object of its own. */
 export const noContent: Answer = { kind: 'status', status: successStatus, headers: {}, body: '', authorization: '' };
+
+/** Whether it is a 401: another connection may lead to a server that takes the token. */
+export function isTokenRefusal(answer: Answer | null): boolean {
+  return answer?.kind === 'status' && classOf(answer.status) === 'unauthorized';
+}

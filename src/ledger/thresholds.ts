@@ -32,7 +32,7 @@ export const haltRules: readonly HaltRule[] = [
     allOfFirst: 20,
     percent: { over: 10, after: 1_000 },
     reason:
-      '{count} of {total} ids were forbidden ({statuses}): the token may lack the right to delete them, or belong to another account',
+      '{count} of {total} ids were forbidden ({statuses}): the token may lack the right to delete them, or belong to another account; if the API answers so above its rate, --on-status 403=wait waits',
   },
   {
     halt: 'refused_input',

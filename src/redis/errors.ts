@@ -23,7 +23,11 @@ export function unreachable(address: RedisAddress, words: string): ExpungeError 
       ? 'check REDIS_URL and that Redis runs; the same command resumes'
       : 'the same command starts it again and resumes';
   const repair = rejectionAdvice(words);
-  const next = tlsAdvice(words) ?? deniedAdvice(words) ?? (repair ? `${repair}; the same command resumes` : usual);
+  const next =
+    tlsAdvice(words) ??
+    deniedAdvice(words) ??
+    loginAdvice(words) ??
+    (repair ? `${repair}; the same command resumes` : usual);
   return new ExpungeError('UNREACHABLE', `Redis at ${address.label}: ${words}`, { next });
 }
 
@@ -79,6 +83,19 @@ function describeDenial(error: unknown): string | null {
 }
 
 /** What to do about the text of `describeDenial`; null for other texts. */
+/** What to do about a reply that refuses the connection itself, by its text; null for other texts. */
+function loginAdvice(said: string): string | null {
+  return loginAdvices.find(([pattern]) => pattern.test(said))?.[1] ?? null;
+}
+
+const loginAdvices: [RegExp, string][] = [
+  [/\bNOAUTH\b/, 'it needs a password: name a file that holds it with --redis-password-file; the same command resumes'],
+  [
+    /max number of clients/,
+    'it has as many connections as its maxclients allows: raise that, or use fewer workers; the same command resumes',
+  ],
+];
+
 function deniedAdvice(said: string): string | null {
   return said.startsWith(deniedStart) ? rightsAdvice : null;
 }

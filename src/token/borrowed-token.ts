@@ -1,29 +1,33 @@
 import { ExpungeError } from '../errors.ts';
-import type { Token } from './token.ts';
+import type { Token, TokenRefusal } from './token.ts';
+import { describeDoubt, TokenInUse } from './token-in-use.ts';
 
 /** A token as one process lends it to another: the header, or null and why there is none now. In memory and on the channel between both only. */
 export type TokenLoan = { header: string | null; waiting: string };
 
 /** What the borrower tells the lender. */
-export type TokenReport = { refused: string } | { accepted: string };
+export type TokenReport = { refused: string; said: string } | { accepted: string };
 
+/** The latest token: while it is in doubt each borrower asks again with it on its own. */
 export function loanOf(token: Token): TokenLoan {
-  return { header: token.authorization(), waiting: token.waiting };
+  return { header: token.latest, waiting: token.waiting };
 }
 
 /** Hands what a borrower reports on to the token that was lent. Returns the reason why the run must halt, or null. */
 export function hearBorrower(token: Token, report: TokenReport): string | null {
   if ('accepted' in report) {
-    if (report.accepted === token.authorization()) token.accepted();
+    token.accepted(report.accepted);
     return null;
   }
-  const verdict = token.refused(report.refused);
-  return verdict === 'again' ? null : verdict.halt;
+  const verdict = token.refused(report.refused, report.said);
+  return typeof verdict === 'string' ? null : verdict.halt;
 }
+
+const reportEveryMs = 500;
 
 /**
  * The token of another process, which gets and replaces it. So the processes of one command cost one token, and never revoke each other's.
- * A header that the API refused is not sent again: the lender has another one soon, or halts the run.
+ * Each judges by its own answers whether the header works; that the run must halt is for the lender to say, who hears of all.
  */
 export class BorrowedToken implements Token {
   readonly refreshes = 0; // those of the lender count
@@ -31,23 +35,38 @@ export class BorrowedToken implements Token {
   readonly lifeMs = null;
   readonly source = 'the command of the run';
   readonly #report: (report: TokenReport) => void;
-  #loan: TokenLoan;
-  #accepted = '';
-  #refused = '';
+  readonly #clock: () => number;
+  readonly #inUse: TokenInUse;
+  #waiting: string;
+  #said = '';
+  #reportedAtMs = Number.NEGATIVE_INFINITY;
   #refusedForGood: string | null = null;
   #changed: () => void = () => {};
   #failed: (reason: string) => void = () => {};
 
-  constructor(loan: TokenLoan, report: (report: TokenReport) => void) {
-    this.#loan = loan;
+  /** `clock`: monotonic ms. */
+  constructor(loan: TokenLoan, report: (report: TokenReport) => void, clock = () => performance.now()) {
     this.#report = report;
+    this.#clock = clock;
+    this.#inUse = new TokenInUse(clock);
+    this.#waiting = loan.waiting;
+    this.#take(loan);
   }
 
   /** Called with each loan. */
   receive(loan: TokenLoan): void {
     const before = this.authorization();
-    this.#loan = loan;
+    this.#waiting = loan.waiting;
+    this.#take(loan);
     if (this.authorization() !== before) this.#changed();
+  }
+
+  #take({ header }: TokenLoan): void {
+    if (header === null) this.#inUse.clear();
+    else if (header !== this.#inUse.latest) {
+      this.#inUse.adopt(header);
+      this.#reportedAtMs = Number.NEGATIVE_INFINITY;
+    }
   }
 
   /** The lender says that the credentials are refused for good. */
@@ -56,30 +75,42 @@ export class BorrowedToken implements Token {
     this.#failed(reason);
   }
 
+  get latest(): string | null {
+    return this.#refusedForGood === null ? this.#inUse.latest : null;
+  }
+
   get waiting(): string {
     if (this.authorization() !== null) return '';
-    return this.#refusedForGood ?? (this.#loan.waiting || 'the API refused the token (401), getting another');
+    return this.#refusedForGood ?? (this.#waiting || describeDoubt(this.#inUse, this.#said));
   }
 
   authorization(): string | null {
-    const { header } = this.#loan;
-    return header === this.#refused || this.#refusedForGood !== null ? null : header;
+    return this.#refusedForGood === null ? this.#inUse.authorization() : null;
   }
 
-  refused(authorization: string): 'again' | { halt: string } {
+  sent(authorization: string): void {
+    this.#inUse.sent(authorization);
+  }
+
+  refused(authorization: string, said: string): TokenRefusal {
     if (this.#refusedForGood !== null) return { halt: this.#refusedForGood };
-    if (authorization !== this.authorization()) return 'again';
-    this.#refused = authorization;
-    this.#changed();
-    this.#report({ refused: authorization });
+    const refusal = this.#inUse.refused(authorization);
+    if (refusal === 'elsewhere') return refusal;
+    if (authorization === this.#inUse.latest) {
+      this.#said = said;
+      this.#report({ refused: authorization, said });
+    }
+    if (this.authorization() === null) this.#changed();
     return 'again';
   }
 
-  accepted(): void {
-    const header = this.authorization();
-    if (header === null || header === this.#accepted) return;
-    this.#accepted = header;
-    this.#report({ accepted: header });
+  /** Reports twice a second at most, so that the lender knows that a header works here which it may see refused. */
+  accepted(authorization: string): void {
+    const isBack = this.#inUse.accepted(authorization);
+    if (isBack) this.#changed();
+    if (!isBack && this.#clock() - this.#reportedAtMs < reportEveryMs) return;
+    this.#reportedAtMs = this.#clock();
+    this.#report({ accepted: authorization });
   }
 
   async start(): Promise<void> {

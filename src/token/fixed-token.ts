@@ -2,69 +2,22 @@ import { readFile } from 'node:fs/promises';
 import { bareText } from '../errors.ts';
 import { describeFileError } from '../system-errors.ts';
 import { readTokenFile, readTokenVariable } from './bearer-token.ts';
+import { GivenToken } from './given-token.ts';
 import type { Token } from './token.ts';
 
-/** A token that never changes, from the variable `source`. Throws CREDENTIALS for text that is no token. */
-export function fixedToken(token: string, source: string): Token {
+/** A token that never changes, from the variable `source`. Throws CREDENTIALS for text that is no token. `clock`: monotonic ms. */
+export function fixedToken(token: string, source: string, clock = () => performance.now()): Token {
   const header = readTokenVariable(source, token);
-  return {
-    ...staticToken,
-    authorization: () => header,
-    refused: () => ({ halt: `the API refused the token from ${source} (401)` }),
-    source,
-  };
+  return new GivenToken(source, () => header, clock);
 }
-
-const readAgainAfterMs = 1_000;
 
 /**
- * The token in a file, which is read again when the API refuses the token, and a second after it was last read, so that a rotated token is
- * used before the old one is refused. Throws CREDENTIALS if the file holds no token at first; later the old token stays while it holds
- * none. `clock`: monotonic ms.
+ * The token in a file, which is read again a second after it was last read, so that a rotated token is used before the old one is refused.
+ * Throws CREDENTIALS if the file holds no token at first; later the old token stays while it holds none. `clock`: monotonic ms.
  */
 export function tokenFile(path: string, clock: () => number): Token {
-  let header = readTokenFile('--token-file', path);
-  let readAt = clock();
-  let refreshes = 0;
-  const readAgain = () => {
-    readAt = clock();
-    const before = header;
-    try {
-      header = readTokenFile('--token-file', path);
-    } catch {
-      // A replacement of the file may be in progress; until then the old token stays.
-    }
-    if (header !== before) refreshes++;
-  };
-  return {
-    ...staticToken,
-    authorization: () => {
-      if (clock() - readAt >= readAgainAfterMs) readAgain();
-      return header;
-    },
-    refused: (authorization) => {
-      if (authorization === header) readAgain();
-      return authorization === header ? { halt: `the API refused the token from ${path} (401)` } : 'again';
-    },
-    get refreshes() {
-      return refreshes;
-    },
-    source: path,
-  };
+  return new GivenToken(path, () => readTokenFile('--token-file', path), clock);
 }
-
-/** What tokens without an issuer have in common: they never wait, and are never refreshed. */
-const staticToken = {
-  waiting: '',
-  accepted: () => {},
-  refreshes: 0,
-  failedRefreshes: 0,
-  lifeMs: null,
-  start: async () => {},
-  onChange: () => {},
-  onRefused: () => {},
-  close: async () => {},
-};
 
 /** A secret is missing: the message says where and why. */
 export class SecretMissing extends Error {}

@@ -44,7 +44,7 @@ export function openToken(settings: TokenSettings, deps: TokenDeps): Token {
     return new RefreshingToken(tokenCommand(settings.tokenCommand, env, secretsIn(env)), deps);
   }
   if (settings.tokenUrl !== undefined) return new RefreshingToken(oauthIssuer(settings, deps), deps);
-  if (env.EXPUNGE_TOKEN) return fixedToken(env.EXPUNGE_TOKEN, 'EXPUNGE_TOKEN');
+  if (env.EXPUNGE_TOKEN) return fixedToken(env.EXPUNGE_TOKEN, 'EXPUNGE_TOKEN', clock);
   throw new ExpungeError('CREDENTIALS', 'expected an access token in EXPUNGE_TOKEN or in --token-file, got none', {
     next: 'write the token to a file that only you can read and name it: --token-file FILE',
   });

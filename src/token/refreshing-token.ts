@@ -1,16 +1,20 @@
 import { ExpungeError } from '../errors.ts';
 import {
+  afterRecovery,
   afterRefusal,
   afterReplacement,
   describeRefusals,
+  isHopeless,
   leastWaitMs,
   noRefusals,
   type RefusalHistory,
+  type RefusedToken,
   refreshAfterMs,
   retryDelayMs,
   shouldGiveUp,
 } from './refusals.ts';
-import type { IssueResult, Issuer, Token } from './token.ts';
+import type { IssueResult, Issuer, Token, TokenRefusal } from './token.ts';
+import { describeDoubt, refusedWords, TokenInUse } from './token-in-use.ts';
 
 type RefreshingOptions = {
   /** Monotonic ms, so that a change of the clock has no effect. */
@@ -25,33 +29,38 @@ type Generation = {
   issuedAtMs: number;
   lifeMs: number; // assumed if it is unknown
   isLifeKnown: boolean;
-  hasWorked: boolean;
-  isRefused: boolean;
+  /** What it was at the first refusal since a request got through with it; null: there was none. */
+  refusal: RefusedToken | null;
+  isDead: boolean;
 };
-
-const fresh = { lifeMs: 0, isLifeKnown: false, hasWorked: false, isRefused: false };
 
 type Issued = Extract<IssueResult, { kind: 'issued' }>;
 
 const sameTokenAtMost = 3;
 
+const youngMs = 10_000;
+/** So long the last token before giving up has to prove that it works. */
+const lastChanceMs = 10_000;
+/** So long a young token that never worked is asked again, not replaced: the next one would be just as young. */
+const lateAtMostMs = 5_500;
+
 /**
  * A token that is replaced before it expires, and when the API refuses it. States: none → requested → held, while the next one is requested
  * in the background and the old one stays in use → …, or refused for good, which only `start` ends.
  *
- * Single flight by generation: only the first refusal of the held header requests another token, and never while one is requested. So a
+ * Single flight by generation: another token is requested only when the held one is refused again, and never while one is requested. So a
  * thousand requests that are refused together cost one token, and those refused later with the old header cost none.
  */
 export class RefreshingToken implements Token {
   readonly #issuer: Issuer;
   readonly #options: RefreshingOptions;
   readonly #closing = new AbortController();
-  #latest: Generation | null = null;
-  #usable: Generation | null = null; // the latest, as long as it is neither refused nor expired
+  readonly #inUse: TokenInUse;
+  #held: Generation | null = null; // the latest one
   #pending: Promise<void> | null = null;
   #askTimer: NodeJS.Timeout | undefined;
   #askAtMs = 0;
-  #expiryTimer: NodeJS.Timeout | undefined;
+  #said = ''; // why the API refused the held one
   #lastError = ''; // of the last request
   #failures = 0; // in a row
   #failedRefreshes = 0;
@@ -66,6 +75,7 @@ export class RefreshingToken implements Token {
   constructor(issuer: Issuer, options: RefreshingOptions) {
     this.#issuer = issuer;
     this.#options = options;
+    this.#inUse = new TokenInUse(options.clock);
   }
 
   get source(): string {
@@ -81,28 +91,46 @@ export class RefreshingToken implements Token {
   }
 
   get lifeMs(): number | null {
-    return this.#latest?.isLifeKnown ? this.#latest.lifeMs : null;
+    return this.#held?.isLifeKnown ? this.#held.lifeMs : null;
+  }
+
+  get latest(): string | null {
+    return this.#inUse.latest;
   }
 
   get waiting(): string {
-    if (this.#usable !== null) return '';
+    if (this.authorization() !== null) return '';
     if (this.#refusedForGood !== null) return this.#refusedForGood;
-    const why = this.#lastError || `getting a token from ${this.source}`;
+    if (this.latest !== null && this.#lastError === '') return describeDoubt(this.#inUse, this.#said);
+    const hasExpired = this.#held !== null && this.latest === null;
+    const why =
+      this.#lastError ||
+      (hasExpired ? 'the token has expired, getting another' : `getting a token from ${this.source}`);
     const seconds = Math.ceil((this.#askAtMs - this.#options.clock()) / 1_000);
     return this.#pending === null && seconds > 0 ? `${why}; trying again in ${seconds} s` : why;
   }
 
   authorization(): string | null {
-    return this.#usable?.header ?? null;
+    return this.#inUse.authorization();
   }
 
-  accepted(): void {
-    if (this.#usable !== null) this.#usable.hasWorked = true;
+  sent(authorization: string): void {
+    this.#inUse.sent(authorization);
+  }
+
+  accepted(authorization: string): void {
+    const isBack = this.#inUse.accepted(authorization);
+    const held = this.#held;
+    if (held !== null && held.refusal !== null && authorization === held.header) {
+      held.refusal = null;
+      if (isBack) this.#recover(held);
+    }
+    if (isBack) this.#changed();
   }
 
   async start(): Promise<void> {
     this.#refusedForGood = null;
-    if (this.#usable !== null) return;
+    if (this.latest !== null) return;
     this.#isStarting = true;
     await this.#request();
     this.#isStarting = false;
@@ -117,35 +145,74 @@ export class RefreshingToken implements Token {
     this.#failed = failed;
   }
 
-  refused(authorization: string): 'again' | { halt: string } {
+  refused(authorization: string, said: string): TokenRefusal {
     if (this.#refusedForGood !== null) return { halt: this.#refusedForGood };
-    const held = this.#latest;
-    // Sent with an older token, or refused together with others: the first refusal has requested a new one.
-    if (held === null || held.isRefused || authorization !== held.header) return 'again';
-    const { lifeMs, issuedAtMs, hasWorked } = held;
-    const isBeingReplaced = this.#isBeingReplaced;
-    const ageMs = this.#options.clock() - issuedAtMs;
-    held.isRefused = true;
-    this.#refusalHistory = afterRefusal(this.#refusalHistory, { ageMs, lifeMs, isBeingReplaced });
-    const words = describeRefusals(hasWorked);
-    if (shouldGiveUp(this.#refusalHistory)) return { halt: this.#giveUp(words) };
-    this.#lastError ||= 'the API refused the token (401), getting another';
-    this.#withdraw();
-    // Two processes that revoke each other's tokens get them refused within a second: this slows that down.
-    if (!isBeingReplaced) this.#requestIn(leastWaitMs - ageMs);
+    const refusal = this.#inUse.refused(authorization);
+    const held = this.#held;
+    if (held === null || authorization !== held.header) return refusal === 'elsewhere' ? refusal : 'again';
+    this.#said = said;
+    const { lifeMs } = held;
+    held.refusal ??= { ageMs: this.#ageOf(held), lifeMs, isBeingReplaced: this.#isBeingReplaced };
+    if (refusal === 'elsewhere') return refusal;
+    if (refusal === 'dead' || this.#isHopeless(held.refusal)) return this.#bury(held.refusal);
+    if (this.#shouldReplace(held.refusal)) this.#replace(this.#ageOf(held));
     return 'again';
   }
 
   async close(): Promise<void> {
     this.#closing.abort();
     clearTimeout(this.#askTimer);
-    clearTimeout(this.#expiryTimer);
     await this.#pending;
+  }
+
+  /** Whether tokens that expire before anything proves them dead follow one another, each of them refused. */
+  #isHopeless(refusal: RefusedToken): boolean {
+    return this.#inUse.isRefusedAgain && isHopeless(afterRefusal(this.#refusalHistory, refusal));
+  }
+
+  #recover(held: Generation): void {
+    this.#refusalHistory = afterRecovery(this.#refusalHistory);
+    if (!this.#isBeingReplaced)
+      this.#requestIn(refreshAfterMs(held.lifeMs, this.#options.random()) - this.#ageOf(held));
+  }
+
+  #ageOf({ issuedAtMs }: Generation): number {
+    return this.#options.clock() - issuedAtMs;
   }
 
   /** Whether a newer token is requested, or the last request failed. */
   get #isBeingReplaced(): boolean {
     return this.#pending !== null || this.#failures > 0;
+  }
+
+  #shouldReplace(refusal: RefusedToken): boolean {
+    if (this.#isBeingReplaced || !this.#inUse.isRefusedAgain) return false;
+    if (shouldGiveUp(afterRefusal(this.#refusalHistory, refusal))) {
+      this.#requestIn(lastChanceMs - this.#inUse.refusedForMs); // another one would end the same
+      return false;
+    }
+    const isYoung = !this.#inUse.hasWorked && refusal.ageMs < youngMs;
+    return !isYoung || this.#inUse.refusedForMs >= lateAtMostMs;
+  }
+
+  #replace(ageMs: number): void {
+    this.#lastError ||= `${refusedWords('the token', this.#said)}, getting another`;
+    // Two processes that revoke each other's tokens get them refused within a second: this slows that down.
+    this.#requestIn(leastWaitMs - ageMs);
+  }
+
+  /** No request with the held token gets through. The next one may; so may the one before, as long as it is in use. */
+  #bury(refusal: RefusedToken): TokenRefusal {
+    const words = describeRefusals(this.#inUse.hasWorked, this.#said);
+    const hasBefore = this.#inUse.hasBefore;
+    const history = afterRefusal(this.#refusalHistory, refusal);
+    if (!this.#isBeingReplaced && (!hasBefore || shouldGiveUp(history))) return { halt: this.#giveUp(words) };
+    this.#lastError ||= `${refusedWords('the token', this.#said)}, getting another`;
+    this.#inUse.dropLatest();
+    this.#held!.isDead = true;
+    if (!this.#isBeingReplaced) this.#requestIn(leastWaitMs);
+    this.#changed();
+    return 'again';
   }
 
   /** Requests one token, however often it is called meanwhile. */
@@ -179,28 +246,37 @@ export class RefreshingToken implements Token {
 
   /** Whether the issuer gave the token that the API has refused. */
   #isRefused({ header }: Issued): boolean {
-    return this.#latest?.header === header && this.#latest.isRefused;
+    const held = this.#held;
+    return held?.header === header && (held.isDead || this.#inUse.isDoubted);
   }
 
   #adopt({ header, lifeMs }: Issued): void {
-    const before = this.#latest;
+    const before = this.#held;
     const isSame = before?.header === header;
-    if (before !== null && !before.isRefused) this.#refusalHistory = afterReplacement(this.#refusalHistory);
+    if (before?.refusal) this.#refusalHistory = afterRefusal(this.#refusalHistory, before.refusal);
+    else if (before !== null) this.#refusalHistory = afterReplacement(this.#refusalHistory);
     const now = this.#options.clock();
+    const assumedMs = lifeMs ?? this.#refusalHistory.lifeMs;
     // Servers and commands with a cache may give the same token twice: its age then continues.
-    const held = isSame ? before : { header, issuedAtMs: now, ...fresh };
-    held.lifeMs = now - held.issuedAtMs + (lifeMs ?? this.#refusalHistory.lifeMs);
-    held.isLifeKnown = lifeMs !== null;
-    [this.#latest, this.#usable, this.#lastError] = [held, held, ''];
-    [this.#failures, this.#sameAgain] = [0, 0];
+    const issuedAtMs = isSame ? before.issuedAtMs : now;
+    this.#held = {
+      header,
+      issuedAtMs,
+      lifeMs: now - issuedAtMs + assumedMs,
+      isLifeKnown: lifeMs !== null,
+      refusal: null,
+      isDead: false,
+    };
+    [this.#lastError, this.#failures, this.#sameAgain] = ['', 0, 0];
     if (!isSame) this.#issued++;
-    this.#requestIn(refreshAfterMs(lifeMs ?? this.#refusalHistory.lifeMs, this.#options.random()));
-    this.#expireIn(lifeMs);
+    // A token is not sent after its known life, which would only give a 401. Others are sent until the API refuses them.
+    this.#inUse.adopt(header, lifeMs === null ? Number.POSITIVE_INFINITY : now + lifeMs);
+    this.#requestIn(refreshAfterMs(assumedMs, this.#options.random()));
     this.#changed();
   }
 
   #tryWithoutTheSame(): void {
-    const reason = `${this.source} keeps giving the token that the API refused (401)`;
+    const reason = `${this.source} keeps giving the token that the API refused (401)${this.#said && `: ${this.#said}`}`;
     if (++this.#sameAgain >= sameTokenAtMost) this.#giveUp(reason);
     else this.#tryLater(reason, null);
   }
@@ -210,29 +286,14 @@ export class RefreshingToken implements Token {
     this.#requestIn(retryDelayMs(this.#failures++, askedMs, this.#options.random()));
   }
 
-  /** A token is not sent after its known life, which would only give a 401. Others are sent until the API refuses them. */
-  #expireIn(lifeMs: number | null): void {
-    clearTimeout(this.#expiryTimer);
-    if (lifeMs === null) return;
-    this.#expiryTimer = setTimeout(() => {
-      this.#lastError ||= 'the token has expired, getting another';
-      this.#withdraw();
-    }, lifeMs).unref();
-  }
-
-  #withdraw(): void {
-    clearTimeout(this.#expiryTimer);
-    this.#usable = null;
-    this.#changed();
-  }
-
   #giveUp(reason: string): string {
     clearTimeout(this.#askTimer);
     this.#refusedForGood = reason;
     this.#refusalHistory = noRefusals;
     this.#failures = 0;
     this.#sameAgain = 0;
-    this.#withdraw();
+    this.#inUse.clear();
+    this.#changed();
     if (!this.#isStarting) this.#failed(reason);
     return reason;
   }

@@ -77,6 +77,11 @@ export function afterReplacement({ lifeMs }: RefusalHistory): RefusalHistory {
   return { early: 0, young: 0, lifeMs: Math.min(assumedLifeMs, lifeMs * growthFactor) };
 }
 
+/** The history after a token that refusals had put in doubt got through again: they said nothing about it. */
+export function afterRecovery({ lifeMs }: RefusalHistory): RefusalHistory {
+  return { early: 0, young: 0, lifeMs };
+}
+
 /**
  * Whether more requests are pointless: two tokens in a row were refused early. Two processes that revoke each other's tokens may do so more
  * slowly if the life is unknown; ten young ones in a row end that, too.
@@ -85,12 +90,19 @@ export function shouldGiveUp({ early, young }: RefusalHistory): boolean {
   return early >= earlyAtMost || young >= youngAtMost;
 }
 
-/** Describes why giving up is right. `hadWorked`: the API accepted the last token before it refused it. */
-export function describeRefusals(hadWorked: boolean): string {
+/** Whether not even the token that is held is worth a wait: twice as many were refused early, or young. */
+export function isHopeless({ early, young }: RefusalHistory): boolean {
+  return early >= 2 * earlyAtMost || young >= 2 * youngAtMost;
+}
+
+/** Describes why giving up is right. `hadWorked`: the API accepted the last token before it refused it. `said`: its own words, or ''. */
+export function describeRefusals(hadWorked: boolean, said: string): string {
   const oneLive =
     'this authorization server seems to keep only one live token per client: another process took one; ' +
     'give each process its own client, or share one token with --token-file';
-  const what = 'the API refused one fresh token after the other (401)';
-  if (hadWorked) return `${what}, although they had worked: ${oneLive}`;
-  return `${what}: they may not be meant for this API (see --scope and --token-audience), or ${oneLive}`;
+  const saying = said && `, saying "${said}"`;
+  if (hadWorked)
+    return `the API refused one fresh token after the other (401)${saying}, although they had worked: ${oneLive}`;
+  const advice = 'it may not be meant for this API (see --scope and --token-audience)';
+  return `the API refused a fresh token again and again (401)${saying}: ${advice}, or ${oneLive}`;
 }

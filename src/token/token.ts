@@ -1,14 +1,21 @@
+export type TokenRefusal = 'again' | 'elsewhere' | { halt: string };
+
 /** The bearer token, from any source. Its value is in memory only: never in arguments, jobs, logs, errors or reports. */
 export type Token = {
-  /** The whole header `Bearer …`, or null while no token is usable: nothing is sent meanwhile. Called for each request. */
+  /** The whole header `Bearer …` for the next request; null: none may be sent now. Called for each request, and changes nothing. */
   authorization(): string | null;
+  /** The latest header, also while it is in doubt; null: there is none. What other processes of a run are lent. */
+  readonly latest: string | null;
+  /** A request with this header is being sent. Called for each request. */
+  sent(authorization: string): void;
   /**
-   * The API answered 401 to this header. 'again': the id may be sent again, with a newer token as soon as `authorization` has one;
-   * otherwise the reason why the run must halt.
+   * The API answered 401 to this header, and `said` so, or ''. 'again': the id may be sent again, as soon as `authorization` has a header.
+   * 'elsewhere': other requests with it get through, so one server is in trouble: the id may be sent again a little later. Otherwise the
+   * reason why the run must halt.
    */
-  refused(authorization: string): 'again' | { halt: string };
-  /** The API answered with another status than 401: the present token works. Called for each answer. */
-  accepted(): void;
+  refused(authorization: string, said: string): TokenRefusal;
+  /** A request with this header got through to the API: it works. Called for each such answer. */
+  accepted(authorization: string): void;
   /** Why there is no token now, or ''. */
   readonly waiting: string;
   /** How many tokens replaced another one. */

@@ -58,6 +58,21 @@ test('a run that has ended keeps its exit code, whatever `resume` is told', asyn
   expect((await readRun(redis, id))?.expectAbsent).toBe(false);
 });
 
+test('a halted run has another --on-status from its resume on, and keeps it', async ({ onTestFinished }) => {
+  const { id } = await openRun(onTestFinished, { state: 'halted', halt: 'forbidden' });
+  expect((await order('resume', id, '--on-status', '403=wait')).exit).toBe(0);
+  expect((await readRun(redis, id))?.onStatus).toBe('403=wait');
+  await order('resume', id);
+  expect((await readRun(redis, id))?.onStatus).toBe('403=wait');
+  await expect(order('resume', id, '--on-status', '404=wait')).rejects.toMatchObject({ code: 'USAGE' });
+});
+
+test('a run that has ended keeps its --on-status', async ({ onTestFinished }) => {
+  const { id } = await openRun(onTestFinished, { state: 'completed', settled: 2, deleted: 2, endedAt: Date.now() });
+  await order('resume', id, '--on-status', '403=wait');
+  expect((await readRun(redis, id))?.onStatus).toBe('');
+});
+
 test('a run whose command has ended is not said to go on', async ({ onTestFinished }) => {
   const { id } = await openRun(onTestFinished, { state: 'paused', command: 'cd here && expunge run list' });
   const { exit, told } = await order('resume', id);

@@ -62,7 +62,7 @@ async function serve({ sandbox: _ }: TokenHarness, answer: Answer, atEnd: (task:
 /** All that a token lets anybody see. */
 async function whatIsSeen(token: Token): Promise<string> {
   const failure = await token.start().catch((error) => error);
-  const halt = token.refused('Bearer x');
+  const halt = token.refused('Bearer x', '');
   return inspect([failure, failure?.stack, token.waiting, token.source, halt, token], { depth: 10, showHidden: true });
 }
 

@@ -86,7 +86,11 @@ describe.concurrent('a token command', () => {
     const token = open({ ...none, tokenCommand });
     await token.start();
     file('token', 't2');
-    expect(token.refused('Bearer t1')).toBe('again');
+    token.accepted('Bearer t1');
+    for (let n = 0; n < 10; n++) token.refused('Bearer t1', '');
+    await until('it may be sent again', () => token.authorization());
+    token.sent('Bearer t1');
+    expect(token.refused('Bearer t1', '')).toBe('again');
     await until('there is another one', () => token.authorization() === 'Bearer t2');
   });
 

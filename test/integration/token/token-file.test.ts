@@ -14,7 +14,7 @@ describe.concurrent('a token file', () => {
     }
   });
 
-  test('is read again a second after it was read, and when the API refuses what it held', async ({
+  test('is read again a second after it was read, also when the API refuses what it held', async ({
     expect,
     onTestFinished,
   }) => {
@@ -28,11 +28,18 @@ describe.concurrent('a token file', () => {
     now = 1_000;
     expect(token.authorization()).toBe('Bearer b');
     file('token', 'c\n');
-    expect(token.refused('Bearer a')).toBe('again');
+    expect(token.refused('Bearer a', '')).toBe('again');
     expect(token.authorization()).toBe('Bearer b');
-    expect(token.refused('Bearer b')).toBe('again');
+    now = 1_999;
+    expect(token.refused('Bearer b', '')).toBe('again');
+    expect(token.authorization()).toBeNull();
+    now = 2_000;
     expect([token.authorization(), token.refreshes]).toEqual(['Bearer c', 2]);
-    expect(token.refused('Bearer c')).toEqual({ halt: `the API refused the token from ${path} (401)` });
+    for (; now < 10_000; now += 1_000) expect(token.refused('Bearer c', '')).toBe('again');
+    expect(token.refused('Bearer c', '')).toEqual({ halt: `the API refused the token from ${path} (401)` });
+    file('token', 'd\n');
+    now += 1_000;
+    expect([token.authorization(), token.refused('Bearer c', '')]).toEqual(['Bearer d', 'again']);
   });
 
   test('that is away or half written leaves the old token in use', async ({ expect, onTestFinished }) => {

@@ -88,15 +88,19 @@ describe.concurrent('client credentials', () => {
     const token = open();
     await token.start();
     const old = token.authorization()!;
+    token.accepted(old);
     sandbox.revokeTokens();
     sandbox.tokenFaults = { latencyMs: 100 };
     const statuses = await Promise.all(
       // What the others were answered is taken from these: a thousand connections at once would test this machine.
-      Array.from({ length: 1_000 }, async (_, n) => [n < 50 ? await useApi(old) : 401, token.refused(old)]),
+      Array.from({ length: 1_000 }, async (_, n) => [n < 50 ? await useApi(old) : 401, token.refused(old, '')]),
     );
-    expect(new Set(statuses.map(String))).toEqual(new Set(['401,again']));
-    await until('there is another token', () => token.authorization());
-    for (let i = 0; i < 1_000; i++) expect(token.refused(old)).toBe('again');
+    expect(new Set(statuses.map(String))).toEqual(new Set(['401,elsewhere', '401,again']));
+    await until('it may be sent again', () => token.authorization());
+    token.sent(old);
+    expect(token.refused(old, '')).toBe('again');
+    await until('there is another token', () => token.refreshes > 0);
+    for (let i = 0; i < 1_000; i++) expect(token.refused(old, '')).toBe('again');
     expect(await useApi(token.authorization())).toBe(404);
     expect([sandbox.counts.tokens, token.refreshes]).toEqual([2, 1]);
   });
@@ -228,7 +232,11 @@ describe.concurrent('a token endpoint in trouble', () => {
     sandbox.tokenFaults = { status: 400, error: 'unauthorized_client' };
     const reason = await new Promise((resolve) => token.onRefused(resolve));
     expect(reason).toBe('the token endpoint refused to give a token: 400 unauthorized_client');
-    expect([token.authorization(), token.waiting, token.refused('Bearer x')]).toEqual([null, reason, { halt: reason }]);
+    expect([token.authorization(), token.waiting, token.refused('Bearer x', '')]).toEqual([
+      null,
+      reason,
+      { halt: reason },
+    ]);
   });
 
   test('is left alone when the token is closed, at once', async ({ expect, onTestFinished }) => {
@@ -252,10 +260,15 @@ describe.concurrent('a server that keeps one live token', () => {
       await token.start();
       while (halted === '') {
         const header = token.authorization();
-        if (header === null) await new Promise((resolve) => setTimeout(resolve, 5));
-        else if ((await useApi(header)) === 401) {
-          const end = token.refused(header);
-          if (end !== 'again') halted = end.halt;
+        if (header === null) {
+          await new Promise((resolve) => setTimeout(resolve, 5));
+          continue;
+        }
+        token.sent(header);
+        if ((await useApi(header)) !== 401) token.accepted(header);
+        else {
+          const end = token.refused(header, '');
+          if (typeof end !== 'string') halted = end.halt;
         }
       }
     };
@@ -272,12 +285,17 @@ describe.concurrent('a server that keeps one live token', () => {
     const use = async () => {
       while (token.refreshes < 4) {
         const header = token.authorization();
-        if (header === null) await new Promise((resolve) => setTimeout(resolve, 5));
-        else if ((await useApi(header)) === 401) ends.add(token.refused(header));
+        if (header === null) {
+          await new Promise((resolve) => setTimeout(resolve, 5));
+          continue;
+        }
+        token.sent(header);
+        if ((await useApi(header)) === 401) ends.add(token.refused(header, ''));
+        else token.accepted(header);
       }
     };
     await Promise.all(Array.from({ length: 8 }, use));
-    expect([...ends].filter((end) => end !== 'again')).toEqual([]);
+    expect([...ends].filter((end) => typeof end !== 'string')).toEqual([]);
   });
 });
 

@@ -29,7 +29,7 @@ type Process = ReturnType<Play['openProcess']>;
 type Request = { process: Process; epoch: number; sentAt: number; reply?: ReturnType<Server['answer']> };
 
 const startMs = 1_000; // of a process's own clock
-const noStatuses: ReadonlySet<number> = new Set();
+const request = { waitStatuses: new Set<number>(), hasFailed: false, authorization: 'Bearer t' };
 
 class Play {
   readonly #redis: RedisClient;
@@ -123,8 +123,8 @@ class Play {
       if (process.inFlight >= limits.inFlightShare) return;
       limits.permits.take(clock());
       process.inFlight++;
-      const request = { process, epoch: limits.recordSent(clock()), sentAt: this.#now };
-      put(this.#arrivals, this.#now + halfWay(this.#scenario, this.#now, this.#random), this.#now, request);
+      const sent = { process, epoch: limits.recordSent(clock(), request.authorization), sentAt: this.#now };
+      put(this.#arrivals, this.#now + halfWay(this.#scenario, this.#now, this.#random), this.#now, sent);
     }
   }
 
@@ -137,7 +137,7 @@ class Play {
 
   #answer({ process, epoch, sentAt, reply }: Request): void {
     process.inFlight--;
-    process.limits.recordAnswer(epoch, answerOf(reply!), this.#now - sentAt, noStatuses);
+    process.limits.recordAnswer(epoch, answerOf(reply!), this.#now - sentAt, request);
   }
 }
 

@@ -24,7 +24,7 @@ function changeable() {
     shut: () => {
       isOpen = false;
     },
-    block: () => void Object.assign(limits, { isBlocked: true }),
+    block: () => void Object.assign(limits, { isBlocked: true, isHeld: true }),
   };
 }
 
@@ -118,7 +118,7 @@ describe('a mark', () => {
 
   test.each([
     ['the gate of the run is closed', () => ({ isOpenAt: () => false })],
-    ['the target asked to wait', () => ({ limits: openLimits({ isBlocked: true }) })],
+    ['the target asked to wait', () => ({ limits: openLimits({ isBlocked: true, isHeld: true }) })],
     ['there is no token', () => ({ token: givenToken({ authorization: () => null }) })],
   ])('is handed back, with nothing sent and no doubt, where %s', async (_, odd) => {
     const { start, events, ledger, leaveAll, closed } = openPass([untouched], { ...odd(), leavesAtOnce: false });

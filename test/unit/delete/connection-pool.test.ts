@@ -1,5 +1,10 @@
 import { describe, expect, it, onTestFinished, test, vi } from 'vitest';
-import { ConnectionPool, FairShares, type QueuedRequest } from '../../../src/delete/connection-pool.ts';
+import {
+  ConnectionPool,
+  FairShares,
+  type QueuedRequest,
+  type SentRequest,
+} from '../../../src/delete/connection-pool.ts';
 import type { TargetRequest } from '../../../src/delete/send-delete.ts';
 import { type Answer, noContent } from '../../../src/delete/verdict.ts';
 import { FairQueue } from '../../../src/limiter/fair-scheduler.ts';
@@ -17,8 +22,8 @@ function openPool({ size = 2, permits: count = 1_000, inFlightShare = 1_000 }: O
     ...{ permits, inFlightShare, isBlocked: false },
     told: [] as unknown[],
     recordSent: (nowMs: number) => nowMs + 1_000,
-    recordAnswer: (tag: number, answer: Answer, ms: number, waits: ReadonlySet<number>) => {
-      limits.told.push({ tag, status: answer.kind === 'status' && answer.status, ms, waits: [...waits] });
+    recordAnswer: (tag: number, answer: Answer, ms: number, { waitStatuses }: SentRequest) => {
+      limits.told.push({ tag, status: answer.kind === 'status' && answer.status, ms, waits: [...waitStatuses] });
     },
   };
   const onWire: { path: string; authorization: string; connection: number; done: (answer: Answer | null) => void }[] =

@@ -173,6 +173,18 @@ describe('no attempt is used', () => {
     expect(refused).toEqual(['Bearer t']);
   });
 
+  test('by one server that refuses a token which others take: the id goes again, the fourth time a little later', async () => {
+    const token = givenToken({ refused: () => 'elsewhere' });
+    const sentTimes = (times: number) => {
+      let cell = markedAfter(0);
+      for (let n = 1; n < times; n++) cell = mark(unmark(cell, 0, false));
+      return endOf(cell, [status(401)], { token });
+    };
+    expect(await sentTimes(3)).toMatchObject({ end: 'open ×0', again: true, waitMs: 0, retried: ['credentials'] });
+    expect(await sentTimes(4)).toMatchObject({ end: 'open ×0', again: false, waitMs: 400, halts: [] });
+    expect(await sentTimes(20)).toMatchObject({ end: 'open ×0', again: false, waitMs: 10_000, halts: [] });
+  });
+
   test('by a token that is refused for good, which halts the run', async () => {
     const token = givenToken({ refused: () => ({ halt: 'the API refused the token' }) });
     const found = await endOf(markedAfter(0), [status(401)], { token });

@@ -4,7 +4,7 @@ import { type Answer, noContent, verdictsWith, waitStatuses } from '../../../src
 import { Permits } from '../../../src/limiter/permits.ts';
 import { TargetLimiter } from '../../../src/limiter/target-limiter.ts';
 import { fixedToken } from '../../../src/token/fixed-token.ts';
-import { givenToken, refusedConnection, status, timeout } from './tries.ts';
+import { givenToken, refusedConnection, sentRequest, status, timeout } from './tries.ts';
 
 function answered(status: number, headers: Record<string, string> = {}): Answer {
   return { kind: 'status', status, headers, body: '', authorization: 'Bearer t' };
@@ -19,7 +19,7 @@ function toldOf(answer: Answer, onStatus = ''): unknown[] {
     observe: (_epoch: number, signal: string) => void told.push(signal),
   } as unknown as TargetLimiter;
   const limits = targetLimits(limiter, { token: fixedToken('t', 'test'), now: () => 0, onLongThrottle: () => {} });
-  limits.recordAnswer(0, answer, 1, waitStatuses(verdictsWith(onStatus)));
+  limits.recordAnswer(0, answer, 1, sentRequest({ waitStatuses: waitStatuses(verdictsWith(onStatus)) }));
   return told;
 }
 
@@ -37,10 +37,11 @@ describe('what is reported to the limiter', () => {
     expect(toldOf(answered(status), onStatus)).toEqual([signal]);
   });
 
-  test('throttles on a Retry-After of any answer that the run takes for a wait', () => {
+  test('throttles on a Retry-After of any answer that the run takes for a wait, and of a 4xx about its id', () => {
     const locked = answered(423, { 'retry-after': '7' });
     expect(toldOf(locked, '423=wait')).toEqual(['hold 7000', 'throttled']);
-    expect(toldOf(locked)).toEqual(['accepted']);
+    expect(toldOf(locked)).toEqual(['hold 7000', 'throttled']);
+    expect(toldOf(answered(404, { 'retry-after': '7' }))).toEqual(['accepted']);
   });
 });
 
@@ -61,7 +62,7 @@ function allToldOf(answer: Answer, { isReleased = false } = {}): unknown[] {
     now: () => 0,
     onLongThrottle: (why) => void told.push(`too long: ${why}`),
   });
-  limits.recordAnswer(7, answer, 30, new Set([429]));
+  limits.recordAnswer(7, answer, 30, sentRequest({ waitStatuses: new Set([429]) }));
   return told;
 }
 
@@ -99,7 +100,6 @@ describe('an answer', () => {
   test('holds nothing where an operator has lifted the hold since it was sent', () => {
     expect(allToldOf(answered(429, { 'retry-after': '7' }), { isReleased: true })).toEqual([
       '7 refused 30: the API answers 429 to everything',
-      'the token works',
     ]);
     const empty = { 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '60' };
     expect(allToldOf(answered(204, empty), { isReleased: true })).toHaveLength(2);
@@ -142,7 +142,12 @@ test('deleting sees the limiter as it stands, and a token that is waited for as 
     isCircuitOpen: true,
     unreachableMs: 5,
   });
-  expect([limits.isBlocked, limits.isStopped, limits.mayRetry, limits.recordSent(8)]).toEqual([false, false, true, 9]);
+  expect([limits.isBlocked, limits.isStopped, limits.mayRetry, limits.recordSent(8, 'Bearer t')]).toEqual([
+    false,
+    false,
+    true,
+    9,
+  ]);
   Object.assign(state, { isBlocked: true, stopped: {}, known: { budget: 0 } });
   expect([limits.isBlocked, limits.isStopped, limits.mayRetry]).toEqual([true, true, false]);
   Object.assign(state, { isBlocked: false, known: { budget: 1 } });
@@ -198,7 +203,7 @@ function recordOf(limiter: TargetLimiter, answer: Answer, hasFailed: boolean): v
     now: () => 0,
     onLongThrottle: () => {},
   });
-  limits.recordAnswer(0, answer, 1, new Set(), hasFailed);
+  limits.recordAnswer(0, answer, 1, sentRequest({ hasFailed }));
 }
 
 function openTargetLimiter(): TargetLimiter {

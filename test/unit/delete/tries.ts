@@ -1,3 +1,4 @@
+import type { SentRequest } from '../../../src/delete/connection-pool.ts';
 import type { DeleteIdDeps } from '../../../src/delete/delete-id.ts';
 import type { TargetLimits } from '../../../src/delete/target-limits.ts';
 import { type Answer, verdictTable } from '../../../src/delete/verdict.ts';
@@ -21,6 +22,7 @@ export function openLimits(odd: Partial<TargetLimits> = {}): TargetLimits {
       permits,
       inFlightShare: 1_000,
       isBlocked: false,
+      isHeld: false,
       throttledMs: 0,
       isStopped: false,
       isCircuitOpen: false,
@@ -31,10 +33,16 @@ export function openLimits(odd: Partial<TargetLimits> = {}): TargetLimits {
   };
 }
 
+/** A request as the limits see it, but for what is given. */
+export function sentRequest(odd: Partial<SentRequest> = {}): SentRequest {
+  return { waitStatuses: new Set(), hasFailed: false, authorization: 'Bearer t', ...odd };
+}
+
 /** A token that never changes, but for what is given. */
 export function givenToken(odd: Partial<Token> = {}): Token {
   return {
-    ...{ authorization: () => 'Bearer t', refused: () => 'again' as const, accepted: () => {}, waiting: '' },
+    ...{ authorization: () => 'Bearer t', latest: 'Bearer t', sent: () => {}, waiting: '' },
+    ...{ refused: () => 'again' as const, accepted: () => {} },
     ...{ refreshes: 0, failedRefreshes: 0, lifeMs: null, source: 'test', start: async () => {} },
     ...{ onChange: () => {}, onRefused: () => {}, close: async () => {} },
     ...odd,

@@ -1,16 +1,22 @@
 import { describe, expect, it } from 'vitest';
 import { BorrowedToken, hearBorrower, loanOf, type TokenReport } from '../../../src/token/borrowed-token.ts';
 import { fixedToken } from '../../../src/token/fixed-token.ts';
-import { RefreshingToken } from '../../../src/token/refreshing-token.ts';
-import { refused } from '../../../src/token/token.ts';
 
 function borrow(loan = { header: 'Bearer a' as string | null, waiting: '' }) {
   const reports: TokenReport[] = [];
   const noted: string[] = [];
-  const token = new BorrowedToken(loan, (report) => reports.push(report));
+  let now = 0;
+  const token = new BorrowedToken(
+    loan,
+    (report) => reports.push(report),
+    () => now,
+  );
+  const pass = (ms: number) => {
+    now += ms;
+  };
   token.onChange(() => noted.push(`changed to ${token.authorization()}`));
   token.onRefused((reason) => noted.push(`halt: ${reason}`));
-  return { token, reports, noted };
+  return { token, reports, noted, pass };
 }
 
 describe('a borrowed token', () => {
@@ -25,24 +31,34 @@ describe('a borrowed token', () => {
     expect(noted).toEqual(['changed to null', 'changed to Bearer b']);
   });
 
-  it('is not sent again once it was refused, also where the lender has not heard of that yet', () => {
-    const { token, reports } = borrow();
-    for (let n = 0; n < 3; n++) expect(token.refused('Bearer a')).toBe('again');
-    expect(reports).toEqual([{ refused: 'Bearer a' }]);
+  it('is asked again now and then once it was refused, until one request gets through, and all of that is reported', () => {
+    const { token, reports, pass } = borrow();
+    for (let n = 0; n < 3; n++) expect(token.refused('Bearer a', 'no')).toBe('again');
+    expect(reports).toEqual(Array(3).fill({ refused: 'Bearer a', said: 'no' }));
     token.receive({ header: 'Bearer a', waiting: '' });
-    expect([token.authorization(), token.waiting]).toEqual([null, 'the API refused the token (401), getting another']);
+    expect([token.authorization(), token.waiting]).toEqual([
+      null,
+      'the API refused the token (401): no; asking again with the same one in 1 s',
+    ]);
+    pass(100);
+    expect(token.authorization()).toBe('Bearer a');
+    token.sent('Bearer a');
+    expect(token.authorization()).toBeNull();
+    token.accepted('Bearer a');
+    expect([token.authorization(), reports.at(-1)]).toEqual(['Bearer a', { accepted: 'Bearer a' }]);
     token.receive({ header: 'Bearer b', waiting: '' });
     expect(token.authorization()).toBe('Bearer b');
-    expect(token.refused('Bearer a')).toBe('again');
-    expect([token.authorization(), reports.length]).toEqual(['Bearer b', 1]);
   });
 
-  it('reports that a header works once', () => {
-    const { token, reports } = borrow();
-    for (let n = 0; n < 3; n++) token.accepted();
+  it('reports twice a second at most that a header works', () => {
+    const { token, reports, pass } = borrow();
+    for (let n = 0; n < 3; n++) token.accepted('Bearer a');
     token.receive({ header: 'Bearer b', waiting: '' });
-    token.accepted();
+    for (let n = 0; n < 3; n++) token.accepted('Bearer b');
     expect(reports).toEqual([{ accepted: 'Bearer a' }, { accepted: 'Bearer b' }]);
+    pass(500);
+    token.accepted('Bearer b');
+    expect(reports).toHaveLength(3);
   });
 
   it('halts the run once the lender has given up, and is no token from then on', async () => {
@@ -51,32 +67,27 @@ describe('a borrowed token', () => {
     token.receive({ header: 'Bearer b', waiting: '' });
     expect(noted).toEqual(['halt: refused']);
     expect([token.authorization(), token.waiting]).toEqual([null, 'refused']);
-    expect(token.refused('Bearer b')).toEqual({ halt: 'refused' });
+    expect(token.refused('Bearer b', '')).toEqual({ halt: 'refused' });
     await expect(token.start()).rejects.toMatchObject({ code: 'CREDENTIALS', message: 'refused' });
   });
 });
 
 describe('the lender', () => {
-  it('halts the run for a fixed token that was refused', () => {
-    const token = fixedToken('a', 'EXPUNGE_TOKEN');
+  it('halts the run for a fixed token that its borrowers saw refused for 8 s', () => {
+    let now = 0;
+    const token = fixedToken('a', 'EXPUNGE_TOKEN', () => now);
     expect(loanOf(token)).toEqual({ header: 'Bearer a', waiting: '' });
-    expect(hearBorrower(token, { accepted: 'Bearer a' })).toBeNull();
-    expect(hearBorrower(token, { refused: 'Bearer a' })).toBe('the API refused the token from EXPUNGE_TOKEN (401)');
+    const report = { refused: 'Bearer a', said: 'no' };
+    for (; now < 8_000; now += 1_000) expect(hearBorrower(token, report)).toBeNull();
+    expect(hearBorrower(token, report)).toBe('the API refused the token from EXPUNGE_TOKEN (401): no');
   });
 
-  it('replaces one token once, however many processes report that it was refused', async () => {
-    let issued = 0;
-    const issue = async () =>
-      issued < 2 ? { kind: 'issued' as const, header: `Bearer ${++issued}`, lifeMs: 60_000 } : refused('no more');
+  it('halts nothing while it works for one of its borrowers', () => {
     let now = 0;
-    const token = new RefreshingToken({ source: 'test', issue }, { clock: () => now, random: () => 0.5 });
-    await token.start();
-    now = 10_000;
-    hearBorrower(token, { accepted: 'Bearer 1' });
-    for (let n = 0; n < 3; n++) expect(hearBorrower(token, { refused: 'Bearer 1' })).toBeNull();
-    await expect.poll(() => loanOf(token)).toEqual({ header: 'Bearer 2', waiting: '' });
-    expect(hearBorrower(token, { refused: 'Bearer 1' })).toBeNull();
-    expect([loanOf(token).header, issued]).toEqual(['Bearer 2', 2]);
-    await token.close();
+    const token = fixedToken('a', 'EXPUNGE_TOKEN', () => now);
+    for (; now < 60_000; now += 500) {
+      expect(hearBorrower(token, { accepted: 'Bearer a' })).toBeNull();
+      for (let n = 0; n < 20; n++) expect(hearBorrower(token, { refused: 'Bearer a', said: '' })).toBeNull();
+    }
   });
 });

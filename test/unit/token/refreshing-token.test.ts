@@ -70,7 +70,7 @@ describe('a token that is asked for', () => {
     await pass(20);
     expect(token.authorization()).toBeNull();
     expect(token.waiting).toMatch(/^the token endpoint answers 503(; trying again in \d+ s)?$/);
-    expect(changes).toEqual(['Bearer t1', null]);
+    expect(changes).toEqual(['Bearer t1']);
   });
 
   it('that says nothing of its life is replaced after 4 minutes, and stays in use if that fails', async () => {
@@ -119,7 +119,7 @@ describe('a source that refuses', () => {
     await expect(start()).rejects.toMatchObject({ code: 'CREDENTIALS', message: 'invalid_client' });
     await pass(600_000);
     expect([calls.length, token.waiting, failures]).toEqual([1, 'invalid_client', []]);
-    expect(token.refused('Bearer x')).toEqual({ halt: 'invalid_client' });
+    expect(token.refused('Bearer x', '')).toEqual({ halt: 'invalid_client' });
     await start();
     expect(token.authorization()).toBe('Bearer t2');
   });
@@ -139,17 +139,46 @@ describe('a source that refuses', () => {
   });
 });
 
+/** What became of the header when many requests with it, and then some more, were refused in 200 ms. */
+async function refuse({ token, pass }: Pick<ReturnType<typeof open>, 'token' | 'pass'>, header: string, said = '') {
+  for (let n = 0; n < 10; n++) token.refused(header, said);
+  await pass(100);
+  token.sent(header);
+  await pass(100);
+  return token.refused(header, said);
+}
+
+/** Asks the API, which refuses it, whenever the token may be sent, for so long or until the run must halt. */
+async function askInVain({ token, pass }: Pick<ReturnType<typeof open>, 'token' | 'pass'>, ms: number, said = '') {
+  let requests = 0;
+  for (let spent = 0; spent < ms; spent += 10) {
+    const header = token.authorization();
+    if (header !== null) {
+      token.sent(header);
+      requests++;
+      const end = token.refused(header, said);
+      if (typeof end !== 'string') return { halt: end.halt, requests, spent };
+    }
+    await pass(10);
+  }
+  return { halt: null, requests, spent: ms };
+}
+
 describe('a token that the API refuses', () => {
-  it('is asked for once, however many requests were refused, and those refused later with the old one cost nothing', async () => {
-    const { token, calls, pass, start } = open((n) => issued(n));
+  it('after it had worked is replaced once, however many requests were refused, also late ones', async () => {
+    const opened = open((n) => issued(n));
+    const { token, calls, pass, start } = opened;
     await start();
     await pass(5_000);
-    for (let i = 0; i < 1_000; i++) expect(token.refused('Bearer t1')).toBe('again');
+    token.accepted('Bearer t1');
+    expect(await refuse(opened, 'Bearer t1')).toBe('again');
+    for (let i = 0; i < 1_000; i++) expect(token.refused('Bearer t1', '')).toBe('again');
     expect(token.authorization()).toBeNull();
     expect(token.waiting).toBe('the API refused the token (401), getting another');
     await pass(10);
     expect([calls.length, token.authorization()]).toEqual([2, 'Bearer t2']);
-    for (let i = 0; i < 1_000; i++) expect(token.refused('Bearer t1')).toBe('again');
+    token.accepted('Bearer t2');
+    for (let i = 0; i < 1_000; i++) expect(token.refused('Bearer t1', '')).toBe('again');
     await pass(1_000);
     expect([calls.length, token.authorization()]).toEqual([2, 'Bearer t2']);
   });
@@ -159,76 +188,113 @@ describe('a token that the API refuses', () => {
     await start();
     await pass(80_000);
     expect(calls).toHaveLength(2);
-    token.refused('Bearer t1');
+    token.refused('Bearer t1', '');
     await pass(10);
     expect([calls.length, token.authorization()]).toEqual([2, 'Bearer t2']);
   });
 
   it('does not hurry a source that is down', async () => {
-    const { token, calls, pass, start } = open((n) => (n === 1 ? issued(n) : { ...down, askedMs: 30_000 }));
+    const opened = open((n) => (n === 1 ? issued(n) : { ...down, askedMs: 30_000 }));
+    const { calls, pass, start } = opened;
     await start();
     await pass(80_020);
-    for (let i = 0; i < 10; i++) token.refused('Bearer t1');
-    await pass(29_000);
-    expect([calls.length, token.authorization()]).toEqual([2, null]);
+    expect(await askInVain(opened, 19_000)).toMatchObject({ halt: null });
+    expect([calls.length, opened.token.authorization()]).toEqual([2, null]);
   });
 
-  it('younger than a second is replaced when it is a second old', async () => {
-    const { token, calls, pass, start } = open((n) => issued(n));
-    await start();
-    token.refused('Bearer t1');
-    await pass(999);
-    expect(calls).toHaveLength(1);
-    await pass(1);
-    expect(calls).toHaveLength(2);
+  it('when it is young and never worked is asked again with growing waits, and not replaced for 5 s', async () => {
+    const opened = open((n) => issued(n));
+    await opened.start();
+    const asked = await askInVain(opened, 5_000, 'Token used before issued');
+    expect(asked).toEqual({ halt: null, requests: 6, spent: 5_000 });
+    expect(opened.calls).toHaveLength(1);
+    expect(opened.token.waiting).toMatch(
+      /^the API refused the token \(401\): Token used before issued; asking again with the same one in [12] s$/,
+    );
+    opened.token.accepted('Bearer t1');
+    expect([opened.token.authorization(), opened.token.waiting]).toEqual(['Bearer t1', '']);
+  });
+
+  it('as well as the next one is hopeless within 10 s and 20 requests: perhaps it is not meant for this API', async () => {
+    const opened = open((n) => issued(n));
+    await opened.start();
+    const { halt, requests, spent } = await askInVain(opened, 20_000, 'wrong audience');
+    expect(halt).toMatch(/^the API refused a fresh token again and again \(401\), saying "wrong audience": .*--scope/);
+    expect([requests < 20, spent < 10_000, opened.calls.length]).toEqual([true, true, 2]);
+    expect(opened.failures).toEqual([halt]);
+    await opened.pass(600_000);
+    expect([opened.calls.length, opened.token.authorization()]).toEqual([2, null]);
   });
 
   it('and given again as it was is hopeless after three times', async () => {
-    const { token, failures, pass, start } = open(() => issued('same'));
-    await start();
-    await pass(5_000);
-    token.refused('Bearer tsame');
-    await pass(60_000);
-    expect([token.authorization(), failures]).toEqual([
-      null,
-      ['here keeps giving the token that the API refused (401)'],
-    ]);
-  });
-
-  it('at once, and the next one too, is hopeless: perhaps it is not meant for this API', async () => {
-    const { token, calls, failures, pass, start } = open((n) => issued(n));
-    await start();
-    token.authorization();
-    expect(token.refused('Bearer t1')).toBe('again');
-    await pass(1_010);
-    const end = token.refused('Bearer t2');
-    expect(end).toEqual({
-      halt: expect.stringMatching(/^the API refused one fresh token after the other \(401\): .*--scope/),
-    });
-    expect(failures).toEqual([(end as { halt: string }).halt]);
-    await pass(600_000);
-    expect([calls.length, token.authorization()]).toEqual([2, null]);
+    const opened = open(() => issued('same'));
+    await opened.start();
+    await askInVain(opened, 60_000);
+    expect(opened.failures).toEqual(['here keeps giving the token that the API refused (401)']);
   });
 
   it('after it had worked, and the next one too, names a server that keeps one live token', async () => {
-    const { token, pass, start } = open((n) => issued(n));
+    const opened = open((n) => issued(n));
+    const { token, pass, start } = opened;
     await start();
     for (const n of [1, 2]) {
-      token.accepted();
-      const end = token.refused(`Bearer t${n}`);
-      if (n === 2)
-        expect(end).toEqual({ halt: expect.stringMatching(/had worked: .*only one live token per client: another/) });
+      token.accepted(`Bearer t${n}`);
+      await refuse(opened, `Bearer t${n}`);
       await pass(1_010);
     }
+    const { halt } = await askInVain(opened, 10_000);
+    expect(halt).toMatch(/had worked: .*only one live token per client: another/);
+  });
+
+  it('is used on where the next one, asked for in the background, is not known yet', async () => {
+    const opened = open((n) => issued(n));
+    const { token, pass, start } = opened;
+    await start();
+    token.accepted('Bearer t1');
+    await pass(80_010);
+    expect(token.authorization()).toBe('Bearer t2');
+    token.sent('Bearer t2');
+    expect(token.authorization()).toBe('Bearer t1');
+    token.refused('Bearer t2', '');
+    expect(token.authorization()).toBe('Bearer t1');
+    await pass(100);
+    expect(token.authorization()).toBe('Bearer t2');
+    token.accepted('Bearer t2');
+    expect([token.authorization(), opened.calls.length]).toEqual(['Bearer t2', 2]);
   });
 
   it('now and then, with quiet ones between, goes on for ever', async () => {
-    const { token, pass, start } = open((n) => issued(n));
+    const opened = open((n) => issued(n));
+    const { token, pass, start } = opened;
     await start();
     for (let n = 0; n < 20; n++) {
-      expect(token.refused(token.authorization()!)).toBe('again');
+      const header = token.authorization()!;
+      token.accepted(header);
+      expect(await refuse(opened, header)).toBe('again');
       await pass(82_000); // replaced after a second, and once more at 80 % of its life
     }
+  });
+});
+
+describe('a token that only one server refuses', () => {
+  it.each([2, 3, 5])('of %i is neither replaced nor given up, in 10,000 requests', async (servers) => {
+    const opened = open((n) => issued(n, 86_400_000));
+    const { token, pass, start } = opened;
+    await start();
+    await pass(20_000);
+    let seed = 1;
+    const ends = new Set<unknown>();
+    for (let n = 0; n < 10_000; n++) {
+      await pass(1);
+      const header = token.authorization();
+      if (header === null) continue;
+      token.sent(header);
+      seed = (seed * 48_271) % 2_147_483_647;
+      if (seed % servers === 0) ends.add(token.refused(header, ''));
+      else token.accepted(header);
+    }
+    expect([...ends].filter((end) => typeof end !== 'string')).toEqual([]);
+    expect([opened.failures, opened.calls.length <= 2]).toEqual([[], true]);
   });
 });
 
@@ -249,10 +315,13 @@ describe('tokens that live 2 s', () => {
     let [worked, refused] = [0, 0];
     for (let i = 0; i < 3_000; i++) {
       const header = token.authorization();
+      if (header !== null) token.sent(header);
       await pass(20);
       if (header === null) continue;
-      if (performance.now() - born.get(header)! < 2_000) worked++;
-      else if (token.refused(header) === 'again') refused++;
+      if (performance.now() - born.get(header)! < 2_000) {
+        worked++;
+        token.accepted(header);
+      } else if (token.refused(header, '') === 'again') refused++;
     }
     expect(failures).toEqual([]);
     expect(worked).toBeGreaterThan(2_700);
@@ -288,9 +357,14 @@ describe('two processes on a server that keeps one live token', () => {
       await vi.advanceTimersByTimeAsync(10);
       for (const token of tokens) {
         const header = token.authorization();
-        if (header === null || header === live) continue;
-        const end = token.refused(header);
-        if (end !== 'again') halted = end.halt;
+        if (header === null) continue;
+        token.sent(header);
+        if (header === live) {
+          token.accepted(header);
+          continue;
+        }
+        const end = token.refused(header, '');
+        if (typeof end !== 'string') halted = end.halt;
       }
     }
     expect(halted).toContain('only one live token per client');

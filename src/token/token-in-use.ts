@@ -1,0 +1,188 @@
+/**
+ * What a 401 means for the token it was sent with. 'elsewhere': other requests with this token get through, so it is trouble of one server.
+ * 'again': the token is in doubt, and asked again now and then. 'dead': it was asked again for long enough, and none got through.
+ */
+export type Refusal = 'elsewhere' | 'again' | 'dead';
+
+/** One header, and what the API answered to it. All times by the clock, in ms. */
+type Trial = {
+  readonly header: string;
+  expiresAtMs: number;
+  /** Whether a request with it got through. */
+  hasWorked: boolean;
+  /** Refusals in a row. */
+  refusals: number;
+  /** Since when nothing gets through, also with the ones before that never worked; null: something does. */
+  refusedSinceMs: number | null;
+  /** Null: every request may be sent with it. Otherwise one, from this moment on. */
+  askAtMs: number | null;
+  /** When that began, and how many requests were sent since. */
+  askingSinceMs: number;
+  asked: number;
+};
+
+const doubtAfterRefusals = 10;
+const doubtAfterMs = 2_000; // of fewer requests, but three at least
+const patienceMs = 8_000;
+const refusalsAtLeast = 5;
+const firstWaitMs = 100;
+const longestWaitMs = 2_500;
+
+/**
+ * The header that requests are sent with. A 401 alone does not prove that a token is dead: an API may learn late of a new one, and one of
+ * its servers may refuse tokens that the others accept. So a token that refusals put in doubt is asked again, with one request at a time and
+ * growing waits: as soon as one gets through, all are sent again. If none gets through for 8 s, after at least five refusals, the token is
+ * dead. That takes at most 20 requests beside those in flight.
+ *
+ * A new token is tried in the same way, while the one before it still works: all other requests are sent with that one.
+ */
+export class TokenInUse {
+  readonly #clock: () => number;
+  #latest: Trial | null = null;
+  #before: Trial | null = null; // works, and is used until the latest one does
+
+  /** `clock`: monotonic ms. */
+  constructor(clock: () => number) {
+    this.#clock = clock;
+  }
+
+  /** The latest header, also while it is in doubt; null: there is none, or it has expired. */
+  get latest(): string | null {
+    return this.#isUsable(this.#latest) ? this.#latest.header : null;
+  }
+
+  /** Whether refusals put the latest one in doubt. */
+  get isDoubted(): boolean {
+    return this.#latest !== null && this.#latest.refusals > 0 && this.#latest.askAtMs !== null;
+  }
+
+  get hasWorked(): boolean {
+    return this.#latest?.hasWorked ?? false;
+  }
+
+  /** For how long nothing has got through with it, in ms. */
+  get refusedForMs(): number {
+    const since = this.#latest?.refusedSinceMs ?? null;
+    return since === null ? 0 : this.#clock() - since;
+  }
+
+  /** Whether the one before is still in use beside the latest one. */
+  get hasBefore(): boolean {
+    return this.#isUsable(this.#before);
+  }
+
+  /** In how many ms a request may be sent; 0 = now. */
+  get waitMs(): number {
+    return Math.max(0, (this.#latest?.askAtMs ?? 0) - this.#clock());
+  }
+
+  /** Takes a new token into use, until it expires by the clock. The same one again only expires later. */
+  adopt(header: string, expiresAtMs = Number.POSITIVE_INFINITY): void {
+    if (this.#latest?.header === header) {
+      this.#latest.expiresAtMs = expiresAtMs;
+      return;
+    }
+    const [replaced, held] = [this.#latest, this.#before ?? this.#latest];
+    const isReplacedForRefusals = this.isDoubted;
+    this.#before = this.#isUsable(held) && held.hasWorked && held.askAtMs === null ? held : null;
+    const isTried = this.#before !== null || isReplacedForRefusals;
+    this.#latest = newTrial(header, expiresAtMs, isTried ? this.#clock() : null);
+    if (isReplacedForRefusals && !replaced!.hasWorked) this.#latest.refusedSinceMs = replaced!.refusedSinceMs;
+  }
+
+  /** Stops using the latest one; the one before stays, if it is still in use. */
+  dropLatest(): void {
+    [this.#latest, this.#before] = [this.#before, null];
+  }
+
+  clear(): void {
+    [this.#latest, this.#before] = [null, null];
+  }
+
+  /** The header for the next request; null: none may be sent now. */
+  authorization(): string | null {
+    const latest = this.#latest;
+    if (this.#isUsable(latest) && (latest.askAtMs === null || this.#clock() >= latest.askAtMs)) return latest.header;
+    return this.#isUsable(this.#before) ? this.#before.header : null;
+  }
+
+  /** A request with this header is being sent. */
+  sent(header: string): void {
+    const latest = this.#latest;
+    if (latest?.header === header && latest.askAtMs !== null) this.#askLater(latest);
+  }
+
+  /** A request with this header got through. True if all may be sent again. */
+  accepted(header: string): boolean {
+    const trial = this.#trialOf(header);
+    if (trial === null) return false;
+    trial.hasWorked = true;
+    trial.refusals = 0;
+    trial.refusedSinceMs = null;
+    if (trial.askAtMs === null) return false;
+    trial.askAtMs = null;
+    this.#before = null;
+    return true;
+  }
+
+  /** The API answered 401 to a request with this header. */
+  refused(header: string): Refusal {
+    const trial = this.#trialOf(header);
+    if (trial === null) return 'again'; // another one has replaced it
+    const now = this.#clock();
+    trial.refusals++;
+    trial.refusedSinceMs ??= now;
+    if (trial.askAtMs === null && this.#isOneServer(trial)) return 'elsewhere';
+    if (trial === this.#before) {
+      this.#before = null;
+      return 'again';
+    }
+    if (trial.askAtMs === null) {
+      trial.asked = 0;
+      trial.askingSinceMs = now;
+      this.#askLater(trial);
+    }
+    const isDead = now - trial.refusedSinceMs >= patienceMs && trial.refusals >= refusalsAtLeast;
+    return isDead ? 'dead' : 'again';
+  }
+
+  /** Whether the latest one was refused again when it was asked again: so it was not only one server that many requests had met. */
+  get isRefusedAgain(): boolean {
+    const latest = this.#latest;
+    return this.isDoubted && latest!.asked > 1 && this.#clock() - latest!.askingSinceMs >= firstWaitMs;
+  }
+
+  #isUsable(trial: Trial | null): trial is Trial {
+    return trial !== null && (trial.expiresAtMs === Number.POSITIVE_INFINITY || this.#clock() < trial.expiresAtMs);
+  }
+
+  #trialOf(header: string): Trial | null {
+    if (this.#latest?.header === header) return this.#latest;
+    return this.#before?.header === header ? this.#before : null;
+  }
+
+  #isOneServer({ hasWorked, refusals, refusedSinceMs }: Trial): boolean {
+    if (!hasWorked || refusals >= doubtAfterRefusals) return false;
+    return refusals < 3 || this.#clock() - refusedSinceMs! < doubtAfterMs;
+  }
+
+  #askLater(trial: Trial): void {
+    trial.askAtMs = this.#clock() + Math.min(longestWaitMs, firstWaitMs * 2 ** trial.asked++);
+  }
+}
+
+function newTrial(header: string, expiresAtMs: number, askAtMs: number | null): Trial {
+  const askingSinceMs = askAtMs ?? 0;
+  return { header, expiresAtMs, askAtMs, askingSinceMs, hasWorked: false, refusals: 0, refusedSinceMs: null, asked: 0 };
+}
+
+/** For people: why nothing is sent while a token is in doubt. `said`: the words of the API, or ''. */
+export function describeDoubt(inUse: TokenInUse, said: string): string {
+  const seconds = Math.ceil(inUse.waitMs / 1_000);
+  return `${refusedWords('the token', said)}; asking again with the same one in ${seconds} s`;
+}
+
+/** For people: `the API refused the token (401): Token used before issued`. */
+export function refusedWords(what: string, said: string): string {
+  return `the API refused ${what} (401)${said && `: ${said}`}`;
+}

@@ -1,0 +1,58 @@
+import { describe, expect, test } from 'vitest';
+import { namesLimit } from '../../../src/delete/named-limits.ts';
+import { signalOf } from '../../../src/delete/target-limits.ts';
+import { verdictOf, verdictsWith } from '../../../src/delete/verdict.ts';
+import { status } from './tries.ts';
+
+const google = (reason: string) =>
+  JSON.stringify({ error: { code: 403, errors: [{ domain: 'usageLimits', reason }] } });
+const answer = (code: number, headers: Record<string, string>, body = '') => ({ ...status(code, headers), body });
+
+describe('an answer that names a limit', () => {
+  test.each([
+    ['a 403 with Retry-After', 403, { 'retry-after': '8' }, ''],
+    ['a 409 with Retry-After', 409, { 'retry-after': '8' }, ''],
+    ['a 400 with Retry-After', 400, { 'retry-after': '8' }, ''],
+    ['a 403 of which nothing remains', 403, { 'x-ratelimit-remaining': '0' }, ''],
+    ['a 403 rateLimitExceeded', 403, {}, google('rateLimitExceeded')],
+    ['a 403 userRateLimitExceeded', 403, {}, google('userRateLimitExceeded')],
+    ['a 403 quotaExceeded', 403, {}, google('quotaExceeded')],
+    ['a 400 ThrottlingException', 400, { 'x-amzn-errortype': 'ThrottlingException:http://x/' }, ''],
+    ['a 400 with a __type', 400, {}, '{"__type":"com.amazon.coral.availability#ThrottlingException"}'],
+    ['a 403 REQUEST_LIMIT_EXCEEDED', 403, {}, '[{"errorCode":"REQUEST_LIMIT_EXCEEDED","message":"x"}]'],
+  ])('is one: %s', (_, code, headers, body) => {
+    expect(namesLimit(answer(code, headers, body), 0)).toBe(true);
+    expect(verdictOf(answer(code, headers, body), false)).toEqual({ kind: 'wait', ambiguous: false });
+    expect(signalOf(answer(code, headers, body), new Set())).toBe('refused');
+  });
+
+  test.each([
+    ['a plain 403', 403, {}, '{"message":"forbidden"}'],
+    ['a 403 with something left', 403, { 'x-ratelimit-remaining': '4321' }, ''],
+    ['a 403 for another reason', 403, {}, google('insufficientPermissions')],
+    ['a text that says so', 403, {}, '{"message":"rateLimitExceeded"}'],
+    ['a code in another field', 403, {}, '{"name":"x","errors":[{"reason":"rateLimitExceeded"}]}'],
+    ['a code of another status', 400, {}, google('rateLimitExceeded')],
+    ['a body that is cut off', 403, {}, google('rateLimitExceeded').slice(0, -1)],
+    ['a Retry-After that cannot be read', 403, { 'retry-after': 'soon' }, ''],
+    ['a 401', 401, { 'retry-after': '8' }, ''],
+    ['a 404', 404, { 'retry-after': '8' }, google('rateLimitExceeded')],
+    ['a 410', 410, { 'retry-after': '8' }, ''],
+    ['a 402', 402, { 'retry-after': '8' }, ''],
+    ['a 408, which may have been executed', 408, { 'retry-after': '8' }, ''],
+    ['a redirect', 302, { 'retry-after': '8' }, ''],
+  ])('is none: %s', (_, code, headers, body) => {
+    expect(namesLimit(answer(code, headers, body), 0)).toBe(false);
+    expect(verdictOf(answer(code, headers, body), false).kind).not.toBe('wait');
+  });
+
+  test('means for its id what --on-status says, if that says anything', () => {
+    const answered = answer(403, { 'retry-after': '8' });
+    expect(verdictOf(answered, false, verdictsWith('403=failed'))).toEqual({ kind: 'settle', outcome: 'failed' });
+  });
+
+  test('halts the run where the scope is missing', () => {
+    const headers = { 'retry-after': '8', 'www-authenticate': 'Bearer error="insufficient_scope"' };
+    expect(verdictOf(answer(403, headers), false)).toMatchObject({ kind: 'halt', halt: 'forbidden' });
+  });
+});
