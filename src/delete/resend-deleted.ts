@@ -3,6 +3,7 @@ import { FairQueue } from '../limiter/fair-scheduler.ts';
 import { idPath } from '../model/check-id.ts';
 import type { Resource } from '../model/resource.ts';
 import { factsOf, isThrottling, successStatus } from '../model/status.ts';
+import { refusalWords } from '../token/said.ts';
 import type { Token } from '../token/token.ts';
 import { sleepUntilAborted } from '../wait.ts';
 import type { QueuedRequest } from './connection-pool.ts';
@@ -78,8 +79,9 @@ function resultOf(answer: Answer, isLast: boolean, token: Token): Resent | Resen
   const { meaning } = factsOf(answer.status);
   if (meaning === 'gone') return { found: 'gone', words: `answered ${answer.status}` };
   if (meaning === 'credentials') {
-    const next = token.refused(answer.authorization);
-    if (next !== 'again') return { why: 'credentials', words: next.halt };
+    const { authorization, headers, body } = answer;
+    const next = token.refused(authorization, refusalWords(headers, body, authorization));
+    if (typeof next !== 'string') return { why: 'credentials', words: next.halt };
     return isLast ? { why: 'credentials', words: refused } : null;
   }
   if (isThrottling(answer.status)) return null;
