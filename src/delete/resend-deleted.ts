@@ -44,7 +44,7 @@ export async function resendDeleted(ids: readonly DeletedId[], deps: ResendDeps)
   const work = async () => {
     for (let id = left.shift(); id !== undefined && stop === null; id = left.shift()) {
       const sender = deps.senders[id.resource];
-      const result = await resend(id, sender, queues.get(sender)!, deps);
+      const result = await resend(id, sender, queues.get(sender)!, deps, () => stop);
       if ('found' in result) deps.found(id, result);
       else stop ??= result;
     }
@@ -57,11 +57,19 @@ export async function resendDeleted(ids: readonly DeletedId[], deps: ResendDeps)
   }
 }
 
-async function resend(id: DeletedId, sender: Sender, queue: Queue, deps: ResendDeps): Promise<Resent | ResendStop> {
+/** `stopped`: why another id has ended all of it, or null. */
+async function resend(
+  id: DeletedId,
+  sender: Sender,
+  queue: Queue,
+  deps: ResendDeps,
+  stopped: () => ResendStop | null,
+): Promise<Resent | ResendStop> {
   const path = deps.basePath + idPath(id.resource, id.id);
   for (let tries = 1; ; ) {
     const answer = await send(path, sender, queue, deps);
-    const result = answer === null ? whyStopped(sender, deps) : resultOf(answer, tries >= triesMax, deps.token);
+    const result =
+      answer === null ? (stopped() ?? whyStopped(sender, deps)) : resultOf(answer, tries >= triesMax, deps.token);
     if (result !== null) return result;
     if (answer === null)
       await sleepUntilAborted(tokenCheckMs, deps.signal); // there is no token yet
