@@ -1,4 +1,5 @@
 import { absentInARow } from '../ledger/thresholds.ts';
+import type { Streaks } from '../limiter/run-pace.ts';
 import { statusesText } from '../model/status.ts';
 import { visible } from '../model/visible.ts';
 
@@ -51,7 +52,7 @@ export class Absence {
   readonly #waiting = new Set<Waiting>();
   #streak = newStreak();
   #longest = { ids: 0, at: 0 };
-  #others: readonly number[] = [];
+  #others: readonly Streaks[] = [];
   #askedAt = Number.NEGATIVE_INFINITY;
   #idleSince: number | null = null;
 
@@ -79,15 +80,15 @@ export class Absence {
     this.#decide();
   }
 
-  /** The longest streak here of the last seconds, for other processes; 0 = none that they need to know. */
-  get told(): number {
+  /** What other processes need to know; null: nothing. */
+  get told(): Streaks | null {
     const isFresh = this.#clock() - this.#longest.at <= toldForMs;
-    const ids = Math.max(this.#streak.ids, isFresh ? this.#longest.ids : 0);
-    return ids > 1 ? ids : 0;
+    const longest = Math.max(this.#streak.ids, isFresh ? this.#longest.ids : 0);
+    return longest > 1 ? { longest, lasting: this.#streak.ids } : null;
   }
 
   /** Takes over the streaks of other processes, as Redis had them when it was asked at this time. Call it ten times a second: all waiting ends here. */
-  hear(others: readonly number[], askedAt: number): void {
+  hear(others: readonly Streaks[], askedAt: number): void {
     this.#others = others;
     this.#askedAt = askedAt;
     this.#decide();
@@ -139,7 +140,7 @@ export class Absence {
 
   /** How many ids are not there in the streaks of all processes that go on. */
   get #sum(): number {
-    return this.#others.reduce((sum, ids) => sum + ids, this.#streak.ids);
+    return this.#others.reduce((sum, { lasting }) => sum + lasting, this.#streak.ids);
   }
 
   #decide(): void {
@@ -162,7 +163,7 @@ export class Absence {
 
   #isSuspicious(streak: Streak): boolean {
     const beyond = (ids: number) => Math.max(0, ids - pairs);
-    return this.#others.reduce((sum, ids) => sum + beyond(ids), beyond(streak.ids)) >= suspicious;
+    return this.#others.reduce((sum, { longest }) => sum + beyond(longest), beyond(streak.ids)) >= suspicious;
   }
 
   /** Whether nothing was to come for so long that the streak won't go on. */

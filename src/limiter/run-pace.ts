@@ -25,16 +25,19 @@ export type PermitReply = {
 /** The same, and what the processes of the run need to know about ids that are not there. */
 export type PaceReply = PermitReply & {
   expectAbsent: boolean;
-  /** How many ids in a row were not there, in each other process, in the last 3 s. */
-  absent: readonly number[];
+  /** What the other processes saw in the last 3 s. */
+  absent: readonly Streaks[];
 };
 
-/** `absent`: how many ids in a row were not there in this process. `closed`: a window of the run and when it opens, if this process finds it closed: ms of the Redis clock, 0 = it is open. */
+/** How many ids in a row were not there in a process: in its longest streak of the last seconds, and in the one that goes on. */
+export type Streaks = { longest: number; lasting: number };
+
+/** `closed`: a window of the run and when it opens, if this process finds it closed: ms of the Redis clock, 0 = it is open. */
 export type PaceCall = {
   process: string;
   wants: boolean;
   till: string;
-  absent?: number;
+  absent?: Streaks | null;
   closed?: { window: string; until: number };
 } & Unused;
 
@@ -44,7 +47,7 @@ export function openPaceCalls(redis: RedisClient, now: () => string = () => '') 
   const scripts = redis as unknown as { expungeRunPace(...args: (string | number)[]): Promise<(string | number)[]> };
   return async (
     keys: PaceKeys,
-    { process, wants, till, unused, unusedSince, closed, absent = 0 }: PaceCall,
+    { process, wants, till, unused, unusedSince, closed, absent }: PaceCall,
   ): Promise<PaceReply> => {
     const args = [process, wants ? 1 : 0, till, unused, now(), closed?.window ?? '', Math.ceil(closed?.until ?? 0)];
     const reply = await scripts.expungeRunPace(
@@ -54,16 +57,21 @@ export function openPaceCalls(redis: RedisClient, now: () => string = () => '') 
       keys.absent,
       ...args,
       unusedSince,
-      absent,
+      absent ? `${absent.longest} ${absent.lasting}` : '',
     );
     const [state, rate, at, first, gap, count, quotaUntil, priority, nextAt, window, expected, ...others] =
       reply.map(String);
     return {
       ...{ state: state!, rate: rate!, now: Number(at), first: Number(first), gap: Number(gap), count: Number(count) },
       ...{ quotaUntil: Number(quotaUntil), priority: priority!, nextAt: Number(nextAt), window: window! },
-      ...{ expectAbsent: expected === '1', absent: others.map(Number) },
+      ...{ expectAbsent: expected === '1', absent: others.map(readStreaks) },
     };
   };
+}
+
+function readStreaks(text: string): Streaks {
+  const [longest, lasting] = text.split(' ').map(Number);
+  return { longest: longest!, lasting: lasting! };
 }
 
 /**
@@ -74,7 +82,7 @@ export function openPaceCalls(redis: RedisClient, now: () => string = () => '') 
  *
  * KEYS  1 run  2 members  3 quotas  4 ids that are not there
  * ARGV  1 process  2 whether it wants permits  3 end of its last lease  4 permits it did not use  5 now, '' = Redis TIME  6 its window as known there  7 when that opens, 0 = it is open
- *       8 when the first of those permits was leased  9 how many ids in a row are not there, as this process sees it
+ *       8 when the first of those permits was leased  9 its streaks of ids that are not there, '' = none: the longest and the lasting one
  * returns {state, 'overdue' or 'missing', rate as stored or '', now, first, gap, count, when a spent quota has room again or 0,
  *       priority as stored or '', when the next free permit is due or 0, window or '', '1' with --expect-absent, then ARGV 9 of each other process
  *       that said so in the last 3 s}; times in ms of the Redis clock
@@ -89,15 +97,15 @@ if run[1] == 'running' and run[10] and now >= tonumber(run[10]) then run[1] = 'o
 local function answered(...)
   local answer = {...}
   answer[#answer + 1] = run[11] or ''
-  if run[1] and tonumber(ARGV[9]) > 0 then
+  if run[1] and ARGV[9] ~= '' then
     redis.call('HSET', KEYS[4], ARGV[1], string.format('%s %.0f', ARGV[9], now))
     redis.call('PEXPIRE', KEYS[4], 60000)
   end
   local told = redis.call('HGETALL', KEYS[4])
   for i = 1, #told, 2 do
-    local ids, at = string.match(told[i + 1], '^(%d+) (%d+)$')
+    local streaks, at = string.match(told[i + 1], '^(%d+ %d+) (%d+)$')
     if now - tonumber(at) > 3000 then redis.call('HDEL', KEYS[4], told[i])
-    elseif told[i] ~= ARGV[1] then answer[#answer + 1] = ids end
+    elseif told[i] ~= ARGV[1] then answer[#answer + 1] = streaks end
   end
   return answer
 end

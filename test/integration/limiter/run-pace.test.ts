@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { RunRequestQueue } from '../../../src/delete/run-request-queue.ts';
-import { openPaceCalls, type PaceReply } from '../../../src/limiter/run-pace.ts';
+import { openPaceCalls, type PaceReply, type Streaks } from '../../../src/limiter/run-pace.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { openTestRedis } from '../../support/redis.ts';
 
@@ -37,7 +37,11 @@ async function openRun(atEnd: (task: () => Promise<void>) => void, fields: Recor
     now = startMs + ms;
     await ask(keys, { process, wants: false, till: '0', ...unusedOf(process, unused) });
   };
-  return { at, leave, set: (more: Record<string, string>) => redis.hset(keys.run, more) };
+  const sees = (ms: number, process: string, absent: Streaks | null) => {
+    now = startMs + ms;
+    return ask(keys, { process, wants: false, till: '0', unused: 0, unusedSince: 0, absent });
+  };
+  return { at, leave, sees, set: (more: Record<string, string>) => redis.hset(keys.run, more) };
 }
 
 /** How many permits two processes get in so many seconds, from the given moment on. */
@@ -128,4 +132,18 @@ describe("a run's own rate", () => {
     expect(quotaUntil - startMs).toBeLessThanOrEqual(62_000);
     expect(await permitsOf(at, 62_000, 2)).toBeGreaterThan(0);
   });
+});
+
+describe('ids that are not there', () => {
+  test.for(['', '10'])(
+    'are told to the other processes of the run for three seconds, with the rate "%s"',
+    async (rate, { expect, onTestFinished }) => {
+      const { sees, set } = await openRun(onTestFinished, { rate });
+      expect(await sees(0, 'a', { longest: 7, lasting: 2 })).toMatchObject({ absent: [], expectAbsent: false });
+      expect((await sees(100, 'b', { longest: 3, lasting: 3 })).absent).toEqual([{ longest: 7, lasting: 2 }]);
+      expect((await sees(200, 'a', null)).absent).toEqual([{ longest: 3, lasting: 3 }]);
+      await set({ expectAbsent: '1' });
+      expect(await sees(3_200, 'c', null)).toMatchObject({ absent: [], expectAbsent: true });
+    },
+  );
 });

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { Absence, type Belief } from '../../../src/delete/absence.ts';
+import type { Streaks } from '../../../src/limiter/run-pace.ts';
 
 const open = new AbortController().signal;
 
@@ -8,7 +9,7 @@ beforeEach(() => {
 });
 
 /** What one process knows of a run; `hear` is called ten times a second, as the watch of runs does. */
-function openAbsence({ isAlone = true, others = () => [] as number[] } = {}) {
+function openAbsence({ isAlone = true, others = () => [] as Streaks[] } = {}) {
   const absence = new Absence(() => performance.now(), isAlone);
   const pass = { expected: 1_000 };
   absence.enter(pass);
@@ -92,7 +93,7 @@ describe('an id that an earlier request may have deleted', () => {
     pass.expected = 500;
     await passed(500);
     expect(new Set(await told())).toEqual(new Set(['believed']));
-    expect(absence.told).toBe(0);
+    expect(absence.told).toBeNull();
   });
 
   test('is asked for again with the others of a streak', async () => {
@@ -124,7 +125,10 @@ describe('a streak of ids that are not there', () => {
   });
 
   test('is asked for again where other processes see one at the same time', async () => {
-    const { gone, deleted, passed, told } = openAbsence({ isAlone: false, others: () => [5, 5, 4] });
+    const { gone, deleted, passed, told } = openAbsence({
+      isAlone: false,
+      others: () => [5, 5, 4].map((longest) => ({ longest, lasting: 0 })),
+    });
     gone(1);
     deleted(2);
     await passed(100);
@@ -161,24 +165,28 @@ describe('a streak of ids that are not there', () => {
     expect(absence.haltReason).toMatch(
       /^50 ids in a row were not there \(404 or 410\) while nothing was deleted, such as id-0, id-1, id-2; they/,
     );
-    const together = openAbsence({ isAlone: false, others: () => [15, 15, 15] });
+    const together = openAbsence({ isAlone: false, others: () => Array(3).fill({ longest: 15, lasting: 15 }) });
     together.gone(5);
     await together.passed(100);
     expect(await together.told()).toContain('halt');
+    const apart = openAbsence({ isAlone: false, others: () => Array(15).fill({ longest: 7, lasting: 1 }) });
+    apart.gone(5);
+    await apart.passed(100);
+    expect(await apart.told()).not.toContain('halt');
   });
 
   test('is told to other processes as long as it lasts, and two seconds longer', async () => {
     const { absence, gone, deleted, passed } = openAbsence();
     gone(1);
-    expect(absence.told).toBe(0);
+    expect(absence.told).toBeNull();
     gone(6);
     await passed(10_000);
-    expect(absence.told).toBe(7);
+    expect(absence.told).toEqual({ longest: 7, lasting: 7 });
     gone(1);
     deleted(2);
-    expect(absence.told).toBe(8);
+    expect(absence.told).toEqual({ longest: 8, lasting: 0 });
     await passed(2_100);
-    expect(absence.told).toBe(0);
+    expect(absence.told).toBeNull();
   });
 });
 
