@@ -102,7 +102,10 @@ const connections: typeof files = {
   UND_ERR_PRX_CONN: ['the proxy closed the connection', 'check --proxy, and that it may reach this host'],
   UND_ERR_ABORTED: ['the proxy refused to pass it on', 'check --proxy, and the user and password in it'],
   UND_ERR_INVALID_ARG: ['the address cannot be used', 'check its spelling'],
-  UND_ERR_HEADERS_OVERFLOW: ['its answer is not valid HTTP', 'check host and port'],
+  UND_ERR_HEADERS_OVERFLOW: [
+    'the headers of its answer are larger than --max-header-size allows',
+    'raise it, as with --max-header-size 65536',
+  ],
 };
 
 /** Explains a failed connection, from its error or from the stored code of one; other text stays as it is. */

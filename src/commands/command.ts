@@ -148,6 +148,7 @@ export const sending = [
   'retryDelays',
   'unreachableTimeoutMs',
   'strictConnections',
+  'maxHeaderSize',
   'stopFile',
 ] as const;
 

@@ -50,6 +50,7 @@ export function serviceOptions(
       ca,
       proxy: config.proxy ?? null,
       strictConnections: config.strictConnections,
+      maxHeaderSize: config.maxHeaderSize,
     },
     maxConcurrency: config.maxConcurrency,
     rate: null,

@@ -140,7 +140,16 @@ export const verify: Command = {
   name: 'verify',
   summary: 'send the DELETE of some deleted ids of a run again: all must be gone',
   arguments: '<run>',
-  settings: [...target, 'requestTimeoutMs', 'strictConnections', 'stopFile', 'protect', 'protectColumn', ...store],
+  settings: [
+    ...target,
+    'requestTimeoutMs',
+    'strictConnections',
+    'maxHeaderSize',
+    'stopFile',
+    'protect',
+    'protectColumn',
+    ...store,
+  ],
   options: [
     {
       flags: '--sample <n>',

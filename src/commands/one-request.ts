@@ -26,8 +26,8 @@ export type OneObject = { resource: Resource; id: string };
 /** How to connect to the API, from the settings. */
 export function connectionOptions({ config, env }: Invocation, ca: string | null): TargetConnectionOptions {
   const { origin } = new URL(readTarget(config, env).baseUrl);
-  const { requestTimeoutMs, proxy = null, strictConnections } = config;
-  return { origin, requestTimeoutMs, ca, proxy, strictConnections };
+  const { requestTimeoutMs, proxy = null, strictConnections, maxHeaderSize } = config;
+  return { origin, requestTimeoutMs, ca, proxy, strictConnections, maxHeaderSize };
 }
 
 /** Why nothing may be sent to the target now, or null. */

@@ -108,6 +108,14 @@ export const processSettings = {
     fallback: false,
     help: 'a connection per request: slow, but avoids mismatched responses of a broken server',
   }),
+  maxHeaderSize: setting({
+    flag: 'max-header-size',
+    env: 'EXPUNGE_MAX_HEADER_SIZE',
+    arg: '<bytes>',
+    parse: parse.integerFrom(1_024, 16_777_216),
+    fallback: 16_384,
+    help: 'how large the headers of an answer of the API may be',
+  }),
   keep: setting({
     flag: 'keep',
     env: 'EXPUNGE_KEEP',

@@ -118,6 +118,7 @@ export type Target = {
     advised_per_second: number | null;
     hold: { reason: string; until: string } | null;
     outage: { reason: string; since: string } | null;
+    nothing_accepted_seconds: number;
   }[];
 };
 

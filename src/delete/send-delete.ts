@@ -3,7 +3,7 @@ import { hasAdvice } from '../http/rate-headers.ts';
 import type { HeaderFields } from '../http/retry-after.ts';
 import { successStatus } from '../model/status.ts';
 import { announcesBody, isSurplus } from './surplus.ts';
-import { type Answer, noContent } from './verdict.ts';
+import { type Answer, headersTooLarge, noContent } from './verdict.ts';
 
 export type TargetConnectionOptions = {
   origin: string;
@@ -11,6 +11,8 @@ export type TargetConnectionOptions = {
   ca: string | null;
   proxy: string | null;
   strictConnections: boolean;
+  /** The headers of an answer, in bytes; undefined = 16 kB. */
+  maxHeaderSize?: number;
 };
 
 /** A DELETE that is to be sent. */
@@ -155,16 +157,18 @@ export async function reachOrigin(options: TargetConnectionOptions): Promise<voi
   }
 }
 
+const defaultMaxHeaderSize = 16_384;
+
 /** `closed`: called with the reason when a socket to the target is closed. */
 function openDispatcher(
-  { origin, ca, proxy, requestTimeoutMs }: TargetConnectionOptions,
+  { origin, ca, proxy, requestTimeoutMs, maxHeaderSize = defaultMaxHeaderSize }: TargetConnectionOptions,
   closed: (error: Error) => void = () => {},
 ): Client | ProxyAgent {
   const openClient = (url: string | URL, options: object) =>
     new Client(url, options).on('disconnect', (_origin, _clients, error) => closed(error));
   const tls = { timeout: Math.min(5_000, requestTimeoutMs), ...(ca === null ? {} : { ca }) };
   // HTTP/1.1 on purpose: one request per connection, and the library replays nothing by itself.
-  const shared = { allowH2: false, headersTimeout: 0, bodyTimeout: 0, connect: tls };
+  const shared = { allowH2: false, headersTimeout: 0, bodyTimeout: 0, connect: tls, maxHeaderSize };
   if (proxy === null) return openClient(origin, shared);
   return new ProxyAgent({
     ...shared,
@@ -288,7 +292,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 function maybeSent(error: Error, timedOut: boolean): Answer {
   const why = codeOf(error);
   if (timedOut) return { kind: 'maybe-sent', code: 'timeout', why: 'no answer in time' };
-  const isProtocol = error.name === 'HTTPParserError' || why === 'UND_ERR_HEADERS_OVERFLOW';
+  const isProtocol = error.name === 'HTTPParserError' || why === headersTooLarge;
   return { kind: 'maybe-sent', code: isProtocol ? 'protocol' : 'reset', why };
 }
 

@@ -1,5 +1,5 @@
 import { adviceOf } from '../http/rate-headers.ts';
-import { longestThrottleMs, retryAfterMs } from '../http/retry-after.ts';
+import { longestThrottleMs, retryAfterMs, valuesOf } from '../http/retry-after.ts';
 import type { Signal } from '../limiter/outage.ts';
 import type { TargetLimiter } from '../limiter/target-limiter.ts';
 import { factsOf, isThrottling } from '../model/status.ts';
@@ -7,7 +7,7 @@ import { describeConnectionError } from '../system-errors.ts';
 import type { Token } from '../token/token.ts';
 import type { PoolLimits } from './connection-pool.ts';
 import { namesLimit } from './named-limits.ts';
-import { type Answer, noContent } from './verdict.ts';
+import { type Answer, headersTooLarge, noContent } from './verdict.ts';
 
 /** What deleting reads from the limiter of its target. */
 export type TargetLimits = PoolLimits & {
@@ -34,10 +34,13 @@ type TargetLimitsDeps = {
   now: () => number;
   /** The server asks for a wait longer than `longestThrottleMs`; `reason` is for people. */
   onLongThrottle(reason: string): void;
+  /** An answer that means "not now" has a Retry-After that can't be read. `value`: as the server sent it, at most 100 characters. */
+  onUnreadableWait?(value: string): void;
 };
 
 /** Reports answers to the limiter and the token, and reads from them what may be sent. */
-export function targetLimits(limiter: TargetLimiter, { token, now, onLongThrottle }: TargetLimitsDeps): TargetLimits {
+export function targetLimits(limiter: TargetLimiter, deps: TargetLimitsDeps): TargetLimits {
+  const { token, now, onLongThrottle, onUnreadableWait = () => {} } = deps;
   return {
     permits: limiter.permits,
     get inFlightShare() {
@@ -77,7 +80,8 @@ export function targetLimits(limiter: TargetLimiter, { token, now, onLongThrottl
         return;
       }
       const isLifted = limiter.isReleased(epoch);
-      const throttle = answer.kind === 'status' && !isLifted ? requestedThrottle(answer, waitStatuses, now()) : null;
+      const throttle =
+        answer.kind === 'status' && !isLifted ? requestedThrottle(answer, waitStatuses, now(), onUnreadableWait) : null;
       if (throttle !== null) limiter.throttleFor(throttle.ms, throttle.why);
       if (throttle?.isTooLong) onLongThrottle(throttle.why);
       const advice = answer.kind === 'status' && !isLifted ? adviceOf(answer.headers, now()) : null;
@@ -97,19 +101,31 @@ export function targetLimits(limiter: TargetLimiter, { token, now, onLongThrottl
 }
 
 /** The wait that Retry-After asks for, on any answer that means "not now" (RFC 9110 §10.2.3); at most an hour. Null = none. */
-function requestedThrottle(answer: Answer & { kind: 'status' }, waitStatuses: ReadonlySet<number>, now: number) {
+function requestedThrottle(
+  answer: Answer & { kind: 'status' },
+  waitStatuses: ReadonlySet<number>,
+  now: number,
+  onUnreadable: (value: string) => void,
+) {
   const { status, headers } = answer;
   const isThrottled = isThrottling(status) || waitStatuses.has(status) || namesLimit(answer, now);
   if (!isThrottled && !factsOf(status).mayAskToWait) return null;
   const ms = retryAfterMs(headers, now);
-  if (ms === null) return null;
+  if (ms === null) {
+    const [said] = valuesOf(headers, 'retry-after');
+    if (said !== undefined) onUnreadable(said.slice(0, 100));
+    return null;
+  }
   const why = `the server answered ${status} and sent Retry-After ${Math.ceil(ms / 1_000)}`;
   const signal = isThrottled ? ('throttled' as const) : ('unavailable' as const);
   return { ms: Math.min(ms, longestThrottleMs), why, signal, isTooLong: ms > longestThrottleMs };
 }
 
-function whyOf(answer: Answer): string {
+/** Why a target as a whole is in trouble, as one answer shows it. */
+export function whyOf(answer: Answer): string {
   if (answer.kind === 'not-sent') return `the API cannot be reached (${describeConnectionError(answer.why)})`;
+  if (answer.kind === 'maybe-sent' && answer.why === headersTooLarge)
+    return 'the headers of the answers are larger than --max-header-size allows';
   if (answer.kind === 'maybe-sent') return `the API gives no answers (${answer.code})`;
   return `the API answers ${answer.status} to everything`;
 }

@@ -18,6 +18,9 @@ import {
 import { describeConnectionError } from '../system-errors.ts';
 import { namesLimit } from './named-limits.ts';
 
+/** The `why` of an answer whose headers are larger than --max-header-size; a code of undici. */
+export const headersTooLarge = 'UND_ERR_HEADERS_OVERFLOW';
+
 /** What one answer means for its id. `ambiguous`: the request may have been executed, which is recorded with the id. */
 export type Verdict =
   /** The id has its outcome. */

@@ -129,12 +129,12 @@ export async function readToldOutages(redis: RedisClient, fp: string): Promise<R
   return Object.fromEntries(Object.entries(found).map(([scope, since]) => [scope, Number(since)]));
 }
 
-/** Records that an outage has begun, or has ended (`to` null), with its event; nothing if another process has done so. */
+/** Records that an outage has begun, or has ended (`to` null), with its event (null = none); nothing if another process has done so. */
 export async function tellOutage(
   redis: RedisClient,
   fp: string,
   change: { scope: string; from: number | null; to: number | null },
-  event: OutboxEvent,
+  event: OutboxEvent | null,
 ): Promise<void> {
   const { scope, from, to } = change;
   await redis.eval(

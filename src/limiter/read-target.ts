@@ -7,6 +7,7 @@ import { lowest, type TargetControl } from './control.ts';
 import { recallRate } from './learn-rate.ts';
 import type { LearnedRate } from './learned-rate.ts';
 import { noIdsFaultMs } from './outage.ts';
+import { workPauseMs } from './script-fields.ts';
 
 /** The state of a limiter of a target, for people. Rates are requests per second; times are ms since 1970 by the clock of Redis. */
 export type TargetState = {
@@ -27,7 +28,13 @@ export type TargetState = {
   hold: { reason: string; leftMs: number } | null;
   /** Why single ids are sent to find out whether requests are accepted again. `countsTries`: each costs its id an attempt by now. */
   outage: { kind: Closed['kind']; reason: string; since: number; countsTries: boolean } | null;
+  /** For how long requests have been refused or failed and none was accepted; null = for less than a quarter of an hour. */
+  stalled: { since: number; ms: number } | null;
+  /** Whether such a time ended because a request was accepted, not because there was no work. */
+  isAccepting: boolean;
 };
+
+const stalledMs = 900_000;
 
 const silentAfterMs = 5_000;
 
@@ -159,6 +166,8 @@ export function targetStateOf(
     isStarved: known !== null && known.inFlight.window.starved > starvedShare * known.inFlight.window.reports,
     hold: number('holdUntil') > now ? { reason: limiter.holdWhy ?? '', leftMs: number('holdUntil') - now } : null,
     outage: closedOf(limiter, now),
+    stalled: stallOf(limiter, now),
+    isAccepting: limiter.isAccepting === '1',
   };
 }
 
@@ -172,6 +181,11 @@ function closedOf(
   if (kind === 'held')
     return { kind, reason: 'the wait that the API asked for is over', since: Number(holdUntil), countsTries };
   return { kind, reason: closedWhy, since: Number(outageSince), countsTries };
+}
+
+function stallOf({ drySince, dryMs, dryAnswers, wantedAt }: Hash, now: number): TargetState['stalled'] {
+  const [ms, answers, idleMs] = [Number(dryMs ?? 0), Number(dryAnswers ?? 0), now - Number(wantedAt ?? 0)];
+  return ms < stalledMs || answers === 0 || idleMs > workPauseMs ? null : { since: Number(drySince), ms };
 }
 
 const starvedShare = 0.4;

@@ -78,6 +78,9 @@ export const stateArguments = [
   'announced', // the rate that the server's headers leave, '' = none
 ] as const;
 
+/** After a pause of all work that is longer, in ms, the time in which nothing is accepted is counted anew. */
+export const workPauseMs = 60_000;
+
 /** How many failed ids may be retried at once while the target is well. */
 export const budgetFull = 500;
 

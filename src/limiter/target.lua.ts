@@ -1,5 +1,5 @@
 import { leaseFunction } from './lease.lua.ts';
-import { budgetFull, callArguments, named, quoted, replyNumbers, replyTexts } from './script-fields.ts';
+import { budgetFull, callArguments, named, quoted, replyNumbers, replyTexts, workPauseMs } from './script-fields.ts';
 
 /** How long the --rate of a dead process still limits the others, in ms: until then it can be restarted without a change of the rate. */
 const ceilingLivesMs = 60_000;
@@ -39,7 +39,7 @@ local function add(field, value) put(field, number(field) + value) end
 -- The clock was set back, or another server with an earlier one is Redis now: what was due then is due as long from now.
 local setBack = number('seenAt') - now
 if setBack > 1000 then
-  for _, field in ipairs({'lookedAt', 'probeAt', 'closedAt', 'unreachableAt', 'holdUntil', 'claimEndsAt', 'validFrom', 'answeredAt', 'acceptedAt'}) do
+  for _, field in ipairs({'lookedAt', 'probeAt', 'closedAt', 'unreachableAt', 'holdUntil', 'claimEndsAt', 'validFrom', 'answeredAt', 'acceptedAt', 'wantedAt'}) do
     if s[field] then putTime(field, number(field) - setBack) end
   end
 end
@@ -170,6 +170,17 @@ local back = tonumber(asked.unused)
 returnToQuotas(KEYS[3], now, limits, back, tonumber(asked.unusedSince)) -- first: it may be all the room there is
 if s.closed and back > 0 then putTime('probeAt', math.min(number('probeAt'), now + probeAgain)) end -- a probe that was not sent
 local room, quotaUntil = quotaRoom(KEYS[3], now, limits)
+-- For how long requests have been refused or failed and none was accepted. While the server has asked for a wait, no process wants a permit.
+for i = answersFrom, #ARGV, 4 do add('dryAnswers', tonumber(ARGV[i + 2]) + tonumber(ARGV[i + 3])) end
+local isAtWork = wants or (s.wantedAt and now < number('holdUntil'))
+local isNewWork = isAtWork and (not s.wantedAt or now - number('wantedAt') > ${workPauseMs})
+if accepted > 0 or isNewWork then
+  putTime('drySince', now)
+  s.dryMs, s.dryAnswers, s.isAccepting = '0', accepted > 0 and '0' or s.dryAnswers, accepted > 0 and '1' or '0'
+elseif isAtWork and not isStopped and quotaUntil <= now then
+  add('dryMs', math.max(0, now - number('wantedAt')))
+end
+if isAtWork then putTime('wantedAt', now) end
 if ceiling < math.huge then
   local slot, horizon = 1000 / ceiling, now + callEvery + reach
   ceilingTat = math.min(ceilingTat - back * slot, horizon + 2 * slot)

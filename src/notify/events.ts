@@ -81,6 +81,56 @@ export function outageEvent(target: Target, { scope, from, to, reason, at }: Out
   };
 }
 
+/** That a target accepts nothing for a quarter of an hour (`to`), or does no more. `isAccepting`: a request was accepted. */
+type StallChange = {
+  scope: string;
+  from: number | null;
+  to: number | null;
+  ms: number;
+  reason: string;
+  isAccepting: boolean;
+  at: number;
+};
+
+/** What was told of stalls is kept beside what was told of outages. */
+const stallScope = (scope: string) => `stalled ${scope}`;
+
+/** An outage is told as one, and does not become a stall as well. */
+export function stallChanges(told: Readonly<Record<string, number>>, states: readonly TargetState[]): StallChange[] {
+  return states.flatMap(({ scope, stalled, hold, outage, isAccepting, at }) => {
+    const from = told[stallScope(scope)] ?? null;
+    const isOutage = outage?.kind === 'trouble' || outage?.kind === 'unreachable';
+    const to = stalled !== null && (from !== null || !isOutage) ? stalled.since : null;
+    const reason = hold?.reason ?? outage?.reason ?? 'each request was refused or failed';
+    const change = { scope: stallScope(scope), reason: '', ms: 0, isAccepting: false, at };
+    const ended = from !== null && from !== to ? [{ ...change, from, to: null, isAccepting }] : [];
+    const begun = to !== null && from !== to ? [{ ...change, from: null, to, ms: stalled!.ms, reason }] : [];
+    return [...ended, ...begun];
+  });
+}
+
+/** Null where there is nothing to tell: the work ended before anything was accepted. */
+export function stallEvent(target: Target, change: StallChange): OutboxEvent | null {
+  const { from, to, ms, reason, isAccepting, at } = change;
+  const scope = change.scope.slice(stallScope('').length);
+  const what = scope === 'all' ? hostOf(target) : `${scope} on ${hostOf(target)}`;
+  const id = `stalled-${target.fp}-${scope}-${to ?? from}`;
+  const data = { ...ofTarget(target), scope, since: isoTime(to ?? from!) };
+  if (to !== null) {
+    const why = oneLine(reason);
+    return {
+      id,
+      type: 'target.stalled',
+      timestamp: isoTime(at),
+      data: { ...data, reason: why },
+      text: `Nothing was accepted by ${what} for ${duration(ms)}: ${why}; no id is lost, the runs go on trying`,
+    };
+  }
+  if (!isAccepting) return null;
+  const text = `${what} accepts requests again, after ${duration(Math.max(0, at - from!))}`;
+  return { id: `${id}-over`, type: 'target.recovered', timestamp: isoTime(at), data, text };
+}
+
 function ofTarget({ baseUrl, account }: Target) {
   return { base_url: baseUrl, account };
 }

@@ -13,7 +13,7 @@ import {
   serversOf,
 } from './client.ts';
 import { describeRedisError, rootOf, unreachable } from './errors.ts';
-import { firstErrorOf, oneShot } from './probe.ts';
+import { firstErrorOf, greetingOf, oneShot } from './probe.ts';
 import { describeSentinelError } from './sentinels.ts';
 
 /**
@@ -73,9 +73,12 @@ export async function ready(redis: RedisClient, address: RedisAddress, deadlineM
   throw unreachable(address, outcome);
 }
 
+const brokenOff = /^connection (reset|closed)|^there is no connection|^no answer in/;
+
 async function describeOutcome(address: RedisAddress, outcome: string): Promise<string> {
   if (address.nodes) return describeClusterError(address);
-  return (address.options.sentinels && (await describeSentinelError(address.options))) || outcome;
+  if (address.options.sentinels) return (await describeSentinelError(address.options)) || outcome;
+  return (brokenOff.test(outcome) && (await greetingOf(address.options))) || outcome;
 }
 
 /**

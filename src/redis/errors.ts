@@ -82,7 +82,6 @@ function describeDenial(error: unknown): string | null {
   return null;
 }
 
-/** What to do about the text of `describeDenial`; null for other texts. */
 /** What to do about a reply that refuses the connection itself, by its text; null for other texts. */
 function loginAdvice(said: string): string | null {
   return loginAdvices.find(([pattern]) => pattern.test(said))?.[1] ?? null;
@@ -96,6 +95,7 @@ const loginAdvices: [RegExp, string][] = [
   ],
 ];
 
+/** What to do about the text of `describeDenial`; null for other texts. */
 function deniedAdvice(said: string): string | null {
   return said.startsWith(deniedStart) ? rightsAdvice : null;
 }

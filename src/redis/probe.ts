@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import { Redis, type RedisOptions } from 'ioredis';
 import { clientName } from './client.ts';
 import { describeRedisError } from './errors.ts';
@@ -77,4 +78,25 @@ export function firstErrorOf(redis: Redis): () => unknown {
     first ??= error;
   });
   return () => first;
+}
+
+const greetingMs = 500;
+
+/**
+ * The error that Redis answers to a connection before it is asked anything, without its dash; '' for none within half a second. A client that
+ * sends a command at once does not see it: Redis closes the connection with the command unread, which resets it. Not with TLS. Never throws.
+ */
+export function greetingOf({ host, port, path, tls }: RedisOptions): Promise<string> {
+  if (tls) return Promise.resolve('');
+  return new Promise((resolve) => {
+    const socket = connect(path ? { path } : { host: host ?? '127.0.0.1', port: port ?? 6_379 });
+    const end = (said: string) => {
+      socket.destroy();
+      resolve(/^-([^\r\n]{1,200})/.exec(said)?.[1] ?? '');
+    };
+    socket.setTimeout(greetingMs, () => end(''));
+    socket.once('data', (data) => end(data.toString('utf8')));
+    socket.once('error', () => end(''));
+    socket.once('close', () => end(''));
+  });
 }

@@ -39,6 +39,7 @@ const settingRoles = {
     unreachableTimeoutMs: 'process',
     stopFile: 'process',
     strictConnections: 'process',
+    maxHeaderSize: 'process',
     stateDir: 'process',
   },
   ...{ tokenFile: 'process', tokenCommand: 'process', tokenUrl: 'process', clientSecretFile: 'process' },

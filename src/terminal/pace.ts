@@ -21,11 +21,25 @@ export type Pace = {
 
 /** One sentence: what a running run does at this moment, how fast, and why not faster. Pure. */
 export function describePace(pace: Pace): string {
-  const { stop, waiting, targets, inFlight, rate, quotaUntil, idleMs, nextTryAt, at } = pace;
+  const { stop, targets } = pace;
   if (stop) return stopAdvice(stop);
+  const live = liveOf(targets);
+  const isStalled = live.length > 0 && live.every(({ stalled }) => stalled !== null);
+  const whole = isStalled ? live.map((target) => ({ ...target, stalled: null })) : live;
+  return sinceAccepted(isStalled ? live[0]! : null, describeActivity(pace, whole));
+}
+
+/** `Nothing was accepted for 20 min: waiting 30 s: …` */
+function sinceAccepted(target: TargetState | null, sentence: string): string {
+  if (!target?.stalled) return sentence;
+  const rest = sentence.charAt(0).toLowerCase() + sentence.slice(1);
+  return `Nothing was accepted for ${duration(target.stalled.ms)}: ${rest}`;
+}
+
+function describeActivity(pace: Pace, live: readonly TargetState[]): string {
+  const { waiting, targets, inFlight, rate, quotaUntil, idleMs, nextTryAt, at } = pace;
   if (waiting) return describeWait(waiting);
   const own = rate === null ? null : paceOf(rate);
-  const live = liveOf(targets);
   if (inFlight === null && targets.every(isSilent))
     return 'No worker is processing this run; start one, or run the command again.';
   const held = live.find(({ hold, outage }) => hold !== null || outage !== null);
@@ -75,9 +89,9 @@ function describeQuota(rate: Rate, until: number, now: number): string {
 
 function describeTarget(target: TargetState, own: number | null): string {
   const { hold, outage } = target;
-  if (hold) return describeWait(hold);
-  if (outage) return describeOutage(outage, target.at);
-  return describeSending(target, own);
+  if (hold) return sinceAccepted(target, describeWait(hold));
+  if (outage) return sinceAccepted(target, describeOutage(outage, target.at));
+  return sinceAccepted(target, describeSending(target, own));
 }
 
 function describeOutage({ reason, since, countsTries }: NonNullable<TargetState['outage']>, now: number): string {

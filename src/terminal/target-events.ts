@@ -111,9 +111,10 @@ function factText([name, value]: [string, unknown]): string {
  * `now`: ms since 1970. Pure.
  */
 export function throttleLines(targets: readonly TargetState[], now: number): string[] {
-  return targets.flatMap(({ scope, hold, outage, advised }) => {
+  return targets.flatMap(({ scope, hold, outage, advised, stalled }) => {
     const of = scope === 'all' ? '' : `${scope}: `;
     return [
+      ...(stalled ? [`${of}nothing was accepted for ${duration(stalled.ms)}`] : []),
       ...(hold
         ? [`${of}nothing is sent until ${timeOfDay(now + hold.leftMs, now)} (${duration(hold.leftMs)}): ${hold.reason}`]
         : []),

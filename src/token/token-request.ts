@@ -68,17 +68,17 @@ const tryLaterErrors = ['temporarily_unavailable', 'server_error', 'slow_down'];
 export function readErrorAnswer({ status, headers, body }: ErrorAnswer, secrets: readonly string[]): IssueResult {
   const asked = retryAfterMs({ ...optional(headers, 'retry-after'), ...optional(headers, 'date') }, Date.now());
   const error = errorOf(body, secrets);
+  const description = typeof body?.error_description === 'string' ? maskSecrets(body.error_description, secrets) : '';
+  const says = [error, description].filter(Boolean).join(': ');
   if (status >= 300 && status < 400) return unavailable(describeRedirect(status, headers, secrets));
   const isAboutUs =
     (status >= 400 && status < 500 && !tryLaterStatuses.includes(status)) || (status === 200 && body?.error);
   if (!isAboutUs || tryLaterErrors.includes(error)) {
     return unavailable(
-      `the token endpoint answers ${status}${error && ` (${error})`}${describeMissingToken(status)}`,
+      `the token endpoint answers ${status}${says && ` (${says})`}${describeMissingToken(status)}`,
       asked,
     );
   }
-  const description = typeof body?.error_description === 'string' ? maskSecrets(body.error_description, secrets) : '';
-  const says = [error, description].filter(Boolean).join(': ');
   return refused(`the token endpoint refused to give a token: ${status}${says && ` ${says}`}${hintFor(status, error)}`);
 }
 

@@ -3,7 +3,7 @@ import { addEvent, readToldOutages, tellOutage } from '../ledger/outbox.ts';
 import type { Run } from '../ledger/run.ts';
 import { readTargetState } from '../limiter/read-target.ts';
 import type { Target } from '../model/target.ts';
-import { outageChanges, outageEvent, runEvent } from '../notify/events.ts';
+import { outageChanges, outageEvent, runEvent, stallChanges, stallEvent } from '../notify/events.ts';
 import type { RedisClient } from '../redis/client.ts';
 
 /** How far the changes of a run were passed on. */
@@ -20,9 +20,11 @@ export async function passChangesOn(redis: RedisClient, run: Run, { changes, tol
   await noteTold(redis, run.id, changes);
 }
 
-/** Puts an event into the outbox for each outage of a target that has begun or ended since the last call of any worker. */
+/** Puts an event into the outbox for each outage and each stall of a target that has begun or ended since the last call of any worker. */
 export async function tellOutages(redis: RedisClient, target: Target): Promise<void> {
   const [told, states] = await Promise.all([readToldOutages(redis, target.fp), readTargetState(redis, target.fp)]);
   for (const change of outageChanges(told, states))
     await tellOutage(redis, target.fp, change, outageEvent(target, change));
+  for (const change of stallChanges(told, states))
+    await tellOutage(redis, target.fp, change, stallEvent(target, change));
 }

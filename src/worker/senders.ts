@@ -67,12 +67,13 @@ type SharedSenderDeps = {
   onChange(): void;
   onLongThrottle(reason: string): void;
 };
-type SenderDeps = SharedSenderDeps & { process: string };
+type SenderDeps = SharedSenderDeps & { process: string; onUnreadableWait(value: string): void };
 
 /** One sender for both resources, or one for each if the target limits them separately. */
 export function openSenders(options: SendersOptions, deps: SharedSenderDeps): Senders {
   const scopes = scopesOf(options);
   const logStop = stopLogger(options.log);
+  const onUnreadableWait = unreadableWaitLogger(options.log);
   const stop = () => all[0]?.limiter.stopped ?? null;
   const changed = () => {
     logStop(stop());
@@ -80,7 +81,9 @@ export function openSenders(options: SendersOptions, deps: SharedSenderDeps): Se
   };
   const file = openStopFile(options.stopFile, { clock: deps.clock, now: Date.now, onChange: () => pump() });
   const process = `${hostname().slice(0, 40)}-${randomUUID().slice(0, 8)}`; // operators look for its machine
-  const all = scopes.map((scope) => openSender(scope, options, file, { ...deps, process, onChange: changed }));
+  const all = scopes.map((scope) =>
+    openSender(scope, options, file, { ...deps, process, onUnreadableWait, onChange: changed }),
+  );
   const pump = () => {
     for (const { connections: pool } of all) pool.pump();
     changed();
@@ -122,7 +125,7 @@ function openSender(
   scope: LimiterScope,
   options: SendersOptions,
   stopFile: StopFile,
-  { process, clock, writes, onChange, onLongThrottle }: SenderDeps,
+  { process, clock, writes, onChange, onLongThrottle, onUnreadableWait }: SenderDeps,
 ): OpenSender {
   const { ledger, target, token, connection, maxConcurrency, rate, burst } = options;
   const limiter = new TargetLimiter({
@@ -136,7 +139,7 @@ function openSender(
       onChange();
     },
   });
-  const limits = targetLimits(limiter, { token, now: Date.now, onLongThrottle });
+  const limits = targetLimits(limiter, { token, now: Date.now, onLongThrottle, onUnreadableWait });
   const origin = new URL(target.baseUrl).origin;
   const pool: ConnectionPool = new ConnectionPool(
     maxConcurrency,
@@ -186,6 +189,16 @@ function withWriteReports({ call, store }: ReturnType<typeof openTargetCalls>, w
 
 function isLimited({ known, hasRate }: TargetLimiter): boolean {
   return hasRate || (known !== null && known.limitMet > 0);
+}
+
+/** Logs the first Retry-After that can't be read; the waits then are those that the limiter learns. */
+export function unreadableWaitLogger(log: Log): (value: string) => void {
+  let isTold = false;
+  return (value) => {
+    if (isTold) return;
+    isTold = true;
+    log.warn({ retryAfter: value }, 'a Retry-After cannot be read and is ignored: expected seconds or an HTTP date');
+  };
 }
 
 /** Logs a stop when it begins, when its reason changes and when it is over. */

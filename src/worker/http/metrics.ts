@@ -111,6 +111,14 @@ export const families: readonly Family[] = [
     read: ({ service }) => [{ value: service.senders.all.some(({ limiter }) => isCircuitOpen(limiter)) ? 1 : 0 }],
   },
   {
+    name: 'expunge_nothing_accepted_seconds',
+    type: 'gauge',
+    labels: ['scope'],
+    help: 'For how long the target has refused or failed every request, without a stop, once that is 15 minutes; else 0.',
+    read: ({ redis }) =>
+      (redis?.limiters ?? []).map(({ scope, stalled }) => ({ value: (stalled?.ms ?? 0) / 1_000, labels: { scope } })),
+  },
+  {
     name: 'expunge_rate_requests_per_second',
     type: 'gauge',
     labels: ['scope'],

@@ -1,5 +1,6 @@
 import { type Backlog, readBacklog } from '../../ledger/backlog.ts';
 import { readSuccesses } from '../../ledger/end-run.ts';
+import { readTargetState, type TargetState } from '../../limiter/read-target.ts';
 import type { QueueDepth } from '../../queue/queue.ts';
 import { type RedisClient, readClock } from '../../redis/client.ts';
 import { keys } from '../../redis/keys.ts';
@@ -20,6 +21,7 @@ export type Scrape = {
     successes: Successes;
     schedules: ScheduleSample[];
     undelivered: number;
+    limiters: TargetState[];
   } | null;
   queue: { name: string; depth: QueueDepth } | null;
 };
@@ -71,13 +73,14 @@ export function openScrape({
     const askedAt = clock();
     await redis.ping();
     const roundTripMs = clock() - askedAt;
-    const [backlog, successes, schedules, undelivered] = await Promise.all([
+    const [backlog, successes, schedules, undelivered, limiters] = await Promise.all([
       readBacklog(redis, fp, await readClock(redis, keys.targetRuns(fp))),
       readSuccesses(redis, fp),
       readSchedules(redis, fp, now()),
       redis.zcard(keys.undelivered(fp)),
+      readTargetState(redis, fp),
     ]);
-    return { roundTripMs, backlog, successes, schedules, undelivered };
+    return { roundTripMs, backlog, successes, schedules, undelivered, limiters };
   };
   const askTarget = singleFlight(readTarget, { ...bounds, clock });
   const askQueue = singleFlight(async () => ({ name, depth: await service.queue.depth() }), { ...bounds, clock });

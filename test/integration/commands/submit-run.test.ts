@@ -48,6 +48,7 @@ test.each([
   ['retryDelays', '1s,1s,1s,1s,1s'],
   ['unreachableTimeoutMs', '1'],
   ['strictConnections', ''],
+  ['maxHeaderSize', '65536'],
   ['proxy', 'http://proxy.example:3128'],
   ['caFile', 'ca.pem'],
 ] as const)('run --detach refuses %s as a flag: it would count for nothing', async (name, value) => {

@@ -5,6 +5,7 @@ import { forgetRate, pinRate, releaseTarget } from '../../../src/ledger/steer-ta
 import { control, type TargetControl } from '../../../src/limiter/control.ts';
 import { AnswerTally } from '../../../src/limiter/outage.ts';
 import { startRamp } from '../../../src/limiter/ramp.ts';
+import { readTargetState } from '../../../src/limiter/read-target.ts';
 import { storedStop } from '../../../src/limiter/stop.ts';
 import type { Alarm, Sums } from '../../../src/limiter/sums.ts';
 import { limiterKeys, openTargetCalls, type TargetCall, type TargetReply } from '../../../src/limiter/target-call.ts';
@@ -699,4 +700,58 @@ test('requests in flight are shared among the processes', async ({ onTestFinishe
   const shares = [await at(210, 'p0'), await at(220, 'p1'), await at(230, 'p2')].map((reply) => reply.inFlightShare);
   expect(shares.reduce((sum, share) => sum + share, 0)).toBe(20);
   expect(Math.max(...shares) - Math.min(...shares)).toBeLessThanOrEqual(1);
+});
+
+describe('how long nothing was accepted', () => {
+  const minute = 60_000;
+  /** Calls every ten seconds from `from` to `to`, in minutes. */
+  const during = async (
+    fleet: ReturnType<typeof openFleet>,
+    [from, to]: [number, number],
+    wish: (epoch: string) => Partial<TargetCall>,
+  ) => {
+    for (let ms = from * minute; ms <= to * minute; ms += 10_000) {
+      const epoch = (await redis.hget(fleet.keys.limiter, 'epoch')) ?? '1';
+      await fleet.live(ms, 'p', wish(epoch));
+    }
+  };
+  const refusedAll = (epoch: string) => ({ tally: tally(epoch, { refused: 3 }) });
+  const stalled = async ({ fp }: { fp: string }) => (await readTargetState(redis, fp))[0]!.stalled;
+
+  test('counts refusals without end, until something is accepted', async ({ onTestFinished }) => {
+    const fleet = openFleet(onTestFinished);
+    await during(fleet, [0, 14], refusedAll);
+    expect(await stalled(fleet)).toBeNull();
+    await during(fleet, [14.5, 20], refusedAll);
+    expect(await stalled(fleet)).toEqual({ since: startMs, ms: 20 * minute });
+    await fleet.live(20.5 * minute, 'p', { tally: tally('1', { accepted: 1 }) });
+    expect(await stalled(fleet)).toBeNull();
+  });
+
+  test('counts waits that the server asked for', async ({ onTestFinished }) => {
+    const fleet = openFleet(onTestFinished);
+    const hold = { ms: 600_000, why: 'asked' };
+    await fleet.live(0, 'p', { ...refusedAll('1'), hold });
+    await during(fleet, [0.5, 10], () => ({ wants: false })); // as processes say while they are held
+    await fleet.live(10.5 * minute, 'p', { ...refusedAll('1'), hold });
+    await during(fleet, [11, 16], () => ({ wants: false }));
+    expect(await stalled(fleet)).toMatchObject({ ms: 16 * minute });
+  });
+
+  test('counts neither a stop, nor time without work, nor a quota that is spent', async ({ onTestFinished }) => {
+    const stopped = openFleet(onTestFinished);
+    await during(stopped, [0, 5], refusedAll);
+    await redis.set(stopped.keys.stop, storedStop({ by: 'operator', who: 'ana', reason: '', at: 1 }));
+    await during(stopped, [5.5, 30], () => ({}));
+    expect(await stalled(stopped)).toBeNull();
+    const idle = openFleet(onTestFinished);
+    await during(idle, [0, 10], refusedAll);
+    await during(idle, [11, 30], () => ({ wants: false }));
+    await during(idle, [31, 40], refusedAll);
+    expect(await stalled(idle)).toBeNull();
+    const quota = openFleet(onTestFinished);
+    await redis.hset(quota.keys.pin, 'budget', storedRate(parseRate('1000/s,1/day')!));
+    await during(quota, [0, 30], refusedAll);
+    expect(await stalled(quota)).toBeNull();
+  });
 });

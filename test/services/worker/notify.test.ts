@@ -344,6 +344,34 @@ test('an outage is told once by several workers, and so is its end', async ({ on
   expect(await redis.exists(keys.outages(fp))).toBe(0);
 });
 
+test('that nothing was accepted for a quarter of an hour is told once by several workers', async ({
+  onTestFinished,
+}) => {
+  const { redis, target, fp } = await openOutbox(onTestFinished);
+  const limiter = keys.limiter(fp, 'all');
+  const look = () => Promise.all([1, 2, 3].map(() => tellOutages(redis, target)));
+  const types = async () => (await readEvents(redis, fp, 0, 10)).map(({ event }) => event.type);
+  await redis.hset(limiter, {
+    seenAt: Date.now(),
+    wantedAt: Date.now(),
+    drySince: 1_000,
+    dryMs: 899_000,
+    dryAnswers: 9,
+  });
+  await look();
+  expect(await types()).toEqual([]);
+  await redis.hset(limiter, { dryMs: 900_000 });
+  await look();
+  await redis.hset(limiter, { dryMs: 950_000 });
+  await look();
+  expect(await types()).toEqual(['target.stalled']);
+  await redis.hset(limiter, { drySince: 5_000, dryMs: 0, dryAnswers: 0, isAccepting: 1 });
+  await look();
+  await look();
+  expect(await types()).toEqual(['target.stalled', 'target.recovered']);
+  expect(await redis.exists(keys.outages(fp))).toBe(0);
+});
+
 test('an outage is told once, though the target is stopped and started while it lasts', async ({ onTestFinished }) => {
   const { redis, target, fp, clock } = await openOutbox(onTestFinished);
   const calls = openTargetCalls(redis, limiterKeys(fp, 'all'), () => String(clock.now));

@@ -4,6 +4,7 @@ import { type Answer, noContent, verdictsWith, waitStatuses } from '../../../src
 import { Permits } from '../../../src/limiter/permits.ts';
 import { TargetLimiter } from '../../../src/limiter/target-limiter.ts';
 import { fixedToken } from '../../../src/token/fixed-token.ts';
+import { unreadableWaitLogger } from '../../../src/worker/senders.ts';
 import { givenToken, refusedConnection, sentRequest, status, timeout } from './tries.ts';
 
 function answered(status: number, headers: Record<string, string> = {}): Answer {
@@ -11,17 +12,48 @@ function answered(status: number, headers: Record<string, string> = {}): Answer 
 }
 
 /** What the limiter is told of an answer in a run with these treatments. */
-function toldOf(answer: Answer, onStatus = ''): unknown[] {
+function toldOf(answer: Answer, onStatus = '', onUnreadableWait: (value: string) => void = () => {}): unknown[] {
   const told: unknown[] = [];
   const limiter = {
     isReleased: () => false,
     throttleFor: (ms: number) => void told.push(`hold ${ms}`),
     observe: (_epoch: number, signal: string) => void told.push(signal),
   } as unknown as TargetLimiter;
-  const limits = targetLimits(limiter, { token: fixedToken('t', 'test'), now: () => 0, onLongThrottle: () => {} });
+  const limits = targetLimits(limiter, {
+    token: fixedToken('t', 'test'),
+    now: () => 0,
+    onLongThrottle: () => {},
+    onUnreadableWait,
+  });
   limits.recordAnswer(0, answer, 1, sentRequest({ waitStatuses: waitStatuses(verdictsWith(onStatus)) }));
   return told;
 }
+
+test('a Retry-After that cannot be read is told, where an answer means "not now"', () => {
+  const said = (status: number, value: string) => {
+    const found: string[] = [];
+    toldOf(answered(status, { 'retry-after': value }), '', (one) => void found.push(one));
+    return found;
+  };
+  expect(said(429, '2026-11-25T10:00:00Z')).toEqual(['2026-11-25T10:00:00Z']);
+  expect(said(503, 'soon')).toEqual(['soon']);
+  expect([said(429, '30'), said(404, 'soon')]).toEqual([[], []]);
+});
+
+test('a process logs the first Retry-After that cannot be read, and no other', () => {
+  const told: unknown[] = [];
+  const silent = () => {};
+  const log = unreadableWaitLogger({
+    debug: silent,
+    info: silent,
+    error: silent,
+    warn: (facts: object, message: string) => void told.push([facts, message]),
+  });
+  log('2026-11-25T10:00:00Z');
+  log('soon');
+  const message = 'a Retry-After cannot be read and is ignored: expected seconds or an HTTP date';
+  expect(told).toEqual([[{ retryAfter: '2026-11-25T10:00:00Z' }, message]]);
+});
 
 describe('what is reported to the limiter', () => {
   test.each([

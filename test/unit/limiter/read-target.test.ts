@@ -43,6 +43,22 @@ describe('the state of a limiter', () => {
     expect(read({ ...held, holdUntil: String(now) })?.hold).toBeNull();
   });
 
+  it('tells for how long nothing was accepted, once it is a quarter of an hour', () => {
+    const dry = (minutes: number, more: Record<string, string> = {}) =>
+      read({
+        ...limiter(),
+        dryMs: String(minutes * 60_000),
+        drySince: '1000',
+        dryAnswers: '7',
+        wantedAt: String(now - 40),
+        ...more,
+      })?.stalled;
+    expect(dry(15)).toEqual({ since: 1_000, ms: 900_000 });
+    expect(dry(14.9)).toBeNull();
+    expect(dry(15, { dryAnswers: '0' })).toBeNull(); // nothing was refused: there was only nothing to send
+    expect(dry(15, { wantedAt: String(now - 61_000) })).toBeNull(); // nobody works on it any more
+  });
+
   it('tells of an outage since when', () => {
     const closedWhy = 'the API answers 503 to everything';
     const out = { ...limiter(), closed: 'trouble', closedWhy, closedAt: String(now - 5_000) };

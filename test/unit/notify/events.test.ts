@@ -3,7 +3,15 @@ import type { RunChange } from '../../../src/ledger/changes.ts';
 import { parseRun } from '../../../src/ledger/run.ts';
 import type { TargetState } from '../../../src/limiter/read-target.ts';
 import { targetOf } from '../../../src/model/target.ts';
-import { outageChanges, outageEvent, pausedEvent, refusedEvent, runEvent } from '../../../src/notify/events.ts';
+import {
+  outageChanges,
+  outageEvent,
+  pausedEvent,
+  refusedEvent,
+  runEvent,
+  stallChanges,
+  stallEvent,
+} from '../../../src/notify/events.ts';
 
 const at = Date.parse('2027-01-01T12:00Z');
 const target = targetOf('https://api.example.com/x', 'acme');
@@ -105,5 +113,46 @@ describe('an outage', () => {
     ]);
     expect([last.type, last.id]).toEqual(['target.recovered', `${first.id}-over`]);
     expect(last.text).toBe('Outage over: api.example.com (acme) answers again, after 1 min');
+  });
+});
+
+describe('that nothing was accepted for a quarter of an hour', () => {
+  const state = (stalled: number | null, more: Partial<TargetState> = {}) =>
+    ({
+      scope: 'all',
+      at: 2_000_000,
+      stalled: stalled === null ? null : { since: stalled, ms: 900_000 },
+      ...more,
+    }) as TargetState;
+  const outage = (kind: string) => ({ kind, reason: 'errors', since: 1_000, countsTries: false }) as never;
+
+  it.each<[string, Record<string, number>, TargetState[], [number | null, number | null, boolean][]]>([
+    ['is told', {}, [state(1_000)], [[null, 1_000, false]]],
+    ['is told once', { 'stalled all': 1_000 }, [state(1_000)], []],
+    ['is not told of an outage, which was', {}, [state(1_000, { outage: outage('trouble') })], []],
+    ['is told of throttling', {}, [state(1_000, { outage: outage('refused') })], [[null, 1_000, false]]],
+    ['ends', { 'stalled all': 1_000 }, [state(null, { isAccepting: true })], [[1_000, null, true]]],
+    [
+      'ends quietly with the work',
+      { 'stalled all': 1_000 },
+      [state(null, { isAccepting: false })],
+      [[1_000, null, false]],
+    ],
+  ])('%s', (_, told, states, changes) => {
+    const found = stallChanges(told, states);
+    expect(found.map(({ from, to, isAccepting }) => [from, to, isAccepting])).toEqual(changes);
+  });
+
+  it('is one event for all workers, with why, and one for its end', () => {
+    const hold = { reason: 'the server answered 429', leftMs: 1_000 };
+    const [begun] = stallChanges({}, [state(1_000, { hold })]);
+    const event = stallEvent(target, begun!)!;
+    expect(event).toMatchObject({ id: `stalled-${target.fp}-all-1000`, type: 'target.stalled' });
+    expect(event.text).toBe(
+      'Nothing was accepted by api.example.com (acme) for 15 min: the server answered 429; no id is lost, the runs go on trying',
+    );
+    const [ended] = stallChanges({ 'stalled all': 1_000 }, [state(null, { isAccepting: true })]);
+    expect(stallEvent(target, ended!)).toMatchObject({ id: `${event.id}-over`, type: 'target.recovered' });
+    expect(stallEvent(target, { ...ended!, isAccepting: false })).toBeNull();
   });
 });

@@ -59,6 +59,18 @@ describe('the sentence about a running run', () => {
     expect(words(changes)).toBe(sentence);
   });
 
+  it('says first that nothing was accepted for a quarter of an hour, whatever it waits for', () => {
+    const stalled = { since: at - 1_200_000, ms: 1_200_000 };
+    expect(words({ hold, stalled })).toBe(`Nothing was accepted for 20 min: waiting 21 s: ${hold.reason}.`);
+    expect(words({ outage: trouble, stalled })).toMatch(/^Nothing was accepted for 20 min: the API answers 503 to /);
+    expect(words({ stalled }, { idleMs: 1_200_000 })).toMatch(/^Nothing was accepted for 20 min: retrying: no id was /);
+    expect(words({ stalled }, { waiting: hold })).toMatch(/^Nothing was accepted for 20 min: waiting 21 s: /);
+    const both = [target({ scope: 'views', stalled, hold }), target({ scope: 'annotations' })];
+    expect(words({}, { targets: both })).toMatch(
+      /^views: Nothing was accepted for 20 min: waiting .* · annotations: D/,
+    );
+  });
+
   it('tells since when nothing gets through, and what it costs', () => {
     expect(words({ outage: trouble })).toBe(
       `The API answers 503 to everything since ${clock(trouble.since).slice(0, 5)}; ` +

@@ -20,6 +20,8 @@ export function target(changes: Partial<TargetState> = {}): TargetState {
     isStarved: false,
     hold: null,
     outage: null,
+    stalled: null,
+    isAccepting: true,
     ...changes,
   };
 }

@@ -51,6 +51,20 @@ describe('token answer', () => {
       expect(read(503, null, headers as Record<string, string>)).toMatchObject({ askedMs });
     });
 
+    it.each([
+      [503, 'temporarily_unavailable'],
+      [400, 'slow_down'],
+    ])('that only defers (%i %s) is told with its description, without the secret', (status, error) => {
+      const description = `maintenance until 14:00 for ${secret}`;
+      expect(read(status, { error, error_description: description })).toMatchObject({
+        kind: 'unavailable',
+        reason: `the token endpoint answers ${status} (${error}: maintenance until 14:00 for ***)`,
+      });
+      expect(read(503, { error_description: 'back soon' })).toMatchObject({
+        reason: expect.stringMatching(/503 \(back soon\)$/),
+      });
+    });
+
     it('says where it redirects, without the query', () => {
       expect(read(302, null, { location: 'https://login.example.com/x?code=geheim#y' })).toMatchObject({
         reason:
