@@ -13,11 +13,22 @@ export type Belief =
   /** Nothing may be sent any more: the id stays open. */
   | 'ended';
 
-export const askAgainAfterMs = 3_000;
+const firstWaitMs = 3_000;
+const laterWaitMs = { least: 3_000, most: 9_000 };
+
+/**
+ * How long to wait before an id is asked for again, by how often it was. `random` is from 0 to 1: ids that were in a row once must not be
+ * in a row for ever.
+ */
+export function askAgainAfterMs(asked: number, random: number): number {
+  const { least, most } = laterWaitMs;
+  return asked === 0 ? firstWaitMs : least + random * (most - least);
+}
 
 const endsAfter = 2; // deletions in a row: answers of many connections come a little out of order
 const pairs = 2; // ids of a streak that chance explains in any process
 const suspicious = 8; // ids beyond those, in all processes
+const othersCountFor = 2; // answers of an id
 const fewest = 20; // that are not there when they are asked for twice, and nothing is deleted meanwhile
 const idle = { shortMs: 250, longMs: 2_000, long: 3 }; // long: from so many ids on
 const newsMs = 1_000;
@@ -29,16 +40,20 @@ type Streak = { ids: number; deletions: number; hasBegun: boolean; isOver: boole
 const newStreak = (): Streak => ({ ids: 0, deletions: 0, hasBegun: false, isOver: false, examples: [] });
 const maxExamples = 3;
 
-/** An id that is not there. */
-export type Missing = { id: string; before: number | null; isInDoubt: boolean };
+/**
+ * An id that is not there. `asked`: how often it was asked for again. `before`: how many `deletions` there were when it was not there last;
+ * null if it never was. `isInDoubt`: an earlier request may have deleted it.
+ */
+export type Missing = { id: string; asked: number; before: number | null; isInDoubt: boolean };
 
-type Waiting = { streak: Streak; since: number; isSecond: boolean; resolve(belief: Belief): void };
+/** `isSecond`: it was not there before, and nothing was deleted since. */
+type Waiting = { streak: Streak; since: number; asked: number; isSecond: boolean; resolve(belief: Belief): void };
 
 /**
  * When an `absent` is believed: what one process knows of one run. During a deployment or with a token of another account an API says of
  * everything that it is not there; then ids are not there in a streak, in all processes. So each id that is not there waits until its streak
- * is over, or until nothing more is to come. After a short streak it is believed; after a long one it is asked for again, and believed if
- * something was deleted in between. If nothing was, the run halts, with these ids open.
+ * is over, or until nothing more is to come. After a short streak it is believed. In a long one it is asked for again: if something was
+ * deleted in between, it is judged anew, since an API may be away twice; if nothing was, the run halts, with these ids open.
  */
 export class Absence {
   /** With --expect-absent all is believed at once. */
@@ -93,21 +108,22 @@ export class Absence {
     this.#decide();
   }
 
-  /**
-   * `before`: how many `deletions` there were when the id was not there for the first time; null if this is the first time. `isInDoubt`: an
-   * earlier request may have deleted it, so that it is no sign of anything; but it is believed only when others are.
-   */
-  judge({ id, before, isInDoubt }: Missing, closed: AbortSignal): Promise<Belief> {
-    if (this.isExpected || (before !== null && this.deletions > before)) return Promise.resolve('believed');
+  /** An id in doubt is no sign of anything; but it is believed only when others are. */
+  judge({ id, asked, before, isInDoubt }: Missing, closed: AbortSignal): Promise<Belief> {
+    if (this.isExpected) return Promise.resolve('believed');
     if (closed.aborted) return Promise.resolve('ended');
     const streak = this.#streak;
     streak.hasBegun = true;
     streak.deletions = 0;
-    if (before === null && !isInDoubt) this.#grow(streak, id);
+    const isSecond = before !== null && this.deletions === before;
+    if (!isSecond && !isInDoubt) this.#grow(streak, id);
     return new Promise((resolve) => {
       const end = () => waiting.resolve('ended');
       const waiting: Waiting = {
-        ...{ streak, since: this.#clock(), isSecond: before !== null },
+        streak,
+        since: this.#clock(),
+        asked,
+        isSecond,
         resolve: (belief) => {
           this.#waiting.delete(waiting);
           closed.removeEventListener('abort', end);
@@ -151,18 +167,20 @@ export class Absence {
   }
 
   /** Null: it can't be told yet. */
-  #beliefFor({ streak, since, isSecond }: Waiting): Belief | null {
+  #beliefFor({ streak, since, asked, isSecond }: Waiting): Belief | null {
     if (this.isExpected) return 'believed';
     if (!streak.isOver && this.#sum >= absentInARow) return 'halt';
-    if (!isSecond && this.#isSuspicious(streak)) return 'ask again';
+    if (!isSecond && this.#isSuspicious(streak, asked)) return 'ask again';
     if (!streak.isOver && !this.#isIdleFor(streak)) return null;
     if (!this.#isAlone && this.#askedAt < since + newsMs) return null;
     return isSecond && !streak.isOver && this.#sum >= fewest ? 'halt' : 'believed';
   }
 
-  #isSuspicious(streak: Streak): boolean {
+  /** Many processes see streaks at the same time by chance, too: so these count for the first answers of an id only. */
+  #isSuspicious(streak: Streak, asked: number): boolean {
     const beyond = (ids: number) => Math.max(0, ids - pairs);
-    return this.#others.reduce((sum, ids) => sum + beyond(ids), beyond(streak.ids)) >= suspicious;
+    const others = asked < othersCountFor ? this.#others : [];
+    return others.reduce((sum, ids) => sum + beyond(ids), beyond(streak.ids)) >= suspicious;
   }
 
   /** Whether nothing was to come for so long that the streak won't go on. */

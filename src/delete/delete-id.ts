@@ -59,6 +59,7 @@ export async function deleteId(marked: Cell, first: Answer, deps: DeleteIdDeps):
     attempts: attemptsOf(marked),
     doubtful: isDoubtful(marked),
     answer: first,
+    asked: 0,
     before: null,
   };
   try {
@@ -81,7 +82,9 @@ type OpenId = {
   attempts: number;
   doubtful: boolean;
   answer: Answer;
-  /** How many deletions there were when it was not there for the first time; null if it never was. */
+  /** How often it was asked for again because it was not there. */
+  asked: number;
+  /** How many deletions there were when it was not there last; null if it never was. */
   before: number | null;
 };
 
@@ -108,15 +111,16 @@ async function attempt(id: OpenId, first: Answer | null, deps: DeleteIdDeps): Pr
 }
 
 /** Whether the id is absent; false: it is to be asked for again, which costs no attempt. Throws Withheld where that is not now. */
-async function isBelieved(id: OpenId, { absence, judgeAbsence, wait, retried, halt }: DeleteIdDeps): Promise<boolean> {
-  const belief = await judgeAbsence({ before: id.before, isInDoubt: id.doubtful });
+async function isBelieved(id: OpenId, deps: DeleteIdDeps): Promise<boolean> {
+  const { absence, judgeAbsence, wait, retried, halt, random } = deps;
+  const belief = await judgeAbsence({ asked: id.asked, before: id.before, isInDoubt: id.doubtful });
   if (belief === 'believed') return true;
   if (belief === 'halt')
     halt('all_absent', `${absence.haltReason}. The last answer: ${excerptOf(id.answer) || 'empty'}`);
   if (belief !== 'ask again') throw new Withheld('its absence is not believed');
   retried('status');
   id.before = absence.deletions;
-  if (!(await wait(askAgainAfterMs))) throw new Withheld('nothing may be sent');
+  if (!(await wait(askAgainAfterMs(id.asked++, random())))) throw new Withheld('nothing may be sent');
   return false;
 }
 

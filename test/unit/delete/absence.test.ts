@@ -22,7 +22,8 @@ function openAbsence({ isAlone = true, others = () => [] as number[] } = {}) {
   const gone = (count: number, before: number | null = null, signal = open, isInDoubt = false) => {
     for (let n = 0; n < count; n++) {
       const at = beliefs.push(null) - 1;
-      void absence.judge({ id: `id-${at}`, before, isInDoubt }, signal).then((belief) => {
+      const asked = before === null ? 0 : 1;
+      void absence.judge({ id: `id-${at}`, asked, before, isInDoubt }, signal).then((belief) => {
         beliefs[at] = belief;
       });
     }
@@ -135,9 +136,23 @@ describe('a streak of ids that are not there', () => {
     const { absence, gone, deleted, told } = openAbsence();
     gone(10);
     const before = absence.deletions;
-    deleted(1);
-    gone(10, before);
+    deleted(2);
+    for (let n = 0; n < 2; n++) {
+      gone(5, before);
+      deleted(2);
+    }
     expect((await told()).slice(10)).toEqual(Array(10).fill('believed'));
+  });
+
+  test('is asked for once more when it is not there again in another one: an API may be away twice', async () => {
+    const { absence, gone, deleted, told } = openAbsence();
+    gone(10);
+    const before = absence.deletions;
+    deleted(20);
+    gone(5);
+    gone(5, before);
+    deleted(2);
+    expect((await told()).slice(10)).toEqual(Array(10).fill('ask again'));
   });
 
   test('of nineteen at the end of a list is believed when it is asked for twice, one of twenty halts the run', async () => {
