@@ -47,14 +47,25 @@ export async function* checkSemantics(
     invocation,
     () => {},
     async (session) => {
-      const why = await whyNotSent(invocation, session, target);
-      if (why !== null) return [{ ...fail('', `not sent. ${why}`, null), exit: exitCodes.GUARD.exit }];
+      const closed = await findClosed(invocation, session, target);
+      if (closed !== null) return [closed];
       await confirm(invocation, target, absent);
       const found: Found[] = [];
-      for (const object of absent) found.push(await checkOne(invocation, session, { target, credentials, object }));
+      for (const object of absent) {
+        // Somebody may have thought about it for long, and the target may be stopped between two requests.
+        const closedSince = await findClosed(invocation, session, target);
+        if (closedSince !== null) return [...found, closedSince];
+        found.push(await checkOne(invocation, session, { target, credentials, object }));
+      }
       return found;
     },
   );
+}
+
+/** Null: requests may be sent now. */
+async function findClosed(invocation: Invocation, session: Session, target: Target): Promise<Found | null> {
+  const why = await whyNotSent(invocation, session, target);
+  return why === null ? null : { ...fail('', `not sent. ${why}`, null), exit: exitCodes.GUARD.exit };
 }
 
 /** What is sent is shown also with --yes: these requests are of no list. */

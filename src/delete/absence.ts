@@ -2,6 +2,7 @@ import { absentInARow } from '../ledger/thresholds.ts';
 import type { Streaks } from '../limiter/run-pace.ts';
 import { statusesText } from '../model/status.ts';
 import { visible } from '../model/visible.ts';
+import { Spells } from './spells.ts';
 
 /** What to make of an id that the API says is not there. */
 export type Belief =
@@ -14,32 +15,57 @@ export type Belief =
   /** Nothing may be sent any more: the id stays open. */
   | 'ended';
 
-export const askAgainAfterMs = 3_000;
+const firstWaitMs = 3_000;
+const laterWaitMs = { least: 2_000, most: 5_000 };
+
+/**
+ * How long to wait before an id is asked for again, by how often it was. `random` is from 0 to 1: ids that were in a row once must not be
+ * in a row for ever.
+ */
+export function askAgainAfterMs(asked: number, random: number): number {
+  const { least, most } = laterWaitMs;
+  return asked === 0 ? firstWaitMs : least + random * (most - least);
+}
 
 const endsAfter = 2; // deletions in a row: answers of many connections come a little out of order
 const pairs = 2; // ids of a streak that chance explains in any process
 const suspicious = 8; // ids beyond those, in all processes
+const answersMax = 2; // of an id, that what chance brings in a while may put in doubt; streaks here always do
 const fewest = 20; // that are not there when they are asked for twice, and nothing is deleted meanwhile
 const idle = { shortMs: 250, longMs: 2_000, long: 3 }; // long: from so many ids on
 const newsMs = 1_000;
 const toldForMs = 2_000;
 
-/** Ids that were not there, one after another. `ids`: those that count; `deletions`: since the last of them. */
-type Streak = { ids: number; deletions: number; hasBegun: boolean; isOver: boolean; examples: string[] };
+/**
+ * Ids that were not there, one after another. `ids`: by their first answers; `again`: by later ones, which come together because they were
+ * asked for together; `deletions`: since the last of them.
+ */
+type Streak = { ids: number; again: number; deletions: number; hasBegun: boolean; isOver: boolean; examples: string[] };
 
-const newStreak = (): Streak => ({ ids: 0, deletions: 0, hasBegun: false, isOver: false, examples: [] });
+const newStreak = (): Streak => ({ ids: 0, again: 0, deletions: 0, hasBegun: false, isOver: false, examples: [] });
 const maxExamples = 3;
 
-/** An id that is not there. */
-export type Missing = { id: string; before: number | null; isInDoubt: boolean };
+/**
+ * An id that is not there. `asked`: how often it was asked for again. `before`: how many `deletions` there were when it was not there last;
+ * null if it never was. `isInDoubt`: an earlier request may have deleted it. `ms`: how long the answer took.
+ */
+export type Missing = { id: string; asked: number; before: number | null; isInDoubt: boolean; ms: number };
 
-type Waiting = { streak: Streak; since: number; isSecond: boolean; resolve(belief: Belief): void };
+/** `isSecond`: it was not there before, and nothing was deleted since. It was sent at `from`, and answered at `to`. */
+type Waiting = {
+  streak: Streak;
+  from: number;
+  to: number;
+  asked: number;
+  isSecond: boolean;
+  resolve(belief: Belief): void;
+};
 
 /**
  * When an `absent` is believed: what one process knows of one run. During a deployment or with a token of another account an API says of
  * everything that it is not there; then ids are not there in a streak, in all processes. So each id that is not there waits until its streak
- * is over, or until nothing more is to come. After a short streak it is believed; after a long one it is asked for again, and believed if
- * something was deleted in between. If nothing was, the run halts, with these ids open.
+ * is over, or until nothing more is to come. After a short streak it is believed. In a long one, or in a spell of more than chance explains, it is asked for again: if something was
+ * deleted in between, it is judged anew, since an API may be away twice; if nothing was, the run halts, with these ids open.
  */
 export class Absence {
   /** With --expect-absent all is believed at once. */
@@ -50,6 +76,7 @@ export class Absence {
   readonly #isAlone: boolean;
   readonly #passes = new Set<{ readonly expected: number }>();
   readonly #waiting = new Set<Waiting>();
+  readonly #spells = new Spells();
   #streak = newStreak();
   #longest = { ids: 0, at: 0 };
   #others: readonly Streaks[] = [];
@@ -71,9 +98,10 @@ export class Absence {
     this.#passes.delete(pass);
   }
 
-  /** Something was deleted. Called for nearly every answer, so it is cheap. */
-  deleted(): void {
+  /** Something was deleted; the answer took `ms`. Called for nearly every answer, so it is cheap. */
+  deleted(ms: number): void {
     this.deletions++;
+    this.#spells.deleted(ms);
     if (!this.#streak.hasBegun || ++this.#streak.deletions < endsAfter) return;
     this.#streak.isOver = true;
     this.#streak = newStreak();
@@ -94,21 +122,28 @@ export class Absence {
     this.#decide();
   }
 
-  /**
-   * `before`: how many `deletions` there were when the id was not there for the first time; null if this is the first time. `isInDoubt`: an
-   * earlier request may have deleted it, so that it is no sign of anything; but it is believed only when others are.
-   */
-  judge({ id, before, isInDoubt }: Missing, closed: AbortSignal): Promise<Belief> {
-    if (this.isExpected || (before !== null && this.deletions > before)) return Promise.resolve('believed');
+  /** An id in doubt is no sign of anything; but it is believed only when others are. */
+  judge({ id, asked, before, isInDoubt, ms }: Missing, closed: AbortSignal): Promise<Belief> {
+    if (this.isExpected) return Promise.resolve('believed');
     if (closed.aborted) return Promise.resolve('ended');
     const streak = this.#streak;
     streak.hasBegun = true;
     streak.deletions = 0;
-    if (before === null && !isInDoubt) this.#grow(streak, id);
+    const isSecond = before !== null && this.deletions === before;
+    const to = this.#clock();
+    const from = to - ms;
+    if (before === null && !isInDoubt) {
+      this.#grow(streak, id);
+      this.#spells.absent({ from, to });
+    } else if (!isSecond && !isInDoubt) streak.again++;
     return new Promise((resolve) => {
       const end = () => waiting.resolve('ended');
       const waiting: Waiting = {
-        ...{ streak, since: this.#clock(), isSecond: before !== null },
+        streak,
+        from,
+        to,
+        asked,
+        isSecond,
         resolve: (belief) => {
           this.#waiting.delete(waiting);
           closed.removeEventListener('abort', end);
@@ -152,18 +187,29 @@ export class Absence {
   }
 
   /** Null: it can't be told yet. */
-  #beliefFor({ streak, since, isSecond }: Waiting): Belief | null {
+  #beliefFor(waiting: Waiting): Belief | null {
+    const { streak, isSecond } = waiting;
     if (this.isExpected) return 'believed';
     if (!streak.isOver && this.#sum >= absentInARow) return 'halt';
-    if (!isSecond && this.#isSuspicious(streak)) return 'ask again';
+    if (!isSecond && this.#isSuspicious(waiting)) return 'ask again';
     if (!streak.isOver && !this.#isIdleFor(streak)) return null;
-    if (!this.#isAlone && this.#askedAt < since + newsMs) return null;
+    if (!this.#hasNews(waiting.to)) return null;
     return isSecond && !streak.isOver && this.#sum >= fewest ? 'halt' : 'believed';
   }
 
-  #isSuspicious(streak: Streak): boolean {
+  #isSuspicious({ streak, from, to, asked }: Waiting): boolean {
     const beyond = (ids: number) => Math.max(0, ids - pairs);
+    if (beyond(streak.ids) >= suspicious) return true;
+    if (asked >= answersMax) return false;
+    if (beyond(streak.ids + streak.again) >= suspicious) return true;
+    if (this.#spells.cover({ from, to })) return true;
     return this.#others.reduce((sum, { longest }) => sum + beyond(longest), beyond(streak.ids)) >= suspicious;
+  }
+
+  /** Whether what others see is known, and answers have come of requests that were sent before. */
+  #hasNews(since: number): boolean {
+    if (this.#isAlone) return this.#clock() >= since + this.#spells.slowestMs;
+    return this.#askedAt >= since + newsMs;
   }
 
   /** Whether nothing was to come for so long that the streak won't go on. */

@@ -17,7 +17,7 @@ const markLifetimeMs = 1_000;
 const successCode = codeOfStatus(successStatus);
 
 /** What a pass depends on. */
-export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait' | 'judgeAbsence'> & {
+export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait' | 'rest' | 'judgeAbsence'> & {
   absence: Absence;
   /** The id at an index of `cells`. */
   idAt(index: number): string;
@@ -116,7 +116,7 @@ export class ChunkPass {
   #next = 0;
   #joins: Join[] = [];
   #marked = 0; // marked and without a result
-  #resting = 0; // of those: wait until their absence is believed
+  #resting = 0; // of those: wait until their absence is believed, or until they are asked for again
   #ended = false;
   #wake: () => void = () => {};
   readonly #answered: Window['answered'] = (index, answer, ms) => this.#first(index, answer, ms);
@@ -243,19 +243,21 @@ export class ChunkPass {
     } else if (answer === null) {
       this.#finish(index, unmark(cell, attemptsOf(cell), false), true);
     } else {
-      this.#retry(index, answer);
+      this.#retry(index, answer, ms);
     }
   }
 
   /** Answers other than a 204 are rare, so promises are cheap enough here. No catch: a bug in them ends the process. */
-  #retry(index: number, first: Answer): void {
+  #retry(index: number, first: Answer, firstMs: number): void {
     let last = first;
+    let lastMs = firstMs;
     const deps: DeleteIdDeps = {
       ...this.#deps,
       send: async () => {
         const answer = await new Promise<Answer | null>((resolve) => {
           const answered: QueuedRequest['answered'] = (answer, ms) => {
             if (answer !== null) this.#deps.measure(answer, ms);
+            lastMs = ms;
             resolve(answer);
           };
           const path = this.#pathAt(index);
@@ -265,7 +267,8 @@ export class ChunkPass {
         return answer;
       },
       wait: (ms) => this.#wait(ms),
-      judgeAbsence: (missing) => this.#judgeAbsence({ ...missing, id: this.#deps.idAt(index) }),
+      rest: (ms) => this.#rest(() => this.#wait(ms)),
+      judgeAbsence: (missing) => this.#judgeAbsence({ ...missing, id: this.#deps.idAt(index), ms: lastMs }),
     };
     void deleteId(this.cells[index]!, first, deps).then((end) => {
       if (isSettled(end.cell)) this.#deps.note(index, end.cell, last);
@@ -274,13 +277,17 @@ export class ChunkPass {
     });
   }
 
-  /** Waits for the belief meanwhile; other ids are sent, because their answers decide. */
-  async #judgeAbsence(missing: Missing): Promise<Belief> {
+  #judgeAbsence(missing: Missing): Promise<Belief> {
+    return this.#rest(() => this.#deps.absence.judge(missing, this.#deps.closed));
+  }
+
+  /** Other ids are sent while one waits for its belief: their answers decide. */
+  async #rest<T>(wait: () => Promise<T>): Promise<T> {
     this.#resting++;
     if (this.#isWorthAStep) this.#wake();
-    const belief = await this.#deps.absence.judge(missing, this.#deps.closed);
+    const result = await wait();
     this.#resting--;
-    return belief;
+    return result;
   }
 
   async #wait(ms: number): Promise<boolean> {

@@ -148,7 +148,7 @@ function passDeps(
       const bucket = bucketOf(ms);
       meter.recordAnswer(answer, ms, bucket);
       requests.recordAnswer(answer, ms, bucket);
-      if (answer.kind === 'status' && answer.status === successStatus) absence.deleted();
+      if (answer.kind === 'status' && answer.status === successStatus) absence.deleted(ms);
     },
     noteBody: () => deps.noteBody(run),
     retried: (reason: RetryReason) => requests.recordRetry(reason),

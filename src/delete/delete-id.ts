@@ -37,12 +37,14 @@ export type DeleteIdDeps = {
   unreachableTimeoutMs: number;
   absence: Pick<Absence, 'deletions' | 'haltReason'>;
   /** What to make of an id that is not there; see `Absence.judge`. */
-  judgeAbsence(missing: Omit<Missing, 'id'>): Promise<Belief>;
+  judgeAbsence(missing: Omit<Missing, 'id' | 'ms'>): Promise<Belief>;
   random: () => number;
   /** Sends the id's request once more; null if nothing may be sent any more. */
   send(): Promise<Answer | null>;
   /** True after `ms`; false at once if the pass ends before. */
   wait(ms: number): Promise<boolean>;
+  /** The same, for an id that holds up no other one meanwhile. */
+  rest(ms: number): Promise<boolean>;
   /** The id is to be sent once more: now, later in this pass, or in another one. */
   retried(reason: RetryReason): void;
   /** Stops the whole run. */
@@ -59,6 +61,7 @@ export async function deleteId(marked: Cell, first: Answer, deps: DeleteIdDeps):
     attempts: attemptsOf(marked),
     doubtful: isDoubtful(marked),
     answer: first,
+    asked: 0,
     before: null,
   };
   try {
@@ -81,7 +84,9 @@ type OpenId = {
   attempts: number;
   doubtful: boolean;
   answer: Answer;
-  /** How many deletions there were when it was not there for the first time; null if it never was. */
+  /** How often it was asked for again because it was not there. */
+  asked: number;
+  /** How many deletions there were when it was not there last; null if it never was. */
   before: number | null;
 };
 
@@ -108,15 +113,16 @@ async function attempt(id: OpenId, first: Answer | null, deps: DeleteIdDeps): Pr
 }
 
 /** Whether the id is absent; false: it is to be asked for again, which costs no attempt. Throws Withheld where that is not now. */
-async function isBelieved(id: OpenId, { absence, judgeAbsence, wait, retried, halt }: DeleteIdDeps): Promise<boolean> {
-  const belief = await judgeAbsence({ before: id.before, isInDoubt: id.doubtful });
+async function isBelieved(id: OpenId, deps: DeleteIdDeps): Promise<boolean> {
+  const { absence, judgeAbsence, rest, retried, halt, random } = deps;
+  const belief = await judgeAbsence({ asked: id.asked, before: id.before, isInDoubt: id.doubtful });
   if (belief === 'believed') return true;
   if (belief === 'halt')
     halt('all_absent', `${absence.haltReason}. The last answer: ${excerptOf(id.answer) || 'empty'}`);
   if (belief !== 'ask again') throw new Withheld('its absence is not believed');
   retried('status');
   id.before = absence.deletions;
-  if (!(await wait(askAgainAfterMs))) throw new Withheld('nothing may be sent');
+  if (!(await rest(askAgainAfterMs(id.asked++, random())))) throw new Withheld('nothing may be sent');
   return false;
 }
 

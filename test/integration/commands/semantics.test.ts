@@ -136,4 +136,19 @@ describe('check --semantics', () => {
     expect((await check(['--yes'])).code).toBe(4);
     expect(server.seen).toEqual([]);
   });
+
+  test('sends nothing more once the target is stopped, also after somebody agreed', async ({ onTestFinished }) => {
+    const harness = await openHarness(onTestFinished);
+    let fp = '';
+    const server = await openDeleteServer(onTestFinished, async () => {
+      await stopTarget(harness.redis, fp, { who: 'ana', reason: 'no', at: Date.now() });
+      return 404;
+    });
+    onTestFinished(() => forgetTarget(server.url));
+    fp = targetOf(server.url, harness.target.account).fp;
+    const env = { EXPUNGE_BASE_URL: server.url };
+    const { code, stdout } = await harness.expunge(['check', '--semantics', '--yes'], { env });
+    expect([code, stdout]).toEqual([4, expect.stringContaining('not sent. Stopped for all runs of this target')]);
+    expect(server.seen).toHaveLength(1);
+  });
 });

@@ -23,7 +23,8 @@ function openAbsence({ isAlone = true, others = () => [] as Streaks[] } = {}) {
   const gone = (count: number, before: number | null = null, signal = open, isInDoubt = false) => {
     for (let n = 0; n < count; n++) {
       const at = beliefs.push(null) - 1;
-      void absence.judge({ id: `id-${at}`, before, isInDoubt }, signal).then((belief) => {
+      const asked = before === null ? 0 : 1;
+      void absence.judge({ id: `id-${at}`, asked, before, isInDoubt, ms: 0 }, signal).then((belief) => {
         beliefs[at] = belief;
       });
     }
@@ -33,9 +34,18 @@ function openAbsence({ isAlone = true, others = () => [] as Streaks[] } = {}) {
     return [...beliefs];
   };
   const deleted = (count: number) => {
-    for (let n = 0; n < count; n++) absence.deleted();
+    for (let n = 0; n < count; n++) absence.deleted(0);
   };
-  return { absence, pass, passed: wait, gone, deleted, told };
+  /** A list of which about a third is not there. */
+  const thirdIsGone = async () => {
+    for (let n = 0; n < 300; n++) {
+      void absence.judge({ id: 'other', asked: 0, before: null, isInDoubt: false, ms: 0 }, open);
+      deleted(2);
+    }
+    deleted(30);
+    await wait(100);
+  };
+  return { absence, pass, passed: wait, gone, deleted, told, thirdIsGone };
 }
 
 describe('an id that is not there', () => {
@@ -105,14 +115,50 @@ describe('an id that an earlier request may have deleted', () => {
 });
 
 describe('a streak of ids that are not there', () => {
-  test('of nine is believed, one of ten is asked for again', async () => {
+  test('of nine is believed where many are not there, one of ten is asked for again', async () => {
     const nine = openAbsence();
+    await nine.thirdIsGone();
     nine.gone(9);
     nine.deleted(2);
     expect(new Set(await nine.told())).toEqual(new Set(['believed']));
     const ten = openAbsence();
+    await ten.thirdIsGone();
     ten.gone(10);
     expect(new Set(await ten.told())).toEqual(new Set(['ask again']));
+  });
+
+  test('of three is asked for again where nearly all are there, one of two is believed', async () => {
+    for (const [count, belief] of [
+      [2, 'believed'],
+      [3, 'ask again'],
+    ] as const) {
+      const { gone, deleted, told } = openAbsence();
+      deleted(1_000);
+      gone(count);
+      deleted(2);
+      expect(new Set(await told()), `${count}`).toEqual(new Set([belief]));
+    }
+  });
+
+  test('is asked for again although slow answers to earlier requests come in between, and those that come late are, too', async () => {
+    const { absence, gone, deleted, passed, told } = openAbsence();
+    for (let n = 0; n < 1_000; n++) absence.deleted(300);
+    for (let n = 0; n < 10; n++) {
+      gone(1);
+      for (let m = 0; m < 3; m++) absence.deleted(300);
+    }
+    deleted(100);
+    await passed(200);
+    const judged = absence.judge({ id: 'late', asked: 0, before: null, isInDoubt: false, ms: 250 }, open);
+    deleted(2);
+    expect(await judged).toBe('ask again');
+    expect(new Set(await told())).toEqual(new Set(['ask again']));
+    // Sent after it, so it is one that is not there.
+    await passed(200);
+    const other = absence.judge({ id: 'later', asked: 0, before: null, isInDoubt: false, ms: 5 }, open);
+    deleted(2);
+    await passed(400);
+    expect(await other).toBe('believed');
   });
 
   test('goes on over a single deletion: answers come a little out of order', async () => {
@@ -136,12 +182,27 @@ describe('a streak of ids that are not there', () => {
   });
 
   test('is believed when it is not there again, if something was deleted in between', async () => {
+    const { absence, gone, deleted, passed, told } = openAbsence();
+    gone(10);
+    const before = absence.deletions;
+    deleted(30);
+    await passed(3_000);
+    for (let n = 0; n < 2; n++) {
+      gone(5, before);
+      deleted(2);
+    }
+    expect((await told()).slice(10)).toEqual(Array(10).fill('believed'));
+  });
+
+  test('is asked for once more when it is not there again in another one: an API may be away twice', async () => {
     const { absence, gone, deleted, told } = openAbsence();
     gone(10);
     const before = absence.deletions;
-    deleted(1);
-    gone(10, before);
-    expect((await told()).slice(10)).toEqual(Array(10).fill('believed'));
+    deleted(20);
+    gone(5);
+    gone(5, before);
+    deleted(2);
+    expect((await told()).slice(10)).toEqual(Array(10).fill('ask again'));
   });
 
   test('of nineteen at the end of a list is believed when it is asked for twice, one of twenty halts the run', async () => {
@@ -166,6 +227,7 @@ describe('a streak of ids that are not there', () => {
       /^50 ids in a row were not there \(404 or 410\) while nothing was deleted, such as id-0, id-1, id-2; they/,
     );
     const together = openAbsence({ isAlone: false, others: () => Array(3).fill({ longest: 15, lasting: 15 }) });
+    await together.thirdIsGone();
     together.gone(5);
     await together.passed(100);
     expect(await together.told()).toContain('halt');

@@ -70,6 +70,10 @@ export function triesWith(
       told.waits.push(ms);
       return true;
     },
+    rest: async (ms) => {
+      told.waits.push(ms);
+      return true;
+    },
     absence: { deletions: 0, haltReason: 'none is there' },
     judgeAbsence: async () => 'believed',
     retried: (reason) => void told.retried.push(reason),
