@@ -115,11 +115,7 @@ function refuseMostlyRejected(spool: Spool, rejectsFile: string | null): void {
 
 /** A heading or a count may slip into a list of plain lines; with more of such text it is something else. */
 const maxForeignRows = 2;
-const foreignCodes: readonly string[] = [
-  'inner_white_space',
-  'outer_punctuation',
-  'several_values',
-] satisfies RejectCode[];
+const foreignCodes: readonly string[] = ['inner_white_space', 'outer_punctuation'] satisfies RejectCode[];
 
 /** Throws USAGE for a list of which more than two lines are text around ids instead of ids. */
 function refuseForeignText(spool: Spool): void {

@@ -165,7 +165,9 @@ describe.concurrent('--on-status', () => {
     expect(await check.ended).toMatchObject({ code: 0 });
     expect(check.stdout).toMatch(/^\* 404 +failed$/m);
     expect(check.stdout).toMatch(/^ {2}410 +absent, or gone_unconfirmed/m);
-    expect(check.stdout.replace(/\s+/g, ' ')).toMatch(/404, 410, unless --expect-absent for 50 ids in a row, or all of the first 50 ids/);
+    expect(check.stdout.replace(/\s+/g, ' ')).toMatch(
+      /404, 410, unless --expect-absent for 50 ids in a row, or all of the first 50 ids/,
+    );
     const wrong = run(harness, ['--on-status', '200=deleted'], {}, few);
     expect(await wrong.ended).toMatchObject({ code: 2 });
     expect(wrong.stderr).toContain('--on-status: 200: "deleted" is not one of failed, absent, retry, wait, halt');

@@ -112,6 +112,7 @@ async function readAsInput(path: string): Promise<Row[]> {
   const options = inputOptionsOf({
     ...loadConfig({ flags: {}, env: {}, configFile: null }).config,
     resourceColumn: 'resource',
+    allowIdChars: ',',
   });
   const rows: Row[] = [];
   for await (const batch of readRows(await openInputs([path], process.stdin), options)) rows.push(...batch);
