@@ -83,6 +83,8 @@ export type Run = RunSummary & {
   command: string;
   note: string;
   plan: string | null;
+  plan_changed: string | null;
+  changes: number;
   doubt: string | null;
   abandoned: boolean;
   warnings: string[];

@@ -134,7 +134,7 @@ async function start(
   const origin = {
     note: deps.reason || why,
     retryOf: retried.of,
-    priority,
+    options: { priority },
     detached: true,
     who: `${madeBy(schedule.name)}${who}`,
     command: '',
