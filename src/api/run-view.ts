@@ -48,7 +48,6 @@ export class RunView {
       eta: etaOf(run, snapshot.perSecond, now),
       ...{ abandoned, by: run.by || null, note: run.note, command: run.command, plan: run.plan || null },
       plan_changed: run.planChanged || null,
-      changes: run.changes,
       ...{ doubt: run.doubt || null, doubt_since: run.doubtSince > 0 ? isoTime(run.doubtSince) : null },
       started_at: run.startedAt > 0 ? isoTime(run.startedAt) : null,
       ...{ ids: run.ids, report_in: run.reportIn || null, settings: ruleFacts(run) },

@@ -52,7 +52,6 @@ export const runDetail = runSummary.extend({
   eta: optional(z.object({ at_least_seconds: z.number(), at_most_seconds: z.number() })),
   ...{ abandoned: z.boolean(), note: text, command: text, plan: optional(text), ids: count },
   plan_changed: optional(text).describe('which rules of the plan were loosened since, by whom'),
-  changes: count.describe('how often its state has changed'),
   settings: z.looseObject({ rate: optional(text), burst: optional(z.int()), priority: text, window: optional(text) }),
   warnings,
   audit,

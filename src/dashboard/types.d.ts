@@ -84,7 +84,6 @@ export type Run = RunSummary & {
   note: string;
   plan: string | null;
   plan_changed: string | null;
-  changes: number;
   doubt: string | null;
   abandoned: boolean;
   warnings: string[];

@@ -141,6 +141,47 @@ describe('a run of a plan keeps its rules', () => {
   });
 });
 
+describe('a run is removed as it was shown, or not at all', () => {
+  /** Does something else just before a command writes its first audit entry of a target: after its question, before its removal. */
+  async function meanwhile<T>(
+    { redis, target }: Harness,
+    act: () => Promise<unknown>,
+    command: () => Promise<T>,
+  ): Promise<T> {
+    const real = Redis.prototype.sendCommand;
+    let acted: Promise<unknown> | null = null;
+    const spy = vi.spyOn(Redis.prototype, 'sendCommand').mockImplementation(function (this: Redis, sent, stream) {
+      const isNote = this !== redis && acted === null && sent.args.includes(keys.targetAudit(target.fp));
+      if (!isNote) return real.call(this, sent, stream);
+      acted = act();
+      acted.then(() => real.call(this, sent, stream));
+      return sent.promise;
+    });
+    try {
+      return await command();
+    } finally {
+      spy.mockRestore();
+    }
+  }
+
+  test('a colleague completes and starts it meanwhile: refused, with everything still there', async () => {
+    const { harness, submit } = await open(onTestFinished);
+    for (let n = 0; (await harness.runs()).length === 0; n++) await killAt(n, harness, () => submit([]));
+    const { id, state } = await harness.onlyRun();
+    expect(state).toBe('preparing');
+    const remove = () => harness.expunge(['runs', 'remove', id, '--yes'], { env: ana });
+    const colleague = () => submit([], bob);
+    const refused = await meanwhile(harness, colleague, remove);
+    expect(refused.stderr).toContain('is running');
+    expect(refused).toMatchObject({ code: 4 });
+    expect(await harness.onlyRun()).toMatchObject({ id, state: 'running', createdBy: 'bob@laptop' });
+    expect(await harness.redis.exists(keys.manifest(id, 0), keys.ledger(id, 0))).toBe(2);
+    await harness.expunge(['cancel', id, '--yes']);
+    expect(await meanwhile(harness, async () => {}, remove)).toMatchObject({ code: 0 }); // nobody changed it
+    expect(await harness.runs()).toEqual([]);
+  });
+});
+
 describe('none lifts a rule of an earlier command', () => {
   test.each([
     ['--max-duration', '1h', 'maxActiveMs', 0],

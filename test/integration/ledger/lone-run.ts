@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { decodeLedgerChunk } from '../../../src/ledger/cell.ts';
 import { type RunPlan, writeRun } from '../../../src/ledger/create-run.ts';
-import { removeRun } from '../../../src/ledger/end-run.ts';
+import { unlinkRun } from '../../../src/ledger/end-run.ts';
 import type { Claim, Ledger } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { noRules } from '../../../src/ledger/run-rules.ts';
@@ -46,7 +46,7 @@ export async function writeTestRun(
 
 export async function forgetRun(redis: RedisClient, id: string): Promise<void> {
   const run = await readRun(redis, id);
-  if (run !== null) await removeRun(redis, run);
+  if (run !== null) await unlinkRun(redis, run);
 }
 
 /** Claims a chunk that must be there to claim. */
