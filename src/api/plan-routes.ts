@@ -123,7 +123,8 @@ async function planUpload({ deps, query, context, caller }: Call<z.output<typeof
     const invocation = invocationOf(deps, caller, order);
     const historyOf = (read: List) => readHistory(deps.session.redis, invocation, target, read);
     const made = await makePlan(invocation, store.pathOf(id, 'plan.json'), { historyOf });
-    await refuseUnprotected(deps.session.redis, fp, made.plan.protect !== null);
+    // Which ids that are is looked at again when the plan is applied.
+    await refuseUnprotected(deps.session.redis, fp, { isProtected: made.plan.protect !== null, ids: [] });
     const rejected_samples = await readRejectedRows(made.shown.rejectsFile);
     const shown = { plan: id, expires_at: isoTime(forgottenAt(at)), fp, name, ...shownPlan(made), rejected_samples };
     await store.keep({ id, by: caller.name, fp, at, list, settings, shown });

@@ -1,11 +1,12 @@
 import { ExpungeError } from '../errors.ts';
 import { plural } from '../format.ts';
+import { idsIn, readChunks } from '../input/chunk-ids.ts';
 import { removeSpool } from '../input/spool.ts';
 import type { List } from '../input/with-list.ts';
 import { findRunOfList } from '../ledger/create-run.ts';
 import { runFolder } from '../ledger/file-retention.ts';
 import { findOverlappingRuns } from '../ledger/list-runs.ts';
-import { refuseUnprotected } from '../ledger/protection.ts';
+import { type LeftToWorkers, refuseUnprotected } from '../ledger/protection.ts';
 import { isOver, isSealed, type Run, readRun } from '../ledger/run.ts';
 import { givenRules } from '../ledger/run-rules.ts';
 import { type LimiterScope, readStart } from '../limiter/read-target.ts';
@@ -66,7 +67,7 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
   const invocation = retries === null || existing !== null ? given : inherit(given, retries);
   refuseUnlessResumable(existing);
   if (given.options.detach && existing?.detached !== true)
-    await refuseUnprotected(session.redis, target.fp, isProtected(list, existing, retries));
+    await refuseUnprotected(session.redis, target.fp, leftToWorkers(list));
   refuseFixedRules(existing, givenRules(invocation));
   refuseLoneBurst(invocation, existing?.rate ?? null);
   await refuseOtherMode(invocation, session, existing);
@@ -89,9 +90,9 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
   return deleteInForeground({ invocation, session, target, credentials, run, workers, outputFolder: folderOf(run) });
 }
 
-/** Of a run that has protected ids no retry has one. */
-function isProtected({ spool }: List, existing: Run | null, retries: Retries | null): boolean {
-  return spool.protectedList !== null || (existing ?? retries?.run ?? null)?.protectedRead != null;
+/** What an earlier reading protected says nothing about now: ids may have been protected since. */
+function leftToWorkers({ spool }: List): LeftToWorkers {
+  return { isProtected: spool.protectedList !== null, ids: idsIn(readChunks(spool)) };
 }
 
 /** The stop that holds back the requests of the run. A stop file is not read for a detached run, whose workers have their own. */

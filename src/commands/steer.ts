@@ -4,7 +4,7 @@ import { count, plural } from '../format.ts';
 import { noteRunAction } from '../ledger/audit.ts';
 import { changeRules } from '../ledger/change-rules.ts';
 import { conclusionText, judgeRun } from '../ledger/conclusion.ts';
-import { refuseUnprotected } from '../ledger/protection.ts';
+import { type LeftToWorkers, openIdsOf, refuseUnprotected } from '../ledger/protection.ts';
 import { isSealed, pendingOf, type Run, type RunState, readRunAgain } from '../ledger/run.ts';
 import { givenRules, type RunRules } from '../ledger/run-rules.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
@@ -33,7 +33,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     if (action === 'cancel') await confirmCancel(invocation, run);
     const by = { who: whoAmI(env), reason: reasonOf(options) };
     if (action === 'resume') await changeBy(session, run, resumeRules(invocation), by);
-    if (options.detach && !run.detached) await refuseUnprotected(session.redis, run.fp, run.protectedRead !== null);
+    if (options.detach && !run.detached) await refuseUnprotected(session.redis, run.fp, leftToWorkers(session, run));
     if (options.detach) await releaseFromForeground(session, run, by);
     const now = await steer(session, run, action, { by, say: sayOf(invocation) });
     if (options.detach) {
@@ -48,6 +48,11 @@ export async function execute(invocation: Invocation): Promise<number> {
     ]);
     return sayOutcome(invocation, action, { run: now, stop, isAbandoned: isAbandonedNow, targets });
   });
+}
+
+/** The list of a run was read before: only ids that nobody protects by now are left to workers. */
+function leftToWorkers({ redis }: Session, run: Run): LeftToWorkers {
+  return { isProtected: run.protectedRead !== null, ids: openIdsOf(redis, run) };
 }
 
 /** A run after an order, and what keeps it from going on. */
