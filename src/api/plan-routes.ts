@@ -13,10 +13,11 @@ import type { List } from '../input/with-list.ts';
 import { findRunOfList } from '../ledger/create-run.ts';
 import { findOverlappingRuns } from '../ledger/list-runs.ts';
 import { refuseUnprotected } from '../ledger/protection.ts';
-import { isSealed, priorities } from '../ledger/run.ts';
+import { isSealed } from '../ledger/run.ts';
 import { readAbsentAnswers } from '../ledger/semantics.ts';
 import { readStart } from '../limiter/read-target.ts';
 import { readStops } from '../limiter/stop.ts';
+import { priorities } from '../model/priority.ts';
 import { sumIds } from '../model/resource.ts';
 import { listOf, type Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -123,7 +124,8 @@ async function planUpload({ deps, query, context, caller }: Call<z.output<typeof
     const invocation = invocationOf(deps, caller, order);
     const historyOf = (read: List) => readHistory(deps.session.redis, invocation, target, read);
     const made = await makePlan(invocation, store.pathOf(id, 'plan.json'), { historyOf });
-    await refuseUnprotected(deps.session.redis, fp, made.plan.protect !== null);
+    // Which ids that are is looked at again when the plan is applied.
+    await refuseUnprotected(deps.session.redis, fp, { isProtected: made.plan.protect !== null, ids: [] });
     const rejected_samples = await readRejectedRows(made.shown.rejectsFile);
     const shown = { plan: id, expires_at: isoTime(forgottenAt(at)), fp, name, ...shownPlan(made), rejected_samples };
     await store.keep({ id, by: caller.name, fp, at, list, settings, shown });

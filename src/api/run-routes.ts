@@ -5,7 +5,8 @@ import { messageOf } from '../errors.ts';
 import { plural } from '../format.ts';
 import { noteFailedOrder } from '../ledger/audit.ts';
 import { awaitsResults } from '../ledger/results.ts';
-import { isSealed, pendingOf, priorities, type Run } from '../ledger/run.ts';
+import { isSealed, pendingOf, type Run, runStates } from '../ledger/run.ts';
+import { priorities } from '../model/priority.ts';
 import { parseRetrySelection } from '../model/selection.ts';
 import { targetOf } from '../model/target.ts';
 import { invokeVerb, lastFacts, type Order } from './invoke.ts';
@@ -103,12 +104,15 @@ export const runRoutes: readonly Route[] = [
     query: z.strictObject({
       reason,
       rows: z.string().regex(/^\d+$/).transform(Number).describe('how many rows it has, as a person typed it'),
+      state: z.enum(runStates).describe('its state when that person saw it: in another one it is not removed'),
     }),
     answer: z.looseObject({ run: z.string() }),
     handle: async (call) => {
       refuseRemoval(await findRunById(call.deps.session, call.params.run!), call.query.rows);
-      const given = { ...call, body: call.query };
-      return (await order(given, { verb: 'runs remove' }, () => import('../commands/runs.ts'))).lines.at(-1);
+      const { state, ...body } = call.query;
+      const given = { ...call, body };
+      const options = { seen: { state } };
+      return (await order(given, { verb: 'runs remove', options }, () => import('../commands/runs.ts'))).lines.at(-1);
     },
   }),
 ];

@@ -6,9 +6,9 @@ import { auditFacts, readAudit } from '../ledger/audit.ts';
 import { describeBodies } from '../ledger/bodies.ts';
 import { eventFacts, pointFacts, readHistory } from '../ledger/history.ts';
 import { activeMsOf, type Run, readRun } from '../ledger/run.ts';
+import { ruleFacts } from '../ledger/run-rules.ts';
 import { tallyIfSealed } from '../ledger/tally.ts';
 import { readProof } from '../ledger/verification.ts';
-import { rateSetting } from '../model/rate.ts';
 import { describeActivity } from '../terminal/panel.ts';
 import { runSummary } from './overview.ts';
 import { Problem } from './problem.ts';
@@ -53,9 +53,10 @@ export class RunView {
       sentence: describeActivity(snapshot),
       eta: etaOf(run, snapshot.perSecond, now),
       ...{ abandoned, by: run.by || null, note: run.note, command: run.command, plan: run.plan || null },
+      plan_changed: run.planChanged || null,
       ...{ doubt: run.doubt || null, doubt_since: run.doubtSince > 0 ? isoTime(run.doubtSince) : null },
       started_at: run.startedAt > 0 ? isoTime(run.startedAt) : null,
-      ...{ ids: run.ids, report_in: run.reportIn || null, settings: settingsOf(run) },
+      ...{ ids: run.ids, report_in: run.reportIn || null, settings: ruleFacts(run) },
       warnings: [...describeBodies(run.bodies), ...proof],
       audit: audit.map(auditFacts),
     };
@@ -72,20 +73,6 @@ export class RunView {
 export async function historyOf(session: Session, id: string) {
   const { points, events } = await readHistory(session.redis, await findRunById(session, id));
   return { points: points.map(pointFacts), events: events.map(eventFacts) };
-}
-
-function settingsOf(run: Run) {
-  return {
-    ...{
-      rate: run.rate && rateSetting(run.rate),
-      burst: run.burst,
-      priority: run.priority,
-      window: run.window || null,
-    },
-    ...{ stop_at: run.stopAt > 0 ? isoTime(run.stopAt) : null, max_active_seconds: run.maxActiveMs / 1_000 || null },
-    ...{ canary: run.canaryOf || null, max_failures: run.maxFailures || null, on_status: run.onStatus || null },
-    expect_absent: run.expectAbsent,
-  };
 }
 
 /** When it will have ended, between what it does now and what it did on average: null while it is not running, or nothing was settled. */

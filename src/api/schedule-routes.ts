@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { namePattern, nameRule } from '../config/list-source.ts';
 import { apiField, settings, settingText } from '../config/settings.ts';
-import { priorities } from '../ledger/run.ts';
+import { priorities } from '../model/priority.ts';
 import { missedPolicies, overlapPolicies, type Schedule } from '../schedule/schedule.ts';
 import { readSchedule } from '../schedule/schedule-store.ts';
 import { invokeVerb, lastFacts, type Order } from './invoke.ts';

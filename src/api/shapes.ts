@@ -51,6 +51,7 @@ export const runDetail = runSummary.extend({
   sentence: text.describe('what it does now, and why not faster'),
   eta: optional(z.object({ at_least_seconds: z.number(), at_most_seconds: z.number() })),
   ...{ abandoned: z.boolean(), note: text, command: text, plan: optional(text), ids: count },
+  plan_changed: optional(text).describe('which rules of the plan were loosened since, by whom'),
   settings: z.looseObject({ rate: optional(text), burst: optional(z.int()), priority: text, window: optional(text) }),
   warnings,
   audit,

@@ -1,11 +1,13 @@
 import { ExpungeError } from '../errors.ts';
-import { notePlan } from '../ledger/audit.ts';
+import { type NotedPlan, notePlan } from '../ledger/audit.ts';
 import { claimPlan, findRunOfPlan } from '../ledger/create-run.ts';
 import { isOver, isSealed, type Run } from '../ledger/run.ts';
+import { givenRules, isSameRule, noRules, type RunRules, rowOf, ruleNames } from '../ledger/run-rules.ts';
 import type { Target } from '../model/target.ts';
+import type { RedisClient } from '../redis/client.ts';
 import { confirmCode } from '../terminal/ask.ts';
 import { type Invocation, reasonOf } from './command.ts';
-import { isCodeOf, type SealedPlan } from './sealed-plan.ts';
+import { isCodeOf, type SealedPlan, withRules } from './sealed-plan.ts';
 import { type Session, whoAmI } from './session.ts';
 
 /** A plan that is carried out; `sha256`: of its file. */
@@ -46,6 +48,7 @@ export async function refuseOtherRun(
   { fp }: Target,
   { plan, sha256 }: AppliedPlan,
   last: Run | null,
+  invocation: Pick<Invocation, 'config'>,
 ): Promise<void> {
   if (last?.plan === sha256 && !isOver(last)) return;
   if (last !== null && (last.plan === sha256 || (isOver(last) && last.createdAt >= Date.parse(plan.planned_at))))
@@ -57,13 +60,13 @@ export async function refuseOtherRun(
       },
     );
   const run = await findRunOfPlan(redis, fp, sha256);
-  if (run !== null) refuseSecondRun(run, last);
-  if (last !== null && !isOver(last)) refuseDrift(otherRulesOf(last, plan));
+  if (run !== null) refuseSecondRun(run, last?.id);
+  if (last !== null && !isOver(last)) refuseDrift(otherRulesOf(last, plan, invocation));
 }
 
 /** Throws GUARD where the plan was carried out by another run, although Redis holds that one no longer. */
-function refuseSecondRun(carriedOutBy: string, run: Run | null): void {
-  if (carriedOutBy === run?.id) return;
+function refuseSecondRun(carriedOutBy: string, run: string | undefined): void {
+  if (carriedOutBy === run) return;
   throw new ExpungeError('GUARD', `run ${carriedOutBy} has carried out this plan; nothing was sent`, {
     next: 'to delete the list again, make a new plan',
   });
@@ -86,32 +89,31 @@ export function refuseKnownRun({ env, options }: Invocation, last: Run | null, a
   throw new ExpungeError('GUARD', `run ${last.id} of these ids is ${last.state}; no run was made`, { next });
 }
 
-function otherRulesOf(run: Run, { rules }: SealedPlan): string[] {
-  const maxDeletes = run.maxDeletes === null ? '' : String(run.maxDeletes);
-  const before = { canary: run.canaryOf, maxDeletes, maxFailures: run.maxFailures, onStatus: run.onStatus };
-  const names = Object.keys(before) as (keyof typeof before)[];
-  const others = names.filter((name) => before[name] !== (rules[name] ?? ''));
-  if (run.expectAbsent && rules.expectAbsent !== 'true') others.push('expectAbsent' as never);
-  return others.map((name) => `run ${run.id} of the same list has another ${name}`);
+/** In words, which rules of the run are not those of the plan. Ids that the plan expects to be absent are none of them: the run expects that from now on. */
+function otherRulesOf(run: Run, plan: SealedPlan, { config }: Pick<Invocation, 'config'>): string[] {
+  const planned: RunRules = { ...noRules, ...givenRules({ config: withRules(config, plan) }) };
+  const others = ruleNames.filter((name) => {
+    const { plan: policy, resume, isLooser } = rowOf(name);
+    if (policy !== 'sealed') return false;
+    return resume === 'add' ? isLooser(planned[name], run[name]) : !isSameRule(name, run, planned);
+  });
+  return others.map((name) => `run ${run.id} of the same list has another --${rowOf(name).flag}`);
 }
 
-/**
- * Records in the run, and in its audit trail, that it carries out the plan. Throws GUARD if another command made it with other rules meanwhile,
- * or carried out the plan.
- */
-export async function takeOver(
-  invocation: Invocation,
-  { redis }: Session,
-  applied: AppliedPlan,
-  run: Run,
+/** Makes a run the one that carries out the plan. Throws GUARD if another one has done that. Repeating it is harmless. */
+export async function claimFor(
+  redis: RedisClient,
+  { fp }: Pick<Target, 'fp'>,
+  { sha256 }: AppliedPlan,
+  id: string,
 ): Promise<void> {
-  const { env, options } = invocation;
-  const { plan, sha256 } = applied;
-  if (run.plan === sha256) return;
-  refuseDrift(otherRulesOf(run, plan));
-  refuseSecondRun(await claimPlan(redis, run.fp, sha256, run.id), run);
+  refuseSecondRun(await claimPlan(redis, fp, sha256, id), id);
+}
+
+/** What a run records about the plan that it carries out. */
+export function notedPlan({ env, options }: Invocation, { plan, sha256 }: AppliedPlan) {
   const { planned_by, planned_at, approve_by } = plan;
-  await notePlan(redis, run.id, {
+  const noted: NotedPlan = {
     at: Date.now(),
     action: approve_by === null ? 'apply' : 'approve',
     by: 'operator',
@@ -120,5 +122,23 @@ export async function takeOver(
     plan: sha256,
     planned_by,
     planned_at,
-  });
+  };
+  return { approver: approve_by ?? '', noted };
+}
+
+/**
+ * Records in a run that another command made, and in its audit trail, that it carries out the plan. Throws GUARD if that run has other rules, or
+ * if another one carried out the plan.
+ */
+export async function takeOver(
+  invocation: Invocation,
+  { redis }: Session,
+  applied: AppliedPlan,
+  run: Run,
+): Promise<void> {
+  if (run.plan === applied.sha256) return;
+  refuseDrift(otherRulesOf(run, applied.plan, invocation));
+  await claimFor(redis, run, applied, run.id);
+  const { approver, noted } = notedPlan(invocation, applied);
+  await notePlan(redis, run.id, approver, noted);
 }

@@ -1,10 +1,11 @@
 import { readTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
+import { isSamePerson } from '../model/person.ts';
 import type { Target } from '../model/target.ts';
 import { refuseCode, refuseDrift } from './applied-plan.ts';
 import type { Invocation } from './command.ts';
 import { readCredentials, refuseWithoutBaseUrl } from './credentials.ts';
-import { isSamePerson, sealFiles } from './make-plan.ts';
+import { sealFiles } from './make-plan.ts';
 import { checkList, checkProtection } from './plan.ts';
 import { readPlanFile } from './plan-file.ts';
 import { refuseOfWorkers, withNamedList } from './run.ts';

@@ -1,8 +1,9 @@
 import * as parse from '../config/parse-setting.ts';
 import type { Sources } from '../config/read-config.ts';
 import type { Config, SettingName } from '../config/settings.ts';
-import { priorities } from '../ledger/run.ts';
+import { ruleSettings } from '../ledger/run-rules.ts';
 import type { Verbosity } from '../logger.ts';
+import { priorities } from '../model/priority.ts';
 import type { RedisAddress } from '../redis/address.ts';
 
 /** An option of a verb that is no setting: it has no variable, and the configuration file cannot hold it. */
@@ -133,7 +134,9 @@ export const retryInput = [
 ] as const;
 
 /** What may halt a run, how fast it is, and what its answers mean. */
-export const ofRuns = ['canary', 'maxFailures', 'onStatus', 'expectAbsent', 'rate', 'burst', 'window'] as const;
+export const ofRuns = ruleSettings.filter(
+  (name): name is Exclude<typeof name, 'maxDeletes' | 'keep'> => name !== 'maxDeletes' && name !== 'keep',
+);
 
 /** Where requests go, and the credentials for them. */
 export const target = ['baseUrl', 'account', ...token, 'allowHttp', 'caFile', 'proxy', 'separateLimits'] as const;

@@ -3,6 +3,7 @@ import { ExpungeError } from '../errors.ts';
 import { isoTime } from '../format.ts';
 import { openInputs } from '../input/open-inputs.ts';
 import type { List } from '../input/with-list.ts';
+import { isSamePerson } from '../model/person.ts';
 import { quoteForShell } from '../model/shell-word.ts';
 import { type Plan, planText } from '../terminal/plan-text.ts';
 import { styleOf } from '../terminal/style.ts';
@@ -81,12 +82,6 @@ function approverOf({ options, env }: Invocation): string | null {
   throw new ExpungeError('USAGE', `--approve-by ${name}: expected somebody else than ${planner}, who makes the plan`, {
     next: 'name another person, as EXPUNGE_USER or their login names them',
   });
-}
-
-/** Whether two names are of one login: of `ana@host` the machine does not count, nor does the case. */
-export function isSamePerson(a: string, b: string): boolean {
-  const login = (name: string) => name.trim().toLowerCase().split('@', 1)[0];
-  return login(a) === login(b);
 }
 
 function tell(invocation: Invocation, file: string, { plan, sha256, shown }: Made): void {

@@ -9,6 +9,7 @@ import type { List } from '../input/with-list.ts';
 import { rungsLeft } from '../ledger/create-run.ts';
 import type { ListedRun } from '../ledger/list-runs.ts';
 import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
+import { givenRules, isSet, noRules, type RuleName, type RunRules, ruleNames } from '../ledger/run-rules.ts';
 import { explainEmptyList, explainExcess, unexpectedCount } from '../model/brakes.ts';
 import { idPath } from '../model/check-id.ts';
 import { paceOf } from '../model/rate.ts';
@@ -45,12 +46,15 @@ export const noListHistory: ListHistory = {
 
 /** The plan of a run of the list, which is shown before anything is sent. Reads nothing but the list, and what this machine has. */
 export function planOf(invocation: Invocation, target: Target, list: List, known: ListHistory): Plan {
-  const { config, env, options } = invocation;
+  const { config, env } = invocation;
   const { spool, rejectsFile, openEnd } = list;
   const { first } = spool;
   const { retries, learned, stop, proof, existing, isJoined, last, overlapping } = known;
   const lastId = retries === null && spool.files.length === 1 ? (spool.last?.id ?? null) : null;
+  const { rules, kept } = rulesOf(invocation, existing);
   return {
+    ...rules,
+    kept,
     files: spool.files,
     retries: retries && retriesOf(retries, existing),
     rows: spool.rows,
@@ -70,14 +74,6 @@ export function planOf(invocation: Invocation, target: Target, list: List, known
     lastId,
     endsWithoutNewline: openEnd !== null && openEnd === lastId,
     canary: existing === null ? (config.canary ?? []) : rungsLeft(existing),
-    maxDeletes: config.maxDeletes ?? existing?.maxDeletes ?? null,
-    maxFailures: config.maxFailures || (existing?.maxFailures ?? ''),
-    stopAt: Number(options.stopAt ?? stopAtOf(existing)),
-    maxActiveMs: Number(options.maxDuration ?? existing?.maxActiveMs ?? 0),
-    window: config.window || (existing?.window ?? ''),
-    onStatus: existing?.onStatus ?? config.onStatus,
-    expectAbsent: config.expectAbsent || (existing?.expectAbsent ?? false),
-    rate: config.rate ?? existing?.rate ?? null,
     rateBefore: existing?.rate ?? null,
     learned,
     maxConcurrency: config.maxConcurrency,
@@ -133,9 +129,20 @@ function existingOf(run: ListedRun) {
   return { runId: run.id, state: run.state, reason: run.reason, left: pendingOf(run), who: run.who };
 }
 
+/** The rules of the run once this command has given its own, and which of them only an earlier command gave: this one may be thought to be without. */
+function rulesOf(invocation: Invocation, existing: Run | null): { rules: RunRules; kept: RuleName[] } {
+  const given = givenRules(invocation);
+  if (existing === null) return { rules: { ...noRules, ...given }, kept: [] };
+  const before: Run = { ...existing, stopAt: stopAtOf(existing) };
+  const merged = ruleNames.map((name) => [name, given[name] === undefined ? before[name] : given[name]]);
+  return {
+    rules: Object.fromEntries(merged) as RunRules,
+    kept: ruleNames.filter((name) => given[name] === undefined && isSet(before, name)),
+  };
+}
+
 /** When the run pauses once it goes on: a stopped one goes on past a moment that has come. */
-function stopAtOf(existing: Run | null): number {
-  if (existing === null) return 0;
+function stopAtOf(existing: Run): number {
   const isStopped = existing.state === 'paused' || existing.state === 'halted';
   return isStopped && existing.stopAt <= Date.now() ? 0 : existing.stopAt;
 }
@@ -195,7 +202,7 @@ function unprotectedReason({ expectUnprotected }: Invocation['config'], facts: P
   return expectUnprotected ? null : explainUnmatched(facts);
 }
 
-function checkMaxDeletes(ids: number, maxDeletes: number | undefined, isPartial: boolean): void {
+function checkMaxDeletes(ids: number, maxDeletes: Config['maxDeletes'], isPartial: boolean): void {
   const reason = explainExcess(ids, { maxDeletes, isPartial });
   if (reason === null) return;
   const whole = `check the list; to delete all of it: --max-deletes ${ids}`;

@@ -1,6 +1,7 @@
 import { oneOf } from '../config/parse-setting.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
-import { isSealed, type Priority, priorities } from '../ledger/run.ts';
+import { isSealed } from '../ledger/run.ts';
+import { type Priority, priorities } from '../model/priority.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { findRun, sayUnlessJson, whoAmI, withRedis } from './session.ts';
 

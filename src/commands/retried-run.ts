@@ -1,6 +1,7 @@
 import { ExpungeError, exitCodes } from '../errors.ts';
 import { count } from '../format.ts';
 import { isSealed, type Run } from '../ledger/run.ts';
+import { inheritedSettings } from '../ledger/run-rules.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { isWorthAnotherRun, type OutcomeCounts, outcomes, sumOutcomes } from '../model/outcome.ts';
 import type { Invocation } from './command.ts';
@@ -31,20 +32,17 @@ export function refuseLive({ id, state, command, detached }: Run): void {
  * USAGE for a rate that this release cannot read: without it nothing would bound the retry.
  */
 export function inherit(invocation: Invocation, { run, chosen }: Retries): Invocation {
-  const { config, sources, options } = invocation;
+  const { config, options } = invocation;
   if (config.rate === undefined && run.unreadRate !== '')
     throw new ExpungeError('USAGE', `the rate of run ${run.id} is in a form that this release can't read`, {
       next: 'give one: --rate 200/s',
     });
-  const pace =
-    config.rate === undefined ? { rate: run.rate ?? undefined, burst: config.burst ?? run.burst ?? undefined } : {};
-  const onStatus = sources.onStatus === 'default' ? run.onStatus : config.onStatus;
-  const maxFailures = config.maxFailures || run.maxFailures;
-  const window = config.window || run.window;
+  const { burst, ...inherited } = inheritedSettings(run, invocation);
+  const isPaced = config.rate !== undefined; // the burst of another rate says nothing
   const expectAbsent = config.expectAbsent || run.expectAbsent || chosen.unknown > 0;
   return {
     ...invocation,
-    config: { ...config, ...pace, maxFailures, window, onStatus, expectAbsent },
+    config: { ...config, ...inherited, burst: isPaced ? config.burst : (burst ?? config.burst), expectAbsent },
     options: { ...options, priority: options.priority ?? run.priority },
   };
 }

@@ -1,12 +1,14 @@
 import { ExpungeError } from '../errors.ts';
 import { plural } from '../format.ts';
+import { idsIn, readChunks } from '../input/chunk-ids.ts';
 import { removeSpool } from '../input/spool.ts';
 import type { List } from '../input/with-list.ts';
 import { findRunOfList } from '../ledger/create-run.ts';
 import { runFolder } from '../ledger/file-retention.ts';
 import { findOverlappingRuns } from '../ledger/list-runs.ts';
-import { refuseUnprotected } from '../ledger/protection.ts';
+import { type LeftToWorkers, refuseUnprotected } from '../ledger/protection.ts';
 import { isOver, isSealed, type Run, readRun } from '../ledger/run.ts';
+import { givenRules } from '../ledger/run-rules.ts';
 import { readAbsentAnswers } from '../ledger/semantics.ts';
 import { type LimiterScope, readStart } from '../limiter/read-target.ts';
 import { readStops, type Stop } from '../limiter/stop.ts';
@@ -34,7 +36,7 @@ import {
   whoAmI,
   withRedis,
 } from './session.ts';
-import { submitRun } from './submit-run.ts';
+import { refuseFixedRules, submitRun } from './submit-run.ts';
 
 /** `credentials`: null for a detached run that another machine orders. `retries`: the run whose ids these are. `applied`: the sealed plan that is carried out. */
 type Work = {
@@ -57,7 +59,7 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
   const last = await findRunOfList(session.redis, listOf(target, list.spool.sha256, retryOf));
   if (last !== null && !isOver(last)) refuseOtherRelease(last);
   refuseKnownRun(given, last, applied);
-  if (applied !== null) await refuseOtherRun(session, target, applied, last);
+  if (applied !== null) await refuseOtherRun(session, target, applied, last, given);
   const folderOf = ({ id }: Run) => runFolder(given.config.stateDir, id);
   if (last !== null && isSealed(last.state) && !isOver(last))
     return finishEnded({ invocation: given, session, run: last, outputFolder: folderOf(last) });
@@ -66,9 +68,8 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
   const invocation = retries === null || existing !== null ? given : inherit(given, retries);
   refuseUnlessResumable(existing);
   if (given.options.detach && existing?.detached !== true)
-    await refuseUnprotected(session.redis, target.fp, isProtected(list, existing, retries));
-  refuseOtherOnStatus(existing, invocation.config.onStatus);
-  refuseOtherCanary(existing, invocation.config.canary);
+    await refuseUnprotected(session.redis, target.fp, leftToWorkers(list));
+  refuseFixedRules(existing, givenRules(invocation));
   refuseLoneBurst(invocation, existing?.rate ?? null);
   await refuseOtherMode(invocation, session, existing);
   const learned = await readStart(session.redis, target.fp, scopesOf(invocation, list));
@@ -85,19 +86,17 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
     refuseKnownRun(given, run, applied); // another order may have made it meanwhile
     if (applied !== null) await takeOver(invocation, session, applied, run);
   };
-  const run = await submitRun(invocation, session, target, list.spool, { retryOf, accept });
+  const run = await submitRun(invocation, session, target, list.spool, { retryOf, applied, accept });
   await removeSpool(list.spool.folder); // the list is in Redis now, and a run may take days
-  refuseOtherOnStatus(run, invocation.config.onStatus); // another command may have made it meanwhile
-  refuseOtherCanary(run, invocation.config.canary);
   await refuseOtherMode(invocation, session, run);
   if (run.detached || credentials === null) return detach(invocation, session, run);
   const { workers } = plan.workers;
   return deleteInForeground({ invocation, session, target, credentials, run, workers, outputFolder: folderOf(run) });
 }
 
-/** Of a run that has protected ids no retry has one. */
-function isProtected({ spool }: List, existing: Run | null, retries: Retries | null): boolean {
-  return spool.protectedList !== null || (existing ?? retries?.run ?? null)?.protectedRead != null;
+/** What an earlier reading protected says nothing about now: ids may have been protected since. */
+function leftToWorkers({ spool }: List): LeftToWorkers {
+  return { isProtected: spool.protectedList !== null, ids: idsIn(readChunks(spool)) };
 }
 
 /** The stop that holds back the requests of the run. A stop file is not read for a detached run, whose workers have their own. */
@@ -111,24 +110,6 @@ function refuseUnlessResumable(existing: Run | null): void {
   if (existing?.state !== 'cancelling') return;
   throw new ExpungeError('USAGE', `run ${existing.id} of the same list is being cancelled`, {
     next: `wait for it: expunge cancel ${existing.id} --yes`,
-  });
-}
-
-/** A run keeps its verdict table from the first id to the last, so that its outcomes mean the same. */
-function refuseOtherOnStatus(existing: Run | null, onStatus: string): void {
-  if (existing === null || onStatus === '' || onStatus === existing.onStatus) return;
-  const before = existing.onStatus === '' ? 'without --on-status' : `with --on-status ${existing.onStatus}`;
-  throw new ExpungeError('USAGE', `run ${existing.id} of the same list was started ${before}, not with ${onStatus}`, {
-    next: `omit --on-status to resume it, or cancel it first: expunge cancel ${existing.id}`,
-  });
-}
-
-/** The chunks of a run end at the rungs of its canary, so they stay as they are. */
-function refuseOtherCanary(existing: Run | null, canary: readonly number[] | undefined): void {
-  if (existing === null || canary === undefined || existing.canaryOf === canary.join()) return;
-  const before = existing.canaryOf === '' ? 'without --canary' : `with --canary ${existing.canaryOf}`;
-  throw new ExpungeError('USAGE', `run ${existing.id} of the same list was started ${before}, not with ${canary}`, {
-    next: `omit --canary to resume it, or cancel it first: expunge cancel ${existing.id}`,
   });
 }
 

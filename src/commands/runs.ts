@@ -3,7 +3,7 @@ import { ExpungeError } from '../errors.ts';
 import { count } from '../format.ts';
 import { noteTargetAction } from '../ledger/audit.ts';
 import { wentWell } from '../ledger/conclusion.ts';
-import { removeRun } from '../ledger/end-run.ts';
+import { isAsSeen, removeRun, type SeenRun } from '../ledger/end-run.ts';
 import { type ChosenRuns, chooseRuns, type ListedRun, type RunChoice } from '../ledger/list-runs.ts';
 import { awaitsResults } from '../ledger/results.ts';
 import { isSealed, pendingOf, type Run, readRun, schemaVersion } from '../ledger/run.ts';
@@ -95,6 +95,8 @@ function stateText(run: ListedRun): string {
 async function remove(invocation: Invocation, session: Session): Promise<number> {
   const { args, options, stderr, env } = invocation;
   const run = await findRun(session, args[0]);
+  const seen = options.seen as Partial<SeenRun> | undefined; // over HTTP somebody was shown the run before
+  if (seen !== undefined && !isAsSeen(run, { ...run, ...seen })) throw changedSince(run);
   await confirmRemoval(invocation, run);
   const noted = {
     at: Date.now(),
@@ -105,12 +107,25 @@ async function remove(invocation: Invocation, session: Session): Promise<number>
   } as const;
   const note = () => noteTargetAction(session.redis, run.fp, { ...noted, run: run.id }).then(() => '', unlessFull);
   const isNoted = (await note()) === '';
-  await removeRun(session.redis, run);
+  if (!(await removeRun(session.redis, run))) {
+    await noteTargetAction(session.redis, run.fp, { ...noted, action: 'not removed', run: run.id }).catch(() => {});
+    throw changedSince((await readRun(session.redis, run.id)) ?? run);
+  }
   await removeOwnQueue(session, run);
   const full = isNoted ? '' : await note();
   await sayRemoved(invocation, run);
   if (full !== '') stderr.write(`warning: the audit trail does not record it: Redis rejects writes: ${full}\n`);
   return 0;
+}
+
+function changedSince({ id, state }: Run): ExpungeError {
+  return new ExpungeError(
+    'GUARD',
+    `run ${id} has changed since it was shown, and is ${state} now; nothing was removed`,
+    {
+      next: `see its status: expunge status ${id}`,
+    },
+  );
 }
 
 /** Throws USAGE for a run that has not ended, and without a confirmation. */

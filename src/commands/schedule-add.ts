@@ -5,7 +5,7 @@ import { duration } from '../format.ts';
 import { checkOptions, inputOptionsOf } from '../input/input-options.ts';
 import type { ProtectedList } from '../input/spool.ts';
 import { noteTarget } from '../ledger/known-targets.ts';
-import type { Priority } from '../ledger/run.ts';
+import type { Priority } from '../model/priority.ts';
 import { suggest } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
 import { readProtectedList } from '../schedule/read-scheduled-list.ts';
@@ -59,7 +59,7 @@ async function protectedListOf({ options, config }: Invocation, protect: string 
 /** The schedule that the options and settings define. Throws USAGE for what is missing or contradicts itself. */
 export function readDefinition({ options, config }: Pick<Invocation, 'options' | 'config'>): Definition {
   const timing = readTiming(options);
-  if (config.maxDeletes === undefined) {
+  if (config.maxDeletes === undefined || config.maxDeletes === null) {
     throw new ExpungeError('USAGE', 'scheduled runs are unattended: --max-deletes is required', {
       next: 'add --max-deletes N: a list with more ids than that is not deleted',
     });

@@ -35,7 +35,7 @@ async function remove(invocation: Invocation, api: ApiClient): Promise<number> {
   await api.json({
     method: 'DELETE',
     path: `/runs/${run.id}`,
-    query: { rows: String(run.rows), reason: reasonOf(options) },
+    query: { rows: String(run.rows), state: run.state, reason: reasonOf(options) },
   });
   await sayRemoved(invocation, run);
   return 0;

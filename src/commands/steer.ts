@@ -2,11 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ExpungeError } from '../errors.ts';
 import { count, plural } from '../format.ts';
 import { noteRunAction } from '../ledger/audit.ts';
+import { changeRules } from '../ledger/change-rules.ts';
 import { conclusionText, judgeRun } from '../ledger/conclusion.ts';
-import type { Steering } from '../ledger/ledger.ts';
-import { changeMaxDeletes } from '../ledger/max-deletes.ts';
-import { refuseUnprotected } from '../ledger/protection.ts';
+import { type LeftToWorkers, openIdsOf, refuseUnprotected } from '../ledger/protection.ts';
 import { isSealed, pendingOf, type Run, type RunState, readRunAgain } from '../ledger/run.ts';
+import { givenRules, type RunRules } from '../ledger/run-rules.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
 import { readTargetState, type TargetState } from '../limiter/read-target.ts';
@@ -26,23 +26,16 @@ type Action = 'pause' | 'resume' | 'cancel';
 
 /** pause, resume and cancel: from any machine, within a second. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { args, verb, env, options, config } = invocation;
+  const { args, verb, env, options } = invocation;
   return withRedis(invocation, sayUnlessJson(invocation), async (session) => {
     const run = await findRun(session, args[0]);
     const action = verb as Action;
     if (action === 'cancel') await confirmCancel(invocation, run);
     const by = { who: whoAmI(env), reason: reasonOf(options) };
-    if (action === 'resume') await allowMore(session, run, options.maxDeletes as number | undefined, by);
-    if (options.detach && !run.detached) await refuseUnprotected(session.redis, run.fp, run.protectedRead !== null);
+    if (action === 'resume') await changeBy(session, run, resumeRules(invocation), by);
+    if (options.detach && !run.detached) await refuseUnprotected(session.redis, run.fp, leftToWorkers(session, run));
     if (options.detach) await releaseFromForeground(session, run, by);
-    // An ended run keeps its setting: its exit code depends on it.
-    const expectAbsent = action === 'resume' && config.expectAbsent && !isSealed(run.state);
-    if (expectAbsent) await session.redis.hset(keys.run(run.id), 'expectAbsent', 1);
-    const { onStatus } = config;
-    // Ids that have an outcome keep it; each chunk reads the setting when it is claimed.
-    if (action === 'resume' && onStatus !== '' && !isSealed(run.state))
-      await session.redis.hset(keys.run(run.id), 'onStatus', onStatus);
-    const now = await steer(session, run, action, { by, expectAbsent, say: sayOf(invocation) });
+    const now = await steer(session, run, action, { by, say: sayOf(invocation) });
     if (options.detach) {
       const { detach } = await import('./run-list.ts'); // no other order needs what deletes
       return detach(invocation, session, now);
@@ -55,6 +48,11 @@ export async function execute(invocation: Invocation): Promise<number> {
     ]);
     return sayOutcome(invocation, action, { run: now, stop, isAbandoned: isAbandonedNow, targets });
   });
+}
+
+/** The list of a run was read before: only ids that nobody protects by now are left to workers. */
+function leftToWorkers({ redis }: Session, run: Run): LeftToWorkers {
+  return { isProtected: run.protectedRead !== null, ids: openIdsOf(redis, run) };
 }
 
 /** A run after an order, and what keeps it from going on. */
@@ -85,15 +83,26 @@ export function sayOutcome(
 
 type By = { who: string; reason: string };
 
-/** Lets a run send another number of ids. Throws USAGE where it has sent all that it may and the number is no higher: it would halt at once. */
-async function allowMore({ redis }: Session, run: Run, most: number | undefined, by: By): Promise<void> {
+/** What `resume` says about rules. */
+function resumeRules({ config, options }: Invocation): Partial<RunRules> {
+  const { expectAbsent, onStatus } = config; // ids that have an outcome keep it; each chunk reads the setting when it is claimed
+  return givenRules({
+    config: { expectAbsent, onStatus, maxDeletes: options.maxDeletes as number | null | undefined },
+  });
+}
+
+/**
+ * Gives a resumed run other rules; an ended one keeps its own, as its exit code depends on them. Throws USAGE where it has sent all that it may
+ * and the new number is no higher: it would halt at once.
+ */
+async function changeBy({ redis }: Session, run: Run, rules: Partial<RunRules>, by: By): Promise<void> {
   const spent = run.state === 'halted' && run.halt === 'max_deletes' ? (run.maxDeletes ?? 0) : 0;
-  if (spent > 0 && (most ?? 0) <= spent)
+  const { maxDeletes = spent } = rules;
+  if (spent > 0 && maxDeletes !== null && maxDeletes <= spent)
     throw new ExpungeError('USAGE', `run ${run.id} has sent the ${count(spent)} ids that --max-deletes allows`, {
       next: `let it send more: expunge resume ${run.id} --max-deletes N`,
     });
-  const entry = { at: Date.now(), action: 'max-deletes', ...by, by: 'operator' } as const;
-  if (most !== undefined) await changeMaxDeletes(redis, run, most, entry);
+  await changeRules(redis, run, rules, { at: Date.now(), by: 'operator', ...by });
 }
 
 /** Detaches a foreground run whose command has ended. Throws USAGE while a command is deleting it, and if it has ended. Repeating it is harmless. */
@@ -137,11 +146,10 @@ async function steer(
   session: Session,
   run: Run,
   action: Action,
-  { by, expectAbsent, say }: { by: By; expectAbsent: boolean; say: (line: string) => void },
+  { by, say }: { by: By; say: (line: string) => void },
 ): Promise<Run> {
   const order = { action: action === 'resume' ? 'start' : action, ...by, by: 'operator' } as const;
-  const steering: Steering = expectAbsent ? { ...order, more: { expectAbsent } } : order;
-  const [before, after] = await session.ledger.steer(run.id, Date.now(), steering);
+  const [before, after] = await session.ledger.steer(run.id, Date.now(), order);
   if (before === after && !goals[action].includes(after as RunState)) throw refused(run.id, action, after);
   if (action === 'resume' && run.detached) await feed(session, run);
   return action === 'cancel' ? cancelled(session, run.id, say) : readRunAgain(session.redis, run.id);

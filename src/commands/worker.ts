@@ -1,15 +1,20 @@
 import { once } from 'node:events';
+import { stat } from 'node:fs/promises';
 import { readTarget } from '../config/check-target.ts';
 import type { ListenAddress } from '../config/parse-setting.ts';
 import type { Config } from '../config/settings.ts';
+import { messageOf } from '../errors.ts';
+import { inputOptionsOf } from '../input/input-options.ts';
+import { protectFileOf, readProtected } from '../input/read-protected.ts';
 import { noteTarget } from '../ledger/known-targets.ts';
-import { announceProtection } from '../ledger/protection.ts';
+import { announceProtection, announceUnreadProtection } from '../ledger/protection.ts';
 import { readStart, readTargetState, scopesOf } from '../limiter/read-target.ts';
 import { createLogger, type Log } from '../logger.ts';
 import type { Target } from '../model/target.ts';
 import { type NamedReceiver, openReceivers } from '../notify/receivers.ts';
 import { sharedQueueName } from '../queue/queue.ts';
 import { awaitRedis } from '../redis/await-redis.ts';
+import { isRedisError } from '../redis/errors.ts';
 import { type Destination, openDestination } from '../results/destination.ts';
 import { paceText } from '../terminal/plan-text.ts';
 import { TargetEvents } from '../terminal/target-events.ts';
@@ -122,14 +127,33 @@ async function partsOf(work: WorkerDeps): Promise<Part[]> {
     ...service.parts,
     ...scheduler.parts,
     repeat('target', registerTargetEveryMs, () => noteTarget(session.redis, target, Date.now()), log),
-    ...(invocation.config.protect === undefined
-      ? []
-      : [repeat('protection', registerTargetEveryMs, () => announceProtection(session.redis, target.fp), log)]),
+    ...protectionParts(work),
     repeat('recoverer', recoverEveryMs, () => recoverer.recover(), log),
     ...(destination === null ? [] : [delivererOf(work, destination).part]),
     ...notifierParts(work),
     repeat('news', recoverEveryMs, targetEventLogger(session, target.fp, credentials.token, log), log),
   ];
+}
+
+/** Tells orders which ids are protected here, again within seconds when the file has changed. A file that cannot be read leaves what was told last. */
+function protectionParts({ invocation: { config }, session: { redis }, target: { fp }, log }: WorkerDeps): Part[] {
+  const protectFile = protectFileOf(config);
+  if (protectFile === null) return [];
+  let told = { version: '', at: 0 };
+  const announce = async () => {
+    const file = await stat(protectFile.path).catch(() => null);
+    const version = file === null ? '' : [file.ino, file.size, file.mtimeMs].join();
+    if (version === told.version && Date.now() - told.at < registerTargetEveryMs) return;
+    try {
+      await announceProtection(redis, fp, readProtected(protectFile, inputOptionsOf(config)));
+    } catch (error) {
+      if (isRedisError(error)) throw error;
+      log.warn({ reason: messageOf(error) }, 'the protected ids cannot be read');
+      await announceUnreadProtection(redis, fp);
+    }
+    told = { version, at: Date.now() };
+  };
+  return [repeat('protection', recoverEveryMs, announce, log)];
 }
 
 /** Post events to each receiver on its own, so that none waits for another. */

@@ -17,6 +17,8 @@ export type Takes = {
   range?: { least: number; most: number };
   /** The kind of JSON value that the configuration file may hold beside text. */
   json?: 'boolean' | 'number';
+  /** Also `none`: see `orNone`. */
+  mayBeNone?: true;
 };
 
 export function takenBy(parser: unknown): Takes {
@@ -55,6 +57,15 @@ export const integerFrom = (least: number, most: number) => {
 };
 
 export const positiveInteger = integerFrom(1, Number.MAX_SAFE_INTEGER);
+
+/** The same parser, which also takes `none`: a rule of a run that is to hold no longer. */
+export function orNone<T, N>(parser: (value: string) => T, none: N) {
+  const read = (value: string): T | N => (value === 'none' ? none : parser(value));
+  return Object.assign(read, takenBy(parser), { mayBeNone: true } as const);
+}
+
+/** null = without a bound. */
+export const mostOrNone = orNone(positiveInteger, null);
 
 /** A count as the output shows it: 249981 or 249,981. */
 export const count = (value: string): number => {
@@ -103,7 +114,7 @@ export const onStatus = Object.assign((value: string) => formatOnStatus(parseOnS
 
 export const canary = Object.assign((value: string) => parseCanary(value), { isList: true, json: 'number' } as const);
 
-export const maxFailures = Object.assign((value: string) => parseMaxFailures(value), { json: 'number' } as const);
+export const maxFailures = orNone(Object.assign(parseMaxFailures, { json: 'number' } as const), 'none');
 
 export const expectedCount = Object.assign((value: string) => parseExpectedCount(value), { json: 'number' } as const);
 

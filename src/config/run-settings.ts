@@ -170,9 +170,9 @@ export const runSettings = {
     flag: 'max-deletes',
     env: 'EXPUNGE_MAX_DELETES',
     arg: '<n>',
-    parse: parse.positiveInteger,
+    parse: parse.mostOrNone,
     fallback: undefined,
-    help: 'send no more ids than this, over all processes; a list with more is refused',
+    help: 'send no more ids than this, over all processes; a list with more is refused; none: any number',
   }),
   expectCount: setting({
     flag: 'expect-count',
@@ -196,7 +196,7 @@ export const runSettings = {
     arg: '<n>',
     parse: parse.maxFailures,
     fallback: '',
-    help: 'halt when more ids than this failed or are unknown: 10, or 2.5% (of 100 ids at least)',
+    help: 'halt when more ids than this failed or are unknown: 10, or 2.5% (of 100 ids at least); none: however many',
   }),
   onStatus: setting({
     flag: 'on-status',

@@ -28,6 +28,7 @@ export type Config = { readonly [K in SettingName]: Value<(typeof settings)[K]> 
 /** The value of a setting as text for its flag, or null if it is unset. Parsing the text gives the same value. */
 export function settingText<N extends SettingName>(name: N, value: Config[N]): string | null {
   if (value === undefined) return null;
+  if (value === null) return 'none';
   const writer = writers.get(settings[name].parse);
   return writer ? writer(value) : String(value);
 }

@@ -147,6 +147,8 @@ function planSection(run) {
     ['deleted by', run.detached ? 'workers' : 'its command'],
     ['retry of', run.retry_of ? link(run.retry_of) : ''],
     ['retried by', run.retried_by.length > 0 ? html`${run.retried_by.map(link)}` : ''],
+    ['plan', run.plan],
+    ['changed since', run.plan_changed],
     ['in doubt', run.doubt],
     ['submitted', html`${time(run.created_at)} by ${run.created_by}`],
     ['because', run.note],

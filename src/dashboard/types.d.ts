@@ -83,6 +83,7 @@ export type Run = RunSummary & {
   command: string;
   note: string;
   plan: string | null;
+  plan_changed: string | null;
   doubt: string | null;
   abandoned: boolean;
   warnings: string[];

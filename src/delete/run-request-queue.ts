@@ -1,7 +1,7 @@
-import { priorityFromStored, priorityWeights } from '../ledger/run.ts';
 import { FairQueue } from '../limiter/fair-scheduler.ts';
 import { Permits, type Unused } from '../limiter/permits.ts';
 import type { PermitReply } from '../limiter/run-pace.ts';
+import { priorityFromStored, priorityWeights } from '../model/priority.ts';
 import { paceOf, rateFromStored } from '../model/rate.ts';
 import { readTimeWindow, type TimeWindow, type WindowState, windowStateAt } from '../model/time-window.ts';
 import type { ConnectionPool, QueuedRequest } from './connection-pool.ts';

@@ -47,6 +47,11 @@ export function settledIn({ rejected, duplicates, protected: kept }: Spool): Rec
   return { rejected, duplicate: duplicates, protected: kept };
 }
 
+/** The ids of chunks that would be sent. */
+export function* idsIn(parts: Iterable<Chunk | SettledBlock>): Generator<readonly string[]> {
+  for (const part of parts) if ('ids' in part) yield part.ids;
+}
+
 /**
  * The chunks and settled blocks of a spool, each kind numbered from 0. A chunk holds ids of one resource, in input order; each is yielded
  * when it is full, partial ones last; the `first` ones have these sizes. The same spool gives the same chunks. Reading is synchronous: await

@@ -89,17 +89,29 @@ ${noteAuditOfRunLua('ARGV[1]')}
 `;
 
 /** The entry of the audit trail; `plan`: the SHA-256 of the file of the plan. */
-type NotedPlan = AuditEntry & { plan: string };
+export type NotedPlan = AuditEntry & { plan: string };
 
-/** Records in a run, and in its audit trail, who applied or approved the plan that it carries out. Repeating it changes nothing. */
-export async function notePlan(redis: RedisClient, run: string, entry: NotedPlan): Promise<void> {
-  await redis.eval(notePlanLua, 2, keys.run(run), keys.audit(run), entry.plan, storedEntry(entry));
+/** Lua: adds to what a run of a plan says about rules that were loosened; `note` = '' adds nothing. */
+export const noteLoosenedFunction = `
+local function noteLoosened(runKey, note)
+  if note == '' then return end
+  local before = redis.call('HGET', runKey, 'planChanged')
+  redis.call('HSET', runKey, 'planChanged', before and before .. '; ' .. note or note)
+end
+`;
+
+/**
+ * Records in a run that is written already, and in its audit trail, who applied or approved the plan that it carries out. `approver`: who alone may
+ * loosen its rules, '' = anybody. Repeating it changes nothing.
+ */
+export async function notePlan(redis: RedisClient, run: string, approver: string, entry: NotedPlan): Promise<void> {
+  await redis.eval(notePlanLua, 2, keys.run(run), keys.audit(run), entry.plan, storedEntry(entry), approver);
 }
 
-// KEYS 1 run  2 audit  ARGV 1 plan  2 audit entry
+// KEYS 1 run  2 audit  ARGV 1 plan  2 audit entry  3 approver
 const notePlanLua = `
 if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HGET', KEYS[1], 'plan') == ARGV[1] then return end
-redis.call('HSET', KEYS[1], 'plan', ARGV[1])
+redis.call('HSET', KEYS[1], 'plan', ARGV[1], 'approver', ARGV[3])
 ${noteAuditOfRunLua('ARGV[2]')}
 `;
 

@@ -1,9 +1,9 @@
-import { paceOf } from '../model/rate.ts';
+import { paceOf, readableRate } from '../model/rate.ts';
 import { chunkSize } from '../model/row.ts';
 import { type RedisClient, readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { sendableChunks } from './max-deletes.ts';
-import { type RunState, readableRate } from './run.ts';
+import type { RunState } from './run.ts';
 
 /** What is left to do in the detached runs of a target that have not ended. */
 export type Backlog = {

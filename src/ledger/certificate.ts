@@ -99,6 +99,7 @@ function endLine(chain: Chain, run: Run, key: KeyObject | null): { text: string;
     account: run.account,
     list_sha256: run.sha256,
     plan_sha256: run.plan || null,
+    plan_changed: run.planChanged || null,
     in_doubt: run.doubt || null,
     rows: run.rows,
     counts: perOutcome((outcome) => run.counts[outcome]),

@@ -1,10 +1,11 @@
+import { priorityWeights } from '../model/priority.ts';
 import { activeTimeFunctions, sealFunction } from './active-time.lua.ts';
 import { cellConstants, headerBytes, marksKept } from './cell.ts';
 import { changeFunction } from './changes.lua.ts';
 import { checkServerFunction, doubtCellsFunction, doubtFunction } from './doubt.lua.ts';
 import { haltFunctions } from './halt-rules.ts';
 import { sendableFunctions, spentFunction } from './max-deletes.lua.ts';
-import { priorityWeights, schemaVersion } from './run.ts';
+import { schemaVersion } from './run.ts';
 
 /**
  * The scripts that move chunks. A chunk is not fed yet (its number is `next` or higher), in `open`, in `later`, or settled. Each script

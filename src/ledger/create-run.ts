@@ -1,25 +1,24 @@
-import type { Config } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
 import { chunkSizes, countChunks, settledIn } from '../input/chunk-ids.ts';
 import type { Spool } from '../input/spool.ts';
 import type { ReadOutcome } from '../model/outcome.ts';
-import { type Rate, storedRate } from '../model/rate.ts';
 import { sumIds } from '../model/resource.ts';
 import type { Chunk, SettledBlock } from '../model/row.ts';
 import { listOf, type Target } from '../model/target.ts';
-import { always } from '../model/time-window.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { readServerIdentity } from '../redis/server-identity.ts';
+import { type NotedPlan, noteAuditLua, storedEntry } from './audit.ts';
 import { makeRecordLua, otherCanary, serverIdentityArguments } from './doubt.lua.ts';
 import { hasRemains } from './end-run.ts';
 import { forgetExpired } from './list-runs.ts';
 import { writePart } from './manifest.ts';
 import { findSendable } from './max-deletes.ts';
-import { isOver, newRunId, type Priority, type Run, readRun, schemaVersion } from './run.ts';
+import { isOver, newRunId, type Run, readRun, schemaVersion } from './run.ts';
+import { givenRules, noRules, optionalFields, type RunRules, type RunSettings, storedRules } from './run-rules.ts';
 
-/** What planning has found; it becomes the run record. */
-export type RunPlan = {
+/** What planning has found, and the rules that were ordered; it becomes the run record. */
+export type RunPlan = RunRules & {
   target: Target;
   list: string;
   sha256: string;
@@ -31,38 +30,29 @@ export type RunPlan = {
   blocks: number;
   settled: Record<ReadOutcome, number>;
   protectedRead: number | null;
-  rate: Rate | null;
-  burst: number | null;
-  priority: Priority;
-  window: string; // as in the record; '' = at any time
   canary: string; // as in the record
-  canaryOf: string;
-  maxDeletes: number | null; // at most so many ids are sent; null = all
-  maxFailures: string;
-  onStatus: string;
-  expectAbsent: boolean;
   retryOf: string; // the run whose ids these are; '' = none
   note: string;
-  keepMs: number;
   detached: boolean;
   who: string;
   command: string;
 };
 
-/** The settings that are stored with a run. */
-export type RunSettings = Pick<
-  Config,
-  'rate' | 'burst' | 'window' | 'canary' | 'maxDeletes' | 'maxFailures' | 'onStatus' | 'expectAbsent' | 'keep'
->;
-
 /** Who makes a run, why, of which run it retries ids, and how it is to be deleted. */
-type Origin = Pick<RunPlan, 'note' | 'retryOf' | 'detached' | 'who' | 'priority' | 'command'>;
+type Origin = Pick<RunPlan, 'note' | 'retryOf' | 'detached' | 'who' | 'command'>;
 
-/** The plan of a run for a list that was read. Pure. */
-export function planRun(settings: RunSettings, target: Target, spool: Spool, origin: Origin): RunPlan {
+/** The plan of a run for a list that was read. `options`: the rules that are no settings, as a command gives them. Pure. */
+export function planRun(
+  settings: RunSettings,
+  target: Target,
+  spool: Spool,
+  { options, ...origin }: Origin & { options: Record<string, unknown> },
+): RunPlan {
   const rungs = settings.canary ?? [];
   const { chunks, blocks, firstIds } = countChunks(spool, chunkSizes(rungs));
   return {
+    ...noRules,
+    ...givenRules({ config: settings, options }),
     target,
     list: listOf(target, spool.sha256, origin.retryOf),
     sha256: spool.sha256,
@@ -74,16 +64,7 @@ export function planRun(settings: RunSettings, target: Target, spool: Spool, ori
     blocks,
     settled: settledIn(spool),
     protectedRead: spool.protectedList?.ids ?? null,
-    rate: settings.rate ?? null,
-    burst: settings.burst ?? null,
-    window: settings.window === always ? '' : settings.window,
     canary: storedCanary(rungs, firstIds),
-    canaryOf: rungs.join(),
-    maxDeletes: settings.maxDeletes ?? null,
-    maxFailures: settings.maxFailures,
-    onStatus: settings.onStatus,
-    expectAbsent: settings.expectAbsent,
-    keepMs: settings.keep,
     ...origin,
   };
 }
@@ -141,10 +122,18 @@ export async function claimPlan(redis: RedisClient, fp: string, sha256: string, 
   return (await findRunOfPlan(redis, fp, sha256)) ?? run;
 }
 
+/** What else is there before a run can be started. */
+export type BeforeStart = {
+  /** Links the run in other records; called once everything of it is written. What it throws leaves the run unfinished. */
+  link?(): Promise<void>;
+  /** The plan that the run carries out, and who alone may loosen its rules, '' = anybody. */
+  applied?: { approver: string; noted: NotedPlan } | null;
+};
+
 /**
- * Writes the run: record, chunks, blocks, and last the state `planned`. Nothing of it is sent before. Repeating it after a crash writes
- * the same bytes, or all of them anew if the same rows come from other files now; a run that is planned already stays as it is. Throws
- * USAGE if another producer took over with other files meanwhile.
+ * Writes the run: record, chunks, blocks, and last, in one write, the state `planned` with everything that the run obeys. Nothing of it is sent
+ * before. Repeating it after a crash writes the same bytes, or all of them anew if the same rows come from other files now: a run is that of
+ * whoever completes it. One that is planned already stays as it is. Throws USAGE if another producer took over with other files meanwhile.
  */
 export async function writeRun(
   redis: RedisClient,
@@ -153,9 +142,13 @@ export async function writeRun(
   parts: Iterable<Chunk | SettledBlock> | AsyncIterable<Chunk | SettledBlock>,
   now: number,
   onProgress: (chunks: number) => void,
+  { link, applied = null }: BeforeStart = {},
 ): Promise<void> {
   const server = serverIdentityArguments(await readServerIdentity(redis, id));
-  const before = await redis.eval(makeRecordLua, 1, keys.run(id), ...server, ...recordOf(plan, now));
+  const [order, others] = [orderFields(plan), otherFields(plan, now)].map((fields) => Object.entries(fields).flat());
+  const missing = [optionalFields.length, ...optionalFields];
+  const record = [plan.canaryOf, ...missing, order!.length, ...order!, ...others!];
+  const before = await redis.eval(makeRecordLua, 1, keys.run(id), ...server, ...record);
   if (before === otherCanary) {
     throw new ExpungeError(
       'USAGE',
@@ -170,7 +163,11 @@ export async function writeRun(
   await forgetExpired(redis).catch(() => {}); // best effort: while a server of a cluster is away, its runs look like expired ones
   await writeParts(redis, id, plan.layout, parts, onProgress);
   const sendable = await findSendable(redis, { ...plan, id }, plan.maxDeletes);
-  if ((await redis.eval(plannedLua, 1, keys.run(id), plan.layout, plan.maxDeletes ?? '', sendable)) === 1) return;
+  await link?.();
+  const entry = applied === null ? '' : storedEntry(applied.noted);
+  const ofPlan = applied === null ? [] : ['plan', applied.noted.plan, 'approver', applied.approver];
+  const whole = [plan.layout, entry, ...missing, 'sendable', sendable, ...ofPlan, ...order!];
+  if ((await redis.eval(plannedLua, 2, keys.run(id), keys.audit(id), ...whole)) === 1) return;
   throw new ExpungeError('USAGE', `run ${id} is being made of the same rows by another command, from other files`, {
     next: `wait until that is done; then the same command resumes it. See: expunge status ${id}`,
   });
@@ -183,12 +180,16 @@ if holder == ARGV[1] or not holder then redis.call('SET', KEYS[1], ARGV[2]) retu
 return holder
 `;
 
-// KEYS 1 run  ARGV 1 layout  2 --max-deletes  3 up to where it sends; does nothing in any other state than `preparing`. Returns 0 if it is being prepared with another layout
+// KEYS 1 run  2 audit  ARGV 1 layout  2 audit entry or ''  3 number of fields that may be missing  4… those  then fields and values
+// Does nothing in any other state than `preparing`. Returns 0 if it is being prepared with another layout
 const plannedLua = `
 local is = redis.call('HMGET', KEYS[1], 'state', 'layout')
 if is[1] ~= 'preparing' then return 1 end
 if is[2] ~= ARGV[1] then return 0 end
-redis.call('HSET', KEYS[1], 'state', 'planned', 'maxDeletes', ARGV[2], 'sendable', ARGV[3])
+local first = 4 + tonumber(ARGV[3])
+redis.call('HDEL', KEYS[1], unpack(ARGV, 4, first - 1))
+redis.call('HSET', KEYS[1], 'state', 'planned', unpack(ARGV, first))
+if ARGV[2] ~= '' then ${noteAuditLua('KEYS[2]', 'ARGV[2]')} end
 return 1
 `;
 
@@ -196,16 +197,26 @@ return 1
 type RunRecord = Record<Exclude<keyof RunPlan, 'target' | 'settled'>, string | number> &
   Partial<Record<keyof Run | ReadOutcome | 'epoch', string | number>>;
 
-/** Fields and values. The first one has to be the same for a producer that takes over; it replaces the next six. */
-function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string | number)[] {
-  const fields = {
-    canaryOf: plan.canaryOf,
+type OrderField = keyof RunRules | 'layout' | 'files' | 'command' | 'note' | 'who' | 'protectedRead' | 'detached';
+
+/** What a producer that takes over replaces, and what the run obeys once it is planned. */
+function orderFields(plan: RunPlan) {
+  return {
     layout: plan.layout,
     files: JSON.stringify(plan.files),
     command: plan.command,
     note: plan.note,
     who: plan.who,
     createdBy: plan.who,
+    protectedRead: plan.protectedRead ?? '',
+    detached: plan.detached ? 1 : 0,
+    ...storedRules(plan),
+  };
+}
+
+/** What is the same for every producer of the run. */
+function otherFields({ target, settled, ...plan }: RunPlan, now: number) {
+  return {
     state: 'preparing',
     schema: schemaVersion,
     baseUrl: target.baseUrl,
@@ -221,23 +232,11 @@ function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string |
     next: 0,
     epoch: 0,
     ...settled,
-    protectedRead: plan.protectedRead ?? '',
-    rate: plan.rate === null ? '' : storedRate(plan.rate),
-    burst: plan.burst ?? '',
-    priority: plan.priority,
-    window: plan.window,
     canary: plan.canary,
-    maxDeletes: plan.maxDeletes ?? '',
     sendable: '',
-    maxFailures: plan.maxFailures,
-    onStatus: plan.onStatus,
-    expectAbsent: plan.expectAbsent ? 1 : 0,
     retryOf: plan.retryOf,
-    keepMs: plan.keepMs,
-    detached: plan.detached ? 1 : 0,
     createdAt: now,
-  } satisfies RunRecord;
-  return Object.entries(fields).flat();
+  } satisfies Omit<RunRecord, OrderField>;
 }
 
 const writesAtOnce = 16;

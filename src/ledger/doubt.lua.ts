@@ -45,22 +45,25 @@ end
 export const otherCanary = 'other_canary';
 
 /**
- * Writes a record that doesn't exist yet, with the Redis process that holds it. In one that is being prepared, it replaces from where and by
- * whom: a run is that of whoever took it over last.
+ * Writes a record that doesn't exist yet, with the Redis process that holds it. In one that is being prepared, it replaces the order: a run is
+ * that of whoever took it over last.
  *
  * KEYS  1 run
- * ARGV  1… what is known of the Redis process  4… fields and values, first `canaryOf`, then the six that it replaces
+ * ARGV  1… what is known of the Redis process  4 `canaryOf`  5 number of fields that may be missing  6… those
+ *       then the number of arguments of the order, its fields and values, and the other fields and values
  * returns the state it had before, '' for none, or `otherCanary`: its chunks have other sizes, so nothing can take their place
  */
 export const makeRecordLua = `${processFunction}
 local state = redis.call('HGET', KEYS[1], 'state')
+local first = 7 + tonumber(ARGV[5])
 if state == 'preparing' then
-  if redis.call('HGET', KEYS[1], ARGV[4]) ~= ARGV[5] then return '${otherCanary}' end
-  redis.call('HSET', KEYS[1], unpack(ARGV, 6, 17))
+  if redis.call('HGET', KEYS[1], 'canaryOf') ~= ARGV[4] then return '${otherCanary}' end
+  redis.call('HDEL', KEYS[1], unpack(ARGV, 6, first - 2))
+  redis.call('HSET', KEYS[1], unpack(ARGV, first, first + tonumber(ARGV[first - 1]) - 1))
 end
 if state then return state end
 local me, history = thisProcess()
-redis.call('HSET', KEYS[1], 'server', me, 'serverHistory', history, 'serverDurable', ARGV[1] == me and ARGV[2] or '', unpack(ARGV, 4))
+redis.call('HSET', KEYS[1], 'server', me, 'serverHistory', history, 'serverDurable', ARGV[1] == me and ARGV[2] or '', unpack(ARGV, first))
 return ''
 `;
 

@@ -24,8 +24,27 @@ export async function markDelivered(redis: RedisClient, { id }: Run, reportIn: s
   await redis.eval(noteLua, 1, keys.run(id), 'delivered', Date.now(), 'reportIn', reportIn);
 }
 
+/** What of a run tells whether it is still the one that was shown. */
+export type SeenRun = Pick<Run, 'id' | 'state' | 'changes' | 'createdBy'>;
+
+/** Whether a run is in the state in which it was shown, and was so all the time. Pure. */
+export function isAsSeen(run: SeenRun, seen: SeenRun): boolean {
+  return run.state === seen.state && run.changes === seen.changes && run.createdBy === seen.createdBy;
+}
+
+/**
+ * Removes a run with all its keys if it is as it was seen: nobody can start it from then on. Returns false, and removes nothing, if its state has
+ * changed since or somebody has taken it over. Repeating it is harmless; what an interrupted call leaves is removed like that of an expired run.
+ */
+export async function removeRun(redis: RedisClient, run: Run): Promise<boolean> {
+  const { state, changes, createdBy } = run;
+  if ((await redis.eval(forgetSeenLua, 1, keys.run(run.id), state, changes, createdBy)) !== 1) return false;
+  await unlinkRun(redis, run);
+  return true;
+}
+
 /** Removes all keys of a run, whatever its state. Repeating it is harmless. */
-export async function removeRun(redis: RedisClient, run: Run): Promise<void> {
+export async function unlinkRun(redis: RedisClient, run: Run): Promise<void> {
   await eachBatch(run, (batch) => Promise.all(batch.map((key) => redis.unlink(key))));
   await redis.unlink(keys.run(run.id));
   await redis.eval(forgetListLua, 1, keys.list(run.list), run.id);
@@ -39,8 +58,16 @@ export async function removeRun(redis: RedisClient, run: Run): Promise<void> {
  * taken over stays. Repeating it is harmless; what an interrupted call leaves is removed like that of an expired run.
  */
 export async function removeIfUnstarted(redis: RedisClient, run: Run, createdBy: string): Promise<void> {
-  if ((await redis.eval(forgetUnstartedLua, 1, keys.run(run.id), createdBy)) === 1) await removeRun(redis, run);
+  if ((await redis.eval(forgetUnstartedLua, 1, keys.run(run.id), createdBy)) === 1) await unlinkRun(redis, run);
 }
+
+// KEYS 1 run  ARGV 1 state  2 number of changes  3 `createdBy`; removes the record of a run that is so. Returns 1 if there is none afterwards
+const forgetSeenLua = `
+local is = redis.call('HMGET', KEYS[1], 'state', 'changes', 'createdBy')
+if not is[1] then return 1 end
+if is[1] ~= ARGV[1] or (is[2] or '0') ~= ARGV[2] or (is[3] or '') ~= ARGV[3] then return 0 end
+return redis.call('DEL', KEYS[1])
+`;
 
 // KEYS 1 run  ARGV 1 start of `createdBy`; removes the record, and returns 1 if it did
 const forgetUnstartedLua = `

@@ -1,6 +1,5 @@
 import { count, duration, percent, plural, rate, utcTime } from '../format.ts';
 import { isSuccess, type Outcome, outcomes, outcomeText, sumOutcomes } from '../model/outcome.ts';
-import { rateText } from '../model/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { type AuditEntry, readAudit } from './audit.ts';
 import { describeBodies } from './bodies.ts';
@@ -11,6 +10,7 @@ import { drawCharts } from './html-charts.ts';
 import { type Measures, readMeasures } from './measures.ts';
 import { type OutcomeRow, readOutcomes } from './outcome-rows.ts';
 import { activeMsOf, pendingOf, type Run } from './run.ts';
+import { ruleLines } from './run-rules.ts';
 import { readProof } from './verification.ts';
 
 /** What the page shows of a run. */
@@ -185,10 +185,9 @@ function guards(run: Run, audit: readonly AuditEntry[]): Markup {
   const acted = audit.filter(({ by }) => by === 'guard').slice(-guardsMax);
   const settings = facts([
     ['halted by', run.halt],
-    ['canary', run.canary],
-    ['ids sent at most', run.maxDeletes === null ? '' : count(run.maxDeletes)],
-    ['failures at most', run.maxFailures],
-    ['absent ids', run.expectAbsent ? 'expected' : ''],
+    ...ruleLines(run, 'guards').map(([label, text]) => [label, cut(text, textLength)] as [string, string]),
+    ['plan', run.plan],
+    ['changed since', cut(run.planChanged, textLength)],
     ['in doubt', run.doubtSince > 0 ? cut(run.doubt, textLength) : ''],
   ]);
   const what = acted.map(({ at, action, reason }) => [utcTime(at, 'second'), action, cut(reason, textLength)]);
@@ -204,14 +203,10 @@ function plan(run: Run): Markup {
     ['sha256', run.sha256],
     ['target', cut(run.baseUrl, textLength)],
     ['account', cut(run.account, textLength)],
-    ['rate', run.rate === null ? '' : rateText(run.rate)],
-    ['burst', run.burst ?? ''],
-    ['priority', run.priority],
-    ['on status', cut(run.onStatus.replaceAll(',', ', '), textLength)],
+    ...ruleLines(run, 'plan').map(([label, text]) => [label, cut(text, textLength)] as [string, string]),
     ['deleted by', run.detached ? 'workers' : 'its command'],
     ['retry of', run.retryOf],
     ['retried by', run.retriedBy.slice(0, filesShown).join(', ')],
-    ['kept for', duration(run.keepMs)],
     ['submitted', utcTime(run.createdAt, 'second')],
     ['by', cut(run.createdBy, textLength)],
     ['because', cut(run.note, textLength)],

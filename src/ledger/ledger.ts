@@ -1,4 +1,5 @@
-import { type Rate, rateSetting, storedRate } from '../model/rate.ts';
+import { type Priority, priorityFromStored } from '../model/priority.ts';
+import { type Rate, rateSetting, readableRate, storedRate } from '../model/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { cacheServerIdentity, hasAllOf, type ServerIdentity } from '../redis/server-identity.ts';
@@ -18,14 +19,7 @@ import type { HaltRule } from './halt-rules.ts';
 import { KnownCells } from './known-cells.ts';
 import { knownStepArguments, knownStepLua } from './known-step.lua.ts';
 import { type ChunkIds, decodeIdsOfChunk } from './manifest.ts';
-import {
-  type HaltCode,
-  type Priority,
-  priorityFromStored,
-  type RunState,
-  readableRate,
-  type SteeredBy,
-} from './run.ts';
+import type { HaltCode, RunState, SteeredBy } from './run.ts';
 import { changeRunLua, steerLua } from './steer.lua.ts';
 import { stepLua } from './step.lua.ts';
 
@@ -60,7 +54,6 @@ export type Steering = {
   by: SteeredBy;
   who: string;
   halt?: HaltCode;
-  more?: Record<string, unknown>; // further facts for the audit entry
 };
 
 /** A new rate for a run. A missing field stays as it is; null = no rate, or the default burst. */
@@ -221,9 +214,9 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
     async steer(
       run: string,
       now: number,
-      { action, from, reason, by, who, halt, more }: Steering,
+      { action, from, reason, by, who, halt }: Steering,
     ): Promise<[ObservedState, ObservedState]> {
-      const facts = { ...(halt === undefined ? {} : { halt }), ...more };
+      const facts = halt === undefined ? {} : { halt };
       const entry = storedEntry({ at: now, action, by, who, reason, ...facts });
       return scripts.expungeSteer(
         keys.run(run),

@@ -45,14 +45,27 @@ function placeOf(sendable: string): [chunk: number, ids: number] {
 }
 
 /**
- * Changes how many ids a run may send at most, unless it is sealed. Repeating it changes nothing. Throws USAGE if ids behind that place may
- * have been sent already.
+ * Changes how many ids a run may send at most, null = all, unless it is sealed. `loosened`: what a run of a plan says about it, '' = nothing.
+ * Repeating it changes nothing. Throws USAGE if ids behind that place may have been sent already.
  */
-export async function changeMaxDeletes(redis: RedisClient, run: Run, most: number, by: AuditEntry): Promise<void> {
+export async function changeMaxDeletes(
+  redis: RedisClient,
+  run: Run,
+  most: number | null,
+  by: AuditEntry,
+  loosened = '',
+): Promise<void> {
   const sendable = await findSendable(redis, run, most);
   const all = [keys.run(run.id), keys.open(run.id), keys.later(run.id), keys.audit(run.id)];
-  const entry = storedEntry({ ...by, maxDeletes: most });
-  const answer = await redis.eval(changeMaxDeletesLua, all.length, ...all, most, sendable, entry);
+  const answer = await redis.eval(
+    changeMaxDeletesLua,
+    all.length,
+    ...all,
+    most ?? '',
+    sendable,
+    storedEntry(by),
+    loosened,
+  );
   const [, isDone, fed] = answer as [string, number, number];
   if (isDone === 1) return;
   const least = Math.min(await sumSizes(redis, run.id, fed), run.maxDeletes ?? Number.POSITIVE_INFINITY);

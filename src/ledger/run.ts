@@ -1,11 +1,12 @@
 import { randomInt } from 'node:crypto';
 import { ExpungeError } from '../errors.ts';
 import { type Outcome, type OutcomeCounts, perOutcome, sumOutcomes } from '../model/outcome.ts';
-import { type Rate, rateFromStored } from '../model/rate.ts';
+import { readableRate } from '../model/rate.ts';
 import { type Verification, verificationFromStored } from '../model/verification.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { longestSilenceMs } from './active-time.lua.ts';
+import { parseRules, type RunRules } from './run-rules.ts';
 
 /**
  * preparing → planned → running ⇄ paused | halted → completed; cancel: cancelling → cancelled. `completed` and `cancelled` are sealed: their
@@ -44,8 +45,8 @@ export type HaltCode =
 /** Who brought a run into its state: an operator, Ctrl-C or SIGTERM of `run`, or a guard of expunge. */
 export type SteeredBy = 'operator' | 'interrupt' | 'guard';
 
-/** A run as Redis holds it. Times are ms since 1970, 0 = not yet. */
-export type Run = {
+/** A run as Redis holds it, with the rules that it obeys. Times are ms since 1970, 0 = not yet. */
+export type Run = RunRules & {
   id: string;
   schema: number;
   state: RunState;
@@ -66,25 +67,15 @@ export type Run = {
   retryOf: string; // the run whose ids it sends again, in a run of a schedule beside those of a list; '' = none
   retriedBy: string[]; // the runs that retry ids of this one, the oldest first
   plan: string; // the SHA-256 of the sealed plan that it carries out; '' = none
-  rate: Rate | null;
+  approver: string; // who alone may loosen the rules of that plan; '' = anybody
+  planChanged: string; // which rules were loosened since: `max-failures 2 to 5 by bob`; '' = none
   unreadRate: string; // a rate that this release can't read: nothing of the run is sent; '' = none
-  burst: number | null; // null: the default
   quotaUntil: number; // when a used-up quota of the rate has room again, as last recorded
-  priority: Priority; // beside other detached runs of its target
-  window: string; // when its requests may be sent; see `parseTimeWindow`; '' = at any time
   closedUntil: number; // when that window opens, by the clock of Redis, as a process that deletes last found it closed; 0 = it was open
-  stopAt: number; // when a guard pauses it; 0 = never
-  maxActiveMs: number; // the deleting time after its last start at which a guard pauses it; 0 = no bound
   canary: string; // the rungs that are left: ids and chunks before the end of each, `10:2 100:3`; '' = none
-  canaryOf: string; // --canary as it was given; '' = none
-  maxDeletes: number | null; // at most so many of its ids are sent; null = all
   sendable: string; // which those are: `12:100` = the chunks before 12, and the first 100 ids of that one; '' = all
-  maxFailures: string; // more failures than `10` or `2.5%` halt the run; '' = no such rule
-  onStatus: string; // --on-status: what some answers mean in this run
-  expectAbsent: boolean; // absent ids do not halt the run
   doubt: string; // why Redis may have lost a part of it; '' = it is not in doubt
   doubtSince: number;
-  keepMs: number;
   rows: number;
   ids: number;
   chunks: number;
@@ -100,6 +91,7 @@ export type Run = {
   startedAt: number;
   endedAt: number;
   changedAt: number;
+  changes: number; // how often its state has changed
   activeUntil: number; // up to when `activeMs` is counted, while it is running
   activeMs: number;
   tallied: boolean;
@@ -168,6 +160,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
   const number = (field: string) => Number(hash[field] ?? 0);
   const text = (field: string) => hash[field] ?? '';
   return {
+    ...parseRules(hash),
     id,
     schema: number('schema'),
     state: text('state') as RunState,
@@ -188,25 +181,15 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     retryOf: text('retryOf'),
     retriedBy: text('retriedBy').split(' ').filter(Boolean),
     plan: text('plan'),
-    rate: readableRate(text('rate')),
+    approver: text('approver'),
+    planChanged: text('planChanged'),
     unreadRate: readableRate(text('rate')) === null ? text('rate') : '',
-    burst: hash.burst ? Number(hash.burst) : null,
     quotaUntil: number('quotaUntil'),
-    priority: priorityFromStored(text('priority')),
-    window: text('window'),
     closedUntil: number('closedUntil'),
-    stopAt: number('stopAt'),
-    maxActiveMs: number('maxActiveMs'),
     canary: text('canary'),
-    canaryOf: text('canaryOf'),
-    maxDeletes: hash.maxDeletes ? Number(hash.maxDeletes) : null,
     sendable: text('sendable'),
-    maxFailures: text('maxFailures'),
-    onStatus: text('onStatus'),
-    expectAbsent: text('expectAbsent') === '1',
     doubt: text('doubt'),
     doubtSince: number('doubtSince'),
-    keepMs: number('keepMs'),
     rows: number('rows'),
     ids: number('ids'),
     chunks: number('chunks'),
@@ -222,6 +205,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     startedAt: number('startedAt'),
     endedAt: number('endedAt'),
     changedAt: number('changedAt'),
+    changes: number('changes'),
     activeUntil: number('activeUntil'),
     activeMs: number('activeMs'),
     tallied: text('tallied') === '1',
@@ -245,27 +229,6 @@ function readableFiles(text: string): string[] {
   } catch {
     return [];
   }
-}
-
-/** A stored rate; null if there is none, or if another release wrote it in another form. */
-export function readableRate(text: string): Rate | null {
-  try {
-    return rateFromStored(text);
-  } catch {
-    return null;
-  }
-}
-
-/** The share of a run beside others of its target: of the workers' requests, and of the chunks that may wait in the queue. */
-export const priorityWeights = { high: 16, normal: 4, low: 1 } as const;
-
-export type Priority = keyof typeof priorityWeights;
-
-export const priorities = Object.keys(priorityWeights) as Priority[];
-
-/** The priority in a run's hash; `normal` for any other text. */
-export function priorityFromStored(stored: string): Priority {
-  return priorities.find((priority) => priority === stored) ?? 'normal';
 }
 
 const letters = 'abcdefghjkmnpqrstuvwxyz23456789'; // without those that look alike

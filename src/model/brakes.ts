@@ -48,14 +48,14 @@ export function explainEmptyList(rows: number, { allowEmpty }: { allowEmpty: boo
 }
 
 /**
- * Why a run of so many ids is not accepted; null = it is. `maxDeletes`: undefined = any number; `isPartial`: the first of them are sent on
+ * Why a run of so many ids is not accepted; null = it is. `maxDeletes`: undefined or null = any number; `isPartial`: the first of them are sent on
  * purpose; `what` has these ids.
  */
 export function explainExcess(
   ids: number,
-  { maxDeletes, isPartial }: { maxDeletes: number | undefined; isPartial: boolean },
+  { maxDeletes, isPartial }: { maxDeletes: number | null | undefined; isPartial: boolean },
   what = 'the list holds',
 ): string | null {
-  if (maxDeletes === undefined || ids <= maxDeletes || isPartial) return null;
+  if (maxDeletes === undefined || maxDeletes === null || ids <= maxDeletes || isPartial) return null;
   return `${what} ${ids.toLocaleString('en-US')} ids, --max-deletes allows ${maxDeletes.toLocaleString('en-US')}`;
 }

@@ -51,6 +51,15 @@ export function rateFromStored(text: string): Rate | null {
   throw new Error(`expected a stored rate like 200/1000, got "${text}"`);
 }
 
+/** A stored rate; null if there is none, or if another release wrote it in another form. */
+export function readableRate(text: string): Rate | null {
+  try {
+    return rateFromStored(text);
+  } catch {
+    return null;
+  }
+}
+
 /** The even pace, in requests per second. */
 export function paceOf(rate: Rate): number {
   const { count, perMs } = rate[0]!;

@@ -56,7 +56,7 @@ export const keys = {
   targetRuns: (fp: string) => `expunge:{${fp}}:runs`,
   /** string with expiry: workers deliver the results of the target's runs */
   results: (fp: string) => `expunge:{${fp}}:results`,
-  /** string with expiry: a worker of the target names protected ids */
+  /** string with expiry: the ids that a worker of the target protects, eight bytes of the SHA-256 of each; '' = it could not read them */
   protection: (fp: string) => `expunge:{${fp}}:protection`,
   /** sorted set: ended runs of a target whose results are to be delivered, by when they ended in ms */
   undelivered: (fp: string) => `expunge:{${fp}}:results:undelivered`,

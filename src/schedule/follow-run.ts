@@ -152,7 +152,7 @@ export async function dryRun(deps: ScheduleDeps, name: string, stop: AbortSignal
 const dryRunTries = 3;
 
 async function evaluateNow(deps: ScheduleDeps, schedule: Schedule, stop: AbortSignal): Promise<ScheduleDryRun> {
-  const { maxDeletes = 0 } = settingsOf(schedule);
+  const maxDeletes = settingsOf(schedule).maxDeletes ?? 0;
   return withSlotList(deps, schedule, stop, async (slotList) => {
     const { facts: list, carried, note, spool } = slotList;
     const parts = { list, retried: slotList.retried.ids, carried, note, protectedRows: spool.protected };

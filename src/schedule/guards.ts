@@ -27,9 +27,9 @@ const comparedFrom = 3;
  * operator confirmed. `hasList`: false if the source has nothing, and only what earlier slots left is to be deleted. Pure.
  */
 export function rejectionOf(list: ListFacts, schedule: Schedule, hasList = true): ListRejection | null {
-  const { maxDeletes = 0, expectCount, allowEmpty } = settingsOf(schedule);
+  const { maxDeletes, expectCount, allowEmpty } = settingsOf(schedule);
   const rejections = [
-    checkMaxDeletes(list, maxDeletes),
+    checkMaxDeletes(list, maxDeletes ?? 0),
     hasList ? checkExpectedCount(list, expectCount) : null,
     checkProtected(list, schedule),
     hasList ? checkMatched(list, schedule) : null,

@@ -1,8 +1,10 @@
 import { messageOf } from '../errors.ts';
 import { isoTime } from '../format.ts';
 import { chunkSizes, readTakenChunks } from '../input/chunk-ids.ts';
+import type { Spool } from '../input/spool.ts';
 import { claimList, planRun, writeRun } from '../ledger/create-run.ts';
 import { removeIfUnstarted } from '../ledger/end-run.ts';
+import { refuseUnprotected } from '../ledger/protection.ts';
 import { noteRetry } from '../ledger/retries.ts';
 import { isSealed, type Run, readRun } from '../ledger/run.ts';
 import { pausedEvent, refusedEvent } from '../notify/events.ts';
@@ -129,12 +131,14 @@ async function start(
 ): Promise<MakeRunResult> {
   const { spool, retried } = list;
   const { ledger, target, who } = deps;
+  // The file of the schedule may be another one than that of a worker, and ids of earlier slots may be protected since.
+  await refuseUnprotected(ledger.redis, target.fp, { isProtected: true, ids: takenIds(spool) });
   const settings = settingsForRun(schedule, list);
   const { note: why, priority } = schedule;
   const origin = {
     note: deps.reason || why,
     retryOf: retried.of,
-    priority,
+    options: { priority },
     detached: true,
     who: `${madeBy(schedule.name)}${who}`,
     command: '',
@@ -181,6 +185,11 @@ async function start(
   await linkRetried(deps, written);
   await startDetachedRun(ledger, deps.feeder, written, { who: plan.who, reason: '' });
   return result;
+}
+
+/** The ids that the run of a slot sends. */
+async function* takenIds(spool: Spool): AsyncGenerator<readonly string[]> {
+  for await (const part of readTakenChunks(spool, chunkSizes())) if ('ids' in part) yield part.ids;
 }
 
 /** How `createdBy` of the runs of a schedule begins. An operator who makes a run of the same list has one with the same id. */

@@ -32,7 +32,7 @@ export async function withScheduledList<T>(
   const { limit = null } = settings;
   const protectFile = protectFileOf(settings);
   refuseUnprotectedHere(deps, schedule);
-  await refuseUnprotected(deps.ledger.redis, deps.target.fp, protectFile !== null);
+  await refuseUnprotected(deps.ledger.redis, deps.target.fp, { isProtected: protectFile !== null, ids: [] });
   if (protectFile !== null) await checkProtectFile(protectFile.path);
   let opened: Omit<OpenSource, 'files'> = { read: [], nothing: '' };
   const open = async () => {

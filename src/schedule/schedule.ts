@@ -2,7 +2,9 @@ import { resolve } from 'node:path';
 import { type Config, type SettingName, settings, settingText } from '../config/settings.ts';
 import type { ProtectedList } from '../input/spool.ts';
 import type { Conclusion } from '../ledger/conclusion.ts';
-import type { Priority, RunState } from '../ledger/run.ts';
+import type { RunState } from '../ledger/run.ts';
+import { type RunSettings, ruleSettings } from '../ledger/run-rules.ts';
+import type { Priority } from '../model/priority.ts';
 import type { Carried } from './carried.ts';
 import type { Timing } from './slots.ts';
 
@@ -19,6 +21,9 @@ export type ListGuardCode = 'too_many' | 'unexpected_count' | 'growth' | 'empty'
 
 type RunGuardCode = 'halted' | 'none_there';
 
+/** A run of a schedule obeys the rules of its schedule, whoever makes or deletes it. */
+const keptRules = Object.fromEntries(ruleSettings.map((name) => [name, 'kept'])) as Record<keyof RunSettings, 'kept'>;
+
 /**
  * Where each setting of a scheduled run comes from. `kept`: from the schedule, which stores its value when it is added; the settings of the
  * process that makes or deletes the run are ignored. `target`: it names the target of the schedule. `process`: from the process that makes or
@@ -28,10 +33,9 @@ const settingRoles = {
   ...{ resource: 'kept', resourceColumn: 'kept', format: 'kept', column: 'kept', noHeader: 'kept' },
   ...{ protectColumn: 'kept', expectUnprotected: 'kept', idPattern: 'kept', allowInvisible: 'kept' },
   ...{ allowColumnNames: 'kept', allowDamagedNumbers: 'kept' },
-  ...{ delimiter: 'kept', limit: 'kept', protect: 'kept', allowIdChars: 'kept', maxDeletes: 'kept' },
-  ...{ allowPlaceholders: 'kept', expectRejected: 'kept', expectCount: 'kept', canary: 'kept', maxFailures: 'kept' },
-  allowEmpty: 'kept',
-  ...{ onStatus: 'kept', expectAbsent: 'kept', rate: 'kept', burst: 'kept', window: 'kept', keep: 'kept' },
+  ...{ delimiter: 'kept', limit: 'kept', protect: 'kept', allowIdChars: 'kept' },
+  ...{ allowPlaceholders: 'kept', expectRejected: 'kept', expectCount: 'kept', allowEmpty: 'kept' },
+  ...keptRules,
   ...{ baseUrl: 'target', account: 'target', clientId: 'target' },
   ...{ separateLimits: 'process', maxConcurrency: 'process', requestTimeoutMs: 'process', retryDelays: 'process' },
   ...{

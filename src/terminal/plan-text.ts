@@ -1,5 +1,6 @@
 import { count, duration, rate as perSecond, plural, roughly, utcTime } from '../format.ts';
 import type { RunState } from '../ledger/run.ts';
+import type { RuleName, RunRules } from '../ledger/run-rules.ts';
 import type { LearnedStart } from '../limiter/read-target.ts';
 import { type Stop, stopAdvice } from '../limiter/stop.ts';
 import { type OutcomeCounts, outcomes, type ReadOutcome } from '../model/outcome.ts';
@@ -13,7 +14,8 @@ import { commandFor } from './stop-text.ts';
 import { clip, plainLine, plainStyle, type Style } from './style.ts';
 
 /** What a run would do, as far as is known before its first request. */
-export type Plan = {
+export type Plan = RunRules & {
+  kept: readonly RuleName[]; // rules that only an earlier command for the run that would be resumed gave
   files: readonly string[];
   retries: RetriedRun | null; // the run whose ids these are
   rows: number;
@@ -31,17 +33,9 @@ export type Plan = {
   firstUrl: string | null; // null when there is nothing to send
   lastId: string | null; // the last one to be sent of a single file; null otherwise
   endsWithoutNewline: boolean; // the line of that id has no newline, so the id may be cut off
-  rate: Rate | null;
   rateBefore: Rate | null; // of the run that would be resumed; null where it had none
   learned: LearnedStart | null; // null also for a dry run
   canary: readonly number[]; // after so many ids it goes on only if all went well
-  maxDeletes: number | null; // it halts once so many of its ids have an outcome, and sends no other; null = all are sent
-  maxFailures: string; // more failures halt the run; '' = no such limit
-  stopAt: number; // when it is paused, ms since 1970; 0 = never
-  maxActiveMs: number; // the deleting time after which it is paused; 0 = no bound
-  window: string; // when it may send; '' or always = at any time
-  onStatus: string; // what some statuses mean in this run, '' for the default verdicts
-  expectAbsent: boolean;
   maxConcurrency: number;
   workers: { workers: number; reason: string }; // processes that delete, and what decided their number
   proof: readonly string[]; // what is known of the answers of the target; see `describeSemantics`
@@ -155,10 +149,12 @@ function targetLines(plan: Plan, style: Style): Line[] {
     ...lastLines(plan, style),
     ...plan.proof.map((sentence): Line => ['Answers', style.yellow(sentence)]),
     ...brakeLines(plan),
-    ...(plan.onStatus === '' ? [] : [['On status', plan.onStatus.replaceAll(',', ', ')] as Line]),
-    ...(plan.expectAbsent ? [['Expects', 'ids that are gone already'] as Line] : []),
+    ...(plan.onStatus === ''
+      ? []
+      : [['On status', `${plan.onStatus.replaceAll(',', ', ')}${origin(plan, 'onStatus')}`] as Line]),
+    ...(plan.expectAbsent ? [['Expects', `ids that are gone already${origin(plan, 'expectAbsent')}`] as Line] : []),
     ...timeLines(plan),
-    ['Pace', pace(plan)],
+    ['Pace', `${pace(plan)}${origin(plan, 'rate')}`],
     ...rateLines(plan, style),
     ...workerLines(plan),
   ];
@@ -172,26 +168,44 @@ function lastLines({ lastId, endsWithoutNewline }: Plan, style: Style): Line[] {
   return [['Last id', style.yellow(`${id}; ${words}`)]];
 }
 
-function brakeLines({ canary, maxFailures, maxDeletes, ids }: Plan): Line[] {
+/** What follows a rule that this command does not give. */
+function origin({ kept = [] }: Plan, name: RuleName): string {
+  return kept.includes(name) ? ' (from the first command)' : '';
+}
+
+function brakeLines(plan: Plan): Line[] {
+  const { canary, maxFailures, maxDeletes, ids } = plan;
   const rungs = canary.map((ids) => count(ids)).join(', ');
   const part = 'ids are sent, the first of the list, and the run halts; a higher --max-deletes goes on';
   const goesOn = maxFailures === '' ? 'none of them failed' : `no more than ${maxFailures} of them failed`;
   return [
-    ...(canary.length === 0 ? [] : [['Canary', `after ${rungs} ids it goes on only if ${goesOn}`] as Line]),
-    ...(maxDeletes !== null && maxDeletes < sumIds(ids) ? [['At most', `${count(maxDeletes)} ${part}`] as Line] : []),
+    ...(canary.length === 0
+      ? []
+      : [['Canary', `after ${rungs} ids it goes on only if ${goesOn}${origin(plan, 'canaryOf')}`] as Line]),
+    ...(maxDeletes !== null && (maxDeletes < sumIds(ids) || plan.kept?.includes('maxDeletes'))
+      ? [['At most', `${count(maxDeletes)} ${part}${origin(plan, 'maxDeletes')}`] as Line]
+      : []),
     ...(maxFailures === ''
       ? []
-      : [['Halts', `when more than ${maxFailures} of the ids failed or are unknown`] as Line]),
+      : [
+          [
+            'Halts',
+            `when more than ${maxFailures} of the ids failed or are unknown${origin(plan, 'maxFailures')}`,
+          ] as Line,
+        ]),
   ];
 }
 
-function timeLines({ window, stopAt, maxActiveMs }: Plan): Line[] {
+function timeLines(plan: Plan): Line[] {
+  const { window, stopAt, maxActiveMs } = plan;
   const ends = [
-    ...(stopAt === 0 ? [] : [`at ${utcTime(stopAt, 'minute')}`]),
-    ...(maxActiveMs === 0 ? [] : [`after ${duration(maxActiveMs)} of deleting`]),
+    ...(stopAt === 0 ? [] : [`at ${utcTime(stopAt, 'minute')}${origin(plan, 'stopAt')}`]),
+    ...(maxActiveMs === 0 ? [] : [`after ${duration(maxActiveMs)} of deleting${origin(plan, 'maxActiveMs')}`]),
   ];
   return [
-    ...(window === '' || window === always ? [] : [['Window', `sends only ${window}`] as Line]),
+    ...(window === '' || window === always
+      ? []
+      : [['Window', `sends only ${window}${origin(plan, 'window')}`] as Line]),
     ...(ends.length === 0 ? [] : [['Pauses', `${ends.join(', or ')}; resume goes on`] as Line]),
   ];
 }

@@ -102,6 +102,7 @@ function rowOf({ at, action, by, who, reason, ...facts }: AuditEntry, isFirstSta
 /** The name of a fact is omitted if its value is clear without it. */
 function factText([name, value]: [string, unknown]): string {
   if (value === true) return name;
+  if (name === 'from' || name === 'to') return `${name} ${value}`;
   if (name === 'burst') return value === null ? '' : `burst ${value}`;
   return value === null ? 'none' : String(value);
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type RunPlan, writeRun } from '../../src/ledger/create-run.ts';
 import { openLedger } from '../../src/ledger/ledger.ts';
 import { type Run, readRun } from '../../src/ledger/run.ts';
+import { noRules } from '../../src/ledger/run-rules.ts';
 import { haltRules } from '../../src/ledger/thresholds.ts';
 import { createLogger } from '../../src/logger.ts';
 import { chunkSize } from '../../src/model/row.ts';
@@ -88,8 +89,8 @@ function planFor(ids: readonly string[], target: RunPlan['target'], id: string):
     ...{ target, list: id, sha256: id, files: ['list'], layout: '' },
     ...{ rows: ids.length, ids: ids.length, protectedRead: null, blocks: 0 },
     ...{ chunks: Math.ceil(ids.length / chunkSize), settled: { rejected: 0, duplicate: 0, protected: 0 } },
-    ...{ rate: null, burst: null, priority: 'normal', onStatus: '', expectAbsent: false, note: '', retryOf: '' },
-    ...{ window: '', canary: '', canaryOf: '', maxDeletes: null, maxFailures: '' },
+    ...noRules,
+    ...{ canary: '', note: '', retryOf: '' },
     ...{ keepMs: 60_000, detached: true, who: 'test', command: '' },
   };
 }

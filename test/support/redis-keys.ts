@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
-import { removeRun } from '../../src/ledger/end-run.ts';
+import { unlinkRun } from '../../src/ledger/end-run.ts';
 import { listRuns } from '../../src/ledger/list-runs.ts';
 import { readRun } from '../../src/ledger/run.ts';
 import { targetOf } from '../../src/model/target.ts';
@@ -12,7 +12,7 @@ import { openTestRedis } from './redis.ts';
 export async function forgetTarget(baseUrl: string, redis?: Redis): Promise<void> {
   if (!redis) return withTestRedis((own) => forgetTarget(baseUrl, own));
   const own = (await listRuns(redis)).filter((run) => run.baseUrl === baseUrl);
-  for (const run of await Promise.all(own.map(({ id }) => readRun(redis, id)))) if (run) await removeRun(redis, run);
+  for (const run of await Promise.all(own.map(({ id }) => readRun(redis, id)))) if (run) await unlinkRun(redis, run);
   const noted = (await redis.zrange(keys.targets, 0, '-1')).filter((name) => JSON.parse(name)[0] === baseUrl);
   if (noted.length > 0) await redis.zrem(keys.targets, ...noted);
   const accounts = new Set(['', ...own.map(({ account }) => account), ...noted.map((name) => JSON.parse(name)[1])]);

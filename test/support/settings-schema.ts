@@ -41,9 +41,10 @@ function settingSchema(name: SettingName): Schema {
 
 function valueSchema(name: SettingName): Schema {
   const parser: unknown = settings[name].parse;
-  const { words, range, json, isList } = parse.takenBy(parser);
+  const { words, range, json, isList, mayBeNone } = parse.takenBy(parser);
   if (json === 'boolean') return { type: 'boolean' };
   if (words) return { enum: words };
+  if (range && mayBeNone) return { type: ['string', 'integer'], minimum: range.least, maximum: range.most };
   if (range) return { type: 'integer', minimum: range.least, maximum: range.most };
   const types = json === 'number' ? ['string', 'integer'] : ['string'];
   if (isList) return listSchema(types, parser === parse.durations ? 5 : null);

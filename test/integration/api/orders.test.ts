@@ -197,12 +197,19 @@ describe('an order over HTTP', () => {
     expect((await call('read', '/runs')).body.items).toHaveLength(1);
     const remove = (query: string) => call('operate', `/runs/${run}${query}`, { method: 'DELETE' });
     expect((await remove('')).status).toBe(400);
-    expect((await remove('?rows=2')).body).toMatchObject({ status: 409, code: 'conflict', rows: 1 });
+    expect((await remove('?rows=2&state=cancelled')).body).toMatchObject({ status: 409, code: 'conflict', rows: 1 });
     await wantResults(redis, run);
-    expect((await remove('?rows=1')).body).toMatchObject({ status: 409, detail: expect.stringContaining('results') });
+    expect((await remove('?rows=1&state=cancelled')).body).toMatchObject({
+      status: 409,
+      detail: expect.stringContaining('results'),
+    });
     expect((await call('read', `/runs/${run}`)).status).toBe(200);
     await redis.hset(keys.run(run), 'resultsWanted', 0);
-    expect((await remove('?rows=1')).status).toBe(200);
+    expect((await remove('?rows=1')).status).toBe(400);
+    // Somebody who saw the run before it ended did not mean this one.
+    expect((await remove('?rows=1&state=preparing')).body).toMatchObject({ status: 409, code: 'guard' });
+    expect((await call('read', `/runs/${run}`)).status).toBe(200);
+    expect((await remove('?rows=1&state=cancelled')).status).toBe(200);
     expect((await call('read', `/runs/${run}`)).status).toBe(404);
   });
 

@@ -41,16 +41,12 @@ describe.concurrent('the audit trail', () => {
 
     const short = (await call(harness, 'status', id)).stdout;
     expect(short).toContain('submitted by ana, because: OPS-1');
-    expect(short).toContain(`3 earlier actions: expunge status ${id} --audit`);
+    expect(short).toContain(`4 earlier actions: expunge status ${id} --audit`);
     expect(
       lines(short)
         .slice(-3)
         .map((line) => line.trim().slice(25)),
-    ).toEqual([
-      'resume expectAbsent  ana  release is out',
-      'stop-all             ana  they call us',
-      'cancel               ana  wrong list',
-    ]);
+    ).toEqual(['resume    ana  release is out', 'stop-all  ana  they call us', 'cancel    ana  wrong list']);
     const whole = objects((await call(harness, 'status', id, '--audit', '--json')).stdout);
     expect(whole.at(-1)).toMatchObject({ type: 'summary', state: 'cancelled' });
     expect(whole.slice(0, -1).map(({ type, who, by, action, reason }) => [type, who, by, action, reason])).toEqual([
@@ -58,11 +54,12 @@ describe.concurrent('the audit trail', () => {
       ['audit', 'ana', 'operator', 'start', ''],
       ['audit', 'ana', 'operator', 'pause', 'release window'],
       ['audit', 'ana', 'operator', 'rate', 'slower'],
+      ['audit', 'ana', 'operator', 'expect-absent', 'release is out'],
       ['audit', 'ana', 'operator', 'start', 'release is out'],
       ['audit', 'ana', 'operator', 'stop-all', 'they call us'],
       ['audit', 'ana', 'operator', 'cancel', 'wrong list'],
     ]);
-    expect(lines((await call(harness, 'status', id, '--audit')).stdout).slice(-7)[0]).toMatch(/submit +ana +OPS-1$/);
+    expect(lines((await call(harness, 'status', id, '--audit')).stdout).slice(-8)[0]).toMatch(/submit +ana +OPS-1$/);
 
     await call(harness, 'runs', 'remove', id, '--yes', '--reason', 'a trial');
     const target = await call(harness, 'status');

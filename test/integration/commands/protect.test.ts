@@ -1,6 +1,11 @@
+import { writeFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
+import { announceProtection } from '../../../src/ledger/protection.ts';
+import { isSealed } from '../../../src/ledger/run.ts';
+import { keys } from '../../../src/redis/keys.ts';
 import { openHarness } from '../../support/harness.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
+import { until } from '../../support/processes.ts';
 
 const ids = makeIds('a', 4);
 const kind = ['--resource', 'annotations', '--yes'];
@@ -87,3 +92,63 @@ test('protected ids of which none is in the list are refused with --yes, unless 
   expect((await harness.run([...args, '--dry-run', '--expect-unprotected'])).stderr).not.toContain('is refused');
   expect((await harness.run([...args, '--expect-unprotected'])).code).toBe(0);
 });
+
+test('what was protected once is not taken for protected now: a retry that is left to workers is read with the ids of now', async () => {
+  const { harness, list } = await open();
+  const keep = harness.file('keep.txt', `${ids[0]}\n`);
+  const worker = await harness.worker([], { EXPUNGE_PROTECT: keep });
+  await until('it has told its ids', () => harness.redis.exists(keys.protection(harness.target.fp)));
+  await harness.run([list, ...kind, '--protect', keep, '--detach', '--window', closedWindow()]);
+  const { id } = await harness.onlyRun();
+  await harness.expunge(['cancel', id, '--yes']);
+  writeFileSync(keep, `${ids[0]}\n${ids[2]}\n`);
+  const told = await harness.redis.strlen(keys.protection(harness.target.fp));
+  await until(
+    'it tells them again',
+    async () => (await harness.redis.strlen(keys.protection(harness.target.fp))) > told,
+  );
+  const retry = (...more: string[]) =>
+    harness.expunge(['retry', id, '--detach', '--yes', '--window', 'always', '--expect-unprotected', ...more]);
+  const refused = await retry();
+  expect([refused.code, refused.stderr]).toEqual([4, expect.stringContaining('the list protects no ids')]);
+  const fewer = await retry('--protect', harness.file('fewer.txt', `${ids[1]}\n`));
+  expect([fewer.code, fewer.stderr]).toEqual([4, expect.stringContaining(`${ids[2]} would be deleted`)]);
+  expect(await harness.runs()).toHaveLength(1);
+  expect((await retry('--protect', keep)).code).toBe(0);
+  await until('the retry has ended', async () => (await harness.runs()).every(({ state }) => isSealed(state)));
+  expect([0, 1, 2, 3].map((i) => harness.sandbox.exists('annotations', ids[i]!))).toEqual([true, false, true, false]);
+  worker.signal('SIGTERM');
+});
+
+test('resume --detach leaves to workers only what none of them protects by now', async () => {
+  const { harness, list } = await open();
+  const keep = harness.file('keep.txt', `${ids[0]}\n`);
+  const start = harness.start(['run', list, ...kind, '--protect', keep, '--window', closedWindow()]);
+  await until('the run is there', async () => (await harness.runs()).some(({ state }) => state === 'running'));
+  start.signal('SIGINT');
+  await start.ended;
+  const { id } = await harness.onlyRun();
+  const { redis, target } = harness;
+  const announce = (...kept: string[]) =>
+    announceProtection(
+      redis,
+      target.fp,
+      (async function* () {
+        yield kept;
+      })(),
+    );
+  await announce(ids[0]!, ids[3]!);
+  const resume = () => harness.expunge(['resume', id, '--detach']);
+  const refused = await resume();
+  expect([refused.code, refused.stderr]).toEqual([4, expect.stringContaining(`${ids[3]} would be deleted`)]);
+  expect((await harness.onlyRun()).detached).toBe(false);
+  await announce(ids[0]!, 'elsewhere');
+  expect((await resume()).code).toBe(0);
+  expect((await harness.onlyRun()).detached).toBe(true);
+});
+
+/** A time of day that is not now. */
+function closedWindow(): string {
+  const hour = (new Date().getUTCHours() + 12) % 24;
+  return `${String(hour).padStart(2, '0')}:00-${String(hour).padStart(2, '0')}:30`;
+}

@@ -81,7 +81,9 @@ describe('the same list again with another --rate', () => {
     expect(await liveRun(harness, 'again', '--rate', '300/s', '--reason', 'slower')).toBe(run);
     const { stored, audit } = await recordOf(run);
     expect(stored).toEqual(['300/1000', '']);
-    expect(audit.filter(({ action }) => action === 'rate')).toMatchObject([{ reason: 'slower', rate: '300/s' }]);
+    expect(audit.filter(({ action }) => action === 'rate')).toMatchObject([
+      { reason: 'slower', from: '400/s', to: '300/s' },
+    ]);
     expect(await liveRun(harness, 'again')).toBe(run);
     expect((await recordOf(run)).stored).toEqual(['300/1000', '']);
   });

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { keptChanges } from '../../../src/ledger/changes.lua.ts';
 import { noteTold, type RunChange, readChanges } from '../../../src/ledger/changes.ts';
-import { announceProtection, refuseUnprotected } from '../../../src/ledger/protection.ts';
+import { announceProtection, announceUnreadProtection, refuseUnprotected } from '../../../src/ledger/protection.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
@@ -50,13 +50,25 @@ test('a list without protected ids is refused for a day after a worker of its ta
 }) => {
   const fp = `test-${randomUUID()}`;
   onTestFinished(async () => void (await redis.unlink(keys.protection(fp))));
-  await refuseUnprotected(redis, fp, false);
-  await announceProtection(redis, fp);
-  await expect(refuseUnprotected(redis, fp, false)).rejects.toMatchObject({
+  const unprotected = { isProtected: false, ids: [] };
+  const listOf = (...ids: string[]) => ({ isProtected: true, ids: [ids] });
+  await refuseUnprotected(redis, fp, unprotected);
+  await announceUnreadProtection(redis, fp);
+  const refusal = {
     code: 'GUARD',
     message: 'the list protects no ids, but the settings of a worker of its target do; nothing was sent',
     next: 'read it where the file is: with --protect FILE, or at a worker of this target with --http',
-  });
-  await refuseUnprotected(redis, fp, true);
+  };
+  await expect(refuseUnprotected(redis, fp, unprotected)).rejects.toMatchObject(refusal);
+  await refuseUnprotected(redis, fp, listOf('a-1', 'a-2'));
+  await announceProtection(redis, fp, protectedIds('a-2', 'a-9'));
+  await announceUnreadProtection(redis, fp); // what is known stays
+  await expect(refuseUnprotected(redis, fp, unprotected)).rejects.toMatchObject(refusal);
+  await refuseUnprotected(redis, fp, listOf('a-1', 'a-3'));
+  await expect(refuseUnprotected(redis, fp, listOf('a-1', 'a-2'))).rejects.toThrow('a-2 would be deleted');
   await expectKept(redis, keys.protection(fp), 86_400_000);
 });
+
+async function* protectedIds(...ids: string[]) {
+  yield ids;
+}

@@ -11,6 +11,7 @@ import {
 } from '../../../src/ledger/create-run.ts';
 import { readOutcomes } from '../../../src/ledger/outcome-rows.ts';
 import { readRun, schemaVersion } from '../../../src/ledger/run.ts';
+import { noRules } from '../../../src/ledger/run-rules.ts';
 import { sentOutcomes } from '../../../src/model/outcome.ts';
 import { resources } from '../../../src/model/resource.ts';
 import type { Chunk, SettledBlock } from '../../../src/model/row.ts';
@@ -46,17 +47,9 @@ function listIn(...files: string[]): List {
     ...{ target: targetOf('http://127.0.0.1:9', id), list: id, sha256: id, files, layout: files.join('+') },
     ...{ rows: 5, ids: 4, chunks: 2, blocks: 1, settled: { rejected: 0, duplicate: 1, protected: 0 } },
     ...{
+      ...noRules,
       protectedRead: null,
-      rate: null,
-      burst: null,
-      priority: 'normal',
-      window: '',
       canary: '',
-      canaryOf: '',
-      maxDeletes: null,
-      maxFailures: '',
-      onStatus: '',
-      expectAbsent: false,
       note: '',
       retryOf: '',
     },

@@ -81,6 +81,29 @@ test.each([
   expect(await redis.exists(keys.list(id), keys.targetRuns(id))).toBe(2 * stays);
 });
 
+test.each([
+  ['somebody has completed its list', { state: 'planned' }],
+  ['it was started', { state: 'running', changes: 1 }],
+  ['it has ended', { state: 'completed', changes: 2 }],
+  ['somebody else has taken it over', { createdBy: 'ben' }],
+])('a run that is to be removed stays with all its keys if %s since it was shown', async (_, fields) => {
+  const shown = await writeKeys({ state: 'preparing', createdBy: 'ana' });
+  await redis.hset(keys.run(id), fields);
+  expect(await removeRun(redis, shown)).toBe(false);
+  expect(await left()).toBe(parts().length + small().length + 1);
+  expect(await redis.exists(keys.list(id), keys.targetRuns(id))).toBe(2);
+  expect(await removeRun(redis, (await readRun(redis, id))!)).toBe(true); // shown anew, it goes
+  expect(await left()).toBe(0);
+});
+
+test('a run that is to be removed goes, whatever was counted or delivered since it was shown', async () => {
+  const shown = await writeKeys();
+  await redis.hset(keys.run(id), { delivered: 1, late: 3 });
+  expect(await removeRun(redis, shown)).toBe(true);
+  expect(await removeRun(redis, shown)).toBe(true); // a repetition is harmless
+  expect(await left()).toBe(0);
+});
+
 test('a run that is removed or expires leaves its list to another run that has it now', async () => {
   const run = await writeKeys();
   await redis.set(keys.list(id), 'another');
@@ -127,6 +150,7 @@ test('what a run left whose record has expired is removed to its last chunk', as
 test('what an interrupted removal leaves can be found without the record', async () => {
   const run = await writeKeys();
   const refused = {
+    eval: (...args: Parameters<RedisClient['eval']>) => redis.eval(...args),
     unlink: async (key: string) => (key === keys.ledger(id, 0) ? Promise.reject(new Error('away')) : redis.unlink(key)),
   };
   await expect(removeRun(refused as unknown as RedisClient, run)).rejects.toThrow('away');

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { decodeLedgerChunk } from '../../../src/ledger/cell.ts';
 import { type RunPlan, writeRun } from '../../../src/ledger/create-run.ts';
-import { removeRun } from '../../../src/ledger/end-run.ts';
+import { unlinkRun } from '../../../src/ledger/end-run.ts';
 import type { Claim, Ledger } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
+import { noRules } from '../../../src/ledger/run-rules.ts';
 import { type Target, targetOf } from '../../../src/model/target.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
@@ -22,20 +23,16 @@ export async function writeTestRun(
     ...{ target: target ?? targetOf('http://127.0.0.1:9', id), list: id, sha256: id, files: ['list'], layout: '' },
     ...{ rows: ids, ids, chunks: sizes.length, blocks: 0, settled: { rejected: 0, duplicate: 0, protected: 0 } },
     protectedRead: null,
-    ...{
-      rate: perSecond === null ? null : [{ count: perSecond, perMs: 1_000 }],
-      burst: null,
-      priority: 'normal',
-      onStatus: '',
-      ...{ window: '', canary: '', canaryOf: '', maxDeletes: null, maxFailures: '', ...brakes },
-      expectAbsent: false,
-      note: '',
-      retryOf: '',
-      keepMs: 60_000,
-      detached: target !== null,
-      who: 'test',
-      command: '',
-    },
+    ...noRules,
+    rate: perSecond === null ? null : [{ count: perSecond, perMs: 1_000 }],
+    canary: '',
+    ...brakes,
+    note: '',
+    retryOf: '',
+    keepMs: 60_000,
+    detached: target !== null,
+    who: 'test',
+    command: '',
   };
   let line = 0;
   const chunks = sizes.map((size, n) => ({
@@ -49,7 +46,7 @@ export async function writeTestRun(
 
 export async function forgetRun(redis: RedisClient, id: string): Promise<void> {
   const run = await readRun(redis, id);
-  if (run !== null) await removeRun(redis, run);
+  if (run !== null) await unlinkRun(redis, run);
 }
 
 /** Claims a chunk that must be there to claim. */

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import { readSources } from '../../../src/config/list-source.ts';
-import { removeRun } from '../../../src/ledger/end-run.ts';
+import { unlinkRun } from '../../../src/ledger/end-run.ts';
 import { isSealed, type Run, readRun } from '../../../src/ledger/run.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import type { FaultKind } from '../../../src/sandbox/fault-kinds.ts';
@@ -379,7 +379,7 @@ describe.concurrent('what a schedule carries', () => {
     harness.list(ten);
     await harness.at(start + minute);
     const [run] = await harness.runs();
-    await removeRun(harness.redis, run!);
+    await unlinkRun(harness.redis, run!);
     harness.list(['w-0']);
     await harness.at(start + 2 * minute);
     const reason = `Redis no longer has run ${run!.id}: ids that it left are not retried`;
@@ -389,7 +389,7 @@ describe.concurrent('what a schedule carries', () => {
   test('is not told missing where Redis has forgotten a run that completed', async ({ expect, onTestFinished }) => {
     const stage = await openStage(onTestFinished, { atMost: 4 });
     stage.list(['v-0', 'c-0']);
-    await removeRun(stage.redis, await stage.slot(1));
+    await unlinkRun(stage.redis, await stage.slot(1));
     stage.list(['v-1']);
     await stage.slot(2);
     expect((await stage.history())[0]).toMatchObject({ outcome: 'started', reason: '' });
@@ -607,7 +607,7 @@ describe.concurrent('with --retry-failed', () => {
     const { id } = await stage.slot(1);
     const done = await stage.expunge(['retry', id, '--only', 'failed', '--yes', '--json', '--on-status', '409=failed']);
     const { run } = summaryIn(done);
-    await removeRun(stage.redis, (await readRun(stage.redis, run))!);
+    await unlinkRun(stage.redis, (await readRun(stage.redis, run))!);
     stage.sent();
     stage.list(['v-1']);
     await stage.slot(2);
@@ -680,7 +680,7 @@ describe.concurrent('with --retry-failed', () => {
     stage.list(['v-0', 'c-0']);
     const run = await stage.slot(1);
     stage.sent();
-    await removeRun(stage.redis, run);
+    await unlinkRun(stage.redis, run);
     stage.list(['v-1']);
     await stage.slot(2);
     expect(stage.sent()).toEqual(['v-1']);
@@ -699,7 +699,7 @@ describe.concurrent('with --retry-failed', () => {
       const run = await stage.slot(1);
       expect(readdirSync(folder)).toEqual([]);
       let told = `Redis no longer has run ${run.id}: ids that it left are not retried`;
-      if (lost === 'Redis has forgotten') await removeRun(stage.redis, run);
+      if (lost === 'Redis has forgotten') await unlinkRun(stage.redis, run);
       else {
         await stage.rest();
         await stage.at(start + 2 * minute);

@@ -219,13 +219,35 @@ describe.concurrent('the protected ids of a schedule', () => {
     const harness = await openScheduleHarness(onTestFinished);
     harness.list(someIds('v', 30));
     await harness.add();
-    await announceProtection(harness.redis, harness.target.fp);
+    await announceProtection(harness.redis, harness.target.fp, protectedIds('other'));
     const words = 'the list protects no ids, but the settings of a worker of its target do; nothing was sent';
     await harness.at(one);
     expect(await harness.runs()).toEqual([]);
     expect((await harness.history())[0]).toMatchObject({ outcome: 'failed', reason: words });
   });
+
+  test('of another file than that of a worker keep no id in a run that the worker protects', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const harness = await openScheduleHarness(onTestFinished);
+    const list = someIds('v', 30);
+    harness.list(list);
+    await harness.add({ settings: { ...usual, protect: writeProtected(harness, [list[0]!]) } });
+    await announceProtection(harness.redis, harness.target.fp, protectedIds(list[0]!, list[7]!));
+    await harness.at(one);
+    expect(await harness.runs()).toEqual([]);
+    const reason = `${list[7]} would be deleted, but the settings of a worker of its target protect it; nothing was sent`;
+    expect((await harness.history())[0]).toMatchObject({ outcome: 'failed', reason });
+    await announceProtection(harness.redis, harness.target.fp, protectedIds(list[0]!, 'elsewhere'));
+    await harness.at(two);
+    expect((await harness.runs()).map(({ ids }) => ids)).toEqual([29]);
+  });
 });
+
+async function* protectedIds(...ids: string[]) {
+  yield ids;
+}
 
 test('a list that is being read while its schedule is changed becomes no run by the settings of before', async ({
   expect,

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createSpoolFolder, type Spool, spoolRows } from '../../../src/input/spool.ts';
-import { planRun, type RunPlan, type RunSettings, rungsLeft } from '../../../src/ledger/create-run.ts';
+import { planRun, type RunPlan, rungsLeft } from '../../../src/ledger/create-run.ts';
+import type { RunSettings } from '../../../src/ledger/run-rules.ts';
 import type { Row } from '../../../src/model/row.ts';
 import { listOf, targetOf } from '../../../src/model/target.ts';
 import { always } from '../../../src/model/time-window.ts';
@@ -31,9 +32,14 @@ async function spoolOf(views: number): Promise<Spool> {
 }
 
 const target = targetOf('https://api.example', 'crm');
-const origin: Pick<RunPlan, 'note' | 'retryOf' | 'detached' | 'who' | 'priority' | 'command'> = {
-  ...{ note: 'old views', retryOf: '', detached: true, who: 'ana', priority: 'high', command: 'expunge run a.csv' },
+const origin: Pick<RunPlan, 'note' | 'retryOf' | 'detached' | 'who' | 'command'> = {
+  note: 'old views',
+  retryOf: '',
+  detached: true,
+  who: 'ana',
+  command: 'expunge run a.csv',
 };
+const options = { priority: 'high', stopAt: 7, maxDuration: 9 };
 const plain: RunSettings = {
   ...{ rate: undefined, burst: undefined, window: always, canary: undefined, maxDeletes: undefined, maxFailures: '' },
   ...{ onStatus: '', expectAbsent: false, keep: 1_000 },
@@ -46,7 +52,7 @@ describe('the plan of a run', () => {
       ...{ rate: [{ count: 40, perMs: 1_000 }], burst: 3, window: 'mon 01:00-02:00', canary: [10], maxDeletes: 900 },
       ...{ maxFailures: '5%', onStatus: '409=retry', expectAbsent: true, keep: 5_000 },
     };
-    expect(planRun(settings, target, spool, origin)).toEqual({
+    expect(planRun(settings, target, spool, { ...origin, options })).toEqual({
       target,
       list: listOf(target, spool.sha256),
       sha256: spool.sha256,
@@ -59,13 +65,14 @@ describe('the plan of a run', () => {
       burst: 3,
       window: 'mon 01:00-02:00',
       ...{ canary: '10:1', canaryOf: '10', maxDeletes: 900, maxFailures: '5%', onStatus: '409=retry' },
-      ...{ expectAbsent: true, keepMs: 5_000, ...origin },
+      ...{ expectAbsent: true, keepMs: 5_000, priority: 'high', stopAt: 7, maxActiveMs: 9 },
+      ...origin,
     });
   });
 
   test('has nothing where nothing was ordered', async () => {
     const spool = { ...(await spoolOf(3)), protectedList: null };
-    expect(planRun(plain, target, spool, { ...origin, retryOf: 'another' })).toMatchObject({
+    expect(planRun(plain, target, spool, { ...origin, retryOf: 'another', options: {} })).toMatchObject({
       ...{ list: listOf(target, spool.sha256, 'another'), layout: spool.layout, retryOf: 'another' },
       ...{ chunks: 1, protectedRead: null, rate: null, burst: null, window: '', canary: '', canaryOf: '' },
       ...{ maxDeletes: null, maxFailures: '' },
@@ -81,7 +88,7 @@ describe('the plan of a run', () => {
   ] as const)(
     'has the rungs of a canary that end before its list does: %j of %i ids',
     async ([rungs, ids, canary, chunks]) => {
-      const plan = planRun({ ...plain, canary: [...rungs] }, target, await spoolOf(ids), origin);
+      const plan = planRun({ ...plain, canary: [...rungs] }, target, await spoolOf(ids), { ...origin, options });
       expect([plan.canary, plan.chunks, plan.canaryOf]).toEqual([canary, chunks, rungs.join()]);
       expect(rungsLeft(plan)).toEqual(canary.split(' ').map((rung) => Number(rung.split(':')[0])));
     },

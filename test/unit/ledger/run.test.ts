@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { activeMsOf, findRunId, newRunId, priorityFromStored } from '../../../src/ledger/run.ts';
+import { activeMsOf, findRunId, newRunId } from '../../../src/ledger/run.ts';
+import { priorityFromStored } from '../../../src/model/priority.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 
 describe('run id', () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { noRules } from '../../../src/ledger/run-rules.ts';
 import { parseRate } from '../../../src/model/rate.ts';
 import { perResource } from '../../../src/model/resource.ts';
 import { idsText, type Plan, planText } from '../../../src/terminal/plan-text.ts';
@@ -25,15 +26,12 @@ const plan: Plan = {
   firstUrl: 'https://api.example.com/x/v2/annotations/a-1',
   lastId: 'a-249981',
   endsWithoutNewline: false,
+  ...noRules,
+  kept: [],
   rate: [{ count: 400, perMs: 1_000 }],
   rateBefore: null,
   learned: null,
   canary: [],
-  maxDeletes: null,
-  maxFailures: '',
-  ...{ window: '', stopAt: 0, maxActiveMs: 0 },
-  onStatus: '',
-  expectAbsent: false,
   maxConcurrency: 64,
   workers: { workers: 1, reason: '' },
   stop: null,

@@ -1,0 +1,114 @@
+import { ExpungeError } from '../errors.ts';
+import { isSamePerson } from '../model/person.ts';
+import type { RedisClient } from '../redis/client.ts';
+import { keys } from '../redis/keys.ts';
+import { type AuditEntry, noteAuditOfRunLua, noteLoosenedFunction, storedEntry } from './audit.ts';
+import { changeMaxDeletes } from './max-deletes.ts';
+import { isSealed, type Run, readRunAgain } from './run.ts';
+import { isSameRule, type RuleName, type RunRules, rowOf, ruleText } from './run-rules.ts';
+
+/** Who changes rules, when and why. */
+export type RuleOrder = Pick<AuditEntry, 'at' | 'by' | 'who' | 'reason'>;
+
+/** One rule that becomes another; `isLoosened`: of a run of a plan, which then has another rule than the one that was approved. */
+type RuleChange = { name: RuleName; from: string; to: string; value: unknown; isLoosened: boolean };
+
+const attemptsMax = 5;
+
+/**
+ * Gives an unfinished run these rules, and records each change in its audit trail: who made it, from what to what. A run of a plan also records
+ * which rules were loosened. Rules that the run has already are left alone, so repeating it changes nothing; so does a run that has ended.
+ * Throws GUARD if a rule of a plan is loosened by somebody else than its approver: then nothing is changed. Throws USAGE for fewer ids than
+ * `--max-deletes` may have sent already. Returns the run as it is then.
+ */
+export async function changeRules(
+  redis: RedisClient,
+  seen: Run,
+  wanted: Partial<RunRules>,
+  order: RuleOrder,
+): Promise<Run> {
+  let run = seen;
+  for (let attempt = 0; attempt < attemptsMax; attempt++) {
+    const changes = isSealed(run.state) ? [] : changesOf(run, wanted);
+    if (changes.length === 0) return run;
+    refuseLoosening(run, changes, order.who);
+    // The place up to which a run sends depends on the sizes of its chunks, so it has a script of its own; that one may refuse, so it comes first.
+    const most = changes.find(({ name }) => name === 'maxDeletes');
+    if (most !== undefined) {
+      await changeMaxDeletes(redis, run, wanted.maxDeletes ?? null, entryOf(most, order), noteOf(most, order));
+    }
+    const others = changes.filter(({ name }) => name !== 'maxDeletes');
+    const isDone = others.length === 0 || (await write(redis, run, others, order));
+    run = await readRunAgain(redis, run.id);
+    if (isDone) return run;
+  }
+  throw new ExpungeError('GUARD', `the rules of run ${seen.id} are being changed by others`, {
+    next: `see its status: expunge status ${seen.id} --audit`,
+  });
+}
+
+function changesOf(run: Run, wanted: Partial<RunRules>): RuleChange[] {
+  const after: RunRules = { ...run, ...wanted };
+  const names = (Object.keys(wanted) as RuleName[]).filter((name) => !isSameRule(name, run, after));
+  return names.map((name) => {
+    const { plan, isLooser } = rowOf(name);
+    const isLoosened = run.plan !== '' && plan !== 'free' && isLooser(run[name], after[name]);
+    return { name, from: ruleText(run, name), to: ruleText(after, name), value: after[name], isLoosened };
+  });
+}
+
+function refuseLoosening({ id, approver }: Run, changes: readonly RuleChange[], who: string): void {
+  const loosened = changes.filter(({ isLoosened }) => isLoosened);
+  if (loosened.length === 0 || approver === '' || isSamePerson(approver, who)) return;
+  const rules = loosened.map(({ name, from, to }) => `--${rowOf(name).flag} ${from} to ${to}`).join(', ');
+  throw new ExpungeError(
+    'GUARD',
+    `run ${id} carries out a plan that ${approver} approved: only ${approver} may loosen ${rules}; nothing was changed`,
+    { next: `let ${approver} do it, under a login or an EXPUNGE_USER of that name` },
+  );
+}
+
+function entryOf({ name, from, to }: RuleChange, order: RuleOrder): AuditEntry {
+  const { at, by, who, reason } = order;
+  return { at, action: rowOf(name).flag, by, who, reason, from, to };
+}
+
+/** What the record of a run of a plan says about a change; '' = nothing. */
+function noteOf({ name, from, to, isLoosened }: RuleChange, { who }: RuleOrder): string {
+  return isLoosened ? `${rowOf(name).flag} ${from} to ${to} by ${who}` : '';
+}
+
+/** Returns false where a rule, or the plan of the run, is not what was seen: then nothing is changed. */
+async function write(redis: RedisClient, run: Run, changes: readonly RuleChange[], order: RuleOrder): Promise<boolean> {
+  const lines = changes.flatMap((change) => {
+    const { name, value } = change;
+    const { stored, isAbsentWhenUnset, unset } = rowOf(name);
+    const seen = (name === 'rate' && run.unreadRate) || stored(run[name]);
+    const isGone = isAbsentWhenUnset === true && stored(value) === stored(unset);
+    const fields = [name, stored(unset), seen, isGone ? 'HDEL' : 'HSET', stored(value)];
+    return [...fields, noteOf(change, order), storedEntry(entryOf(change, order))];
+  });
+  const also = changes.flatMap(({ name }) => Object.entries(rowOf(name).with ?? {}).flat());
+  const all = [keys.run(run.id), keys.audit(run.id)];
+  const answer = await redis.eval(changeRulesLua, 2, ...all, run.plan, changes.length, ...lines, ...also);
+  return answer === 1;
+}
+
+// KEYS 1 run  2 audit  ARGV 1 plan that was seen  2 number of changes  then for each: field, its value if it is missing, value that was seen,
+// HSET or HDEL, new value, note, audit entry; then further fields and values
+const changeRulesLua = `${noteLoosenedFunction}
+local run = redis.call('HMGET', KEYS[1], 'state', 'sealed', 'plan')
+if not run[1] or run[2] then return 1 end
+if (run[3] or '') ~= ARGV[1] then return 0 end
+local last = 2 + 7 * tonumber(ARGV[2])
+for i = 3, last, 7 do
+  if (redis.call('HGET', KEYS[1], ARGV[i]) or ARGV[i + 1]) ~= ARGV[i + 2] then return 0 end
+end
+for i = 3, last, 7 do
+  if ARGV[i + 3] == 'HDEL' then redis.call('HDEL', KEYS[1], ARGV[i]) else redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 4]) end
+  noteLoosened(KEYS[1], ARGV[i + 5])
+  ${noteAuditOfRunLua('ARGV[i + 6]')}
+end
+for i = last + 1, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+return 1
+`;

@@ -1,0 +1,360 @@
+import { type Config, durationText, type SettingName } from '../config/settings.ts';
+import { isoTime } from '../format.ts';
+import { type Priority, priorityFromStored } from '../model/priority.ts';
+import { type Rate, rateSetting, readableRate, storedRate } from '../model/rate.ts';
+import { always } from '../model/time-window.ts';
+
+/** What lifts a rule, on the command line and in the audit trail. */
+const none = 'none';
+
+/** What a command says about rules. Without `sources` every setting counts as given. */
+export type GivenSettings = {
+  config: Partial<Config>;
+  sources?: Partial<Record<SettingName, string>>;
+  options?: Record<string, unknown>;
+};
+
+/** One rule that a run obeys. Its key in the table is its field in the record. */
+type Rule<T, S extends SettingName | null> = {
+  flag: string; // its flag, which is also the action of a change in the audit trail
+  setting: S; // null: an option of the verbs that make runs
+  label: string; // on the page of a run
+  fact: string; // in the API
+  unset: T; // the value of a run without this rule
+  /** What a command says about it; undefined = nothing. */
+  given(said: GivenSettings): T | undefined;
+  /** As the record holds it; '' = unset. */
+  stored(value: T): string | number;
+  /** Reads what `stored` wrote. */
+  read(text: string): T;
+  /** For people, as its flag takes it. Not called for an unset value. */
+  text(value: T): string;
+  /** Whether the second value lets a run do more than the first, or may: a value that cannot be compared counts as looser. */
+  isLooser(from: T, to: T): boolean;
+  /** The API's value of a rule that is set, where that is not its text. */
+  shown?(value: T): unknown;
+  /** Scripts take the presence of the field for the rule, so it is missing where the rule is unset. */
+  isAbsentWhenUnset?: true;
+  /** Fields of the record that a change sets as well. */
+  with?: Readonly<Record<string, string | number>>;
+
+  /** What a later command for an unfinished run may do: `change` it, `add` it, or nothing: then another value is refused. */
+  resume: 'change' | 'add' | 'refuse';
+  /** Whether a retry begins with the rule of the run that it retries. */
+  retry: 'inherit' | 'drop';
+  /**
+   * In a run of a plan. `sealed`: a run with another value is not that of the plan, and a looser one is for the approver. `kept`: only the
+   * second. `free`: not a brake, so anybody may change it.
+   */
+  plan: 'sealed' | 'kept' | 'free';
+  /** Where the page of a run shows it. */
+  page: 'guards' | 'plan';
+};
+
+/** A row with its own type of value. */
+function rule<T, const S extends SettingName | null>(row: Rule<T, S>): Rule<T, S> {
+  return row;
+}
+
+/** Higher is looser; the unset value is the loosest. */
+function isHigher<T>(unset: T) {
+  return (from: T, to: T) => from !== unset && (to === unset || Number(to) > Number(from));
+}
+
+/** Every rule that a run obeys, in the order of the page of a run. */
+const runRules = {
+  rate: rule({
+    flag: 'rate',
+    setting: 'rate',
+    label: 'rate',
+    fact: 'rate',
+    unset: null as Rate | null,
+    given: ({ config }) => config.rate,
+    stored: (rate) => (rate === null ? '' : storedRate(rate)),
+    read: readableRate,
+    text: (rate) => (rate === null ? none : rateSetting(rate)),
+    isLooser: () => false,
+    resume: 'change',
+    retry: 'inherit',
+    plan: 'free',
+    page: 'plan',
+  }),
+  burst: rule({
+    flag: 'burst',
+    setting: 'burst',
+    label: 'burst',
+    fact: 'burst',
+    unset: null as number | null,
+    given: ({ config }) => config.burst,
+    stored: (burst) => burst ?? '',
+    read: (text) => (text === '' ? null : Number(text)),
+    text: String,
+    shown: (burst) => burst,
+    isLooser: () => false,
+    resume: 'change',
+    retry: 'inherit',
+    plan: 'free',
+    page: 'plan',
+  }),
+  priority: rule({
+    flag: 'priority',
+    setting: null,
+    label: 'priority',
+    fact: 'priority',
+    unset: 'normal' as Priority,
+    given: ({ options }) => options?.priority as Priority | undefined,
+    stored: (priority) => priority,
+    read: priorityFromStored,
+    text: (priority) => priority,
+    isLooser: () => false,
+    resume: 'change',
+    retry: 'inherit',
+    plan: 'free',
+    page: 'plan',
+  }),
+  onStatus: rule({
+    flag: 'on-status',
+    setting: 'onStatus',
+    label: 'on status',
+    fact: 'on_status',
+    unset: '',
+    given: ({ config }) => config.onStatus || undefined,
+    stored: (onStatus) => onStatus,
+    read: (text) => text,
+    text: (onStatus) => onStatus,
+    isLooser: (from, to) => from !== to,
+    resume: 'refuse', // so that the outcomes of a run mean the same from its first id to its last
+    retry: 'inherit',
+    plan: 'sealed',
+    page: 'plan',
+  }),
+  keepMs: rule({
+    flag: 'keep',
+    setting: 'keep',
+    label: 'kept for',
+    fact: 'keep',
+    unset: 0,
+    given: ({ config, sources }) => (sources?.keep === 'default' ? undefined : config.keep),
+    stored: (ms) => ms,
+    read: Number,
+    text: durationText,
+    isLooser: (from, to) => to < from, // what shows how the run went is gone earlier
+    resume: 'change',
+    retry: 'drop',
+    plan: 'kept',
+    page: 'plan',
+  }),
+  canaryOf: rule({
+    flag: 'canary',
+    setting: 'canary',
+    label: 'canary',
+    fact: 'canary',
+    unset: '',
+    given: ({ config }) => config.canary?.join(),
+    stored: (rungs) => rungs,
+    read: (text) => text,
+    text: (rungs) => rungs,
+    isLooser: (from, to) => from !== to,
+    resume: 'refuse', // the chunks of a run end at its rungs
+    retry: 'drop',
+    plan: 'sealed',
+    page: 'guards',
+  }),
+  maxDeletes: rule({
+    flag: 'max-deletes',
+    setting: 'maxDeletes',
+    label: 'ids sent at most',
+    fact: 'max_deletes',
+    unset: null as number | null,
+    given: ({ config }) => config.maxDeletes,
+    stored: (most) => most ?? '',
+    read: (text) => (text === '' ? null : Number(text)),
+    text: String,
+    shown: (most) => most,
+    isLooser: isHigher<number | null>(null),
+    resume: 'change',
+    retry: 'drop',
+    plan: 'sealed',
+    page: 'guards',
+  }),
+  maxFailures: rule({
+    flag: 'max-failures',
+    setting: 'maxFailures',
+    label: 'failures at most',
+    fact: 'max_failures',
+    unset: '',
+    given: ({ config: { maxFailures = '' } }) => (maxFailures === none ? '' : maxFailures || undefined),
+    stored: (most) => most,
+    read: (text) => text,
+    text: (most) => most,
+    isLooser: (from, to) => {
+      const isShare = [from, to].map((most) => most.endsWith('%'));
+      const [least, most] = [from, to].map((text) => Number.parseFloat(text));
+      return from !== '' && from !== to && (to === '' || isShare[0] !== isShare[1] || most! > least!);
+    },
+    resume: 'change',
+    retry: 'inherit',
+    plan: 'sealed',
+    page: 'guards',
+  }),
+  expectAbsent: rule({
+    flag: 'expect-absent',
+    setting: 'expectAbsent',
+    label: 'absent ids expected',
+    fact: 'expect_absent',
+    unset: false,
+    given: ({ config }) => config.expectAbsent || undefined,
+    stored: (isExpected) => (isExpected ? 1 : 0),
+    read: (text) => text === '1',
+    text: String,
+    shown: (isExpected) => isExpected,
+    isLooser: (from, to) => to && !from,
+    resume: 'add',
+    retry: 'inherit',
+    plan: 'sealed',
+    page: 'guards',
+  }),
+  window: rule({
+    flag: 'window',
+    setting: 'window',
+    label: 'sends only',
+    fact: 'window',
+    unset: '',
+    given: ({ config: { window = '' } }) => (window === always ? '' : window || undefined),
+    stored: (window) => window,
+    read: (text) => text,
+    text: (window) => window,
+    isLooser: (from, to) => from !== '' && from !== to,
+    with: { closedUntil: 0 },
+    resume: 'change',
+    retry: 'inherit',
+    plan: 'kept',
+    page: 'guards',
+  }),
+  stopAt: rule({
+    flag: 'stop-at',
+    setting: null,
+    label: 'paused at',
+    fact: 'stop_at',
+    unset: 0,
+    given: ({ options }) => options?.stopAt as number | undefined,
+    stored: (at) => at,
+    read: Number,
+    text: isoTime,
+    isLooser: isHigher(0),
+    isAbsentWhenUnset: true,
+    resume: 'change',
+    retry: 'drop',
+    plan: 'kept',
+    page: 'guards',
+  }),
+  maxActiveMs: rule({
+    flag: 'max-duration',
+    setting: null,
+    label: 'paused after',
+    fact: 'max_active_seconds',
+    unset: 0,
+    given: ({ options }) => options?.maxDuration as number | undefined,
+    stored: (ms) => ms,
+    read: Number,
+    text: durationText,
+    shown: (ms) => ms / 1_000,
+    isLooser: isHigher(0),
+    isAbsentWhenUnset: true,
+    resume: 'change',
+    retry: 'drop',
+    plan: 'kept',
+    page: 'guards',
+  }),
+};
+
+export type RuleName = keyof typeof runRules;
+
+/** The rules of a run. */
+export type RunRules = {
+  [N in RuleName]: (typeof runRules)[N] extends Rule<infer T, SettingName | null> ? T : never;
+};
+
+type RuleSetting = Exclude<(typeof runRules)[RuleName]['setting'], null>;
+
+/** The settings that become rules of a run. */
+export type RunSettings = Pick<Config, RuleSetting>;
+
+export const ruleNames = Object.keys(runRules) as RuleName[];
+
+/** The row of a rule, for what is done with all of them. */
+export function rowOf(name: RuleName): Rule<unknown, SettingName | null> {
+  return runRules[name];
+}
+
+/** The settings that become rules. */
+export const ruleSettings = ruleNames.flatMap((name) => runRules[name].setting ?? []) as RuleSetting[];
+
+function rulesFrom<T>(read: (name: RuleName, row: Rule<unknown, SettingName | null>) => T): Record<RuleName, T> {
+  return Object.fromEntries(ruleNames.map((name) => [name, read(name, rowOf(name))])) as Record<RuleName, T>;
+}
+
+/** A run that obeys nothing. */
+export const noRules = rulesFrom((_, { unset }) => unset) as RunRules;
+
+/** The rules of a run as a hash holds it; missing fields are unset. Pure. */
+export function parseRules(hash: Record<string, string>): RunRules {
+  return rulesFrom((name, { read, unset }) => (hash[name] === undefined ? unset : read(hash[name]))) as RunRules;
+}
+
+/** What a command says about rules; those that it does not mention are missing. Pure. */
+export function givenRules(said: GivenSettings): Partial<RunRules> {
+  const given = ruleNames.map((name) => [name, rowOf(name).given(said)] as const);
+  return Object.fromEntries(given.filter(([, value]) => value !== undefined));
+}
+
+/** The fields that are missing from a record where their rule is unset. */
+export const optionalFields = ruleNames.filter((name) => rowOf(name).isAbsentWhenUnset === true);
+
+/** The fields of the record. Pure. */
+export function storedRules(rules: RunRules): Record<string, string | number> {
+  const present = ruleNames.filter((name) => !optionalFields.includes(name) || isSet(rules, name));
+  return Object.fromEntries(present.map((name) => [name, rowOf(name).stored(rules[name])]));
+}
+
+/** Whether two runs have the same rule. Pure. */
+export function isSameRule(name: RuleName, a: RunRules, b: RunRules): boolean {
+  const { stored } = rowOf(name);
+  return stored(a[name]) === stored(b[name]);
+}
+
+/** Whether a run obeys this rule at all. Pure. */
+export function isSet(rules: RunRules, name: RuleName): boolean {
+  const { stored, unset } = rowOf(name);
+  return stored(rules[name]) !== stored(unset);
+}
+
+/** A rule for people, as its flag takes it; `none` for one that is unset. Pure. */
+export function ruleText(rules: RunRules, name: RuleName): string {
+  return isSet(rules, name) ? rowOf(name).text(rules[name]) : none;
+}
+
+/** The rules of a run in the API; null = unset, false for a switch. Pure. */
+export function ruleFacts(rules: RunRules): Record<string, unknown> {
+  const facts = ruleNames.map((name) => {
+    const { fact, text, shown = text, unset } = rowOf(name);
+    const isShown = isSet(rules, name) || name === 'priority';
+    return [fact, isShown ? shown(rules[name]) : unset === false ? false : null] as const;
+  });
+  return Object.fromEntries(facts);
+}
+
+/** What a part of the page of a run says about its rules; '' for one that is unset. Pure. */
+export function ruleLines(rules: RunRules, page: 'guards' | 'plan'): [label: string, text: string][] {
+  const names = ruleNames.filter((name) => rowOf(name).page === page);
+  return names.map((name) => [rowOf(name).label, isSet(rules, name) ? ruleText(rules, name) : '']);
+}
+
+/** What a retry takes over from the run that it retries, as settings of its command; what the command says itself comes first. Pure. */
+export function inheritedSettings(run: RunRules, said: GivenSettings): Partial<Config> {
+  const names = ruleNames.filter((name) => {
+    const { retry, given, setting } = rowOf(name);
+    return retry === 'inherit' && setting !== null && given(said) === undefined && isSet(run, name);
+  });
+  return Object.fromEntries(names.map((name) => [rowOf(name).setting, run[name]]));
+}
