@@ -28,7 +28,7 @@ const changed = shapes.target.extend({ changed: z.boolean() });
 /** What steers a target as a whole. */
 export const targetRoutes: readonly Route[] = [
   simple('stop', 'send nothing to a target any more', stop),
-  simple('start', 'end that', async (redis, { fp }, by) => (await startTarget(redis, fp, by)) !== null),
+  simple('start', 'end that', async (redis, { fp }, by) => (await startTarget(redis, fp, by)).isChanged),
   simple('release', 'end a wait that the server asked for, or an outage', (redis, { fp }, by) =>
     releaseTarget(redis, fp, by),
   ),
@@ -64,9 +64,9 @@ function simple(action: string, summary: string, work: Change): Route {
 
 /** A target stays known while it is stopped. */
 async function stop(redis: RedisClient, target: Target, by: OperatorOrder): Promise<boolean> {
-  const before = await stopTarget(redis, target.fp, by);
+  const { isChanged } = await stopTarget(redis, target.fp, by);
   await noteTarget(redis, target, by.at);
-  return before === null;
+  return isChanged;
 }
 
 async function change({ deps, params, body, caller }: Call<unknown, { reason: string }>, work: Change) {

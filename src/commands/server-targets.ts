@@ -57,10 +57,15 @@ async function stopOrStart(invocation: Invocation, api: ApiClient, named: Target
   if (targets.length === 0) throw unknownToServer(api, named);
   const body = { reason: reasonOf(options) };
   const action = verb.replace('-all', '');
-  for (const { fp } of targets) await api.json({ method: 'POST', path: `/targets/${fp}/${action}`, body });
+  const changed = new Map<string, boolean>();
+  for (const { fp } of targets) {
+    const path = `/targets/${fp}/${action}`;
+    changed.set(fp, (await api.json<{ changed: boolean }>({ method: 'POST', path, body })).changed);
+  }
   const later = await readKnown(api);
   const ordered: StopResult[] = targets.map(({ fp }) => ({
     before: knownAs(fp, earlier).stops.target,
+    isChanged: changed.get(fp) !== false,
     known: knownAs(fp, later),
   }));
   const others = later.filter(({ fp }) => targets.every((target) => target.fp !== fp));

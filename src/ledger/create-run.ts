@@ -11,6 +11,7 @@ import { always } from '../model/time-window.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { readServerIdentity } from '../redis/server-identity.ts';
+import { sealFunction } from './active-time.lua.ts';
 import { makeRecordLua, otherCanary, serverIdentityArguments } from './doubt.lua.ts';
 import { hasRemains } from './end-run.ts';
 import { forgetExpired } from './list-runs.ts';
@@ -183,12 +184,23 @@ if holder == ARGV[1] or not holder then redis.call('SET', KEYS[1], ARGV[2]) retu
 return holder
 `;
 
-// KEYS 1 run  ARGV 1 layout  2 --max-deletes  3 up to where it sends; does nothing in any other state than `preparing`. Returns 0 if it is being prepared with another layout
-const plannedLua = `
+// KEYS 1 run  ARGV 1 layout  2 --max-deletes  3 up to where it sends; does nothing in any other state than `preparing`. Returns 0 if it is being prepared with another layout.
+// What was ordered while it was written takes effect here.
+const plannedLua = `${sealFunction}
 local is = redis.call('HMGET', KEYS[1], 'state', 'layout')
 if is[1] ~= 'preparing' then return 1 end
 if is[2] ~= ARGV[1] then return 0 end
 redis.call('HSET', KEYS[1], 'state', 'planned', 'maxDeletes', ARGV[2], 'sendable', ARGV[3])
+local ordered, now = redis.call('HMGET', KEYS[1], 'cancelBy', 'pauses'), redisTime()
+local order = ordered[1] and cjson.decode(ordered[1]) or ordered[2] and cjson.decode(ordered[2])[1]
+if not order then return 1 end
+redis.call('HSET', KEYS[1], 'reason', order.reason, 'by', order.by or 'operator', 'who', order.who, 'changedAt', now)
+if ordered[1] then
+  seal('cancelled', true, KEYS[1])
+else
+  redis.call('HSET', KEYS[1], 'state', 'paused')
+  noteChange(KEYS[1], now)
+end
 return 1
 `;
 

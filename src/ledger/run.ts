@@ -43,6 +43,9 @@ export type HaltCode =
 /** Who brought a run into its state: an operator, Ctrl-C or SIGTERM of `run`, or a guard of expunge. */
 export type SteeredBy = 'operator' | 'interrupt' | 'guard';
 
+/** A pause that an operator ordered. `at`: ms since 1970, by the clock of Redis. */
+export type OperatorPause = { id: string; who: string; reason: string; at: number };
+
 /** A run as Redis holds it. Times are ms since 1970, 0 = not yet. */
 export type Run = {
   id: string;
@@ -51,6 +54,8 @@ export type Run = {
   reason: string;
   by: SteeredBy | '';
   who: string;
+  pauses: OperatorPause[]; // what operators ordered and nobody has lifted, the oldest first; also of a halted run, and of one that is being written
+  cancelBy: string; // who ordered to cancel it while it was being written, as JSON; '' = nobody
   createdBy: string;
   halt: HaltCode | '';
   baseUrl: string;
@@ -172,6 +177,8 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     reason: text('reason'),
     by: text('by') as Run['by'],
     who: text('who'),
+    pauses: JSON.parse(text('pauses') || '[]'),
+    cancelBy: text('cancelBy'),
     createdBy: text('createdBy'),
     halt: text('halt') as Run['halt'],
     baseUrl: text('baseUrl'),

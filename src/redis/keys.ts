@@ -90,8 +90,10 @@ export const keys = {
   ceiling: (fp: string) => `expunge:{${fp}}:ceiling`,
   /** hash: used permits of the quotas of those rates, by slices of their periods */
   ceilingQuotas: (fp: string) => `expunge:{${fp}}:ceiling:quotas`,
-  /** string: who stopped all runs of a target, when and why; missing = not stopped */
+  /** string: who stopped all runs of a target, when and why, also several operators; missing = not stopped */
   stop: (fp: string) => `expunge:{${fp}}:stop`,
+  /** sorted set: the orders for a target that were lifted or replaced, by when in ms, bounded; an order that is in neither place was lost */
+  lifted: (fp: string) => `expunge:{${fp}}:lifted`,
   /** hash with expiry: process that may send to the target → when it last called, and the text of its stop file */
   processes: (fp: string) => `expunge:{${fp}}:processes`,
   /** list: who did what to a target as a whole, when and why; newest first, bounded */

@@ -87,8 +87,8 @@ test('of a target that nobody knows nothing is released, forgotten or unpinned, 
     await releaseTarget(redis, fp, order),
     await forgetRate(redis, fp, order),
     await pinRate(redis, fp, null, order),
-    await startTarget(redis, fp, order),
-  ]).toEqual([false, false, false, null]);
+    (await startTarget(redis, fp, order)).isChanged,
+  ]).toEqual([false, false, false, false]);
   expect(await redis.exists(keys.targetAudit(fp), keys.pin(fp), keys.limiter(fp, 'all'))).toBe(0);
 });
 
