@@ -104,6 +104,8 @@ export type Run = {
   startedAt: number;
   endedAt: number;
   changedAt: number;
+  changes: number; // how often its state has changed
+  told: number; // up to which of these changes were passed on to the outbox
   activeUntil: number; // up to when `activeMs` is counted, while it is running
   activeMs: number;
   tallied: boolean;
@@ -227,6 +229,8 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     startedAt: number('startedAt'),
     endedAt: number('endedAt'),
     changedAt: number('changedAt'),
+    changes: number('changes'),
+    told: number('told'),
     activeUntil: number('activeUntil'),
     activeMs: number('activeMs'),
     tallied: text('tallied') === '1',

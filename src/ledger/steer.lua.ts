@@ -1,4 +1,4 @@
-import { sealFunction } from './active-time.lua.ts';
+import { followClockFunction, sealFunction } from './active-time.lua.ts';
 import { noteAuditLua } from './audit.ts';
 import { checkServerFunction } from './doubt.lua.ts';
 import { countersLua, type HaltRule, haltFunctions } from './halt-rules.ts';
@@ -73,7 +73,7 @@ end
  */
 export const steerLua = (
   rules: readonly HaltRule[],
-) => `${checkServerFunction}${sealFunction}${haltFunctions}${pausesFunction}
+) => `${checkServerFunction}${sealFunction}${followClockFunction}${haltFunctions}${pausesFunction}
 local state = redis.call('HGET', KEYS[1], 'state')
 if not state then return {'missing', 'missing', 0} end
 local now = redisTime()
@@ -121,6 +121,7 @@ local next = allowed[ARGV[1]][state]
 local wasInterrupted = ARGV[7] == 'planned' and state == 'paused' and redis.call('HGET', KEYS[1], 'by') == 'interrupt'
 if not next or ARGV[7] ~= '' and ARGV[7] ~= state and not wasInterrupted then return {state, state, 0} end
 
+if ARGV[1] == 'start' then followClock(KEYS[1], KEYS[3]) end
 -- After a loss no open id may read as never sent, neither at the seal nor when the run continues.
 if ARGV[1] == 'cancel' then checkServer(KEYS[1], KEYS[4], ARGV[9], ARGV[10], ARGV[11]) end
 local halted = redis.call('HMGET', KEYS[1], 'halt', 'canary')

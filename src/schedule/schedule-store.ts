@@ -31,8 +31,10 @@ export type ScheduleDeps = Omit<SourceDeps, 'stop'> & {
   who: string;
   /** Why an operator orders a run now. */
   reason?: string;
-  /** Milliseconds since 1970. */
+  /** Milliseconds since 1970, by the clock of Redis as it was at the last `syncClock`: slots are due by it on every machine alike. */
   now(): number;
+  /** Throws where Redis does not answer. */
+  syncClock(): Promise<void>;
   log: Log;
   /** Told of a run before it is written. */
   onRun?: ((run: string) => Promise<void>) | undefined;

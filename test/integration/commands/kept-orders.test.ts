@@ -218,3 +218,15 @@ describe('a run that is being prepared', () => {
     expect((await harness.onlyRun()).state).toBe('running');
   });
 });
+
+test('a run that is removed right after its end is told of as ended', async () => {
+  const harness = await openHarness(onTestFinished, { objects: annotations(ids) });
+  const run = await liveRun(harness, 'k-000008');
+  const { fp } = harness.target;
+  await harness.expunge(['cancel', run, '--yes'], as('ana'));
+  expect(await harness.redis.hgetall(keys.outboxEvents(fp))).toEqual({});
+  expect((await harness.expunge(['runs', 'remove', run, '--yes'])).code).toBe(0);
+  const events = Object.values(await harness.redis.hgetall(keys.outboxEvents(fp))).map((event) => JSON.parse(event));
+  expect(events.map(({ type, data }) => [type, data.run])).toContainEqual(['run.cancelled', run]);
+  expect(await harness.redis.smembers(keys.targetRuns(fp))).toEqual([]);
+});
