@@ -11,6 +11,7 @@ import {
   startTarget,
   stopTarget,
 } from '../ledger/steer-target.ts';
+import { acknowledgeLosses } from '../ledger/target-orders.ts';
 import { parseRate, type Rate } from '../model/rate.ts';
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -31,6 +32,9 @@ export const targetRoutes: readonly Route[] = [
   simple('start', 'end that', async (redis, { fp }, by) => (await startTarget(redis, fp, by)).isChanged),
   simple('release', 'end a wait that the server asked for, or an outage', (redis, { fp }, by) =>
     releaseTarget(redis, fp, by),
+  ),
+  simple('acknowledge', 'say that you have seen what Redis has lost of a target', (redis, { fp }, by) =>
+    acknowledgeLosses(redis, fp, by),
   ),
   simple('forget-rate', 'learn the rate anew', (redis, { fp }, by) => forgetRate(redis, fp, by)),
   route({

@@ -69,9 +69,21 @@ export function newOrderId(): string {
   return randomUUID().slice(0, 13);
 }
 
-// KEYS 1 pin  2 audit of the target  3… its limiters  ARGV 1 release, forget, pin or budget  2 rate as stored, '' = none  3 who  4 reason  5 at
-// 6 audit entry; returns 1 if anything changed
-const steerLua = `
+const keptLifted = 1_000;
+
+/** Lua: records that an order for a target was lifted or replaced. */
+export const liftedFunction = `
+local function noteLifted(key, id)
+  if not id or id == '' then return end
+  local time = redis.call('TIME')
+  redis.call('ZADD', key, time[1] * 1000 + math.floor(time[2] / 1000), id)
+  redis.call('ZREMRANGEBYRANK', key, 0, -${keptLifted + 1})
+end
+`;
+
+// KEYS 1 pin  2 audit of the target  3 lifted orders  4… its limiters  ARGV 1 release, forget, pin or budget  2 rate as stored, '' = none  3 who  4 reason
+// 5 at  6 audit entry  7 names the order; returns 1 if anything changed
+const steerLua = `${liftedFunction}
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
 local isChanged = false
@@ -101,6 +113,9 @@ end
 local fields = ({pin = {'rate', 'who', 'reason', 'at'}, budget = {'budget', 'budgetBy', 'budgetReason', 'budgetAt'}})[ARGV[1]]
 if fields then
   if (redis.call('HGET', KEYS[1], fields[1]) or '') == ARGV[2] then return 0 end
+  local idField = ARGV[1] .. 'Id'
+  noteLifted(KEYS[3], redis.call('HGET', KEYS[1], idField))
+  if ARGV[2] == '' then redis.call('HDEL', KEYS[1], idField) else redis.call('HSET', KEYS[1], idField, ARGV[7]) end
   if ARGV[2] == '' then
     redis.call('HDEL', KEYS[1], unpack(fields))
   else
@@ -108,7 +123,7 @@ if fields then
   end
   isChanged = true
 end
-for i = 3, ARGV[1] == 'budget' and 0 or #KEYS do
+for i = 4, ARGV[1] == 'budget' and 0 or #KEYS do
   if ARGV[1] == 'release' then release(KEYS[i]) elseif ARGV[1] == 'forget' or ARGV[2] ~= '' then forget(KEYS[i]) end
 end
 if not isChanged then return 0 end
@@ -119,23 +134,16 @@ return 1
 type Entry = OperatorOrder & { action: string; rate?: string | null; budget?: string | null };
 
 async function steer(redis: RedisClient, fp: string, action: string, rate: string, entry: Entry): Promise<boolean> {
-  const all = [keys.pin(fp), keys.targetAudit(fp), ...limiterScopes.map((scope) => keys.limiter(fp, scope))];
+  const all = [
+    keys.pin(fp),
+    keys.targetAudit(fp),
+    keys.lifted(fp),
+    ...limiterScopes.map((scope) => keys.limiter(fp, scope)),
+  ];
   const noted = storedEntry({ by: 'operator', ...entry });
   const { who, reason, at } = entry;
-  return (await redis.eval(steerLua, all.length, ...all, action, rate, who, reason, at, noted)) === 1;
+  return (await redis.eval(steerLua, all.length, ...all, action, rate, who, reason, at, noted, newOrderId())) === 1;
 }
-
-const keptLifted = 1_000;
-
-/** Lua: records that an order for a target was lifted or replaced. */
-const liftedFunction = `
-local function noteLifted(key, id)
-  if not id or id == '' then return end
-  local time = redis.call('TIME')
-  redis.call('ZADD', key, time[1] * 1000 + math.floor(time[2] / 1000), id)
-  redis.call('ZREMRANGEBYRANK', key, 0, -${keptLifted + 1})
-end
-`;
 
 // KEYS 1 stop 2 audit of the target  3 lifted orders  ARGV 1 stop or start  2 the stop of this operator, as stored  3 audit entry
 // returns {the stops before, those after, 1 if anything was changed}

@@ -32,7 +32,7 @@ local function notePause(runKey, pause)
       return true
     end
   end
-  if #pauses >= ${keptPauses} or string.find(redis.call('HGET', runKey, 'liftedPauses') or '', ' ' .. pause.id .. ' ', 1, true) then return false end
+  if #pauses >= ${keptPauses} then return false end
   pauses[#pauses + 1] = pause
   storePauses(runKey, pauses)
   return true
@@ -85,6 +85,8 @@ local function done(next)
   return {state, next, 1}
 end
 
+-- An order that is written again because it seemed lost, and was lifted.
+if ARGV[1] == 'pause' and string.find(redis.call('HGET', KEYS[1], 'liftedPauses') or '', ' ' .. ARGV[8] .. ' ', 1, true) then return {state, state, 0} end
 if ARGV[1] == 'pause' and ARGV[3] == 'operator' and (state == 'paused' or state == 'halted' or state == 'preparing') then
   if not notePause(KEYS[1], {id = ARGV[8], who = ARGV[4], reason = ARGV[2], at = now}) then return {state, state, 0} end
   local first, is = pausesOf(KEYS[1])[1], redis.call('HMGET', KEYS[1], 'by', 'who', 'reason')
