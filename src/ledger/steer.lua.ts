@@ -10,7 +10,7 @@ const keptPauses = 50;
  * Lua: the pauses that operators ordered for a run, the oldest first. Each is lifted by a `resume` of its own author; whoever has none lifts all.
  * A run that another release paused has no list: its record is its only pause.
  */
-export const pausesFunction = `
+const pausesFunction = `
 local function pausesOf(runKey)
   local is = redis.call('HMGET', runKey, 'pauses', 'state', 'by', 'who', 'reason', 'changedAt')
   if is[1] then return cjson.decode(is[1]) end
