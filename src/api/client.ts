@@ -115,10 +115,14 @@ export class ApiClient {
     return (await this.#read<T>(request)).value;
   }
 
-  /** Gives an order that may take long: what it warns of, or null where it is answered before it is done. */
-  async order(path: string, body: unknown): Promise<string[] | null> {
-    const { value, isLate } = await this.#read<{ warnings: string[] }>({ method: 'POST', path, body });
-    return isLate ? null : value.warnings;
+  /** Gives an order that may take long: what it warns of and whether it changed anything, or null where it is answered before it is done. */
+  async order(path: string, body: unknown): Promise<{ warnings: string[]; changed: boolean } | null> {
+    const { value, isLate } = await this.#read<{ warnings: string[]; changed?: boolean }>({
+      method: 'POST',
+      path,
+      body,
+    });
+    return isLate ? null : { warnings: value.warnings, changed: value.changed ?? true };
   }
 
   /**

@@ -144,7 +144,9 @@ async function steer(
   const given = { run: params.run!, order: verb, who: caller.name, reason: body.reason };
   const isDone = await isDoneSoon(deps, given, done);
   const now = runSummary(await findRunById(deps.session, params.run!), Date.now());
-  return isDone ? { ...now, warnings: (await done).warnings } : context.json({ ...now, warnings: [] }, 202);
+  if (!isDone) return context.json({ ...now, warnings: [], changed: null }, 202);
+  const { lines, warnings } = await done;
+  return { ...now, warnings, changed: lines.at(-1)?.changed !== false };
 }
 
 /** An order for a run, and who gave it why. */

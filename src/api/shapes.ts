@@ -41,7 +41,10 @@ const runSummary = z.looseObject({
 /** What nobody should overlook, like a target without a worker; [] = nothing. */
 export const warnings = z.array(text);
 
-export const steered = runSummary.extend({ warnings });
+export const steered = runSummary.extend({
+  warnings,
+  changed: z.boolean().nullable().describe('whether the order changed anything; null = it is still being done'),
+});
 
 export const runPage = list(runSummary).extend({ next: optional(text) });
 

@@ -11,6 +11,7 @@ import {
   startTarget,
   stopTarget,
 } from '../ledger/steer-target.ts';
+import { acknowledgeLosses } from '../ledger/target-orders.ts';
 import { parseRate, type Rate } from '../model/rate.ts';
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -28,9 +29,12 @@ const changed = shapes.target.extend({ changed: z.boolean() });
 /** What steers a target as a whole. */
 export const targetRoutes: readonly Route[] = [
   simple('stop', 'send nothing to a target any more', stop),
-  simple('start', 'end that', async (redis, { fp }, by) => (await startTarget(redis, fp, by)) !== null),
+  simple('start', 'end that', async (redis, { fp }, by) => (await startTarget(redis, fp, by)).isChanged),
   simple('release', 'end a wait that the server asked for, or an outage', (redis, { fp }, by) =>
     releaseTarget(redis, fp, by),
+  ),
+  simple('acknowledge', 'say that you have seen what Redis has lost of a target', (redis, { fp }, by) =>
+    acknowledgeLosses(redis, fp, by),
   ),
   simple('forget-rate', 'learn the rate anew', (redis, { fp }, by) => forgetRate(redis, fp, by)),
   route({
@@ -64,9 +68,9 @@ function simple(action: string, summary: string, work: Change): Route {
 
 /** A target stays known while it is stopped. */
 async function stop(redis: RedisClient, target: Target, by: OperatorOrder): Promise<boolean> {
-  const before = await stopTarget(redis, target.fp, by);
+  const { isChanged } = await stopTarget(redis, target.fp, by);
   await noteTarget(redis, target, by.at);
-  return before === null;
+  return isChanged;
 }
 
 async function change({ deps, params, body, caller }: Call<unknown, { reason: string }>, work: Change) {

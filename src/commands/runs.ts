@@ -3,7 +3,7 @@ import { ExpungeError } from '../errors.ts';
 import { count } from '../format.ts';
 import { noteTargetAction } from '../ledger/audit.ts';
 import { wentWell } from '../ledger/conclusion.ts';
-import { isAsSeen, removeRun, type SeenRun } from '../ledger/end-run.ts';
+import { anyRun, isAsSeen, noteSuccess, removeRun, type SeenRun } from '../ledger/end-run.ts';
 import { type ChosenRuns, chooseRuns, type ListedRun, type RunChoice } from '../ledger/list-runs.ts';
 import { awaitsResults } from '../ledger/results.ts';
 import { isSealed, pendingOf, type Run, readRun, schemaVersion } from '../ledger/run.ts';
@@ -13,6 +13,7 @@ import { anyResource } from '../model/resource.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { describeRejection } from '../redis/errors.ts';
 import { columns, plainLine } from '../terminal/style.ts';
+import { passChangesOn } from '../worker/event-sources.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { removeOwnQueue } from './liveness.ts';
 import { describeReportLocation, describeResults } from './report-location.ts';
@@ -107,6 +108,7 @@ async function remove(invocation: Invocation, session: Session): Promise<number>
   } as const;
   const note = () => noteTargetAction(session.redis, run.fp, { ...noted, run: run.id }).then(() => '', unlessFull);
   const isNoted = (await note()) === '';
+  await passEndOn(session.redis, run).catch(unlessFull);
   if (!(await removeRun(session.redis, run))) {
     await noteTargetAction(session.redis, run.fp, { ...noted, action: 'not removed', run: run.id }).catch(() => {});
     throw changedSince((await readRun(session.redis, run.id)) ?? run);
@@ -126,6 +128,14 @@ function changedSince({ id, state }: Run): ExpungeError {
       next: `see its status: expunge status ${id}`,
     },
   );
+}
+
+/** Tells of the end of a detached run what a worker would tell, had it seen the run before its removal. Repeating it adds nothing. */
+async function passEndOn(redis: RedisClient, run: Run): Promise<void> {
+  if (!run.detached || !isSealed(run.state) || run.schema !== schemaVersion) return;
+  const ended = await sealTally(redis, run);
+  if (run.told < run.changes) await passChangesOn(redis, ended, run);
+  if (wentWell(ended)) await noteSuccess(redis, run.fp, anyRun, ended.endedAt);
 }
 
 /** Throws USAGE for a run that has not ended, and without a confirmation. */

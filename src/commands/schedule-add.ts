@@ -8,6 +8,8 @@ import { noteTarget } from '../ledger/known-targets.ts';
 import type { Priority } from '../model/priority.ts';
 import { suggest } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
+import { readClock } from '../redis/client.ts';
+import { keys } from '../redis/keys.ts';
 import { readProtectedList } from '../schedule/read-scheduled-list.ts';
 import { type Definition, type Schedule, settingTexts } from '../schedule/schedule.ts';
 import { addSchedule, readSchedule } from '../schedule/schedule-store.ts';
@@ -30,7 +32,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const protectedList = await protectedListOf(invocation, protect);
   const add = async (session: Session) => {
     const before = await readSchedule(session.redis, target.fp, name);
-    const now = Date.now();
+    const now = Math.round(await readClock(session.redis, keys.schedules(target.fp))); // slots are due by it
     const reason = reasonOf(options);
     const replace = options.replace === true;
     const order = { at: now, by: 'operator', who: whoAmI(invocation.env), reason, replace, protectedList } as const;

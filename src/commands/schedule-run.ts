@@ -28,6 +28,7 @@ export async function execute(invocation: Invocation): Promise<number> {
       const feeder = createFeeder(ledger, queue);
       const log = logFor(invocation.verbosity, stderr, (line) => stderr.write(`${line}\n`));
       const work = scheduleWork({ invocation, session, target, feeder, log });
+      await work.syncClock();
       if (options.dryRun) return reportDryRun(invocation, name, await dryRun(work, name, interrupts.signal));
       const made = await runNow(work, name, interrupts.signal);
       return reportOutcome(invocation, name, made, detachedWarnings(target, await queue.workers(), null));

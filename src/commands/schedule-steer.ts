@@ -3,6 +3,8 @@ import { ExpungeError } from '../errors.ts';
 import { readRun } from '../ledger/run.ts';
 import type { Target } from '../model/target.ts';
 import { pausedEvent } from '../notify/events.ts';
+import { readClock } from '../redis/client.ts';
+import { keys } from '../redis/keys.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import { readSchedule, type ScheduleAction, steerSchedule } from '../schedule/schedule-store.ts';
 import { steeredText } from '../terminal/schedule-text.ts';
@@ -20,7 +22,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     const schedule = await findSchedule(session, target, args[0] ?? '');
     if (action === 'remove') await confirmRemoval(invocation, schedule);
     if (action === 'resume') await refuseHalted(session, schedule);
-    const now = Date.now();
+    const now = Math.round(await readClock(session.redis, keys.schedules(target.fp))); // slots are due by it
     const order = { at: now, by: 'operator', who: whoAmI(env), reason } as const;
     const event =
       action === 'pause' ? pausedEvent({ target, name: schedule.name, at: now, reason }, '', order.who) : null;

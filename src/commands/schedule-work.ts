@@ -7,6 +7,8 @@ import { suggest } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
 import type { Feeder } from '../queue/feeder.ts';
 import { type Notifier, openNotifier } from '../queue/notifier.ts';
+import { openRedisClock } from '../redis/clock.ts';
+import { keys } from '../redis/keys.ts';
 import { type HistoryEntry, resultOf, type Schedule } from '../schedule/schedule.ts';
 import { listSchedules, readAudit, readHistory, readSchedule, type ScheduleDeps } from '../schedule/schedule-store.ts';
 import { nextSlot } from '../schedule/slots.ts';
@@ -19,11 +21,12 @@ type ScheduleContext = { invocation: Invocation; session: Session; target: Targe
 /** What reconciling schedules depends on, from the settings. */
 export function scheduleWork({ invocation, session, target, feeder, log }: ScheduleContext): ScheduleDeps {
   const { config, env, options } = invocation;
+  const clock = openRedisClock(session.redis, keys.schedules(target.fp));
   return {
     ...{ ledger: session.ledger, target, feeder, log, env },
     ...{ sources: config.sources, stateDir: config.stateDir, protectFile: config.protect ?? null },
     ...{ proxy: config.proxy ?? null, allowHttp: config.allowHttp },
-    ...{ who: whoAmI(env), reason: reasonOf(options), now: Date.now },
+    ...{ who: whoAmI(env), reason: reasonOf(options), now: clock.now, syncClock: clock.sync },
     ...{ onRun: options.onRun as ScheduleDeps['onRun'] },
     wait: async (ms, stop) => void (await sleep(ms, undefined, { signal: stop })),
   };

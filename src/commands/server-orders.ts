@@ -27,8 +27,8 @@ type Order = (invocation: Invocation, api: ApiClient, before: RunRecord) => Prom
 const orders: Record<string, Order> = { pause, resume, cancel, rate: changeRate, priority: changePriority };
 
 async function pause(invocation: Invocation, api: ApiClient, before: RunRecord): Promise<number> {
-  const { run } = (await steer(invocation, api, before, {})).record;
-  return sayOutcome(invocation, 'pause', { run, ...untouched });
+  const { record, isChanged } = await steer(invocation, api, before, {});
+  return sayOutcome(invocation, 'pause', { before: before.run, run: record.run, isChanged, ...untouched });
 }
 
 async function resume(invocation: Invocation, api: ApiClient, before: RunRecord): Promise<number> {
@@ -39,19 +39,26 @@ async function resume(invocation: Invocation, api: ApiClient, before: RunRecord)
     });
   const expect_absent = invocation.config.expectAbsent;
   const body = { expect_absent, detach: detach === true, max_deletes };
-  const { record, warnings } = await steer(invocation, api, before, body);
+  const { record, warnings, isChanged } = await steer(invocation, api, before, body);
   const { run, context } = record;
   const { isAbandoned, targets, stops } = context;
   if (detach)
     return sayDetached(invocation, run, stops.target, warnings ?? detachedWarnings(run, stops.alive, stops.target));
-  return sayOutcome(invocation, 'resume', { run, isAbandoned, targets, stop: stops.target });
+  return sayOutcome(invocation, 'resume', {
+    before: before.run,
+    run,
+    isChanged,
+    isAbandoned,
+    targets,
+    stop: stops.target,
+  });
 }
 
 async function cancel(invocation: Invocation, api: ApiClient, before: RunRecord): Promise<number> {
   await confirmCancel(invocation, before.run);
   const left = pendingOf(before.run);
-  const { run } = (await steer(invocation, api, before, { left, shown: left })).record;
-  return sayOutcome(invocation, 'cancel', { run, ...untouched });
+  const { record, isChanged } = await steer(invocation, api, before, { left, shown: left });
+  return sayOutcome(invocation, 'cancel', { before: before.run, run: record.run, isChanged, ...untouched });
 }
 
 const pollMs = 1_000;
@@ -64,7 +71,7 @@ const ends: Record<string, readonly RunState[]> = {
 };
 
 /** `warnings`: null where the server answered before the order was carried out. */
-type Steered = { record: RunRecord; warnings: string[] | null };
+type Steered = { record: RunRecord; warnings: string[] | null; isChanged: boolean };
 
 /**
  * Gives an order, and returns the run once it is carried out: the server answers earlier where that takes long. Throws USAGE where it failed
@@ -73,8 +80,9 @@ type Steered = { record: RunRecord; warnings: string[] | null };
 async function steer(invocation: Invocation, api: ApiClient, before: RunRecord, body: object): Promise<Steered> {
   const { verb, options } = invocation;
   const { id } = before.run;
-  const warnings = await api.order(`/runs/${id}/${verb}`, { ...body, reason: reasonOf(options) });
-  if (warnings !== null) return { record: await readRecord(api, id), warnings };
+  const answer = await api.order(`/runs/${id}/${verb}`, { ...body, reason: reasonOf(options) });
+  if (answer !== null)
+    return { record: await readRecord(api, id), warnings: answer.warnings, isChanged: answer.changed };
   if (verb === 'cancel') sayOf(invocation)(waitsForAnswers);
   for (let n = 0; n < pollsAtMost; n++) {
     const record = await readRecord(api, id).catch(unlessAway);
@@ -82,7 +90,7 @@ async function steer(invocation: Invocation, api: ApiClient, before: RunRecord, 
     if (failure)
       throw new ExpungeError('USAGE', String(failure.error), { next: `see its status: expunge status ${id} --audit` });
     if (record && (!options.detach || record.run.detached) && isCarriedOut(verb, before, record))
-      return { record, warnings };
+      return { record, warnings: null, isChanged: true };
     await sleep(pollMs);
   }
   throw new ExpungeError('UNREACHABLE', `the server ${api.url} has not said yet whether it could ${verb} run ${id}`, {

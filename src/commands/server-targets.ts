@@ -28,6 +28,7 @@ const actions: Record<string, string> = {
   'target forget-rate': 'forget-rate',
   'target pin-rate': 'rate',
   'target budget': 'budget',
+  'target acknowledge': 'acknowledge',
 };
 
 /** Throws USAGE for what is no bound, before anything is sent. */
@@ -41,8 +42,8 @@ function bodyOf({ verb, args: [text = ''], options }: Invocation): Record<string
 async function change(invocation: Invocation, api: ApiClient, target: Target, body: object): Promise<number> {
   const { verb } = invocation;
   const { status } = await readTargetRecord(api, target);
-  if (status.limiters.length === 0 && !('rate' in body || 'budget' in body))
-    throw unknownTarget(await readKnown(api), verb, target);
+  const mayBeNew = 'rate' in body || 'budget' in body || verb === 'target acknowledge';
+  if (status.limiters.length === 0 && !mayBeNew) throw unknownTarget(await readKnown(api), verb, target);
   const path = `/targets/${target.fp}/${actions[verb]}`;
   const { changed } = await api.json<{ changed: boolean }>({ method: 'POST', path, body });
   return sayChanged(invocation, (await readTargetRecord(api, target)).status, changed);
@@ -57,10 +58,15 @@ async function stopOrStart(invocation: Invocation, api: ApiClient, named: Target
   if (targets.length === 0) throw unknownToServer(api, named);
   const body = { reason: reasonOf(options) };
   const action = verb.replace('-all', '');
-  for (const { fp } of targets) await api.json({ method: 'POST', path: `/targets/${fp}/${action}`, body });
+  const changed = new Map<string, boolean>();
+  for (const { fp } of targets) {
+    const path = `/targets/${fp}/${action}`;
+    changed.set(fp, (await api.json<{ changed: boolean }>({ method: 'POST', path, body })).changed);
+  }
   const later = await readKnown(api);
   const ordered: StopResult[] = targets.map(({ fp }) => ({
     before: knownAs(fp, earlier).stops.target,
+    isChanged: changed.get(fp) !== false,
     known: knownAs(fp, later),
   }));
   const others = later.filter(({ fp }) => targets.every((target) => target.fp !== fp));

@@ -35,18 +35,19 @@ export async function execute(invocation: Invocation): Promise<number> {
     if (action === 'resume') await changeBy(session, run, resumeRules(invocation), by);
     if (options.detach && !run.detached) await refuseUnprotected(session.redis, run.fp, leftToWorkers(session, run));
     if (options.detach) await releaseFromForeground(session, run, by);
-    const now = await steer(session, run, action, { by, say: sayOf(invocation) });
+    const done = await steer(session, run, action, { by, say: sayOf(invocation) });
+    const { run: now } = done;
     if (options.detach) {
       const { detach } = await import('./run-list.ts'); // no other order needs what deletes
       return detach(invocation, session, now);
     }
-    if (action !== 'resume') return sayOutcome(invocation, action, { run: now, ...untouched });
+    if (action !== 'resume') return sayOutcome(invocation, action, { ...done, ...untouched });
     const [{ target: stop }, isAbandonedNow, targets] = await Promise.all([
       readStops(session.redis, run.fp),
       isAbandoned(session, now),
       readTargetState(session.redis, run.fp),
     ]);
-    return sayOutcome(invocation, action, { run: now, stop, isAbandoned: isAbandonedNow, targets });
+    return sayOutcome(invocation, action, { ...done, stop, isAbandoned: isAbandonedNow, targets });
   });
 }
 
@@ -55,8 +56,11 @@ function leftToWorkers({ redis }: Session, run: Run): LeftToWorkers {
   return { isProtected: run.protectedRead !== null, ids: openIdsOf(redis, run) };
 }
 
-/** A run after an order, and what keeps it from going on. */
-type Steered = { run: Run; stop: Stop | null; isAbandoned: boolean; targets: readonly TargetState[] };
+/** A run before and after an order. `isChanged`: whether the order changed anything. */
+type Ordered = { before: Run; run: Run; isChanged: boolean };
+
+/** The same, and what keeps the run from going on. */
+type Steered = Ordered & { stop: Stop | null; isAbandoned: boolean; targets: readonly TargetState[] };
 
 /** What is of no interest of a run that is to send nothing. */
 export const untouched = { stop: null, isAbandoned: false, targets: [] };
@@ -67,8 +71,8 @@ export function sayOutcome(
   action: Action,
   steered: Steered,
 ): number {
-  const { run, stop, isAbandoned, targets } = steered;
-  const [done, ...next] = outcomeLines(action, run, isAbandoned);
+  const { run, isChanged, stop, isAbandoned, targets } = steered;
+  const [done, ...next] = outcomeLines(action, steered);
   stderr.write(`${[done, ...(verbosity === 'quiet' ? [] : next)].join('\n')}\n`);
   if (isAbandoned) stderr.write(`warning: ${abandoned} ${nextCommands(run)}\n`);
   if (stop !== null)
@@ -77,7 +81,8 @@ export function sayOutcome(
     );
   warnOfThrottle(stderr, run, targets);
   const shown = withStandstill(run, stop, { isAbandoned });
-  if (options.json) stdout.write(`${JSON.stringify(summaryOf(shown, exitOf(run), Date.now()))}\n`);
+  const facts = { ...summaryOf(shown, exitOf(run), Date.now()), changed: isChanged };
+  if (options.json) stdout.write(`${JSON.stringify(facts)}\n`);
   return 0;
 }
 
@@ -147,12 +152,14 @@ async function steer(
   run: Run,
   action: Action,
   { by, say }: { by: By; say: (line: string) => void },
-): Promise<Run> {
+): Promise<Ordered> {
   const order = { action: action === 'resume' ? 'start' : action, ...by, by: 'operator' } as const;
-  const [before, after] = await session.ledger.steer(run.id, Date.now(), order);
-  if (before === after && !goals[action].includes(after as RunState)) throw refused(run.id, action, after);
+  const { after, isChanged } = await session.ledger.order(run.id, Date.now(), order);
+  if (!isChanged && !goals[action].includes(after as RunState)) throw refused(run.id, action, after);
   if (action === 'resume' && run.detached) await feed(session, run);
-  return action === 'cancel' ? cancelled(session, run.id, say) : readRunAgain(session.redis, run.id);
+  const isEnding = action === 'cancel' && after !== 'preparing';
+  const now = isEnding ? await cancelled(session, run.id, say) : await readRunAgain(session.redis, run.id);
+  return { before: run, run: now, isChanged };
 }
 
 /** Queues the chunks of a run again that was paused. If this fails, a worker recovers them within seconds. */
@@ -163,10 +170,11 @@ async function feed({ ledger, queueConnection }: Session, { id, fp }: Run): Prom
     .finally(() => queue.close());
 }
 
+/** The states in which there is nothing left to do for an order. A pause is kept also for a halted run, and for one that is being written. */
 const goals: Record<Action, readonly RunState[]> = {
-  pause: ['paused'],
+  pause: ['paused', 'halted', 'preparing'],
   resume: ['running', 'completed'],
-  cancel: ['cancelling', 'cancelled', 'completed'],
+  cancel: ['cancelling', 'cancelled', 'completed', 'preparing'],
 };
 
 function refused(run: string, action: Action, state: string): ExpungeError {
@@ -195,23 +203,60 @@ async function cancelled(session: Session, id: string, say: (line: string) => vo
   return run;
 }
 
-/** What was done, and then what to do next. A run may be something else by now, since others steer it, too. */
-function outcomeLines(action: Action, run: Run, isAbandonedNow: boolean): string[] {
+/** What was done, and then what to do next. */
+function outcomeLines(action: Action, { before, run, isChanged, isAbandoned }: Steered): string[] {
+  if (run.state === 'preparing') return preparingLines(action, run);
   const left = plural(pendingOf(run), 'rows');
-  if (!goals[action].includes(run.state)) {
-    const done = action === 'pause' ? 'paused' : 'resumed';
-    return [
-      `Run ${run.id} was ${done}, but is ${run.state} by now, ${left} left.`,
-      `  Why: expunge status ${run.id} --audit`,
-    ];
+  if (run.pauses.length > 0 && action === 'resume') {
+    const why =
+      run.state === 'halted' ? `stays halted, and is paused${byWhom(run.pauses[0]!)}` : `stays paused${byWhom(run)}`;
+    return [`Run ${run.id} ${why}.`, `  Lift that pause as well: expunge resume ${run.id}`];
   }
-  if (action === 'pause')
-    return [`Paused run ${run.id}, ${left} left. No more requests are sent.`, `  Resume: expunge resume ${run.id}`];
+  if (!goals[action].includes(run.state)) return overtakenLines(action, run, left);
+  if (action === 'pause') return pausedLines(before, run, isChanged, left);
   const report = `  What happened to each row: expunge report ${run.id}`;
   const fault = conclusionText(judgeRun(run), run.ids);
   if (run.state === 'completed') return [`Run ${run.id} has completed${fault && `, but ${fault}`}.`, report];
-  if (action === 'cancel') return [`Run ${run.id} is cancelled.`, report];
-  if (isAbandonedNow) return [`Resumed run ${run.id}, ${left} left.`];
+  if (action === 'cancel') {
+    const isAlready = before.state === 'cancelled';
+    return [isAlready ? `Run ${run.id} was cancelled already.` : `Run ${run.id} is cancelled.`, report];
+  }
+  const done = isChanged ? `Resumed run ${run.id}` : `Run ${run.id} was running already`;
+  if (isAbandoned) return [`${done}, ${left} left.`];
   const who = run.detached ? 'its workers continue' : 'its command continues';
-  return [`Resumed run ${run.id}, ${left} left; ${who}.`, `  Follow it: expunge status ${run.id} --watch`];
+  return [`${done}, ${left} left; ${who}.`, `  Follow it: expunge status ${run.id} --watch`];
+}
+
+/** Others steer a run, too. */
+function overtakenLines(action: Action, run: Run, left: string): string[] {
+  const done = action === 'pause' ? 'paused' : 'resumed';
+  return [
+    `Run ${run.id} was ${done}, but is ${run.state} by now, ${left} left.`,
+    `  Why: expunge status ${run.id} --audit`,
+  ];
+}
+
+/** The run starts by itself once its list is written, so what was ordered takes effect there. */
+function preparingLines(action: Action, { id }: Run): string[] {
+  const is = `Run ${id} is still being written.`;
+  if (action === 'cancel') return [`${is} It will be cancelled then; nothing of it is sent.`];
+  if (action === 'resume') return [`${is} It starts by itself then.`];
+  return [`${is} It will be paused then, and send nothing.`, `  Resume: expunge resume ${id}`];
+}
+
+function pausedLines(before: Run, run: Run, isChanged: boolean, left: string): string[] {
+  const resume = `expunge resume ${run.id}`;
+  const wasHalted = run.state === 'halted';
+  if (before.state !== 'paused' && !wasHalted)
+    return [`Paused run ${run.id}, ${left} left. No more requests are sent.`, `  Resume: ${resume}`];
+  const was = `Run ${run.id} was ${wasHalted ? 'halted' : 'paused'} already${byWhom(before).replace(/^ by/, ', by')}.`;
+  if (!isChanged) return [was, `  Resume: ${resume}`];
+  if (before.by === 'operator' && !wasHalted)
+    return [`${was} Your pause is kept beside that one; each is lifted by its own resume.`, `  Resume: ${resume}`];
+  return [`${was} Your pause is kept: from now on only this resumes it: ${resume}`];
+}
+
+/** ` by ana: legal hold`. */
+function byWhom({ who, reason }: { who: string; reason: string }): string {
+  return plainLine(`${who ? ` by ${who}` : ''}${reason ? `: ${reason.replace(/\.$/, '')}` : ''}`);
 }

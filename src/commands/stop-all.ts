@@ -28,11 +28,11 @@ export async function execute(invocation: Invocation): Promise<number> {
     const targets = options.allAccounts ? await accountsOf(redis, named) : [named];
     const order = { who: whoAmI(invocation.env), reason: reasonOf(options), at: Date.now() };
     const change = verb === 'stop-all' ? stopTarget : startTarget;
-    const before = await Promise.all(targets.map((target) => change(redis, target.fp, order)));
+    const changes = await Promise.all(targets.map((target) => change(redis, target.fp, order)));
     // What it reaches is counted afterwards, so that the stop takes effect first.
     if (verb === 'stop-all') await Promise.all(targets.map((target) => noteTarget(redis, target, order.at)));
     const known = await knownTargets(redis);
-    const ordered = targets.map((target, i) => ({ before: before[i]!, known: knownAs(target, known) }));
+    const ordered = targets.map((target, i) => ({ ...changes[i]!, known: knownAs(target, known) }));
     const others = known.filter(({ fp }) => targets.every((target) => target.fp !== fp));
     if (verb === 'stop-all') reportStopped(invocation, ordered, others);
     else reportStarted(invocation, ordered, others);

@@ -8,7 +8,7 @@ const overServer = () => import('./server-targets.ts');
 
 export const target: Command = {
   name: 'target',
-  summary: 'release a wait or an open circuit; forget or pin the learned rate; set a budget',
+  summary: 'release a wait or an open circuit; forget or pin the learned rate; set a budget; acknowledge lost data',
   settings: [],
   examples: [],
   subcommands: [
@@ -69,6 +69,21 @@ export const target: Command = {
         ],
         ['expunge target budget 100000/day,10000/h --reason "as agreed"', 'two bounds'],
         ['expunge target budget none', 'no bound any more'],
+      ],
+      overServer,
+      load: steer,
+    },
+    {
+      name: 'acknowledge',
+      summary: 'say that you have looked at what Redis has lost of the target: its workers are ready again',
+      settings: [...who, 'separateLimits', ...store, ...server],
+      options: [reason, json],
+      examples: [
+        [
+          'expunge target acknowledge --base-url https://api.example.com --reason "schedules added again"',
+          'after the workers have said what is lost',
+        ],
+        ['expunge target acknowledge --account acme', 'of another account'],
       ],
       overServer,
       load: steer,

@@ -2,6 +2,7 @@ import { namedTarget } from '../config/check-target.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { isLive, type KnownTarget, knownTargets } from '../ledger/known-targets.ts';
 import { forgetRate, type OperatorOrder, pinRate, releaseTarget, setBudget } from '../ledger/steer-target.ts';
+import { acknowledgeLosses } from '../ledger/target-orders.ts';
 import { parseRate, type Rate } from '../model/rate.ts';
 import { nearestFirst } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
@@ -17,7 +18,7 @@ import {
   unknownTargetLines,
 } from './target-status.ts';
 
-/** `target release`, `forget-rate`, `pin-rate` and `budget`: from any machine, for all processes of the target, within a second. Doing it twice changes nothing. */
+/** `target release`, `forget-rate`, `pin-rate`, `budget` and `acknowledge`: from any machine, for all processes of the target, within a second. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { verb, args, config, env, options } = invocation;
   const target = namedTarget(config);
@@ -25,9 +26,10 @@ export async function execute(invocation: Invocation): Promise<number> {
   const rate = isBound ? readBound(verb, args[0] ?? '') : null;
   return withRedis(invocation, sayUnlessJson(invocation), async ({ redis }) => {
     const before = await readTargetStatus(redis, target, config.separateLimits);
-    if (before.limiters.length === 0 && !isBound) throw unknownTarget(await knownTargets(redis), verb, target);
+    const mayBeNew = isBound || verb === 'target acknowledge'; // what was known of it may be what is lost
+    if (before.limiters.length === 0 && !mayBeNew) throw unknownTarget(await knownTargets(redis), verb, target);
     const order = { who: whoAmI(env), reason: reasonOf(options), at: Date.now() };
-    const warnings = await unknownTargetLines(redis, before, `${verb} ${args[0]}`);
+    const warnings = isBound ? await unknownTargetLines(redis, before, `${verb} ${args[0]}`) : [];
     const isChanged = await orders[verb]!(redis, target.fp, order, rate);
     const after = await readTargetStatus(redis, target, config.separateLimits);
     return sayChanged(invocation, after, isChanged, warnings);
@@ -56,6 +58,7 @@ const orders: Record<string, Do> = {
   'target forget-rate': forgetRate,
   'target pin-rate': (redis, fp, order, rate) => pinRate(redis, fp, rate, order),
   'target budget': (redis, fp, order, rate) => setBudget(redis, fp, rate, order),
+  'target acknowledge': acknowledgeLosses,
 };
 
 /** What is printed if something changed, and if nothing did. */
@@ -67,6 +70,10 @@ const messages: Record<string, [string, string]> = {
   'target forget-rate': ['forgotten; the rate is probed for again', 'there was no rate to forget'],
   'target pin-rate': ['changed; it takes effect within a second', 'unchanged'],
   'target budget': ['changed; it takes effect within a second', 'unchanged'],
+  'target acknowledge': [
+    'acknowledged; its workers are ready again within two seconds',
+    'nothing to acknowledge: no data are known to be lost',
+  ],
 };
 
 /** A budget, or a single rate; null for `none`. Throws USAGE, also for a pin with quotas: it has no single value to begin at. */

@@ -23,8 +23,30 @@ local function stopTime(runKey, now)
 end
 `;
 
+/**
+ * Lua: where the clock of Redis was set back, or another server with an earlier one is Redis now, what was due then is due as long from now, and
+ * whether the window of the run is open is to be found out again. Needs `redisTime`.
+ */
+export const followClockFunction = `
+local function followClock(runKey, later)
+  local last, now = 0, redisTime()
+  for _, at in ipairs(redis.call('HMGET', runKey, 'activeUntil', 'changedAt', 'closedAt')) do last = math.max(last, tonumber(at or '0') or 0) end
+  local aheadMs = math.floor(last - now)
+  if aheadMs <= 1000 then return end
+  for _, field in ipairs({'activeUntil', 'changedAt'}) do
+    if tonumber(redis.call('HGET', runKey, field) or '0') > now then redis.call('HSET', runKey, field, now) end
+  end
+  redis.call('HDEL', runKey, 'closedUntil', 'closedAt')
+  local all = redis.call('ZRANGE', later, 0, -1, 'WITHSCORES')
+  for i = 1, #all, 2 do redis.call('ZINCRBY', later, -aheadMs, all[i]) end
+end
+`;
+
 /** The shortest time for which an ended run is kept whose report has not been delivered, in ms. */
 export const undeliveredMs = 86_400_000;
+
+/** How long an ended detached run is kept at least until its end was passed on to the outbox, which keeps it as long, in ms. */
+export const untoldMs = 86_400_000;
 
 /** How long an ended run is kept at least whose results a worker is to deliver, in ms: then Redis forgets it, delivered or not. */
 export const resultsKeptMs = 30 * 86_400_000;
@@ -42,6 +64,7 @@ local function seal(state, isUnattended, runKey, ...)
   local run = redis.call('HMGET', runKey, 'keepMs', 'detached', 'resultsWanted')
   local keepMs, isDelivered = tonumber(run[1] or '0'), isUnattended or run[2] == '1'
   if isDelivered then redis.call('HSET', runKey, 'delivered', now) else keepMs = math.max(keepMs, ${undeliveredMs}) end
+  if run[2] == '1' then keepMs = math.max(keepMs, ${untoldMs}) end -- until the recoverer has told of it
   if run[3] then keepMs = math.max(keepMs, ${resultsKeptMs}) end
   for _, key in ipairs({runKey, ...}) do redis.call('PEXPIRE', key, keepMs) end
 end

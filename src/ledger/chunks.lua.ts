@@ -1,5 +1,5 @@
 import { priorityWeights } from '../model/priority.ts';
-import { activeTimeFunctions, sealFunction } from './active-time.lua.ts';
+import { activeTimeFunctions, followClockFunction, sealFunction } from './active-time.lua.ts';
 import { cellConstants, headerBytes, marksKept } from './cell.ts';
 import { changeFunction } from './changes.lua.ts';
 import { checkServerFunction, doubtCellsFunction, doubtFunction } from './doubt.lua.ts';
@@ -31,7 +31,7 @@ const weightsLua = Object.entries(priorityWeights)
  * Chunks behind what --max-deletes allows are not fed.
  * Chunks whose ids that are left have all failed before are fed in turn with new ones, which they would hold back: it is these that show whether the target works.
  */
-const feedFunction = `${timeFunctions}${changeFunction}${haltFunctions}${sendableFunctions}${spentFunction}
+const feedFunction = `${timeFunctions}${followClockFunction}${changeFunction}${haltFunctions}${sendableFunctions}${spentFunction}
 local function passesRung(runKey, auditKey)
   local run = redis.call('HMGET', runKey, 'settled', 'expectAbsent', 'maxFailures', 'failuresAtRung')
   local settled, failures, gone = tonumber(run[1]), failuresOf(runKey), goneOf(runKey)
@@ -58,6 +58,7 @@ end
 
 local weights = {${weightsLua}}
 local function feed(runKey, open, later, auditKey, now)
+  followClock(runKey, later)
   local run = redis.call('HMGET', runKey, 'state', 'next', 'chunks', 'priority', 'canary', 'closedUntil', 'sendable', 'fedDue')
   if run[1] ~= 'running' then return {} end
   local isClosed = tonumber(run[6] or '0') > now
@@ -202,7 +203,8 @@ redis.call('ZADD', KEYS[2], redisTime(), ARGV[1] .. ' ' .. ARGV[2])
  * KEYS  1 run  2 open  3 later  4 holders
  * returns state
  */
-export const reclaimLua = `${sealFunction}
+export const reclaimLua = `${sealFunction}${followClockFunction}
+followClock(KEYS[1], KEYS[3])
 local run = redis.call('HMGET', KEYS[1], 'state', 'changedAt')
 if run[1] ~= 'cancelling' then return run[1] or 'missing' end
 local now = redisTime()
@@ -210,6 +212,7 @@ local chunks = redis.call('HKEYS', KEYS[2])
 if #chunks > 0 then
   local passed = now - tonumber(run[2] or '0')
   if passed <= ${holderTimeoutMs} then return 'cancelling' end
+  redis.call('ZREMRANGEBYSCORE', KEYS[4], now + 1000, '+inf') -- of a clock that was ahead; who is alive says so again every second
   for _, holder in ipairs(redis.call('ZRANGEBYSCORE', KEYS[4], now - ${holderTimeoutMs}, '+inf')) do
     if passed <= tonumber(string.match(holder, '%d+$')) + ${holderTimeoutMs} then return 'cancelling' end
   end

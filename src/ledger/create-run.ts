@@ -8,6 +8,7 @@ import { listOf, type Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { readServerIdentity } from '../redis/server-identity.ts';
+import { sealFunction } from './active-time.lua.ts';
 import { type NotedPlan, noteAuditLua, storedEntry } from './audit.ts';
 import { makeRecordLua, otherCanary, serverIdentityArguments } from './doubt.lua.ts';
 import { hasRemains } from './end-run.ts';
@@ -181,8 +182,9 @@ return holder
 `;
 
 // KEYS 1 run  2 audit  ARGV 1 layout  2 audit entry or ''  3 number of fields that may be missing  4… those  then fields and values
-// Does nothing in any other state than `preparing`. Returns 0 if it is being prepared with another layout
-const plannedLua = `
+// Does nothing in any other state than `preparing`. Returns 0 if it is being prepared with another layout. What was ordered while the run was
+// written takes effect here.
+const plannedLua = `${sealFunction}
 local is = redis.call('HMGET', KEYS[1], 'state', 'layout')
 if is[1] ~= 'preparing' then return 1 end
 if is[2] ~= ARGV[1] then return 0 end
@@ -190,6 +192,16 @@ local first = 4 + tonumber(ARGV[3])
 redis.call('HDEL', KEYS[1], unpack(ARGV, 4, first - 1))
 redis.call('HSET', KEYS[1], 'state', 'planned', unpack(ARGV, first))
 if ARGV[2] ~= '' then ${noteAuditLua('KEYS[2]', 'ARGV[2]')} end
+local ordered, now = redis.call('HMGET', KEYS[1], 'cancelBy', 'pauses'), redisTime()
+local order = ordered[1] and cjson.decode(ordered[1]) or ordered[2] and cjson.decode(ordered[2])[1]
+if not order then return 1 end
+redis.call('HSET', KEYS[1], 'reason', order.reason, 'by', order.by or 'operator', 'who', order.who, 'changedAt', now)
+if ordered[1] then
+  seal('cancelled', true, KEYS[1])
+else
+  redis.call('HSET', KEYS[1], 'state', 'paused')
+  noteChange(KEYS[1], now)
+end
 return 1
 `;
 

@@ -1,13 +1,17 @@
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
-import { undeliveredMs } from './active-time.lua.ts';
+import { undeliveredMs, untoldMs } from './active-time.lua.ts';
 import { resultsKeepMs } from './results.ts';
 import type { Run } from './run.ts';
 
 const keysAtOnce = 500;
 
-/** How long a sealed run is kept: `keepMs`, but a day at least without its report, and 30 days at least while its results are not delivered. Pure. */
+/**
+ * How long a sealed run is kept: `keepMs`, but a day at least without its report or while nobody was told of its end, and 30 days at least while
+ * its results are not delivered. Pure.
+ */
 export function keptMsOf(run: Run): number {
+  if (run.detached && run.told < run.changes) return Math.max(untoldMs, resultsKeepMs(run, run.keepMs));
   return resultsKeepMs(run, run.delivered > 0 ? run.keepMs : Math.max(run.keepMs, undeliveredMs));
 }
 
@@ -45,10 +49,10 @@ export async function removeRun(redis: RedisClient, run: Run): Promise<boolean> 
 
 /** Removes all keys of a run, whatever its state. Repeating it is harmless. */
 export async function unlinkRun(redis: RedisClient, run: Run): Promise<void> {
+  await redis.srem(keys.targetRuns(run.fp), run.id); // first: its workers would take the run for lost
   await eachBatch(run, (batch) => Promise.all(batch.map((key) => redis.unlink(key))));
   await redis.unlink(keys.run(run.id));
   await redis.eval(forgetListLua, 1, keys.list(run.list), run.id);
-  await redis.srem(keys.targetRuns(run.fp), run.id);
   await redis.zrem(keys.undelivered(run.fp), run.id);
   await redis.zrem(keys.runs, run.id);
 }

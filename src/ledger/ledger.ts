@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { type Priority, priorityFromStored } from '../model/priority.ts';
 import { type Rate, rateSetting, readableRate, storedRate } from '../model/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -49,12 +50,16 @@ export type Grant = { state: ObservedState; cells: Cell[]; isHandedBack?: boolea
 /** A change of state that an operator, a signal or a guard asks for. */
 export type Steering = {
   action: 'start' | 'pause' | 'halt' | 'cancel';
-  from?: RunState; // only if the run has this state
+  from?: RunState; // only if the run has this state, and no operator has paused it
+  id?: string; // names the order, where it is one that was lost; see worker/known-orders.ts
   reason: string;
   by: SteeredBy;
   who: string;
   halt?: HaltCode;
 };
+
+/** The states of a run before and after an order. */
+type Steered = { before: ObservedState; after: ObservedState; isChanged: boolean };
 
 /** A new rate for a run. A missing field stays as it is; null = no rate, or the default burst. */
 type RateOrder = { rate?: Rate | null; burst?: number | null; by: SteeredBy; who: string; reason: string };
@@ -79,7 +84,7 @@ type Scripts = {
   expungeHandBack(...args: (string | Buffer | number)[]): Promise<ObservedState>;
   expungeHeartbeat(...args: (string | number)[]): Promise<unknown>;
   expungeReclaim(...args: string[]): Promise<ObservedState>;
-  expungeSteer(...args: (string | number)[]): Promise<[ObservedState, ObservedState]>;
+  expungeSteer(...args: (string | number)[]): Promise<[before: ObservedState, after: ObservedState, changed: number]>;
   expungeChangeRun(...args: (string | number)[]): Promise<[RunState | 'missing', ...before: string[]]>;
   expungeHasOrphans(...args: string[]): Promise<number>;
   expungeRecover(...args: (string | number)[]): Promise<ObservedState>;
@@ -211,14 +216,16 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
     },
 
     /** Changes the state of a run. Returns the states before and after; they are equal if the change isn't allowed. `now`: ms since 1970. */
-    async steer(
-      run: string,
-      now: number,
-      { action, from, reason, by, who, halt }: Steering,
-    ): Promise<[ObservedState, ObservedState]> {
+    async steer(run: string, now: number, steering: Steering): Promise<[ObservedState, ObservedState]> {
+      const { before, after } = await this.order(run, now, steering);
+      return [before, after];
+    },
+
+    /** The same, and whether it changed anything: a pause of a paused run may. */
+    async order(run: string, now: number, { action, from, id, reason, by, who, halt }: Steering): Promise<Steered> {
       const facts = halt === undefined ? {} : { halt };
       const entry = storedEntry({ at: now, action, by, who, reason, ...facts });
-      return scripts.expungeSteer(
+      const [before, after, changed] = await scripts.expungeSteer(
         keys.run(run),
         keys.open(run),
         keys.later(run),
@@ -230,8 +237,10 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
         halt ?? '',
         entry,
         from ?? '',
+        id ?? randomUUID().slice(0, 8),
         ...serverIdentityArguments(await servers.of(run)),
       );
+      return { before, after, isChanged: changed === 1 };
     },
 
     /** Whether chunks are orphaned: the run would never end without `recover`. */

@@ -45,6 +45,9 @@ export type HaltCode =
 /** Who brought a run into its state: an operator, Ctrl-C or SIGTERM of `run`, or a guard of expunge. */
 export type SteeredBy = 'operator' | 'interrupt' | 'guard';
 
+/** A pause that an operator ordered. `at`: ms since 1970, by the clock of Redis. */
+export type OperatorPause = { id: string; who: string; reason: string; at: number };
+
 /** A run as Redis holds it, with the rules that it obeys. Times are ms since 1970, 0 = not yet. */
 export type Run = RunRules & {
   id: string;
@@ -53,6 +56,8 @@ export type Run = RunRules & {
   reason: string;
   by: SteeredBy | '';
   who: string;
+  pauses: OperatorPause[]; // what operators ordered and nobody has lifted, the oldest first; also of a halted run, and of one that is being written
+  cancelBy: string; // who ordered to cancel it while it was being written, as JSON; '' = nobody
   createdBy: string;
   halt: HaltCode | '';
   baseUrl: string;
@@ -92,6 +97,7 @@ export type Run = RunRules & {
   endedAt: number;
   changedAt: number;
   changes: number; // how often its state has changed
+  told: number; // up to which of these changes were passed on to the outbox
   activeUntil: number; // up to when `activeMs` is counted, while it is running
   activeMs: number;
   tallied: boolean;
@@ -167,6 +173,8 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     reason: text('reason'),
     by: text('by') as Run['by'],
     who: text('who'),
+    pauses: JSON.parse(text('pauses') || '[]'),
+    cancelBy: text('cancelBy'),
     createdBy: text('createdBy'),
     halt: text('halt') as Run['halt'],
     baseUrl: text('baseUrl'),
@@ -206,6 +214,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     endedAt: number('endedAt'),
     changedAt: number('changedAt'),
     changes: number('changes'),
+    told: number('told'),
     activeUntil: number('activeUntil'),
     activeMs: number('activeMs'),
     tallied: text('tallied') === '1',

@@ -15,10 +15,9 @@ export async function startRun(
   { who, reason }: { who: string; reason: string },
 ): Promise<void> {
   if (state === 'running' || (state === 'paused' && by === 'operator')) return;
-  const order = { action: 'start', by: 'operator', who } as const;
-  if (state === 'planned')
-    await ledger.steer(id, Date.now(), { ...order, from: state, reason: '' }); // its reason is recorded with its submission
-  else await ledger.steer(id, Date.now(), { ...order, reason });
+  // The reason of a planned run is recorded with its submission.
+  const said = state === 'planned' ? '' : reason;
+  await ledger.steer(id, Date.now(), { action: 'start', by: 'operator', who, from: state, reason: said });
 }
 
 const windowSize = 100;

@@ -1,5 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { limiterScopes } from '../limiter/read-target.ts';
-import { type Stop, stopFromStored, storedStop } from '../limiter/stop.ts';
+import { type Stop, stopFromStored } from '../limiter/stop.ts';
 import { type Rate, rateSetting, storedRate } from '../model/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
@@ -39,19 +40,50 @@ export function setBudget(redis: RedisClient, fp: string, budget: Rate | null, o
   return steer(redis, fp, 'budget', stored, { action: 'budget', ...order, budget: budget && rateSetting(budget) });
 }
 
-/** Stops all runs of a target, also later ones. A stop that is in force already stays as it is. Returns the stop before, or null. */
-export function stopTarget(redis: RedisClient, fp: string, order: OperatorOrder): Promise<Stop | null> {
-  return setStop(redis, fp, storedStop({ by: 'operator', ...order }), { action: 'stop-all', ...order });
+/** The stop of a target before and after an order, and whether the order changed anything. */
+export type StopChange = { before: Stop | null; after: Stop | null; isChanged: boolean };
+
+/**
+ * Stops all runs of a target, also later ones. Each operator's stop is kept, also beside that of a colleague. Repeating it changes nothing. `id`
+ * names the order, where it is one that was lost: then it is written only if nobody has lifted it.
+ */
+export function stopTarget(
+  redis: RedisClient,
+  fp: string,
+  order: OperatorOrder,
+  id = newOrderId(),
+): Promise<StopChange> {
+  return setStop(redis, fp, 'stop', { action: 'stop-all', ...order }, id);
 }
 
-/** Ends the stop of a target. Returns the stop before, or null. Repeating it changes nothing. */
-export function startTarget(redis: RedisClient, fp: string, order: OperatorOrder): Promise<Stop | null> {
-  return setStop(redis, fp, '', { action: 'start-all', ...order });
+/**
+ * Ends the stop that this operator ordered; where there is none of theirs, the stops of all. Those of others stay otherwise, and another call
+ * ends them. Repeating it after the last one changes nothing.
+ */
+export function startTarget(redis: RedisClient, fp: string, order: OperatorOrder): Promise<StopChange> {
+  return setStop(redis, fp, 'start', { action: 'start-all', ...order }, '');
 }
 
-// KEYS 1 pin  2 audit of the target  3… its limiters  ARGV 1 release, forget, pin or budget  2 rate as stored, '' = none  3 who  4 reason  5 at
-// 6 audit entry; returns 1 if anything changed
-const steerLua = `
+/** Names an order, so that one that was lifted can be told from one that Redis has lost. */
+export function newOrderId(): string {
+  return randomUUID().slice(0, 13);
+}
+
+const keptLifted = 1_000;
+
+/** Lua: records that an order for a target was lifted or replaced. */
+export const liftedFunction = `
+local function noteLifted(key, id)
+  if not id or id == '' then return end
+  local time = redis.call('TIME')
+  redis.call('ZADD', key, time[1] * 1000 + math.floor(time[2] / 1000), id)
+  redis.call('ZREMRANGEBYRANK', key, 0, -${keptLifted + 1})
+end
+`;
+
+// KEYS 1 pin  2 audit of the target  3 lifted orders  4… its limiters  ARGV 1 release, forget, pin or budget  2 rate as stored, '' = none  3 who  4 reason
+// 5 at  6 audit entry  7 names the order; returns 1 if anything changed
+const steerLua = `${liftedFunction}
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
 local isChanged = false
@@ -81,6 +113,9 @@ end
 local fields = ({pin = {'rate', 'who', 'reason', 'at'}, budget = {'budget', 'budgetBy', 'budgetReason', 'budgetAt'}})[ARGV[1]]
 if fields then
   if (redis.call('HGET', KEYS[1], fields[1]) or '') == ARGV[2] then return 0 end
+  local idField = ARGV[1] .. 'Id'
+  noteLifted(KEYS[3], redis.call('HGET', KEYS[1], idField))
+  if ARGV[2] == '' then redis.call('HDEL', KEYS[1], idField) else redis.call('HSET', KEYS[1], idField, ARGV[7]) end
   if ARGV[2] == '' then
     redis.call('HDEL', KEYS[1], unpack(fields))
   else
@@ -88,7 +123,7 @@ if fields then
   end
   isChanged = true
 end
-for i = 3, ARGV[1] == 'budget' and 0 or #KEYS do
+for i = 4, ARGV[1] == 'budget' and 0 or #KEYS do
   if ARGV[1] == 'release' then release(KEYS[i]) elseif ARGV[1] == 'forget' or ARGV[2] ~= '' then forget(KEYS[i]) end
 end
 if not isChanged then return 0 end
@@ -99,32 +134,81 @@ return 1
 type Entry = OperatorOrder & { action: string; rate?: string | null; budget?: string | null };
 
 async function steer(redis: RedisClient, fp: string, action: string, rate: string, entry: Entry): Promise<boolean> {
-  const all = [keys.pin(fp), keys.targetAudit(fp), ...limiterScopes.map((scope) => keys.limiter(fp, scope))];
+  const all = [
+    keys.pin(fp),
+    keys.targetAudit(fp),
+    keys.lifted(fp),
+    ...limiterScopes.map((scope) => keys.limiter(fp, scope)),
+  ];
   const noted = storedEntry({ by: 'operator', ...entry });
   const { who, reason, at } = entry;
-  return (await redis.eval(steerLua, all.length, ...all, action, rate, who, reason, at, noted)) === 1;
+  return (await redis.eval(steerLua, all.length, ...all, action, rate, who, reason, at, noted, newOrderId())) === 1;
 }
 
-// KEYS 1 stop 2 audit of the target  ARGV 1 stop, '' = none any more  2 audit entry; returns the stop before, or ''
-const stopLua = `
-local before = redis.call('GET', KEYS[1]) or ''
-if ARGV[1] ~= '' then
-  redis.call('SET', KEYS[1], ARGV[1], 'NX')
-elseif before == '' then
-  return before
-else
-  redis.call('DEL', KEYS[1])
+// KEYS 1 stop 2 audit of the target  3 lifted orders  ARGV 1 stop or start  2 the stop of this operator, as stored  3 audit entry
+// returns {the stops before, those after, 1 if anything was changed}
+const stopLua = `${liftedFunction}
+local before, order = redis.call('GET', KEYS[1]) or '', cjson.decode(ARGV[2])
+local all = {}
+if before ~= '' then
+  local isRead, stop = pcall(cjson.decode, before)
+  if not isRead or type(stop) ~= 'table' then stop = {by = 'operator', who = '?', reason = '', at = 0} end
+  all[1] = stop
+  for _, other in ipairs(stop.others or {}) do all[#all + 1] = other end
+  stop.others = nil
 end
-${noteAuditLua('KEYS[2]', 'ARGV[2]')}
-return before
+local function store()
+  if #all == 0 then redis.call('DEL', KEYS[1]) return '' end
+  local stop, others = all[1], {}
+  for i = 2, #all do others[#others + 1] = all[i] end
+  if #others > 0 then stop.others = others end
+  local text = cjson.encode(stop)
+  redis.call('SET', KEYS[1], text)
+  return text
+end
+if ARGV[1] == 'stop' then
+  if redis.call('ZSCORE', KEYS[3], order.id) then return {before, before, 0} end
+  local place = #all + 1
+  for i, one in ipairs(all) do
+    if one.id == order.id or one.who == order.who and (one.reason == order.reason or order.reason == '') then return {before, before, 0} end
+    if one.who == order.who then place = i end
+  end
+  if all[place] then noteLifted(KEYS[3], all[place].id) end
+  all[place] = order
+else
+  if #all == 0 then return {before, before, 0} end
+  local left = {}
+  for _, one in ipairs(all) do
+    if one.who ~= order.who then left[#left + 1] = one end
+  end
+  if #left == #all then left = {} end
+  for _, one in ipairs(all) do
+    local stays = false
+    for _, other in ipairs(left) do stays = stays or other == one end
+    if not stays then noteLifted(KEYS[3], one.id) end
+  end
+  all = left
+end
+local after = store()
+${noteAuditLua('KEYS[2]', 'ARGV[3]')}
+return {before, after, 1}
 `;
 
 async function setStop(
   redis: RedisClient,
   fp: string,
-  stop: string,
+  action: 'stop' | 'start',
   entry: OperatorOrder & { action: string },
-): Promise<Stop | null> {
+  id: string,
+): Promise<StopChange> {
+  const { who, reason, at } = entry;
   const noted = storedEntry({ by: 'operator', ...entry });
-  return stopFromStored(String(await redis.eval(stopLua, 2, keys.stop(fp), keys.targetAudit(fp), stop, noted)));
+  const order = JSON.stringify({ by: 'operator', who, reason, at, id });
+  const all = [keys.stop(fp), keys.targetAudit(fp), keys.lifted(fp)];
+  const [before, after, changed] = (await redis.eval(stopLua, 3, ...all, action, order, noted)) as [
+    string,
+    string,
+    number,
+  ];
+  return { before: stopFromStored(before), after: stopFromStored(after), isChanged: changed === 1 };
 }

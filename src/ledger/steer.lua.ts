@@ -1,21 +1,118 @@
-import { sealFunction } from './active-time.lua.ts';
+import { followClockFunction, sealFunction } from './active-time.lua.ts';
 import { noteAuditLua } from './audit.ts';
 import { checkServerFunction } from './doubt.lua.ts';
 import { countersLua, type HaltRule, haltFunctions } from './halt-rules.ts';
 
+/** How many lifted pauses a run remembers, and how many operators may pause it at once. */
+const keptPauses = 50;
+
+/**
+ * Lua: the pauses that operators ordered for a run, the oldest first. Each is lifted by a `resume` of its own author; whoever has none lifts all.
+ * A run that another release paused has no list: its record is its only pause.
+ */
+const pausesFunction = `
+local function pausesOf(runKey)
+  local is = redis.call('HMGET', runKey, 'pauses', 'state', 'by', 'who', 'reason', 'changedAt')
+  if is[1] then return cjson.decode(is[1]) end
+  if is[2] ~= 'paused' or is[3] ~= 'operator' then return {} end
+  return {{id = '', who = is[4] or '', reason = is[5] or '', at = tonumber(is[6] or '0')}}
+end
+
+local function storePauses(runKey, pauses)
+  if #pauses == 0 then redis.call('HDEL', runKey, 'pauses') else redis.call('HSET', runKey, 'pauses', cjson.encode(pauses)) end
+end
+
+local function notePause(runKey, pause)
+  local pauses = pausesOf(runKey)
+  for i, one in ipairs(pauses) do
+    if one.id == pause.id or one.who == pause.who and (one.reason == pause.reason or pause.reason == '') then return false end
+    if one.who == pause.who then
+      pauses[i] = pause
+      storePauses(runKey, pauses)
+      return true
+    end
+  end
+  if #pauses >= ${keptPauses} then return false end
+  pauses[#pauses + 1] = pause
+  storePauses(runKey, pauses)
+  return true
+end
+
+-- Returns the pauses that are left. Which were lifted is remembered: a process that knows of one then does not take it for lost.
+local function liftPauses(runKey, who)
+  local pauses, left, lifted = pausesOf(runKey), {}, {}
+  for _, one in ipairs(pauses) do
+    if one.who ~= who then left[#left + 1] = one end
+  end
+  if #left == #pauses then left = {} end
+  for _, one in ipairs(pauses) do
+    local stays = false
+    for _, other in ipairs(left) do stays = stays or other.id == one.id end
+    if not stays and one.id ~= '' then lifted[#lifted + 1] = one.id end
+  end
+  for id in string.gmatch(redis.call('HGET', runKey, 'liftedPauses') or '', '%S+') do
+    if #lifted < ${keptPauses} then lifted[#lifted + 1] = id end
+  end
+  if #lifted > 0 then redis.call('HSET', runKey, 'liftedPauses', ' ' .. table.concat(lifted, ' ') .. ' ') end
+  storePauses(runKey, left)
+  return left
+end
+`;
+
 /**
  * Changes the state of a run, if the change is allowed from its current state. Repeating it changes nothing.
  *
+ * A pause by an operator is kept also where the run is paused by somebody weaker or by a colleague, or is halted: only a `start` by an operator
+ * without ARGV 7 lifts it. Such a pause, or a cancel, of a run that is still being written takes effect once it is.
+ *
  * KEYS  1 run  2 open  3 later  4 audit
- * ARGV  1 action  2 reason  3 by: operator, interrupt or guard  4 who  5 halt code or ''  6 audit entry  7 the state from which alone, or '';
- *       from planned a run goes on, too, whose command was interrupted meanwhile: this is that command again
- *       8… what is known of the Redis process
- * returns {state before or 'missing', state after}
+ * ARGV  1 action  2 reason  3 by: operator, interrupt or guard  4 who  5 halt code or ''  6 audit entry  7 the state from which alone, or '': then
+ *       no pause of an operator is lifted; from planned a run goes on, too, whose command was interrupted meanwhile: this is that command again
+ *       8 names this order  9… what is known of the Redis process
+ * returns {state before or 'missing', state after, 1 if anything was changed}
  */
-export const steerLua = (rules: readonly HaltRule[]) => `${checkServerFunction}${sealFunction}${haltFunctions}
+export const steerLua = (
+  rules: readonly HaltRule[],
+) => `${checkServerFunction}${sealFunction}${followClockFunction}${haltFunctions}${pausesFunction}
 local state = redis.call('HGET', KEYS[1], 'state')
-if not state then return {'missing', 'missing'} end
+if not state then return {'missing', 'missing', 0} end
 local now = redisTime()
+local function setState(next, reason, by, who, halt)
+  redis.call('HSET', KEYS[1], 'state', next, 'reason', reason, 'by', by, 'who', who, 'halt', halt, 'changedAt', now)
+end
+local function done(next)
+  ${noteAuditLua('KEYS[4]', 'ARGV[6]')}
+  return {state, next, 1}
+end
+
+-- An order that is written again because it seemed lost, and was lifted.
+if ARGV[1] == 'pause' and string.find(redis.call('HGET', KEYS[1], 'liftedPauses') or '', ' ' .. ARGV[8] .. ' ', 1, true) then return {state, state, 0} end
+if ARGV[1] == 'pause' and ARGV[3] == 'operator' and (state == 'paused' or state == 'halted' or state == 'preparing') then
+  if not notePause(KEYS[1], {id = ARGV[8], who = ARGV[4], reason = ARGV[2], at = now}) then return {state, state, 0} end
+  local first, is = pausesOf(KEYS[1])[1], redis.call('HMGET', KEYS[1], 'by', 'who', 'reason')
+  if state == 'paused' and (is[1] ~= 'operator' or is[2] ~= first.who or is[3] ~= first.reason) then
+    setState('paused', first.reason, 'operator', first.who, '')
+    noteChange(KEYS[1], now)
+  end
+  return done(state)
+end
+if ARGV[1] == 'cancel' and state == 'preparing' then
+  if redis.call('HEXISTS', KEYS[1], 'cancelBy') == 1 then return {state, state, 0} end
+  redis.call('HSET', KEYS[1], 'cancelBy', cjson.encode({by = ARGV[3], who = ARGV[4], reason = ARGV[2]}))
+  return done(state)
+end
+if ARGV[1] == 'start' and #pausesOf(KEYS[1]) > 0 then
+  if ARGV[7] ~= '' or ARGV[3] ~= 'operator' then return {state, state, 0} end
+  if state == 'paused' or state == 'halted' or state == 'preparing' then
+    local left = liftPauses(KEYS[1], ARGV[4])
+    if state == 'paused' and #left > 0 then
+      setState('paused', left[1].reason, 'operator', left[1].who, '')
+      noteChange(KEYS[1], now)
+    end
+    if #left > 0 or state == 'preparing' then return done(state) end
+  end
+end
+
 local allowed = {
   start = {planned = 'running', paused = 'running', halted = 'running'},
   pause = {running = 'paused', planned = 'paused'},
@@ -24,14 +121,16 @@ local allowed = {
 }
 local next = allowed[ARGV[1]][state]
 local wasInterrupted = ARGV[7] == 'planned' and state == 'paused' and redis.call('HGET', KEYS[1], 'by') == 'interrupt'
-if not next or ARGV[7] ~= '' and ARGV[7] ~= state and not wasInterrupted then return {state, state} end
+if not next or ARGV[7] ~= '' and ARGV[7] ~= state and not wasInterrupted then return {state, state, 0} end
 
+if ARGV[1] == 'start' then followClock(KEYS[1], KEYS[3]) end
 -- After a loss no open id may read as never sent, neither at the seal nor when the run continues.
-if ARGV[1] == 'cancel' then checkServer(KEYS[1], KEYS[4], ARGV[8], ARGV[9], ARGV[10]) end
+if ARGV[1] == 'cancel' then checkServer(KEYS[1], KEYS[4], ARGV[9], ARGV[10], ARGV[11]) end
 local halted = redis.call('HMGET', KEYS[1], 'halt', 'canary')
 if halted[1] == 'ledger_lost' then raiseDoubt(KEYS[1], KEYS[4], 'Redis had lost a part of the run') end
 
-redis.call('HSET', KEYS[1], 'state', next, 'reason', ARGV[2], 'by', ARGV[3], 'who', ARGV[4], 'halt', ARGV[5], 'changedAt', now)
+setState(next, ARGV[2], ARGV[3], ARGV[4], ARGV[5])
+if next == 'paused' and ARGV[3] == 'operator' then storePauses(KEYS[1], {{id = ARGV[8], who = ARGV[4], reason = ARGV[2], at = now}}) end
 stopTime(KEYS[1], now)
 if next == 'running' then
   -- The operator who resumes a run has seen why it halted: its rules count from here.
@@ -50,6 +149,7 @@ if next == 'running' then
   if counts[1] == counts[2] then next = 'completed' end
 end
 if next == 'cancelling' then
+  redis.call('HDEL', KEYS[1], 'pauses')
   -- Unclaimed chunks go back at once; a holder hands its chunk back within a second.
   local open = redis.call('HGETALL', KEYS[2])
   local held = 0
@@ -63,13 +163,13 @@ if next == 'cancelling' then
   end
   if held == 0 then next = 'cancelled' end
 end
-${noteAuditLua('KEYS[4]', 'ARGV[6]')}
+done(next)
 if next ~= 'completed' and next ~= 'cancelled' then noteChange(KEYS[1], now) end -- the seal notes those
 -- No command waits for the end of a run that was not running: the cancelling command reports where its outcomes are.
 if next == 'completed' or next == 'cancelled' then
   seal(next, next == 'cancelled' and state ~= 'running', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
 end
-return {state, next}
+return {state, next, 1}
 `;
 
 /**

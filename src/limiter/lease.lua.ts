@@ -49,6 +49,12 @@ local function quotaRoom(key, now, limits)
   for i = 1, #all, 2 do
     local period, slice = string.match(all[i], '^(%d+):(%d+)$')
     local width = tonumber(period) / 60
+    local current = math.floor(now / width)
+    if tonumber(slice) > current + 1 then -- of a clock that was ahead: used now at the latest
+      redis.call('HDEL', key, all[i])
+      redis.call('HINCRBY', key, period .. ':' .. string.format('%d', current), all[i + 1])
+      slice = current
+    end
     if tonumber(slice) < math.floor(now / width) - 60 then
       redis.call('HDEL', key, all[i])
     else

@@ -89,9 +89,11 @@ function readStreaks(text: string): Streaks {
  */
 const runPaceLua = `${leaseFunction}
 local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'burst', 'tat', 'owed', 'leasedAt', 'priority', 'window', 'closedUntil', 'stopAt', 'expectAbsent')
-if run[1] and run[8] == ARGV[6] and (run[9] or '0') ~= ARGV[7] then redis.call('HSET', KEYS[1], 'closedUntil', ARGV[7]) end
 local limits = parseRate(run[2])
 local now = redisNow(ARGV[5])
+if run[1] and run[8] == ARGV[6] and (run[9] or '0') ~= ARGV[7] then
+  redis.call('HSET', KEYS[1], 'closedUntil', ARGV[7], 'closedAt', string.format('%.0f', now))
+end
 if run[1] == 'running' and run[10] and now >= tonumber(run[10]) then run[1] = 'overdue' end
 
 local function answered(...)

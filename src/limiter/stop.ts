@@ -9,12 +9,14 @@ export type Stop = {
   who: string; // `ana@laptop`, `the file /run/stop on node-7`
   reason: string;
   at: number; // ms since 1970
+  others?: readonly Stop[]; // of other operators beside it, the oldest first; each is lifted by its own author
 };
 
 /** A stop for people, without a full stop at the end. */
-export function stopText({ by, who, reason }: Stop): string {
+export function stopText({ by, who, reason, others = [] }: Stop): string {
   const what = by === 'operator' ? 'Stopped for all runs of this target' : 'Stopped';
-  return `${what} by ${who}${reason ? `: ${reason.replace(/\.$/, '')}` : ''}`;
+  const all = [{ who, reason }, ...others];
+  return `${what} ${all.map((one) => `by ${one.who}${one.reason ? `: ${one.reason.replace(/\.$/, '')}` : ''}`).join('; ')}`;
 }
 
 /** The same, and how to lift it: by `start`, the command that starts its target. */
@@ -30,12 +32,32 @@ export function storedStop(stop: Stop): string {
 
 /** Reads what `storedStop` wrote; null for ''. Any other text is a stop as well, because its meaning is unknown. */
 export function stopFromStored(text: string): Stop | null {
-  if (text === '') return null;
+  const [first, ...others] = stopsFromStored(text).map(({ id: _, ...stop }) => stop);
+  if (first === undefined) return null;
+  return others.length === 0 ? first : { ...first, others };
+}
+
+/** A stop by one operator. `id` names the order; '' in one that another release wrote. */
+export type StopOrder = Omit<Stop, 'others'> & { id: string };
+
+/** All stops in a stored one, the oldest first. */
+export function stopsFromStored(text: string): StopOrder[] {
+  if (text === '') return [];
+  const { others = [], ...first } = parsed(text);
+  return [first, ...others].map(({ by, who, reason, at, id }) => ({
+    by: by ?? 'operator',
+    who: who ?? '?',
+    reason: reason ?? '',
+    at: at ?? 0,
+    id: id ?? '',
+  }));
+}
+
+function parsed(text: string): Partial<StopOrder> & { others?: Partial<StopOrder>[] } {
   try {
-    const { by, who, reason, at } = JSON.parse(text) as Partial<Stop>;
-    return { by: by ?? 'operator', who: who ?? '?', reason: reason ?? '', at: at ?? 0 };
+    return JSON.parse(text) ?? {};
   } catch {
-    return { by: 'operator', who: '?', reason: '', at: 0 };
+    return {};
   }
 }
 
@@ -66,5 +88,7 @@ export async function readProcesses(redis: RedisClient, fp: string): Promise<Sen
 
 /** A stop for scripts, its time as ISO 8601. */
 export function stopFacts(stop: Stop | null): Record<string, unknown> | null {
-  return stop && { ...stop, at: isoTime(stop.at) };
+  if (stop === null) return null;
+  const others = stop.others?.map((other) => ({ ...other, at: isoTime(other.at) }));
+  return { ...stop, at: isoTime(stop.at), ...(others && { others }) };
 }

@@ -27,6 +27,8 @@ type LimiterOptions = {
   isBusy(nowMs: number): boolean;
   /** What stops this process alone, or null. */
   stopHere(): Stop | null;
+  /** What this process knows of the stops of the target: Redis may have lost one. By default what Redis says. */
+  orders?: { readonly isSure: boolean; readonly stop: Stop | null; sawStop(stored: string): void };
   /** Called when there may be permits again, or none any more. */
   onChange(): void;
 };
@@ -115,7 +117,7 @@ export class TargetLimiter {
 
   /** The stop in force, which lasts until an operator lifts it, or null. */
   get stopped(): Stop | null {
-    return this.#stop ?? this.#options.stopHere();
+    return this.#stop ?? this.#options.orders?.stop ?? this.#options.stopHere();
   }
 
   /** Whether nothing may be sent now: the server asked for it, or an operator did. */
@@ -273,6 +275,7 @@ export class TargetLimiter {
     this.#reply = reply;
     this.#epoch = Number(reply.epoch);
     this.#stop = stopFromStored(reply.stop);
+    this.#options.orders?.sawStop(reply.stop);
     this.#holds.receive(reply.holdUntil + this.#offset.ms, reply.holdWhy);
     const { first, gap, count, now } = reply;
     const lease = { firstMs: first + this.#offset.ms, gapMs: gap, count, leasedAt: now };
@@ -280,7 +283,8 @@ export class TargetLimiter {
     this.permits.add(lease, this.#options.clock(), reply.closed === '' ? liveMs : probeLivesMs);
     const isTooEarly = this.throttledMs > 0 && lease.firstMs < this.#options.clock() + this.throttledMs;
     const isUnreported = this.#alarm !== null && reply.closed === ''; // of an outage, which the lease does not know yet
-    if (this.stopped !== null || isTooEarly || isUnreported) this.permits.drop();
+    const mayBeLost = this.#options.orders?.isSure === false; // an order that forbids these requests
+    if (this.stopped !== null || mayBeLost || isTooEarly || isUnreported) this.permits.drop();
     if (reply.count > 0) this.#till = String(reply.first + reply.gap * reply.count);
     this.#options.onChange();
   }

@@ -4,6 +4,7 @@ import { conclusionText, judgeRun } from '../ledger/conclusion.ts';
 import type { OutboxEvent } from '../ledger/outbox.ts';
 import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
 import { exitOf } from '../ledger/summary.ts';
+import type { Loss } from '../ledger/target-orders.ts';
 import type { TargetState } from '../limiter/read-target.ts';
 import { outcomes, perOutcome } from '../model/outcome.ts';
 import type { Target } from '../model/target.ts';
@@ -129,6 +130,17 @@ export function stallEvent(target: Target, change: StallChange): OutboxEvent | n
   if (!isAccepting) return null;
   const text = `${what} accepts requests again, after ${duration(Math.max(0, at - from!))}`;
   return { id: `${id}-over`, type: 'target.recovered', timestamp: isoTime(at), data, text };
+}
+
+/** Redis has lost something of a target that its workers knew and cannot write again. */
+export function lossEvent(target: Target, { id, what, at }: Loss): OutboxEvent {
+  return {
+    id: `loss-${target.fp}-${id}`,
+    type: 'target.data_lost',
+    timestamp: isoTime(at),
+    data: { ...ofTarget(target), lost: what },
+    text: `Redis has lost data of ${hostOf(target)}: ${oneLine(what)}. Its workers are not ready until somebody acknowledges that`,
+  };
 }
 
 function ofTarget({ baseUrl, account }: Target) {

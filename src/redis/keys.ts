@@ -92,8 +92,14 @@ export const keys = {
   ceilingQuotas: (fp: string) => `expunge:{${fp}}:ceiling:quotas`,
   /** hash: resource → what the target answers to a DELETE of an object that does not exist, when and by whom that was checked, as JSON */
   semantics: (fp: string) => `expunge:{${fp}}:semantics`,
-  /** string: who stopped all runs of a target, when and why; missing = not stopped */
+  /** string: who stopped all runs of a target, when and why, also several operators; missing = not stopped */
   stop: (fp: string) => `expunge:{${fp}}:stop`,
+  /** sorted set: the orders for a target that were lifted or replaced, by when in ms, bounded; an order that is in neither place was lost */
+  lifted: (fp: string) => `expunge:{${fp}}:lifted`,
+  /** hash: what Redis has lost of a target and nobody has acknowledged, as JSON */
+  losses: (fp: string) => `expunge:{${fp}}:losses`,
+  /** hash: looks = how often processes of a target have looked for lost orders, server = the Redis process that served the last one */
+  witness: (fp: string) => `expunge:{${fp}}:witness`,
   /** hash with expiry: process that may send to the target → when it last called, and the text of its stop file */
   processes: (fp: string) => `expunge:{${fp}}:processes`,
   /** list: who did what to a target as a whole, when and why; newest first, bounded */

@@ -42,9 +42,10 @@ type DueWork = {
 
 /** Null if nothing is due, or this process does not have the source. */
 async function findDueWork(
-  { ledger: { redis }, target, sources, now }: ScheduleDeps,
+  { ledger: { redis }, target, sources, now, syncClock }: ScheduleDeps,
   name: string,
 ): Promise<DueWork | null> {
+  await syncClock();
   const schedule = await readSchedule(redis, target.fp, name);
   const source = schedule === null || schedule.state === 'removed' ? undefined : sources[schedule.from];
   if (schedule === null || source === undefined) return null;

@@ -2,6 +2,7 @@ import type { ListSources } from '../config/list-source.ts';
 import type { ProtectedList } from '../input/spool.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { addEventFunction, eventArguments, type OutboxEvent, outboxKeys } from '../ledger/outbox.ts';
+import { liftedFunction, newOrderId } from '../ledger/steer-target.ts';
 import type { Log } from '../logger.ts';
 import type { Target } from '../model/target.ts';
 import type { Feeder } from '../queue/feeder.ts';
@@ -31,8 +32,10 @@ export type ScheduleDeps = Omit<SourceDeps, 'stop'> & {
   who: string;
   /** Why an operator orders a run now. */
   reason?: string;
-  /** Milliseconds since 1970. */
+  /** Milliseconds since 1970, by the clock of Redis as it was at the last `syncClock`: slots are due by it on every machine alike. */
   now(): number;
+  /** Throws where Redis does not answer. */
+  syncClock(): Promise<void>;
   log: Log;
   /** Told of a run before it is written. */
   onRun?: ((run: string) => Promise<void>) | undefined;
@@ -111,10 +114,10 @@ export async function steerSchedule(
 ): Promise<[Schedule['state'] | 'missing', Schedule['state'] | 'missing']> {
   const states = await redis.eval(
     steerLua,
-    7,
-    ...[...keysOf(fp, name), ...outboxKeys(fp)],
+    8,
+    ...[...keysOf(fp, name), ...outboxKeys(fp), keys.lifted(fp)],
     ...[action, name, order.reason, order.who, order.at, auditLine({ ...order, action })],
-    ...[removedKeptMs, ...eventArguments(event)],
+    ...[removedKeptMs, ...eventArguments(event), newOrderId()],
   );
   return states as [Schedule['state'] | 'missing', Schedule['state'] | 'missing'];
 }
@@ -217,7 +220,7 @@ if isThere then
 else
   redis.call('HSET', KEYS[1], 'definition', ARGV[2], 'note', ARGV[3], 'after', ARGV[5],
     'state', 'active', 'reason', '', 'who', ARGV[6], 'changedAt', ARGV[5], 'protectedList', ARGV[9])
-  redis.call('HDEL', KEYS[1], 'waiting', 'waived', 'pausedBy', 'lastSha256', 'rows', 'toArchive', 'heartbeatDue', 'carried', 'retriedFrom')
+  redis.call('HDEL', KEYS[1], 'waiting', 'waived', 'pausedBy', 'orderId', 'lastSha256', 'rows', 'toArchive', 'heartbeatDue', 'carried', 'retriedFrom')
   redis.call('UNLINK', KEYS[5])
   for _, key in ipairs({KEYS[1], KEYS[3], KEYS[4]}) do redis.call('PERSIST', key) end
   redis.call('SADD', KEYS[2], ARGV[1])
@@ -231,12 +234,21 @@ return isThere and 'changed' or 'added'
 /**
  * KEYS  1 schedule  2 schedules  3 audit  4 history  5 carried  6 outbox  7 events
  * ARGV  1 pause, resume or remove  2 name  3 reason  4 who  5 now  6 audit entry  7 ms to keep a removed one  8 id of the event
- *       9 event or ''
- * returns {state before or 'missing', state after}. Slots that passed while it was paused are not backfilled.
+ *       9 event or ''  10 names the order  KEYS 8 lifted orders
+ * returns {state before or 'missing', state after}. A pause of a schedule that is paused already is kept for its audit trail. Slots that passed while it was paused are not backfilled.
  */
-const steerLua = `${addEventFunction}
+const steerLua = `${addEventFunction}${liftedFunction}
 local state = redis.call('HGET', KEYS[1], 'state')
 if not state then return {'missing', 'missing'} end
+local is = redis.call('HMGET', KEYS[1], 'orderId', 'pausedBy', 'who', 'reason')
+if ARGV[1] == 'pause' and state == 'paused' then
+  if is[1] and (is[3] == ARGV[4] and (is[4] == ARGV[3] or ARGV[3] == '')) then return {state, state} end
+  -- Over the pause of a guard the operator's is the stronger one; that of a colleague stays, and both end with the next resume.
+  if not is[1] then redis.call('HSET', KEYS[1], 'orderId', ARGV[10], 'who', ARGV[4], 'reason', ARGV[3], 'changedAt', ARGV[5]) end
+  redis.call('LPUSH', KEYS[3], ARGV[6])
+  redis.call('LTRIM', KEYS[3], 0, 99)
+  return {state, state}
+end
 local allowed = {
   pause = {active = 'paused'},
   resume = {paused = 'active'},
@@ -246,6 +258,12 @@ local next = allowed[ARGV[1]][state]
 if not next then return {state, state} end
 redis.call('HSET', KEYS[1], 'state', next, 'reason', ARGV[3], 'who', ARGV[4], 'changedAt', ARGV[5])
 redis.call('HDEL', KEYS[1], 'waiting')
+if next == 'paused' then
+  redis.call('HSET', KEYS[1], 'orderId', ARGV[10])
+else
+  noteLifted(KEYS[8], is[1])
+  redis.call('HDEL', KEYS[1], 'orderId')
+end
 if next == 'active' then
   redis.call('HSET', KEYS[1], 'after', ARGV[5], 'waived', redis.call('HGET', KEYS[1], 'pausedBy') or '', 'pausedBy', '')
 else

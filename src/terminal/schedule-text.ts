@@ -159,6 +159,8 @@ export function steeredText(
 ): string {
   const { name } = schedule;
   const goOn = isQuiet ? '' : `\n  Resume: expunge schedule resume ${name}`;
+  if (action === 'pause' && schedule.state === 'paused') return `Schedule ${name} was paused already.${goOn}`;
+  if (action === 'resume' && schedule.state === 'active') return `Schedule ${name} was active already.`;
   if (action === 'pause') return `Paused schedule ${name}: it starts no more runs; a running one continues.${goOn}`;
   if (action === 'remove') return `Removed schedule ${name}; its runs stay.`;
   const next = describeSlot(schedule.tz, nextSlot(schedule, now)).local;

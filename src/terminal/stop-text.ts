@@ -7,20 +7,20 @@ import { plainLine } from './style.ts';
 
 // Texts of stop-all and start-all. All pure; times are ms since 1970.
 
-/** A target that was stopped or started: its stop before, and its state now. */
-export type StopResult = { before: Stop | null; known: KnownTarget };
+/** A target that was stopped or started: its stop before, whether that changed anything, and its state now. */
+export type StopResult = { before: Stop | null; isChanged: boolean; known: KnownTarget };
 
 /** `https://api.example.com as account acme`. */
 export function targetName({ baseUrl, account }: Target): string {
   return account ? `${baseUrl} as account ${plainLine(account)}` : baseUrl;
 }
 
-export function stoppedText({ before, known }: StopResult, now: number, isQuiet = false): string {
+export function stoppedText({ before, isChanged, known }: StopResult, now: number, isQuiet = false): string {
   const name = targetName(known);
   const done =
     before === null
       ? `Stopped all runs of ${name}. Sending stops within a second.`
-      : `All runs of ${name} are stopped already, ${byWhom(before)}, since ${timeOfDay(before.at, now)}.`;
+      : `All runs of ${name} are stopped already, ${byWhom(before)}, since ${timeOfDay(before.at, now)}.${isChanged ? ' Your stop is kept beside it.' : ''}`;
   const next = isQuiet ? '' : `\n  Resume: ${commandFor('start-all', known)}`;
   return `${done}\n  It reaches ${liveText(known)}.${next}`;
 }
@@ -28,6 +28,9 @@ export function stoppedText({ before, known }: StopResult, now: number, isQuiet 
 export function startedText({ before, known }: StopResult, now: number): string {
   const held = known.stops.processes.map((stop) => `\nwarning: one process stays stopped ${byWhom(stop)}`).join('');
   if (before === null) return `The runs of ${targetName(known)} were not stopped.${held}`;
+  const left = known.stops.target;
+  if (left !== null)
+    return `The runs of ${targetName(known)} stay stopped ${byWhom(left)}.\n  Lift that stop as well: ${commandFor('start-all', known)}${held}`;
   const ago = duration(Math.max(0, now - before.at));
   return `The runs of ${targetName(known)} continue, after ${ago}; they were stopped ${byWhom(before)}.${held}`;
 }
@@ -64,6 +67,7 @@ export function notReachedText(verb: string, missed: readonly KnownTarget[]): st
   return [...lines, ...(more > 0 ? [`  and ${plural(more, 'others')}: expunge runs`] : [])].join('\n');
 }
 
-function byWhom({ who, reason }: Stop): string {
-  return plainLine(`by ${who}${reason ? `: ${reason}` : ''}`);
+function byWhom({ who, reason, others = [] }: Stop): string {
+  const all = [{ who, reason }, ...others];
+  return plainLine(all.map((one) => `by ${one.who}${one.reason ? `: ${one.reason}` : ''}`).join('; '));
 }

@@ -11,6 +11,8 @@ type HandlerDeps = {
   deleting: DeleteDeps;
   watch: RunWatch;
   credentials: Credentials;
+  /** What this process knows of the orders for runs: Redis has all of it before a chunk is claimed. */
+  orders: { confirm(run: string): Promise<void> };
   /** Whether the leased chunks need more connections than there are. */
   isSaturated(): boolean;
   /** Stops work on a run that cannot be deleted by this process. */
@@ -23,12 +25,25 @@ const resumeAdvice = 'bring its data back and resume, or cancel it';
  * Does one pass over the chunk of a job, if the token is valid and the run can use another chunk in this process. While room is short,
  * only runs without a leased chunk are admitted: so each run gets its share at once, however long the others are.
  */
-export function chunkHandler({ deleting, watch, credentials, isSaturated, abandon }: HandlerDeps): ChunkHandler {
+export function chunkHandler({
+  deleting,
+  watch,
+  credentials,
+  orders,
+  isSaturated,
+  abandon,
+}: HandlerDeps): ChunkHandler {
   // The chunk stays open meanwhile: if this process ends, the recoverer adds its job again.
   const postpone = ({ run, chunk }: ChunkJob, stop: AbortSignal) =>
     void setTimeout(() => stop.aborted || deleting.enqueue(run, [chunk]), watch.postponesMs(run)).unref();
   return async (job, stop) => {
     if (!(await credentials.areValid(job.run))) return 'done';
+    try {
+      await orders.confirm(job.run);
+    } catch (error) {
+      logRedisError(deleting, error);
+      return 'requeue';
+    }
     if (isSaturated() && watch.hasChunks(job.run)) return 'requeue';
     if (!watch.isFull(job.run)) return deleteOne(job, stop, { deleting, watch, abandon });
     postpone(job, stop);

@@ -29,6 +29,7 @@ export class Recoverer {
   readonly #processId = randomUUID();
   readonly #otherReleaseRuns = new Set<string>(); // runs of other releases, logged once
   readonly #lastErrors = new Map<string, string>(); // run → why it could not be recovered, as logged last
+  readonly #missing = new Set<string>(); // runs without a record at the last look: one that is being removed is not lost
   readonly #nextCheckAt = new Map<string, number>(); // of runs that are not running
   #areResultsWanted = false;
 
@@ -43,7 +44,7 @@ export class Recoverer {
     if ((await redis.set(keys.recoverer(fp), this.#processId, 'PX', leaseMs, 'NX')) !== 'OK') return;
     const runs = await redis.smembers(keys.targetRuns(fp));
     this.#areResultsWanted = runs.length > 0 && (await areResultsWanted(redis, fp));
-    for (const known of [this.#lastErrors, this.#nextCheckAt])
+    for (const known of [this.#lastErrors, this.#nextCheckAt, this.#missing])
       for (const id of known.keys()) if (!runs.includes(id)) known.delete(id);
     for (const id of runs) {
       if ((this.#nextCheckAt.get(id) ?? 0) > Date.now()) continue;
@@ -106,6 +107,7 @@ export class Recoverer {
   }
 
   async #dropLostRun(id: string): Promise<void> {
+    if (!this.#missing.has(id)) return void this.#missing.add(id);
     const { ledger, fp, log } = this.#options;
     log.error({ run: id, reason: lostReason }, 'abandoning the run');
     await ledger.redis.srem(keys.targetRuns(fp), id);
@@ -124,7 +126,7 @@ export class Recoverer {
     const run = await readRun(ledger.redis, id);
     if (run === null) return;
     const sealed = await sealTally(ledger.redis, run);
-    if (!sealed.isExpiring || awaitsResults(sealed)) await expireRun(ledger.redis, sealed);
+    await expireRun(ledger.redis, sealed); // also of one whose keys expire: until its end was passed on, they are kept longer
     if (awaitsResults(sealed)) await queueResults(ledger.redis, sealed);
     if (wentWell(sealed)) await noteSuccess(ledger.redis, fp, anyRun, sealed.endedAt);
     await ledger.redis.srem(keys.targetRuns(fp), run.id);

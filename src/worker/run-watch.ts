@@ -23,6 +23,8 @@ type WatchOptions = {
   isAlone: boolean;
   /** Called when a run that was running is found halted. */
   halted(run: string): void;
+  /** Called with the state of each run that is found. */
+  saw(run: string, state: string): void;
   /** Called when a running run is found whose time is up, until it is paused. */
   overdue(run: string): void;
   /** Called after gates have closed, and when there may be permits. */
@@ -292,6 +294,7 @@ export class RunWatch {
       const reply = await ask(run, call);
       if (reply.count > 0) watched.till = String(reply.first + reply.gap * reply.count);
       if (reply.state === 'halted' && watched.wasRunning && !gate.closed.aborted) this.#options.halted(run);
+      this.#options.saw(run, reply.state);
       if (reply.state === 'overdue') this.#options.overdue(run);
       absence.isExpected = reply.expectAbsent;
       absence.hear(reply.absent, askedAt);

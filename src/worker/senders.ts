@@ -36,6 +36,9 @@ export type SendersOptions = {
   log: Log;
 };
 
+/** What this process knows of the orders for its target. */
+type Orders = { readonly isSure: boolean; readonly stop: Stop | null; sawStop(stored: string): void };
+
 /** One limiter and its connection pool: for all requests, or for those of one resource. */
 type OpenSender = Sender & { scope: LimiterScope; limiter: TargetLimiter };
 
@@ -64,6 +67,7 @@ const lateBodyMs = 100; // so long after its 204 a body is still noticed at the 
 type SharedSenderDeps = {
   clock: () => number;
   writes: WriteStatus;
+  orders?: Orders;
   onChange(): void;
   onLongThrottle(reason: string): void;
 };
@@ -125,7 +129,7 @@ function openSender(
   scope: LimiterScope,
   options: SendersOptions,
   stopFile: StopFile,
-  { process, clock, writes, onChange, onLongThrottle, onUnreadableWait }: SenderDeps,
+  { process, clock, writes, orders, onChange, onLongThrottle, onUnreadableWait }: SenderDeps,
 ): OpenSender {
   const { ledger, target, token, connection, maxConcurrency, rate, burst } = options;
   const limiter = new TargetLimiter({
@@ -134,6 +138,7 @@ function openSender(
     ...{ rate: rate === null ? '' : storedRate(rate), burst, slots: maxConcurrency, clock },
     isBusy: watchOwnLoad(clock()),
     stopHere: () => stopFile.stop,
+    ...(orders && { orders }),
     onChange: () => {
       pool.pump();
       onChange();

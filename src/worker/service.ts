@@ -21,6 +21,7 @@ import type { Token } from '../token/token.ts';
 import { withTimeout } from '../wait.ts';
 import { BodyCounter } from './body-counter.ts';
 import { chunkHandler, watchCredentials } from './chunk-handler.ts';
+import { type KnownOrders, openOrders } from './known-orders.ts';
 import { type Part, repeat } from './parts.ts';
 import { logRedisError, runStopper } from './run-stopper.ts';
 import { RunWatch } from './run-watch.ts';
@@ -44,6 +45,7 @@ export type Service = {
   senders: Senders;
   token: Token;
   meters: Record<Resource, RequestMeter>;
+  orders: Pick<KnownOrders, 'losses' | 'lossCount'>;
   /** Why Redis rejects the writes of this process; '' = it accepts them. */
   readonly writeRejection: string;
   /** For how many ms runs had to wait here because nothing might be sent. */
@@ -59,12 +61,17 @@ const refreshEveryMs = 500;
 const flushEveryMs = 500;
 
 /** How the parts that reach beyond this process are opened. */
-type Openers = { openSenders: typeof openSenders; openQueue: typeof openQueue; openConsumer: typeof openConsumer };
+type Openers = {
+  openSenders: typeof openSenders;
+  openQueue: typeof openQueue;
+  openConsumer: typeof openConsumer;
+  openOrders: typeof openOrders;
+};
 
 /** Makes the parts and connects them; starts nothing, which is for `Parts` to do. */
 export function openService(
   options: ServiceOptions,
-  { openSenders, openQueue, openConsumer }: Openers = openers,
+  { openSenders, openQueue, openConsumer, openOrders }: Openers = openers,
 ): Service {
   growNewSpace();
   const { ledger, target, log, token } = options;
@@ -74,7 +81,15 @@ export function openService(
   const wakeWaiters = () => wakeAll(wakers, Math.random());
   const writes = trackWrites(clock, (rejection) => logRejection(rejection, log));
   const { halt, halted, pauseAll, abandon } = runStopper({ ledger, writes, log, watch: () => watch });
-  const senders = openSenders(options, { clock, writes, onChange: wakeWaiters, onLongThrottle: pauseAll });
+  const isShared = options.queueName === sharedQueueName;
+  const orders = openOrders({ ledger, target, isShared, log, onChange: () => senders.pump() });
+  const senders: Senders = openSenders(options, {
+    clock,
+    writes,
+    orders,
+    onChange: wakeWaiters,
+    onLongThrottle: pauseAll,
+  });
   const bodies = new BodyCounter((run, counter, answers) => storeBodies(ledger.redis, run, counter, answers));
   const askPace = openPaceCalls(ledger.redis);
   const watch = new RunWatch({
@@ -82,6 +97,7 @@ export function openService(
     clock,
     isAlone: options.isAlone,
     halted,
+    saw: (run, state) => orders.sawRun(run, state),
     overdue: (run) => void feeder.feed(run).catch((error) => logRedisError(deleting, error)),
     onChange: wakeWaiters,
     conditions: () => ({
@@ -123,7 +139,7 @@ export function openService(
     (run) => watch.hasChunks(run) || watch.waits(run),
   );
   const isSaturated = () => senders.all.every(({ connections }) => connections.isSaturated(watch.chunks));
-  const handle = chunkHandler({ deleting, watch, credentials, isSaturated, abandon });
+  const handle = chunkHandler({ deleting, watch, credentials, orders, isSaturated, abandon });
   const consumer = openConsumer({
     address,
     canTakeMore: () =>
@@ -141,10 +157,10 @@ export function openService(
     onDue: (run: string) => void feeder.feed(run).catch((error) => logRedisError(deleting, error)),
     log,
   });
-  const isShared = options.queueName === sharedQueueName;
   const drainAtMostMs = Math.min(options.connection.requestTimeoutMs, longestDrainMs) + drainSpareMs;
   const parts: Service['parts'] = [
     queuePart(queue, options.ownsQueue),
+    orders.part,
     bodyPart(bodies, log),
     { name: 'senders', start: senders.start, drain: senders.close },
     { name: 'watch', start: () => watch.start(), drain: () => watch.stop() },
@@ -152,7 +168,7 @@ export function openService(
     { name: 'consumer', start: consumer.start, drain: () => drainConsumer(consumer, shutdownDeadline, drainAtMostMs) },
   ];
   return {
-    ...{ queue, feeder, senders, token, meters, parts },
+    ...{ queue, feeder, senders, token, meters, orders, parts },
     get writeRejection() {
       return writes.rejection;
     },
@@ -162,7 +178,7 @@ export function openService(
   };
 }
 
-const openers: Openers = { openSenders, openQueue, openConsumer };
+const openers: Openers = { openSenders, openQueue, openConsumer, openOrders };
 
 function logRejection(rejection: string, log: Log): void {
   if (rejection === '') log.warn({}, 'Redis accepts writes again');

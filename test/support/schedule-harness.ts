@@ -55,6 +55,7 @@ export async function openScheduleHarness(atEnd: AtEnd, options: HarnessOptions 
     env: { PATH: process.env.PATH },
     ...{ stateDir: harness.stateDir, protectFile: null, proxy: null, allowHttp: undefined, who: 'worker@test' },
     now: () => stage.now,
+    syncClock: async () => {},
     wait: async () => {},
   };
   const stage: ScheduleHarness = {

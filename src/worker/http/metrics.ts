@@ -161,6 +161,18 @@ export const families: readonly Family[] = [
     read: ({ service }) => [{ value: service.writeRejection === '' ? 1 : 0 }],
   },
   {
+    name: 'expunge_redis_losses_total',
+    type: 'counter',
+    help: 'Runs, schedules and other data that this process knew and Redis has lost.',
+    read: ({ service }) => [{ value: service.orders.lossCount }],
+  },
+  {
+    name: 'expunge_redis_losses',
+    type: 'gauge',
+    help: 'Losses of Redis that nobody has acknowledged: while there are some, the worker is not ready.',
+    read: ({ service }) => [{ value: service.orders.losses.length }],
+  },
+  {
     name: 'expunge_redis_round_trip_seconds',
     type: 'gauge',
     help: 'How long a PING took.',

@@ -12,7 +12,7 @@ type Check = { ok: boolean; decides: boolean; words: string };
 /** What `/readyz` answers. */
 export type Readiness = {
   ready: boolean;
-  checks: Record<'process' | 'redis' | 'ledger' | 'token' | 'target', Check>;
+  checks: Record<'process' | 'redis' | 'ledger' | 'token' | 'target' | 'data', Check>;
 };
 
 type ReadinessOptions = {
@@ -25,6 +25,8 @@ type ReadinessOptions = {
   /** Why Redis rejects the writes of this process; '' = it accepts them. */
   writeRejection: () => string;
   hold: () => Hold | null;
+  /** What Redis has lost, and nobody has acknowledged. */
+  losses: () => readonly { what: string }[];
   /** Monotonic ms. */
   clock: () => number;
 };
@@ -34,7 +36,7 @@ const freshMs = 200;
 
 /** Returns a function that checks whether this worker can delete. It never rejects and takes a second at most, whatever Redis does. */
 export function openReadiness(options: ReadinessOptions): () => Promise<Readiness> {
-  const { state, token, hold, clock } = options;
+  const { state, token, hold, losses, clock } = options;
   const checkRedis = singleFlight(() => redisChecks(options), { freshMs, timeoutMs, clock });
   return async () => {
     const checks = {
@@ -42,6 +44,7 @@ export function openReadiness(options: ReadinessOptions): () => Promise<Readines
       ...((await checkRedis()) ?? noAnswer),
       token: tokenCheck(token),
       target: targetCheck(hold()),
+      data: dataCheck(losses()),
     };
     return { ready: Object.values(checks).every(({ ok, decides }) => ok || !decides), checks };
   };
@@ -57,6 +60,14 @@ function processCheck(state: Parts['state']): Check {
 
 function tokenCheck({ waiting }: Pick<Token, 'waiting'>): Check {
   return decisive(waiting === '', waiting || 'available');
+}
+
+function dataCheck(losses: readonly { what: string }[]): Check {
+  const what = losses.map((loss) => loss.what).join(', ');
+  return decisive(
+    what === '',
+    what === '' ? 'nothing is known to be lost' : `Redis has lost ${what}; acknowledge it: expunge target acknowledge`,
+  );
 }
 
 /** Never decides: an outage of the target ends by itself, and neither another worker nor a restart helps. */

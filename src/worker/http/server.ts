@@ -39,6 +39,7 @@ export function openHttp(
     ...{ state, redis, connectionError, fp, token, clock },
     writeRejection: () => service.writeRejection,
     hold: () => senders.hold,
+    losses: () => service.orders.losses,
   });
   const metrics = openMetrics(
     openScrape({ build, service, redis, fp, queueName: sharedQueueName, clock, now: Date.now }),

@@ -56,7 +56,7 @@ describe.concurrent('the audit trail of a run', () => {
     const removal = { at: createdAt + 5, action: 'remove', by: 'operator', who: 'bob', reason: '' } as const;
     await noteTargetAction(redis, fp, { ...removal, run: 'another' });
     await steer('pause', 5, 'release window');
-    await steer('pause', 6, 'again: changes nothing');
+    await steer('pause', 6, 'release window'); // again: changes nothing
     expect((await trail()).map(({ at, action, who, reason }) => [at - createdAt, action, who, reason])).toEqual([
       [0, 'submit', 'test', ''],
       [1, 'start-all', 'bob', ''],
@@ -121,15 +121,20 @@ describe.concurrent('the audit trail of a run', () => {
 });
 
 describe.concurrent('the stop of a target', () => {
-  test('stays as whoever came first has put it, and is lifted once', async ({ expect, onTestFinished }) => {
+  test('is kept for each operator, and lifted by its own author first', async ({ expect, onTestFinished }) => {
     const { fp } = await openRun(onTestFinished);
     const ana = { who: 'ana', reason: 'they call us', at: 1 };
-    expect(await stopTarget(redis, fp, ana)).toBeNull();
-    expect(await stopTarget(redis, fp, { who: 'bob', reason: 'me too', at: 2 })).toMatchObject(ana);
-    expect(await readStops(redis, fp)).toEqual({ target: { by: 'operator', ...ana }, processes: [], alive: 0 });
-    expect(await startTarget(redis, fp, { who: 'bob', reason: '', at: 3 })).toMatchObject(ana);
-    expect(await startTarget(redis, fp, { who: 'bob', reason: '', at: 4 })).toBeNull();
-    expect(await redis.llen(keys.targetAudit(fp))).toBe(3);
+    const bob = { who: 'bob', reason: 'me too', at: 2 };
+    const by = 'operator';
+    expect(await stopTarget(redis, fp, ana)).toMatchObject({ before: null, isChanged: true });
+    expect(await stopTarget(redis, fp, bob)).toMatchObject({ before: ana, isChanged: true });
+    expect(await stopTarget(redis, fp, bob), 'again').toMatchObject({ isChanged: false });
+    const both = { by, ...ana, others: [{ by, ...bob }] };
+    expect(await readStops(redis, fp)).toEqual({ target: both, processes: [], alive: 0 });
+    expect(await startTarget(redis, fp, { who: 'bob', reason: '', at: 3 })).toMatchObject({ after: ana });
+    expect(await startTarget(redis, fp, { who: 'bob', reason: '', at: 4 })).toMatchObject({ after: null });
+    expect(await startTarget(redis, fp, { who: 'bob', reason: '', at: 5 })).toMatchObject({ isChanged: false });
+    expect(await redis.llen(keys.targetAudit(fp))).toBe(4);
     expect((await readStops(redis, randomUUID())).target).toBeNull();
   });
 

@@ -151,6 +151,7 @@ test('what an interrupted removal leaves can be found without the record', async
   const run = await writeKeys();
   const refused = {
     eval: (...args: Parameters<RedisClient['eval']>) => redis.eval(...args),
+    srem: async () => 1,
     unlink: async (key: string) => (key === keys.ledger(id, 0) ? Promise.reject(new Error('away')) : redis.unlink(key)),
   };
   await expect(removeRun(refused as unknown as RedisClient, run)).rejects.toThrow('away');

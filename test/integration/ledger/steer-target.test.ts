@@ -87,14 +87,17 @@ test('of a target that nobody knows nothing is released, forgotten or unpinned, 
     await releaseTarget(redis, fp, order),
     await forgetRate(redis, fp, order),
     await pinRate(redis, fp, null, order),
-    await startTarget(redis, fp, order),
-  ]).toEqual([false, false, false, null]);
+    (await startTarget(redis, fp, order)).isChanged,
+  ]).toEqual([false, false, false, false]);
   expect(await redis.exists(keys.targetAudit(fp), keys.pin(fp), keys.limiter(fp, 'all'))).toBe(0);
 });
 
 test('a pin says who pinned, why and when, and goes with its end', async () => {
   expect([await pinRate(redis, fp, rate, order), await pinRate(redis, fp, rate, order)]).toEqual([true, false]);
-  expect(await redis.hgetall(keys.pin(fp))).toEqual({ rate: '200/1000', who: 'ana', reason: 'a test', at: '7' });
+  expect(await redis.hgetall(keys.pin(fp))).toEqual({
+    ...{ rate: '200/1000', who: 'ana', reason: 'a test', at: '7' },
+    pinId: expect.any(String),
+  });
   expect(await pinRate(redis, fp, null, order)).toBe(true);
   expect(await redis.exists(keys.pin(fp))).toBe(0);
 });
@@ -123,7 +126,8 @@ test('a budget stands beside a pin: each is set, changed and ended alone, and a 
   const budget = parseRate('100000/day');
   expect([await setBudget(redis, fp, budget, order), await setBudget(redis, fp, budget, order)]).toEqual([true, false]);
   expect(await limiter('all')).toEqual(learned);
-  const kept = { budget: '100000/86400000', budgetBy: 'ana', budgetReason: 'a test', budgetAt: '7' };
+  const said = { budget: '100000/86400000', budgetBy: 'ana', budgetReason: 'a test', budgetAt: '7' };
+  const kept = { ...said, budgetId: expect.any(String) };
   await pinRate(redis, fp, rate, order);
   await pinRate(redis, fp, null, order);
   expect(await redis.hgetall(keys.pin(fp))).toEqual(kept);

@@ -144,3 +144,32 @@ test('a worker says with the halt of a run which rule it was, and why', async ({
     reason: expect.stringMatching(/^\d+ ids in a row were not there/),
   });
 });
+
+describe('the end of a run that is hardly kept', () => {
+  test('is passed on although its keys are to go at once, and then they go', async ({ onTestFinished }) => {
+    const { redis, target, told, make, turn } = await openStage(onTestFinished);
+    const run = await make('paused');
+    await redis.hset(keys.run(run), { keepMs: 1, detached: 1 });
+    const ledger = openLedger(redis, haltRules);
+    await ledger.steer(run, Date.now(), { action: 'cancel', by: 'operator', ...by });
+    await turn();
+    await turn();
+    const events = Object.values(await redis.hgetall(keys.outboxEvents(target.fp)));
+    expect(events.map((event) => JSON.parse(event).type)).toContain('run.cancelled');
+    await until('its record is gone', async () => (await redis.exists(keys.run(run))) === 0);
+    await turn();
+    expect(told.filter(({ reason }) => reason?.includes('flushed'))).toEqual([]);
+    expect(told).toMatchObject([{ message: 'run ended', run }]);
+  });
+
+  test('is not taken for a loss where its record goes first; a lost run is named', async ({ onTestFinished }) => {
+    const { redis, target, told, make, turn } = await openStage(onTestFinished);
+    const run = await make('paused');
+    await redis.unlink(keys.run(run));
+    await turn();
+    expect(told).toEqual([]);
+    await turn();
+    expect(told, 'negative control').toMatchObject([{ run, reason: expect.stringContaining('flushed') }]);
+    expect(await redis.sismember(keys.targetRuns(target.fp), run)).toBe(0);
+  });
+});

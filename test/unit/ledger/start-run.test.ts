@@ -5,9 +5,9 @@ import { startRun } from '../../../src/ledger/start-run.ts';
 
 test.each([
   ['planned', 'operator', { from: 'planned', reason: '' }],
-  ['paused', 'signal', { reason: 'again' }],
+  ['paused', 'signal', { from: 'paused', reason: 'again' }],
   ['paused', 'operator', null],
-  ['halted', 'guard', { reason: 'again' }],
+  ['halted', 'guard', { from: 'halted', reason: 'again' }],
   ['running', 'operator', null],
 ] as const)('a run that is %s by %s is started: %o', async (state, by, expected) => {
   const orders: unknown[] = [];

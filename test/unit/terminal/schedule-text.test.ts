@@ -75,6 +75,12 @@ describe('a resumed schedule', () => {
     ['', false],
   ] as const)('that the guard "%s" had paused is told whether the next list passes it', (pausedBy, passes) => {
     const words = 'The next list passes the guard that paused it';
-    expect(steeredText('resume', aSchedule({ pausedBy }), noon).includes(words)).toBe(passes);
+    expect(steeredText('resume', aSchedule({ pausedBy, state: 'paused' }), noon).includes(words)).toBe(passes);
   });
+});
+
+it('an order that changes nothing of a schedule says so', () => {
+  expect(steeredText('pause', aSchedule({ state: 'paused' }), noon)).toContain('was paused already');
+  expect(steeredText('resume', aSchedule({ state: 'active' }), noon)).toContain('was active already');
+  expect(steeredText('pause', aSchedule({ state: 'active' }), noon)).toContain('Paused schedule');
 });

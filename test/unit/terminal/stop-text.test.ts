@@ -13,12 +13,12 @@ function known(account: string, live: KnownTarget['live'] = {}, alive = 0): Know
 
 it('a stop is told with the live runs and processes that it reaches', () => {
   const some = known('a b', { running: 2, paused: 1 }, 3);
-  expect(stoppedText({ before: null, known: some }, now)).toBe(
+  expect(stoppedText({ before: null, isChanged: true, known: some }, now)).toBe(
     `Stopped all runs of https://api.example.com as account a b. Sending stops within a second.
   It reaches 3 live runs (2 running, 1 paused) and 3 processes.
   Resume: expunge start-all --base-url https://api.example.com --account 'a b'`,
   );
-  const one = stoppedText({ before: stop, known: known('', { running: 1 }, 1) }, now);
+  const one = stoppedText({ before: stop, isChanged: false, known: known('', { running: 1 }, 1) }, now);
   expect(one).toContain('are stopped already, by ana: they call us, since ');
   expect(one).toContain('It reaches 1 live run (running) and 1 process.');
 });
@@ -26,7 +26,7 @@ it('a stop is told with the live runs and processes that it reaches', () => {
 it('a start is told with what had stopped it, and with the processes that a file still stops', () => {
   const file = { by: 'file', who: 'the file stop', reason: '', at: now } as const;
   const held = { ...known(''), stops: { target: null, processes: [file], alive: 1 } };
-  expect(startedText({ before: stop, known: held }, now)).toBe(
+  expect(startedText({ before: stop, isChanged: true, known: held }, now)).toBe(
     `The runs of https://api.example.com continue, after 1 min; they were stopped by ana: they call us.
 warning: one process stays stopped by the file stop`,
   );

@@ -41,6 +41,7 @@ beforeEach(() => {
     isAlone: true,
     overdue: (run) => void overdue.push(run),
     halted: (run) => void halted.push(run),
+    saw: () => {},
     onChange: () => {},
     conditions: () => ({ isHeld: false, limit: null, refreshes: 0 }),
     heartbeat: async (run) => void heartbeats.push(run),

@@ -8,6 +8,7 @@ import type { Consumer, ConsumerOptions } from '../../../src/queue/consumer.ts';
 import { type ChunkQueue, ownQueueName, sharedQueueName } from '../../../src/queue/queue.ts';
 import type { QueueConnection } from '../../../src/redis/connect.ts';
 import { fixedToken } from '../../../src/token/fixed-token.ts';
+import type { KnownOrders } from '../../../src/worker/known-orders.ts';
 import { Parts } from '../../../src/worker/parts.ts';
 import type { Senders } from '../../../src/worker/senders.ts';
 import { openService, type ServiceOptions } from '../../../src/worker/service.ts';
@@ -87,6 +88,10 @@ function openTestService(odd: Odd = {}) {
   const service = openService(options, {
     openSenders: () => senders,
     openQueue: () => queue,
+    openOrders: () => {
+      const known = { isSure: true, stop: null, losses: [], lossCount: 0, sawStop: () => {}, sawRun: () => {} };
+      return { ...known, part: { name: 'orders' }, confirm: async () => {} } as unknown as KnownOrders;
+    },
     openConsumer: (given): Consumer => {
       consumerOptions = given;
       return {
@@ -123,6 +128,7 @@ describe('the service', () => {
     const { service } = openTestService();
     expect(service.parts.map(({ name }) => name)).toEqual([
       'queue',
+      'orders',
       'answers with a body',
       'senders',
       'watch',
@@ -137,6 +143,7 @@ describe('the service', () => {
     });
     expect(service.parts.map(({ name }) => name)).toEqual([
       'queue',
+      'orders',
       'answers with a body',
       'senders',
       'watch',

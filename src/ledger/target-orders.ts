@@ -1,0 +1,152 @@
+import { type StopOrder, stopsFromStored } from '../limiter/stop.ts';
+import type { RedisClient } from '../redis/client.ts';
+import { keys } from '../redis/keys.ts';
+import { noteAuditLua, storedEntry } from './audit.ts';
+import { addEventFunction, eventArguments, type OutboxEvent, outboxKeys } from './outbox.ts';
+import { liftedFunction, type OperatorOrder } from './steer-target.ts';
+
+/*
+ * The orders for a target as its processes remember them. Redis may lose an order that it has acknowledged. Each has an id; one that is neither
+ * in force nor among the lifted ones was lost, and a process that knows it writes it again.
+ */
+
+/** A pinned rate or a budget, as Redis holds it; `at`: ms since 1970 when it was ordered. */
+export type BoundOrder = { id: string; rate: string; who: string; reason: string; at: number };
+
+/** A schedule that an operator has paused. */
+export type ScheduleOrder = { id: string; who: string; reason: string; at: number };
+
+/** What is in force for a target; `null` = nothing, '' as the id = another release ordered it. */
+export type TargetOrders = {
+  stops: StopOrder[];
+  pin: BoundOrder | null;
+  budget: BoundOrder | null;
+  /** Every schedule, with its pause by an operator. */
+  schedules: Map<string, ScheduleOrder | null>;
+};
+
+/** Reads what is in force for a target. */
+export async function readTargetOrders(redis: RedisClient, fp: string): Promise<TargetOrders> {
+  const [stop, bounds, names] = await Promise.all([
+    redis.get(keys.stop(fp)),
+    redis.hgetall(keys.pin(fp)),
+    redis.smembers(keys.schedules(fp)),
+  ]);
+  const paused = names.map(async (name): Promise<[string, ScheduleOrder | null]> => {
+    const fields = ['state', 'orderId', 'who', 'reason', 'changedAt'] as const;
+    const [state, id, who, reason, at] = await redis.hmget(keys.schedule(fp, name), ...fields);
+    return [name, state === 'paused' && id ? { id, who: who ?? '', reason: reason ?? '', at: Number(at) } : null];
+  });
+  const { rate, pinId, who = '', reason = '', at } = bounds;
+  const { budget, budgetId, budgetBy = '', budgetReason = '', budgetAt } = bounds;
+  return {
+    stops: stopsFromStored(stop ?? ''),
+    pin: rate ? { id: pinId ?? '', rate, who, reason, at: Number(at) } : null,
+    budget: budget
+      ? { id: budgetId ?? '', rate: budget, who: budgetBy, reason: budgetReason, at: Number(budgetAt) }
+      : null,
+    schedules: new Map(await Promise.all(paused)),
+  };
+}
+
+/** Which of these orders were lifted or replaced. */
+export async function findLifted(redis: RedisClient, fp: string, ids: readonly string[]): Promise<Set<string>> {
+  if (ids.length === 0) return new Set();
+  const scores = await redis.zmscore(keys.lifted(fp), ...ids);
+  return new Set(ids.filter((_, i) => scores[i] !== null));
+}
+
+const lostReason = 'Redis had lost it';
+
+/** Writes a pin or a budget again that was lost, unless it was lifted, or a later one is in force. Returns whether it did. */
+export async function restoreBound(
+  redis: RedisClient,
+  fp: string,
+  kind: 'pin' | 'budget',
+  { id, rate, who, reason, at }: BoundOrder,
+): Promise<boolean> {
+  const action = kind === 'pin' ? 'pin-rate' : 'budget';
+  const entry = storedEntry({ at: Date.now(), action, by: 'guard', who, reason, order: id, restored: lostReason });
+  const all = [keys.pin(fp), keys.lifted(fp), keys.targetAudit(fp)];
+  return (await redis.eval(restoreBoundLua, 3, ...all, kind, id, rate, who, reason, at, entry)) === 1;
+}
+
+// KEYS 1 pin  2 lifted  3 audit  ARGV 1 pin or budget  2 id  3 rate  4 who  5 reason  6 at  7 audit entry
+const restoreBoundLua = `
+if redis.call('ZSCORE', KEYS[2], ARGV[2]) then return 0 end
+local fields = ({pin = {'pinId', 'rate', 'who', 'reason', 'at'}, budget = {'budgetId', 'budget', 'budgetBy', 'budgetReason', 'budgetAt'}})[ARGV[1]]
+local is = redis.call('HMGET', KEYS[1], unpack(fields))
+if is[2] and (is[1] == ARGV[2] or tonumber(is[5] or '0') > tonumber(ARGV[6])) then return 0 end
+for i, field in ipairs(fields) do redis.call('HSET', KEYS[1], field, ARGV[i + 1]) end
+${noteAuditLua('KEYS[3]', 'ARGV[7]')}
+return 1
+`;
+
+/** Pauses a schedule again whose pause was lost, unless somebody has resumed it. Returns whether it did. */
+export async function restoreSchedulePause(
+  redis: RedisClient,
+  fp: string,
+  name: string,
+  { id, who, reason, at }: ScheduleOrder,
+): Promise<boolean> {
+  const entry = JSON.stringify({ at: Date.now(), by: 'guard', who, reason, action: 'pause', restored: lostReason });
+  const all = [keys.schedule(fp, name), keys.lifted(fp), keys.scheduleAudit(fp, name)];
+  return (await redis.eval(restorePauseLua, 3, ...all, id, who, reason, at, entry)) === 1;
+}
+
+// KEYS 1 schedule  2 lifted  3 audit  ARGV 1 id  2 who  3 reason  4 at  5 audit entry
+const restorePauseLua = `
+if redis.call('HGET', KEYS[1], 'state') ~= 'active' or redis.call('ZSCORE', KEYS[2], ARGV[1]) then return 0 end
+redis.call('HSET', KEYS[1], 'state', 'paused', 'orderId', ARGV[1], 'who', ARGV[2], 'reason', ARGV[3], 'changedAt', ARGV[4], 'pausedBy', '')
+redis.call('HDEL', KEYS[1], 'waiting')
+${noteAuditLua('KEYS[3]', 'ARGV[5]')}
+return 1
+`;
+
+/** What Redis has lost of a target and nobody can write again; `what`: for people, like `schedule nightly`. `at`: ms since 1970. */
+export type Loss = { id: string; what: string; at: number };
+
+/** The losses that nobody has acknowledged. */
+export async function readLosses(redis: RedisClient, fp: string): Promise<Loss[]> {
+  return Object.values(await redis.hgetall(keys.losses(fp))).map((text) => JSON.parse(text) as Loss);
+}
+
+/** Records a loss with its event, unless it was recorded or acknowledged. Returns whether it did. */
+export async function noteLoss(redis: RedisClient, fp: string, loss: Loss, event: OutboxEvent): Promise<boolean> {
+  const all = [keys.losses(fp), keys.lifted(fp), ...outboxKeys(fp)];
+  const said = [loss.id, loss.what, JSON.stringify(loss), ...eventArguments(event)];
+  return (await redis.eval(noteLossLua, all.length, ...all, ...said)) === 1;
+}
+
+// KEYS 1 losses  2 lifted  3 outbox  4 events  ARGV 1 id  2 what  3 loss  4 id of the event  5 event
+const noteLossLua = `${addEventFunction}
+if redis.call('ZSCORE', KEYS[2], ARGV[1]) or redis.call('HSETNX', KEYS[1], ARGV[2], ARGV[3]) == 0 then return 0 end
+addEvent(KEYS[3], KEYS[4], ARGV[4], ARGV[5])
+return 1
+`;
+
+/** Somebody has looked at what Redis has lost: its workers are ready again. Returns false if there was nothing. */
+export async function acknowledgeLosses(redis: RedisClient, fp: string, order: OperatorOrder): Promise<boolean> {
+  const entry = storedEntry({ action: 'acknowledge', by: 'operator', ...order });
+  const all = [keys.losses(fp), keys.lifted(fp), keys.targetAudit(fp)];
+  return (await redis.eval(acknowledgeLua, 3, ...all, entry)) === 1;
+}
+
+// KEYS 1 losses  2 lifted  3 audit  ARGV 1 audit entry
+const acknowledgeLua = `${liftedFunction}
+local all = redis.call('HVALS', KEYS[1])
+if #all == 0 then return 0 end
+for _, loss in ipairs(all) do noteLifted(KEYS[2], cjson.decode(loss).id) end
+redis.call('DEL', KEYS[1])
+${noteAuditLua('KEYS[3]', 'ARGV[1]')}
+return 1
+`;
+
+/**
+ * Counts the looks of all processes of a target. A number that is not higher than an earlier one shows that Redis has lost something, also where
+ * no connection broke. `isNew`: nobody has looked before, or Redis has lost that, too.
+ */
+export async function countLook(redis: RedisClient, fp: string): Promise<{ looks: number; isNew: boolean }> {
+  const looks = await redis.hincrby(keys.witness(fp), 'looks', 1);
+  return { looks, isNew: looks === 1 };
+}

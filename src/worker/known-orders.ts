@@ -1,0 +1,332 @@
+import { randomUUID } from 'node:crypto';
+import { noteTarget } from '../ledger/known-targets.ts';
+import type { Ledger } from '../ledger/ledger.ts';
+import { isSealed, type OperatorPause, type Run, readRun } from '../ledger/run.ts';
+import { newOrderId, stopTarget } from '../ledger/steer-target.ts';
+import {
+  type BoundOrder,
+  countLook,
+  findLifted,
+  type Loss,
+  noteLoss,
+  readLosses,
+  readTargetOrders,
+  restoreBound,
+  restoreSchedulePause,
+  type ScheduleOrder,
+} from '../ledger/target-orders.ts';
+import { type Stop, type StopOrder, stopsFromStored } from '../limiter/stop.ts';
+import type { Log } from '../logger.ts';
+import type { Target } from '../model/target.ts';
+import { lossEvent } from '../notify/events.ts';
+import { keys } from '../redis/keys.ts';
+import { hasAllOf, readServerIdentity, type ServerIdentity } from '../redis/server-identity.ts';
+import { commandFor } from '../terminal/stop-text.ts';
+import type { Part } from './parts.ts';
+
+type KnownOrdersOptions = {
+  ledger: Ledger;
+  target: Target;
+  /** Whether this process works on all detached runs of the target. */
+  isShared: boolean;
+  log: Log;
+  /** Called when the stop that holds here may have changed. */
+  onChange(): void;
+};
+
+/** What operators ordered for a run: pauses that nobody has lifted, or to cancel it. */
+type RunOrders = { pauses: readonly OperatorPause[]; cancel: Pick<Run, 'by' | 'who' | 'reason'> | null };
+
+/** The orders for a target as one process remembers them. */
+export function openOrders(options: KnownOrdersOptions): KnownOrders {
+  return new KnownOrders(options);
+}
+
+const lookEveryMs = 1_000;
+const retryEveryMs = 100; // while it is not sure
+const lookAtRunsEvery = 5; // looks
+const knownRunsAtMost = 1_000;
+
+/**
+ * Remembers the orders for a target and its runs that this process has seen in Redis: stops, pauses, cancels, the pinned rate, the budget and paused
+ * schedules. Redis may lose what it has acknowledged: an order that is neither in force nor lifted is written again. Until that is known, nothing
+ * is sent for what it holds. What cannot be written again is a loss, which somebody has to acknowledge. States: stopped → started → stopped.
+ */
+export class KnownOrders {
+  readonly #options: KnownOrdersOptions;
+  #stops = new Map<string, StopOrder>();
+  #isStopSure = true; // whether Redis has said so of each of these stops
+  #bounds: Record<'pin' | 'budget', BoundOrder | null> = { pin: null, budget: null };
+  #schedules = new Map<string, ScheduleOrder | null>();
+  readonly #runs = new Map<string, RunOrders>();
+  #liveRuns = new Set<string>();
+  #losses = new Map<string, Loss>();
+  #lossCount = 0;
+  #isSure = false;
+  #looks = 0;
+  #count = 0;
+  #looking: Promise<void> | null = null;
+  #lookedAt = Number.NEGATIVE_INFINITY;
+  #timer: NodeJS.Timeout | null = null;
+  readonly #doubt = () => {
+    this.#isSure = false;
+  };
+
+  constructor(options: KnownOrdersOptions) {
+    this.#options = options;
+  }
+
+  /** The part of a process. Its start does not wait for Redis. */
+  get part(): Part {
+    return {
+      name: 'orders',
+      start: async () => {
+        for (const event of connectionEvents) this.#options.ledger.redis.on(event, this.#doubt);
+        this.#timer = setInterval(() => void this.#tick(), retryEveryMs);
+        await this.#look().catch(() => {});
+      },
+      drain: () => {
+        if (this.#timer) clearInterval(this.#timer);
+        this.#timer = null;
+        for (const event of connectionEvents) this.#options.ledger.redis.off(event, this.#doubt);
+      },
+    };
+  }
+
+  /** Whether Redis is known to have all orders that this process knows. Nothing may be sent otherwise: it may have lost some. */
+  get isSure(): boolean {
+    return this.#isSure || this.#timer === null;
+  }
+
+  /** The stop that this process has seen, and of which Redis has not said yet that it was lifted; null = none. */
+  get stop(): Stop | null {
+    const [first, ...others] = [...this.#stops.values()].map(({ id: _, ...stop }) => stop);
+    return first === undefined ? null : { ...first, ...(others.length > 0 && { others }) };
+  }
+
+  /** What Redis has lost for good, and nobody has acknowledged. */
+  get losses(): readonly Loss[] {
+    return [...this.#losses.values()];
+  }
+
+  /** How many losses this process has found. */
+  get lossCount(): number {
+    return this.#lossCount;
+  }
+
+  /** Takes the stop as the limiter has just read it. A known one that is missing there holds until it is looked for. */
+  sawStop(stored: string): void {
+    const now = stopsFromStored(stored);
+    for (const stop of now) if (stop.id !== '') this.#stops.set(stop.id, stop);
+    this.#isStopSure = [...this.#stops.keys()].every((id) => now.some((stop) => stop.id === id));
+    if (!this.#isStopSure && this.#timer !== null) void this.#look().catch(() => {});
+  }
+
+  /** Takes the state of a run as it has just been read. */
+  sawRun(run: string, state: string): void {
+    if (state === 'running') this.#liveRuns.add(run);
+    if (state !== 'paused' && state !== 'cancelling' && state !== 'cancelled') return;
+    if (this.#runs.has(run)) return;
+    void this.#lookAtRun(run).catch(() => {});
+  }
+
+  /** Returns once Redis has all that this process knows of a run. Throws where it does not answer. */
+  async confirm(run: string): Promise<void> {
+    if (this.#timer === null) return;
+    if (!this.#isSure) await this.#look();
+    else if (this.#runs.has(run)) await this.#lookAtRun(run);
+  }
+
+  async #tick(): Promise<void> {
+    const isDue = performance.now() - this.#lookedAt >= lookEveryMs;
+    if (this.#timer === null || (this.#isSure && this.#isStopSure && !isDue)) return;
+    await this.#look().catch(() => {}); // without an answer it stays unsure, and nothing is sent
+  }
+
+  /** One at a time: a second call waits for the first. */
+  #look(): Promise<void> {
+    this.#looking ??= this.#lookOnce().finally(() => {
+      this.#looking = null;
+    });
+    return this.#looking;
+  }
+
+  async #lookOnce(): Promise<void> {
+    const { ledger, target } = this.#options;
+    this.#lookedAt = performance.now();
+    const wasSure = this.#isSure;
+    this.#isSure = true; // unless the connection breaks meanwhile
+    try {
+      const { looks, isNew } = await countLook(ledger.redis, target.fp);
+      const wentBack = looks <= this.#looks;
+      const server = wasSure && !wentBack ? null : await this.#compareServer();
+      const isBack = this.#looks > 0 && (wentBack || server === 'lost');
+      if (isBack) await noteTarget(ledger.redis, target, Date.now());
+      const restored = await this.#lookAtTarget(isBack && isNew);
+      const isWhole = !wasSure || wentBack || this.#count++ % lookAtRunsEvery === 0;
+      if (isWhole) restored.push(...(await this.#lookAtRuns(isBack)));
+      this.#looks = looks;
+      if (server === 'lost' || isBack || restored.length > 0) this.#sayWhatStands();
+    } catch (error) {
+      this.#isSure = false;
+      throw error;
+    }
+    this.#options.onChange();
+  }
+
+  /** Compares the Redis process with the one that served this target before, and notes it. */
+  async #compareServer(): Promise<'lost' | 'same'> {
+    const { ledger, target } = this.#options;
+    const now = await readServerIdentity(ledger.redis, target.fp);
+    const stored = await ledger.redis.hget(keys.witness(target.fp), 'server');
+    await ledger.redis.hset(keys.witness(target.fp), 'server', JSON.stringify(now));
+    return stored === null || hasAllOf(now, JSON.parse(stored) as ServerIdentity) ? 'same' : 'lost';
+  }
+
+  async #lookAtTarget(isFlushed: boolean): Promise<string[]> {
+    const { ledger, target } = this.#options;
+    const { redis } = ledger;
+    const { fp } = target;
+    const now = await readTargetOrders(redis, fp);
+    const known = [
+      ...this.#stops.keys(),
+      ...[this.#bounds.pin, this.#bounds.budget, ...this.#schedules.values()].flatMap((order) => order?.id ?? []),
+      ...[...this.#losses.values()].map(({ id }) => id),
+    ];
+    const lifted = await findLifted(redis, fp, known);
+    const restored: string[] = [];
+    for (const stop of this.#stops.values()) {
+      if (lifted.has(stop.id)) this.#stops.delete(stop.id);
+      else if (now.stops.every(({ id }) => id !== stop.id) && (await stopTarget(redis, fp, stop, stop.id)).isChanged)
+        restored.push(this.#sayRestored('stop', stop));
+    }
+    for (const stop of now.stops) if (stop.id !== '') this.#stops.set(stop.id, stop);
+    this.#isStopSure = true;
+    for (const kind of ['pin', 'budget'] as const) {
+      const [mine, theirs] = [this.#bounds[kind], now[kind]];
+      const isLost = mine !== null && mine.id !== '' && mine.id !== theirs?.id && !lifted.has(mine.id);
+      const isBack = isLost && (await restoreBound(redis, fp, kind, mine));
+      if (isBack) restored.push(this.#sayRestored(kind, mine));
+      if (!isBack) this.#bounds[kind] = theirs;
+    }
+    for (const [name, pause] of this.#schedules) {
+      const is = now.schedules.get(name);
+      if (is === undefined) await this.#noteLostSchedule(name);
+      else if (
+        is === null &&
+        pause !== null &&
+        !lifted.has(pause.id) &&
+        (await restoreSchedulePause(redis, fp, name, pause))
+      )
+        restored.push(this.#sayRestored(`pause of schedule ${name}`, pause));
+      else this.#schedules.set(name, is);
+    }
+    for (const [name, pause] of now.schedules) if (!this.#schedules.has(name)) this.#schedules.set(name, pause);
+    if (isFlushed && (restored.length > 0 || this.#liveRuns.size > 0)) await this.#noteLoss('all data of this target');
+    await this.#lookAtLosses(lifted);
+    return restored;
+  }
+
+  /** A removed schedule keeps its record for a while. */
+  async #noteLostSchedule(name: string): Promise<void> {
+    const { ledger, target } = this.#options;
+    this.#schedules.delete(name);
+    if ((await ledger.redis.exists(keys.schedule(target.fp, name))) === 0) await this.#noteLoss(`schedule ${name}`);
+  }
+
+  async #lookAtLosses(lifted: ReadonlySet<string>): Promise<void> {
+    const { ledger, target } = this.#options;
+    const now = await readLosses(ledger.redis, target.fp);
+    for (const loss of this.#losses.values()) {
+      if (lifted.has(loss.id)) this.#losses.delete(loss.what);
+      else if (now.every(({ id }) => id !== loss.id))
+        await noteLoss(ledger.redis, target.fp, loss, lossEvent(target, loss));
+    }
+    for (const loss of now) this.#losses.set(loss.what, loss);
+  }
+
+  async #lookAtRuns(isBack: boolean): Promise<string[]> {
+    const { ledger, target, isShared } = this.#options;
+    const live = isShared ? await ledger.redis.smembers(keys.targetRuns(target.fp)) : [];
+    const restored: string[] = [];
+    for (const run of new Set([...live, ...this.#runs.keys(), ...this.#liveRuns])) {
+      const { isFound, again } = await this.#lookAtRun(run);
+      restored.push(...again);
+      if (isFound) continue;
+      this.#liveRuns.delete(run);
+      if (isBack) await this.#noteLoss(`run ${run}`);
+    }
+    return restored;
+  }
+
+  /** Writes the orders for a run again that Redis has lost. `isFound`: it has the run. */
+  async #lookAtRun(id: string): Promise<{ isFound: boolean; again: string[] }> {
+    const { ledger } = this.#options;
+    const run = await readRun(ledger.redis, id);
+    if (run === null) return { isFound: false, again: [] };
+    if (isSealed(run.state)) this.#liveRuns.delete(id);
+    else this.#liveRuns.add(id);
+    const { pauses, cancel } = this.#runs.get(id) ?? { pauses: [], cancel: null };
+    const isEnding = run.state === 'cancelling' || isSealed(run.state);
+    const again: string[] = [];
+    if (!isEnding && cancel !== null) {
+      const order = { action: 'cancel', by: cancel.by || 'operator', who: cancel.who, reason: cancel.reason } as const;
+      if ((await ledger.order(id, Date.now(), order)).isChanged) again.push(this.#sayRestored('cancel', cancel, id));
+    } else if (!isEnding) {
+      for (const pause of pauses.filter((one) => run.pauses.every(({ id }) => id !== one.id))) {
+        const order = { action: 'pause', by: 'operator', who: pause.who, reason: pause.reason, id: pause.id } as const;
+        if ((await ledger.order(id, Date.now(), order)).isChanged) again.push(this.#sayRestored('pause', pause, id));
+      }
+    }
+    const now = again.length === 0 ? run : await readRun(ledger.redis, id);
+    if (now !== null) this.#remember(now, cancel);
+    return { isFound: true, again };
+  }
+
+  #remember(run: Run, before: RunOrders['cancel']): void {
+    const isCancelled = run.state === 'cancelling' || run.state === 'cancelled';
+    const cancel = isCancelled ? { by: run.by, who: run.who, reason: run.reason } : before;
+    const pauses = run.pauses.filter(({ id }) => id !== '');
+    this.#runs.delete(run.id);
+    if (cancel === null && pauses.length === 0) return;
+    this.#runs.set(run.id, { pauses, cancel });
+    if (this.#runs.size > knownRunsAtMost) this.#runs.delete(this.#runs.keys().next().value!);
+  }
+
+  async #noteLoss(what: string): Promise<void> {
+    const { ledger, target, log } = this.#options;
+    if (this.#losses.has(what)) return;
+    const loss: Loss = { id: newOrderId() + randomUUID().slice(0, 4), what, at: Date.now() };
+    this.#losses.set(what, loss);
+    this.#lossCount++;
+    log.error(
+      { lost: what, acknowledge: commandFor('target acknowledge', target) },
+      'Redis has lost data of this target',
+    );
+    await noteLoss(ledger.redis, target.fp, loss, lossEvent(target, loss));
+  }
+
+  #sayRestored(order: string, { who, reason }: { who: string; reason: string }, run?: string): string {
+    const facts = run === undefined ? { order, who, reason } : { order, run, who, reason };
+    this.#options.log.warn(facts, 'an order that Redis has lost is written again');
+    return order;
+  }
+
+  #sayWhatStands(): void {
+    const { pin, budget } = this.#bounds;
+    const orders = [
+      ...[...this.#stops.values()].map(({ who }) => `stop by ${who}`),
+      ...(pin === null ? [] : [`pinned rate by ${pin.who}`]),
+      ...(budget === null ? [] : [`budget by ${budget.who}`]),
+      ...[...this.#schedules].flatMap(([name, pause]) =>
+        pause === null ? [] : [`schedule ${name} paused by ${pause.who}`],
+      ),
+      ...[...this.#runs].map(([run, { pauses, cancel }]) =>
+        cancel === null ? `run ${run} paused by ${pauses[0]!.who}` : `run ${run} cancelled by ${cancel.who}`,
+      ),
+    ];
+    this.#options.log.warn({ orders }, 'Redis may have lost what it acknowledged last; these orders stand');
+  }
+}
+
+const connectionEvents = ['close', '-node', 'refresh'] as const;
