@@ -212,8 +212,8 @@ local chunks = redis.call('HKEYS', KEYS[2])
 if #chunks > 0 then
   local passed = now - tonumber(run[2] or '0')
   if passed <= ${holderTimeoutMs} then return 'cancelling' end
-  redis.call('ZREMRANGEBYSCORE', KEYS[4], now + 1000, '+inf') -- of a clock that was ahead; who is alive says so again every second
-  for _, holder in ipairs(redis.call('ZRANGEBYSCORE', KEYS[4], now - ${holderTimeoutMs}, '+inf')) do
+  -- Later ones are of a clock that was ahead; who is alive says so again every second.
+  for _, holder in ipairs(redis.call('ZRANGEBYSCORE', KEYS[4], now - ${holderTimeoutMs}, now + 1000)) do
     if passed <= tonumber(string.match(holder, '%d+$')) + ${holderTimeoutMs} then return 'cancelling' end
   end
 end

@@ -489,7 +489,9 @@ describe('what a refusal advises leads on:', () => {
     if (isCommand) execFileSync('sh', ['-c', found], { cwd: folder });
     const added = isCommand ? wordsOf(named, folder) : [...wordsOf(found, folder), ...value];
     const replaced = [...given.without, ...(named === '' ? [] : args.slice(0, 1))];
-    const mended = await run([...args.filter((arg) => !replaced.includes(arg)), ...added, '--yes'], { input });
+    // None of these ids is there, and each is asked for once.
+    const flags = ['--yes', '--expect-absent'];
+    const mended = await run([...args.filter((arg) => !replaced.includes(arg)), ...added, ...flags], { input });
     expect(mended.stderr).not.toMatch(/^error: /m);
     expect(sandbox.counts.requests).toBe(sends);
   });

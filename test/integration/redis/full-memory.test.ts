@@ -166,6 +166,14 @@ const refused: Case[] = [
     },
   },
   {
+    script: 'start-all',
+    arrange: async () => {
+      const fp = randomUUID();
+      await stopTarget(redis, fp, order);
+      return () => startTarget(redis, fp, order);
+    },
+  },
+  {
     script: `${ledgerScripts} heartbeatLua`,
     arrange: async () => {
       const { id } = await claimed();
@@ -351,14 +359,6 @@ const done: Case[] = [
     script: 'limiter/run-pace.ts runPaceLua',
     when: 'no permits are wanted',
     arrange: async () => pace(await openRun('start'), false),
-  },
-  {
-    script: 'start-all',
-    arrange: async () => {
-      const fp = randomUUID();
-      await stopTarget(redis, fp, order);
-      return () => startTarget(redis, fp, order);
-    },
   },
 ];
 
