@@ -207,7 +207,8 @@ async function cancelled(session: Session, id: string, say: (line: string) => vo
 function outcomeLines(action: Action, { before, run, isChanged, isAbandoned }: Steered): string[] {
   if (run.state === 'preparing') return preparingLines(action, run);
   const left = plural(pendingOf(run), 'rows');
-  if (run.pauses.length > 0 && action === 'resume') {
+  const isLeft = run.pauses.some(({ id }) => before.pauses.some((pause) => pause.id === id));
+  if (isLeft && action === 'resume') {
     const why =
       run.state === 'halted' ? `stays halted, and is paused${byWhom(run.pauses[0]!)}` : `stays paused${byWhom(run)}`;
     return [`Run ${run.id} ${why}.`, `  Lift that pause as well: expunge resume ${run.id}`];

@@ -123,7 +123,7 @@ describe.concurrent('a worker with --results', () => {
     const ids = makeIds('r', 700);
     const { harness, folder } = await openStage(onTestFinished, ids.slice(0, 600));
     await harness.worker(['--results', folder]);
-    const run = await submit(harness, [...ids, 'a/7']);
+    const run = await submit(harness, [...ids, 'a/7'], '--expect-absent');
     await delivered(harness, run);
     const set = setIn(join(folder, run));
     expect(set.outcomes).toHaveLength(701);
@@ -296,7 +296,7 @@ describe.concurrent('the results of a run that has ended', () => {
     await harness.worker();
     const run = await submit(harness, ids, '--keep', '1h');
     await until('it has ended', async () => (await readRun(harness.redis, run))!.isExpiring);
-    expect(await harness.redis.pttl(keys.run(run))).toBeLessThanOrEqual(3_600_000);
+    await until('its end was passed on', async () => (await harness.redis.pttl(keys.run(run))) <= 3_600_000);
     expect(await facts(harness, run)).toMatchObject({ results: null, results_problem: null });
     expect((await harness.expunge(['status', run])).stdout).not.toContain('results:');
   });
