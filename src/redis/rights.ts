@@ -13,7 +13,7 @@ export const neededCommands: readonly Readonly<Record<string, number>>[] = [
   { hset: 3, hmset: 3, hsetnx: 3, hincrby: 3, hdel: 2 },
   { llen: 1, lrange: 3, lindex: 2, lpos: 2, lset: 3, lpush: 2, rpush: 2, rpop: 1, rpoplpush: 2, lrem: 3, ltrim: 3 },
   { smembers: 1, scard: 1, sadd: 2, srem: 2, xadd: 4, xtrim: 3 },
-  { zcard: 1, zcount: 3, zscore: 2, zrange: 3, zrevrange: 3, zrangebyscore: 3, zrevrangebyscore: 3 },
+  { zcard: 1, zcount: 3, zscore: 2, zmscore: 2, zrange: 3, zrevrange: 3, zrangebyscore: 3, zrevrangebyscore: 3 },
   { zadd: 3, zincrby: 3, zrem: 2, zremrangebyrank: 3, zremrangebyscore: 3, zpopmin: 1, bzpopmin: 2 },
 ];
 

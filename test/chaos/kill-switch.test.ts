@@ -43,14 +43,14 @@ describe('the kill switch, as a command and as a file', () => {
     expect((await call(['stop-all', '--reason', 'second'], { EXPUNGE_USER: 'bob' })).stderr).toContain(
       'stopped already, by ana: first',
     );
-    const words = 'Stopped for all runs of this target by ana: first. Resume with: expunge start-all';
+    const words = 'Stopped for all runs of this target by ana: first; by bob: second. Resume with: expunge start-all';
 
-    const submit = ['run', harness.list(ids), '--resource', 'annotations', '--yes'];
+    const submit = ['run', harness.list(ids), '--resource', 'annotations', '--yes', '--expect-absent'];
     const detached = await call([...submit, '--detach', '--json']);
     expect(detached.stderr).toContain(`Waits     ${words}`);
     expect(detached.stderr).toContain(`warning: the run is stopped. ${words}`);
     expect(JSON.parse(detached.stdout.trim().split('\n').at(-1)!)).toMatchObject({
-      ...{ state: 'running', reason: 'Stopped for all runs of this target by ana: first' },
+      ...{ state: 'running', reason: 'Stopped for all runs of this target by ana: first; by bob: second' },
     });
 
     for (let n = 0; n < 2; n++) {
@@ -67,6 +67,7 @@ describe('the kill switch, as a command and as a file', () => {
 
     await harness.spawnWorker();
     await call(['start-all'], ana);
+    await call(['start-all'], { EXPUNGE_USER: 'bob' }); // each lifts their own stop
     await harness.runIs('completed', ({ state }) => state === 'completed');
     expect((await harness.onlyRun()).counts).toMatchObject({ absent: ids.length });
     expect((await call(['start-all'])).stderr).toContain('were not stopped');

@@ -61,7 +61,7 @@ class Play {
       calls: this.#openCalls(),
       ...{ stopHere: () => null, onChange: () => {} },
     });
-    const token = { accepted: () => {}, waiting: '' } as never;
+    const token = { sent: () => {}, accepted: () => {}, waiting: '' } as never;
     const limits = targetLimits(limiter, { token, now: () => epochMs + this.#now, onLongThrottle: () => {} });
     return Object.assign(process, { limiter, limits, clock });
   }
