@@ -157,7 +157,7 @@ function conclude(id: OpenId, verdict: Verdict, deps: DeleteIdDeps): IdPassResul
  * this id alone, and with permits it would be sent over and over: it is parked for a later pass.
  */
 function deferThrottled(id: OpenId, { retryDelaysMs }: DeleteIdDeps): IdPassResult {
-  if (id.answer.kind === 'status' && (isThrottling(id.answer.status) || namesLimit(id.answer, Date.now())))
+  if (id.answer.kind === 'status' && (isThrottling(id.answer.status) || namesLimit(id.answer)))
     return { cell: openCell(id), mayResend: true, waitMs: 0 };
   return { cell: openCell(id), mayResend: false, waitMs: waitDelayMs(timesMarked(id.marked), retryDelaysMs) };
 }

@@ -108,7 +108,7 @@ function requestedThrottle(
   onUnreadable: (value: string) => void,
 ) {
   const { status, headers } = answer;
-  const isThrottled = isThrottling(status) || waitStatuses.has(status) || namesLimit(answer, now);
+  const isThrottled = isThrottling(status) || waitStatuses.has(status) || namesLimit(answer);
   if (!isThrottled && !factsOf(status).mayAskToWait) return null;
   const ms = retryAfterMs(headers, now);
   if (ms === null) {
@@ -135,5 +135,5 @@ export function signalOf(answer: Answer, waitStatuses: ReadonlySet<number>): Sig
   if (answer === noContent) return 'accepted';
   if (answer.kind === 'not-sent') return 'unreachable';
   if (answer.kind === 'maybe-sent') return 'lost';
-  return waitStatuses.has(answer.status) || namesLimit(answer, Date.now()) ? 'refused' : factsOf(answer.status).signal;
+  return waitStatuses.has(answer.status) || namesLimit(answer) ? 'refused' : factsOf(answer.status).signal;
 }

@@ -105,7 +105,7 @@ export function verdictOf(answer: Answer, doubtful: boolean, table: VerdictTable
   const { status, headers } = answer;
   const rule = table.find(({ ranges }) => ranges.some(([from, to]) => status >= from && status <= to));
   if (rule?.name === 'forbidden' && lacksScope(headers)) return withoutScope(status);
-  if (rule?.name != null && namesLimit(answer, Date.now())) return { kind: 'wait', ambiguous: false };
+  if (rule?.name != null && namesLimit(answer)) return { kind: 'wait', ambiguous: false };
   return verdictBy(rule?.meaning ?? 'failed', rule?.ambiguous ?? false, status, doubtful);
 }
 

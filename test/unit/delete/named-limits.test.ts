@@ -21,7 +21,7 @@ describe('an answer that names a limit', () => {
     ['a 400 with a __type', 400, {}, '{"__type":"com.amazon.coral.availability#ThrottlingException"}'],
     ['a 403 REQUEST_LIMIT_EXCEEDED', 403, {}, '[{"errorCode":"REQUEST_LIMIT_EXCEEDED","message":"x"}]'],
   ])('is one: %s', (_, code, headers, body) => {
-    expect(namesLimit(answer(code, headers, body), 0)).toBe(true);
+    expect(namesLimit(answer(code, headers, body))).toBe(true);
     expect(verdictOf(answer(code, headers, body), false)).toEqual({ kind: 'wait', ambiguous: false });
     expect(signalOf(answer(code, headers, body), new Set())).toBe('refused');
   });
@@ -42,7 +42,7 @@ describe('an answer that names a limit', () => {
     ['a 408, which may have been executed', 408, { 'retry-after': '8' }, ''],
     ['a redirect', 302, { 'retry-after': '8' }, ''],
   ])('is none: %s', (_, code, headers, body) => {
-    expect(namesLimit(answer(code, headers, body), 0)).toBe(false);
+    expect(namesLimit(answer(code, headers, body))).toBe(false);
     expect(verdictOf(answer(code, headers, body), false).kind).not.toBe('wait');
   });
 
