@@ -64,8 +64,9 @@ type Waiting = {
 /**
  * When an `absent` is believed: what one process knows of one run. During a deployment or with a token of another account an API says of
  * everything that it is not there; then ids are not there in a streak, in all processes. So each id that is not there waits until its streak
- * is over, or until nothing more is to come. After a short streak it is believed. In a long one, or in a spell of more than chance explains, it is asked for again: if something was
- * deleted in between, it is judged anew, since an API may be away twice; if nothing was, the run halts, with these ids open.
+ * is over, or until nothing more is to come. After a short streak it is believed. In a long one, or in a spell of more than chance explains,
+ * it is asked for again: if something was deleted in between, it is judged anew, since an API may be away twice; if nothing was, the run
+ * halts, with these ids open.
  */
 export class Absence {
   /** With --expect-absent all is believed at once. */

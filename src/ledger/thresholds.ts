@@ -53,7 +53,7 @@ export const haltRules: readonly HaltRule[] = [
     statuses: rangesOf('gone'),
     isAbsence: true,
     inARow: absentInARow,
-    allOfFirst: 50,
+    allOfFirst: absentInARow,
     percent: { over: 50, after: 1_000 },
     reason:
       `{count} of {total} ids were not there (${statusesText('gone')}): check --base-url, --resource and the account of the token; ` +

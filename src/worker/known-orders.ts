@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { noteTarget } from '../ledger/known-targets.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { isSealed, type OperatorPause, type Run, readRun } from '../ledger/run.ts';
@@ -296,7 +295,7 @@ export class KnownOrders {
   async #noteLoss(what: string): Promise<void> {
     const { ledger, target, log } = this.#options;
     if (this.#losses.has(what)) return;
-    const loss: Loss = { id: newOrderId() + randomUUID().slice(0, 4), what, at: Date.now() };
+    const loss: Loss = { id: newOrderId(), what, at: Date.now() };
     this.#losses.set(what, loss);
     this.#lossCount++;
     log.error(
