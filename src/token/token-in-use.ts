@@ -26,7 +26,7 @@ const doubtAfterMs = 2_000; // of fewer requests, but three at least
 const patienceMs = 8_000;
 const refusalsAtLeast = 5;
 const firstWaitMs = 100;
-const longestWaitMs = 2_500;
+const longestWaitMs = 1_000;
 
 /**
  * The header that requests are sent with. A 401 alone does not prove that a token is dead: an API may learn late of a new one, and one of

@@ -21,7 +21,10 @@ describe('the history of a run over two workers', () => {
   test('adds up to the counters of the run and to the requests that were sent', async ({ onTestFinished }) => {
     const ids = makeIds('h', 1_200);
     const faults = { 'status-503': 0.02, 'status-503-executed': 0.02, 'status-429-seconds': 0.002 } as const;
-    const harness = await openHarness(onTestFinished, { objects: annotations(ids.slice(0, 1_100)), faults });
+    const harness = await openHarness(onTestFinished, {
+      objects: annotations(ids.filter((_, i) => i % 12 > 0)),
+      faults,
+    });
     await harness.worker();
     await harness.worker();
     const list = harness.list(ids);
