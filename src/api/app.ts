@@ -96,8 +96,15 @@ function headers() {
   const own = ["'self'"];
   return secureHeaders({
     contentSecurityPolicy: {
-      ...{ defaultSrc: ["'none'"], scriptSrc: own, styleSrc: own, imgSrc: [...own, 'data:'], connectSrc: own },
-      ...{ fontSrc: own, formAction: own, baseUri: ["'none'"], frameAncestors: ["'none'"] },
+      defaultSrc: ["'none'"],
+      scriptSrc: own,
+      styleSrc: own,
+      imgSrc: [...own, 'data:'],
+      connectSrc: own,
+      fontSrc: own,
+      formAction: own,
+      baseUri: ["'none'"],
+      frameAncestors: ["'none'"],
     },
     xFrameOptions: 'DENY',
     referrerPolicy: 'no-referrer',

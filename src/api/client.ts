@@ -176,7 +176,9 @@ export class ApiClient {
     let answer: Answer;
     try {
       answer = await this.#dispatcher.request({
-        ...{ ...options, origin: new URL(this.url).origin, signal: request.signal ?? null },
+        ...options,
+        origin: new URL(this.url).origin,
+        signal: request.signal ?? null,
         headers: { ...headers, ...own },
       });
     } catch (error) {
@@ -236,7 +238,8 @@ export class ApiClient {
     const { words, next } = explainConnectionError(error);
     const ours = next?.includes('--ca-file') ? authorityAdvice : next?.replace(/, or http:.*/, '');
     return new ExpungeError('UNREACHABLE', `the server ${this.url} cannot be reached: ${words}`, {
-      ...{ cause: error, next: [ours, doubtAbout(request)].filter(Boolean).join('\n') || null },
+      cause: error,
+      next: [ours, doubtAbout(request)].filter(Boolean).join('\n') || null,
     });
   }
 }
@@ -284,10 +287,18 @@ function redirected(url: string, location: string): ExpungeError {
 
 /** The exit codes of what is no error of a command; all else is USAGE. */
 const codes: Readonly<Record<string, ErrorCode>> = {
-  ...{ guard: 'GUARD', credentials: 'CREDENTIALS', unreachable: 'UNREACHABLE', interrupted: 'UNREACHABLE' },
+  guard: 'GUARD',
+  credentials: 'CREDENTIALS',
+  unreachable: 'UNREACHABLE',
+  interrupted: 'UNREACHABLE',
   ...({
-    ...{ unauthenticated: 'CREDENTIALS', forbidden: 'CREDENTIALS', unavailable: 'UNREACHABLE', slow: 'UNREACHABLE' },
-    ...{ too_many: 'UNREACHABLE', no_space: 'UNREACHABLE', internal: 'INTERNAL' },
+    unauthenticated: 'CREDENTIALS',
+    forbidden: 'CREDENTIALS',
+    unavailable: 'UNREACHABLE',
+    slow: 'UNREACHABLE',
+    too_many: 'UNREACHABLE',
+    no_space: 'UNREACHABLE',
+    internal: 'INTERNAL',
   } satisfies Partial<Record<ProblemKind, ErrorCode>>),
 };
 

@@ -82,7 +82,8 @@ function repeated(noted: Noted | null): Answer {
   if (noted !== null && noted.answer !== null) return { answer: noted.answer, isRepeated: true };
   const what = noted === null || noted.run === '' ? '' : `; it makes run ${noted.run}`;
   throw new Problem('conflict', `a request with this Idempotency-Key is being done${what}`, 'repeat it in a while', {
-    ...{ seconds: repeatAfterSeconds, ...(what !== '' && { run: noted?.run }) },
+    seconds: repeatAfterSeconds,
+    ...(what !== '' && { run: noted?.run }),
   });
 }
 

@@ -81,7 +81,13 @@ export function invocationOf(
     clientId: undefined,
   };
   return {
-    ...{ address, verb, args, argv: [], verbosity: 'quiet', stdout, stderr },
+    address,
+    verb,
+    args,
+    argv: [],
+    verbosity: 'quiet',
+    stdout,
+    stderr,
     options: { json: true, yes: true, sentByWorkers: true, ...options },
     config: Object.freeze({ ...config, ...defaults, ...place, ...given }) as Config,
     sources: sourcesOf(sources, Object.keys(given) as SettingName[]),

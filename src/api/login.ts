@@ -125,7 +125,10 @@ export class Login {
   #enter(context: Context, cookie: string): Response {
     const host = new URL(`http://${context.req.header('host') ?? 'localhost'}`).hostname;
     setCookie(context, cookieNameOf(context), cookie, {
-      ...{ path: '/', httpOnly: true, sameSite: 'Strict', secure: !isLoopback(host) },
+      path: '/',
+      httpOnly: true,
+      sameSite: 'Strict',
+      secure: !isLoopback(host),
     });
     return context.redirect('/', 303);
   }

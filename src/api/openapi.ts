@@ -29,7 +29,11 @@ export function openApiOf(routes: readonly Route[], version: string, cookieName:
 }
 
 const problem = z.looseObject({
-  ...{ type: z.string(), title: z.string(), status: z.int(), detail: z.string(), code: z.string() },
+  type: z.string(),
+  title: z.string(),
+  status: z.int(),
+  detail: z.string(),
+  code: z.string(),
   next: z.string().optional(),
 });
 
@@ -65,19 +69,20 @@ const late =
   'it is still being done, and this is the run meanwhile; if it is not carried out after all, `audit` of the run gets an entry with the action `failed`, and in `order` and `error` what failed and why';
 
 const idempotencyKey = {
-  ...{
-    name: 'Idempotency-Key',
-    in: 'header',
-    required: false,
-    schema: { type: 'string', minLength: 1, maxLength: 100, pattern: keyPattern.source },
-  },
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  schema: { type: 'string', minLength: 1, maxLength: 100, pattern: keyPattern.source },
   description:
     'with the same key within a day, the request is done once and answered the same; one that broke off is completed, or the run that it made is answered',
 };
 
 function pathParameters(path: string) {
   return [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
-    ...{ name, in: 'path', required: true, schema: { type: 'string', minLength: 1, maxLength: 200 } },
+    name,
+    in: 'path',
+    required: true,
+    schema: { type: 'string', minLength: 1, maxLength: 200 },
   }));
 }
 
@@ -87,7 +92,10 @@ function queryParameters(query: Route['query']) {
     required?: string[];
   };
   return Object.entries(properties).map(([name, { description, ...schema }]) => ({
-    ...{ name, in: 'query', required: required.includes(name), schema },
+    name,
+    in: 'query',
+    required: required.includes(name),
+    schema,
     ...(description !== undefined && { description }),
   }));
 }

@@ -92,7 +92,10 @@ export async function workersOf({ redis }: Session, target: Target) {
   const [processes, slots] = await Promise.all([readProcesses(redis, target.fp), readSlots(redis, target.fp)]);
   return processes.map(({ name, seenAt, stop }) => ({
     ...placeOf(target),
-    ...{ process: name, seen_at: isoTime(seenAt), stop: stopFacts(stop), slots: slots.get(name) ?? null },
+    process: name,
+    seen_at: isoTime(seenAt),
+    stop: stopFacts(stop),
+    slots: slots.get(name) ?? null,
   }));
 }
 
@@ -118,16 +121,17 @@ export function runSummary(run: ListedRun, now: number, perSecond: number | null
   return {
     ...summary,
     ...placeOf(targetOf(run.baseUrl, run.account)),
-    ...{
-      results_by: run.resultsBy || null,
-      files: run.files,
-      created_at: isoTime(run.createdAt),
-      created_by: run.createdBy,
-      note: run.note,
-    },
+    results_by: run.resultsBy || null,
+    files: run.files,
+    created_at: isoTime(run.createdAt),
+    created_by: run.createdBy,
+    note: run.note,
     changed_at: run.changedAt > 0 ? isoTime(run.changedAt) : null,
     ended_at: run.endedAt > 0 ? isoTime(run.endedAt) : null,
-    ...{ who: run.who, detached: run.detached, priority: run.priority, halt: run.halt || null },
+    who: run.who,
+    detached: run.detached,
+    priority: run.priority,
+    halt: run.halt || null,
     per_second: run.state === 'running' ? perSecond : null,
     seconds_left: isMoving ? Math.ceil(left / perSecond) : null,
   };

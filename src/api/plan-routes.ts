@@ -61,23 +61,38 @@ const applyBody = z.strictObject({
 });
 
 const uploads = {
-  ...{ 'text/csv': '.csv', 'text/plain': '.txt', 'application/x-ndjson': '.ndjson', 'application/json': '.json' },
+  'text/csv': '.csv',
+  'text/plain': '.txt',
+  'application/x-ndjson': '.ndjson',
+  'application/json': '.json',
 } as const;
 
 /** Lists that are sent to the server: looked at first, then deleted by the workers of the target. */
 export const planRoutes: readonly Route[] = [
   route({
-    ...{ method: 'post', path: '/plans', role: 'operate', summary: 'read a list, and say what would be deleted' },
-    ...{ query: planQuery, upload: Object.keys(uploads), answer: shapes.plan, status: 201 }, // no Idempotency-Key: it would not tell one list from another
+    method: 'post',
+    path: '/plans',
+    role: 'operate',
+    summary: 'read a list, and say what would be deleted',
+    query: planQuery,
+    upload: Object.keys(uploads),
+    answer: shapes.plan,
+    status: 201, // no Idempotency-Key: it would not tell one list from another
     handle: plan,
   }),
   route({
-    ...{ method: 'get', path: '/plans/{plan}', role: 'operate', summary: 'a plan that was not applied yet' },
+    method: 'get',
+    path: '/plans/{plan}',
+    role: 'operate',
+    summary: 'a plan that was not applied yet',
     answer: shapes.plan,
     handle: async ({ deps, params }) => (await storeOf(deps).find(params.plan!)).shown,
   }),
   route({
-    ...{ method: 'delete', path: '/plans/{plan}', role: 'operate', summary: 'forget a plan and its list' },
+    method: 'delete',
+    path: '/plans/{plan}',
+    role: 'operate',
+    summary: 'forget a plan and its list',
     answer: z.object({ plan: z.string() }),
     handle: async ({ deps, params }) => {
       const { id } = await storeOf(deps).find(params.plan!);
@@ -86,8 +101,14 @@ export const planRoutes: readonly Route[] = [
     },
   }),
   route({
-    ...{ method: 'post', path: '/plans/{plan}/apply', role: 'operate', summary: 'delete what a plan says' },
-    ...{ body: applyBody, answer: shapes.made, status: 201, isCreating: true },
+    method: 'post',
+    path: '/plans/{plan}/apply',
+    role: 'operate',
+    summary: 'delete what a plan says',
+    body: applyBody,
+    answer: shapes.made,
+    status: 201,
+    isCreating: true,
     handle: (call) =>
       apply(call).catch((error) => {
         throw withoutPaths(error, [storeOf(call.deps).pathOf(call.params.plan!), call.deps.config.stateDir]);
@@ -206,19 +227,32 @@ function settingsOf(given: Record<string, string | undefined>): KeptPlan['settin
 function shownPlan({ plan, sha256, shown }: Awaited<ReturnType<typeof makePlan>>) {
   const { target, account } = { target: shown.baseUrl, account: shown.account };
   return {
-    ...{ code: planCode(sha256), plan_sha256: sha256, target, account, confirm: sumIds(shown.ids) },
+    code: planCode(sha256),
+    plan_sha256: sha256,
+    target,
+    account,
+    confirm: sumIds(shown.ids),
     counts: { rows: shown.rows, ...shown.ids, ...shown.settled },
-    ...{ rejected: shown.rejected, duplicates: shown.settled.duplicate, samples: shown.samples, column: shown.column },
+    rejected: shown.rejected,
+    duplicates: shown.settled.duplicate,
+    samples: shown.samples,
+    column: shown.column,
     first: shown.firstUrl === null ? null : { url: shown.firstUrl },
-    ...{ forecast: plan.forecast, rules: plan.rules, changed_rules: changedRules(plan) },
-    ...{ limited: shown.limited, protected_read: shown.protectedRead },
+    forecast: plan.forecast,
+    rules: plan.rules,
+    changed_rules: changedRules(plan),
+    limited: shown.limited,
+    protected_read: shown.protectedRead,
     record: {
       ...shown,
       rejectsFile: null,
       tokenSource: 'its workers',
       workers: { workers: 1, reason: '' },
     } satisfies Plan,
-    ...{ planned_by: plan.planned_by, planned_at: plan.planned_at, approve_by: plan.approve_by, reason: plan.reason },
+    planned_by: plan.planned_by,
+    planned_at: plan.planned_at,
+    approve_by: plan.approve_by,
+    reason: plan.reason,
   };
 }
 
@@ -232,16 +266,14 @@ async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.outp
   const target = await knownTargetOf(deps.session, kept.fp);
   const { file, code } = await sealedFor(deps, caller, kept, others);
   const options = {
-    ...{
-      code,
-      detach: true,
-      newRunOnly: true,
-      listFolder: store.pathOf(kept.id),
-      onRun,
-      ...(reason !== '' && { reason }),
-      ...(priority && { priority }),
-      ...(isExpected === 'true' && { yes: false }), // somebody was asked, and has seen it
-    },
+    code,
+    detach: true,
+    newRunOnly: true,
+    listFolder: store.pathOf(kept.id),
+    onRun,
+    ...(reason !== '' && { reason }),
+    ...(priority && { priority }),
+    ...(isExpected === 'true' && { yes: false }),
     ...(stopAt && { stopAt: Date.parse(stopAt) }),
     ...(maxDuration && { maxDuration: maxDuration * 1_000 }),
   };

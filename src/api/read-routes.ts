@@ -41,8 +41,11 @@ const listQuery = z.strictObject({
 /** The words of runs, for pages that show them: they have no list of their own. */
 const words = {
   outcomes: outcomes.map((outcome) => ({
-    ...{ outcome, means: outcomeText(outcome), is_success: isSuccess(outcome) },
-    ...{ is_retryable: isWorthAnotherRun(outcome), of_id: idOutcomes.includes(outcome) },
+    outcome,
+    means: outcomeText(outcome),
+    is_success: isSuccess(outcome),
+    is_retryable: isWorthAnotherRun(outcome),
+    of_id: idOutcomes.includes(outcome),
   })),
   resources,
   priorities,
@@ -51,7 +54,10 @@ const words = {
 /** What only reads. */
 export const readRoutes: readonly Route[] = [
   route({
-    ...{ method: 'get', path: '/me', role: 'read', summary: 'who is logged in' },
+    method: 'get',
+    path: '/me',
+    role: 'read',
+    summary: 'who is logged in',
     answer: shapes.me,
     handle: async ({ deps: { workerOf }, caller: { name, role } }) => ({
       name,
@@ -61,49 +67,71 @@ export const readRoutes: readonly Route[] = [
     }),
   }),
   route({
-    ...{ method: 'get', path: '/words', role: 'read', summary: 'the words for outcomes, resources and priorities' },
+    method: 'get',
+    path: '/words',
+    role: 'read',
+    summary: 'the words for outcomes, resources and priorities',
     answer: shapes.words,
     handle: async () => words,
   }),
   route({
-    ...{ method: 'get', path: '/overview', role: 'read', summary: 'everything at one moment' },
+    method: 'get',
+    path: '/overview',
+    role: 'read',
+    summary: 'everything at one moment',
     answer: shapes.overview,
     handle: async ({ deps }) => editionAnswer(await overviewOf(deps).current()),
   }),
   route({
-    ...{ method: 'get', path: '/events', role: 'read', summary: 'the same about once a second, as it changes' },
-    ...{ answer: null, type: 'text/event-stream' },
+    method: 'get',
+    path: '/events',
+    role: 'read',
+    summary: 'the same about once a second, as it changes',
+    answer: null,
+    type: 'text/event-stream',
     handle: async ({ deps, context, caller, isStillAllowed }) =>
       deps.streams.send(context, overviewOf(deps), caller, isStillAllowed),
   }),
   route({
-    ...{ method: 'get', path: '/runs', role: 'read', summary: 'runs, newest first, in pages' },
-    ...{ query: listQuery, answer: shapes.runPage },
+    method: 'get',
+    path: '/runs',
+    role: 'read',
+    summary: 'runs, newest first, in pages',
+    query: listQuery,
+    answer: shapes.runPage,
     handle: listRuns,
   }),
   route({
-    ...{ method: 'get', path: '/runs/{run}', role: 'read', summary: 'a run' },
+    method: 'get',
+    path: '/runs/{run}',
+    role: 'read',
+    summary: 'a run',
     answer: shapes.runDetail,
     handle: async ({ deps, params }) => new RunView(deps.session, params.run!).read(),
   }),
   route({
-    ...{
-      method: 'get',
-      path: '/runs/{run}/record',
-      role: 'read',
-      summary: 'a run as --server shows it; a part of its id is enough',
-    },
+    method: 'get',
+    path: '/runs/{run}/record',
+    role: 'read',
+    summary: 'a run as --server shows it; a part of its id is enough',
     answer: shapes.runRecord,
     handle: async ({ deps: { session }, params }) => readRunRecord(session, await findRun(session, params.run!)),
   }),
   route({
-    ...{ method: 'get', path: '/runs/{run}/history', role: 'read', summary: 'how a run went' },
+    method: 'get',
+    path: '/runs/{run}/history',
+    role: 'read',
+    summary: 'how a run went',
     answer: shapes.history,
     handle: async ({ deps, params }) => historyOf(deps.session, params.run!),
   }),
   route({
-    ...{ method: 'get', path: '/runs/{run}/events', role: 'read', summary: 'a run and its history, as they change' },
-    ...{ answer: null, type: 'text/event-stream' },
+    method: 'get',
+    path: '/runs/{run}/events',
+    role: 'read',
+    summary: 'a run and its history, as they change',
+    answer: null,
+    type: 'text/event-stream',
     handle: async ({ deps, params, context, caller, isStillAllowed }) => {
       const view = () => {
         const shown = new RunView(deps.session, params.run!);
@@ -114,7 +142,10 @@ export const readRoutes: readonly Route[] = [
     },
   }),
   route({
-    ...{ method: 'get', path: '/targets', role: 'read', summary: 'every target, with its stop, rate and waits' },
+    method: 'get',
+    path: '/targets',
+    role: 'read',
+    summary: 'every target, with its stop, rate and waits',
     answer: shapes.list(shapes.target),
     handle: async ({ deps: { session, config } }) => {
       const { active, targets } = await runIndexOf(session.redis).read();
@@ -123,18 +154,27 @@ export const readRoutes: readonly Route[] = [
     },
   }),
   route({
-    ...{ method: 'get', path: '/targets/{fp}', role: 'read', summary: 'a target, and who did what to it' },
+    method: 'get',
+    path: '/targets/{fp}',
+    role: 'read',
+    summary: 'a target, and who did what to it',
     answer: shapes.targetDetail,
     handle: async ({ deps, params }) => targetDetail(deps, params.fp!),
   }),
   route({
-    ...{ method: 'get', path: '/targets/{fp}/record', role: 'read', summary: 'a target as --server shows it' },
+    method: 'get',
+    path: '/targets/{fp}/record',
+    role: 'read',
+    summary: 'a target as --server shows it',
     answer: shapes.targetRecord,
     handle: async ({ deps: { session, config }, params }) =>
       readTargetRecord(session.redis, await knownTargetOf(session, params.fp!), config.separateLimits),
   }),
   route({
-    ...{ method: 'get', path: '/targets/{fp}/schedules', role: 'read', summary: 'schedules as --server shows them' },
+    method: 'get',
+    path: '/targets/{fp}/schedules',
+    role: 'read',
+    summary: 'schedules as --server shows them',
     answer: shapes.scheduleRecords,
     handle: async ({ deps: { session }, params }) => {
       const records = await readScheduleRecords(session, await knownTargetOf(session, params.fp!), Date.now());
@@ -143,17 +183,18 @@ export const readRoutes: readonly Route[] = [
     },
   }),
   route({
-    ...{
-      method: 'get',
-      path: '/known-targets',
-      role: 'read',
-      summary: 'targets, their runs and stops as --server shows them',
-    },
+    method: 'get',
+    path: '/known-targets',
+    role: 'read',
+    summary: 'targets, their runs and stops as --server shows them',
     answer: shapes.knownTargets,
     handle: async ({ deps: { session } }) => ({ items: await knownTargets(session.redis) }),
   }),
   route({
-    ...{ method: 'get', path: '/workers', role: 'read', summary: 'every process that may send now' },
+    method: 'get',
+    path: '/workers',
+    role: 'read',
+    summary: 'every process that may send now',
     answer: shapes.list(shapes.worker),
     handle: async ({ deps: { session } }) => {
       const each = await Promise.all((await targetsOf(session)).map((target) => workersOf(session, target)));
@@ -161,7 +202,10 @@ export const readRoutes: readonly Route[] = [
     },
   }),
   route({
-    ...{ method: 'get', path: '/schedules', role: 'read', summary: 'every schedule' },
+    method: 'get',
+    path: '/schedules',
+    role: 'read',
+    summary: 'every schedule',
     answer: shapes.list(shapes.schedule),
     handle: async ({ deps: { session } }) => {
       const each = (await targetsOf(session)).map(async (target) => {
@@ -172,7 +216,10 @@ export const readRoutes: readonly Route[] = [
     },
   }),
   route({
-    ...{ method: 'get', path: '/schedules/{fp}/{name}', role: 'read', summary: 'a schedule' },
+    method: 'get',
+    path: '/schedules/{fp}/{name}',
+    role: 'read',
+    summary: 'a schedule',
     answer: shapes.schedule,
     handle: async ({ deps: { session }, params }) => {
       const target = await knownTargetOf(session, params.fp!);

@@ -67,8 +67,13 @@ const nothing = z.strictObject({});
 export function route<Q extends Shape = typeof nothing, B extends Shape = typeof nothing>(given: Given<Q, B>): Route {
   const { query, body, handle, ...others } = given;
   return {
-    ...{ upload: [], answer: z.looseObject({}), type: 'application/json', status: 200 },
-    ...{ isCreating: false, mayTakeLong: false, made: (_, run) => ({ run, warnings: [] }) },
+    upload: [],
+    answer: z.looseObject({}),
+    type: 'application/json',
+    status: 200,
+    isCreating: false,
+    mayTakeLong: false,
+    made: (_, run) => ({ run, warnings: [] }),
     ...others,
     query: query ?? nothing,
     body: body ?? null,

@@ -22,19 +22,28 @@ export const reason = z.string().trim().max(500).default('').describe('why, for 
 /** What steers a run: each order goes the way of the command, with its checks and its entry in the audit trail. */
 export const runRoutes: readonly Route[] = [
   route({
-    ...{ method: 'post', path: '/runs/{run}/pause', role: 'operate', summary: 'pause a run' },
-    ...{ body: z.strictObject({ reason }), answer: shapes.steered, mayTakeLong: true },
+    method: 'post',
+    path: '/runs/{run}/pause',
+    role: 'operate',
+    summary: 'pause a run',
+    body: z.strictObject({ reason }),
+    answer: shapes.steered,
+    mayTakeLong: true,
     handle: (call) => steer(call, 'pause'),
   }),
   route({
-    ...{ method: 'post', path: '/runs/{run}/resume', role: 'operate', summary: 'let a run go on' },
+    method: 'post',
+    path: '/runs/{run}/resume',
+    role: 'operate',
+    summary: 'let a run go on',
     body: z.strictObject({
       reason,
       expect_absent: z.boolean().default(false).describe('absent ids do not halt it any more'),
       detach: z.boolean().default(false).describe('leave a run whose command has ended to the workers'),
       max_deletes: z.int().min(1).optional().describe('how many ids it may send in all'),
     }),
-    ...{ answer: shapes.steered, mayTakeLong: true },
+    answer: shapes.steered,
+    mayTakeLong: true,
     handle: (call) => {
       const { expect_absent: expectAbsent, detach, max_deletes: maxDeletes } = call.body;
       const settings = { expectAbsent: String(expectAbsent) };
@@ -42,20 +51,27 @@ export const runRoutes: readonly Route[] = [
     },
   }),
   route({
-    ...{ method: 'post', path: '/runs/{run}/cancel', role: 'operate', summary: 'cancel a run for good' },
+    method: 'post',
+    path: '/runs/{run}/cancel',
+    role: 'operate',
+    summary: 'cancel a run for good',
     body: z.strictObject({
       reason,
       left: z.int().min(0).describe('how many rows are left, as a person typed it'),
       shown: z.int().min(0).describe('how many were left when they were asked'),
     }),
-    ...{ answer: shapes.steered, mayTakeLong: true },
+    answer: shapes.steered,
+    mayTakeLong: true,
     handle: async (call) => {
       refuseOtherCount(await findRunById(call.deps.session, call.params.run!), call.body);
       return steer(call, 'cancel');
     },
   }),
   route({
-    ...{ method: 'post', path: '/runs/{run}/rate', role: 'operate', summary: 'give a run another rate' },
+    method: 'post',
+    path: '/runs/{run}/rate',
+    role: 'operate',
+    summary: 'give a run another rate',
     body: z.strictObject({
       reason,
       rate: z.string().min(1).max(200).nullable().describe('200/s or 200/s,100000/day; null = none of its own'),
@@ -70,25 +86,28 @@ export const runRoutes: readonly Route[] = [
     handle: (call) => change(call, 'rate', call.body.rate ?? 'none', { burst: call.body.burst }),
   }),
   route({
-    ...{ method: 'post', path: '/runs/{run}/priority', role: 'operate', summary: 'give a run another share' },
+    method: 'post',
+    path: '/runs/{run}/priority',
+    role: 'operate',
+    summary: 'give a run another share',
     body: z.strictObject({ reason, priority: z.enum(priorities) }),
     answer: z.looseObject({ run: z.string(), state: z.string(), priority: z.string(), warnings: shapes.warnings }),
     handle: (call) => change(call, 'priority', call.body.priority),
   }),
   route({
-    ...{
-      method: 'post',
-      path: '/runs/{run}/retry',
-      role: 'operate',
-      summary: 'a new run of ids that an ended one left',
-    },
+    method: 'post',
+    path: '/runs/{run}/retry',
+    role: 'operate',
+    summary: 'a new run of ids that an ended one left',
     body: z.strictObject({
       reason,
       confirm: z.int().min(0).describe('how many ids are to be sent again, as a person typed it'),
       only: z.array(z.string().max(50)).min(1).max(50).optional().describe('outcomes and codes; all that failed'),
       priority: z.enum(priorities).optional(),
     }),
-    ...{ answer: shapes.made, status: 201, isCreating: true },
+    answer: shapes.made,
+    status: 201,
+    isCreating: true,
     handle: async (call) => {
       const only = call.body.only && parsedAs('body.only', call.body.only.join(','), parseRetrySelection);
       const { priority, confirm: expectChosen } = call.body;
@@ -100,7 +119,10 @@ export const runRoutes: readonly Route[] = [
     },
   }),
   route({
-    ...{ method: 'delete', path: '/runs/{run}', role: 'operate', summary: 'remove a run that has ended' },
+    method: 'delete',
+    path: '/runs/{run}',
+    role: 'operate',
+    summary: 'remove a run that has ended',
     query: z.strictObject({
       reason,
       rows: z.string().regex(/^\d+$/).transform(Number).describe('how many rows it has, as a person typed it'),

@@ -22,10 +22,14 @@ const definition = z.strictObject({
   cron: z.string().min(1).max(1_000).describe('five fields, or six with seconds'),
   tz: z.string().min(1).max(100).optional().describe('UTC by default'),
   from: name.describe('a source by its name in the configuration file of the workers; no command and no URL'),
-  ...{ overlap: z.enum(overlapPolicies).optional(), missed: z.enum(missedPolicies).optional() },
-  ...{ grace_seconds: z.number().min(0).optional(), max_growth: z.number().gt(1).optional() },
-  ...{ at_most: z.int().min(0).optional().describe('0 = all'), retry_failed: z.boolean().optional() },
-  ...{ priority: z.enum(priorities).optional(), replace },
+  overlap: z.enum(overlapPolicies).optional(),
+  missed: z.enum(missedPolicies).optional(),
+  grace_seconds: z.number().min(0).optional(),
+  max_growth: z.number().gt(1).optional(),
+  at_most: z.int().min(0).optional().describe('0 = all'),
+  retry_failed: z.boolean().optional(),
+  priority: z.enum(priorities).optional(),
+  replace,
   ...bodyFields(scheduleSettings),
   max_deletes: z.int().min(1),
   reason: reason
@@ -37,17 +41,27 @@ const definition = z.strictObject({
 /** What steers schedules. Their lists come from named sources only: nobody can name a command, a file or a URL here. */
 export const scheduleRoutes: readonly Route[] = [
   route({
-    ...{ method: 'post', path: '/schedules', role: 'operate', summary: 'add a schedule, or change one' },
-    ...{ body: definition, answer: shapes.schedule, status: 201, isCreating: true },
+    method: 'post',
+    path: '/schedules',
+    role: 'operate',
+    summary: 'add a schedule, or change one',
+    body: definition,
+    answer: shapes.schedule,
+    status: 201,
+    isCreating: true,
     handle: add,
   }),
   steer('pause', 'pause a schedule'),
   steer('resume', 'let a schedule go on'),
   steer('remove', 'remove a schedule; its runs stay'),
   route({
-    ...{ method: 'post', path: '/schedules/{fp}/{name}/run', role: 'operate', summary: 'make a run of it now' },
+    method: 'post',
+    path: '/schedules/{fp}/{name}/run',
+    role: 'operate',
+    summary: 'make a run of it now',
     body: z.strictObject({ reason, dry_run: z.boolean().default(false) }),
-    ...{ answer: z.looseObject({ schedule: z.string(), warnings: shapes.warnings }), isCreating: true },
+    answer: z.looseObject({ schedule: z.string(), warnings: shapes.warnings }),
+    isCreating: true,
     made: ({ name: schedule }, run) => ({ schedule, outcome: 'started', run, warnings: [] }),
     handle: (call) => {
       refuseElsewhere(call.deps, call.params);
@@ -70,11 +84,12 @@ function refuseElsewhere({ workerOf }: Call['deps'], { fp, name }: Record<string
 
 function steer(action: 'pause' | 'resume' | 'remove', summary: string): Route {
   return route({
-    ...{ method: 'post', path: `/schedules/{fp}/{name}/${action}`, role: 'operate', summary },
-    ...{
-      body: z.strictObject({ reason }),
-      answer: z.looseObject({ name: z.string(), state: z.string(), warnings: shapes.warnings }),
-    },
+    method: 'post',
+    path: `/schedules/{fp}/{name}/${action}`,
+    role: 'operate',
+    summary,
+    body: z.strictObject({ reason }),
+    answer: z.looseObject({ name: z.string(), state: z.string(), warnings: shapes.warnings }),
     handle: (call) =>
       invoke(call, `schedule ${action}`, { reason: call.body.reason }, () => import('../commands/schedule-steer.ts')),
   });
@@ -115,10 +130,18 @@ const defaultKeep = settingText('keep', settings.keep.fallback)!; // not that of
 
 function optionsOf(body: AddCall['body']) {
   return {
-    ...{ cron: body.cron, tz: body.tz, from: body.from, reason: body.reason },
-    ...{ overlap: body.overlap, missed: body.missed, priority: body.priority, maxGrowth: body.max_growth },
-    ...{ grace: body.grace_seconds === undefined ? undefined : Math.round(1_000 * body.grace_seconds) },
-    ...{ replace: body.replace, atMost: body.at_most, retryFailed: body.retry_failed },
+    cron: body.cron,
+    tz: body.tz,
+    from: body.from,
+    reason: body.reason,
+    overlap: body.overlap,
+    missed: body.missed,
+    priority: body.priority,
+    maxGrowth: body.max_growth,
+    grace: body.grace_seconds === undefined ? undefined : Math.round(1_000 * body.grace_seconds),
+    replace: body.replace,
+    atMost: body.at_most,
+    retryFailed: body.retry_failed,
   };
 }
 

@@ -13,29 +13,56 @@ const optional = <T extends z.ZodType>(schema: T) => schema.nullable();
 export const list = <T extends z.ZodType>(item: T) => z.object({ items: z.array(item) });
 
 const outcomeWord = z.object({
-  ...{ outcome: text, means: text, is_success: z.boolean(), is_retryable: z.boolean(), of_id: z.boolean() },
+  outcome: text,
+  means: text,
+  is_success: z.boolean(),
+  is_retryable: z.boolean(),
+  of_id: z.boolean(),
 });
 
 export const me = z.object({
-  ...{ name: text, role: z.enum(roles), version: text.describe('of the server') },
+  name: text,
+  role: z.enum(roles),
+  version: text.describe('of the server'),
   worker_of: z.string().nullable().describe('fingerprint of the target whose worker answers; null: a dashboard'),
 });
 
 export const words = z.object({
-  ...{ outcomes: z.array(outcomeWord), resources: z.array(text), priorities: z.array(text) },
+  outcomes: z.array(outcomeWord),
+  resources: z.array(text),
+  priorities: z.array(text),
 });
 
 const states = z.enum(runStates);
 const counts = Object.fromEntries(outcomes.map((outcome) => [outcome, count]));
 
 const runSummary = z.looseObject({
-  ...{ run: text, state: states, reason: text, rows: count, pending: count, ...counts, attempts: count },
+  run: text,
+  state: states,
+  reason: text,
+  rows: count,
+  pending: count,
+  ...counts,
+  attempts: count,
   answers_with_body: count.describe('answers that were a 204 with a body'),
-  ...{ seconds: z.number(), exit: optional(z.int()), target: text, account: text, fp: text, files: z.array(text) },
+  seconds: z.number(),
+  exit: optional(z.int()),
+  target: text,
+  account: text,
+  fp: text,
+  files: z.array(text),
   note: text,
-  ...{ created_at: time, created_by: text, changed_at: optional(time), ended_at: optional(time), who: text },
-  ...{ detached: z.boolean(), priority: text, per_second: optional(z.number()), seconds_left: optional(z.number()) },
-  ...{ retry_of: optional(text), retried_by: z.array(text) },
+  created_at: time,
+  created_by: text,
+  changed_at: optional(time),
+  ended_at: optional(time),
+  who: text,
+  detached: z.boolean(),
+  priority: text,
+  per_second: optional(z.number()),
+  seconds_left: optional(z.number()),
+  retry_of: optional(text),
+  retried_by: z.array(text),
 });
 
 /** What nobody should overlook, like a target without a worker; [] = nothing. */
@@ -53,7 +80,11 @@ const audit = z.array(z.looseObject({ at: time, action: text, by: text, who: tex
 export const runDetail = runSummary.extend({
   sentence: text.describe('what it does now, and why not faster'),
   eta: optional(z.object({ at_least_seconds: z.number(), at_most_seconds: z.number() })),
-  ...{ abandoned: z.boolean(), note: text, command: text, plan: optional(text), ids: count },
+  abandoned: z.boolean(),
+  note: text,
+  command: text,
+  plan: optional(text),
+  ids: count,
   plan_changed: optional(text).describe('which rules of the plan were loosened since, by whom'),
   settings: z.looseObject({ rate: optional(text), burst: optional(z.int()), priority: text, window: optional(text) }),
   warnings,
@@ -61,8 +92,14 @@ export const runDetail = runSummary.extend({
 });
 
 export const verification = z.object({
-  ...{ run: text, retry_of: optional(text), retried_by: z.array(text), adds_up: z.boolean(), problem: optional(text) },
-  ...{ rows: count, pending: count, ...counts },
+  run: text,
+  retry_of: optional(text),
+  retried_by: z.array(text),
+  adds_up: z.boolean(),
+  problem: optional(text),
+  rows: count,
+  pending: count,
+  ...counts,
 });
 
 export const runRecord = z
@@ -85,14 +122,25 @@ export const history = z.object({
 const stop = optional(z.looseObject({ by: text, who: text, reason: text, at: time }));
 
 export const target = z.looseObject({
-  ...{ fp: text, target: text, account: text, stop, processes: count, per_second: optional(z.number()) },
-  ...{ pinned: optional(z.looseObject({ rate: text })), budget: optional(z.looseObject({ rate: text })) },
+  fp: text,
+  target: text,
+  account: text,
+  stop,
+  processes: count,
+  per_second: optional(z.number()),
+  pinned: optional(z.looseObject({ rate: text })),
+  budget: optional(z.looseObject({ rate: text })),
   limiters: z.array(z.looseObject({ scope: text, per_second: z.number() })),
   runs: z.record(text, count).describe('runs that have not ended, by state'),
 });
 
 export const worker = z.object({
-  ...{ fp: text, target: text, account: text, process: text, seen_at: time, stop },
+  fp: text,
+  target: text,
+  account: text,
+  process: text,
+  seen_at: time,
+  stop,
   slots: optional(count).describe('how many requests at once it has room for; null while it has no ids to send'),
 });
 
@@ -100,8 +148,17 @@ export const targetDetail = target.extend({ workers: z.array(worker), audit });
 
 export const schedule = z.looseObject({
   warnings: warnings.optional().describe('of an order'),
-  ...{ fp: text, target: text, account: text, name: text, state: text, reason: text, cron: text, tz: text, from: text },
-  ...{ when: text.describe('in words'), next: optional(time) },
+  fp: text,
+  target: text,
+  account: text,
+  name: text,
+  state: text,
+  reason: text,
+  cron: text,
+  tz: text,
+  from: text,
+  when: text.describe('in words'),
+  next: optional(time),
 });
 
 export const found = list(z.looseObject({ run: z.looseObject({ id: text }), found: z.looseObject({}) }))
@@ -123,13 +180,19 @@ export const scheduleRecords = list(
 export const overview = z.object({
   at: time,
   runs: z.object({ active: z.array(runSummary), recent: z.array(runSummary), ended: count }),
-  ...{ targets: z.array(target), workers: z.array(worker), schedules: z.array(schedule) },
+  targets: z.array(target),
+  workers: z.array(worker),
+  schedules: z.array(schedule),
 });
 
 export const made = z.object({ run: text, warnings });
 
 export const token = z.object({
-  ...{ name: text, role: z.enum(roles), created_at: time, created_by: text, expires_at: optional(time) },
+  name: text,
+  role: z.enum(roles),
+  created_at: time,
+  created_by: text,
+  expires_at: optional(time),
 });
 
 export const tokens = list(token).extend({
@@ -139,18 +202,32 @@ export const tokens = list(token).extend({
 const forecast = z.object({ requests: count, seconds: optional(z.number()) });
 
 export const plan = z.looseObject({
-  ...{ plan: text, code: text, expires_at: time, fp: text, target: text, account: text, name: text, confirm: count },
-  ...{ counts: z.record(text, count), rejected: z.record(text, count).describe('rows by the code of their rejection') },
+  plan: text,
+  code: text,
+  expires_at: time,
+  fp: text,
+  target: text,
+  account: text,
+  name: text,
+  confirm: count,
+  counts: z.record(text, count),
+  rejected: z.record(text, count).describe('rows by the code of their rejection'),
   rejected_samples: z.array(z.object({ line: count, id: text, code: text })).describe('the first of these rows'),
   record: z.looseObject({}).describe('the plan as the command of the same release shows it'),
   changed_rules: z.record(text, text).describe('rules that are not as by default, by their flags'),
-  ...{ duplicates: count, samples: z.array(text), first: optional(z.object({ url: text })), forecast },
+  duplicates: count,
+  samples: z.array(text),
+  first: optional(z.object({ url: text })),
+  forecast,
 });
 
 export const failures = z.object({
   items: z.array(
     z.looseObject({
-      ...{ outcome: text, code: text, words: text, count },
+      outcome: text,
+      code: text,
+      words: text,
+      count,
       samples: z.array(z.looseObject({ file: text, line: count, id: text, excerpt: text })),
     }),
   ),

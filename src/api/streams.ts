@@ -28,8 +28,12 @@ type StreamLimits = {
 };
 
 const limits: StreamLimits = {
-  ...{ streams: streamsAtMost, streamsOfOne: streamsOfOneAtMost, streamMs },
-  ...{ downloads: downloadsAtMost, uploads: uploadsAtMost, searches: searchesAtMost },
+  streams: streamsAtMost,
+  streamsOfOne: streamsOfOneAtMost,
+  streamMs,
+  downloads: downloadsAtMost,
+  uploads: uploadsAtMost,
+  searches: searchesAtMost,
 };
 
 /** The streams, downloads, uploads and searches of a process: how many there are, and one reading for all viewers of the same thing. */

@@ -38,19 +38,24 @@ export const targetRoutes: readonly Route[] = [
   ),
   simple('forget-rate', 'learn the rate anew', (redis, { fp }, by) => forgetRate(redis, fp, by)),
   route({
-    ...{ method: 'post', path: '/targets/{fp}/rate', role: 'operate', summary: 'pin the rate of a target' },
-    ...{ body: z.strictObject({ reason, rate: bound.describe('200/s; null = none any more') }), answer: changed },
+    method: 'post',
+    path: '/targets/{fp}/rate',
+    role: 'operate',
+    summary: 'pin the rate of a target',
+    body: z.strictObject({ reason, rate: bound.describe('200/s; null = none any more') }),
+    answer: changed,
     handle: (call) => {
       const rate = readBound(call.body.rate, true);
       return change(call, (redis, { fp }, by) => pinRate(redis, fp, rate, by));
     },
   }),
   route({
-    ...{ method: 'post', path: '/targets/{fp}/budget', role: 'operate', summary: 'bound all that is sent to a target' },
-    ...{
-      body: z.strictObject({ reason, budget: bound.describe('100000/day; null = none any more') }),
-      answer: changed,
-    },
+    method: 'post',
+    path: '/targets/{fp}/budget',
+    role: 'operate',
+    summary: 'bound all that is sent to a target',
+    body: z.strictObject({ reason, budget: bound.describe('100000/day; null = none any more') }),
+    answer: changed,
     handle: (call) => {
       const budget = readBound(call.body.budget, false);
       return change(call, (redis, { fp }, by) => setBudget(redis, fp, budget, by));
@@ -60,8 +65,12 @@ export const targetRoutes: readonly Route[] = [
 
 function simple(action: string, summary: string, work: Change): Route {
   return route({
-    ...{ method: 'post', path: `/targets/{fp}/${action}`, role: 'operate', summary },
-    ...{ body: z.strictObject({ reason }), answer: changed },
+    method: 'post',
+    path: `/targets/{fp}/${action}`,
+    role: 'operate',
+    summary,
+    body: z.strictObject({ reason }),
+    answer: changed,
     handle: (call) => change(call, work),
   });
 }

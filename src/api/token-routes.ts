@@ -12,12 +12,10 @@ const longestDays = 3_650;
 /** Who may use the API. */
 export const tokenRoutes: readonly Route[] = [
   route({
-    ...{
-      method: 'get',
-      path: '/tokens',
-      role: 'admin',
-      summary: 'the names of all tokens, and who made and revoked some',
-    },
+    method: 'get',
+    path: '/tokens',
+    role: 'admin',
+    summary: 'the names of all tokens, and who made and revoked some',
     answer: shapes.tokens,
     handle: async ({ deps: { session } }) => {
       const [all, audit] = await Promise.all([listTokens(session.redis), readTokenAudit(session.redis)]);
@@ -25,13 +23,17 @@ export const tokenRoutes: readonly Route[] = [
     },
   }),
   route({
-    ...{ method: 'post', path: '/tokens', role: 'admin', summary: 'make a token; it is answered this once' },
+    method: 'post',
+    path: '/tokens',
+    role: 'admin',
+    summary: 'make a token; it is answered this once',
     body: z.strictObject({
       name: z.string().regex(namePattern, `expected a name of ${nameRule}`),
       role: z.enum(roles),
       expires_days: z.int().min(1).max(longestDays).optional(),
     }),
-    ...{ answer: shapes.token.extend({ token: z.string() }), status: 201 },
+    answer: shapes.token.extend({ token: z.string() }),
+    status: 201,
     handle: async ({ deps, caller, body: { name, role, expires_days: days = 0 } }) => {
       const at = Date.now();
       const made = { name, role, at, who: caller.name, expiresAt: days > 0 ? at + days * 86_400_000 : 0 };
@@ -41,7 +43,10 @@ export const tokenRoutes: readonly Route[] = [
     },
   }),
   route({
-    ...{ method: 'delete', path: '/tokens/{name}', role: 'admin', summary: 'revoke a token' },
+    method: 'delete',
+    path: '/tokens/{name}',
+    role: 'admin',
+    summary: 'revoke a token',
     answer: z.object({ name: z.string(), revoked: z.boolean() }),
     handle: async ({ deps, caller, params }) => {
       const name = params.name!;

@@ -25,8 +25,12 @@ process.on('uncaughtException', (error) => end(complain(error, stderr, isVerbose
 
 await end(
   await executeLine(process.argv.slice(2), {
-    ...{ env, stdin, stdout, stderr },
-    ...{ signals: process, outputClosed: outputClosed.signal },
+    env,
+    stdin,
+    stdout,
+    stderr,
+    signals: process,
+    outputClosed: outputClosed.signal,
   }),
 );
 

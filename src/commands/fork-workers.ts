@@ -87,7 +87,10 @@ function orderFor(
   const { kind, label, options } = session.address;
   const maxConcurrency = connectionsOf(worker + 1, workers, config.maxConcurrency);
   return {
-    ...{ worker, run: run.id, target, ca: credentials.ca },
+    worker,
+    run: run.id,
+    target,
+    ca: credentials.ca,
     config: { ...config, maxConcurrency },
     redis: kind === 'private' ? { kind, label, options } : null,
   };

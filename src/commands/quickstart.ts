@@ -99,8 +99,12 @@ async function runIt(
   }) as unknown as NodeJS.WriteStream;
   const exit = await run({
     ...invocation,
-    ...{ verb: 'run', args: [list], options: { yes: true, json: true } },
-    ...{ config: configOf(invocation.config, flags), stdout, stderr: invocation.stdout },
+    verb: 'run',
+    args: [list],
+    options: { yes: true, json: true },
+    config: configOf(invocation.config, flags),
+    stdout,
+    stderr: invocation.stdout,
   });
   const last = json.trimEnd().split('\n').at(-1);
   return { exit, summary: last ? JSON.parse(last) : null };

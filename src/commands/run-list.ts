@@ -78,7 +78,14 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
   const overlapping = existing === null ? await findOverlappingRuns(session.redis, target, list.spool, retryOf) : [];
   const proof = await readAbsentAnswers(session.redis, target.fp);
   const plan = planOf(invocation, target, list, {
-    ...{ retries, learned, stop, proof, existing, isJoined, last, overlapping },
+    retries,
+    learned,
+    stop,
+    proof,
+    existing,
+    isJoined,
+    last,
+    overlapping,
   });
   showPlan(invocation, plan);
   await confirm(invocation, plan, applied);

@@ -133,8 +133,12 @@ function introduce(sandbox: Sandbox, flags: SandboxFlags): string[] {
 
 function factsOf({ url, tokenUrl, token, client, remaining }: Sandbox, flags: SandboxFlags): Record<string, unknown> {
   return {
-    ...{ url, token, token_file: flags.tokenFile ?? null, token_url: tokenUrl },
-    ...{ client_id: client.id, client_secret: client.secret },
+    url,
+    token,
+    token_file: flags.tokenFile ?? null,
+    token_url: tokenUrl,
+    client_id: client.id,
+    client_secret: client.secret,
     ...perResource(remaining),
     journal: flags.journal ? new URL(journalPath, url).href : null,
   };

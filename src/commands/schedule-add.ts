@@ -78,12 +78,14 @@ export function readDefinition({ options, config }: Pick<Invocation, 'options' |
     );
   }
   return {
-    ...{ ...timing, from },
+    ...timing,
+    from,
     overlap: (options.overlap as Definition['overlap'] | undefined) ?? 'skip',
     missed: (options.missed as Definition['missed'] | undefined) ?? 'none',
     graceMs: (options.grace as number | undefined) ?? 600_000,
     maxGrowth: (options.maxGrowth as number | undefined) ?? 3,
-    ...{ atMost, retryFailed },
+    atMost,
+    retryFailed,
     priority: (options.priority as Priority | undefined) ?? 'normal',
     settings: settingTexts(config),
     // What a change over HTTP does not say stays as it was.

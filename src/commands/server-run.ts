@@ -86,7 +86,10 @@ async function refuseInVain(api: ApiClient, target: Target): Promise<void> {
 }
 
 const types: Record<Format, string> = {
-  ...{ csv: 'text/csv', lines: 'text/plain', ndjson: 'application/x-ndjson', json: 'application/json' },
+  csv: 'text/csv',
+  lines: 'text/plain',
+  ndjson: 'application/x-ndjson',
+  json: 'application/json',
 };
 
 type Planned = { plan: string; record: Plan };
@@ -169,7 +172,9 @@ export type Made = { run: string; warnings: string[] };
 async function apply({ options }: Invocation, api: ApiClient, { plan, record }: Planned): Promise<Made> {
   const { stopAt, maxActiveMs } = timeLimits(options);
   const body = {
-    ...{ confirm: sumIds(record.ids), reason: reasonOf(options), priority: options.priority },
+    confirm: sumIds(record.ids),
+    reason: reasonOf(options),
+    priority: options.priority,
     ...(options.yes !== true && { expect_unprotected: 'true' }), // the plan that was confirmed says so
     ...(stopAt > 0 && { stop_at: isoTime(stopAt) }),
     ...(maxActiveMs > 0 && { max_duration_seconds: Math.ceil(maxActiveMs / 1_000) }),

@@ -69,11 +69,22 @@ async function* pagesOf(
 function listedRun(item: RunItem): ListedRun {
   const { state, rows, files, results, results_problem: problem } = item;
   const run = {
-    ...{ ...parseRun(item.run, {}), state, rows, files, counts: perOutcome((outcome) => item[outcome]) },
-    ...{ baseUrl: item.target, account: item.account, createdBy: item.created_by, retryOf: item.retry_of ?? '' },
-    ...{ createdAt: at(item.created_at), changedAt: at(item.changed_at), endedAt: at(item.ended_at) },
-    ...{ resultsWanted: results !== null || problem !== null, resultsIn: results ?? '' },
-    ...{ resultsBy: item.results_by ?? '', resultsProblem: problem ?? '' },
+    ...parseRun(item.run, {}),
+    state,
+    rows,
+    files,
+    counts: perOutcome((outcome) => item[outcome]),
+    baseUrl: item.target,
+    account: item.account,
+    createdBy: item.created_by,
+    retryOf: item.retry_of ?? '',
+    createdAt: at(item.created_at),
+    changedAt: at(item.changed_at),
+    endedAt: at(item.ended_at),
+    resultsWanted: results !== null || problem !== null,
+    resultsIn: results ?? '',
+    resultsBy: item.results_by ?? '',
+    resultsProblem: problem ?? '',
   };
   return { ...run, resultsOf: results === null ? '' : endNameOf(run) };
 }

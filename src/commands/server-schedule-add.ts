@@ -59,7 +59,16 @@ function bodyOf({ settings: { burst, ...texts }, ...definition }: Definition, co
   const values = sent.map((name) => (config[name] === true ? true : (given[name] ?? null)));
   return {
     ...Object.fromEntries(sent.map((name, i) => [apiField(name), values[i]])),
-    ...{ cron, tz, from, overlap, missed, priority, max_deletes: config.maxDeletes, grace_seconds: graceMs / 1_000 },
-    ...{ max_growth: maxGrowth, at_most: atMost, retry_failed: retryFailed },
+    cron,
+    tz,
+    from,
+    overlap,
+    missed,
+    priority,
+    max_deletes: config.maxDeletes,
+    grace_seconds: graceMs / 1_000,
+    max_growth: maxGrowth,
+    at_most: atMost,
+    retry_failed: retryFailed,
   };
 }

@@ -99,7 +99,9 @@ function writeJson({ verb, options, stdout }: Invocation, ordered: readonly Stop
   for (const { before, known } of ordered)
     jsonLines(stdout, options.json)(verb, {
       ...jsonLive(known),
-      ...{ stop: stopFacts(known.stops.target), before: stopFacts(before), others },
+      stop: stopFacts(known.stops.target),
+      before: stopFacts(before),
+      others,
     });
 }
 

@@ -91,12 +91,18 @@ export function targetStatusFacts({
 }: TargetStatus): Record<string, unknown> {
   const { baseUrl, account } = target;
   return {
-    ...{ target: baseUrl, account, stop: stopFacts(stops.target) },
-    ...{ processes: stops.alive, stopped_processes: stops.processes.length, per_second: learned?.perSecond ?? null },
+    target: baseUrl,
+    account,
+    stop: stopFacts(stops.target),
+    processes: stops.alive,
+    stopped_processes: stops.processes.length,
+    per_second: learned?.perSecond ?? null,
     pinned: pin && { ...pin, rate: rateSetting(pin.rate), at: isoTime(pin.at) },
     budget: budget && { ...budget, rate: rateSetting(budget.rate), at: isoTime(budget.at) },
     limiters: limiters.map(({ scope, at, rate, advised, hold, outage, stalled }) => ({
-      ...{ scope, per_second: rate, advised_per_second: advised },
+      scope,
+      per_second: rate,
+      advised_per_second: advised,
       hold: hold && { reason: hold.reason, until: isoTime(at + hold.leftMs) },
       outage: outage && { reason: outage.reason, since: isoTime(outage.since) },
       nothing_accepted_seconds: Math.floor((stalled?.ms ?? 0) / 1_000),

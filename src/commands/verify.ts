@@ -134,8 +134,13 @@ async function verifySample(work: Work): Promise<number> {
   const stop = await sendAll(work, results, interrupts).finally(() => interrupts.dispose());
   const { gone, there, unclear } = results;
   const found: Verification = {
-    ...{ at: order.at, who: order.who, sample: sample.length, of: run.counts.deleted },
-    ...{ gone, there, unclear },
+    at: order.at,
+    who: order.who,
+    sample: sample.length,
+    of: run.counts.deleted,
+    gone,
+    there,
+    unclear,
   };
   await storeVerification(redis, run.id, found);
   return tell(invocation, run, found, { stop, exit: exitOf(found, stop, interrupts) });

@@ -211,7 +211,12 @@ async function httpParts(work: WorkerDeps, service: Service): Promise<Part[]> {
       state,
       log,
       site: openWorkerSite(config.http, {
-        ...{ session, config, sources: invocation.sources, env, log, workerOf: target.fp },
+        session,
+        config,
+        sources: invocation.sources,
+        env,
+        log,
+        workerOf: target.fp,
       }),
     }),
     oldListsPart(config.stateDir, log),

@@ -22,7 +22,10 @@ function perSecond(n, { active_seconds: active }) {
 function charts() {
   return [
     {
-      ...{ id: 'ids', title: 'Ids by outcome', isStacked: true, text: rate },
+      id: 'ids',
+      title: 'Ids by outcome',
+      isStacked: true,
+      text: rate,
       series: idOutcomes().map((word) => ({
         name: word.outcome,
         style: styleNumber(word),
@@ -30,7 +33,10 @@ function charts() {
       })),
     },
     {
-      ...{ id: 'requests', title: 'Requests', isStacked: false, text: rate },
+      id: 'requests',
+      title: 'Requests',
+      isStacked: false,
+      text: rate,
       series: [
         { name: 'allowed', style: 1, of: (point) => point.rate_allowed },
         { name: 'achieved', style: 0, of: (point) => point.rate_achieved },
@@ -38,7 +44,10 @@ function charts() {
       ],
     },
     {
-      ...{ id: 'latency', title: 'Latency', isStacked: false, text: millis },
+      id: 'latency',
+      title: 'Latency',
+      isStacked: false,
+      text: millis,
       series: [
         { name: 'p95', style: 4, of: (point) => point.latency_ms?.p95 ?? null },
         { name: 'p50', style: 1, of: (point) => point.latency_ms?.p50 ?? null },

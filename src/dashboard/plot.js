@@ -99,7 +99,10 @@ function optionsOf(uPlot, chart, width, state) {
   };
   const paths = uPlot.paths.stepped?.({ align: 1 });
   return {
-    ...{ width, height, legend: { show: false }, padding: [16, 32, 0, 0] },
+    width,
+    height,
+    legend: { show: false },
+    padding: [16, 32, 0, 0],
     cursor: { drag: { x: false, y: false }, points: { show: false }, y: false },
     scales: { x: { time: true }, y: { range: (_, __, most) => [0, (most || 1) * 1.05] } },
     axes: [

@@ -39,7 +39,8 @@ function give({ run }, order, body, headers) {
 /** @param {Run} run @returns {Question} */
 function pauseQuestion(run) {
   return {
-    ...{ title: 'Pause this run?', verb: 'Pause' },
+    title: 'Pause this run?',
+    verb: 'Pause',
     text: `No more requests are sent to ${hostOf(run.target)} for it. ${plural(run.pending, 'ids')} wait until it is resumed.`,
     act: ({ reason }) => give(run, 'pause', { reason }),
   };
@@ -50,7 +51,8 @@ const absentChoices = ['halt it again', 'are expected'];
 /** @param {Run} run @returns {Question} */
 function resumeQuestion(run) {
   return {
-    ...{ title: 'Resume this run?', verb: 'Resume' },
+    title: 'Resume this run?',
+    verb: 'Resume',
     text: html`It deletes the ${plural(run.pending, 'ids')} that are left at <b>${hostOf(run.target)}</b>.
       ${run.detached ? nothing : 'Its command has to be there, or is typed again.'}`,
     fields:
@@ -63,7 +65,8 @@ function resumeQuestion(run) {
 function rateQuestion(run) {
   const now = typeof run.settings?.rate === 'string' ? run.settings.rate : '';
   return {
-    ...{ title: 'Change the rate of this run', verb: 'Change the rate' },
+    title: 'Change the rate of this run',
+    verb: 'Change the rate',
     text: `Now ${now || 'none of its own: it goes as fast as the API allows'}.`,
     fields: [
       { name: 'rate', label: 'Rate', hint: '200/s, 3000/min; empty for none of its own', value: now, isOptional: true },
@@ -75,7 +78,8 @@ function rateQuestion(run) {
 /** @param {Run} run @returns {Question} */
 function priorityQuestion(run) {
   return {
-    ...{ title: 'Change the priority of this run', verb: 'Change the priority' },
+    title: 'Change the priority of this run',
+    verb: 'Change the priority',
     text: 'Its share of the workers beside other runs of its target.',
     fields: [{ name: 'priority', label: 'Priority', choices: me.priorities, value: run.priority }],
     act: ({ reason, priority }) => give(run, 'priority', { reason, priority }),
@@ -86,7 +90,9 @@ function priorityQuestion(run) {
 function cancelQuestion(run) {
   const left = run.pending;
   return {
-    ...{ title: `Cancel run ${run.run}?`, verb: 'Cancel the run', isDangerous: true },
+    title: `Cancel run ${run.run}?`,
+    verb: 'Cancel the run',
+    isDangerous: true,
     text: html`It ends for good. <b>${plural(left, 'ids')}</b> at <b>${hostOf(run.target)}</b> have no outcome yet and are left; what is deleted
       stays deleted.`,
     fields: [typed(left, 'ids that are left')],
@@ -100,7 +106,9 @@ function retryQuestion(run, go) {
   const words = me.outcomes.filter((word) => word.is_retryable && countOf(run, word) > 0);
   const key = { 'idempotency-key': crypto.randomUUID() }; // the same order twice makes the same run
   return {
-    ...{ title: 'Retry what failed?', verb: 'Make the run', isDangerous: true },
+    title: 'Retry what failed?',
+    verb: 'Make the run',
+    isDangerous: true,
     text: html`A new run sends ${plural(leftOver(run), 'ids')} to <b>${hostOf(run.target)}</b> again:
       ${words.map((word) => `${count(countOf(run, word))} ${word.outcome}`).join(', ')}.`,
     fields: [typed(leftOver(run), 'ids that are retried')],
@@ -116,7 +124,9 @@ function retryQuestion(run, go) {
 /** A field that takes nothing but this number, so that nobody agrees to what was not read. @param {number} n @param {string} what */
 export function typed(n, what) {
   return {
-    ...{ name: 'number', label: `Type the number of ${what}: ${count(n)}`, isNumber: true },
+    name: 'number',
+    label: `Type the number of ${what}: ${count(n)}`,
+    isNumber: true,
     mustBe: n < 1_000 ? String(n) : `${n}|${count(n)}`,
   };
 }

@@ -105,7 +105,10 @@ function targetButtons(target) {
   /** @param {string} order @param {string} title @param {string} text */
   const order = (order, title, text) => () =>
     ask({
-      ...{ title: `${title} ${hostOf(target.target)}?`, text, verb: title, isDangerous: order === 'stop' },
+      title: `${title} ${hostOf(target.target)}?`,
+      text,
+      verb: title,
+      isDangerous: order === 'stop',
       act: ({ reason }) => post(`/targets/${fp}/${order}`, { reason }),
     });
   return html`<span class="buttons">

@@ -126,7 +126,10 @@ function send(path: string, { connections, limits }: Sender, queue: Queue, deps:
   const maySend = () => !deps.signal.aborted && !limits.isStopped;
   return new Promise((answered) => {
     connections.submit(queue, {
-      ...{ path, authorization: '', waitStatuses: throttling, hasFailed: false },
+      path,
+      authorization: '',
+      waitStatuses: throttling,
+      hasFailed: false,
       maySend,
       noteBody: () => {},
       authorize: () => (maySend() ? deps.token.authorization() : null),

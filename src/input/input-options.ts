@@ -58,8 +58,11 @@ export function columnOf({ column }: Pick<InputOptions, 'column'>): string {
 }
 
 const formats: Record<string, Format> = {
-  ...{ csv: 'csv', tsv: 'csv' },
-  ...{ ndjson: 'ndjson', jsonl: 'ndjson', json: 'json' },
+  csv: 'csv',
+  tsv: 'csv',
+  ndjson: 'ndjson',
+  jsonl: 'ndjson',
+  json: 'json',
   txt: 'lines',
 };
 

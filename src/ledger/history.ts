@@ -238,15 +238,19 @@ function withReason(text: string, reason: string): string {
 export function pointFacts(point: HistoryPoint): Record<string, unknown> {
   const { from, to, activeMs, requests, refused, retried, waitedMs, takeovers, counts, latencyMs } = point;
   return {
-    ...{ from: isoTime(from), to: isoTime(to), active_seconds: activeMs / 1_000 },
-    ...{ requests, throttled: refused, retried, waited_seconds: Math.round(waitedMs) / 1_000 },
-    ...{
-      rate_achieved: tenths(point.achieved),
-      rate_allowed: tenths(point.allowed),
-      in_flight: tenths(point.inFlight),
-    },
+    from: isoTime(from),
+    to: isoTime(to),
+    active_seconds: activeMs / 1_000,
+    requests,
+    throttled: refused,
+    retried,
+    waited_seconds: Math.round(waitedMs) / 1_000,
+    rate_achieved: tenths(point.achieved),
+    rate_allowed: tenths(point.allowed),
+    in_flight: tenths(point.inFlight),
     latency_ms: latencyMs && { p50: tenths(latencyMs.p50), p95: tenths(latencyMs.p95) },
-    ...{ taken_over: takeovers, ...counts },
+    taken_over: takeovers,
+    ...counts,
   };
 }
 

@@ -47,10 +47,17 @@ async function* summaryText(redis: RedisClient, run: Run): AsyncGenerator<string
   const { results: _, results_problem: __, ...summary } = summaryOf(run, exitOf(run), endedAt || changedAt);
   const facts = {
     ...summary,
-    ...{ adds_up: problem === null, problem },
-    ...{ base_url: baseUrl, account, list: files, sha256, note, submitted_by: createdBy },
-    ...{ submitted_at: isoTime(createdAt), started_at: startedAt > 0 ? isoTime(startedAt) : null },
-    ...{ ended_at: endedAt > 0 ? isoTime(endedAt) : null }, // null: it is halted and can be resumed
+    adds_up: problem === null,
+    problem,
+    base_url: baseUrl,
+    account,
+    list: files,
+    sha256,
+    note,
+    submitted_by: createdBy,
+    submitted_at: isoTime(createdAt),
+    started_at: startedAt > 0 ? isoTime(startedAt) : null,
+    ended_at: endedAt > 0 ? isoTime(endedAt) : null, // null: it is halted and can be resumed
   };
   yield `${JSON.stringify(facts, null, 2)}\n`;
 }

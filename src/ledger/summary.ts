@@ -12,17 +12,20 @@ export type Summary = ReturnType<typeof summaryOf>;
 /** The summary of a run. `exit`: its exit code, null until it ends; `now`: ms since 1970. Pure. */
 export function summaryOf(run: ListedRun, exit: number | null, now: number) {
   return {
-    ...{ v: 1, type: 'summary', run: run.id, state: run.state, reason: run.reason },
-    ...{ rows: run.rows, pending: pendingOf(run) },
+    v: 1,
+    type: 'summary',
+    run: run.id,
+    state: run.state,
+    reason: run.reason,
+    rows: run.rows,
+    pending: pendingOf(run),
     ...perOutcome((outcome) => run.counts[outcome]),
-    ...{
-      protected_read: run.protectedRead,
-      attempts: run.attempts,
-      answers_with_body: run.bodies,
-      seconds: Math.round(activeMsOf(run, now)) / 1_000,
-      exit,
-      ...retryFacts(run),
-    },
+    protected_read: run.protectedRead,
+    attempts: run.attempts,
+    answers_with_body: run.bodies,
+    seconds: Math.round(activeMsOf(run, now)) / 1_000,
+    exit,
+    ...retryFacts(run),
     ...resultsFacts(run),
     verified: verificationFacts(run.verified),
   } as const;

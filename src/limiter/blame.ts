@@ -87,8 +87,16 @@ const rules = {
 
 export function firstBlame(now: number): Blame {
   return {
-    ...{ background: 0, found: 0, forgivable: 0, recent: nothingSeen, early: noEarlyEnd, trial: null },
-    ...{ restUntilMs: 0, restMs: rules.restMs, errors: noErrors, lookedAtMs: now },
+    background: 0,
+    found: 0,
+    forgivable: 0,
+    recent: nothingSeen,
+    early: noEarlyEnd,
+    trial: null,
+    restUntilMs: 0,
+    restMs: rules.restMs,
+    errors: noErrors,
+    lookedAtMs: now,
   };
 }
 

@@ -94,7 +94,9 @@ export function whileOpen(state: Step, seen: Observation, sums: Sums): Step {
   const { now, blockedUntilMs } = seen;
   const cycle = sums.recall > 0 ? begunAnew(state.cycle, now) : countOn(state.cycle, seen, sums);
   const close = (closed: Omit<Closed, 'probeGapMs'>, probeGapMs: number): Step => ({
-    ...{ closed: { ...closed, probeGapMs }, cycle, rate: state.rate },
+    closed: { ...closed, probeGapMs },
+    cycle,
+    rate: state.rate,
   });
   if (sums.alarm) return close({ ...sums.alarm, sinceMs: now }, rules.outageGapMs);
   if (blockedUntilMs - now >= rules.longHoldMs)

@@ -186,6 +186,9 @@ function observe(
     ...counts,
     sent: sums.sent,
     latency: { count: sums.latencies, sumMs: sums.latencySum, squares: sums.latencySquares },
-    ...{ starved: sums.starved, busy: sums.busy, reports: sums.reports, lost: sums.lost },
+    starved: sums.starved,
+    busy: sums.busy,
+    reports: sums.reports,
+    lost: sums.lost,
   };
 }

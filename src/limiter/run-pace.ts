@@ -62,9 +62,18 @@ export function openPaceCalls(redis: RedisClient, now: () => string = () => '') 
     const [state, rate, at, first, gap, count, quotaUntil, priority, nextAt, window, expected, ...others] =
       reply.map(String);
     return {
-      ...{ state: state!, rate: rate!, now: Number(at), first: Number(first), gap: Number(gap), count: Number(count) },
-      ...{ quotaUntil: Number(quotaUntil), priority: priority!, nextAt: Number(nextAt), window: window! },
-      ...{ expectAbsent: expected === '1', absent: others.map(readStreaks) },
+      state: state!,
+      rate: rate!,
+      now: Number(at),
+      first: Number(first),
+      gap: Number(gap),
+      count: Number(count),
+      quotaUntil: Number(quotaUntil),
+      priority: priority!,
+      nextAt: Number(nextAt),
+      window: window!,
+      expectAbsent: expected === '1',
+      absent: others.map(readStreaks),
     };
   };
 }

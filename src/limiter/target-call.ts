@@ -107,14 +107,31 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
     async call(call: TargetCall): Promise<TargetReply> {
       const { tally, hold, alarm, claim } = call;
       const said: Record<(typeof callArguments)[number], string | number> = {
-        ...{ process: call.process, wants: call.wants ? 1 : 0, till: call.till, given: now() },
-        ...{ unused: call.unused, unusedSince: call.unusedSince },
-        ...{ epoch: call.epoch, rate: call.rate, burst: call.burst, slots: call.slots },
-        ...{ holdMs: hold.ms, holdWhy: hold.why, alarmWhy: alarm?.why ?? '', alarmKind: alarm?.kind ?? '' },
-        ...{ claimLeft: claim?.remaining ?? '', claimMs: claim?.forMs ?? 0, claimQuota: claim?.quota ?? '' },
-        ...{ sent: tally.sent, latencies: tally.latencies, latencySum: tally.latencySum },
-        ...{ latencySquares: tally.latencySquares, starved: call.starved ? 1 : 0, lost: tally.lost },
-        ...{ busy: call.busy ? 1 : 0, stopHere: call.stop },
+        process: call.process,
+        wants: call.wants ? 1 : 0,
+        till: call.till,
+        given: now(),
+        unused: call.unused,
+        unusedSince: call.unusedSince,
+        epoch: call.epoch,
+        rate: call.rate,
+        burst: call.burst,
+        slots: call.slots,
+        holdMs: hold.ms,
+        holdWhy: hold.why,
+        alarmWhy: alarm?.why ?? '',
+        alarmKind: alarm?.kind ?? '',
+        claimLeft: claim?.remaining ?? '',
+        claimMs: claim?.forMs ?? 0,
+        claimQuota: claim?.quota ?? '',
+        sent: tally.sent,
+        latencies: tally.latencies,
+        latencySum: tally.latencySum,
+        latencySquares: tally.latencySquares,
+        starved: call.starved ? 1 : 0,
+        lost: tally.lost,
+        busy: call.busy ? 1 : 0,
+        stopHere: call.stop,
       };
       const all = [keys.limiter, keys.members, keys.quotas, keys.stop, keys.processes, keys.pin, keys.ceiling];
       return parseReply(await scripts.expungeTarget(...all, ...inOrder(callArguments, said), ...tally.flat()));
@@ -127,10 +144,20 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
       const closes = closed !== null && !before?.closed;
       const drops = closes || (rate.dropEpoch === rate.epoch && rate.dropEpoch !== before?.rate.dropEpoch);
       const said: Record<(typeof stateArguments)[number], string | number> = {
-        ...{ turn, given: now(), json: JSON.stringify(next), rate: rate.rate, steps: isNewEpoch ? 1 : 0 },
-        ...{ drops: isNewEpoch && drops ? 1 : 0, validFrom: rate.validFromMs, phase: rate.phase, limitMet: rate.high },
-        ...{ inFlight: Math.round(next.inFlight.limit), closed: closed?.kind ?? '', closedWhy: closed?.why ?? '' },
-        ...{ closedAt: closed?.sinceMs ?? 0, probeGap: closed?.probeGapMs ?? 0 },
+        turn,
+        given: now(),
+        json: JSON.stringify(next),
+        rate: rate.rate,
+        steps: isNewEpoch ? 1 : 0,
+        drops: isNewEpoch && drops ? 1 : 0,
+        validFrom: rate.validFromMs,
+        phase: rate.phase,
+        limitMet: rate.high,
+        inFlight: Math.round(next.inFlight.limit),
+        closed: closed?.kind ?? '',
+        closedWhy: closed?.why ?? '',
+        closedAt: closed?.sinceMs ?? 0,
+        probeGap: closed?.probeGapMs ?? 0,
         announced: advisedRate(next, rate.lookedAtMs) ?? '',
       };
       return (await scripts.expungeStoreState(keys.limiter, ...inOrder(stateArguments, said))) === 1;

@@ -37,8 +37,14 @@ export function partsAt(tz: string, at: number): Partial<Record<Intl.DateTimeFor
 }
 
 const fields: Intl.DateTimeFormatOptions = {
-  ...{ weekday: 'short', year: 'numeric', month: '2-digit', day: '2-digit' },
-  ...{ hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' },
+  weekday: 'short',
+  year: 'numeric',
+  month: '2-digit',
+  day: '2-digit',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
 };
 
 /** Throws an Error for a name that is no time zone. */

@@ -15,10 +15,17 @@ import type { Target } from '../model/target.ts';
 export function runEvent(run: Run, { n, at, state, reason, by, who, halt }: RunChange): OutboxEvent {
   const isOver = isSealed(state);
   const data = {
-    ...{ run: run.id, base_url: run.baseUrl, account: run.account, state, reason: state === 'completed' ? '' : reason },
+    run: run.id,
+    base_url: run.baseUrl,
+    account: run.account,
+    state,
+    reason: state === 'completed' ? '' : reason,
     ...(state === 'completed' ? {} : { by, who }),
     ...(state === 'halted' ? { halt, exit: exitOf({ ...run, state, halt }) } : {}),
-    ...{ rows: run.rows, pending: pendingOf(run), submitted_by: run.createdBy, note: run.note },
+    rows: run.rows,
+    pending: pendingOf(run),
+    submitted_by: run.createdBy,
+    note: run.note,
     ...(isOver ? { ...perOutcome((outcome) => run.counts[outcome]), exit: exitOf(run) } : {}),
   };
   const why = state === 'completed' ? completedText(run) : reasonText(who || (by === 'guard' ? '' : by), reason);

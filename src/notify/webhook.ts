@@ -24,7 +24,9 @@ export async function postEvent(
   const timestamp = String(Math.floor(nowMs / 1_000));
   const signature = signatureOf(receiver.secrets, id, timestamp, body);
   const headers = {
-    ...{ 'content-type': 'application/json', 'webhook-id': id, 'webhook-timestamp': timestamp },
+    'content-type': 'application/json',
+    'webhook-id': id,
+    'webhook-timestamp': timestamp,
     ...(signature === '' ? {} : { 'webhook-signature': signature }),
   };
   const request = { method: 'POST', url: receiver.url, headers, body, idleMs, signal } as const;

@@ -32,7 +32,8 @@ export async function acquireLease(redis: RedisClient, key: string, stop: AbortS
   const timer = setInterval(() => void renew(), renewEveryMs);
   const signal = AbortSignal.any([stop, lost.signal]);
   return {
-    ...{ token, signal },
+    token,
+    signal,
     isHeld: () => !signal.aborted && performance.now() < leasedUntil,
     release: async () => {
       clearInterval(timer);

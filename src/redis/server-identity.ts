@@ -55,7 +55,8 @@ export async function readServerIdentity(redis: RedisClient, run: string): Promi
   const history = historyOf(info);
   const isCopy = Boolean(redis.options.sentinels) || history !== '';
   return {
-    ...{ process, history },
+    process,
+    history,
     isDurable: isCopy ? false : await flushesAlways(redis),
     ancestors: of === process && ancestors ? ancestors.split(' ') : [],
   };

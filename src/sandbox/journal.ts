@@ -21,8 +21,13 @@ export type Journal = {
 export function openJournal(record: boolean): Journal {
   const counts = { requests: 0, executed: 0, byStatus: new Map<number, number>(), tokens: 0 };
   return {
-    ...{ record, counts, arrivals: { atMs: [], status: [] }, nth: new WeakMap() },
-    ...{ seen: [], executed: new Set(), answered204: new Set() },
+    record,
+    counts,
+    arrivals: { atMs: [], status: [] },
+    nth: new WeakMap(),
+    seen: [],
+    executed: new Set(),
+    answered204: new Set(),
   };
 }
 

@@ -73,8 +73,10 @@ function openBucket({ perSecond, burst: given }: RateLimit, now: () => number, r
       fill();
       const msPerRequest = 1_000 / perSecond;
       return {
-        ...{ quota: burst, windowMs: burst * msPerRequest },
-        ...{ remaining: filled, resetMs: (burst - filled) * msPerRequest },
+        quota: burst,
+        windowMs: burst * msPerRequest,
+        remaining: filled,
+        resetMs: (burst - filled) * msPerRequest,
       };
     },
     roomInMs: () => 1_000 / perSecond,

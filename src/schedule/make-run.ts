@@ -262,7 +262,14 @@ async function recordSlot(
 ): ReturnType<typeof updateSchedule> {
   if (result.outcome === 'void') return 'stopped';
   const entry: HistoryEntry = {
-    ...{ slot, slots: 1, at: now(), outcome: result.outcome, reason: reasonOf(result), by: who, rows, ended: null },
+    slot,
+    slots: 1,
+    at: now(),
+    outcome: result.outcome,
+    reason: reasonOf(result),
+    by: who,
+    rows,
+    ended: null,
     ...(result.outcome === 'started' ? partsOf(result) : { run: '', retried: 0, carried: 0 }),
   };
   const history = withEntry(await readHistory(redis, lease.fp, lease.name), entry);

@@ -58,7 +58,10 @@ function commandFile(
   const [program = '', ...args] = command;
   const fail = (problem: string) => new ExpungeError('USAGE', `source ${name}: the command ${program} ${problem}`);
   return {
-    ...{ name: `${name} (command ${program})`, isStdin: true, isPipe: false, isUnattended: true },
+    name: `${name} (command ${program})`,
+    isStdin: true,
+    isPipe: false,
+    isUnattended: true,
     open: () => readOutput(startChild(program, args, env), { timeoutMs, stop, fail, onStderr: logStderr(log, name) }),
   };
 }
@@ -207,7 +210,10 @@ function urlFile(
   const { origin, pathname } = new URL(url);
   const fail = (problem: string) => new ExpungeError('USAGE', `source ${name}: ${origin}${pathname} ${problem}`);
   return {
-    ...{ name: `${origin}${pathname}`, isStdin: false, isPipe: false, isUnattended: true },
+    name: `${origin}${pathname}`,
+    isStdin: false,
+    isPipe: false,
+    isUnattended: true,
     open: () => download(url, { caFile, proxy, timeoutMs, stop, fail }),
   };
 }

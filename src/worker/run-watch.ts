@@ -163,10 +163,17 @@ export class RunWatch {
     const { clock, conditions, isAlone } = this.#options;
     const now = clock();
     const watched = {
-      ...{ gate: new Gate(clock), requestQueue: new RunRequestQueue(clock), meter: new RunMeter() },
+      gate: new Gate(clock),
+      requestQueue: new RunRequestQueue(clock),
+      meter: new RunMeter(),
       absence: new Absence(clock, isAlone),
-      ...{ users: 1, till: '0', isAsking: false, wasRunning: false },
-      ...{ measuredAt: now, storedAt: now, refreshes: conditions().refreshes },
+      users: 1,
+      till: '0',
+      isAsking: false,
+      wasRunning: false,
+      measuredAt: now,
+      storedAt: now,
+      refreshes: conditions().refreshes,
     };
     if (known !== undefined) void this.#store(run, known);
     this.#runs.set(run, watched);

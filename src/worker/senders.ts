@@ -135,7 +135,10 @@ function openSender(
   const limiter = new TargetLimiter({
     process,
     calls: withWriteReports(openTargetCalls(ledger.redis, limiterKeys(target.fp, scope)), writes),
-    ...{ rate: rate === null ? '' : storedRate(rate), burst, slots: maxConcurrency, clock },
+    rate: rate === null ? '' : storedRate(rate),
+    burst,
+    slots: maxConcurrency,
+    clock,
     isBusy: watchOwnLoad(clock()),
     stopHere: () => stopFile.stop,
     ...(orders && { orders }),

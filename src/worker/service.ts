@@ -168,7 +168,13 @@ export function openService(
     { name: 'consumer', start: consumer.start, drain: () => drainConsumer(consumer, shutdownDeadline, drainAtMostMs) },
   ];
   return {
-    ...{ queue, feeder, senders, token, meters, orders, parts },
+    queue,
+    feeder,
+    senders,
+    token,
+    meters,
+    orders,
+    parts,
     get writeRejection() {
       return writes.rejection;
     },

@@ -74,7 +74,10 @@ if (isFull) {
     async ({ expect, onTestFinished }) => {
       const redis = await openGuardedRedis(onTestFinished);
       const { broken, run, seconds } = await useEverything({
-        ...{ atEnd: onTestFinished, redis, ids: 50_000, kill: true },
+        atEnd: onTestFinished,
+        redis,
+        ids: 50_000,
+        kill: true,
       });
       console.log(`${run.rows} ids in ${seconds.toFixed(0)} s behind TLS: ${JSON.stringify(run.counts)}`);
       expect(broken).toBeNull();

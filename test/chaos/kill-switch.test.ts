@@ -50,7 +50,8 @@ describe('the kill switch, as a command and as a file', () => {
     expect(detached.stderr).toContain(`Waits     ${words}`);
     expect(detached.stderr).toContain(`warning: the run is stopped. ${words}`);
     expect(JSON.parse(detached.stdout.trim().split('\n').at(-1)!)).toMatchObject({
-      ...{ state: 'running', reason: 'Stopped for all runs of this target by ana: first; by bob: second' },
+      state: 'running',
+      reason: 'Stopped for all runs of this target by ana: first; by bob: second',
     });
 
     for (let n = 0; n < 2; n++) {

@@ -63,7 +63,9 @@ describe('a Redis that has lost an order which it had acknowledged', () => {
     const sent = await quiet(harness);
     await lose();
     expect(await harness.runIs('paused again', ({ state }) => state === 'paused', 30_000)).toMatchObject({
-      ...{ by: 'operator', who: 'ana', reason: 'hold' },
+      by: 'operator',
+      who: 'ana',
+      reason: 'hold',
     });
     expect(harness.sandbox.seen.length).toBe(sent);
     await say(harness, `resume ${id}`);

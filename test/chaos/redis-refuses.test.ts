@@ -33,7 +33,10 @@ describe.concurrent('a run in the middle whose Redis takes no writes', () => {
     'stands still, says why, and goes on by itself ($store, $workers workers)',
     async ({ store, workers, why }, { expect, onTestFinished }) => {
       const { said, status, resumedAfterMs, ...seen } = await measureRejectedWrites({
-        ...{ store, workers, ...refusal, ...(isFull ? {} : { settings }) },
+        store,
+        workers,
+        ...refusal,
+        ...(isFull ? {} : { settings }),
         atEnd: onTestFinished,
       });
       expect(seen).toEqual({ sentWithout: 0, broken: null, hasRestarted: false, lost: 0 });
@@ -57,7 +60,11 @@ describe.concurrent('a run in the middle whose Redis takes no writes', () => {
       resumedAfterMs,
       ...seen
     } = await measureRejectedWrites({
-      ...{ store: 'rights', workers: 1, ids: 1_500, ms: 1_500, settings },
+      store: 'rights',
+      workers: 1,
+      ids: 1_500,
+      ms: 1_500,
+      settings,
       atEnd: onTestFinished,
     });
     expect(seen).toEqual({ sentWithout: 0, broken: null, hasRestarted: false, lost: 0 });

@@ -216,7 +216,11 @@ describe.concurrent('a run with workers', () => {
   test('costs one token at a time, also where each revokes the one before', async ({ expect, onTestFinished }) => {
     const client = { id: 'abc', secret: 'canary-secret-4711' };
     const harness = await openHarness(onTestFinished, {
-      ...{ objects, latencyMs: 50, client, tokenLifeSeconds: 3, oneLiveToken: true },
+      objects,
+      latencyMs: 50,
+      client,
+      tokenLifeSeconds: 3,
+      oneLiveToken: true,
     });
     const env = {
       EXPUNGE_TOKEN: undefined,

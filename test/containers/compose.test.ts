@@ -95,9 +95,12 @@ describe.skipIf(!engineComposes())('the rehearsal', () => {
     expect(rehearsal.services.redis).toEqual(live.services.redis);
     expect(environment).toEqual({
       ...liveEnvironment,
-      ...{ EXPUNGE_BASE_URL: 'http://sandbox:8080', EXPUNGE_ALLOW_HTTP: 'sandbox' },
-      ...{ EXPUNGE_ACCOUNT: undefined, EXPUNGE_RATE: undefined },
-      ...{ EXPUNGE_MAX_CONCURRENCY: undefined, EXPUNGE_LOG_LEVEL: undefined },
+      EXPUNGE_BASE_URL: 'http://sandbox:8080',
+      EXPUNGE_ALLOW_HTTP: 'sandbox',
+      EXPUNGE_ACCOUNT: undefined,
+      EXPUNGE_RATE: undefined,
+      EXPUNGE_MAX_CONCURRENCY: undefined,
+      EXPUNGE_LOG_LEVEL: undefined,
     });
     expect(rehearsal.secrets.token.file).toMatch(/src\/sandbox\/token$/);
     expect(rehearsal.name).not.toBe(live.name);

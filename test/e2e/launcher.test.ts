@@ -8,8 +8,10 @@ import { bin, type Running, startNode, startProgram, until } from '../support/pr
 const launcher = fileURLToPath(new URL('../../expunge', import.meta.url));
 /** Workers that wait for a Redis which is not there. The PATH is that of a machine without Node. */
 const env = {
-  ...{ PATH: '/usr/bin:/bin', REDIS_URL: 'redis://127.0.0.1:1' },
-  ...{ EXPUNGE_BASE_URL: 'http://127.0.0.1:9', EXPUNGE_TOKEN: 'token' },
+  PATH: '/usr/bin:/bin',
+  REDIS_URL: 'redis://127.0.0.1:1',
+  EXPUNGE_BASE_URL: 'http://127.0.0.1:9',
+  EXPUNGE_TOKEN: 'token',
 };
 
 /** The processes that have said by now that they wait for Redis. */

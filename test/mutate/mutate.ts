@@ -130,7 +130,9 @@ function without(plan: Omit<Plan, 'answers'>, tried: Set<number>, begun: Set<str
 async function spawnPass(): Promise<boolean> {
   const env = { ...process.env, MUTATE_PLAN: `${work}/plan.json` };
   const child = spawn(process.execPath, ['test/mutate/pass.ts', `${work}/order.json`], {
-    ...{ env, detached: true, stdio: 'ignore' },
+    env,
+    detached: true,
+    stdio: 'ignore',
   });
   let [size, since, hangs] = [0, Date.now(), false];
   const watch = setInterval(() => {

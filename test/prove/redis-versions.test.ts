@@ -43,7 +43,10 @@ test.for(releases.map((release) => [nameOf(release), release] as const))(
     tried.push(minor);
     const redis = await makeLogin([admin], mkdtempSync(join(folder, 'login-')), server.url);
     const { broken, run, seconds } = await useEverything({
-      ...{ atEnd: onTestFinished, redis, ids: 3_000, kill: true },
+      atEnd: onTestFinished,
+      redis,
+      ids: 3_000,
+      kill: true,
     });
     console.log(
       `${name}: ${kind} ${version}, ${run.rows} ids in ${seconds.toFixed(0)} s: ${JSON.stringify(run.counts)}`,

@@ -54,7 +54,10 @@ export async function openApi(
   const call: Api['call'] = async (role, path, { method = 'GET', body, headers = {}, raw } = {}) => {
     const sent = raw ?? (body === undefined ? null : JSON.stringify(body));
     const answer = await fetch(path.startsWith('//') ? url + path.slice(1) : `${url}/api/v1${path}`, {
-      ...{ method, body: sent, redirect: 'manual', duplex: 'half' },
+      method,
+      body: sent,
+      redirect: 'manual',
+      duplex: 'half',
       headers: {
         connection: 'close', // one that has rested may be closed by the server just now
         ...(role !== null && { authorization: `Bearer ${await token(role)}` }),

@@ -74,7 +74,12 @@ export async function openDashboard(browser: Browser, atEnd: AtEnd, options: Har
     return opened;
   };
   return {
-    ...{ harness, url, complaints, page, token, start },
+    harness,
+    url,
+    complaints,
+    page,
+    token,
+    start,
     submit: async (ids, args = []) => {
       const command = ['run', harness.list(ids), '--resource', 'annotations', '--yes', '--detach', '--json', ...args];
       const { code, stdout, stderr } = await harness.expunge(command);

@@ -23,7 +23,9 @@ export function startCommand(args: readonly string[], options: CommandOptions = 
   const { deps, said, source, exited } = openDeps(options);
   const closed = Promise.race([executeLine(args, deps), exited]).then((code): Ended => ({ code, signal: null }));
   const running: Running = runningOf({
-    ...{ pid: process.pid, said, closed },
+    pid: process.pid,
+    said,
+    closed,
     signal: (signal) => {
       if (!source.emit(signal, signal) && !running.isOver)
         throw new Error(`${signal}: nobody listens; start a process instead`);
@@ -47,7 +49,7 @@ export function invoke(argv: string[], env: NodeJS.ProcessEnv): Invoked {
   const { command, verb, args, options, flags, verbosity } = readCommandLine(argv, '', () => {})!;
   const { PATH: _, ...variables } = env;
   const { config, sources } = loadConfig({ flags, env: variables, configFile: undefined });
-  const invocation: Invocation = { ...{ verb, args, options, config, sources, argv, verbosity }, ...deps };
+  const invocation: Invocation = { verb, args, options, config, sources, argv, verbosity, ...deps };
   const ended = command.load!().then(({ execute }) => execute(invocation));
   return { ended, printed: () => said.stdout, told: () => said.stderr };
 }

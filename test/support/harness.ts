@@ -141,7 +141,20 @@ export async function openHarness(
   };
   atEnd?.(close);
   return {
-    ...{ sandbox, redis, target, folder, stateDir, env, arrivals, own, file, expunge, spawn, runs, onlyRun, close },
+    sandbox,
+    redis,
+    target,
+    folder,
+    stateDir,
+    env,
+    arrivals,
+    own,
+    file,
+    expunge,
+    spawn,
+    runs,
+    onlyRun,
+    close,
     list: (ids) => file('list.txt', `${ids.join('\n')}\n`),
     run: (args, options) => expunge(['run', ...args], options),
     start: (args, more = {}) => start(args, { env: more }),

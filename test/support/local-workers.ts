@@ -45,19 +45,22 @@ export async function openLocalWorkers(
   const started: Parts[] = [];
   const add: LocalWorkers['add'] = async (options = {}) => {
     const service = openService({
-      ...{
-        ledger,
-        target,
-        log,
-        queueName: sharedQueueName,
-        ownsQueue: false,
-        isAlone: false,
-        queueConnection: openQueueConnection(testRedisAddress()),
-      },
+      ledger,
+      target,
+      log,
+      queueName: sharedQueueName,
+      ownsQueue: false,
+      isAlone: false,
+      queueConnection: openQueueConnection(testRedisAddress()),
       token: fixedToken(sandbox.token, 'test'),
       connection: { requestTimeoutMs: 10_000, ca: null, proxy: null, strictConnections: false },
-      ...{ maxConcurrency: 32, rate: null, burst: null, separateLimits: false },
-      ...{ retryDelaysMs: [5_000, 30_000, 120_000, 600_000, 1_800_000], unreachableTimeoutMs: 60_000, stopFile: null },
+      maxConcurrency: 32,
+      rate: null,
+      burst: null,
+      separateLimits: false,
+      retryDelaysMs: [5_000, 30_000, 120_000, 600_000, 1_800_000],
+      unreachableTimeoutMs: 60_000,
+      stopFile: null,
       ...options,
     });
     const parts = new Parts(service.parts, log);
@@ -86,12 +89,25 @@ export async function openLocalWorkers(
 
 function planFor(ids: readonly string[], target: RunPlan['target'], id: string): RunPlan {
   return {
-    ...{ target, list: id, sha256: id, files: ['list'], layout: '' },
-    ...{ rows: ids.length, ids: ids.length, protectedRead: null, blocks: 0 },
-    ...{ chunks: Math.ceil(ids.length / chunkSize), settled: { rejected: 0, duplicate: 0, protected: 0 } },
+    target,
+    list: id,
+    sha256: id,
+    files: ['list'],
+    layout: '',
+    rows: ids.length,
+    ids: ids.length,
+    protectedRead: null,
+    blocks: 0,
+    chunks: Math.ceil(ids.length / chunkSize),
+    settled: { rejected: 0, duplicate: 0, protected: 0 },
     ...noRules,
-    ...{ canary: '', note: '', retryOf: '' },
-    ...{ keepMs: 60_000, detached: true, who: 'test', command: '' },
+    canary: '',
+    note: '',
+    retryOf: '',
+    keepMs: 60_000,
+    detached: true,
+    who: 'test',
+    command: '',
   };
 }
 

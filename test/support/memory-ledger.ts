@@ -32,8 +32,16 @@ export function openMemoryLedger(cells: number[][], odd: Partial<Asked> = {}, mo
       const ledgerChunk = { passEndedAt: 0, times: Buffer.alloc(0), cells: [...model.cells[chunk]!] };
       const server = { process: 'p', history: '', isDurable: null, ancestors: [] };
       return {
-        ...{ fed, epoch, server, doubt: '', onStatus: '', ledgerChunk, passedMs: 0, ids },
-        ...{ known: new KnownCells([], server), sendable: model.cells[chunk]!.length },
+        fed,
+        epoch,
+        server,
+        doubt: '',
+        onStatus: '',
+        ledgerChunk,
+        passedMs: 0,
+        ids,
+        known: new KnownCells([], server),
+        sendable: model.cells[chunk]!.length,
         ...more,
       };
     },

@@ -103,7 +103,11 @@ async function readPlanned(harness: Harness): Promise<Planned> {
     if (/^[mos]:/.test(name)) parts[name] = (await redis.getBuffer(key))!.toString('hex');
   }
   return {
-    ...{ runs: runs.length, state: run.state, parts, next: run.next, keys: names.sort() },
+    runs: runs.length,
+    state: run.state,
+    parts,
+    next: run.next,
+    keys: names.sort(),
     open: await redis.hgetall(keys.open(run.id)),
     jobs: await countJobs(harness),
     spools: spoolsIn(harness),

@@ -49,18 +49,26 @@ export async function openScheduleHarness(atEnd: AtEnd, options: HarnessOptions 
   const told: string[] = [];
   const tell = (facts: object, message: string) => void told.push(`${message} ${JSON.stringify(facts)}`);
   const work: ScheduleDeps = {
-    ...{ ledger, target, feeder: createFeeder(ledger, queue) },
+    ledger,
+    target,
+    feeder: createFeeder(ledger, queue),
     log: { debug: tell, info: tell, warn: tell, error: tell },
     sources: readSources({ expired: { command: ['cat', join(folder, 'list')] } }),
     env: { PATH: process.env.PATH },
-    ...{ stateDir: harness.stateDir, protectFile: null, proxy: null, allowHttp: undefined, who: 'worker@test' },
+    stateDir: harness.stateDir,
+    protectFile: null,
+    proxy: null,
+    allowHttp: undefined,
+    who: 'worker@test',
     now: () => stage.now,
     syncClock: async () => {},
     wait: async () => {},
   };
   const stage: ScheduleHarness = {
     ...harness,
-    ...{ work, told, now: start },
+    work,
+    told,
+    now: start,
     runs: async (): Promise<Run[]> => (await harness.runs()).toReversed(),
     list: (ids) => {
       writeFileSync(join(folder, 'list'), ids.map((id) => `${id}\n`).join(''));

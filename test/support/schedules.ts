@@ -13,16 +13,19 @@ export function freshIds(word: string, count: number) {
 /** A definition, every minute of UTC unless it says otherwise. */
 export function aDefinition(more: Partial<Definition> = {}): Definition {
   return {
-    ...{ cron: '* * * * *', tz: 'UTC', from: 'expired', overlap: 'skip', missed: 'none', graceMs: 30_000 },
-    ...{
-      maxGrowth: 3,
-      atMost: 0,
-      retryFailed: false,
-      priority: 'normal',
-      settings: { resource: 'views', maxDeletes: '100' },
-      heartbeat: '',
-      note: 'OPS-1',
-    },
+    cron: '* * * * *',
+    tz: 'UTC',
+    from: 'expired',
+    overlap: 'skip',
+    missed: 'none',
+    graceMs: 30_000,
+    maxGrowth: 3,
+    atMost: 0,
+    retryFailed: false,
+    priority: 'normal',
+    settings: { resource: 'views', maxDeletes: '100' },
+    heartbeat: '',
+    note: 'OPS-1',
     ...more,
   };
 }

@@ -32,8 +32,12 @@ export type Soaked = {
 
 /** One request in a hundred or so. None is refused as one too many: the limiter would rightly slow down. */
 const backgroundFaults: FaultTable = {
-  ...{ 'status-503': 0.004, 'status-503-executed': 0.002, 'status-409': 0.001 },
-  ...{ reset: 0.001, 'reset-executed': 0.001, hang: 0.0005 },
+  'status-503': 0.004,
+  'status-503-executed': 0.002,
+  'status-409': 0.001,
+  reset: 0.001,
+  'reset-executed': 0.001,
+  hang: 0.0005,
 };
 
 const slots = 32;
@@ -85,7 +89,10 @@ export async function soak({ seconds, perSecond, atEnd }: Soak): Promise<Soaked>
     runs,
     remaining: harness.sandbox.remaining(),
     counted: counted.reduce((sum, n) => sum + n, 0),
-    ...{ idle, early, late, lanes: slots * workers },
+    idle,
+    early,
+    late,
+    lanes: slots * workers,
     words: `${samples.length} samples in ${Math.round((performance.now() - startedAt) / 1_000)} s, ${strikes} strikes; idle ${textOf(idle)}; early ${textOf(early)}; late ${textOf(late)}`,
   };
 }
@@ -173,7 +180,9 @@ async function takeSample(redis: RedisClient, probes: readonly Probes[]): Promis
 function medianOf(samples: readonly Sample[]): Sample {
   const median = (of: keyof Sample) => samples.map((sample) => sample[of]).sort((a, b) => a - b)[samples.length >> 1]!;
   return {
-    ...{ rssMb: median('rssMb'), fds: median('fds'), handles: median('handles') },
+    rssMb: median('rssMb'),
+    fds: median('fds'),
+    handles: median('handles'),
     keys: median('keys'),
     redisMb: median('redisMb'),
   };

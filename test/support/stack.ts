@@ -92,7 +92,11 @@ export async function openStack({ objects, sandbox = [] }: StackOptions): Promis
     throw error;
   }
   return {
-    ...{ image: project, compose, expunge, journal, close },
+    image: project,
+    compose,
+    expunge,
+    journal,
+    close,
     container: (service, n = 1) => `${project}-${service}-${n}`,
     inspect: (container, format) => docker(['inspect', '--format', format, container]),
     submit: async (ids, args = []) => {

@@ -260,6 +260,17 @@ describe('the sources', () => {
     expect(containing(/^src\//, /\b(process|source)\.exit\(/)).toEqual(ending);
   });
 
+  it('spread no literal: an object that is put together so takes a field that nothing reads, and nobody says so', () => {
+    const spread = /\.\.\.\s*\{/;
+    expect(spread.test("route({ ...{ method: 'post', isCreatng: true } })")).toBe(true);
+    expect(containing(/^src\//, spread)).toEqual([]);
+    const tests = readdirSync(`${root}test`, { recursive: true, encoding: 'utf8' }).filter((path) =>
+      path.endsWith('.ts'),
+    );
+    const found = tests.filter((path) => spread.test(readFileSync(`${root}test/${path}`, 'utf8')));
+    expect(found).toEqual(['unit/tidy.test.ts']);
+  });
+
   it('are no longer than 450 lines', () => {
     const long = sources.filter(({ lines }) => lines > 450);
     expect(long.map(({ path, lines }) => `${path}: ${lines}`)).toEqual([]);

@@ -36,7 +36,12 @@ export function openHttp(
   const clock = () => performance.now();
   const { token, senders } = service;
   const readiness = openReadiness({
-    ...{ state, redis, connectionError, fp, token, clock },
+    state,
+    redis,
+    connectionError,
+    fp,
+    token,
+    clock,
     writeRejection: () => service.writeRejection,
     hold: () => senders.hold,
     losses: () => service.orders.losses,

@@ -229,7 +229,9 @@ describe('worker --http', () => {
     const { call, token } = await worker(['0', ...proxied]);
     const login = (value: string, by: string) =>
       call(null, '//login', {
-        ...{ method: 'POST', raw: new URLSearchParams({ token: value }), headers: { 'x-forwarded-for': by } },
+        method: 'POST',
+        raw: new URLSearchParams({ token: value }),
+        headers: { 'x-forwarded-for': by },
       });
     for (let n = 0; n < 10; n++) expect((await login('wrong', `192.0.2.${n}, 203.0.113.9`)).status).toBe(401);
     expect((await login('wrong', '203.0.113.9')).status).toBe(429);

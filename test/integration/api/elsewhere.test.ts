@@ -14,7 +14,8 @@ const other = targetOf('https://other.example.com', 'other');
 /** A worker of one target, whose configuration file has a list; and another target. */
 async function openWorker(env: NodeJS.ProcessEnv = {}, ...args: string[]) {
   const api = await openApi(onTestFinished, {
-    ...{ args: ['worker', '--http', '0', ...args], env },
+    args: ['worker', '--http', '0', ...args],
+    env,
     prepare: ({ file }) => {
       const list = file('here.csv', 'id\nhere-1\nhere-2\n');
       const sources = { expired: { glob: list, settle: '0s' } };
@@ -184,7 +185,8 @@ describe('a list without protected ids', () => {
     expect((await harness.run(submit)).code).toBe(0); // the workers have it already
     const url = /http:\/\/[\d.]+:\d+/.exec(worker.stderr)![0];
     const atWorker = await fetch(`${url}/api/v1/plans?target=${fp}&resource=annotations`, {
-      ...{ method: 'POST', body: upload.raw },
+      method: 'POST',
+      body: upload.raw,
       headers: { ...upload.headers, authorization: `Bearer ${await api.token('operate')}` },
     });
     expect(await atWorker.json()).toMatchObject({ confirm: 1, counts: { protected: 1 } });

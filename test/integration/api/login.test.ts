@@ -60,7 +60,8 @@ describe('the link of a dashboard', () => {
       expect([wrong.status, wrong.headers.get('location')]).toEqual([303, '/login?problem=link']);
     }
     const login = await call(null, '//login', {
-      ...{ method: 'POST', raw: new URLSearchParams({ token: await token('read') }) },
+      method: 'POST',
+      raw: new URLSearchParams({ token: await token('read') }),
     });
     expect(login.headers.get('location')).toBe('/');
     expect((await call(null, linkOf(server))).headers.get('location')).toBe('/');

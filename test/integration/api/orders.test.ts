@@ -20,7 +20,9 @@ async function openWithTarget(options: Parameters<typeof openApi>[1] = {}): Prom
 
 async function planOf({ call, harness }: Api, list: string, more = '') {
   return call('operate', `/plans?target=${harness.target.fp}&resource=annotations&name=old${more}`, {
-    ...{ method: 'POST', raw: list, headers: csv },
+    method: 'POST',
+    raw: list,
+    headers: csv,
   });
 }
 
@@ -42,7 +44,8 @@ describe('a list over HTTP', () => {
     const { plan } = planned.body;
     expect((await call('operate', `/plans/${plan}`)).body).toEqual(planned.body);
     expect(await call('operate', `/plans/${plan}/apply`, order({ confirm: 199 }))).toMatchObject({
-      ...{ status: 409, body: { code: 'conflict', confirm: 200 } },
+      status: 409,
+      body: { code: 'conflict', confirm: 200 },
     });
     const made = await call(
       'operate',
@@ -123,7 +126,8 @@ describe('an order over HTTP', () => {
     };
     const refused = await api.call('operate', `/runs/${run}/rate`, order);
     expect(refused.body).toMatchObject({
-      ...{ status: 400, code: 'invalid' },
+      status: 400,
+      code: 'invalid',
       detail: 'expected JSON: it has "rate" twice in one object (line 1 column 15)',
     });
     expect((await api.call('read', `/runs/${run}`)).body).toMatchObject({ settings: { rate: null } });

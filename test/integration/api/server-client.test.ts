@@ -39,7 +39,9 @@ const runs = (url: string, env: NodeJS.ProcessEnv = { EXPUNGE_SERVER_TOKEN: toke
 describe('the client of a server', () => {
   test('says that nothing answers there, and exits with 6', async () => {
     expect(await runs('http://127.0.0.1:1')).toMatchObject({
-      ...{ code: 6, stdout: '', stderr: expect.stringContaining('cannot be reached: connection refused') },
+      code: 6,
+      stdout: '',
+      stderr: expect.stringContaining('cannot be reached: connection refused'),
     });
   });
 
@@ -54,11 +56,13 @@ describe('the client of a server', () => {
       () => {},
       (api) => api.json(order),
       {
-        ...{ answer: 50, longAnswer: 50 },
+        answer: 50,
+        longAnswer: 50,
       },
     );
     await expect(waiting).rejects.toMatchObject({
-      ...{ code: 'UNREACHABLE', message: expect.stringContaining('no answer in time') },
+      code: 'UNREACHABLE',
+      message: expect.stringContaining('no answer in time'),
       next: expect.stringContaining('may have been carried out'),
     });
   });
@@ -79,7 +83,8 @@ describe('the client of a server', () => {
       timeouts,
     );
     await expect(waiting).rejects.toMatchObject({
-      ...{ code: 'UNREACHABLE', message: expect.stringContaining('it makes run r') },
+      code: 'UNREACHABLE',
+      message: expect.stringContaining('it makes run r'),
       next: expect.stringContaining('may have been carried out'),
     });
     expect(seen.length).toBeGreaterThan(4);

@@ -64,7 +64,12 @@ describe.concurrent('expunge check of one Redis', () => {
     const { port } = await startRedisProcess(onTestFinished, { args: () => ['--appendonly', 'no'] });
     const { findings } = await checkCommand({ REDIS_URL: `redis://127.0.0.1:${port}` }, ['--json']);
     expect(findings).toContainEqual({
-      ...{ v: 1, type: 'check', what: 'redis', ok: true, aspect: 'files', state: 'warn' },
+      v: 1,
+      type: 'check',
+      what: 'redis',
+      ok: true,
+      aspect: 'files',
+      state: 'warn',
       words: expect.stringContaining('no append-only file'),
       next: 'set appendonly to yes',
     });

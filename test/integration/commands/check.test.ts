@@ -211,7 +211,10 @@ describe.concurrent('check --probe-id sends one real DELETE', () => {
     expect(first.out).toContain(`ok     probe   DELETE ${sandbox.url}/v2/views/v-000001 was answered 204: deleted\n`);
     const again = await check({ baseUrl: sandbox.url, ...views }, { ...probe, json: true }, env);
     expect(JSON.parse(again.out.trimEnd().split('\n').at(-1)!)).toMatchObject({
-      ...{ type: 'check', what: 'probe', ok: true, state: 'warn' },
+      type: 'check',
+      what: 'probe',
+      ok: true,
+      state: 'warn',
       words: expect.stringContaining('was answered 404: absent: the object does not exist'),
     });
     expect([first.exit, again.exit, sandbox.counts.requests]).toEqual([0, 0, 2]);

@@ -83,7 +83,9 @@ async function openFinishHarness(
   const invocation = { argv: [], options: {}, env: {}, stderr, stdout } as unknown as Invocation;
   const session = { redis: slow, ledger, queueConnection: testRedisAddress().options };
   const stage: FinishHarness = {
-    ...{ run, folder, said: '' },
+    run,
+    folder,
+    said: '',
     finish: (signal = new AbortController().signal, left = run) =>
       finishRun(
         { invocation, session, run, outputFolder: folder },

@@ -17,11 +17,18 @@ describe.concurrent('expunge priority', () => {
     expect(ended.code).toBe(0);
     expect(ended.stderr).toContain(`Run ${run}: priority high; before: low. It takes effect within a second.`);
     expect(JSON.parse(ended.stdout)).toEqual({
-      ...{ v: 1, type: 'priority', run, state: 'running', priority: 'high' },
+      v: 1,
+      type: 'priority',
+      run,
+      state: 'running',
+      priority: 'high',
       before: { priority: 'low' },
     });
     expect((await recordOf(run)).audit[0]).toMatchObject({
-      ...{ action: 'priority', by: 'operator', who: expect.stringContaining('@'), reason: 'needed today' },
+      action: 'priority',
+      by: 'operator',
+      who: expect.stringContaining('@'),
+      reason: 'needed today',
       priority: 'high',
     });
     expect((await harness.expunge(['status', run])).stdout).toContain('priority high');

@@ -27,8 +27,13 @@ describe.concurrent('expunge rate', () => {
     const { stored, audit } = await recordOf(run);
     expect(stored).toEqual(['200/1000,100000/86400000', '5']);
     expect(audit[0]).toMatchObject({
-      ...{ action: 'rate', by: 'operator', who: expect.stringContaining('@'), reason: 'too slow' },
-      ...{ at: expect.any(Number), rate: '200/s,100000/day', burst: 5 },
+      action: 'rate',
+      by: 'operator',
+      who: expect.stringContaining('@'),
+      reason: 'too slow',
+      at: expect.any(Number),
+      rate: '200/s,100000/day',
+      burst: 5,
     });
   });
 
@@ -41,7 +46,12 @@ describe.concurrent('expunge rate', () => {
       `Run ${run}: no rate of its own; before: 100/s, in bursts of 7. It takes effect within a second.`,
     );
     expect(JSON.parse(stdout)).toEqual({
-      ...{ v: 1, type: 'rate', run, state: 'running', rate: null, burst: null },
+      v: 1,
+      type: 'rate',
+      run,
+      state: 'running',
+      rate: null,
+      burst: null,
       before: { rate: '100/s', burst: 7 },
     });
     expect((await recordOf(run)).stored).toEqual(['', '']);

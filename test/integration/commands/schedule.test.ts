@@ -132,7 +132,9 @@ describe('expunge schedule', () => {
     expect(
       facts(await harness.expunge(['schedule', 'pause', 'nightly', '--reason', 'an audit', '--json'])),
     ).toMatchObject({
-      ...{ state: 'paused', reason: 'an audit', next: null },
+      state: 'paused',
+      reason: 'an audit',
+      next: null,
     });
     const { stdout } = await schedule('list');
     expect(stdout).toMatch(

@@ -52,8 +52,14 @@ describe.concurrent('expunge stop-all', () => {
     expect(missed.code).toBe(2);
     expect(objects(missed.stdout)).toEqual([
       {
-        ...{ v: 1, type: 'stop-all', target: url, account: '', runs: 0, processes: 0 },
-        ...{ stop: expect.objectContaining({ reason: 'they call us' }), before: null },
+        v: 1,
+        type: 'stop-all',
+        target: url,
+        account: '',
+        runs: 0,
+        processes: 0,
+        stop: expect.objectContaining({ reason: 'they call us' }),
+        before: null,
         others: expect.arrayContaining([{ target: url, account: 'acme', runs: 1, processes: 0 }]),
       },
     ]);

@@ -23,7 +23,12 @@ async function openDeleted(atEnd: AtEnd, ids: number, statusOf: Parameters<typeo
   const before = server.seen.length;
   const { fp } = targetOf(server.url, harness.target.account);
   return {
-    ...{ harness, server, env, run, deleted, fp },
+    harness,
+    server,
+    env,
+    run,
+    deleted,
+    fp,
     /** The paths of the requests since the run ended. */
     again: () => server.seen.slice(before),
     verify: (args: string[], typed?: readonly [string, string]) =>

@@ -4,7 +4,10 @@ import { openReceiver } from '../../support/receiver.ts';
 
 const direct = { ca: null, proxy: null };
 const request: Omit<OneRequest, 'url'> = {
-  ...{ method: 'PUT', headers: {}, body: 'x', idleMs: 30_000 },
+  method: 'PUT',
+  headers: {},
+  body: 'x',
+  idleMs: 30_000,
   signal: new AbortController().signal,
 };
 

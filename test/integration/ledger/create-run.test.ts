@@ -40,20 +40,32 @@ type List = { plan: RunPlan; parts: (Chunk | SettledBlock)[] };
 function listIn(...files: string[]): List {
   const at = (row: number) => (files.length === 1 || row < 2 ? { file: 0, line: row + 2 } : { file: 1, line: row });
   const chunk = (n: number, ids: string[], rows: number[]): Chunk => ({
-    ...{ n, resource: 'annotations', ids, positions: rows.map(at) },
+    n,
+    resource: 'annotations',
+    ids,
+    positions: rows.map(at),
   });
   const copy = { ...at(2), resource: 'annotations', id: 'a-1', outcome: 'duplicate', code: 'duplicate' } as const;
   const plan: RunPlan = {
-    ...{ target: targetOf('http://127.0.0.1:9', id), list: id, sha256: id, files, layout: files.join('+') },
-    ...{ rows: 5, ids: 4, chunks: 2, blocks: 1, settled: { rejected: 0, duplicate: 1, protected: 0 } },
-    ...{
-      ...noRules,
-      protectedRead: null,
-      canary: '',
-      note: '',
-      retryOf: '',
-    },
-    ...{ keepMs: 60_000, detached: false, who: 'test', command: `run ${files.join(' ')}` },
+    target: targetOf('http://127.0.0.1:9', id),
+    list: id,
+    sha256: id,
+    files,
+    layout: files.join('+'),
+    rows: 5,
+    ids: 4,
+    chunks: 2,
+    blocks: 1,
+    settled: { rejected: 0, duplicate: 1, protected: 0 },
+    ...noRules,
+    protectedRead: null,
+    canary: '',
+    note: '',
+    retryOf: '',
+    keepMs: 60_000,
+    detached: false,
+    who: 'test',
+    command: `run ${files.join(' ')}`,
   };
   const block: SettledBlock = { n: 0, rows: [{ ...copy, first: at(0) }] };
   return { plan, parts: [chunk(0, ['a-1', 'a-2'], [0, 1]), block, chunk(1, ['a-3', 'a-4'], [3, 4])] };
@@ -243,7 +255,10 @@ describe('two producers of one list', () => {
 test('a long list is written to its end, and its progress told', async () => {
   const { plan } = listIn('one');
   const chunk = (n: number): Chunk => ({
-    ...{ n, resource: 'annotations', ids: [`a-${n}`], positions: [{ file: 0, line: n + 2 }] },
+    n,
+    resource: 'annotations',
+    ids: [`a-${n}`],
+    positions: [{ file: 0, line: n + 2 }],
   });
   const told: number[] = [];
   const long = { ...plan, rows: 40, ids: 40, chunks: 40, blocks: 0 };

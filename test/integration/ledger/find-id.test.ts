@@ -38,7 +38,9 @@ async function find(view: string) {
 describe('an id that has no outcome', () => {
   test('waits, is in flight, or waits for its next try', async () => {
     expect((await find('v-0-1')).row).toMatchObject({
-      ...{ outcome: 'pending', line: 2, attempts: 0 },
+      outcome: 'pending',
+      line: 2,
+      attempts: 0,
       open: { isInFlight: false, inDoubt: false, nextTryAt: null },
     });
     await start();

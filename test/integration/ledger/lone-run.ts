@@ -20,8 +20,16 @@ export async function writeTestRun(
   const id = `test-${randomUUID()}`;
   const ids = sizes.reduce((sum, size) => sum + size, 0);
   const plan: RunPlan = {
-    ...{ target: target ?? targetOf('http://127.0.0.1:9', id), list: id, sha256: id, files: ['list'], layout: '' },
-    ...{ rows: ids, ids, chunks: sizes.length, blocks: 0, settled: { rejected: 0, duplicate: 0, protected: 0 } },
+    target: target ?? targetOf('http://127.0.0.1:9', id),
+    list: id,
+    sha256: id,
+    files: ['list'],
+    layout: '',
+    rows: ids,
+    ids,
+    chunks: sizes.length,
+    blocks: 0,
+    settled: { rejected: 0, duplicate: 0, protected: 0 },
     protectedRead: null,
     ...noRules,
     rate: perSecond === null ? null : [{ count: perSecond, perMs: 1_000 }],
@@ -36,7 +44,8 @@ export async function writeTestRun(
   };
   let line = 0;
   const chunks = sizes.map((size, n) => ({
-    ...{ n, resource: 'views' as const },
+    n,
+    resource: 'views' as const,
     ids: Array.from({ length: size }, (_, i) => `v-${n}-${i}`),
     positions: Array.from({ length: size }, () => ({ file: 0, line: ++line })),
   }));

@@ -64,7 +64,9 @@ describe.concurrent('a run with --max-deletes', () => {
       expect(cells.map((cell) => cell === deleted)).toEqual(cells.map((_, n) => n < most));
       const isAll = most === 20;
       expect(await run.record()).toMatchObject({
-        ...{ state: isAll ? 'completed' : 'halted', halt: isAll ? '' : 'max_deletes', settled: most },
+        state: isAll ? 'completed' : 'halted',
+        halt: isAll ? '' : 'max_deletes',
+        settled: most,
         reason: isAll ? '' : `${most} ids have an outcome, as many as --max-deletes allows; ${20 - most} were not sent`,
       });
     },

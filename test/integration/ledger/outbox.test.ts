@@ -33,8 +33,11 @@ afterEach(async () => {
 
 const day = 86_400_000;
 const event = (id: string, text = id): OutboxEvent => ({
-  ...{ id, type: 'run.completed', timestamp: '2026-11-23T00:00:00.000Z' },
-  ...{ data: { run: id }, text },
+  id,
+  type: 'run.completed',
+  timestamp: '2026-11-23T00:00:00.000Z',
+  data: { run: id },
+  text,
 });
 const add = async (...ids: string[]) => {
   for (const id of ids) await addEvent(redis, fp, event(id));

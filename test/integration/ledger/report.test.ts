@@ -71,7 +71,9 @@ async function makeRun({
   const at = (file: number, line: number) => ({ file, line });
   await redis.hset(keys.run(id), { state: 'preparing', layout: 'l' });
   await writePart(redis, id, 'l', {
-    ...{ n: 1, resource: 'annotations', ids: ['a-1', hostile, 'a-3'] },
+    n: 1,
+    resource: 'annotations',
+    ids: ['a-1', hostile, 'a-3'],
     positions: [at(0, 2), at(1, 2), at(1, 3)],
   });
   await writePart(redis, id, 'l', { n: 0, resource: 'views', ids: ['v-1'], positions: [at(0, 3)] });

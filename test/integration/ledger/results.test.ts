@@ -95,7 +95,11 @@ describe('a run whose results are to be delivered', () => {
     expect(await recordResults(redis, id, 'mine', done)).toBe('done');
     const { resultsOf, resultsAt, resultsIn, resultsBy, resultsProblem } = (await readRun(redis, id))!;
     expect({ resultsOf, resultsAt, resultsIn, resultsBy, resultsProblem }).toEqual({
-      ...{ resultsOf: 'completed 7', resultsAt: 9, resultsIn: '/results', resultsBy: 'here', resultsProblem: '' },
+      resultsOf: 'completed 7',
+      resultsAt: 9,
+      resultsIn: '/results',
+      resultsBy: 'here',
+      resultsProblem: '',
     });
     await redis.unlink(keys.run(id));
     expect(await recordResults(redis, id, 'mine', done)).toBe('lost');
@@ -155,17 +159,24 @@ describe('the files of the results', () => {
     const text = await textOf('summary.json', run);
     expect(text.endsWith('}\n')).toBe(true);
     expect(JSON.parse(text)).toMatchObject({
-      ...{ type: 'summary', run: id, state: 'running', rows: 4, deleted: 2, failed: 1, pending: 1 },
-      ...{
-        adds_up: true,
-        problem: null,
-        base_url: 'http://127.0.0.1:9',
-        account: run.account,
-        list: ['list'],
-        sha256: id,
-      },
-      ...{ note: '', submitted_by: 'test', submitted_at: new Date(run.createdAt).toISOString() },
-      ...{ started_at: new Date(run.startedAt).toISOString(), ended_at: null },
+      type: 'summary',
+      run: id,
+      state: 'running',
+      rows: 4,
+      deleted: 2,
+      failed: 1,
+      pending: 1,
+      adds_up: true,
+      problem: null,
+      base_url: 'http://127.0.0.1:9',
+      account: run.account,
+      list: ['list'],
+      sha256: id,
+      note: '',
+      submitted_by: 'test',
+      submitted_at: new Date(run.createdAt).toISOString(),
+      started_at: new Date(run.startedAt).toISOString(),
+      ended_at: null,
     });
     expect(JSON.parse(text)).not.toHaveProperty('results');
     expect(JSON.parse(text)).not.toHaveProperty('results_problem');
@@ -176,7 +187,9 @@ describe('the files of the results', () => {
     expect(run.state).toBe('completed');
     expect(idsAndOutcomes(await textOf('failures.csv', run))).toEqual(['id,outcome,status,attempts', '']);
     expect(JSON.parse(await textOf('summary.json', run))).toMatchObject({
-      ...{ state: 'completed', adds_up: true, ended_at: new Date(run.endedAt).toISOString() },
+      state: 'completed',
+      adds_up: true,
+      ended_at: new Date(run.endedAt).toISOString(),
     });
   });
 

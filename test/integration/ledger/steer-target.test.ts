@@ -95,7 +95,10 @@ test('of a target that nobody knows nothing is released, forgotten or unpinned, 
 test('a pin says who pinned, why and when, and goes with its end', async () => {
   expect([await pinRate(redis, fp, rate, order), await pinRate(redis, fp, rate, order)]).toEqual([true, false]);
   expect(await redis.hgetall(keys.pin(fp))).toEqual({
-    ...{ rate: '200/1000', who: 'ana', reason: 'a test', at: '7' },
+    rate: '200/1000',
+    who: 'ana',
+    reason: 'a test',
+    at: '7',
     pinId: expect.any(String),
   });
   expect(await pinRate(redis, fp, null, order)).toBe(true);

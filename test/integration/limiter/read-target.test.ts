@@ -66,8 +66,15 @@ describe.concurrent('reading the limiter of a target', () => {
       return (states[0]?.rate ?? 0) > 0 ? states : null;
     });
     expect(begun).toMatchObject({
-      ...{ scope: 'all', processes: 1, phase: 'seek', rate: 200, ceiling: 200, limitMet: 0 },
-      ...{ learned: null, hold: null, outage: null },
+      scope: 'all',
+      processes: 1,
+      phase: 'seek',
+      rate: 200,
+      ceiling: 200,
+      limitMet: 0,
+      learned: null,
+      hold: null,
+      outage: null,
     });
     expect(begun!.silentMs).toBeLessThan(5_000);
     expect(begun!.inFlight).toBeGreaterThan(0);
@@ -127,7 +134,9 @@ describe.concurrent('reading the limiter of a target', () => {
       return (await readTargetState(redis, fp))[0]?.outage;
     });
     expect(outage).toEqual({
-      ...{ kind: 'trouble', reason: 'the API answers 503 to everything', since: expect.any(Number) },
+      kind: 'trouble',
+      reason: 'the API answers 503 to everything',
+      since: expect.any(Number),
       countsTries: false,
     });
     expect(Math.abs(Date.now() - outage.since)).toBeLessThan(60_000);

@@ -35,9 +35,23 @@ function openFleet(atEnd: (task: () => Promise<void>) => void, name = `test-${ra
   const callOf = (process: string, wish: Partial<TargetCall>): TargetCall => {
     const { till = '0', epoch = '0' } = known.get(process) ?? {};
     return {
-      ...{ process, wants: true, till, unused: 0, unusedSince: 0 },
-      ...{ epoch, rate: '', burst: '', slots: 64, hold: none, alarm: null },
-      ...{ claim: null, tally: new AnswerTally(), starved: false, busy: false, stop: '', ...wish },
+      process,
+      wants: true,
+      till,
+      unused: 0,
+      unusedSince: 0,
+      epoch,
+      rate: '',
+      burst: '',
+      slots: 64,
+      hold: none,
+      alarm: null,
+      claim: null,
+      tally: new AnswerTally(),
+      starved: false,
+      busy: false,
+      stop: '',
+      ...wish,
     };
   };
   /** Whoever gets the turn of an update gets no permits, and calls again, once it has decided. */

@@ -34,8 +34,12 @@ describe('what listens to queues', () => {
     const jobs = Array.from({ length: notifications }, (_, n) => ({ name: 'notify', data: { schedule: `s-${n}` } }));
     const listener = openListener({ fp, source: 's', connection }, (schedule) => void heard.add(schedule), log);
     const consumer = openConsumer({
-      ...{ address: { fp, name: 'chunks', connection }, canTakeMore: () => true, handle: async () => 'done', log },
-      ...{ onDue() {}, requeue() {} },
+      address: { fp, name: 'chunks', connection },
+      canTakeMore: () => true,
+      handle: async () => 'done',
+      log,
+      onDue() {},
+      requeue() {},
     });
     onTestFinished(async () => {
       await Promise.all([listener.drain(), consumer.drain(), queue.close()]);

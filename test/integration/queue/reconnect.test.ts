@@ -23,7 +23,11 @@ describe('a queue whose first command was refused', () => {
     const log = { debug() {}, info() {}, warn, error: warn };
     const queue = openQueue(address);
     const consumer = openConsumer({
-      ...{ address, canTakeMore: () => true, log, onDue() {}, requeue() {} },
+      address,
+      canTakeMore: () => true,
+      log,
+      onDue() {},
+      requeue() {},
       handle: async ({ chunk }) => {
         handled.add(chunk);
         return 'done';

@@ -60,10 +60,22 @@ async function claimed(): Promise<{ id: string; epoch: number; known: KnownCells
 }
 
 const call: TargetCall = {
-  ...{ process: 'p', wants: true, till: '0', unused: 0, unusedSince: 0 },
-  ...{ epoch: '0', rate: '', burst: '', slots: 64, claim: null },
-  ...{ hold: { ms: 5_000, why: 'Retry-After' }, alarm: null, tally: new AnswerTally() },
-  ...{ starved: false, busy: false, stop: '' },
+  process: 'p',
+  wants: true,
+  till: '0',
+  unused: 0,
+  unusedSince: 0,
+  epoch: '0',
+  rate: '',
+  burst: '',
+  slots: 64,
+  claim: null,
+  hold: { ms: 5_000, why: 'Retry-After' },
+  alarm: null,
+  tally: new AnswerTally(),
+  starved: false,
+  busy: false,
+  stop: '',
 };
 
 function target(wish: Partial<TargetCall>): Act {
@@ -79,8 +91,19 @@ function pace(id: string, wants: boolean): Act {
 }
 
 const definition: Definition = {
-  ...{ cron: '0 3 * * *', tz: 'UTC', from: 'expired', overlap: 'skip', missed: 'none', graceMs: 1, maxGrowth: 3 },
-  ...{ atMost: 0, retryFailed: false, priority: 'normal', settings: {}, heartbeat: '', note: '' },
+  cron: '0 3 * * *',
+  tz: 'UTC',
+  from: 'expired',
+  overlap: 'skip',
+  missed: 'none',
+  graceMs: 1,
+  maxGrowth: 3,
+  atMost: 0,
+  retryFailed: false,
+  priority: 'normal',
+  settings: {},
+  heartbeat: '',
+  note: '',
 };
 
 async function scheduled(): Promise<string> {

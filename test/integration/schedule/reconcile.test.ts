@@ -148,7 +148,9 @@ describe.concurrent('a slot', () => {
     const { lastRun } = await harness.schedule();
     await harness.redis.hset(keys.run(lastRun), { state: 'planned', createdBy: 'ana@test' });
     await harness.redis.hset(keys.schedule(harness.target.fp, 'nightly'), {
-      ...{ preparing: lastRun, lastRun: '', lastSha256: '' },
+      preparing: lastRun,
+      lastRun: '',
+      lastSha256: '',
     });
     await harness.at(two);
     expect((await harness.runs()).map(({ id, state }) => [id, state])).toEqual([[lastRun, 'planned']]);

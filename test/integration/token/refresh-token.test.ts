@@ -24,8 +24,13 @@ const contentOf = (path: string) => readFileSync(path, 'utf8');
 /** The same token as the settings make it, with another file. */
 function openWith(sandbox: Sandbox, file: RefreshTokenFile): RefreshingToken {
   const client: OAuthClient = {
-    ...{ tokenUrl: sandbox.tokenUrl, clientId: 'abc', auth: 'basic', scope: undefined, audience: undefined },
-    ...{ route: { ca: null, proxy: null }, clientSecret: async () => clientSecret },
+    tokenUrl: sandbox.tokenUrl,
+    clientId: 'abc',
+    auth: 'basic',
+    scope: undefined,
+    audience: undefined,
+    route: { ca: null, proxy: null },
+    clientSecret: async () => clientSecret,
   };
   const options = { clock: () => performance.now(), random: () => 0.5 };
   return new RefreshingToken(refreshGrant(client, file), options);

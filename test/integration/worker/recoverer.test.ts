@@ -42,11 +42,22 @@ async function openStage(atEnd: AtEnd) {
   const target = targetOf(sandbox.url, '');
   const ledger = openLedger(redis, haltRules);
   const service = openService({
-    ...{ ledger, target, log, queueConnection, queueName: sharedQueueName, ownsQueue: false, isAlone: true },
+    ledger,
+    target,
+    log,
+    queueConnection,
+    queueName: sharedQueueName,
+    ownsQueue: false,
+    isAlone: true,
     token: fixedToken(sandbox.token, 'a test'),
     connection: { requestTimeoutMs: 500, ca: null, proxy: null, strictConnections: false },
-    ...{ maxConcurrency: 8, rate: null, burst: null, separateLimits: false, retryDelaysMs: [1, 1, 1, 1, 1] },
-    ...{ unreachableTimeoutMs: 60_000, stopFile: null },
+    maxConcurrency: 8,
+    rate: null,
+    burst: null,
+    separateLimits: false,
+    retryDelaysMs: [1, 1, 1, 1, 1],
+    unreachableTimeoutMs: 60_000,
+    stopFile: null,
   });
   const recoverer = new Recoverer({ ledger, feeder: service.feeder, fp: target.fp, log });
   const tending = repeat('recoverer', 3_000, () => recoverer.recover(), log);

@@ -8,7 +8,8 @@ const ids = makeIds('t', 6_000);
 
 test('three workers send nothing after --stop-at, and what was sent has its outcome', async ({ onTestFinished }) => {
   const { sandbox, redis, add, submit, run } = await openLocalWorkers(onTestFinished, {
-    ...{ objects: annotations(ids), latencyMs: 20 },
+    objects: annotations(ids),
+    latencyMs: 20,
   });
   await add();
   await add();

@@ -23,7 +23,10 @@ const allowed = ['--expect-rejected'];
 const rejected: Record<Exclude<RejectCode, 'path_not_stable'>, Omit<Case, 'says'>> = {
   empty_id: { file: 'empty_id.csv', text: csv('""'), flags: allowed },
   dot_segment: {
-    ...{ file: 'dot_segment.csv', text: csv('a/../../views/v-1'), flags: allowed, more: ['--allow-id-chars', '/'] },
+    file: 'dot_segment.csv',
+    text: csv('a/../../views/v-1'),
+    flags: allowed,
+    more: ['--allow-id-chars', '/'],
   },
   lone_surrogate: { file: 'lone_surrogate.ndjson', text: ndjson('{"id":"a\\ud800"}'), flags: allowed },
   control_character: { file: 'control_character.csv', text: csv('a\u0007b'), flags: allowed },
@@ -37,7 +40,8 @@ const rejected: Record<Exclude<RejectCode, 'path_not_stable'>, Omit<Case, 'says'
   unknown_resource: {
     file: 'unknown_resource.csv',
     text: csv('a-1').replace('id,n', 'id,kind').replace(/,1\n/, ',annotations\n'),
-    ...{ flags: allowed, more: ['--resource-column', 'kind'] },
+    flags: allowed,
+    more: ['--resource-column', 'kind'],
   },
   misspelt_resource: {
     file: 'misspelt_resource.csv',
@@ -45,7 +49,8 @@ const rejected: Record<Exclude<RejectCode, 'path_not_stable'>, Omit<Case, 'says'
       .replace('id,n', 'id,kind')
       .replace(/,1\n/, ',annotations\n')
       .replace(/,\d+\n/g, ',Annotation\n'),
-    ...{ flags: allowed, more: ['--resource-column', 'kind'] },
+    flags: allowed,
+    more: ['--resource-column', 'kind'],
   },
   several_values: { file: 'several_values.csv', text: csv('"a,b"'), flags: ['--allow-id-chars', ','] },
   repeated_header: { file: 'repeated_header.ndjson', text: ndjson('{"id":"id"}'), flags: allowed },
@@ -56,7 +61,10 @@ const rejected: Record<Exclude<RejectCode, 'path_not_stable'>, Omit<Case, 'says'
   outer_punctuation: { file: 'outer.txt', text: lines("'a'"), flags: ['--allow-id-chars', "'"] },
   table_text: { file: 'table_text.csv', text: csv('(2 rows)'), flags: ['--allow-placeholders'] },
   pattern_mismatch: {
-    ...{ file: 'pattern.csv', text: csv('a-1'), flags: allowed, more: ['--id-pattern', 'fine-[0-9]{1,3}'] },
+    file: 'pattern.csv',
+    text: csv('a-1'),
+    flags: allowed,
+    more: ['--id-pattern', 'fine-[0-9]{1,3}'],
   },
 };
 
@@ -64,35 +72,53 @@ const rejected: Record<Exclude<RejectCode, 'path_not_stable'>, Omit<Case, 'says'
 const refused: Record<string, Case> = {
   'an empty list': { file: 'empty.csv', text: 'id\n', says: /the list is empty: 0 rows/, flags: ['--allow-empty'] },
   'a header in the middle': {
-    ...{ file: 'joined.csv', text: 'id,n\n1,2\nview_id,n\n3,4\n', flags: ['--allow-column-names'] },
+    file: 'joined.csv',
+    text: 'id,n\n1,2\nview_id,n\n3,4\n',
+    flags: ['--allow-column-names'],
     says: /:3: the row holds "view_id", the name of a column/,
   },
   'a header in plain lines': {
-    ...{ file: 'header.txt', text: 'view_id\n1\n', flags: ['--allow-column-names'] },
+    file: 'header.txt',
+    text: 'view_id\n1\n',
+    flags: ['--allow-column-names'],
     says: /:1: the first row holds "view_id"/,
   },
   'a column that names the other resource': {
-    ...{ file: 'resource.csv', text: 'resource,id\nviews,7\n', flags: ['--resource-column', 'resource'] },
+    file: 'resource.csv',
+    text: 'resource,id\nviews,7\n',
+    flags: ['--resource-column', 'resource'],
     says: /:2: the column "resource" says "views", but --resource is annotations/,
   },
   'two columns that could hold the ids': {
-    ...{ file: 'columns.csv', text: 'id,annotation_id\n1,2\n', flags: ['--column', 'annotation_id'] },
+    file: 'columns.csv',
+    text: 'id,annotation_id\n1,2\n',
+    flags: ['--column', 'annotation_id'],
     says: /:1: both "id" and "annotation_id"/,
   },
   'rounded numbers': {
-    ...{ file: 'rounded.txt', text: '1234567890123450\n1234567890123460\n9876543210987600\n' },
-    ...{ says: /:1: the long numbers in this list look rounded/, flags: ['--allow-damaged-numbers'] },
+    file: 'rounded.txt',
+    text: '1234567890123450\n1234567890123460\n9876543210987600\n',
+    says: /:1: the long numbers in this list look rounded/,
+    flags: ['--allow-damaged-numbers'],
   },
   'text among plain lines': {
-    ...{ file: 'foreign.txt', text: 'a-1\nno such id\nnor this\nor that\n', flags: ['--expect-rejected'] },
+    file: 'foreign.txt',
+    text: 'a-1\nno such id\nnor this\nor that\n',
+    flags: ['--expect-rejected'],
     says: /:2: "no such id" is not an id/,
   },
   'more ids than --max-deletes': {
-    ...{ file: 'long.txt', text: 'l-1\nl-2\nl-3\n', flags: ['--partial'], more: ['--max-deletes', '2'] },
+    file: 'long.txt',
+    text: 'l-1\nl-2\nl-3\n',
+    flags: ['--partial'],
+    more: ['--max-deletes', '2'],
     says: /the list holds 3 ids, --max-deletes allows 2/,
   },
   'another number than --expect-count': {
-    ...{ file: 'count.txt', text: 'n-1\nn-2\n', flags: ['--expect-count', '2'], more: ['--expect-count', '3'] },
+    file: 'count.txt',
+    text: 'n-1\nn-2\n',
+    flags: ['--expect-count', '2'],
+    more: ['--expect-count', '3'],
     says: /the list holds 2 ids, --expect-count is 3/,
   },
   'JSON in plain lines': { file: 'json.txt', text: '{"id":"a"}\n', says: /looks like JSON/, flags: null },
@@ -117,7 +143,10 @@ function fieldsOf(flags: readonly string[]): [name: string, value: string | true
 }
 
 const types: Record<string, string> = {
-  ...{ csv: 'text/csv', txt: 'text/plain', ndjson: 'application/x-ndjson', json: 'application/json' },
+  csv: 'text/csv',
+  txt: 'text/plain',
+  ndjson: 'application/x-ndjson',
+  json: 'application/json',
 };
 
 let api: Api;
@@ -133,7 +162,9 @@ beforeAll(async () => {
   writeFileSync(config, JSON.stringify({ sources }));
   for (const [, { file, text }] of cases) writeFileSync(join(folder, file), text);
   api = await openApi((task) => tasks.push(task), {
-    ...{ objects: annotations(['a-1']), env: { EXPUNGE_CONFIG: config }, args: ['worker', '--http', '0'] },
+    objects: annotations(['a-1']),
+    env: { EXPUNGE_CONFIG: config },
+    args: ['worker', '--http', '0'],
   });
   await noteTarget(api.redis, api.harness.target, Date.now());
   env = { EXPUNGE_SERVER: api.url, EXPUNGE_SERVER_TOKEN: await api.token('operate'), REDIS_URL: 'redis://127.0.0.1:1' };
@@ -184,7 +215,9 @@ describe.each(cases)('%s', (_, { file, says, flags, more = [] }) => {
       const { text } = Object.fromEntries(cases.map(([, one]) => [one.file, one]))[file]!;
       const type = types[file.split('.')[1]!]!;
       return api.call('operate', `/plans?${query}`, {
-        ...{ method: 'POST', raw: text as string, headers: { 'content-type': type } },
+        method: 'POST',
+        raw: text as string,
+        headers: { 'content-type': type },
       });
     };
     const done = await post(more);
@@ -222,7 +255,8 @@ describe.each(cases)('%s', (_, { file, says, flags, more = [] }) => {
     };
     const run = (door: string, isDry: boolean) =>
       api.call('operate', `/schedules/${harness.target.fp}/${name}-${door}/run`, {
-        ...{ method: 'POST', body: { dry_run: isDry } },
+        method: 'POST',
+        body: { dry_run: isDry },
       });
     for (const door of ['here', 'server', 'api']) {
       await slot(door, more);

@@ -13,7 +13,9 @@ async function openWithTarget(env: NodeJS.ProcessEnv = {}) {
   await noteTarget(api.redis, api.harness.target, Date.now());
   const plan = (list: string, more = '', headers = {}) =>
     api.call('operate', `/plans?target=${api.harness.target.fp}&resource=views${more}`, {
-      ...{ method: 'POST', raw: list, headers: { ...csv, ...headers } },
+      method: 'POST',
+      raw: list,
+      headers: { ...csv, ...headers },
     });
   return { ...api, plan };
 }

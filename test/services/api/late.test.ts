@@ -15,11 +15,15 @@ async function openWithPlan() {
   const { fp } = api.harness.target;
   await noteTarget(api.redis, api.harness.target, Date.now());
   const planned = await api.call('operate', `/plans?target=${fp}&resource=annotations`, {
-    ...{ method: 'POST', raw: 'id\nl-000001\nl-000002\n', headers: { 'content-type': 'text/csv' } },
+    method: 'POST',
+    raw: 'id\nl-000001\nl-000002\n',
+    headers: { 'content-type': 'text/csv' },
   });
   const apply = (key = 'once', confirm = 2) =>
     api.call('operate', `/plans/${planned.body.plan}/apply`, {
-      ...{ method: 'POST', body: { confirm }, headers: { 'idempotency-key': key } },
+      method: 'POST',
+      body: { confirm },
+      headers: { 'idempotency-key': key },
     });
   const runs = async () => (await api.call('read', '/runs')).body.items;
   return { ...api, fp, apply, runs };
@@ -41,7 +45,10 @@ describe('an order that fails after it was answered', () => {
       return audit.find(({ action }: { action: string }) => action === 'failed');
     });
     expect(failed).toMatchObject({
-      ...{ order: 'pause', who: 'test-operate', reason: 'too early', by: 'operator' },
+      order: 'pause',
+      who: 'test-operate',
+      reason: 'too early',
+      by: 'operator',
       error: expect.stringContaining('Redis'),
     });
     const { stdout } = await harness.expunge(['status', run, '--audit']);
@@ -103,7 +110,9 @@ describe('a request with an Idempotency-Key that breaks off', () => {
     expect((await call('operate', '/schedules', { method: 'POST', body: made })).status).toBe(201);
     const runNow = () =>
       call('operate', `/schedules/${fp}/nightly/run`, {
-        ...{ method: 'POST', body: {}, headers: { 'idempotency-key': 'once' } },
+        method: 'POST',
+        body: {},
+        headers: { 'idempotency-key': 'once' },
       });
     const waiting = `${keys.queuePrefix(fp)}:${sharedQueueName}:wait`;
     await redis.set(waiting, 'no list');

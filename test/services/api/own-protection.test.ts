@@ -20,7 +20,9 @@ async function open(more: NodeJS.ProcessEnv = {}) {
   const { harness, redis, url } = api;
   await noteTarget(redis, harness.target, Date.now());
   const env = {
-    ...{ EXPUNGE_SERVER: url, EXPUNGE_SERVER_TOKEN: await api.token('operate'), REDIS_URL: 'redis://127.0.0.1:1' },
+    EXPUNGE_SERVER: url,
+    EXPUNGE_SERVER_TOKEN: await api.token('operate'),
+    REDIS_URL: 'redis://127.0.0.1:1',
   };
   const upload = async (list: string[], query = '') => {
     const path = `/plans?target=${harness.target.fp}&resource=annotations${query}`;
@@ -42,7 +44,9 @@ test('refuses a list that holds none of them, unless whoever orders it expects t
   const { harness, upload, apply } = await open();
   const refused = await apply((await upload(['a-1'])).body);
   expect(refused.body).toMatchObject({
-    ...{ status: 409, code: 'guard', fields: ['expect_unprotected'] },
+    status: 409,
+    code: 'guard',
+    fields: ['expect_unprotected'],
     detail: expect.stringContaining('none of the 2 protected ids is in the list'),
   });
   expect(await harness.runs()).toEqual([]);

@@ -16,8 +16,11 @@ async function openWithTarget(count = 30) {
   const { harness, redis, url, token } = api;
   await noteTarget(redis, harness.target, Date.now());
   const envOf = async (role: Role) => ({
-    ...{ EXPUNGE_SERVER: url, EXPUNGE_SERVER_TOKEN: await token(role), REDIS_URL: 'redis://127.0.0.1:1' },
-    ...{ EXPUNGE_TOKEN: '', EXPUNGE_STATE_DIR: `${harness.folder}/none` },
+    EXPUNGE_SERVER: url,
+    EXPUNGE_SERVER_TOKEN: await token(role),
+    REDIS_URL: 'redis://127.0.0.1:1',
+    EXPUNGE_TOKEN: '',
+    EXPUNGE_STATE_DIR: `${harness.folder}/none`,
   });
   harness.file('old.csv', `id\n${ids.join('\n')}\n${ids[0]}\nnot ok\u0007\n`);
   return { ...api, ids, env: await envOf('operate'), envOf };
@@ -307,7 +310,9 @@ describe('retry --detach with --server', () => {
     ];
     for (const [more, code, words, given] of refused)
       expect(await harness.expunge(['retry', run, ...more], { env: given })).toMatchObject({
-        ...{ code, stdout: '', stderr: expect.stringContaining(words) },
+        code,
+        stdout: '',
+        stderr: expect.stringContaining(words),
       });
     expect(await harness.runs()).toHaveLength(1);
   });

@@ -13,7 +13,8 @@ import { relayRequests } from '../../support/relay.ts';
 import { storeSchedule } from '../../support/schedules.ts';
 
 const definition = {
-  ...{ cron: '0 3 * * *', heartbeat: 'https://hc.example.com/ping/secret-path' },
+  cron: '0 3 * * *',
+  heartbeat: 'https://hc.example.com/ping/secret-path',
   settings: { resource: 'annotations', maxDeletes: '100' },
 };
 
@@ -32,7 +33,9 @@ async function openWithSchedules(args = ['dashboard', '--port', '0']) {
   await noteTarget(redis, harness.target, Date.now());
   for (const name of ['one', 'other']) await storeSchedule(harness, name, definition, Date.now());
   const envOf = async (role: Role) => ({
-    ...{ EXPUNGE_SERVER: url, EXPUNGE_SERVER_TOKEN: await token(role), REDIS_URL: 'redis://127.0.0.1:1' },
+    EXPUNGE_SERVER: url,
+    EXPUNGE_SERVER_TOKEN: await token(role),
+    REDIS_URL: 'redis://127.0.0.1:1',
   });
   return { ...api, envOf };
 }
@@ -155,7 +158,10 @@ describe('schedules with --server', () => {
     expect(done.code, done.stderr).toBe(0);
     expect(done.stderr).toContain('--grace 10min → 1001ms · --reason policy → none');
     expect(await readSchedule(redis, fp, 'new')).toMatchObject({
-      ...{ heartbeat: 'http://monitor.local/ping', protectedList: { ids: 1 }, note: '', graceMs: 1_001 },
+      heartbeat: 'http://monitor.local/ping',
+      protectedList: { ids: 1 },
+      note: '',
+      graceMs: 1_001,
       settings: { resource: 'views', maxDeletes: '5', protect: expect.any(String) },
     });
   });

@@ -97,7 +97,9 @@ describe('orders to a target with --server', () => {
     expect(await stops()).toEqual([undefined, undefined]);
     const elsewhere = ['stop-all', '--all-accounts', '--base-url', 'https://nobody.example.com'];
     expect(await harness.expunge(elsewhere, { env })).toMatchObject({
-      ...{ code: 2, stdout: '', stderr: expect.stringContaining('knows no target') },
+      code: 2,
+      stdout: '',
+      stderr: expect.stringContaining('knows no target'),
     });
   });
 

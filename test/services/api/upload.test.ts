@@ -44,7 +44,9 @@ describe('a list of any size', () => {
     const url = await until('it listens', () => /http:\/\/[\d.]+:\d+/.exec(server.stdout)?.[0]);
     const upload = async (bytes: number) => {
       const answer = await fetch(`${url}/api/v1/plans?target=${harness.target.fp}&resource=views&limit=1000`, {
-        ...{ method: 'POST', body: listOf(bytes), duplex: 'half' },
+        method: 'POST',
+        body: listOf(bytes),
+        duplex: 'half',
         headers: { authorization: `Bearer ${token}`, 'content-type': 'text/csv' },
       } as RequestInit);
       return { status: answer.status, body: (await answer.json()) as { confirm: number; plan: string } };

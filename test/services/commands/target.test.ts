@@ -35,8 +35,12 @@ describe.concurrent('expunge target', () => {
     expect((await call(harness, 'resume', id)).stderr).toContain(`: ${why}.\n  Release it: expunge target release`);
     const released = await call(harness, 'target', 'release', '--reason', 'their mistake', '--json');
     expect(JSON.parse(released.stdout)).toMatchObject({
-      ...{ v: 1, type: 'target', changed: true, processes: 1, pinned: null },
-      ...{ limiters: [{ scope: 'all', hold: null, outage: null }] },
+      v: 1,
+      type: 'target',
+      changed: true,
+      processes: 1,
+      pinned: null,
+      limiters: [{ scope: 'all', hold: null, outage: null }],
     });
     await until('a worker goes on', () => requests > 40);
     // The limit that it took the refusal for is another matter.

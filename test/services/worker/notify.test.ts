@@ -376,9 +376,22 @@ test('an outage is told once, though the target is stopped and started while it 
   const { redis, target, fp, clock } = await openOutbox(onTestFinished);
   const calls = openTargetCalls(redis, limiterKeys(fp, 'all'), () => String(clock.now));
   const quiet: TargetCall = {
-    ...{ process: 'p', wants: true, till: '0', unused: 0, unusedSince: 0 },
-    ...{ epoch: '0', rate: '', burst: '', slots: 64, claim: null },
-    ...{ hold: { ms: 0, why: '' }, alarm: null, tally: new AnswerTally(), starved: false, busy: false, stop: '' },
+    process: 'p',
+    wants: true,
+    till: '0',
+    unused: 0,
+    unusedSince: 0,
+    epoch: '0',
+    rate: '',
+    burst: '',
+    slots: 64,
+    claim: null,
+    hold: { ms: 0, why: '' },
+    alarm: null,
+    tally: new AnswerTally(),
+    starved: false,
+    busy: false,
+    stop: '',
   };
   const types = async () => (await readEvents(redis, fp, 0, 10)).map(({ event }) => event.type);
   const liveASecond = async (wish: Partial<TargetCall> = {}) => {

@@ -57,9 +57,15 @@ class Play {
     const clock = () => startMs + this.#now;
     const process = { inFlight: 0, wasFull: false };
     const limiter = new TargetLimiter({
-      ...{ process: name, rate: '', burst: null, slots, clock, isBusy: () => false },
+      process: name,
+      rate: '',
+      burst: null,
+      slots,
+      clock,
+      isBusy: () => false,
       calls: this.#openCalls(),
-      ...{ stopHere: () => null, onChange: () => {} },
+      stopHere: () => null,
+      onChange: () => {},
     });
     const token = { sent: () => {}, accepted: () => {}, waiting: '' } as never;
     const limits = targetLimits(limiter, { token, now: () => epochMs + this.#now, onLongThrottle: () => {} });

@@ -129,13 +129,20 @@ for (const [limit, processes] of [
 ] as const)
   add('503', `503 instead of 429, ${limit}/s, burst 1 s, ${processes} processes`, {
     server: () => s.withStatus(s.tokenBucket(limit, 1), 503),
-    ...{ processes, seconds: 240, from: 60, seeds: 3, want: { used: 0.9, refused: 0.01 } },
+    processes,
+    seconds: 240,
+    from: 60,
+    seeds: 3,
+    want: { used: 0.9, refused: 0.01 },
   });
 for (const share of [0.3, 0.1, 0.03])
   add('503', `503 instead of 429, 1000/s × ${share}`, {
     server: () => s.withStatus(s.tokenBucket(1000, 1), 503),
     changes: [[60, 1000 * share]],
-    ...{ seconds: 260, from: 70, seeds: 3, want: { used: 0.9, refused: 0.01 } },
+    seconds: 260,
+    from: 70,
+    seeds: 3,
+    want: { used: 0.9, refused: 0.01 },
   });
 add('503', '503 for 50 %, whatever the rate, of 1000/s', {
   server: (r) => s.randomly(s.tokenBucket(1000, 0.05), 0.5, r, 503),
@@ -149,15 +156,28 @@ for (const [share, latencyMs] of [
 ] as const)
   add('503', `500 for ${100 * share} %, whatever the rate, of 1000/s, ${latencyMs} ms`, {
     server: (r) => s.randomly(s.tokenBucket(1000, 0.05), share, r, 500),
-    ...{ latencyMs, seconds: 15, from: 3, possible: () => 1000, seeds: 4, want: { used: 0.9 } },
+    latencyMs,
+    seconds: 15,
+    from: 3,
+    possible: () => 1000,
+    seeds: 4,
+    want: { used: 0.9 },
   });
 add('503', '500 for 10 %, whatever the rate, of 300/s, for minutes', {
   server: (r) => s.randomly(s.tokenBucket(300, 0.05), 0.1, r, 500),
-  ...{ seconds: 400, from: 60, possible: () => 300, seeds: 2, want: { used: 0.9 } },
+  seconds: 400,
+  from: 60,
+  possible: () => 300,
+  seeds: 2,
+  want: { used: 0.9 },
 });
 add('random', '1 % random 429, limit 100/s, answers of 700 ms', {
   server: (r) => s.randomly(s.tokenBucket(100, 0.05), 0.01, r),
-  ...{ latencyMs: 700, seconds: 180, from: 60, possible: () => 100, want: { used: 0.85 } },
+  latencyMs: 700,
+  seconds: 180,
+  from: 60,
+  possible: () => 100,
+  want: { used: 0.85 },
 });
 add('quota', '24000 per 20 min, Retry-After up to 1 h', {
   server: () => s.retryAfterReset(s.fixedWindow(20, 1_200_000)),

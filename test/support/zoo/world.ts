@@ -192,10 +192,26 @@ class World {
   #process(index: number, count: number): Process {
     const [fromS, toS] = this.#scenario.stay?.[index] ?? [0, Number.POSITIVE_INFINITY];
     const process: Process = {
-      ...{ index, from: fromS * 1_000, to: toS * 1_000, known: null, holdUntil: 0, inFlight: 0, share: 1 },
-      ...{ nextCall: fromS * 1_000 + Math.floor((index * callEveryMs) / count), pausedUntil: 0 },
-      ...{ awayFrom: Number.POSITIVE_INFINITY, awayTo: 0, freeAt: 0, lateMs: 0, backlog: [], probes: 0 },
-      ...{ detector: new OutageDetector(), alarm: null, localMs: 250, report: emptyReport(), lastHeaders: null },
+      index,
+      from: fromS * 1_000,
+      to: toS * 1_000,
+      known: null,
+      holdUntil: 0,
+      inFlight: 0,
+      share: 1,
+      nextCall: fromS * 1_000 + Math.floor((index * callEveryMs) / count),
+      pausedUntil: 0,
+      awayFrom: Number.POSITIVE_INFINITY,
+      awayTo: 0,
+      freeAt: 0,
+      lateMs: 0,
+      backlog: [],
+      probes: 0,
+      detector: new OutageDetector(),
+      alarm: null,
+      localMs: 250,
+      report: emptyReport(),
+      lastHeaders: null,
     };
     if (this.#scenario.cpu?.away) this.#planAway(process, 0);
     return process;

@@ -12,8 +12,10 @@ describe('the sources of a configuration file', () => {
       inbox: { kind: 'glob', glob: 'in/*.csv', archive: 'done', settleMs: 2_000 },
       query: { kind: 'command', command: ['psql', '-Atc', 'select 1'], timeoutMs: 60_000 },
       export: {
-        ...{ kind: 'url', url: 'https://lists.example.com/x.csv?signature=geheim' },
-        ...{ caFile: null, timeoutMs: 600_000 },
+        kind: 'url',
+        url: 'https://lists.example.com/x.csv?signature=geheim',
+        caFile: null,
+        timeoutMs: 600_000,
       },
     });
     expect(Object.values(sources).map(describeSource)).toEqual([

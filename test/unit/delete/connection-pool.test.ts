@@ -19,7 +19,9 @@ function openPool({ size = 2, permits: count = 1_000, inFlightShare = 1_000 }: O
   const permits = new Permits();
   permits.add({ firstMs: 0, gapMs: 0, count, leasedAt: 0 }, 0, Number.POSITIVE_INFINITY);
   const limits = {
-    ...{ permits, inFlightShare, isBlocked: false },
+    permits,
+    inFlightShare,
+    isBlocked: false,
     told: [] as unknown[],
     recordSent: (nowMs: number) => nowMs + 1_000,
     recordAnswer: (tag: number, answer: Answer, ms: number, { waitStatuses }: SentRequest) => {
@@ -61,7 +63,11 @@ function openQueue(weight = 1, permits: Permits | null = null) {
     },
   });
   const request = (path: string): QueuedRequest => ({
-    ...{ path, waitStatuses: new Set([429]), hasFailed: false, authorization: '', authorize: () => 'Bearer t' },
+    path,
+    waitStatuses: new Set([429]),
+    hasFailed: false,
+    authorization: '',
+    authorize: () => 'Bearer t',
     maySend: () => true,
     noteBody: () => {},
     answered: (answer, ms) => {

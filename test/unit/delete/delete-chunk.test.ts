@@ -62,9 +62,19 @@ function openWork(cells: number[], odd: Odd = {}) {
     vi.useRealTimers();
   });
   const work: DeleteDeps = {
-    ...{ ledger, senders: { annotations: road, views: road }, meters, wakers: new Set(), token: givenToken() },
-    ...{ basePath: '/base', retryDelaysMs: [5_000, 30_000], unreachableTimeoutMs: 60_000, clock, sleep: fakeSleep },
-    ...{ random: () => 0, shutdownDeadline: giveUp.signal, isAnyRunStarved: () => false },
+    ledger,
+    senders: { annotations: road, views: road },
+    meters,
+    wakers: new Set(),
+    token: givenToken(),
+    basePath: '/base',
+    retryDelaysMs: [5_000, 30_000],
+    unreachableTimeoutMs: 60_000,
+    clock,
+    sleep: fakeSleep,
+    random: () => 0,
+    shutdownDeadline: giveUp.signal,
+    isAnyRunStarved: () => false,
     writes: { rejection: '', failed: (error) => /refused/.test(String(error)), succeeded: () => {} },
     halt: (_run, code) => void told.push(`halt ${code}`),
     onHalted: (run) => void told.push(`halted ${run}`),
@@ -91,7 +101,7 @@ function openWork(cells: number[], odd: Odd = {}) {
     signal: stop.signal,
   };
   const start = () => deleteChunk(job, work);
-  return { ...{ start, model, details, paths, requests, told, meters, job, gate, stop, giveUp, line } };
+  return { start, model, details, paths, requests, told, meters, job, gate, stop, giveUp, line };
 }
 
 const reasonIn = (facts: object) => (facts as { reason?: string }).reason ?? '';
@@ -238,7 +248,9 @@ describe('a chunk is handed back', () => {
     'after 2 s of waiting for a permit of its own rate where another run is starved: %s',
     async (isStarved, isBack) => {
       const { start, model, stop } = openWork([untouched], {
-        ...{ rate: '1/60000', nextAt: startMs + 4_000, work: { isAnyRunStarved: () => isStarved } },
+        rate: '1/60000',
+        nextAt: startMs + 4_000,
+        work: { isAnyRunStarved: () => isStarved },
       });
       const running = start();
       await vi.advanceTimersByTimeAsync(2_200);

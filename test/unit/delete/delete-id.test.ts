@@ -202,14 +202,18 @@ describe('no attempt is used', () => {
       halts: [],
     });
     expect(await unreachableFor(60_001)).toMatchObject({
-      ...{ end: 'open ×0', again: true, retried: ['unreachable'] },
+      end: 'open ×0',
+      again: true,
+      retried: ['unreachable'],
       halts: ['target_unreachable: the API cannot be reached: connection refused'],
     });
   });
 
   test('by a status that halts the run, though one that may have been executed leaves the id doubtful', async () => {
     expect(await endOf(markedAfter(0), [status(402)])).toMatchObject({
-      ...{ end: 'open ×0', again: true, retried: [] },
+      end: 'open ×0',
+      again: true,
+      retried: [],
       halts: ['halting_status: the API answered 402, which stops a run at the first'],
     });
     const verdicts = verdictsWith('503=halt');

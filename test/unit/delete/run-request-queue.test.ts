@@ -33,7 +33,10 @@ function openPool(): Asked {
     return n ?? 0;
   };
   asked.pool = {
-    ...{ room: note('room'), reserve: note('reserve'), pump: note('pump'), revalidate: note('revalidate') },
+    room: note('room'),
+    reserve: note('reserve'),
+    pump: note('pump'),
+    revalidate: note('revalidate'),
     submit: (queue: { add(request: QueuedRequest): void }, request: QueuedRequest) => {
       asked.requests.push(request);
       queue.add(request);
@@ -54,7 +57,11 @@ const given = {
   nextAt: 0,
 };
 const request = (leave: () => string | null, answers: unknown[] = []): QueuedRequest => ({
-  ...{ path: '/a', waitStatuses: new Set<number>(), hasFailed: false, authorization: '', authorize: leave },
+  path: '/a',
+  waitStatuses: new Set<number>(),
+  hasFailed: false,
+  authorization: '',
+  authorize: leave,
   maySend: () => true,
   noteBody: () => {},
   answered: (answer, ms) => void answers.push([answer, ms]),

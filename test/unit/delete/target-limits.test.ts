@@ -151,14 +151,12 @@ describe('an answer', () => {
 test('deleting sees the limiter as it stands, and a token that is waited for as a hold', () => {
   const calls: unknown[] = [];
   const state = {
-    ...{
-      permits: new Permits(),
-      inFlightShare: 3,
-      isBlocked: false,
-      throttledMs: 4,
-      stopped: null as unknown,
-      isCircuitOpen: true,
-    },
+    permits: new Permits(),
+    inFlightShare: 3,
+    isBlocked: false,
+    throttledMs: 4,
+    stopped: null as unknown,
+    isCircuitOpen: true,
     known: null as { budget: number } | null,
     outageMs: (kind: string) => (kind === 'unreachable' ? 5 : 0),
     enter: () => void calls.push('enter'),
@@ -241,7 +239,13 @@ function recordOf(limiter: TargetLimiter, answer: Answer, hasFailed: boolean): v
 function openTargetLimiter(): TargetLimiter {
   return new TargetLimiter({
     calls: { call: () => Promise.reject(new Error('Redis is away')), store: async () => false },
-    ...{ process: 'p', rate: '', burst: null, slots: 1, clock: () => 0 },
-    ...{ isBusy: () => false, stopHere: () => null, onChange: () => {} },
+    process: 'p',
+    rate: '',
+    burst: null,
+    slots: 1,
+    clock: () => 0,
+    isBusy: () => false,
+    stopHere: () => null,
+    onChange: () => {},
   });
 }

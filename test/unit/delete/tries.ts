@@ -18,17 +18,19 @@ export function openLimits(odd: Partial<TargetLimits> = {}): TargetLimits {
   const permits = new Permits();
   permits.add({ firstMs: 0, gapMs: 0, count: 1_000_000, leasedAt: 0 }, 0, Number.POSITIVE_INFINITY);
   return {
-    ...{
-      permits,
-      inFlightShare: 1_000,
-      isBlocked: false,
-      isHeld: false,
-      throttledMs: 0,
-      isStopped: false,
-      isCircuitOpen: false,
-      unreachableMs: 0,
-    },
-    ...{ mayRetry: true, recordSent: () => 0, recordAnswer: () => {}, enter: () => {}, leave: () => {} },
+    permits,
+    inFlightShare: 1_000,
+    isBlocked: false,
+    isHeld: false,
+    throttledMs: 0,
+    isStopped: false,
+    isCircuitOpen: false,
+    unreachableMs: 0,
+    mayRetry: true,
+    recordSent: () => 0,
+    recordAnswer: () => {},
+    enter: () => {},
+    leave: () => {},
     ...odd,
   };
 }
@@ -41,10 +43,20 @@ export function sentRequest(odd: Partial<SentRequest> = {}): SentRequest {
 /** A token that never changes, but for what is given. */
 export function givenToken(odd: Partial<Token> = {}): Token {
   return {
-    ...{ authorization: () => 'Bearer t', latest: 'Bearer t', sent: () => {}, waiting: '' },
-    ...{ refused: () => 'again' as const, accepted: () => {} },
-    ...{ refreshes: 0, failedRefreshes: 0, lifeMs: null, source: 'test', start: async () => {} },
-    ...{ onChange: () => {}, onRefused: () => {}, close: async () => {} },
+    authorization: () => 'Bearer t',
+    latest: 'Bearer t',
+    sent: () => {},
+    waiting: '',
+    refused: () => 'again' as const,
+    accepted: () => {},
+    refreshes: 0,
+    failedRefreshes: 0,
+    lifeMs: null,
+    source: 'test',
+    start: async () => {},
+    onChange: () => {},
+    onRefused: () => {},
+    close: async () => {},
     ...odd,
   };
 }
@@ -60,8 +72,12 @@ export function triesWith(
   const told: Told = { retried: [], halts: [], waits: [], sent: 0 };
   const left = [...answers];
   const tries: DeleteIdDeps = {
-    ...{ limits: openLimits(), token: givenToken(), verdicts: verdictTable },
-    ...{ retryDelaysMs: [5_000, 30_000], unreachableTimeoutMs: 60_000, random: () => 1 },
+    limits: openLimits(),
+    token: givenToken(),
+    verdicts: verdictTable,
+    retryDelaysMs: [5_000, 30_000],
+    unreachableTimeoutMs: 60_000,
+    random: () => 1,
     send: async () => {
       told.sent++;
       return left.shift() ?? null;

@@ -19,7 +19,10 @@ afterEach(() => rmSync(stateDir, { recursive: true }));
 async function spool(ids: string[]): Promise<Spool> {
   const rows = ids.map(
     (id, n): Row => ({
-      ...{ file: 0, line: n + 1, resource: id < 'd' ? 'views' : 'annotations', id },
+      file: 0,
+      line: n + 1,
+      resource: id < 'd' ? 'views' : 'annotations',
+      id,
       reject: id === '!' ? 'unsafe_character' : null,
     }),
   );

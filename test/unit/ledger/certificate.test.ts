@@ -15,22 +15,29 @@ import { canonicalJson } from '../../../src/model/canonical.ts';
 const rows = ['a-1', 'a-2', 'ä-"3\u2028', 'a-4'].map((id, i): OutcomeRow => {
   const isLast = i === 3;
   return {
-    ...{
-      file: 'old.csv',
-      line: i + 2,
-      resource: 'annotations',
-      id,
-      attempts: 1,
-      settledAt: '2026-11-20T19:13:09.000Z',
-    },
-    ...{ outcome: isLast ? 'failed' : 'deleted', status: isLast ? 403 : 204, code: isLast ? 'http_403' : 'http_204' },
+    file: 'old.csv',
+    line: i + 2,
+    resource: 'annotations',
+    id,
+    attempts: 1,
+    settledAt: '2026-11-20T19:13:09.000Z',
+    outcome: isLast ? 'failed' : 'deleted',
+    status: isLast ? 403 : 204,
+    code: isLast ? 'http_403' : 'http_204',
     excerpt: `no right to ${id}`,
   };
 });
 
 const run = parseRun('20261120-1913-mxmm', {
-  ...{ state: 'completed', rows: '4', deleted: '3', failed: '1', sha256: 'list', baseUrl: 'https://api.example.com' },
-  ...{ createdAt: '1', endedAt: '1000', createdBy: 'ana' },
+  state: 'completed',
+  rows: '4',
+  deleted: '3',
+  failed: '1',
+  sha256: 'list',
+  baseUrl: 'https://api.example.com',
+  createdAt: '1',
+  endedAt: '1000',
+  createdBy: 'ana',
 });
 
 const unsigned: CertificateOptions = { key: null, salt: null };
@@ -77,8 +84,14 @@ describe('a certificate', () => {
     }
     expect([root, written]).toEqual([previous, 4]);
     expect(JSON.parse(lines.at(-1)!)).toMatchObject({
-      ...{ type: 'end', run: run.id, rows: 4, counts: { deleted: 3, failed: 1 }, list_sha256: 'list' },
-      ...{ ended_at: '1970-01-01T00:00:01.000Z', public_key: null, signature: null },
+      type: 'end',
+      run: run.id,
+      rows: 4,
+      counts: { deleted: 3, failed: 1 },
+      list_sha256: 'list',
+      ended_at: '1970-01-01T00:00:01.000Z',
+      public_key: null,
+      signature: null,
     });
   });
 

@@ -41,16 +41,30 @@ const origin: Pick<RunPlan, 'note' | 'retryOf' | 'detached' | 'who' | 'command'>
 };
 const options = { priority: 'high', stopAt: 7, maxDuration: 9 };
 const plain: RunSettings = {
-  ...{ rate: undefined, burst: undefined, window: always, canary: undefined, maxDeletes: undefined, maxFailures: '' },
-  ...{ onStatus: '', expectAbsent: false, keep: 1_000 },
+  rate: undefined,
+  burst: undefined,
+  window: always,
+  canary: undefined,
+  maxDeletes: undefined,
+  maxFailures: '',
+  onStatus: '',
+  expectAbsent: false,
+  keep: 1_000,
 };
 
 describe('the plan of a run', () => {
   test('has what was read, and what was ordered', async () => {
     const spool = await spoolOf(1_001);
     const settings: RunSettings = {
-      ...{ rate: [{ count: 40, perMs: 1_000 }], burst: 3, window: 'mon 01:00-02:00', canary: [10], maxDeletes: 900 },
-      ...{ maxFailures: '5%', onStatus: '409=retry', expectAbsent: true, keep: 5_000 },
+      rate: [{ count: 40, perMs: 1_000 }],
+      burst: 3,
+      window: 'mon 01:00-02:00',
+      canary: [10],
+      maxDeletes: 900,
+      maxFailures: '5%',
+      onStatus: '409=retry',
+      expectAbsent: true,
+      keep: 5_000,
     };
     expect(planRun(settings, target, spool, { ...origin, options })).toEqual({
       target,
@@ -58,14 +72,25 @@ describe('the plan of a run', () => {
       sha256: spool.sha256,
       files: ['a.csv'],
       layout: `${spool.layout} 10`,
-      ...{ rows: 1_004, ids: 1_001, chunks: 3, blocks: 1 },
+      rows: 1_004,
+      ids: 1_001,
+      chunks: 3,
+      blocks: 1,
       settled: { rejected: 1, duplicate: 1, protected: 1 },
       protectedRead: 2,
       rate: [{ count: 40, perMs: 1_000 }],
       burst: 3,
       window: 'mon 01:00-02:00',
-      ...{ canary: '10:1', canaryOf: '10', maxDeletes: 900, maxFailures: '5%', onStatus: '409=retry' },
-      ...{ expectAbsent: true, keepMs: 5_000, priority: 'high', stopAt: 7, maxActiveMs: 9 },
+      canary: '10:1',
+      canaryOf: '10',
+      maxDeletes: 900,
+      maxFailures: '5%',
+      onStatus: '409=retry',
+      expectAbsent: true,
+      keepMs: 5_000,
+      priority: 'high',
+      stopAt: 7,
+      maxActiveMs: 9,
       ...origin,
     });
   });
@@ -73,9 +98,18 @@ describe('the plan of a run', () => {
   test('has nothing where nothing was ordered', async () => {
     const spool = { ...(await spoolOf(3)), protectedList: null };
     expect(planRun(plain, target, spool, { ...origin, retryOf: 'another', options: {} })).toMatchObject({
-      ...{ list: listOf(target, spool.sha256, 'another'), layout: spool.layout, retryOf: 'another' },
-      ...{ chunks: 1, protectedRead: null, rate: null, burst: null, window: '', canary: '', canaryOf: '' },
-      ...{ maxDeletes: null, maxFailures: '' },
+      list: listOf(target, spool.sha256, 'another'),
+      layout: spool.layout,
+      retryOf: 'another',
+      chunks: 1,
+      protectedRead: null,
+      rate: null,
+      burst: null,
+      window: '',
+      canary: '',
+      canaryOf: '',
+      maxDeletes: null,
+      maxFailures: '',
     });
   });
 

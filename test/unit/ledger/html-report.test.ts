@@ -23,9 +23,22 @@ function runOf(text: string, fields: Record<string, string> = {}) {
   const texts = ['reason', 'who', 'createdBy', 'account', 'sha256', 'note', 'onStatus', 'maxFailures', 'canary'];
   return parseRun('20261120-1913-mxmm', {
     ...Object.fromEntries(texts.map((name) => [name, text])),
-    ...{ state: 'halted', halt: 'forbidden', baseUrl: 'http://localhost:8080', command: text, doubt: text },
-    ...{ doubtSince: '1', files: JSON.stringify([text]), rows: '10', ids: '10', failed: '4', deleted: '5' },
-    ...{ createdAt: String(start), startedAt: String(start), keepMs: '1000', activeMs: '1000', ...fields },
+    state: 'halted',
+    halt: 'forbidden',
+    baseUrl: 'http://localhost:8080',
+    command: text,
+    doubt: text,
+    doubtSince: '1',
+    files: JSON.stringify([text]),
+    rows: '10',
+    ids: '10',
+    failed: '4',
+    deleted: '5',
+    createdAt: String(start),
+    startedAt: String(start),
+    keepMs: '1000',
+    activeMs: '1000',
+    ...fields,
   });
 }
 
@@ -47,8 +60,17 @@ function pageWith(text: string, rows: OutcomeRow[], wish: Partial<PageFacts> = {
 
 function point(n: number): HistoryPoint {
   return {
-    ...{ from: start + 1_000 * n, to: start + 1_000 * (n + 1), activeMs: 1_000, requests: 100, refused: 3 },
-    ...{ waitedMs: 0, achieved: 97 + (n % 7) / 3, allowed: 400 + n, inFlight: 3.3 + n, takeovers: 0, retried: n % 4 },
+    from: start + 1_000 * n,
+    to: start + 1_000 * (n + 1),
+    activeMs: 1_000,
+    requests: 100,
+    refused: 3,
+    waitedMs: 0,
+    achieved: 97 + (n % 7) / 3,
+    allowed: 400 + n,
+    inFlight: 3.3 + n,
+    takeovers: 0,
+    retried: n % 4,
     counts: Object.fromEntries(idOutcomes.map((outcome, i) => [outcome, 17 * i + n + 1])),
     latencyMs: { p50: 7 + n / 3, p95: 20 + n / 7 },
   };
@@ -199,25 +221,43 @@ describe('all that a page says', () => {
     const limits = { allowed: '1600', limitedMs: '4000' };
     const latencies = { l50: '10', l60: '80', l70: '10' };
     const fields = {
-      ...{ state: 'halted', reason: '3 times 403', halt: 'forbidden', account: 'crm', baseUrl: 'https://api.example' },
-      ...{ rows: '1200', ids: '1100', deleted: '1000', absent: '20', failed: '30', unknown: '2', duplicate: '100' },
-      ...{ attempts: '1234', createdBy: 'ana', who: 'ana', note: 'old views', onStatus: '409=retry,423=wait' },
-      ...{
-        files: JSON.stringify(['a.csv', 'b.csv']),
-        sha256: 'abc123',
-        rate: storedRate(parseRate('400/s')),
-        burst: '20',
-        priority: 'high',
-      },
-      ...{ maxFailures: '5%', canary: '100 3:1', maxDeletes: '1500', expectAbsent: '1', detached: '1' },
-      ...{
-        doubt: 'Redis was away',
-        doubtSince: String(start),
-        retryOf: '20261119-1913-aaaa',
-        retriedBy: '20261121-1913-bbbb',
-      },
-      ...{ createdAt: String(start - 5_000), startedAt: String(start), endedAt: '', keepMs: '2592000000' },
-      ...{ activeMs: '4000', command: 'expunge run a.csv b.csv' },
+      state: 'halted',
+      reason: '3 times 403',
+      halt: 'forbidden',
+      account: 'crm',
+      baseUrl: 'https://api.example',
+      rows: '1200',
+      ids: '1100',
+      deleted: '1000',
+      absent: '20',
+      failed: '30',
+      unknown: '2',
+      duplicate: '100',
+      attempts: '1234',
+      createdBy: 'ana',
+      who: 'ana',
+      note: 'old views',
+      onStatus: '409=retry,423=wait',
+      files: JSON.stringify(['a.csv', 'b.csv']),
+      sha256: 'abc123',
+      rate: storedRate(parseRate('400/s')),
+      burst: '20',
+      priority: 'high',
+      maxFailures: '5%',
+      canary: '100 3:1',
+      maxDeletes: '1500',
+      expectAbsent: '1',
+      detached: '1',
+      doubt: 'Redis was away',
+      doubtSince: String(start),
+      retryOf: '20261119-1913-aaaa',
+      retriedBy: '20261121-1913-bbbb',
+      createdAt: String(start - 5_000),
+      startedAt: String(start),
+      endedAt: '',
+      keepMs: '2592000000',
+      activeMs: '4000',
+      command: 'expunge run a.csv b.csv',
     };
     const rows = [row(), row({ id: 'a-2' }), row({ code: 'http_403', outcome: 'unknown', excerpt: '' })];
     const run = runOf('', fields);
@@ -347,9 +387,20 @@ describe('all that a page says', () => {
 
   it('of a run that is complete, and of which nothing was measured', () => {
     const fields = {
-      ...{ state: 'completed', halt: '', rows: '5', ids: '5', deleted: '5', failed: '', reason: 'no matter' },
-      ...{ files: JSON.stringify(Array.from({ length: 22 }, (_, i) => `${i}.csv`)), doubt: '', doubtSince: '' },
-      ...{ startedAt: '', endedAt: String(start + 60_000), activeMs: '', command: '' },
+      state: 'completed',
+      halt: '',
+      rows: '5',
+      ids: '5',
+      deleted: '5',
+      failed: '',
+      reason: 'no matter',
+      files: JSON.stringify(Array.from({ length: 22 }, (_, i) => `${i}.csv`)),
+      doubt: '',
+      doubtSince: '',
+      startedAt: '',
+      endedAt: String(start + 60_000),
+      activeMs: '',
+      command: '',
     };
     const audit = Array.from({ length: 102 }, (_, i) => ({
       at: start + i,

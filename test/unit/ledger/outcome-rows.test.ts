@@ -124,8 +124,13 @@ describe('outcome row', () => {
   describe('rows settled while reading', () => {
     test('say where a duplicate stood first', () => {
       const row: SettledRow = {
-        ...{ file: 1, line: 9, resource: 'views', id: 'v-1' },
-        ...{ outcome: 'duplicate', code: 'duplicate', first: { file: 0, line: 3 } },
+        file: 1,
+        line: 9,
+        resource: 'views',
+        id: 'v-1',
+        outcome: 'duplicate',
+        code: 'duplicate',
+        first: { file: 0, line: 3 },
       };
       expect(rowsOfBlock(running, [row]).rows[0]).toMatchObject({ code: 'duplicate', excerpt: 'first at a.csv:3' });
     });

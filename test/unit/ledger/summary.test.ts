@@ -21,7 +21,8 @@ describe('the summary', () => {
       attempts: 20,
       bodies: 2,
       activeMs: 1_234,
-      ...{ retryOf: 'r0', retriedBy: 'r2 r3' },
+      retryOf: 'r0',
+      retriedBy: 'r2 r3',
     });
     const head =
       '{"v":1,"type":"summary","run":"20261120-1602-m4tz","state":"cancelled","reason":"OPS-1","rows":45,"pending":0,';

@@ -177,7 +177,11 @@ test('whatever comes, the rate is above none and never above the ceiling, and th
         const next = control(
           before,
           sums({
-            ...{ now, ceiling, ...seen, blockedMs: blocked ? afterMs : 0, holdUntil: heldMs > 0 ? now + heldMs : 0 },
+            now,
+            ceiling,
+            ...seen,
+            blockedMs: blocked ? afterMs : 0,
+            holdUntil: heldMs > 0 ? now + heldMs : 0,
             claim: claim && { remaining: claim.remaining, endsAt: now + claim.endsInMs },
             released: isReleased ? 1 : 0,
           }),

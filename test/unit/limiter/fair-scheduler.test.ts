@@ -162,7 +162,9 @@ describe('the fair scheduler', () => {
     const gone: string[] = [];
     const permits = lease(1_000, 1, 1_000);
     const turns = new FairScheduler<string>({
-      ...{ permits, hasRoom: () => true, clock: () => Date.now() },
+      permits,
+      hasRoom: () => true,
+      clock: () => Date.now(),
       send: (who) => void gone.push(`${who}@${Date.now()}`),
     });
     const line = (own: Permits) => new FairQueue<string>({ permits: () => own, stillWants: () => true });

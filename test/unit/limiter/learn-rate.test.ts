@@ -161,7 +161,10 @@ describe('Retry-After', () => {
   it('that comes at much less than a limit that was known is a fall; right after a wait the limit was not known', () => {
     const refusedAfter = (rampedMs: number) =>
       learn(onRamp(rampedMs, { low: 2000 / 0.98, high: 2050 }), {
-        ...{ now: rampedMs + 100, accepted: 98, refused: 1, blockedUntilMs: rampedMs + 1100 },
+        now: rampedMs + 100,
+        accepted: 98,
+        refused: 1,
+        blockedUntilMs: rampedMs + 1100,
       });
     expect([refusedAfter(2_100).fellAtMs, refusedAfter(1_900).fellAtMs]).toEqual([3_200, 0]);
   });
@@ -189,7 +192,10 @@ describe('Retry-After', () => {
   describe('for requests that had stood still on their way', () => {
     const usual = onRamp(4000, { latencyMs: 20, excusedAtMs: -60_000 });
     const late = (ms: number, now = 4100) => ({
-      ...{ now, accepted: 98, refused: 1, blockedUntilMs: now + 1_000 },
+      now,
+      accepted: 98,
+      refused: 1,
+      blockedUntilMs: now + 1_000,
       latency: { count: 98, sumMs: 98 * ms, squares: 98 * ms * ms },
     });
 

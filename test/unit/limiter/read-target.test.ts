@@ -9,8 +9,14 @@ const ramp = { ...firstRate(now, null), phase: 'ramp', rate: 412, low: 410, high
 function limiter(rate: object = {}, inFlight: object = {}) {
   const learned = { rate: { ...ramp, ...rate }, inFlight: { ...firstInFlight(now, 64), ...inFlight } };
   return {
-    ...{ seenAt: String(now - 40), phase: 'ramp', rate: '412', high: '430', inFlight: '20', holdUntil: '0' },
-    ...{ holdWhy: 'asked for', state: JSON.stringify(learned) },
+    seenAt: String(now - 40),
+    phase: 'ramp',
+    rate: '412',
+    high: '430',
+    inFlight: '20',
+    holdUntil: '0',
+    holdWhy: 'asked for',
+    state: JSON.stringify(learned),
   };
 }
 
@@ -26,14 +32,34 @@ describe('the state of a limiter', () => {
 
   it('tells the rate, the limit and how much is used', () => {
     expect(read(limiter({ demand: { sent: 300, allowed: 400 } }))).toMatchObject({
-      ...{ scope: 'all', at: now, silentMs: 40, processes: 1, phase: 'ramp', rate: 412, use: 0.75, limitMet: 430 },
-      ...{ ceiling: null, pinned: null, advised: null, inFlight: 20, isStarved: false, hold: null, outage: null },
+      scope: 'all',
+      at: now,
+      silentMs: 40,
+      processes: 1,
+      phase: 'ramp',
+      rate: 412,
+      use: 0.75,
+      limitMet: 430,
+      ceiling: null,
+      pinned: null,
+      advised: null,
+      inFlight: 20,
+      isStarved: false,
+      hold: null,
+      outage: null,
     });
   });
 
   it('has defaults for whatever is not there yet', () => {
     expect(targetStateOf('views', { seenAt: String(now) }, {}, now)).toMatchObject({
-      ...{ scope: 'views', processes: 0, phase: '', rate: 0, use: 1, limitMet: 0, learned: null, inFlight: 0 },
+      scope: 'views',
+      processes: 0,
+      phase: '',
+      rate: 0,
+      use: 1,
+      limitMet: 0,
+      learned: null,
+      inFlight: 0,
     });
   });
 
@@ -68,7 +94,10 @@ describe('the state of a limiter', () => {
     expect(read({ ...wait, holdUntil: `${now + 60_000}` })?.outage).toBeNull(); // it is told as a hold
     const reason = 'the wait that the API asked for is over';
     expect(read({ ...wait, holdUntil: `${now - 1_000}` })?.outage).toEqual({
-      ...{ kind: 'held', reason, since: now - 1_000, countsTries: false },
+      kind: 'held',
+      reason,
+      since: now - 1_000,
+      countsTries: false,
     });
   });
 
@@ -88,7 +117,10 @@ describe('the state of a limiter', () => {
   it('counts the processes that want permits and their slots, and tells what a --rate leaves', () => {
     const fleet = { ...members(3), old: `${now - 1_000} 64` };
     expect(read({ ...limiter(), inFlight: '500', ceiling: '200' }, fleet)).toMatchObject({
-      ...{ processes: 3, inFlight: 192, ceiling: 200, rate: 200 },
+      processes: 3,
+      inFlight: 192,
+      ceiling: 200,
+      rate: 200,
     });
   });
 
@@ -136,7 +168,9 @@ describe('where a run begins', () => {
       isPinned: false,
     });
     expect(learnedStart([views, { ...views, scope: 'annotations' }], ['annotations', 'views'])).toEqual({
-      ...{ perSecond: 824, silentMs: 90_000, isPinned: false },
+      perSecond: 824,
+      silentMs: 90_000,
+      isPinned: false,
     });
   });
 });

@@ -84,7 +84,9 @@ describe('the rate of short windows', () => {
   it('counts no time in which the server asked to wait', () => {
     let known = watched([0, 6_900]);
     known = watchShortWindows(known, {
-      ...{ now: 7_500, accepted: 0, blockedMs: 600 },
+      now: 7_500,
+      accepted: 0,
+      blockedMs: 600,
       claim: { remaining: 300, endsAt: 8_500, quota: 300 },
     });
     expect(rateOf(watched([8_000, 14_000], {}, known))).toBeNull();

@@ -21,8 +21,14 @@ async function openLimiter({ isPaced = false, permits = [1], redisMs = 0, isBusy
   };
   const limiter = new TargetLimiter({
     calls: { call, store: async () => false },
-    ...{ process: 'p', rate: '', burst: null, slots: 1, clock: () => Date.now() },
-    ...{ isBusy, stopHere: () => null, onChange: () => {} },
+    process: 'p',
+    rate: '',
+    burst: null,
+    slots: 1,
+    clock: () => Date.now(),
+    isBusy,
+    stopHere: () => null,
+    onChange: () => {},
   });
   limiter.start({ takeStarved: () => false, isPaced });
   onTestFinished(() => {

@@ -16,8 +16,16 @@ import {
 const at = Date.parse('2027-01-01T12:00Z');
 const target = targetOf('https://api.example.com/x', 'acme');
 const stored = {
-  ...{ state: 'completed', baseUrl: target.baseUrl, account: 'acme', rows: '5', ids: '5', tallied: '1' },
-  ...{ deleted: '3', failed: '2', createdBy: 'ana@here', note: 'OPS-1' },
+  state: 'completed',
+  baseUrl: target.baseUrl,
+  account: 'acme',
+  rows: '5',
+  ids: '5',
+  tallied: '1',
+  deleted: '3',
+  failed: '2',
+  createdBy: 'ana@here',
+  note: 'OPS-1',
 };
 const run = parseRun('r1', stored);
 const change: RunChange = { n: 2, at, state: 'running', reason: '', by: 'operator', who: 'ana@here', halt: '' };

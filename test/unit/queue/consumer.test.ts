@@ -53,7 +53,9 @@ function openTestConsumer(jobs: number, odd: Odd = {}) {
   const consumer = openConsumer(
     {
       address: { fp: 'f', name: 'chunks', connection: {} as QueueConnection },
-      ...{ canTakeMore: () => true, handle, log: { debug() {}, info() {}, warn() {}, error() {} } },
+      canTakeMore: () => true,
+      handle,
+      log: { debug() {}, info() {}, warn() {}, error() {} },
       onDue: (run) => void events.push(`due ${run}`),
       requeue: ({ chunk }) => void events.push(`put back ${chunk}`),
       ...odd,
@@ -61,7 +63,8 @@ function openTestConsumer(jobs: number, odd: Odd = {}) {
     {
       connect: () => ({
         getNextJob: take as never,
-        ...{ waitUntilReady: async () => {}, closing: undefined },
+        waitUntilReady: async () => {},
+        closing: undefined,
         startStalledCheckTimer: async () => void events.push('check for stalled jobs'),
         close: async (force) => void events.push(`close${force ? ' by force' : ''}`),
       }),

@@ -6,8 +6,17 @@ import { explainText, whyText } from '../../../src/terminal/explain-text.ts';
 const now = Date.UTC(2026, 10, 20, 16);
 const run = { id: 'r1', state: 'completed', doubt: '', retryOf: '' } as const;
 const row: FoundRow = {
-  ...{ file: 'old.csv', line: 18, resource: 'views', id: 'v-1', outcome: 'deleted', status: 204, attempts: 1 },
-  ...{ settledAt: '2026-11-20T15:49:00.000Z', code: 'http_204', excerpt: '', open: null },
+  file: 'old.csv',
+  line: 18,
+  resource: 'views',
+  id: 'v-1',
+  outcome: 'deleted',
+  status: 204,
+  attempts: 1,
+  settledAt: '2026-11-20T15:49:00.000Z',
+  code: 'http_204',
+  excerpt: '',
+  open: null,
 };
 const open: OpenId = { isInFlight: false, inDoubt: false, nextTryAt: null };
 const because = (facts: Partial<FoundRow>, of: Partial<Parameters<typeof whyText>[0]> = {}) =>

@@ -152,8 +152,16 @@ describe('the sentence about a running run', () => {
 describe('pace summary', () => {
   /** Two processes side by side for 100 s, of which each waited 21 s, under a limit of 412/s. */
   const measures = measuresOf({
-    ...{ requests: '39812', refused: '12', refreshes: '3', workMs: '200000', heldMs: '42000' },
-    ...{ allowed: '82400', limitedMs: '200000', l56: '90', l70: '6', l82: '4' },
+    requests: '39812',
+    refused: '12',
+    refreshes: '3',
+    workMs: '200000',
+    heldMs: '42000',
+    allowed: '82400',
+    limitedMs: '200000',
+    l56: '90',
+    l70: '6',
+    l82: '4',
   });
 
   describe('the summary of the pace', () => {
@@ -178,7 +186,11 @@ describe('pace summary', () => {
 
     it('has the same for programs', () => {
       expect(paceFacts(paceSummary(measures, 100_000))).toEqual({
-        ...{ rate_achieved: 398, rate_allowed: 412, waited_seconds: 21, throttled: 12, token_refreshes: 3 },
+        rate_achieved: 398,
+        rate_allowed: 412,
+        waited_seconds: 21,
+        throttled: 12,
+        token_refreshes: 3,
         latency_ms: { p50: 12.8, p95: 43.1, p99: 121.8 },
       });
       expect(paceFacts(paceSummary(nothingMeasured, 1_000))).toMatchObject({ rate_achieved: null, latency_ms: null });

@@ -6,8 +6,17 @@ import { aSchedule, minute, noon } from '../schedule/schedules.ts';
 
 const target = targetOf('https://api.example.com', '');
 const entry: HistoryEntry = {
-  ...{ slot: noon, slots: 1, at: noon, outcome: 'refused', reason: 'the list is empty: 0 rows', by: 'root@worker-1' },
-  ...{ run: '', rows: 0, retried: 0, carried: 0, ended: null },
+  slot: noon,
+  slots: 1,
+  at: noon,
+  outcome: 'refused',
+  reason: 'the list is empty: 0 rows',
+  by: 'root@worker-1',
+  run: '',
+  rows: 0,
+  retried: 0,
+  carried: 0,
+  ended: null,
 };
 
 const pausedAtNoon = { state: 'paused', changedAt: noon } as const;

@@ -68,8 +68,10 @@ function told(steps: Partial<TargetState>[], refreshes: number[] = [], everyMs =
 const hold = (leftMs: number) => ({ hold: { reason: 'the server answered 429 and sent Retry-After 30', leftMs } });
 const outage = {
   outage: {
-    ...{ kind: 'trouble' as const, reason: 'the API answers 503 to everything' },
-    ...{ since: target().at + 1_000, countsTries: false },
+    kind: 'trouble' as const,
+    reason: 'the API answers 503 to everything',
+    since: target().at + 1_000,
+    countsTries: false,
   },
 };
 const times = <T>(n: number, value: T): T[] => Array.from({ length: n }, () => value);
