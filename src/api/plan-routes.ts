@@ -273,7 +273,7 @@ async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.outp
     onRun,
     ...(reason !== '' && { reason }),
     ...(priority && { priority }),
-    ...(isExpected === 'true' && { yes: false }),
+    ...(isExpected === 'true' && { yes: false }), // somebody was asked, and has seen it
     ...(stopAt && { stopAt: Date.parse(stopAt) }),
     ...(maxDuration && { maxDuration: maxDuration * 1_000 }),
   };
