@@ -14,6 +14,7 @@ import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys as allKeys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';
 import { sums } from '../../support/sums.ts';
+import { quietCall } from '../../support/target-call.ts';
 
 // The script of the target's limiter on a real Redis, in a time of our own.
 
@@ -34,25 +35,7 @@ function openFleet(atEnd: (task: () => Promise<void>) => void, name = `test-${ra
   atEnd(async () => void (await redis.unlink(...Object.values(keys), allKeys.targetAudit(name))));
   const callOf = (process: string, wish: Partial<TargetCall>): TargetCall => {
     const { till = '0', epoch = '0' } = known.get(process) ?? {};
-    return {
-      process,
-      wants: true,
-      till,
-      unused: 0,
-      unusedSince: 0,
-      epoch,
-      rate: '',
-      burst: '',
-      slots: 64,
-      hold: none,
-      alarm: null,
-      claim: null,
-      tally: new AnswerTally(),
-      starved: false,
-      busy: false,
-      stop: '',
-      ...wish,
-    };
+    return quietCall({ process, till, epoch, ...wish });
   };
   /** Whoever gets the turn of an update gets no permits, and calls again, once it has decided. */
   const call = async (

@@ -13,7 +13,6 @@ import { readRun } from '../../../src/ledger/run.ts';
 import { pinRate, startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { control } from '../../../src/limiter/control.ts';
-import { AnswerTally } from '../../../src/limiter/outage.ts';
 import { openPaceCalls } from '../../../src/limiter/run-pace.ts';
 import type { Sums } from '../../../src/limiter/sums.ts';
 import { limiterKeys, openTargetCalls, type TargetCall } from '../../../src/limiter/target-call.ts';
@@ -22,6 +21,7 @@ import { keys } from '../../../src/redis/keys.ts';
 import type { Definition } from '../../../src/schedule/schedule.ts';
 import { addSchedule, steerSchedule, updateSchedule } from '../../../src/schedule/schedule-store.ts';
 import { openOwnRedis } from '../../support/own-redis.ts';
+import { quietCall } from '../../support/target-call.ts';
 import { writeTestRun } from '../ledger/lone-run.ts';
 
 // Redis refuses a script whose first write can take memory, and lets all others run to their end. So none does half of its work; what
@@ -59,24 +59,7 @@ async function claimed(): Promise<{ id: string; epoch: number; known: KnownCells
   return { id, epoch, known };
 }
 
-const call: TargetCall = {
-  process: 'p',
-  wants: true,
-  till: '0',
-  unused: 0,
-  unusedSince: 0,
-  epoch: '0',
-  rate: '',
-  burst: '',
-  slots: 64,
-  claim: null,
-  hold: { ms: 5_000, why: 'Retry-After' },
-  alarm: null,
-  tally: new AnswerTally(),
-  starved: false,
-  busy: false,
-  stop: '',
-};
+const call = quietCall({ hold: { ms: 5_000, why: 'Retry-After' } });
 
 function target(wish: Partial<TargetCall>): Act {
   const { call: report } = openTargetCalls(redis, limiterKeys(randomUUID(), 'all'), () => String(now));

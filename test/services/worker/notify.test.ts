@@ -4,7 +4,6 @@ import { noteTold } from '../../../src/ledger/changes.ts';
 import { addEvent, type OutboxEvent, readCursor, readEvents } from '../../../src/ledger/outbox.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { control, type TargetControl } from '../../../src/limiter/control.ts';
-import { AnswerTally } from '../../../src/limiter/outage.ts';
 import { storedStop } from '../../../src/limiter/stop.ts';
 import type { Sums } from '../../../src/limiter/sums.ts';
 import { limiterKeys, openTargetCalls, type TargetCall } from '../../../src/limiter/target-call.ts';
@@ -22,6 +21,7 @@ import { until } from '../../support/processes.ts';
 import { openReceiver, type ReceiverServer } from '../../support/receiver.ts';
 import { openTestRedis } from '../../support/redis.ts';
 import { forgetKeys } from '../../support/redis-keys.ts';
+import { quietCall } from '../../support/target-call.ts';
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 
@@ -375,29 +375,11 @@ test('that nothing was accepted for a quarter of an hour is told once by several
 test('an outage is told once, though the target is stopped and started while it lasts', async ({ onTestFinished }) => {
   const { redis, target, fp, clock } = await openOutbox(onTestFinished);
   const calls = openTargetCalls(redis, limiterKeys(fp, 'all'), () => String(clock.now));
-  const quiet: TargetCall = {
-    process: 'p',
-    wants: true,
-    till: '0',
-    unused: 0,
-    unusedSince: 0,
-    epoch: '0',
-    rate: '',
-    burst: '',
-    slots: 64,
-    claim: null,
-    hold: { ms: 0, why: '' },
-    alarm: null,
-    tally: new AnswerTally(),
-    starved: false,
-    busy: false,
-    stop: '',
-  };
   const types = async () => (await readEvents(redis, fp, 0, 10)).map(({ event }) => event.type);
   const liveASecond = async (wish: Partial<TargetCall> = {}) => {
     clock.now += 1_000;
     const epoch = (await redis.hget(keys.limiter(fp, 'all'), 'epoch')) ?? '0';
-    const { turn, learned, seen } = await calls.call({ ...quiet, epoch, ...wish });
+    const { turn, learned, seen } = await calls.call(quietCall({ epoch, ...wish }));
     const before = learned === '' ? null : (JSON.parse(learned) as TargetControl);
     await calls.store(turn, before, control(before, JSON.parse(seen) as Sums));
     await tellOutages(redis, target);
