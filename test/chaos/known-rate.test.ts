@@ -1,11 +1,15 @@
-import { describe, test } from 'vitest';
+import { describe, type ExpectStatic, test } from 'vitest';
 import { openFleet, startFleet, startRun } from '../support/fleet.ts';
 import { openHarness } from '../support/harness.ts';
 import { annotations, makeIds } from '../support/ids.ts';
-import { inAnySecond, measureKnownRate, waitForKnownRate } from '../support/known-rate.ts';
+import { type Held, held, inAnySecond, measureKnownRate, waitForKnownRate } from '../support/known-rate.ts';
 import { until } from '../support/processes.ts';
 import { busiest, perSecondIn, takenIn, watchTicks } from '../support/rate-measures.ts';
 import { isFull, sized } from '../support/size.ts';
+
+function expectHeld(expect: ExpectStatic, { busiest, allowed }: Held, words?: string): void {
+  expect(busiest, words).toBeLessThanOrEqual(allowed);
+}
 
 if (isFull)
   describe('a known rate, kept by four processes for a minute', () => {
@@ -17,7 +21,7 @@ if (isFull)
     ] as const)('holds in every second and is used: %s %i/s', async ([way, perSecond], { expect, onTestFinished }) => {
       const seen = await measureKnownRate({ perSecond, way, workers: 4, atEnd: onTestFinished }, 60);
       console.log(seen.words);
-      expect(seen.busiest).toBeLessThanOrEqual(seen.allowed);
+      expectHeld(expect, seen);
       expect(seen.longRun).toBeGreaterThanOrEqual(0.97);
       expect(seen.longRun).toBeLessThanOrEqual(1.002);
     });
@@ -32,7 +36,7 @@ describe.concurrent('a known rate, measured at the server', () => {
     'holds in every second and is used: %s %i/s with %i processes',
     async ([way, perSecond, workers], { expect, onTestFinished }) => {
       const seen = await waitForKnownRate({ perSecond, way, workers, atEnd: onTestFinished }, 4);
-      expect(seen.busiest, seen.words).toBeLessThanOrEqual(seen.allowed);
+      expectHeld(expect, seen, seen.words);
       expect(seen.longRun, seen.words).toBeLessThan(sized(1.5, 1.02));
     },
   );
@@ -94,8 +98,7 @@ describe.concurrent('the rate of a target', () => {
     await startRun(harness, runs[1], ['--detach']);
     const sent = (name: string) => harness.sandbox.seen.filter((request) => request.includes(`/${name}-`)).length;
     await until('both are in the middle', () => sent('one') > 3 * perSecond && sent('two') > 2 * perSecond);
-    const most = busiest(harness.sandbox.arrivals.atMs, ticks);
-    expect(most).toBeLessThanOrEqual(inAnySecond(perSecond));
+    expectHeld(expect, held(perSecond, harness.sandbox.arrivals.atMs, ticks));
   });
 
   test('does not slow another target', async ({ expect, onTestFinished }) => {
@@ -106,7 +109,7 @@ describe.concurrent('the rate of a target', () => {
       const toMs = performance.now();
       return toMs > other.startedMs + 3_000 && perSecondIn(arrivals, { fromMs: toMs - 2_000, toMs }) > sized(20, 190);
     });
-    expect(busiest(slow.harness.sandbox.arrivals.atMs, slow.ticks)).toBeLessThanOrEqual(inAnySecond(5));
+    expectHeld(expect, held(5, slow.harness.sandbox.arrivals.atMs, slow.ticks));
   });
 });
 
@@ -131,16 +134,12 @@ describe.concurrent('expunge rate', () => {
     const downMs = await change('40/s');
     await lasts(downMs + 1_000, 3_000);
     const after = arrivals.atMs.filter((at) => at > downMs + 1_000);
-    expect(busiest(after, ticks)).toBeLessThanOrEqual(inAnySecond(40));
+    expectHeld(expect, held(40, after, ticks));
 
     const upMs = await change('300/s');
     await until('it is faster', async () => (await lasts(performance.now(), 1_000)) > sized(80, 0.9 * 300));
-    expect(
-      busiest(
-        arrivals.atMs.filter((at) => at > upMs),
-        ticks,
-      ),
-    ).toBeLessThanOrEqual(inAnySecond(300));
+    const faster = arrivals.atMs.filter((at) => at > upMs);
+    expectHeld(expect, held(300, faster, ticks));
 
     await change('none');
     await until('nothing holds it back', async () => (await lasts(performance.now(), 500)) > sized(50, 300));

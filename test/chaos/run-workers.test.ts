@@ -1,5 +1,5 @@
 import { describe, type ExpectStatic, test } from 'vitest';
-import { isDoubtful, isSettled } from '../../src/ledger/cell.ts';
+import { isDoubtful, isMarked, isSettled } from '../../src/ledger/cell.ts';
 import { findBrokenIn } from '../support/checker.ts';
 import { openCluster } from '../support/cluster.ts';
 import { openGuardedRedis } from '../support/guarded-redis.ts';
@@ -82,7 +82,7 @@ async function openRun(atEnd: AtEnd, options: HarnessOptions = {}, size = 3): Pr
 /** Cells of requests that nobody knows the end of. */
 async function openEnds(harness: Harness): Promise<number[]> {
   const cells = (await harness.cells()).flat();
-  return cells.filter((cell) => !isSettled(cell) && (isDoubtful(cell) || (cell >> 4) % 2 === 1));
+  return cells.filter((cell) => isMarked(cell) || (isDoubtful(cell) && !isSettled(cell)));
 }
 
 /** The same command in this process, to the end. */

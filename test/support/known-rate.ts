@@ -12,8 +12,11 @@ export type KnownRate = {
   atEnd: AtEnd;
 };
 
-/** `allowed`: in any second. `longRun`: as a share of the rate. */
-export type KnownRateResult = { busiest: number; allowed: number; longRun: number; words: string };
+/** `longRun`: as a share of the rate. */
+export type KnownRateResult = Held & { longRun: number; words: string };
+
+/** The most requests in a window, and how many of them the rate allows. */
+export type Held = { busiest: number; allowed: number };
 
 /** The permits that a rate lets go at once where nothing else is said: what 50 ms bring. */
 function defaultBurst(perSecond: number): number {
@@ -23,6 +26,17 @@ function defaultBurst(perSecond: number): number {
 /** The most requests in a second. In short the machine is not ours alone: what was let go may be half a second on its way. */
 export function inAnySecond(perSecond: number): number {
   return 1.05 * perSecond + defaultBurst(perSecond) + sized(perSecond / 2, 0);
+}
+
+/**
+ * A rate held against what arrived. In short the machine is not ours alone: what was let go may be a second on its way, so the window
+ * is longer, and still much too short for twice the rate.
+ */
+export function held(perSecond: number, atMs: readonly number[], ticks: readonly number[]): Held {
+  const seconds = sized(3, 1);
+  const onTheirWay = sized(perSecond, 0);
+  const allowed = 1.05 * perSecond * seconds + defaultBurst(perSecond) + onTheirWay;
+  return { busiest: busiest(atMs, ticks, 1_000 * seconds), allowed };
 }
 
 /** A run at a known rate as the server sees it over so many seconds, after three to get going. */
@@ -63,9 +77,8 @@ function start({ perSecond, way, workers, atEnd }: KnownRate, seconds: number): 
 }
 
 function figures({ perSecond, way, workers }: KnownRate, { harness, ticks }: Fleet, rate: number): KnownRateResult {
-  const most = busiest(harness.sandbox.arrivals.atMs, ticks);
-  const allowed = inAnySecond(perSecond);
+  const window = held(perSecond, harness.sandbox.arrivals.atMs, ticks);
   const longRun = rate / perSecond;
-  const words = `${way} ${perSecond}/s × ${workers}: busiest second ${most} (allowed ${allowed}), long run ${longRun.toFixed(4)} R`;
-  return { busiest: most, allowed, longRun, words };
+  const words = `${way} ${perSecond}/s × ${workers}: busiest ${window.busiest} (allowed ${window.allowed}), long run ${longRun.toFixed(4)} R`;
+  return { ...window, longRun, words };
 }

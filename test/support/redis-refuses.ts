@@ -1,3 +1,4 @@
+import { isMarked } from '../../src/ledger/cell.ts';
 import { findBroken } from './checker.ts';
 import { passed, startRun } from './fleet.ts';
 import { openFullRedis, type Store } from './full-redis.ts';
@@ -17,7 +18,7 @@ export type RedisRefuses = {
 };
 
 export type RejectedWritesResult = {
-  /** Requests later than a second after Redis had begun to refuse. */
+  /** Requests that left while Redis refused, beyond those whose marks it had taken before. */
   sentWithout: number;
   /** From the repair to the next request. */
   resumedAfterMs: number;
@@ -45,6 +46,7 @@ export async function measureRejectedWrites(options: RedisRefuses): Promise<Reje
   await until('the run is in the middle', () => harness.arrivals.length > ids.length / 5);
   await redis.fill(await harness.onlyRun());
   const fullAt = performance.now();
+  const marked = (await harness.cells()).flat().filter(isMarked).length;
   const status = await statusOf(harness);
   await passed(fullAt, ms);
   const before = performance.now();
@@ -59,7 +61,7 @@ export async function measureRejectedWrites(options: RedisRefuses): Promise<Reje
   if (workers > 0) await until('each worker says that it goes on', () => processes.every(goesOn));
   const codes = workers === 0 ? await Promise.all(processes.map(({ ended }) => ended)) : [];
   return {
-    sentWithout: harness.arrivals.filter((at) => at > fullAt + 1_000 && at < before).length,
+    sentWithout: Math.max(0, harness.arrivals.filter((at) => at > fullAt && at < before).length - marked),
     resumedAfterMs: Math.max(0, resumedAt - freeAt),
     status,
     said: processes.map(({ stderr }) => stderr),
