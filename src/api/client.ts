@@ -246,6 +246,11 @@ export class ApiClient {
 
 const authorityAdvice = 'trust that authority with NODE_EXTRA_CA_CERTS=FILE, if it is yours';
 
+/** Whether the server, or its Redis, gave no answer: an order may be carried out nevertheless. */
+export function isAway(error: unknown): boolean {
+  return error instanceof ExpungeError && error.code === 'UNREACHABLE';
+}
+
 /** What is to be known of an order without an answer. */
 function doubtAbout({ method }: ApiRequest): string | null {
   return method === 'GET' ? null : 'the order may have been carried out; to repeat it is harmless';

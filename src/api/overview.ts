@@ -1,5 +1,4 @@
 import { scheduleFacts } from '../commands/schedule-work.ts';
-import type { Session } from '../commands/session.ts';
 import { readTargetStatus, targetStatusFacts } from '../commands/target-status.ts';
 import { isoTime } from '../format.ts';
 import type { ListedRun } from '../ledger/list-runs.ts';
@@ -8,6 +7,7 @@ import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { readSlots } from '../limiter/read-target.ts';
 import { readProcesses, stopFacts } from '../limiter/stop.ts';
 import { type Target, targetOf } from '../model/target.ts';
+import type { Session } from '../operations/session.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import { listSchedules } from '../schedule/schedule-store.ts';
 import { RateMeter } from '../terminal/panel.ts';
@@ -120,6 +120,7 @@ export function runSummary(run: ListedRun, now: number, perSecond: number | null
   const isMoving = run.state === 'running' && perSecond !== null && perSecond > 0;
   return {
     ...summary,
+    revision: run.revision,
     ...placeOf(targetOf(run.baseUrl, run.account)),
     results_by: run.resultsBy || null,
     files: run.files,

@@ -1,12 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { parse } from 'csv-parse';
 import { z } from 'zod';
-import type { Invocation } from '../commands/command.ts';
-import { makePlan } from '../commands/make-plan.ts';
-import { type ListHistory, noListHistory } from '../commands/plan.ts';
-import { readPlanFile } from '../commands/plan-file.ts';
-import { scopesOf } from '../commands/run-list.ts';
-import { changedRules, isPartial, planCode } from '../commands/sealed-plan.ts';
 import { ExpungeError } from '../errors.ts';
 import { isoTime, plural } from '../format.ts';
 import type { List } from '../input/with-list.ts';
@@ -20,9 +14,19 @@ import { readStops } from '../limiter/stop.ts';
 import { priorities } from '../model/priority.ts';
 import { sumIds } from '../model/resource.ts';
 import { listOf, type Target } from '../model/target.ts';
+import { refuseCode } from '../operations/applied-plan.ts';
+import { checkPlanned, orderOfPlan, refuseChangedFiles } from '../operations/apply-plan.ts';
+import type { ListOrder, RunOptions } from '../operations/list-order.ts';
+import { type MadePlan, makePlan, newOrigin } from '../operations/make-plan.ts';
+import { readPlanFile } from '../operations/plan-file.ts';
+import { type ListHistory, noListHistory } from '../operations/plan-list.ts';
+import { readUploaded } from '../operations/read-list.ts';
+import { changedRules, isPartial, planCode } from '../operations/sealed-plan.ts';
+import { scopesOf, startList } from '../operations/start-list.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { Plan } from '../terminal/plan-text.ts';
-import { invocationOf, invokeVerb, type Order } from './invoke.ts';
+import { listOrderOf } from './list-order.ts';
+import { withOwnRedis } from './own-redis.ts';
 import { forgottenAt, type KeptPlan, PlanStore } from './plan-store.ts';
 import { Problem } from './problem.ts';
 import { type Call, type Route, route } from './route.ts';
@@ -140,11 +144,15 @@ async function planUpload({ deps, query, context, caller }: Call<z.output<typeof
     const settings = settingsOf(others);
     const at = Date.now();
     const isPiped = piped === 'true';
-    const options = { reason, approveBy, partial: partial === 'true', listFolder: store.pathOf(id), isPiped };
-    const order: Order = { verb: 'plan', args: [list], options, target, settings };
-    const invocation = invocationOf(deps, caller, order);
-    const historyOf = (read: List) => readHistory(deps.session.redis, invocation, target, read);
-    const made = await makePlan(invocation, store.pathOf(id, 'plan.json'), { historyOf });
+    const options = { partial: partial === 'true' };
+    const order = listOrderOf(deps, caller, { target, texts: settings, options, reason });
+    const made = await makePlan(order, {
+      paths: [list],
+      read: readUploaded(store.pathOf(id), isPiped),
+      output: store.pathOf(id, 'plan.json'),
+      origin: newOrigin(order.by, approveBy),
+      historyOf: (read) => readHistory(deps.session.redis, order, target, read),
+    });
     // Which ids that are is looked at again when the plan is applied.
     await refuseUnprotected(deps.session.redis, fp, { isProtected: made.plan.protect !== null, ids: [] });
     const rejected_samples = await readRejectedRows(made.shown.rejectsFile);
@@ -161,19 +169,14 @@ async function planUpload({ deps, query, context, caller }: Call<z.output<typeof
 const namesOfNothing = ['list', 'stdin'].flatMap((name) => Object.values(uploads).map((suffix) => name + suffix));
 
 /** What Redis knows of a list. Its unfinished run is not resumed: once the plan is applied, that run is named. */
-async function readHistory(
-  redis: RedisClient,
-  invocation: Invocation,
-  target: Target,
-  list: List,
-): Promise<ListHistory> {
+async function readHistory(redis: RedisClient, order: ListOrder, target: Target, list: List): Promise<ListHistory> {
   const last = await findRunOfList(redis, listOf(target, list.spool.sha256, ''));
   const isUnfinished = last !== null && !isSealed(last.state);
   const files = isUnfinished ? [] : list.spool.files.filter((name) => !namesOfNothing.includes(name));
   const [overlapping, { target: stop }, learned, proof] = await Promise.all([
     findOverlappingRuns(redis, target, { files }),
     readStops(redis, target.fp),
-    readStart(redis, target.fp, scopesOf(invocation, list)),
+    readStart(redis, target.fp, scopesOf(order, list)),
     readAbsentAnswers(redis, target.fp),
   ]);
   return { ...noListHistory, learned, stop, proof, last, overlapping };
@@ -224,7 +227,7 @@ function settingsOf(given: Record<string, string | undefined>): KeptPlan['settin
   );
 }
 
-function shownPlan({ plan, sha256, shown }: Awaited<ReturnType<typeof makePlan>>) {
+function shownPlan({ plan, sha256, shown }: MadePlan) {
   const { target, account } = { target: shown.baseUrl, account: shown.account };
   return {
     code: planCode(sha256),
@@ -265,22 +268,25 @@ async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.outp
   refuseOtherConfirm(confirm, Number(kept.shown.confirm));
   const target = await knownTargetOf(deps.session, kept.fp);
   const { file, code } = await sealedFor(deps, caller, kept, others);
-  const options = {
-    code,
+  const applied = await readPlanFile(file);
+  refuseCode(applied, code);
+  const options: RunOptions = {
     detach: true,
-    newRunOnly: true,
-    listFolder: store.pathOf(kept.id),
-    onRun,
-    ...(reason !== '' && { reason }),
     ...(priority && { priority }),
-    ...(isExpected === 'true' && { yes: false }), // somebody was asked, and has seen it
     ...(stopAt && { stopAt: Date.parse(stopAt) }),
     ...(maxDuration && { maxDuration: maxDuration * 1_000 }),
   };
-  const order: Order = { verb: 'apply', args: [file], options, target };
-  const { lines, warnings } = await invokeVerb(deps, caller, order, () => import('../commands/apply.ts'));
+  const isAsked = isExpected === 'true';
+  const given = listOrderOf(deps, caller, { target, options, reason, isAsked, onRun });
+  const { order } = orderOfPlan(given, applied);
+  const paths = [kept.list];
+  await refuseChangedFiles(applied, paths);
+  const { run, warnings } = await readUploaded(store.pathOf(kept.id), false)(order, paths, (list) => {
+    checkPlanned(order, applied, list);
+    return withOwnRedis(deps, (session) => startList(session, order, { target, list, retries: null, applied }));
+  });
   await store.remove(kept.id);
-  return { run: String(lines.at(-1)?.run), warnings };
+  return { run: run.id, warnings };
 }
 
 function refuseOtherConfirm(confirm: number, ids: number): void {
@@ -316,16 +322,16 @@ async function sealedFor(
     );
   const file = store.pathOf(kept.id, `plan-${Date.now()}.json`);
   const { plan: before } = await readPlanFile(store.pathOf(kept.id, 'plan.json'));
-  const order: Order = {
-    verb: 'plan',
-    args: [kept.list],
-    options: { listFolder: store.pathOf(kept.id), partial: partial === 'true' || isPartial(before) },
-    target,
-    settings: { ...kept.settings, ...rules },
-  };
   const { planned_at, planned_by, approve_by, reason } = before;
   const origin = { planned_at, planned_by, approve_by, reason };
-  const { plan, sha256 } = await makePlan(invocationOf(deps, caller, order), file, { origin });
+  const order = listOrderOf(deps, caller, {
+    target,
+    texts: { ...kept.settings, ...rules },
+    options: { partial: partial === 'true' || isPartial(before) },
+    reason,
+  });
+  const read = readUploaded(store.pathOf(kept.id), false);
+  const { plan, sha256 } = await makePlan(order, { paths: [kept.list], read, output: file, origin });
   if (plan.ids.sha256 !== before.ids.sha256 || plan.ids.rows !== before.ids.rows)
     throw new Problem('conflict', 'the list reads otherwise with these rules', 'plan it again');
   return { file, code: planCode(sha256) };

@@ -1,7 +1,5 @@
 import { z } from 'zod';
-import { readRunRecord } from '../commands/run-record.ts';
 import { readScheduleRecords } from '../commands/schedule-work.ts';
-import { findRun } from '../commands/session.ts';
 import { readTargetRecord } from '../commands/target-status.ts';
 import { auditFacts, readTargetAudit } from '../ledger/audit.ts';
 import { knownTargets } from '../ledger/known-targets.ts';
@@ -11,6 +9,8 @@ import { runIndexOf } from '../ledger/run-index.ts';
 import { idOutcomes, isSuccess, isWorthAnotherRun, outcomes, outcomeText } from '../model/outcome.ts';
 import { priorities } from '../model/priority.ts';
 import { resources } from '../model/resource.ts';
+import { readRunRecord } from '../operations/run-record.ts';
+import { findRun } from '../operations/session.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import { listSchedules, readSchedule } from '../schedule/schedule-store.ts';
 import { readVersion } from '../version.ts';

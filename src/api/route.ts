@@ -1,9 +1,9 @@
 import type { Context } from 'hono';
 import { z } from 'zod';
-import type { EarlySession } from '../commands/session.ts';
 import type { Sources } from '../config/read-config.ts';
 import type { Config } from '../config/settings.ts';
 import type { Log } from '../logger.ts';
+import type { EarlySession } from '../operations/session.ts';
 import type { Caller } from './access.ts';
 import { Problem } from './problem.ts';
 import type { Streams } from './streams.ts';

@@ -1,16 +1,25 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import type { Verb } from '../commands/command.ts';
+import * as parse from '../config/parse-setting.ts';
 import { messageOf } from '../errors.ts';
 import { plural } from '../format.ts';
 import { noteFailedOrder } from '../ledger/audit.ts';
 import { awaitsResults } from '../ledger/results.ts';
-import { isSealed, pendingOf, type Run, runStates } from '../ledger/run.ts';
-import { priorities } from '../model/priority.ts';
-import { parseRetrySelection } from '../model/selection.ts';
+import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
+import { givenRules } from '../ledger/run-rules.ts';
+import { type Priority, priorities } from '../model/priority.ts';
+import { parseRate } from '../model/rate.ts';
+import { parseRetrySelection, type Selection } from '../model/selection.ts';
 import { targetOf } from '../model/target.ts';
-import { invokeVerb, lastFacts, type Order } from './invoke.ts';
+import type { RunOptions } from '../operations/list-order.ts';
+import { localRuns } from '../operations/local.ts';
+import type { RunOperations } from '../operations/operations.ts';
+import type { RunOrder } from '../operations/order.ts';
+import { retryRun } from '../operations/retry-list.ts';
+import type { Ordered } from '../operations/steer-run.ts';
+import { listOrderOf } from './list-order.ts';
 import { runSummary } from './overview.ts';
+import { withOwnRedis } from './own-redis.ts';
 import { Problem, parsedAs } from './problem.ts';
 import { type ApiDeps, type Call, type Route, route } from './route.ts';
 import { findRunById } from './run-view.ts';
@@ -29,7 +38,7 @@ export const runRoutes: readonly Route[] = [
     body: z.strictObject({ reason }),
     answer: shapes.steered,
     mayTakeLong: true,
-    handle: (call) => steer(call, 'pause'),
+    handle: (call) => steer(call, 'pause', (runs, order) => runs.pause(order)),
   }),
   route({
     method: 'post',
@@ -38,16 +47,19 @@ export const runRoutes: readonly Route[] = [
     summary: 'let a run go on',
     body: z.strictObject({
       reason,
+      seen: shapes.seen,
       expect_absent: z.boolean().default(false).describe('absent ids do not halt it any more'),
+      on_status: z.string().max(200).optional().describe('what a status means from now on: 403=wait'),
       detach: z.boolean().default(false).describe('leave a run whose command has ended to the workers'),
-      max_deletes: z.int().min(1).optional().describe('how many ids it may send in all'),
+      max_deletes: z.int().min(1).nullable().optional().describe('how many ids it may send in all; null = any number'),
     }),
     answer: shapes.steered,
     mayTakeLong: true,
     handle: (call) => {
-      const { expect_absent: expectAbsent, detach, max_deletes: maxDeletes } = call.body;
-      const settings = { expectAbsent: String(expectAbsent) };
-      return steer(call, 'resume', { detach: detach || undefined, maxDeletes }, settings);
+      const { seen, detach, expect_absent: expectAbsent, on_status: text, max_deletes: maxDeletes } = call.body;
+      const onStatus = text === undefined ? '' : parsedAs('body.on_status', text, parse.onStatus);
+      const rules = givenRules({ config: { expectAbsent, onStatus, maxDeletes } });
+      return steer(call, 'resume', (runs, order) => runs.resume({ ...order, seen, detach, rules }));
     },
   }),
   route({
@@ -64,7 +76,7 @@ export const runRoutes: readonly Route[] = [
     mayTakeLong: true,
     handle: async (call) => {
       refuseOtherCount(await findRunById(call.deps.session, call.params.run!), call.body);
-      return steer(call, 'cancel');
+      return steer(call, 'cancel', (runs, order) => runs.cancel(order, () => {}));
     },
   }),
   route({
@@ -83,7 +95,12 @@ export const runRoutes: readonly Route[] = [
       rate: z.string().nullable(),
       warnings: shapes.warnings,
     }),
-    handle: (call) => change(call, 'rate', call.body.rate ?? 'none', { burst: call.body.burst }),
+    handle: (call) => {
+      const { rate: text, burst } = call.body;
+      const rate = text === null ? null : parsedAs('body.rate', text, parseRate);
+      const pace = rate === null ? { rate, burst: null } : { rate, ...(burst !== undefined && { burst }) };
+      return order(call, (runs, given) => runs.changePace({ ...given, pace }));
+    },
   }),
   route({
     method: 'post',
@@ -92,7 +109,10 @@ export const runRoutes: readonly Route[] = [
     summary: 'give a run another share',
     body: z.strictObject({ reason, priority: z.enum(priorities) }),
     answer: z.looseObject({ run: z.string(), state: z.string(), priority: z.string(), warnings: shapes.warnings }),
-    handle: (call) => change(call, 'priority', call.body.priority),
+    handle: (call) => {
+      const { priority } = call.body;
+      return order(call, (runs, given) => runs.changePriority({ ...given, priority }));
+    },
   }),
   route({
     method: 'post',
@@ -110,11 +130,8 @@ export const runRoutes: readonly Route[] = [
     isCreating: true,
     handle: async (call) => {
       const only = call.body.only && parsedAs('body.only', call.body.only.join(','), parseRetrySelection);
-      const { priority, confirm: expectChosen } = call.body;
-      const options = { detach: true, newRunOnly: true, only, priority, expectChosen, onRun: call.onRun };
-      const { lines, warnings } = await order(call, { verb: 'retry', options }, () => import('../commands/retry.ts'));
-      const last = lines.at(-1);
-      if (last?.type === 'summary') return { run: String(last.run), warnings };
+      const made = await retry(call, only);
+      if (made !== null) return { run: made.run.id, warnings: made.warnings };
       throw new Problem('conflict', `run ${call.params.run} has nothing of that to retry`);
     },
   }),
@@ -126,49 +143,54 @@ export const runRoutes: readonly Route[] = [
     query: z.strictObject({
       reason,
       rows: z.string().regex(/^\d+$/).transform(Number).describe('how many rows it has, as a person typed it'),
-      state: z.enum(runStates).describe('its state when that person saw it: in another one it is not removed'),
+      seen: z.string().regex(/^\d+$/).transform(Number).describe('its revision when that person saw it'),
     }),
-    answer: z.looseObject({ run: z.string() }),
+    answer: z.looseObject({ run: z.string(), rows: z.int(), warnings: shapes.warnings }),
     handle: async (call) => {
-      refuseRemoval(await findRunById(call.deps.session, call.params.run!), call.query.rows);
-      const { state, ...body } = call.query;
-      const given = { ...call, body };
-      const options = { seen: { state } };
-      return (await order(given, { verb: 'runs remove', options }, () => import('../commands/runs.ts'))).lines.at(-1);
+      const { rows, seen, reason } = call.query;
+      refuseRemoval(await findRunById(call.deps.session, call.params.run!), rows);
+      const { warnings } = await order({ ...call, body: { reason } }, (runs, given) => runs.remove({ ...given, seen }));
+      return { run: call.params.run!, rows, warnings };
     },
   }),
 ];
 
 type RunCall = Call<unknown, { reason: string }>;
+type RetryCall = Call<unknown, { reason: string; confirm: number; priority?: Priority | undefined }>;
 
-/** Does a verb on the run of the path. */
-async function order(
+/** Makes a run of what the run of the path has left; null where that is nothing. */
+async function retry({ deps, params, body, caller, onRun }: RetryCall, only: Selection | undefined) {
+  const { id, baseUrl, account } = await findRunById(deps.session, params.run!);
+  const { priority, confirm: expected, reason } = body;
+  const options: RunOptions = { detach: true, ...(priority && { priority }) };
+  const order = listOrderOf(deps, caller, { target: targetOf(baseUrl, account), options, reason, onRun });
+  return withOwnRedis(deps, (session) => retryRun(session, order, { run: id, only, expected }));
+}
+
+/** Does an operation on the run of the path, on a connection of its own: an order that hangs holds up no other request. */
+async function order<T>(
   { deps, params, body, caller }: RunCall,
-  { verb, args = [], options = {}, settings = {} }: Omit<Order, 'target'>,
-  load: () => Promise<Verb>,
-) {
-  const run = await findRunById(deps.session, params.run!);
-  const given = Object.entries({ reason: body.reason, ...options }).filter(([, value]) => value !== undefined);
-  const target = targetOf(run.baseUrl, run.account);
-  const whole: Order = { verb, args: [run.id, ...args], options: Object.fromEntries(given), settings, target };
-  return invokeVerb(deps, caller, whole, load);
+  work: (runs: RunOperations, order: RunOrder) => Promise<T>,
+): Promise<T> {
+  const { id } = await findRunById(deps.session, params.run!);
+  const given = { run: id, by: { who: caller.name, reason: body.reason } };
+  return withOwnRedis(deps, (session) => work(localRuns(session), given));
 }
 
 /** Answers after two seconds: a cancelled run ends when its requests in flight have their answers. 202 = it is still being done. */
 async function steer(
   call: RunCall,
-  verb: 'pause' | 'resume' | 'cancel',
-  options: Record<string, unknown> = {},
-  settings: Order['settings'] & object = {},
+  action: 'pause' | 'resume' | 'cancel',
+  work: (runs: RunOperations, order: RunOrder) => Promise<Ordered & { warnings?: readonly string[] }>,
 ) {
   const { deps, params, caller, body, context } = call;
-  const done = order(call, { verb, options, settings }, () => import('../commands/steer.ts'));
-  const given = { run: params.run!, order: verb, who: caller.name, reason: body.reason };
+  const done = order(call, work);
+  const given = { run: params.run!, order: action, who: caller.name, reason: body.reason };
   const isDone = await isDoneSoon(deps, given, done);
   const now = runSummary(await findRunById(deps.session, params.run!), Date.now());
   if (!isDone) return context.json({ ...now, warnings: [], changed: null }, 202);
-  const { lines, warnings } = await done;
-  return { ...now, warnings, changed: lines.at(-1)?.changed !== false };
+  const { warnings = [], isChanged } = await done;
+  return { ...now, warnings, changed: isChanged };
 }
 
 /** An order for a run, and who gave it why. */
@@ -207,13 +229,6 @@ async function noteFailure({ session, log }: Pick<ApiDeps, 'session' | 'log'>, g
       await sleep(noteEveryMs, undefined, { ref: false });
     }
   }
-}
-
-const changes = { rate: () => import('../commands/rate.ts'), priority: () => import('../commands/priority.ts') };
-
-async function change(call: RunCall, verb: keyof typeof changes, to: string, options: Record<string, unknown> = {}) {
-  const { lines, warnings } = await order(call, { verb, args: [to], options }, changes[verb]);
-  return { ...lastFacts(lines), warnings };
 }
 
 /** Throws conflict unless what was typed is what was shown, and that was left before: what is left only becomes less, also after a pause. */

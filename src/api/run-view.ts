@@ -1,6 +1,3 @@
-import { isAbandoned, withStandstill } from '../commands/liveness.ts';
-import { refuseOtherRelease, type Session } from '../commands/session.ts';
-import { readRunContext, SnapshotTaker } from '../commands/take-snapshot.ts';
 import { isoTime } from '../format.ts';
 import { auditFacts, readAudit } from '../ledger/audit.ts';
 import { describeBodies } from '../ledger/bodies.ts';
@@ -9,6 +6,9 @@ import { activeMsOf, type Run, readRun } from '../ledger/run.ts';
 import { ruleFacts } from '../ledger/run-rules.ts';
 import { tallyIfSealed } from '../ledger/tally.ts';
 import { readProof } from '../ledger/verification.ts';
+import { isAbandoned, withStandstill } from '../operations/liveness.ts';
+import { refuseOtherRelease, type Session } from '../operations/session.ts';
+import { readRunContext, SnapshotTaker } from '../operations/take-snapshot.ts';
 import { describeActivity } from '../terminal/panel.ts';
 import { runSummary } from './overview.ts';
 import { Problem } from './problem.ts';

@@ -1,6 +1,6 @@
-import { input, ofRuns } from '../commands/command.ts';
 import { type Config, type SettingName, settings } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
+import { input, ofRuns } from '../operations/list-settings.ts';
 import { scheduledSettings } from '../schedule/schedule.ts';
 
 // Which settings a command with --server sends, and which the API takes: the two have to be the same.

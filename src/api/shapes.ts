@@ -38,6 +38,7 @@ const counts = Object.fromEntries(outcomes.map((outcome) => [outcome, count]));
 
 const runSummary = z.looseObject({
   run: text,
+  revision: count.describe('moves with every change of its state, its rules and its pauses'),
   state: states,
   reason: text,
   rows: count,
@@ -64,6 +65,11 @@ const runSummary = z.looseObject({
   retry_of: optional(text),
   retried_by: z.array(text),
 });
+
+/** What an order that continues or removes a run is about. */
+export const seen = count.describe(
+  'the revision of the run that the person was shown: from any other one nothing is done',
+);
 
 /** What nobody should overlook, like a target without a worker; [] = nothing. */
 export const warnings = z.array(text);

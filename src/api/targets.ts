@@ -1,6 +1,6 @@
-import type { Session } from '../commands/session.ts';
 import { runIndexOf } from '../ledger/run-index.ts';
 import type { Target } from '../model/target.ts';
+import type { Session } from '../operations/session.ts';
 import { Problem } from './problem.ts';
 
 /** Every target that this Redis knows. */

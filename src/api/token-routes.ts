@@ -1,11 +1,10 @@
 import { z } from 'zod';
-import { tokenFacts } from '../commands/token.ts';
 import { namePattern, nameRule } from '../config/list-source.ts';
 import { auditFacts } from '../ledger/audit.ts';
 import { Problem } from './problem.ts';
 import { type Route, route } from './route.ts';
 import * as shapes from './shapes.ts';
-import { addToken, listTokens, readTokenAudit, revokeToken, roles } from './token-store.ts';
+import { addToken, listTokens, readTokenAudit, revokeToken, roles, tokenFacts } from './token-store.ts';
 
 const longestDays = 3_650;
 

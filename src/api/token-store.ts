@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { ExpungeError } from '../errors.ts';
+import { isoTime } from '../format.ts';
 import { type AuditEntry, noteAuditLua, parseEntry, storedEntry } from '../ledger/audit.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
@@ -123,4 +124,15 @@ export async function readSession(redis: RedisClient, cookie: string, now: numbe
 /** Ends a session. Repeating it is harmless. */
 export async function endSession(redis: RedisClient, cookie: string): Promise<void> {
   await redis.del(keys.apiSession(hashOf(cookie)));
+}
+
+/** A token for `--json` and the API: never the token itself. */
+export function tokenFacts({ name, role, at, who, expiresAt }: KnownToken) {
+  return {
+    name,
+    role,
+    created_at: isoTime(at),
+    created_by: who,
+    expires_at: expiresAt > 0 ? isoTime(expiresAt) : null,
+  };
 }

@@ -11,6 +11,7 @@ import { checkId, idPath } from '../model/check-id.ts';
 import { resources } from '../model/resource.ts';
 import { rejectionMend } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
+import { type Session, withRedis } from '../operations/session.ts';
 import { type Finding, fail } from '../redis/server.ts';
 import { explainConnectionError } from '../system-errors.ts';
 import type { Invocation } from './command.ts';
@@ -23,7 +24,6 @@ import {
   sendDelete,
   whyNotSent,
 } from './one-request.ts';
-import { type Session, withRedis } from './session.ts';
 
 /** Reads `--probe-id`; null without it. Throws USAGE like `readObject`. */
 export async function readProbe(invocation: Invocation): Promise<OneObject | null> {

@@ -10,12 +10,13 @@ import { resources } from '../model/resource.ts';
 import { describeSemantics, type Semantics } from '../model/semantics.ts';
 import { factsOf, successStatus } from '../model/status.ts';
 import type { Target } from '../model/target.ts';
+import { type Session, withRedis } from '../operations/session.ts';
 import { type Finding, fail } from '../redis/server.ts';
 import { evaluate, readObject } from './check-api.ts';
 import type { Invocation } from './command.ts';
 import type { Credentials } from './credentials.ts';
 import { describeAnswer, type OneObject, quoteAnswer, sendDelete, whyNotSent } from './one-request.ts';
-import { askCount, type Session, whoAmI, withRedis } from './session.ts';
+import { askCount, whoAmI } from './session.ts';
 
 /**
  * The objects of `--semantics`, which cannot exist: one of `--resource`, or of each. Empty without that flag. Throws USAGE for `--absent-id`

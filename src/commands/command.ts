@@ -1,7 +1,6 @@
 import * as parse from '../config/parse-setting.ts';
 import type { Sources } from '../config/read-config.ts';
 import type { Config, SettingName } from '../config/settings.ts';
-import { ruleSettings } from '../ledger/run-rules.ts';
 import type { Verbosity } from '../logger.ts';
 import { priorities } from '../model/priority.ts';
 import type { RedisAddress } from '../redis/address.ts';
@@ -88,30 +87,6 @@ const token = [
   'tokenAuth',
 ] as const;
 
-/** How a list is read, and which of its ids are deleted. */
-export const input = [
-  'resource',
-  'resourceColumn',
-  'format',
-  'column',
-  'noHeader',
-  'delimiter',
-  'limit',
-  'protect',
-  'protectColumn',
-  'expectUnprotected',
-  'allowIdChars',
-  'idPattern',
-  'allowPlaceholders',
-  'allowInvisible',
-  'allowColumnNames',
-  'allowDamagedNumbers',
-  'expectRejected',
-  'allowEmpty',
-  'maxDeletes',
-  'expectCount',
-] as const;
-
 /** How a file of protected ids is read where there is no list. */
 export const protectReading = [
   'protectColumn',
@@ -132,11 +107,6 @@ export const retryInput = [
   'maxDeletes',
   'expectCount',
 ] as const;
-
-/** What may halt a run, how fast it is, and what its answers mean. */
-export const ofRuns = ruleSettings.filter(
-  (name): name is Exclude<typeof name, 'maxDeletes' | 'keep'> => name !== 'maxDeletes' && name !== 'keep',
-);
 
 /** Where requests go, and the credentials for them. */
 export const target = ['baseUrl', 'account', ...token, 'allowHttp', 'caFile', 'proxy', 'separateLimits'] as const;

@@ -1,11 +1,10 @@
-import { ExpungeError, readCertificates } from '../errors.ts';
+import { readCertificates } from '../errors.ts';
 import type { Target } from '../model/target.ts';
-import { targetFlags } from '../terminal/stop-text.ts';
+import type { Session } from '../operations/session.ts';
 import { openToken } from '../token/open-token.ts';
 import type { Token } from '../token/token.ts';
 import type { ServiceOptions } from '../worker/service.ts';
 import type { Invocation } from './command.ts';
-import type { Session } from './session.ts';
 
 /** The token for the API, and the certificate authorities to trust for it. */
 export type Credentials = { token: Token; ca: string | null };
@@ -14,18 +13,6 @@ export type Credentials = { token: Token; ca: string | null };
 export function readCredentials({ config, env }: Pick<Invocation, 'config' | 'env'>): Credentials {
   const ca = readAuthorities(config);
   return { ca, token: openToken(config, { env, ca, clock: () => performance.now(), random: Math.random }) };
-}
-
-/** Throws USAGE where no setting names the API, though a run or a plan does: the token is sent to no address that only Redis or a file names. */
-export function refuseWithoutBaseUrl(
-  { baseUrl }: Invocation['config'],
-  of: string,
-  named: Pick<Target, 'baseUrl' | 'account'>,
-): void {
-  if (baseUrl !== undefined) return;
-  throw new ExpungeError('USAGE', `expected the address of the API, got none; that of ${of} is ${named.baseUrl}`, {
-    next: `add ${targetFlags(named)}`,
-  });
 }
 
 /** The file of `--ca-file`, or null. Throws USAGE where it holds no certificates. */

@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import { pageOfRuns } from '../ledger/list-runs.ts';
 import { createLogger } from '../logger.ts';
+import { type EarlySession, withRedis } from '../operations/session.ts';
 import { Parts } from '../worker/parts.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
-import { type EarlySession, sayOf, whoAmI, withRedis } from './session.ts';
+import { sayOf, whoAmI } from './session.ts';
 
 const defaultPort = 9465;
 

@@ -1,8 +1,12 @@
 import { plural } from '../format.ts';
-import { isSealed, isTimeUp, type Run, readRun } from '../ledger/run.ts';
+import { changedSince } from '../ledger/changed-since.ts';
+import { isSealed, isTimeUp, type Run, readRun, readRunAgain } from '../ledger/run.ts';
 import { startRun } from '../ledger/start-run.ts';
 import { logFor, withoutRepeats } from '../logger.ts';
 import type { Target } from '../model/target.ts';
+import type { By } from '../operations/order.ts';
+import type { EarlySession, Session } from '../operations/session.ts';
+import { type LocalView, readRunContext, SnapshotTaker } from '../operations/take-snapshot.ts';
 import { ownQueueName } from '../queue/queue.ts';
 import { LivePanel } from '../terminal/live-panel.ts';
 import { plainLine } from '../terminal/style.ts';
@@ -17,8 +21,7 @@ import { type Credentials, serviceOptions } from './credentials.ts';
 import { type Finish, finishRun } from './finish-run.ts';
 import { openRunWorkers } from './fork-workers.ts';
 import { type Interrupts, listenForInterrupts, orAborted } from './interrupts.ts';
-import { type EarlySession, progressOn, sayOn, whoAmI } from './session.ts';
-import { type LocalView, readRunContext, SnapshotTaker } from './take-snapshot.ts';
+import { progressOn, sayOn, whoAmI } from './session.ts';
 
 type ForegroundDeletion = Finish & {
   session: EarlySession;
@@ -52,7 +55,7 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
   const service = openService({ ...options, maxConcurrency, queueName, ownsQueue: true, isAlone, log });
   const { workers, kill, dispose } = openRunWorkers({ ...work, tell });
   const by = { who: whoAmI(invocation.env), reason: reasonOf(invocation.options) };
-  const startIt: Part = { name: 'run', start: () => startRun(session.ledger, run, by) }; // after the token: a run without one does not start
+  const startIt: Part = { name: 'run', start: () => startSeen(session, run, by) }; // after the token: a run without one does not start
   const sayWaiting = (reason: string) => sayOn(invocation.stderr)(`Waiting: ${plainLine(reason)}`);
   const [queue, ...deleting] = service.parts; // a queue that a killed command left is removed before the workers connect to it
   const parts = new Parts([tokenPart(credentials.token, sayWaiting), startIt, queue, workers.part, ...deleting], log);
@@ -128,7 +131,7 @@ async function follow(
   const keepGoing = async (now: Run) => {
     if (now.state === 'running') await recover();
     if (now.state === 'cancelling') await session.ledger.reclaim(run.id); // a process that holds chunks of it may be dead
-    if (now.state === 'paused' && now.by === 'interrupt') await startRun(session.ledger, now, by);
+    if (now.state === 'paused' && now.by === 'interrupt') await startRun(session.ledger, now, by); // moved meanwhile: the next look sees it
   };
   const progress = every(progressEveryMs, async () => print('progress', taker.facts()));
   while (!signal.aborted) {
@@ -163,4 +166,9 @@ function sayStopping({ config, stderr }: Invocation, { senders }: LocalView): vo
   stderr.write(
     `\nStopping: ${plural(senders.inFlight, 'requests')} finishing (up to ${seconds} s). Press Ctrl-C again to stop at once; nothing is lost either way.\n`,
   );
+}
+
+/** Starts the run as this command has read it. Throws GUARD if it has moved since. */
+async function startSeen({ ledger, redis }: Session, run: Run, by: By): Promise<void> {
+  if (!(await startRun(ledger, run, by))) throw changedSince(await readRunAgain(redis, run.id), run, 'resumed');
 }

@@ -1,11 +1,10 @@
 import * as parse from '../config/parse-setting.ts';
 import { resources } from '../model/resource.ts';
+import { input, ofRuns } from '../operations/list-settings.ts';
 import {
   type Command,
-  input,
   json,
   type OwnOption,
-  ofRuns,
   only,
   partial,
   reason,

@@ -12,6 +12,8 @@ import { checkConservation, tallyIfSealed, tallyLedger } from '../ledger/tally.t
 import { haltRules } from '../ledger/thresholds.ts';
 import { readProof } from '../ledger/verification.ts';
 import type { Stop } from '../limiter/stop.ts';
+import { hasOtherForegroundCommand, removeOwnQueue, withStandstill } from '../operations/liveness.ts';
+import type { Session } from '../operations/session.ts';
 import { describeRejection, isRedisError } from '../redis/errors.ts';
 import { type Ending, type EndingKind, endingText } from '../terminal/ending.ts';
 import { startProgress } from '../terminal/live-panel.ts';
@@ -21,8 +23,7 @@ import { sleepUntilAborted } from '../wait.ts';
 import { lostReason } from '../worker/run-stopper.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { type Interrupts, listenForInterrupts } from './interrupts.ts';
-import { hasOtherForegroundCommand, removeOwnQueue, withStandstill } from './liveness.ts';
-import { progressOn, type Session, sayOf, warnOn, whoAmI } from './session.ts';
+import { progressOn, sayOf, warnOn, whoAmI } from './session.ts';
 
 /** A run whose command ends. */
 export type Finish = { invocation: Invocation; session: Session; run: Run; outputFolder: string };

@@ -4,12 +4,13 @@ import { withoutOwnSecrets } from '../child-process.ts';
 import type { Run } from '../ledger/run.ts';
 import { type Log, logFor } from '../logger.ts';
 import type { Target } from '../model/target.ts';
+import type { EarlySession } from '../operations/session.ts';
 import { isTerminal } from '../terminal/style.ts';
 import { connectionsOf } from '../worker/count-workers.ts';
 import { RunWorkers, type WorkerOrder } from '../worker/run-workers.ts';
 import type { Invocation } from './command.ts';
 import type { Credentials } from './credentials.ts';
-import { type EarlySession, sayOn } from './session.ts';
+import { sayOn } from './session.ts';
 
 /** Tells a process that it was started by another one, and its number. */
 export const numberVariable = 'EXPUNGE_WORKER';

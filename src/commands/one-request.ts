@@ -11,12 +11,13 @@ import { idPath } from '../model/check-id.ts';
 import type { Resource } from '../model/resource.ts';
 import { successStatus } from '../model/status.ts';
 import type { Target } from '../model/target.ts';
+import type { Session } from '../operations/session.ts';
 import { commandFor } from '../terminal/stop-text.ts';
 import { sleepUntilAborted } from '../wait.ts';
 import { readStopFile } from '../worker/stop-file.ts';
 import { type Invocation, reasonOf } from './command.ts';
 import type { Credentials } from './credentials.ts';
-import { type Session, whoAmI } from './session.ts';
+import { whoAmI } from './session.ts';
 
 // Single requests that `check` sends on demand, outside of any run.
 

@@ -1,30 +1,22 @@
 import { ExpungeError, messageOf } from '../errors.ts';
-import { isSealed, type Run } from '../ledger/run.ts';
-import { parseRate, type Rate, rateSetting, rateText } from '../model/rate.ts';
-import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { findRun, type Session, sayOf, sayUnlessJson, whoAmI, withRedis } from './session.ts';
-
-/** The rate and burst of a run. A rate of null is none of its own, a burst of null is the default. */
-type Pace = { rate: Rate | null; burst: number | null };
+import { parseRate, type Rate, rateText } from '../model/rate.ts';
+import type { PaceChange, PaceFacts, PaceOrder } from '../operations/change-run.ts';
+import { type Invocation, jsonLines } from './command.ts';
+import { byOf, sayOf } from './session.ts';
+import { withOperations } from './with-operations.ts';
 
 /** Gives a live run another rate, from any machine, within a second. Throws USAGE for a run that has ended. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { args, env, options } = invocation;
-  const wanted = readPace(args[1] ?? '', options.burst as number | undefined);
-  return withRedis(invocation, sayUnlessJson(invocation), async (session) => {
-    const run = await findRun(session, args[0]);
-    const { state, before } = await change(session, run, wanted, { who: whoAmI(env), reason: reasonOf(options) });
-    const now = { ...before, ...wanted };
-    return sayChange(invocation, { run: run.id, state, ...jsonPace(now), before: jsonPace(before) });
+  const { args, options } = invocation;
+  const pace = readPace(args[1] ?? '', options.burst as number | undefined); // a mistake costs no request
+  return withOperations(invocation, 'runs', async (runs) => {
+    const { id: run } = await runs.find(args[0]);
+    return sayChange(invocation, await runs.changePace({ run, by: byOf(invocation), pace }));
   });
 }
 
-/** A change as `--json` prints it. */
-export type RateChange = PaceFacts & { run: string; state: string; before: PaceFacts };
-type PaceFacts = { rate: string | null; burst: number | null };
-
 /** Says what was changed. Returns the exit code. */
-export function sayChange(invocation: Invocation, change: RateChange): number {
+function sayChange(invocation: Invocation, change: PaceChange): number {
   const { stderr, stdout, options } = invocation;
   stderr.write(`${changeText(change)}\n`);
   sayOf(invocation)(`  Follow it: expunge status ${change.run} --watch`);
@@ -32,8 +24,8 @@ export function sayChange(invocation: Invocation, change: RateChange): number {
   return 0;
 }
 
-/** A burst that is not given stays as it is; without a rate there is none. */
-export function readPace(text: string, burst: number | undefined): Partial<Pace> & { rate: Rate | null } {
+/** Without a rate there is no burst. */
+function readPace(text: string, burst: number | undefined): PaceOrder['pace'] {
   if (text !== 'none') return { rate: readRate(text), ...(burst === undefined ? {} : { burst }) };
   if (burst === undefined) return { rate: null, burst: null };
   throw new ExpungeError('USAGE', '--burst needs a rate, and "none" is no rate');
@@ -47,19 +39,7 @@ function readRate(text: string): Rate {
   }
 }
 
-async function change(session: Session, run: Run, wanted: Partial<Pace>, by: { who: string; reason: string }) {
-  const order = { ...wanted, ...by, by: 'operator' as const };
-  const { state, ...before } = await session.ledger.changeRate(run.id, Date.now(), order);
-  if (state === 'missing') {
-    throw new ExpungeError('USAGE', `run ${run.id} is no longer in Redis`, { next: 'expunge runs lists them' });
-  }
-  if (!isSealed(state)) return { state, before };
-  throw new ExpungeError('USAGE', `run ${run.id} is ${state}: there is no rate to change`, {
-    next: `see its status: expunge status ${run.id}`,
-  });
-}
-
-function changeText({ run, before, ...now }: RateChange): string {
+function changeText({ run, before, ...now }: PaceChange): string {
   const [was, is] = [paceText(before), paceText(now)];
   if (was === is) return `Run ${run} has that rate already: ${is}.`;
   return `Run ${run}: ${is}; before: ${was}. It takes effect within a second.`;
@@ -68,8 +48,4 @@ function changeText({ run, before, ...now }: RateChange): string {
 function paceText({ rate, burst }: PaceFacts): string {
   if (rate === null) return 'no rate of its own';
   return `${rateText(parseRate(rate))}${burst === null ? '' : `, in bursts of ${burst}`}`;
-}
-
-function jsonPace({ rate, burst }: Pace): PaceFacts {
-  return { rate: rate && rateSetting(rate), burst };
 }

@@ -11,10 +11,11 @@ import { readOutcomes } from '../ledger/outcome-rows.ts';
 import { type ReportFormat, type Sink, writeReport, writeReportFile } from '../ledger/report.ts';
 import { isSealed, type Run } from '../ledger/run.ts';
 import { retryFacts } from '../ledger/summary.ts';
-import { checkConservation, sealTally, sumInWords, tallyIfSealed, tallyLedger } from '../ledger/tally.ts';
+import { sumInWords, tallyIfSealed } from '../ledger/tally.ts';
 import { readProof } from '../ledger/verification.ts';
-import type { OutcomeCounts } from '../model/outcome.ts';
 import type { Selection } from '../model/selection.ts';
+import { findRun, withRedis } from '../operations/session.ts';
+import { type Verification, verify } from '../operations/verify-run.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { retryLines } from '../terminal/retry-text.ts';
 import { plainLine } from '../terminal/style.ts';
@@ -22,7 +23,7 @@ import { certify, type Evidence, refuseBesideCertificate } from './certify.ts';
 import { type Invocation, type JsonLines, jsonLines } from './command.ts';
 import { followReport, refuseBesideFollow } from './follow-report.ts';
 import { sinkOf } from './report-sink.ts';
-import { findRun, sayOf, sayOn, withRedis } from './session.ts';
+import { sayOf, sayOn } from './session.ts';
 
 /** `report`: of a run that has not ended the rows that are settled. Reads only, so repeating it is harmless. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -112,32 +113,6 @@ export function refuseTogether({ verify, only, join, spreadsheetSafe, format }: 
     throw new ExpungeError('USAGE', '--join keeps the lines of a CSV as they are', {
       next: `omit ${spreadsheetSafe ? '--spreadsheet-safe' : `--format ${format}`}, or --join`,
     });
-}
-
-/** What a count of every row of a run found; `problem`: what does not add up, or null. As `--json` prints it. */
-export type Verification = OutcomeCounts & {
-  run: string;
-  retry_of: string | null;
-  retried_by: readonly string[];
-  adds_up: boolean;
-  problem: string | null;
-  rows: number;
-  pending: number;
-};
-
-/** Counts every row of a run in the ledger. Throws USAGE for a run whose list was not written completely. */
-export async function verify(redis: RedisClient, run: Run): Promise<Verification> {
-  if (run.state === 'preparing') {
-    throw new ExpungeError('USAGE', `run ${run.id} can't be verified: its list was not written completely`, {
-      next: `run its command again: ${run.command}`,
-    });
-  }
-  const sealed = await sealTally(redis, run);
-  const tally = await tallyLedger(redis, sealed);
-  const problem = checkConservation(sealed, tally);
-  const { counts, pending } = tally;
-  const facts = { run: run.id, ...retryFacts(run), adds_up: problem === null, problem, rows: run.rows, pending };
-  return { ...facts, ...counts };
 }
 
 /** Says and prints what a count found. Returns the exit code. */

@@ -1,12 +1,11 @@
 import * as parse from '../config/parse-setting.ts';
 import { runOrders } from '../ledger/list-runs.ts';
 import { runStates } from '../ledger/run.ts';
+import { input, ofRuns } from '../operations/list-settings.ts';
 import {
   type Command,
-  input,
   json,
   type OwnOption,
-  ofRuns,
   only,
   partial,
   reason,
@@ -127,7 +126,7 @@ export const runs: Command = {
         ['expunge runs remove 20261120-1602-m4tz', 'asks first'],
         ['expunge runs remove 20261120-1602-m4tz --yes --reason "a trial"', 'for scripts'],
       ],
-      overServer: () => import('./server-runs.ts'),
+      overServer: () => import('./runs.ts'),
       load: () => import('./runs.ts'),
     },
   ],
@@ -161,7 +160,6 @@ export const status: Command = {
 };
 
 const steer = () => import('./steer.ts');
-const overServer = () => import('./server-orders.ts');
 
 export const pause: Command = {
   name: 'pause',
@@ -173,7 +171,7 @@ export const pause: Command = {
     ['expunge pause 20261120-1602-m4tz', 'until it is resumed'],
     ['expunge pause 20261120-1602-m4tz --reason "release window"', 'and say why'],
   ],
-  overServer,
+  overServer: steer,
   load: steer,
 };
 
@@ -199,7 +197,7 @@ export const resume: Command = {
     ['expunge resume 20261120-1602-m4tz --on-status 403=wait', 'where the API answers 403 above its rate'],
     ['expunge resume 20261120-1602-m4tz --detach', 'with the workers, after its command was killed'],
   ],
-  overServer,
+  overServer: steer,
   load: steer,
 };
 
@@ -213,7 +211,7 @@ export const cancel: Command = {
     ['expunge cancel 20261120-1602-m4tz', 'asks first'],
     ['expunge cancel 20261120-1602-m4tz --yes --reason "wrong list"', 'for scripts'],
   ],
-  overServer,
+  overServer: steer,
   load: steer,
 };
 
@@ -236,7 +234,7 @@ export const rate: Command = {
     ['expunge rate 20261120-1602-m4tz 200/s,100000/day', 'and never more than 100,000 in any 24 hours'],
     ['expunge rate 20261120-1602-m4tz none --reason "the night is ours"', 'no bound of its own any more'],
   ],
-  overServer,
+  overServer: () => import('./rate.ts'),
   load: () => import('./rate.ts'),
 };
 
@@ -250,6 +248,6 @@ export const priority: Command = {
     ['expunge priority 20261120-1602-m4tz high', 'four times what a normal run gets beside it'],
     ['expunge priority 20261120-1602-m4tz low --reason "it can wait"', 'a quarter of it'],
   ],
-  overServer,
+  overServer: () => import('./priority.ts'),
   load: () => import('./priority.ts'),
 };

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { ExpungeError } from '../errors.ts';
 import { logFor } from '../logger.ts';
+import { type EarlySession, withRedisAt } from '../operations/session.ts';
 import { ownQueueName } from '../queue/queue.ts';
 import { awaitRedis } from '../redis/await-redis.ts';
 import { resolveRedis } from '../redis/private/open.ts';
@@ -10,7 +11,6 @@ import { openService, type Service, tokenPart } from '../worker/service.ts';
 import type { Invocation } from './command.ts';
 import { serviceOptions } from './credentials.ts';
 import { numberVariable } from './fork-workers.ts';
-import { type EarlySession, withRedisAt } from './session.ts';
 
 const reportEveryMs = 200;
 

@@ -1,39 +1,38 @@
-import { basename } from 'node:path';
 import { readTarget } from '../config/check-target.ts';
 import { settings } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
 import { count } from '../format.ts';
 import { settledIn } from '../input/chunk-ids.ts';
-import { inputOptionsOf } from '../input/input-options.ts';
 import { openInputs } from '../input/open-inputs.ts';
-import { protectFileOf } from '../input/read-protected.ts';
 import { type List, withList } from '../input/with-list.ts';
 import { removeOldFiles } from '../ledger/file-retention.ts';
 import { anyResource, sumIds } from '../model/resource.ts';
+import { checkList, checkProtection, dryRunRefusal, noListHistory, planOf } from '../operations/plan-list.ts';
+import { readingOf } from '../operations/read-list.ts';
 import { type Progress, startProgress } from '../terminal/live-panel.ts';
 import { type Plan, planText } from '../terminal/plan-text.ts';
 import { styleOf } from '../terminal/style.ts';
 import { type Invocation, jsonLines, sending } from './command.ts';
 import { readCredentials } from './credentials.ts';
-import { checkList, checkProtection, dryRunRefusal, noListHistory, planOf } from './plan.ts';
-import { progressOn, sayOf } from './session.ts';
+import { listOrderOf, progressOn, sayOf } from './session.ts';
 
 /** Reads the list, then plans, confirms, deletes and reports. Repeating the command resumes its run. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { config, env, options } = invocation;
   if (options.detach) refuseOfWorkers(invocation);
+  const order = listOrderOf(invocation);
   const target = readTarget(config, env);
   const credentials = options.dryRun ? null : readCredentials(invocation);
-  return withNamedList(invocation, async (list) => {
-    checkList(invocation, list.spool);
-    checkProtection(invocation, list.spool);
+  return withNamedList(invocation, invocation.args, async (list) => {
+    checkList(order, list.spool);
+    checkProtection(order, list.spool);
     if (list.spool.rows === 0) sayOf(invocation)('The list is empty: 0 rows. --allow-empty accepts that.');
     if (credentials === null) {
-      const plan = planOf(invocation, target, list, noListHistory);
+      const plan = planOf(order, target, list, noListHistory);
       return showDryRun(invocation, list, plan, dryRunRefusal(config, list.spool));
     }
     const { runList } = await import('./run-list.ts'); // a dry run and a refused list need none of it
-    return runList(invocation, { target, credentials, list, retries: null, applied: null });
+    return runList(invocation, { order, target, credentials, list, retries: null, applied: null });
   });
 }
 
@@ -78,31 +77,25 @@ export function dryRunEnd(ids: Plan['ids'], isQuiet = false): string {
   return `Dry run: nothing was sent.${isQuiet ? '' : '\n  Delete them: the same command without --dry-run'}`;
 }
 
-/**
- * Reads the list of a command, shows the progress, and calls `body`; the list is removed afterwards. Throws what `withList` throws. One that
- * was sent over HTTP has a folder, `listFolder`, for its file and its rejected rows; nobody is told where that is. `isPiped`: it was a pipe there.
- */
-export async function withNamedList<T>(invocation: Invocation, body: (list: List) => Promise<T>): Promise<T> {
-  const { args, config, stdin, env, options } = invocation;
-  const folder = options.listFolder as string | undefined;
+/** Reads the list of a command, shows the progress, and calls `body`; the list is removed afterwards. Throws what `withList` throws. */
+export async function withNamedList<T>(
+  invocation: Invocation,
+  paths: string[],
+  body: (list: List) => Promise<T>,
+): Promise<T> {
+  const { config, stdin, env } = invocation;
   const shown: Progress[] = [];
   const stop = () => shown.pop()?.stop();
   const open = async () => {
-    refuseSilentTerminal(args, stdin);
-    const opened = await openInputs(args, stdin);
-    const files =
-      folder === undefined
-        ? opened
-        : opened.map((file) => ({ ...file, name: basename(file.name), isPipe: options.isPiped === true }));
+    refuseSilentTerminal(paths, stdin);
+    const files = await openInputs(paths, stdin);
     const names = files.map(({ name }) => name).join(', ');
     let rows = 0;
     const onRows = (n: number) => {
       rows += n;
     };
     shown.push(startProgress(progressOn(invocation), env, () => `Reading ${names}: ${count(rows)} rows`));
-    const { limit = null, expectRejected } = config;
-    const bounds = { protectFile: protectFileOf(config), limit, expectRejected, rejectsFolder: folder };
-    return { files, options: inputOptionsOf(config), ...bounds, onRows };
+    return { files, ...readingOf(config), onRows };
   };
   try {
     return await withList(config.stateDir, open, async (list) => {

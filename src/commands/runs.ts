@@ -1,30 +1,26 @@
 import { existsSync } from 'node:fs';
 import { ExpungeError } from '../errors.ts';
 import { count } from '../format.ts';
-import { noteTargetAction } from '../ledger/audit.ts';
 import { wentWell } from '../ledger/conclusion.ts';
-import { anyRun, isAsSeen, noteSuccess, removeRun, type SeenRun } from '../ledger/end-run.ts';
 import { type ChosenRuns, chooseRuns, type ListedRun, type RunChoice } from '../ledger/list-runs.ts';
 import { awaitsResults } from '../ledger/results.ts';
 import { isSealed, pendingOf, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
 import { anyResource } from '../model/resource.ts';
+import { refuseUnended } from '../operations/remove-run.ts';
+import { type EarlySession, withRedis } from '../operations/session.ts';
 import type { RedisClient } from '../redis/client.ts';
-import { describeRejection } from '../redis/errors.ts';
 import { columns, plainLine } from '../terminal/style.ts';
-import { passChangesOn } from '../worker/event-sources.ts';
-import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { removeOwnQueue } from './liveness.ts';
+import { type Invocation, jsonLines } from './command.ts';
 import { describeReportLocation, describeResults } from './report-location.ts';
-import { askYes, type EarlySession, findRun, type Session, sayUnlessJson, whoAmI, withRedis } from './session.ts';
+import { askYes, byOf, sayUnlessJson, warnOn } from './session.ts';
+import { withOperations } from './with-operations.ts';
 
 /** `runs` lists runs; `runs remove` removes one that has ended, which the target's audit trail records. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const say = sayUnlessJson(invocation);
-  return withRedis(invocation, say, (session) =>
-    invocation.verb === 'runs' ? list(invocation, session) : remove(invocation, session),
-  );
+  if (invocation.verb !== 'runs') return remove(invocation);
+  return withRedis(invocation, sayUnlessJson(invocation), (session) => list(invocation, session));
 }
 
 async function list({ options, stdout }: Invocation, { redis, address }: EarlySession): Promise<number> {
@@ -93,65 +89,18 @@ function stateText(run: ListedRun): string {
   return run.state === 'completed' && !wentWell(run) ? `completed, exit ${exitOf(run)}` : run.state;
 }
 
-async function remove(invocation: Invocation, session: Session): Promise<number> {
-  const { args, options, stderr, env } = invocation;
-  const run = await findRun(session, args[0]);
-  const seen = options.seen as Partial<SeenRun> | undefined; // over HTTP somebody was shown the run before
-  if (seen !== undefined && !isAsSeen(run, { ...run, ...seen })) throw changedSince(run);
-  await confirmRemoval(invocation, run);
-  const noted = {
-    at: Date.now(),
-    action: 'remove',
-    by: 'operator',
-    who: whoAmI(env),
-    reason: reasonOf(options),
-  } as const;
-  const note = () => noteTargetAction(session.redis, run.fp, { ...noted, run: run.id }).then(() => '', unlessFull);
-  const isNoted = (await note()) === '';
-  await passEndOn(session.redis, run).catch(unlessFull);
-  if (!(await removeRun(session.redis, run))) {
-    await noteTargetAction(session.redis, run.fp, { ...noted, action: 'not removed', run: run.id }).catch(() => {});
-    throw changedSince((await readRun(session.redis, run.id)) ?? run);
-  }
-  await removeOwnQueue(session, run);
-  const full = isNoted ? '' : await note();
-  await sayRemoved(invocation, run);
-  if (full !== '') stderr.write(`warning: the audit trail does not record it: Redis rejects writes: ${full}\n`);
-  return 0;
-}
-
-function changedSince({ id, state }: Run): ExpungeError {
-  return new ExpungeError(
-    'GUARD',
-    `run ${id} has changed since it was shown, and is ${state} now; nothing was removed`,
-    {
-      next: `see its status: expunge status ${id}`,
-    },
-  );
-}
-
-/** Tells of the end of a detached run what a worker would tell, had it seen the run before its removal. Repeating it adds nothing. */
-async function passEndOn(redis: RedisClient, run: Run): Promise<void> {
-  if (!run.detached || !isSealed(run.state) || run.schema !== schemaVersion) return;
-  const ended = await sealTally(redis, run);
-  if (run.told < run.changes) await passChangesOn(redis, ended, run);
-  if (wentWell(ended)) await noteSuccess(redis, run.fp, anyRun, ended.endedAt);
-}
-
-/** Throws USAGE for a run that has not ended, and without a confirmation. */
-export async function confirmRemoval(invocation: Invocation, run: Run): Promise<void> {
-  if (!isSealed(run.state) && run.state !== 'preparing') {
-    throw new ExpungeError('USAGE', `run ${run.id} is ${run.state}; only a run that has ended can be removed`, {
-      next: `cancel it first: expunge cancel ${run.id}`,
-    });
-  }
-  const question = `Remove run ${run.id} (${count(run.rows)} rows) from Redis?${lostWith(run)}`;
-  await askYes(invocation, question);
-}
-
-export async function sayRemoved({ options, stdout, stderr }: Invocation, run: Run): Promise<void> {
-  stderr.write(`Removed run ${run.id}; ${await describeReportLocation(run)}.\n`);
-  jsonLines(stdout, options.json)('removed', { run: run.id, rows: run.rows, report: run.reportIn || null });
+async function remove(invocation: Invocation): Promise<number> {
+  const { args, options, stdout, stderr } = invocation;
+  return withOperations(invocation, 'runs', async (runs) => {
+    const run = await runs.find(args[0]);
+    refuseUnended(run);
+    await askYes(invocation, `Remove run ${run.id} (${count(run.rows)} rows) from Redis?${lostWith(run)}`);
+    const { warnings } = await runs.remove({ run: run.id, seen: run.revision, by: byOf(invocation) });
+    stderr.write(`Removed run ${run.id}; ${await describeReportLocation(run)}.\n`);
+    warnOn(stderr, warnings);
+    jsonLines(stdout, options.json)('removed', { run: run.id, rows: run.rows, report: run.reportIn || null });
+    return 0;
+  });
 }
 
 /** Says what is lost with a run. A run that was not written completely has nothing to lose. */
@@ -161,11 +110,4 @@ function lostWith(run: Run): string {
     return '';
   if (reportIn === '') return ' Its report was not written: what happened to each row is lost with it.';
   return ` Its report is not visible from this machine: ${plainLine(reportIn)}. Unless it is on another machine, what happened to each row is lost.`;
-}
-
-/** The reason if Redis has no memory for the audit entry: then the removal, which frees memory, comes first. Throws any other error. */
-function unlessFull(error: unknown): string {
-  const words = describeRejection(error);
-  if (!words.includes('OOM')) throw error;
-  return words;
 }

@@ -8,6 +8,9 @@ import { noteTarget } from '../ledger/known-targets.ts';
 import type { Priority } from '../model/priority.ts';
 import { suggest } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
+import { unknownLiveness } from '../operations/liveness.ts';
+import { refuseLoneBurst } from '../operations/lone-burst.ts';
+import { type Session, withRedis } from '../operations/session.ts';
 import { readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { readProtectedList } from '../schedule/read-scheduled-list.ts';
@@ -16,9 +19,8 @@ import { addSchedule, readSchedule } from '../schedule/schedule-store.ts';
 import { checkTiming, nextSlots, type Timing } from '../schedule/slots.ts';
 import { addedText, differences } from '../terminal/schedule-text.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { unknownLiveness } from './liveness.ts';
 import { scheduleFacts, withNotifiers } from './schedule-work.ts';
-import { refuseLoneBurst, type Session, sayUnlessJson, whoAmI, withRedis } from './session.ts';
+import { sayUnlessJson, whoAmI } from './session.ts';
 
 /** Adds a schedule, or changes one with --replace. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {

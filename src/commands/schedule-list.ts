@@ -1,13 +1,14 @@
 import { readTarget } from '../config/check-target.ts';
 import { isoTime } from '../format.ts';
 import type { Target } from '../model/target.ts';
+import { type Session, withRedis } from '../operations/session.ts';
 import { previewSlots } from '../schedule/describe-slots.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import { nextSlots } from '../schedule/slots.ts';
 import { listText, previewText } from '../terminal/schedule-text.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { findSchedule, readScheduleRecords, type ScheduleRecord } from './schedule-work.ts';
-import { type Session, sayUnlessJson, withRedis } from './session.ts';
+import { sayUnlessJson } from './session.ts';
 
 /** `schedule list` and `schedule preview`. */
 export async function execute(invocation: Invocation): Promise<number> {

@@ -2,15 +2,16 @@ import { readTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
 import { count, plural } from '../format.ts';
 import { logFor } from '../logger.ts';
+import { detachedWarnings } from '../operations/liveness.ts';
+import { withRedis } from '../operations/session.ts';
 import { createFeeder } from '../queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../queue/queue.ts';
 import { dryRun, runNow, type ScheduleDryRun } from '../schedule/follow-run.ts';
 import type { MakeRunResult } from '../schedule/make-run.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
-import { detachedWarnings } from './liveness.ts';
 import { findSchedule, scheduleWork } from './schedule-work.ts';
-import { sayUnlessJson, warnOn, withRedis } from './session.ts';
+import { sayUnlessJson, warnOn } from './session.ts';
 
 /**
  * Makes a run of a schedule now, from the source in this machine's configuration file, and leaves it to the workers. Throws GUARD for a

@@ -3,6 +3,7 @@ import { ExpungeError } from '../errors.ts';
 import { readRun } from '../ledger/run.ts';
 import type { Target } from '../model/target.ts';
 import { pausedEvent } from '../notify/events.ts';
+import { type Session, withRedis } from '../operations/session.ts';
 import { readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import type { Schedule } from '../schedule/schedule.ts';
@@ -10,7 +11,7 @@ import { readSchedule, type ScheduleAction, steerSchedule } from '../schedule/sc
 import { steeredText } from '../terminal/schedule-text.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { findSchedule, scheduleFacts, withNotifiers } from './schedule-work.ts';
-import { askYes, type Session, sayUnlessJson, whoAmI, withRedis } from './session.ts';
+import { askYes, sayUnlessJson, whoAmI } from './session.ts';
 
 /** `schedule pause`, `resume` and `remove`. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {

@@ -5,6 +5,7 @@ import { isoTime } from '../format.ts';
 import type { Log } from '../logger.ts';
 import { suggest } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
+import type { Session } from '../operations/session.ts';
 import type { Feeder } from '../queue/feeder.ts';
 import { type Notifier, openNotifier } from '../queue/notifier.ts';
 import { openRedisClock } from '../redis/clock.ts';
@@ -14,7 +15,7 @@ import { listSchedules, readAudit, readHistory, readSchedule, type ScheduleDeps 
 import { nextSlot } from '../schedule/slots.ts';
 import { commandFor, targetName } from '../terminal/stop-text.ts';
 import { type Invocation, reasonOf } from './command.ts';
-import { type Session, whoAmI } from './session.ts';
+import { whoAmI } from './session.ts';
 
 type ScheduleContext = { invocation: Invocation; session: Session; target: Target; feeder: Feeder; log: Log };
 

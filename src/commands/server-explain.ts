@@ -1,8 +1,9 @@
 import { withServer } from '../api/client.ts';
 import { namedTarget } from '../config/check-target.ts';
 import { exitCodes } from '../errors.ts';
+import { type Appearance, noRunHas, type Search } from '../operations/search-runs.ts';
 import type { Invocation } from './command.ts';
-import { type Appearance, noRunHas, readWanted, type Search, showAppearance } from './explain.ts';
+import { readWanted, showAppearance } from './explain.ts';
 import { refuseUnknownTarget } from './server-status.ts';
 import { sayUnlessJson, warnOn } from './session.ts';
 

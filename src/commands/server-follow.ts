@@ -1,10 +1,11 @@
 import type { ApiClient } from '../api/client.ts';
+import { isAway } from '../api/client.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
 import type { Run } from '../ledger/run.ts';
+import { cursorAt, type Found, isLineOf, refuseUnwritten, type WrittenRows } from '../operations/follow-run.ts';
 import { plainLine } from '../terminal/style.ts';
 import type { Invocation } from './command.ts';
-import { cursorAt, type Found, follow, isLineOf, refuseUnwritten, type WrittenRows } from './follow-report.ts';
-import { isAway } from './server-status.ts';
+import { follow } from './follow-report.ts';
 
 /** `report --follow` by the API of a server, which is asked about once a second for what is new. */
 export async function followOver(invocation: Invocation, api: ApiClient, run: Run): Promise<number> {

@@ -1,10 +1,12 @@
 import { type ApiClient, withServer } from '../api/client.ts';
+import { readRecord } from '../api/remote-runs.ts';
 import { ExpungeError, exitCodes } from '../errors.ts';
 import { count } from '../format.ts';
 import { checkJoined, writeJoined } from '../ledger/join-report.ts';
 import type { OutcomeRow } from '../ledger/outcome-rows.ts';
 import { type Sink, writeReportFile } from '../ledger/report.ts';
 import type { Run } from '../ledger/run.ts';
+import type { Verification } from '../operations/verify-run.ts';
 import { retryLines } from '../terminal/retry-text.ts';
 import { plainLine } from '../terminal/style.ts';
 import { certify, type Evidence, refuseBesideCertificate } from './certify.ts';
@@ -17,11 +19,9 @@ import {
   refuseTogether,
   showVerification,
   showWritten,
-  type Verification,
 } from './report.ts';
 import { sinkOf } from './report-sink.ts';
 import { followOver, wholeLines } from './server-follow.ts';
-import { readRecord } from './server-status.ts';
 import { sayOf, sayOn } from './session.ts';
 
 /**

@@ -1,16 +1,18 @@
 import { type ApiClient, withServer } from '../api/client.ts';
+import { readRecord } from '../api/remote-runs.ts';
 import { type SettingName, settings } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
 import { count, plural } from '../format.ts';
 import type { Run } from '../ledger/run.ts';
 import { isGone, type Outcome, outcomes } from '../model/outcome.ts';
 import { isChosenToRetry, type Selection, worthRetry } from '../model/selection.ts';
-import { type Invocation, ofRuns, protectReading, reasonOf, retryInput } from './command.ts';
+import { ofRuns } from '../operations/list-settings.ts';
+import { refuseLive } from '../operations/retried-run.ts';
+import { targetOfRun } from '../operations/retry-list.ts';
+import { type Invocation, protectReading, reasonOf, retryInput } from './command.ts';
 import { sayDetached } from './finish-run.ts';
-import { refuseLive } from './retried-run.ts';
-import { sayNothing, targetOf } from './retry.ts';
+import { sayNothing } from './retry.ts';
 import { type Made, refuseForeground } from './server-run.ts';
-import { readRecord } from './server-status.ts';
 import { askCount, sayOf } from './session.ts';
 
 /** `retry --detach` by the API of a server: the new run has the rules of the old one. Throws GUARD where these ids have one already, and names it. */
@@ -22,7 +24,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   return withServer(invocation, sayOf(invocation), async (api) => {
     const { run } = await readRecord(api, args[0]);
     refuseLive(run);
-    if (config.baseUrl !== undefined) targetOf(invocation, run);
+    if (config.baseUrl !== undefined) targetOfRun(invocation, run);
     const chosen = await readChosen(api, run, only);
     if (chosen.length === 0) return sayNothing(invocation, run, only);
     const confirmed = await confirm(invocation, run, chosen);

@@ -1,5 +1,6 @@
 import { basename } from 'node:path';
-import { type ApiClient, withServer } from '../api/client.ts';
+import { type ApiClient, isAway, withServer } from '../api/client.ts';
+import { readRecord } from '../api/remote-runs.ts';
 import { listSettings, refuseProtectFile } from '../api/sent-settings.ts';
 import { namedTarget } from '../config/check-target.ts';
 import { apiField, settingText } from '../config/settings.ts';
@@ -13,10 +14,10 @@ import { startProgress } from '../terminal/live-panel.ts';
 import { deletedText, type Plan } from '../terminal/plan-text.ts';
 import { type Invocation, reasonOf } from './command.ts';
 import { sayDetached } from './finish-run.ts';
-import { showPlan } from './plan.ts';
 import { refuseOfWorkers, execute as runHere } from './run.ts';
-import { isAway, readRecord, refuseUnknownTarget } from './server-status.ts';
+import { refuseUnknownTarget } from './server-status.ts';
 import { askCount, progressOn, sayOf } from './session.ts';
+import { showPlan } from './show-plan.ts';
 
 /**
  * `run --detach` by the API of a server: sends it the list, shows the plan that it makes, asks, and has the plan carried out. Repeating it

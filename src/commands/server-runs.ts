@@ -5,17 +5,13 @@ import { endNameOf } from '../ledger/results.ts';
 import { parseRun } from '../ledger/run.ts';
 import { summaryOf } from '../ledger/summary.ts';
 import { perOutcome } from '../model/outcome.ts';
-import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { choiceOf, confirmRemoval, listText, sayRemoved } from './runs.ts';
-import { readRecord } from './server-status.ts';
+import { type Invocation, jsonLines } from './command.ts';
+import { choiceOf, listText } from './runs.ts';
 import { sayUnlessJson } from './session.ts';
 
-/** `runs` and `runs remove` by the API of a server. */
+/** `runs` by the API of a server. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const say = sayUnlessJson(invocation);
-  return withServer(invocation, say, (api) =>
-    invocation.verb === 'runs' ? list(invocation, api) : remove(invocation, api),
-  );
+  return withServer(invocation, sayUnlessJson(invocation), (api) => list(invocation, api));
 }
 
 async function list({ options, stdout }: Invocation, api: ApiClient): Promise<number> {
@@ -25,19 +21,6 @@ async function list({ options, stdout }: Invocation, api: ApiClient): Promise<nu
   const print = jsonLines(stdout, options.json);
   for (const { id } of chosen.runs) print('summary', summaryFacts(items.get(id)!));
   if (!options.json) stdout.write(`${listText(chosen, choice, api.url)}\n`);
-  return 0;
-}
-
-async function remove(invocation: Invocation, api: ApiClient): Promise<number> {
-  const { args, options } = invocation;
-  const { run } = await readRecord(api, args[0]);
-  await confirmRemoval(invocation, run);
-  await api.json({
-    method: 'DELETE',
-    path: `/runs/${run.id}`,
-    query: { rows: String(run.rows), state: run.state, reason: reasonOf(options) },
-  });
-  await sayRemoved(invocation, run);
   return 0;
 }
 

@@ -1,15 +1,16 @@
 import { withServer } from '../api/client.ts';
+import { unlessAway } from '../api/remote-runs.ts';
 import { refuseProtectFile, scheduleSettings } from '../api/sent-settings.ts';
 import { namedTarget } from '../config/check-target.ts';
 import { apiField, type Config } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
+import { refuseLoneBurst } from '../operations/lone-burst.ts';
 import type { Definition } from '../schedule/schedule.ts';
 import { addedText } from '../terminal/schedule-text.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { readDefinition } from './schedule-add.ts';
 import { type Placed, readRecords, withoutPlace } from './server-schedules.ts';
-import { unlessAway } from './server-status.ts';
-import { refuseLoneBurst, sayUnlessJson, warnOn } from './session.ts';
+import { sayUnlessJson, warnOn } from './session.ts';
 
 type Added = Placed & { done: 'added' | 'same' | 'changed' };
 

@@ -1,4 +1,5 @@
 import { type ApiClient, withServer } from '../api/client.ts';
+import { readRecord } from '../api/remote-runs.ts';
 import { namedTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
 import type { Target } from '../model/target.ts';
@@ -11,7 +12,7 @@ import { showSchedules, showSlots } from './schedule-list.ts';
 import { reportOutcome } from './schedule-run.ts';
 import { confirmRemoval } from './schedule-steer.ts';
 import { type ScheduleRecord, unknownSchedule } from './schedule-work.ts';
-import { readRecord, refuseUnknownTarget } from './server-status.ts';
+import { refuseUnknownTarget } from './server-status.ts';
 import { sayUnlessJson } from './session.ts';
 
 /** `schedule list`, `preview`, `run`, `pause`, `resume` and `remove` by the API of a server, in whose audit trail the name of the token stands. */

@@ -1,10 +1,10 @@
 import { type ApiClient, withServer } from '../api/client.ts';
+import { readRecord, unlessAway } from '../api/remote-runs.ts';
 import { namedTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
 import type { Target } from '../model/target.ts';
 import { targetName } from '../terminal/stop-text.ts';
 import type { Invocation } from './command.ts';
-import type { RunRecord } from './run-record.ts';
 import { sayUnlessJson } from './session.ts';
 import { refuseHistoryAsText, refuseUnlessTarget, showRun } from './status.ts';
 import { showTarget, type TargetRecord } from './target-status.ts';
@@ -33,11 +33,6 @@ export async function execute(invocation: Invocation): Promise<number> {
   });
 }
 
-/** The run with this id, or whose id begins or ends with the text. Throws USAGE if there is none. */
-export function readRecord(api: ApiClient, text = ''): Promise<RunRecord> {
-  return api.json({ method: 'GET', path: `/runs/${encodeURIComponent(text)}/record` });
-}
-
 export async function readTargetRecord(api: ApiClient, target: Target): Promise<TargetRecord> {
   return api.json({ method: 'GET', path: `/targets/${target.fp}/record` });
 }
@@ -52,15 +47,4 @@ export function unknownToServer({ url }: ApiClient, target: Target): ExpungeErro
   return new ExpungeError('USAGE', `the server ${url} knows no target ${targetName(target)}`, {
     next: 'check --base-url and --account; a server knows a target once a worker of it has started',
   });
-}
-
-/** What waits goes on waiting for a server, or its Redis, that is away; any other error ends it. */
-export function unlessAway(error: unknown): null {
-  if (isAway(error)) return null;
-  throw error;
-}
-
-/** Whether the server, or its Redis, gave no answer: an order may be carried out nevertheless. */
-export function isAway(error: unknown): boolean {
-  return error instanceof ExpungeError && error.code === 'UNREACHABLE';
 }

@@ -5,6 +5,7 @@ import { startTarget, stopTarget } from '../ledger/steer-target.ts';
 import { stopFacts } from '../limiter/stop.ts';
 import { nearestFirst } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
+import { withRedis } from '../operations/session.ts';
 import type { RedisClient } from '../redis/client.ts';
 import {
   commandFor,
@@ -15,7 +16,7 @@ import {
   targetName,
 } from '../terminal/stop-text.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { sayUnlessJson, whoAmI, withRedis } from './session.ts';
+import { sayUnlessJson, whoAmI } from './session.ts';
 
 /**
  * stop-all and start-all: for all runs of a target, or of all accounts of its base URL, from any machine, within a second. Doing it twice

@@ -6,10 +6,11 @@ import { acknowledgeLosses } from '../ledger/target-orders.ts';
 import { parseRate, type Rate } from '../model/rate.ts';
 import { nearestFirst } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
+import { withRedis } from '../operations/session.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { notReachedText, targetName } from '../terminal/stop-text.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { sayUnlessJson, warnOn, whoAmI, withRedis } from './session.ts';
+import { sayUnlessJson, warnOn, whoAmI } from './session.ts';
 import {
   readTargetStatus,
   type TargetStatus,

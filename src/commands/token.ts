@@ -1,12 +1,21 @@
-import { addToken, type KnownToken, listTokens, type Role, readTokenAudit, revokeToken } from '../api/token-store.ts';
+import {
+  addToken,
+  type KnownToken,
+  listTokens,
+  type Role,
+  readTokenAudit,
+  revokeToken,
+  tokenFacts,
+} from '../api/token-store.ts';
 import { isName, nameRule } from '../config/list-source.ts';
 import { ExpungeError } from '../errors.ts';
 import { isoTime } from '../format.ts';
 import { auditFacts } from '../ledger/audit.ts';
+import { type Session, withRedis } from '../operations/session.ts';
 import { columns, plainLine } from '../terminal/style.ts';
 import { auditText } from '../terminal/target-events.ts';
 import { type Invocation, jsonLines } from './command.ts';
-import { type Session, sayUnlessJson, whoAmI, withRedis } from './session.ts';
+import { sayUnlessJson, whoAmI } from './session.ts';
 
 const shownActions = 10;
 
@@ -58,15 +67,4 @@ async function revoke({ args, options, env, stdout, stderr }: Invocation, { redi
   stderr.write(`Revoked the token ${name}; what was logged in with it is logged out.\n`);
   jsonLines(stdout, options.json)('token', { name, revoked: true });
   return 0;
-}
-
-/** A token for `--json` and the API: never the token itself. */
-export function tokenFacts({ name, role, at, who, expiresAt }: KnownToken) {
-  return {
-    name,
-    role,
-    created_at: isoTime(at),
-    created_by: who,
-    expires_at: expiresAt > 0 ? isoTime(expiresAt) : null,
-  };
 }

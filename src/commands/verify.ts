@@ -13,6 +13,8 @@ import { successStatus } from '../model/status.ts';
 import type { Target } from '../model/target.ts';
 import { readTimeWindow, windowStateAt } from '../model/time-window.ts';
 import type { Verification } from '../model/verification.ts';
+import { targetOfRun } from '../operations/retry-list.ts';
+import { findRun, type Session, withRedis } from '../operations/session.ts';
 import { readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { trackWrites } from '../redis/writes.ts';
@@ -24,8 +26,7 @@ import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { type Credentials, readCredentials, serviceOptions } from './credentials.ts';
 import { type Interrupts, listenForInterrupts } from './interrupts.ts';
 import { whyNotSent } from './one-request.ts';
-import { targetOf } from './retry.ts';
-import { askCount, findRun, progressOn, type Session, sayOf, sayOn, whoAmI, withRedis } from './session.ts';
+import { askCount, progressOn, sayOf, sayOn, whoAmI } from './session.ts';
 
 /**
  * Sends the DELETE of a random sample of the `deleted` ids of a run again, after a confirmation: all must be gone. It is the one place where an id
@@ -35,7 +36,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   return withRedis(invocation, sayOf(invocation), async (session) => {
     const size = readSize(invocation);
     const run = await tallyIfSealed(session.redis, await findRun(session, invocation.args[0]));
-    const target = targetOf(invocation, run);
+    const target = targetOfRun(invocation, run);
     const credentials = readCredentials(invocation);
     try {
       await refuseUseless(session, run);

@@ -12,6 +12,8 @@ import { readStart, readTargetState, scopesOf } from '../limiter/read-target.ts'
 import { createLogger, type Log } from '../logger.ts';
 import type { Target } from '../model/target.ts';
 import { type NamedReceiver, openReceivers } from '../notify/receivers.ts';
+import { refuseLoneBurst } from '../operations/lone-burst.ts';
+import { checkSession, type EarlySession, type Session, withEarlyRedis } from '../operations/session.ts';
 import { sharedQueueName } from '../queue/queue.ts';
 import { awaitRedis } from '../redis/await-redis.ts';
 import { isRedisError } from '../redis/errors.ts';
@@ -33,7 +35,6 @@ import { type Credentials, readCredentials, serviceOptions } from './credentials
 import { numberVariable, openForks } from './fork-workers.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import { scheduleWork } from './schedule-work.ts';
-import { checkSession, type EarlySession, refuseLoneBurst, type Session, withEarlyRedis } from './session.ts';
 
 /**
  * Deletes chunks of all detached runs of its target until SIGTERM or SIGINT; then it returns the chunks it has leased and exits 0. With

@@ -57,7 +57,8 @@ function resumeQuestion(run) {
       ${run.detached ? nothing : 'Its command has to be there, or is typed again.'}`,
     fields:
       run.halt === 'all_absent' ? [{ name: 'absent', label: 'Ids that are not there', choices: absentChoices }] : [],
-    act: ({ reason, absent }) => give(run, 'resume', { reason, expect_absent: absent === absentChoices[1] }),
+    act: ({ reason, absent }) =>
+      give(run, 'resume', { reason, seen: run.revision, expect_absent: absent === absentChoices[1] }),
   };
 }
 

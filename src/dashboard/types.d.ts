@@ -22,6 +22,7 @@ export type Me = {
 export type RunSummary = {
   run: string;
   state: string;
+  revision: number;
   reason: string;
   rows: number;
   pending: number;

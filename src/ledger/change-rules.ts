@@ -3,6 +3,7 @@ import { isSamePerson } from '../model/person.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { type AuditEntry, noteAuditOfRunLua, noteLoosenedFunction, storedEntry } from './audit.ts';
+import { revisionFunctions } from './changes.lua.ts';
 import { changeMaxDeletes } from './max-deletes.ts';
 import { isSealed, type Run, readRunAgain } from './run.ts';
 import { isSameRule, type RuleName, type RunRules, rowOf, ruleText } from './run-rules.ts';
@@ -96,7 +97,7 @@ async function write(redis: RedisClient, run: Run, changes: readonly RuleChange[
 
 // KEYS 1 run  2 audit  ARGV 1 plan that was seen  2 number of changes  then for each: field, its value if it is missing, value that was seen,
 // HSET or HDEL, new value, note, audit entry; then further fields and values
-const changeRulesLua = `${noteLoosenedFunction}
+const changeRulesLua = `${noteLoosenedFunction}${revisionFunctions}
 local run = redis.call('HMGET', KEYS[1], 'state', 'sealed', 'plan')
 if not run[1] or run[2] then return 1 end
 if (run[3] or '') ~= ARGV[1] then return 0 end
@@ -110,5 +111,6 @@ for i = 3, last, 7 do
   ${noteAuditOfRunLua('ARGV[i + 6]')}
 end
 for i = last + 1, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+noteEdit(KEYS[1])
 return 1
 `;

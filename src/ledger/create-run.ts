@@ -10,6 +10,7 @@ import { keys } from '../redis/keys.ts';
 import { readServerIdentity } from '../redis/server-identity.ts';
 import { sealFunction } from './active-time.lua.ts';
 import { type NotedPlan, noteAuditLua, storedEntry } from './audit.ts';
+import { revisionFunctions } from './changes.lua.ts';
 import { makeRecordLua, otherCanary, serverIdentityArguments } from './doubt.lua.ts';
 import { hasRemains } from './end-run.ts';
 import { forgetExpired } from './list-runs.ts';
@@ -184,13 +185,14 @@ return holder
 // KEYS 1 run  2 audit  ARGV 1 layout  2 audit entry or ''  3 number of fields that may be missing  4… those  then fields and values
 // Does nothing in any other state than `preparing`. Returns 0 if it is being prepared with another layout. What was ordered while the run was
 // written takes effect here.
-const plannedLua = `${sealFunction}
+const plannedLua = `${sealFunction}${revisionFunctions}
 local is = redis.call('HMGET', KEYS[1], 'state', 'layout')
 if is[1] ~= 'preparing' then return 1 end
 if is[2] ~= ARGV[1] then return 0 end
 local first = 4 + tonumber(ARGV[3])
 redis.call('HDEL', KEYS[1], unpack(ARGV, 4, first - 1))
 redis.call('HSET', KEYS[1], 'state', 'planned', unpack(ARGV, first))
+noteEdit(KEYS[1])
 if ARGV[2] ~= '' then ${noteAuditLua('KEYS[2]', 'ARGV[2]')} end
 local ordered, now = redis.call('HMGET', KEYS[1], 'cancelBy', 'pauses'), redisTime()
 local order = ordered[1] and cjson.decode(ordered[1]) or ordered[2] and cjson.decode(ordered[2])[1]

@@ -1,6 +1,7 @@
 import type { ServerIdentity } from '../redis/server-identity.ts';
 import { noteAuditLua } from './audit.ts';
 import { doubt, headerBytes } from './cell.ts';
+import { revisionFunctions } from './changes.lua.ts';
 
 /*
  * Runs in doubt. Redis loses the newest of what it acknowledged: with a cut append-only file, an old snapshot, or a replica that was
@@ -53,13 +54,14 @@ export const otherCanary = 'other_canary';
  *       then the number of arguments of the order, its fields and values, and the other fields and values
  * returns the state it had before, '' for none, or `otherCanary`: its chunks have other sizes, so nothing can take their place
  */
-export const makeRecordLua = `${processFunction}
+export const makeRecordLua = `${processFunction}${revisionFunctions}
 local state = redis.call('HGET', KEYS[1], 'state')
 local first = 7 + tonumber(ARGV[5])
 if state == 'preparing' then
   if redis.call('HGET', KEYS[1], 'canaryOf') ~= ARGV[4] then return '${otherCanary}' end
   redis.call('HDEL', KEYS[1], unpack(ARGV, 6, first - 2))
   redis.call('HSET', KEYS[1], unpack(ARGV, first, first + tonumber(ARGV[first - 1]) - 1))
+  noteEdit(KEYS[1])
 end
 if state then return state end
 local me, history = thisProcess()

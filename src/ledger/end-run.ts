@@ -1,6 +1,7 @@
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { undeliveredMs, untoldMs } from './active-time.lua.ts';
+import { revisionFunctions } from './changes.lua.ts';
 import { resultsKeepMs } from './results.ts';
 import type { Run } from './run.ts';
 
@@ -28,21 +29,12 @@ export async function markDelivered(redis: RedisClient, { id }: Run, reportIn: s
   await redis.eval(noteLua, 1, keys.run(id), 'delivered', Date.now(), 'reportIn', reportIn);
 }
 
-/** What of a run tells whether it is still the one that was shown. */
-export type SeenRun = Pick<Run, 'id' | 'state' | 'changes' | 'createdBy'>;
-
-/** Whether a run is in the state in which it was shown, and was so all the time. Pure. */
-export function isAsSeen(run: SeenRun, seen: SeenRun): boolean {
-  return run.state === seen.state && run.changes === seen.changes && run.createdBy === seen.createdBy;
-}
-
 /**
- * Removes a run with all its keys if it is as it was seen: nobody can start it from then on. Returns false, and removes nothing, if its state has
- * changed since or somebody has taken it over. Repeating it is harmless; what an interrupted call leaves is removed like that of an expired run.
+ * Removes a run with all its keys if it is as it was seen: nobody can start it from then on. Returns false, and removes nothing, if it
+ * has moved since. Repeating it is harmless; what an interrupted call leaves is removed like that of an expired run.
  */
 export async function removeRun(redis: RedisClient, run: Run): Promise<boolean> {
-  const { state, changes, createdBy } = run;
-  if ((await redis.eval(forgetSeenLua, 1, keys.run(run.id), state, changes, createdBy)) !== 1) return false;
+  if ((await redis.eval(forgetSeenLua, 1, keys.run(run.id), run.revision)) !== 1) return false;
   await unlinkRun(redis, run);
   return true;
 }
@@ -65,11 +57,10 @@ export async function removeIfUnstarted(redis: RedisClient, run: Run, createdBy:
   if ((await redis.eval(forgetUnstartedLua, 1, keys.run(run.id), createdBy)) === 1) await unlinkRun(redis, run);
 }
 
-// KEYS 1 run  ARGV 1 state  2 number of changes  3 `createdBy`; removes the record of a run that is so. Returns 1 if there is none afterwards
-const forgetSeenLua = `
-local is = redis.call('HMGET', KEYS[1], 'state', 'changes', 'createdBy')
-if not is[1] then return 1 end
-if is[1] ~= ARGV[1] or (is[2] or '0') ~= ARGV[2] or (is[3] or '') ~= ARGV[3] then return 0 end
+// KEYS 1 run  ARGV 1 the revision that was seen; removes the record of a run that has it. Returns 1 if there is none afterwards
+const forgetSeenLua = `${revisionFunctions}
+if redis.call('EXISTS', KEYS[1]) == 0 then return 1 end
+if revisionOf(KEYS[1]) ~= tonumber(ARGV[1]) then return 0 end
 return redis.call('DEL', KEYS[1])
 `;
 

@@ -51,6 +51,7 @@ export type Grant = { state: ObservedState; cells: Cell[]; isHandedBack?: boolea
 export type Steering = {
   action: 'start' | 'pause' | 'halt' | 'cancel';
   from?: RunState; // only if the run has this state, and no operator has paused it
+  seen?: number; // a start is refused if the run has another revision by now
   id?: string; // names the order, where it is one that was lost; see worker/known-orders.ts
   reason: string;
   by: SteeredBy;
@@ -59,7 +60,7 @@ export type Steering = {
 };
 
 /** The states of a run before and after an order. */
-type Steered = { before: ObservedState; after: ObservedState; isChanged: boolean };
+type Steered = { before: ObservedState; after: ObservedState; isChanged: boolean; isStale: boolean };
 
 /** A new rate for a run. A missing field stays as it is; null = no rate, or the default burst. */
 type RateOrder = { rate?: Rate | null; burst?: number | null; by: SteeredBy; who: string; reason: string };
@@ -221,8 +222,12 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       return [before, after];
     },
 
-    /** The same, and whether it changed anything: a pause of a paused run may. */
-    async order(run: string, now: number, { action, from, id, reason, by, who, halt }: Steering): Promise<Steered> {
+    /** The same, whether it changed anything, as a pause of a paused run may, and whether it was refused because the run has moved since. */
+    async order(
+      run: string,
+      now: number,
+      { action, from, seen, id, reason, by, who, halt }: Steering,
+    ): Promise<Steered> {
       const facts = halt === undefined ? {} : { halt };
       const entry = storedEntry({ at: now, action, by, who, reason, ...facts });
       const [before, after, changed] = await scripts.expungeSteer(
@@ -238,9 +243,10 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
         entry,
         from ?? '',
         id ?? randomUUID().slice(0, 8),
+        seen ?? '',
         ...serverIdentityArguments(await servers.of(run)),
       );
-      return { before, after, isChanged: changed === 1 };
+      return { before, after, isChanged: changed === 1, isStale: changed === -1 };
     },
 
     /** Whether chunks are orphaned: the run would never end without `recover`. */
@@ -254,7 +260,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       return scripts.expungeRecover(...all, now(), reason, ...chunks);
     },
 
-    /** Changes the rate of a run, unless it is sealed. Repeating it changes nothing, but is recorded in the audit trail. */
+    /** Changes the rate of a run, unless it is sealed. Repeating it changes nothing. */
     async changeRate(run: string, now: number, { rate, burst, by, who, reason }: RateOrder): Promise<RateBefore> {
       const facts = { ...(rate === undefined ? {} : { rate: rate && rateSetting(rate) }), burst };
       const entry = storedEntry({ at: now, action: 'rate', by, who, reason, ...facts });

@@ -45,7 +45,7 @@ const listed = [
 ];
 
 /** A run as a list shows it. */
-export type ListedRun = Pick<Run, (typeof listed)[number] | 'id' | 'counts'>;
+export type ListedRun = Pick<Run, (typeof listed)[number] | 'id' | 'counts' | 'revision'>;
 
 /** All runs that Redis knows, newest first. Removes what is left of expired runs. */
 export async function listRuns(redis: RedisClient): Promise<ListedRun[]> {
@@ -137,7 +137,7 @@ export async function readListed(redis: RedisClient, page: readonly string[]): P
   return runs.filter((run) => run !== null);
 }
 
-const fields = [...listed, ...outcomes];
+const fields = [...listed, 'changes', 'edits', ...outcomes];
 
 function listedRun(id: string, values: (string | null)[]): ListedRun | null {
   const hash: Record<string, string> = {};

@@ -1,4 +1,5 @@
 import { noteAuditLua, noteLoosenedFunction } from './audit.ts';
+import { revisionFunctions } from './changes.lua.ts';
 
 /**
  * `--max-deletes N` lets a run send the first N ids of its list, in the order of its chunks, and no other. The bound is a place, not a counter: so
@@ -44,7 +45,7 @@ end
  * ARGV  1 --max-deletes, '' = none  2 `sendable` for it  3 audit entry  4 what a run of a plan says about it, '' = nothing
  * returns {state or 'missing', 1, or 0 if chunks behind that place were fed, how many chunks were}; a sealed run stays as it is
  */
-export const changeMaxDeletesLua = `${sendableFunctions}${noteLoosenedFunction}
+export const changeMaxDeletesLua = `${sendableFunctions}${noteLoosenedFunction}${revisionFunctions}
 local run = redis.call('HMGET', KEYS[1], 'state', 'sealed', 'next', 'chunks', 'sendable', 'maxDeletes')
 if not run[1] or run[2] then return {run[1] or 'missing', 1, 0} end
 local fed, chunks = tonumber(run[3]), tonumber(run[4])
@@ -58,6 +59,7 @@ redis.call('HSET', KEYS[1], 'maxDeletes', ARGV[1], 'sendable', ARGV[2])
 local isRestDue = before and idsBefore > 0 and fed > before and run[5] ~= ARGV[2]
 if isRestDue and redis.call('HEXISTS', KEYS[2], before) == 0 then redis.call('ZADD', KEYS[3], 'NX', redis.call('TIME')[1] * 1000, before) end
 noteLoosened(KEYS[1], ARGV[4])
+noteEdit(KEYS[1])
 ${noteAuditLua('KEYS[4]', 'ARGV[3]')}
 return {run[1], 1, fed}
 `;

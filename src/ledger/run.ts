@@ -97,6 +97,7 @@ export type Run = RunRules & {
   endedAt: number;
   changedAt: number;
   changes: number; // how often its state has changed
+  revision: number; // how often it was changed in any way; an order names the one that was seen
   told: number; // up to which of these changes were passed on to the outbox
   activeUntil: number; // up to when `activeMs` is counted, while it is running
   activeMs: number;
@@ -214,6 +215,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     endedAt: number('endedAt'),
     changedAt: number('changedAt'),
     changes: number('changes'),
+    revision: number('changes') + number('edits'),
     told: number('told'),
     activeUntil: number('activeUntil'),
     activeMs: number('activeMs'),

@@ -7,17 +7,21 @@ import { readNumbered } from './tally.ts';
 
 /**
  * Starts a planned run, or resumes one that an interrupt or a guard stopped; one that an operator paused stays paused. Repeating it is harmless,
- * also for a process that read it as planned and hung, while others started it and a guard stopped it.
+ * also for a process that read it as planned and hung, while others started it and a guard stopped it. Returns false, and starts nothing, if a
+ * stopped run is no longer as it was read: why it stopped this time, nobody has seen.
  */
 export async function startRun(
   ledger: Ledger,
-  { id, state, by }: Run,
+  { id, state, by, revision }: Run,
   { who, reason }: { who: string; reason: string },
-): Promise<void> {
-  if (state === 'running' || (state === 'paused' && by === 'operator')) return;
+): Promise<boolean> {
+  if (state === 'running' || (state === 'paused' && by === 'operator')) return true;
   // The reason of a planned run is recorded with its submission.
   const said = state === 'planned' ? '' : reason;
-  await ledger.steer(id, Date.now(), { action: 'start', by: 'operator', who, from: state, reason: said });
+  const isStopped = state === 'paused' || state === 'halted';
+  const seen = isStopped ? { seen: revision } : {};
+  const order = { action: 'start', by: 'operator', who, from: state, reason: said, ...seen } as const;
+  return !(await ledger.order(id, Date.now(), order)).isStale;
 }
 
 const windowSize = 100;

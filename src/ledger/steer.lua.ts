@@ -1,5 +1,6 @@
 import { followClockFunction, sealFunction } from './active-time.lua.ts';
 import { noteAuditLua } from './audit.ts';
+import { revisionFunctions } from './changes.lua.ts';
 import { checkServerFunction } from './doubt.lua.ts';
 import { countersLua, type HaltRule, haltFunctions } from './halt-rules.ts';
 
@@ -68,12 +69,12 @@ end
  * KEYS  1 run  2 open  3 later  4 audit
  * ARGV  1 action  2 reason  3 by: operator, interrupt or guard  4 who  5 halt code or ''  6 audit entry  7 the state from which alone, or '': then
  *       no pause of an operator is lifted; from planned a run goes on, too, whose command was interrupted meanwhile: this is that command again
- *       8 names this order  9… what is known of the Redis process
- * returns {state before or 'missing', state after, 1 if anything was changed}
+ *       8 names this order  9 the revision that was seen, or ''  10… what is known of the Redis process
+ * returns {state before or 'missing', state after, 1 if anything was changed, -1 if a start was refused because the run has moved since}
  */
 export const steerLua = (
   rules: readonly HaltRule[],
-) => `${checkServerFunction}${sealFunction}${followClockFunction}${haltFunctions}${pausesFunction}
+) => `${checkServerFunction}${sealFunction}${followClockFunction}${haltFunctions}${revisionFunctions}${pausesFunction}
 local state = redis.call('HGET', KEYS[1], 'state')
 if not state then return {'missing', 'missing', 0} end
 local now = redisTime()
@@ -82,8 +83,12 @@ local function setState(next, reason, by, who, halt)
 end
 local function done(next)
   ${noteAuditLua('KEYS[4]', 'ARGV[6]')}
+  if next == state then noteEdit(KEYS[1]) end
   return {state, next, 1}
 end
+
+local isStale = ARGV[9] ~= '' and tonumber(ARGV[9]) ~= revisionOf(KEYS[1])
+if ARGV[1] == 'start' and isStale and (state == 'preparing' or state == 'planned' or state == 'paused' or state == 'halted') then return {state, state, -1} end
 
 -- An order that is written again because it seemed lost, and was lifted.
 if ARGV[1] == 'pause' and string.find(redis.call('HGET', KEYS[1], 'liftedPauses') or '', ' ' .. ARGV[8] .. ' ', 1, true) then return {state, state, 0} end
@@ -125,7 +130,7 @@ if not next or ARGV[7] ~= '' and ARGV[7] ~= state and not wasInterrupted then re
 
 if ARGV[1] == 'start' then followClock(KEYS[1], KEYS[3]) end
 -- After a loss no open id may read as never sent, neither at the seal nor when the run continues.
-if ARGV[1] == 'cancel' then checkServer(KEYS[1], KEYS[4], ARGV[9], ARGV[10], ARGV[11]) end
+if ARGV[1] == 'cancel' then checkServer(KEYS[1], KEYS[4], ARGV[10], ARGV[11], ARGV[12]) end
 local halted = redis.call('HMGET', KEYS[1], 'halt', 'canary')
 if halted[1] == 'ledger_lost' then raiseDoubt(KEYS[1], KEYS[4], 'Redis had lost a part of the run') end
 
@@ -173,20 +178,26 @@ return {state, next, 1}
 `;
 
 /**
- * Changes the rate or the priority of a run that isn't sealed. Repeating it changes nothing more, but adds an audit entry.
+ * Changes the rate or the priority of a run that isn't sealed. Repeating it changes nothing more.
  *
  * KEYS  1 run  2 audit
  * ARGV  1 audit entry  then pairs: field, value ('keep' = as it is)
  * returns {state or 'missing', what each field held before, '' for nothing}
  */
-export const changeRunLua = `
+export const changeRunLua = `${revisionFunctions}
 local run = redis.call('HMGET', KEYS[1], 'state', 'sealed')
 local before = {run[1] or 'missing'}
 for i = 2, #ARGV, 2 do before[#before + 1] = redis.call('HGET', KEYS[1], ARGV[i]) or '' end
 if not run[1] or run[2] then return before end
+local isChanged = false
 for i = 2, #ARGV, 2 do
-  if ARGV[i + 1] ~= 'keep' then redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+  if ARGV[i + 1] ~= 'keep' and ARGV[i + 1] ~= before[i / 2 + 1] then
+    redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])
+    isChanged = true
+  end
 end
+if not isChanged then return before end
+noteEdit(KEYS[1])
 ${noteAuditLua('KEYS[2]', 'ARGV[1]')}
 return before
 `;

@@ -28,15 +28,19 @@ export function createFeeder(ledger: Ledger, queue: ChunkQueue): Feeder {
   return { add, feed, recover };
 }
 
-/** Starts a planned run and registers it with the workers of its target. Repeating it is harmless. Throws where Redis does not answer. */
+/**
+ * Starts a planned run and registers it with the workers of its target. Repeating it is harmless. Returns false where
+ * `startRun` does. Throws where Redis does not answer.
+ */
 export async function startDetachedRun(
   ledger: Ledger,
   feeder: Feeder,
   run: Run,
   by: { who: string; reason: string },
-): Promise<void> {
+): Promise<boolean> {
   await ledger.redis.sadd(keys.targetRuns(run.fp), run.id);
   if (await areResultsWanted(ledger.redis, run.fp)) await wantResults(ledger.redis, run.id);
-  await startRun(ledger, run, by);
+  const isStarted = await startRun(ledger, run, by);
   await feeder.recover(run.id);
+  return isStarted;
 }

@@ -10,7 +10,8 @@ import { type Done, type Ended, type Running, runningOf } from './processes.ts';
 export type CommandOptions = {
   env?: NodeJS.ProcessEnv;
   input?: string | Buffer; // all of its stdin
-  typed?: readonly [afterText: string, text: string]; // makes stdin and stderr a terminal, on which the second is typed once it shows the first
+  /** Makes stdin and stderr a terminal, on which the second is typed once it shows the first; a function does something first. */
+  typed?: readonly [afterText: string, text: string | (() => Promise<string>)];
 };
 
 type Deps = Parameters<typeof executeLine>[1];
@@ -66,8 +67,10 @@ function openDeps({ env = {}, input = '', typed }: CommandOptions) {
   const stderr = collect((text) => {
     said.stderr += text;
     if (!toType || !said.stderr.includes(toType[0])) return;
-    stdin.push(toType[1]);
+    const [, toSay] = toType;
     toType = undefined;
+    if (typeof toSay === 'string') stdin.push(toSay);
+    else void toSay().then((line) => stdin.push(line));
   });
   const deps: Deps = {
     env: { PATH: process.env.PATH, TERM: 'xterm', ...env },

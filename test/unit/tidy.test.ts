@@ -53,6 +53,7 @@ function containing(from: RegExp, what: RegExp): string[] {
 const floors = [
   /^src\/bin\.js$/,
   /^src\/(commands|api)\//,
+  /^src\/operations\//,
   /^src\/dashboard\//,
   /^src\/worker\/http\//,
   /^src\/(worker|terminal)\//,

@@ -177,7 +177,8 @@ describe('a list without protected ids', () => {
     const applied = await call('operate', `/plans/${early.body.plan}/apply`, order({ confirm: 2 }));
     expect(applied.body).toMatchObject(isRefused);
     await call('operate', `/runs/${foreground}/pause`, order());
-    const resumed = await call('operate', `/runs/${foreground}/resume`, order({ detach: true }));
+    const seen = (await call('operate', `/runs/${foreground}`)).body.revision;
+    const resumed = await call('operate', `/runs/${foreground}/resume`, order({ detach: true, seen }));
     expect(resumed.body).toMatchObject(isRefused);
     harness.file('list.csv', upload.raw);
     const args = ['list.csv', '--resource', 'annotations', '--detach', '--yes', '--json'];

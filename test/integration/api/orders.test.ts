@@ -28,6 +28,11 @@ async function planOf({ call, harness }: Api, list: string, more = '') {
 
 const order = (body: object) => ({ method: 'POST', body });
 
+/** The revision of a run, as somebody sees it now. */
+async function seenOf({ call }: Api, run: string): Promise<number> {
+  return (await call('read', `/runs/${run}`)).body.revision;
+}
+
 describe('a list over HTTP', () => {
   test('is looked at first, and then deleted by the workers, in the name of who asked', async () => {
     const api = await openWithTarget();
@@ -150,7 +155,8 @@ describe('an order over HTTP', () => {
     });
     expect((await steer('rate', { rate: null })).body).toMatchObject({ rate: null });
     expect((await steer('priority', { priority: 'low' })).body).toMatchObject({ priority: 'low' });
-    expect((await steer('resume', {})).body).toMatchObject({ state: 'running' });
+    const seen = await seenOf(api, run);
+    expect((await steer('resume', { seen })).body).toMatchObject({ state: 'running' });
     expect((await steer('retry', { confirm: 1 })).body).toMatchObject({ status: 422, code: 'usage' });
     const { audit } = (await call('read', `/runs/${run}`)).body;
     expect(audit).toContainEqual(
@@ -201,9 +207,10 @@ describe('an order over HTTP', () => {
     expect((await call('read', '/runs')).body.items).toHaveLength(1);
     const remove = (query: string) => call('operate', `/runs/${run}${query}`, { method: 'DELETE' });
     expect((await remove('')).status).toBe(400);
-    expect((await remove('?rows=2&state=cancelled')).body).toMatchObject({ status: 409, code: 'conflict', rows: 1 });
+    const seen = await seenOf(api, run);
+    expect((await remove(`?rows=2&seen=${seen}`)).body).toMatchObject({ status: 409, code: 'conflict', rows: 1 });
     await wantResults(redis, run);
-    expect((await remove('?rows=1&state=cancelled')).body).toMatchObject({
+    expect((await remove(`?rows=1&seen=${seen}`)).body).toMatchObject({
       status: 409,
       detail: expect.stringContaining('results'),
     });
@@ -211,9 +218,9 @@ describe('an order over HTTP', () => {
     await redis.hset(keys.run(run), 'resultsWanted', 0);
     expect((await remove('?rows=1')).status).toBe(400);
     // Somebody who saw the run before it ended did not mean this one.
-    expect((await remove('?rows=1&state=preparing')).body).toMatchObject({ status: 409, code: 'guard' });
+    expect((await remove(`?rows=1&seen=${seen - 1}`)).body).toMatchObject({ status: 409, code: 'guard' });
     expect((await call('read', `/runs/${run}`)).status).toBe(200);
-    expect((await remove('?rows=1&state=cancelled')).status).toBe(200);
+    expect((await remove(`?rows=1&seen=${seen}`)).status).toBe(200);
     expect((await call('read', `/runs/${run}`)).status).toBe(404);
   });
 
@@ -244,11 +251,12 @@ describe('an order over HTTP', () => {
     const { call, harness } = api;
     const { fp } = harness.target;
     const run = await liveRun(harness, 'o-000005');
-    const steer = (action: string) => call('operate', `/runs/${run}/${action}`, order({}));
+    const steer = (action: string, body = {}) => call('operate', `/runs/${run}/${action}`, order(body));
     expect((await steer('pause')).body.warnings).toEqual([]);
     await call('operate', `/targets/${fp}/stop`, order({ reason: 'wrong list' }));
     const isStopped = expect.stringMatching(/^the run is still stopped\. .*wrong list/);
-    expect((await steer('resume')).body).toMatchObject({ state: 'running', warnings: [isStopped] });
+    const seen = await seenOf(api, run);
+    expect((await steer('resume', { seen })).body).toMatchObject({ state: 'running', warnings: [isStopped] });
     const { body: planned } = await planOf(api, 'id\no-000006\n');
     const made = await call('operate', `/plans/${planned.plan}/apply`, order({ confirm: 1 }));
     expect(made.body.warnings).toEqual([

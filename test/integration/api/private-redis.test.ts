@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import type { Run } from '../../../src/ledger/run.ts';
 import { command, startCommand, summaryIn } from '../../support/command.ts';
 import { until } from '../../support/processes.ts';
 import { removeStateDir } from '../../support/redis.ts';
@@ -42,7 +43,9 @@ test('a dashboard of a private Redis keeps it through each order, and leaves it 
   const url = await until('it listens', () => /http:\/\/[\d.]+:\d+/.exec(server.stdout)?.[0]);
   const headers = { authorization: `Bearer ${made.stdout.trim()}`, 'content-type': 'application/json' };
   for (const action of ['pause', 'resume', 'pause']) {
-    const done = await fetch(`${url}/api/v1/runs/${run}/${action}`, { method: 'POST', headers, body: '{}' });
+    const { revision: seen } = (await (await fetch(`${url}/api/v1/runs/${run}`, { headers })).json()) as Run;
+    const body = JSON.stringify(action === 'resume' ? { seen } : {});
+    const done = await fetch(`${url}/api/v1/runs/${run}/${action}`, { method: 'POST', headers, body });
     expect(done.status, await done.text()).toBe(200);
   }
   server.signal('SIGINT');

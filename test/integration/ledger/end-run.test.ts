@@ -82,10 +82,10 @@ test.each([
 });
 
 test.each([
-  ['somebody has completed its list', { state: 'planned' }],
+  ['somebody has completed its list', { state: 'planned', edits: 1 }],
   ['it was started', { state: 'running', changes: 1 }],
   ['it has ended', { state: 'completed', changes: 2 }],
-  ['somebody else has taken it over', { createdBy: 'ben' }],
+  ['somebody else has taken it over', { createdBy: 'ben', edits: 1 }],
 ])('a run that is to be removed stays with all its keys if %s since it was shown', async (_, fields) => {
   const shown = await writeKeys({ state: 'preparing', createdBy: 'ana' });
   await redis.hset(keys.run(id), fields);

@@ -58,13 +58,15 @@ describe('resume', () => {
     const { call, harness, redis } = await openWithTarget({ EXPUNGE_EXPECT_ABSENT: 'true' });
     const run = await liveRun(harness, 'g-000006');
     const order = (action: string, body = {}) => call('operate', `/runs/${run}/${action}`, { method: 'POST', body });
+    const resume = async (body = {}) =>
+      order('resume', { ...body, seen: (await call('read', `/runs/${run}`)).body.revision });
     const lifted = () => redis.hget(keys.run(run), 'expectAbsent');
     const before = await lifted();
     await order('pause');
-    expect((await order('resume')).body).toMatchObject({ state: 'running' });
+    expect((await resume()).body).toMatchObject({ state: 'running' });
     expect(await lifted()).toBe(before);
     await order('pause');
-    await order('resume', { expect_absent: true });
+    await resume({ expect_absent: true });
     expect(await lifted()).toBe('1');
   });
 });

@@ -5,14 +5,16 @@ import { startRun } from '../../../src/ledger/start-run.ts';
 
 test.each([
   ['planned', 'operator', { from: 'planned', reason: '' }],
-  ['paused', 'signal', { from: 'paused', reason: 'again' }],
+  ['paused', 'signal', { from: 'paused', reason: 'again', seen: 3 }],
   ['paused', 'operator', null],
-  ['halted', 'guard', { from: 'halted', reason: 'again' }],
+  ['halted', 'guard', { from: 'halted', reason: 'again', seen: 3 }],
   ['running', 'operator', null],
 ] as const)('a run that is %s by %s is started: %o', async (state, by, expected) => {
   const orders: unknown[] = [];
-  const ledger = { steer: async (...order: unknown[]) => orders.push(order) } as unknown as Ledger;
-  await startRun(ledger, { id: 'r', state, by } as Run, { who: 'me', reason: 'again' });
+  const take = async (...order: unknown[]) => ({ isStale: orders.push(order) === 0 });
+  const ledger = { order: take } as unknown as Ledger;
+  const run = { id: 'r', state, by, revision: 3 } as Run;
+  expect(await startRun(ledger, run, { who: 'me', reason: 'again' })).toBe(true);
   const order = { action: 'start', by: 'operator', who: 'me' };
   expect(orders).toEqual(expected === null ? [] : [['r', expect.any(Number), { ...order, ...expected }]]);
 });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { checkList } from '../../../src/commands/plan.ts';
 import { limiterScopes, scopesOf } from '../../../src/limiter/read-target.ts';
 import { idPath } from '../../../src/model/check-id.ts';
 import { perResource, resources, resourcesText, sumIds } from '../../../src/model/resource.ts';
+import { checkList } from '../../../src/operations/plan-list.ts';
 import { createPaths } from '../../../src/sandbox/answer.ts';
 import { madeId } from '../../../src/sandbox/objects.ts';
 import { idsText } from '../../../src/terminal/plan-text.ts';

@@ -1,9 +1,12 @@
 import { isSealed, type Run } from '../ledger/run.ts';
+import type { TargetState } from '../limiter/read-target.ts';
 import { type Stop, stopAdvice, stopText } from '../limiter/stop.ts';
 import type { Target } from '../model/target.ts';
 import { isConsumed, openQueue, ownQueueName, type QueueAddress } from '../queue/queue.ts';
+import { abandoned } from '../terminal/panel.ts';
 import { waitForWindow } from '../terminal/snapshot.ts';
 import { commandFor } from '../terminal/stop-text.ts';
+import { throttleLines } from '../terminal/target-events.ts';
 import { withTimeout } from '../wait.ts';
 import type { Session } from './session.ts';
 
@@ -45,6 +48,20 @@ export function detachedWarnings(target: Named, workers: number | null, stop: St
   return [
     ...(workers ? [] : [`${words} start one: ${commandFor('worker', target)}`]),
     ...(stop === null ? [] : [`the run is stopped. ${stopAdvice(stop, commandFor('start-all', target))}`]),
+  ];
+}
+
+/** What keeps a resumed run from going on, and how to end that. Pure but for the clock. */
+export function resumedWarnings(
+  run: Run,
+  { stop, isAbandoned, targets }: { stop: Stop | null; isAbandoned: boolean; targets: readonly TargetState[] },
+): string[] {
+  const commands = `Resume: ${run.command}\nor detach it: expunge resume ${run.id} --detach`;
+  const held = throttleLines(targets, Date.now()).join('; ');
+  return [
+    ...(isAbandoned ? [`${abandoned} ${commands}`] : []),
+    ...(stop === null ? [] : [`the run is still stopped. ${stopAdvice(stop, commandFor('start-all', run))}`]),
+    ...(held === '' ? [] : [`${held}.\nRelease it: ${commandFor('target release', run)}`]), // it outlasts a pause
   ];
 }
 

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { loadConfig } from '../../../src/config/read-config.ts';
+import { settings, settingText } from '../../../src/config/settings.ts';
 import {
   isCodeOf,
   otherRules,
@@ -6,9 +8,7 @@ import {
   type SealedPlan,
   sealedSettings,
   withRules,
-} from '../../../src/commands/sealed-plan.ts';
-import { loadConfig } from '../../../src/config/read-config.ts';
-import { settings, settingText } from '../../../src/config/settings.ts';
+} from '../../../src/operations/sealed-plan.ts';
 
 const hash = 'ab12cd34ef'.padEnd(64, '0');
 

@@ -16,11 +16,10 @@ import { paceOf } from '../model/rate.ts';
 import { sumIds } from '../model/resource.ts';
 import { stdinName } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
-import { filesText, type Plan, planText } from '../terminal/plan-text.ts';
-import { styleOf } from '../terminal/style.ts';
+import { filesText, type Plan } from '../terminal/plan-text.ts';
 import { tokenSource } from '../token/open-token.ts';
 import { countWorkers } from '../worker/count-workers.ts';
-import type { Invocation } from './command.ts';
+import type { ListOrder, RunOptions } from './list-order.ts';
 import type { Retries } from './retried-run.ts';
 
 /** What Redis knows of a list: the run to resume, the last run, unfinished runs of the same files, and the state of the target. */
@@ -45,13 +44,13 @@ export const noListHistory: ListHistory = {
 };
 
 /** The plan of a run of the list, which is shown before anything is sent. Reads nothing but the list, and what this machine has. */
-export function planOf(invocation: Invocation, target: Target, list: List, known: ListHistory): Plan {
-  const { config, env } = invocation;
+export function planOf(order: ListOrder, target: Target, list: List, known: ListHistory): Plan {
+  const { config, env } = order;
   const { spool, rejectsFile, openEnd } = list;
   const { first } = spool;
   const { retries, learned, stop, proof, existing, isJoined, last, overlapping } = known;
   const lastId = retries === null && spool.files.length === 1 ? (spool.last?.id ?? null) : null;
-  const { rules, kept } = rulesOf(invocation, existing);
+  const { rules, kept } = rulesOf(order, existing);
   return {
     ...rules,
     kept,
@@ -77,7 +76,7 @@ export function planOf(invocation: Invocation, target: Target, list: List, known
     rateBefore: existing?.rate ?? null,
     learned,
     maxConcurrency: config.maxConcurrency,
-    workers: workersOf(invocation, list, known),
+    workers: workersOf(order, list, known),
     stop,
     proof,
     existing: existing && { ...existingOf(existing), isJoined },
@@ -90,15 +89,8 @@ export function planOf(invocation: Invocation, target: Target, list: List, known
   };
 }
 
-/** With --quiet the plan is shown only before a question: nobody can confirm a plan that is not shown. */
-export function showPlan({ options, stderr, verbosity }: Invocation, plan: Plan): void {
-  const isAsked = options.yes !== true && options.confirm === undefined && options.code === undefined;
-  if (verbosity !== 'quiet' || isAsked)
-    stderr.write(`${planText(plan, styleOf(stderr), stderr.columns || undefined)}\n`);
-}
-
 /** How many processes of this machine delete the list: none of them where it is left to workers, which shows as one. */
-function workersOf({ config, options }: Invocation, { spool }: List, { existing, learned }: ListHistory) {
+function workersOf({ config, options }: ListOrder, { spool }: List, { existing, learned }: ListHistory) {
   if (options.detach) return { workers: 1, reason: '' };
   const rate = config.rate ?? existing?.rate ?? null;
   const known = [rate && paceOf(rate), learned?.perSecond ?? null].filter((perSecond) => perSecond !== null);
@@ -120,7 +112,7 @@ function samplesOf(spool: Spool): string[] {
   return [];
 }
 
-function hasColumns(files: readonly string[], { format }: Invocation['config']): boolean {
+function hasColumns(files: readonly string[], { format }: ListOrder['config']): boolean {
   const formats = files.map((name) => formatOf({ name, isStdin: name === stdinName }, format ?? null));
   return formats.some((used) => used !== 'lines');
 }
@@ -130,8 +122,8 @@ function existingOf(run: ListedRun) {
 }
 
 /** The rules of the run once this command has given its own, and which of them only an earlier command gave: this one may be thought to be without. */
-function rulesOf(invocation: Invocation, existing: Run | null): { rules: RunRules; kept: RuleName[] } {
-  const given = givenRules(invocation);
+function rulesOf(order: ListOrder, existing: Run | null): { rules: RunRules; kept: RuleName[] } {
+  const given = givenRules(order);
   if (existing === null) return { rules: { ...noRules, ...given }, kept: [] };
   const before: Run = { ...existing, stopAt: stopAtOf(existing) };
   const merged = ruleNames.map((name) => [name, given[name] === undefined ? before[name] : given[name]]);
@@ -160,7 +152,7 @@ type ListFacts = Pick<Spool, 'rows' | 'ids' | 'files' | 'nearMiss'>;
 
 type ListBounds = {
   config: Pick<Config, 'maxDeletes' | 'expectCount' | 'allowEmpty' | 'expectUnprotected'>;
-  options: Invocation['options'];
+  options: Pick<RunOptions, 'partial'>;
 };
 
 /**
@@ -175,12 +167,8 @@ export function checkList({ config, options }: ListBounds, { rows, ids, files, n
 }
 
 /** Throws GUARD if nobody is asked, and none of the protected ids is in the list: their file may be another one, or of another form. */
-export function checkProtection(
-  { config, options }: Pick<Invocation, 'config' | 'options'>,
-  facts: ProtectFacts,
-): void {
-  const isUnasked = options.yes === true && options.dryRun !== true;
-  const reason = isUnasked ? unprotectedReason(config, facts) : null;
+export function checkProtection({ config, isAsked }: Pick<ListOrder, 'config' | 'isAsked'>, facts: ProtectFacts): void {
+  const reason = isAsked ? null : unprotectedReason(config, facts);
   if (reason !== null) throw unprotected(reason);
 }
 
@@ -191,14 +179,14 @@ function unprotected(reason: string): ExpungeError {
 }
 
 /** What a dry run says of a list that the same command would refuse with --yes; '' = it would not. */
-export function dryRunRefusal(config: Invocation['config'], facts: ProtectFacts): string {
+export function dryRunRefusal(config: ListOrder['config'], facts: ProtectFacts): string {
   const reason = unprotectedReason(config, facts);
   return reason === null ? '' : `with --yes the run is refused: ${reason}; --expect-unprotected accepts that`;
 }
 
 type ProtectFacts = Parameters<typeof explainUnmatched>[0];
 
-function unprotectedReason({ expectUnprotected }: Invocation['config'], facts: ProtectFacts): string | null {
+function unprotectedReason({ expectUnprotected }: ListOrder['config'], facts: ProtectFacts): string | null {
   return expectUnprotected ? null : explainUnmatched(facts);
 }
 

@@ -11,7 +11,7 @@ import type { ReadOutcome } from '../model/outcome.ts';
 import { leastMs } from '../model/rate.ts';
 import { type Resource, sumIds } from '../model/resource.ts';
 import type { Target } from '../model/target.ts';
-import { input, ofRuns } from './command.ts';
+import { input, ofRuns } from './list-settings.ts';
 
 /** The settings that a plan seals: which ids a list holds, and how they are deleted. */
 export const sealedSettings = [...input, ...ofRuns] as const satisfies readonly SettingName[];

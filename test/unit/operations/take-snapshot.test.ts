@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { type LocalView, SnapshotTaker } from '../../../src/commands/take-snapshot.ts';
 import { parseRun } from '../../../src/ledger/run.ts';
+import { type LocalView, SnapshotTaker } from '../../../src/operations/take-snapshot.ts';
 import { lineText, panelText } from '../../../src/terminal/panel.ts';
 
 const run = parseRun('r1', { state: 'running', baseUrl: 'http://api.example.com', ids: '10', rows: '10' });

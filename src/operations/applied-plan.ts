@@ -5,10 +5,10 @@ import { isOver, isSealed, type Run } from '../ledger/run.ts';
 import { givenRules, isSameRule, noRules, type RunRules, rowOf, ruleNames } from '../ledger/run-rules.ts';
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
-import { confirmCode } from '../terminal/ask.ts';
-import { type Invocation, reasonOf } from './command.ts';
+import type { ListOrder } from './list-order.ts';
+import type { By } from './order.ts';
 import { isCodeOf, type SealedPlan, withRules } from './sealed-plan.ts';
-import { type Session, whoAmI } from './session.ts';
+import type { Session } from './session.ts';
 
 /** A plan that is carried out; `sha256`: of its file. */
 export type AppliedPlan = { plan: SealedPlan; sha256: string };
@@ -29,16 +29,6 @@ export function refuseDrift(differences: readonly string[]): void {
   });
 }
 
-/** Returns when the code of the plan was given, by --code or typed. */
-export async function confirmPlan(
-  { options, stdin, stderr, env }: Invocation,
-  applied: AppliedPlan,
-  what: string,
-): Promise<void> {
-  const given = options.code as string | undefined;
-  refuseCode(applied, given ?? (await confirmCode(what, { stdin, stderr, env, stdinIsData: false })));
-}
-
 /**
  * Throws GUARD where the plan was carried out already, or the list was run since it was made: an approval holds for one run. An unfinished run
  * of other rules is not that of the plan, either.
@@ -48,7 +38,7 @@ export async function refuseOtherRun(
   { fp }: Target,
   { plan, sha256 }: AppliedPlan,
   last: Run | null,
-  invocation: Pick<Invocation, 'config'>,
+  order: Pick<ListOrder, 'config'>,
 ): Promise<void> {
   if (last?.plan === sha256 && !isOver(last)) return;
   if (last !== null && (last.plan === sha256 || (isOver(last) && last.createdAt >= Date.parse(plan.planned_at))))
@@ -61,7 +51,7 @@ export async function refuseOtherRun(
     );
   const run = await findRunOfPlan(redis, fp, sha256);
   if (run !== null) refuseSecondRun(run, last?.id);
-  if (last !== null && !isOver(last)) refuseDrift(otherRulesOf(last, plan, invocation));
+  if (last !== null && !isOver(last)) refuseDrift(otherRulesOf(last, plan, order));
 }
 
 /** Throws GUARD where the plan was carried out by another run, although Redis holds that one no longer. */
@@ -76,11 +66,11 @@ function refuseSecondRun(carriedOutBy: string, run: string | undefined): void {
  * Throws GUARD where an order that is to make a run would act on one that is there: somebody may have paused it, or a guard halted it. The one
  * that an order of the same person left behind, before it was started, is completed.
  */
-export function refuseKnownRun({ env, options }: Invocation, last: Run | null, applied: AppliedPlan | null): void {
-  if (options.newRunOnly !== true || last === null) return;
+export function refuseKnownRun({ by, newRunOnly }: ListOrder, last: Run | null, applied: AppliedPlan | null): void {
+  if (!newRunOnly || last === null) return;
   if (applied !== null && (isOver(last) || last.plan === applied.sha256)) return;
   const isUnstarted = last.state === 'preparing' || last.state === 'planned';
-  if (isUnstarted && last.plan === '' && last.createdBy === whoAmI(env)) return;
+  if (isUnstarted && last.plan === '' && last.createdBy === by.who) return;
   const isMoving = last.state === 'running' || last.state === 'cancelling';
   const going = isMoving
     ? `wait until run ${last.id} has ended, or cancel it first`
@@ -90,7 +80,7 @@ export function refuseKnownRun({ env, options }: Invocation, last: Run | null, a
 }
 
 /** In words, which rules of the run are not those of the plan. Ids that the plan expects to be absent are none of them: the run expects that from now on. */
-function otherRulesOf(run: Run, plan: SealedPlan, { config }: Pick<Invocation, 'config'>): string[] {
+function otherRulesOf(run: Run, plan: SealedPlan, { config }: Pick<ListOrder, 'config'>): string[] {
   const planned: RunRules = { ...noRules, ...givenRules({ config: withRules(config, plan) }) };
   const others = ruleNames.filter((name) => {
     const { plan: policy, resume, isLooser } = rowOf(name);
@@ -111,14 +101,13 @@ export async function claimFor(
 }
 
 /** What a run records about the plan that it carries out. */
-export function notedPlan({ env, options }: Invocation, { plan, sha256 }: AppliedPlan) {
+export function notedPlan(by: By, { plan, sha256 }: AppliedPlan) {
   const { planned_by, planned_at, approve_by } = plan;
   const noted: NotedPlan = {
     at: Date.now(),
     action: approve_by === null ? 'apply' : 'approve',
+    ...by,
     by: 'operator',
-    who: whoAmI(env),
-    reason: reasonOf(options),
     plan: sha256,
     planned_by,
     planned_at,
@@ -130,15 +119,10 @@ export function notedPlan({ env, options }: Invocation, { plan, sha256 }: Applie
  * Records in a run that another command made, and in its audit trail, that it carries out the plan. Throws GUARD if that run has other rules, or
  * if another one carried out the plan.
  */
-export async function takeOver(
-  invocation: Invocation,
-  { redis }: Session,
-  applied: AppliedPlan,
-  run: Run,
-): Promise<void> {
+export async function takeOver(order: ListOrder, { redis }: Session, applied: AppliedPlan, run: Run): Promise<void> {
   if (run.plan === applied.sha256) return;
-  refuseDrift(otherRulesOf(run, applied.plan, invocation));
+  refuseDrift(otherRulesOf(run, applied.plan, order));
   await claimFor(redis, run, applied, run.id);
-  const { approver, noted } = notedPlan(invocation, applied);
+  const { approver, noted } = notedPlan(order.by, applied);
   await notePlan(redis, run.id, approver, noted);
 }

@@ -1,0 +1,74 @@
+import type { Source, Sources } from '../config/read-config.ts';
+import { apiField, type Config, type SettingName, settings } from '../config/settings.ts';
+import type { Target } from '../model/target.ts';
+import type { ListOrder, RunOptions } from '../operations/list-order.ts';
+import { scheduledSettings } from '../schedule/schedule.ts';
+import type { Caller } from './access.ts';
+import { parsedAs } from './problem.ts';
+import type { ApiDeps } from './route.ts';
+
+/** Settings as texts for their flags. A missing one is as the server has it, or has its default where it is of a list: see `ofLists`. */
+type SettingTexts = Partial<Record<SettingName, string | undefined>>;
+
+/** An order for a list over HTTP. */
+type Given = {
+  target: Target;
+  texts?: SettingTexts;
+  options?: RunOptions;
+  reason: string;
+  /** Whether a person has seen the plan, and what is strange in it. */
+  isAsked?: boolean;
+  onRun?: ListOrder['onRun'];
+};
+
+/**
+ * What a plan seals or a schedule stores: how a list is read and its ids are deleted. This server may be set up for another target, so what it
+ * is set to holds for none of these. But its protected ids stay: they only ever keep ids from being deleted; and so long it keeps files.
+ */
+const ofLists = scheduledSettings.filter((name) => name !== 'protect' && name !== 'keep');
+
+/** What is said of a file of protected ids goes with that file: it stays where that of this server does. */
+const ofProtectFile: readonly SettingName[] = ['protectColumn', 'expectUnprotected'];
+
+/** The order as a command line would say it. Throws `invalid` for what a flag would refuse, too. */
+export function listOrderOf(
+  { config, sources, env }: Pick<ApiDeps, 'config' | 'sources' | 'env'>,
+  { name: who }: Caller,
+  { target, texts = {}, options = {}, reason, isAsked = false, onRun }: Given,
+): ListOrder {
+  const given = parsed(texts);
+  const isOwnFile = config.protect !== undefined && given.protect === undefined;
+  const replaced = ofLists.filter((name) => !(isOwnFile && ofProtectFile.includes(name)));
+  const defaults = Object.fromEntries(replaced.map((name) => [name, settings[name].fallback]));
+  const place = {
+    baseUrl: target.baseUrl,
+    account: target.account,
+    allowHttp: new URL(target.baseUrl).hostname,
+    clientId: undefined,
+  };
+  return {
+    config: Object.freeze({ ...config, ...defaults, ...place, ...given }) as Config,
+    sources: sourcesOf(sources, Object.keys(given) as SettingName[]),
+    env,
+    options,
+    by: { who, reason },
+    command: '',
+    isAsked,
+    newRunOnly: true,
+    onRun,
+  };
+}
+
+function parsed(texts: SettingTexts): Partial<Record<SettingName, unknown>> {
+  const given = Object.entries(texts).filter((entry): entry is [SettingName, string] => entry[1] !== undefined);
+  return Object.fromEntries(
+    given.map(([name, text]) => [name, parsedAs<unknown>(apiField(name), text, settings[name].parse)]),
+  );
+}
+
+/** What a flag of the server says is no flag of this order. */
+function sourcesOf(sources: Sources, given: readonly SettingName[]): Sources {
+  const own = Object.entries(sources).map(([name, source]) => [name, source === 'flag' ? 'file' : source]);
+  const all = (names: readonly SettingName[], source: Source) => names.map((name) => [name, source]);
+  return Object.fromEntries([...own, ...all(ofLists, 'default'), ...all(given, 'flag')]);
+}

@@ -1,0 +1,135 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ExpungeError } from '../errors.ts';
+import { pendingOf, type RunState } from '../ledger/run.ts';
+import type { RunRules } from '../ledger/run-rules.ts';
+import { rateSetting } from '../model/rate.ts';
+import type { PaceChange, PriorityChange } from '../operations/change-run.ts';
+import { detachedWarnings, resumedWarnings } from '../operations/liveness.ts';
+import type { RunOperations } from '../operations/operations.ts';
+import type { RunOrder } from '../operations/order.ts';
+import type { RunRecord } from '../operations/run-record.ts';
+import type { Ordered } from '../operations/steer-run.ts';
+import { type ApiClient, isAway } from './client.ts';
+
+/** Orders for runs by the API of a server, in whose audit trail the name of the token stands. */
+export function remoteRuns(api: ApiClient): RunOperations {
+  return {
+    find: async (text) => (await readRecord(api, text)).run,
+    pause: async (order) => orderedOf(await steer(api, 'pause', order, {}, () => true)),
+    async cancel(order, onWait) {
+      const before = await readRecord(api, order.run);
+      const left = pendingOf(before.run);
+      return orderedOf(await steer(api, 'cancel', order, { left, shown: left }, () => true, onWait));
+    },
+    async resume({ seen, rules, detach, ...order }) {
+      const body = { seen, detach, ...bodyOf(rules) };
+      const isLeft = ({ run }: RunRecord) => !detach || run.detached;
+      const { record, warnings, ...ordered } = await steer(api, 'resume', order, body, isLeft);
+      const { run, context } = record;
+      const { isAbandoned, targets, stops } = context;
+      const stop = stops.target;
+      const late = detach
+        ? detachedWarnings(run, stops.alive, stop)
+        : resumedWarnings(run, { stop, isAbandoned, targets });
+      return { ...ordered, stop, isAbandoned, warnings: warnings ?? late };
+    },
+    changePace: ({ run, by, pace }) =>
+      post<PaceChange>(api, `/runs/${run}/rate`, {
+        reason: by.reason,
+        rate: pace.rate && rateSetting(pace.rate),
+        burst: pace.burst ?? undefined,
+      }),
+    changePriority: ({ run, by, priority }) =>
+      post<PriorityChange>(api, `/runs/${run}/priority`, { reason: by.reason, priority }),
+    async remove({ run: id, by, seen }) {
+      const { run } = await readRecord(api, id);
+      const query = { rows: String(run.rows), seen: String(seen), reason: by.reason };
+      const { warnings } = await api.json<{ warnings: string[] }>({ method: 'DELETE', path: `/runs/${id}`, query });
+      return { run, warnings };
+    },
+  };
+}
+
+/** The run with this id, or whose id begins or ends with the text. Throws USAGE if there is none. */
+export function readRecord(api: ApiClient, text = ''): Promise<RunRecord> {
+  return api.json({ method: 'GET', path: `/runs/${encodeURIComponent(text)}/record` });
+}
+
+function bodyOf({ expectAbsent, onStatus, maxDeletes }: Partial<RunRules>) {
+  return { expect_absent: expectAbsent === true, on_status: onStatus, max_deletes: maxDeletes };
+}
+
+/** `warnings`: null where the server answered before the order was carried out. */
+type Steered = Ordered & { record: RunRecord; warnings: string[] | null };
+
+function orderedOf({ before, run, isChanged }: Steered): Ordered {
+  return { before, run, isChanged };
+}
+
+type Action = 'pause' | 'resume' | 'cancel';
+
+const pollMs = 1_000;
+const pollsAtMost = 600;
+
+const ends: Record<Action, readonly RunState[]> = {
+  pause: ['paused'],
+  resume: ['running', 'completed'],
+  cancel: ['cancelled', 'completed'],
+};
+
+/**
+ * Gives an order, and returns the run once it is carried out: the server answers earlier where that takes long. Throws USAGE where it failed
+ * after that, as the audit trail says, and UNREACHABLE after ten minutes.
+ */
+async function steer(
+  api: ApiClient,
+  action: Action,
+  { run: id, by }: RunOrder,
+  body: object,
+  isDone: (record: RunRecord) => boolean,
+  onWait: () => void = () => {},
+): Promise<Steered> {
+  const before = await readRecord(api, id);
+  const answer = await api.order(`/runs/${id}/${action}`, { ...body, reason: by.reason });
+  if (answer !== null) {
+    const record = await readRecord(api, id);
+    return { before: before.run, run: record.run, record, warnings: answer.warnings, isChanged: answer.changed };
+  }
+  onWait();
+  for (let n = 0; n < pollsAtMost; n++) {
+    const record = await readRecord(api, id).catch(unlessAway);
+    const failure = record && newEntry(before, record, 'failed', action);
+    if (failure)
+      throw new ExpungeError('USAGE', String(failure.error), { next: `see its status: expunge status ${id} --audit` });
+    if (record && isDone(record) && isCarriedOut(action, before, record))
+      return { before: before.run, run: record.run, record, warnings: null, isChanged: true };
+    await sleep(pollMs);
+  }
+  throw new ExpungeError('UNREACHABLE', `the server ${api.url} has not said yet whether it could ${action} run ${id}`, {
+    next: `see its status: expunge status ${id} --audit`,
+  });
+}
+
+/** What waits goes on waiting for a server, or its Redis, that is away; any other error ends it. */
+export function unlessAway(error: unknown): null {
+  if (isAway(error)) return null;
+  throw error;
+}
+
+/** Whether the run is as ordered, or was so since, as its audit trail says. A cancelled run first gets the answers to its requests in flight. */
+function isCarriedOut(action: Action, before: RunRecord, now: RunRecord): boolean {
+  if (ends[action].includes(now.run.state)) return true;
+  return action !== 'cancel' && newEntry(before, now, action === 'resume' ? 'start' : action) !== undefined;
+}
+
+/** The last action of this kind in the audit trail, unless it was there before; `failed`: an order that the server took, and could not carry out. */
+function newEntry(before: RunRecord, now: RunRecord, kind: string, order?: string) {
+  const [old, last] = [before, now].map(({ audit }) =>
+    audit.findLast((entry) => entry.action === kind && (order === undefined || entry.order === order)),
+  );
+  return last?.at === old?.at ? undefined : last;
+}
+
+function post<T>(api: ApiClient, path: string, body: Record<string, unknown>): Promise<T> {
+  return api.json<T>({ method: 'POST', path, body });
+}

@@ -1,0 +1,34 @@
+import type { ApiClient } from '../api/client.ts';
+import type { Operations } from '../operations/operations.ts';
+import { type EarlySession, withRedis } from '../operations/session.ts';
+import type { Invocation } from './command.ts';
+import { sayUnlessJson } from './session.ts';
+
+type Family = keyof Operations;
+
+/** What does the operations in Redis, and what by the API of a server. Loaded on demand: an order to a target has to work within a second. */
+const local: { [F in Family]: () => Promise<(session: EarlySession) => Operations[F]> } = {
+  runs: async () => (await import('../operations/local.ts')).localRuns,
+};
+
+const remote: { [F in Family]: () => Promise<(api: ApiClient) => Operations[F]> } = {
+  runs: async () => (await import('../api/remote-runs.ts')).remoteRuns,
+};
+
+/**
+ * Calls `body` with the operations of a family: those in Redis, or those of the server that the settings name. Throws UNREACHABLE and USAGE where
+ * neither can be used; by then nothing was ordered.
+ */
+export async function withOperations<F extends Family, T>(
+  invocation: Invocation,
+  family: F,
+  body: (operations: Operations[F]) => Promise<T>,
+): Promise<T> {
+  const say = sayUnlessJson(invocation);
+  if (invocation.config.server === undefined) {
+    const open = await local[family]();
+    return withRedis(invocation, say, (session) => body(open(session)));
+  }
+  const [open, { withServer }] = await Promise.all([remote[family](), import('../api/client.ts')]);
+  return withServer(invocation, say, (api) => body(open(api)));
+}

@@ -1,0 +1,33 @@
+import { ExpungeError } from '../errors.ts';
+import type { Run } from './run.ts';
+import { isSameRule, rowOf, ruleNames, ruleText } from './run-rules.ts';
+
+/**
+ * The refusal of an order whose run has moved since it was shown: what it is now, and what differs where the run is known that was shown.
+ * `undone`: `resumed`, `removed`. Pure.
+ */
+export function changedSince(now: Run, seen: Run | null, undone: string): ExpungeError {
+  const differences = seen === null ? [] : differencesOf(seen, now);
+  const words = differences.length === 0 ? [`it is ${stateText(now)}`] : differences;
+  return new ExpungeError(
+    'GUARD',
+    `run ${now.id} has changed since it was shown: ${words.join('; ')}; nothing was ${undone}`,
+    { next: `look at it, then order it again: expunge status ${now.id} --audit` },
+  );
+}
+
+function differencesOf(seen: Run, now: Run): string[] {
+  const [was, is] = [stateText(seen), stateText(now)];
+  const state = was === is ? [] : [`it was ${was}, and is ${is}`];
+  const rules = ruleNames
+    .filter((name) => !isSameRule(name, seen, now))
+    .map((name) => `--${rowOf(name).flag} was ${ruleText(seen, name)}, and is ${ruleText(now, name)}`);
+  const pauses = now.pauses
+    .filter(({ id }) => !seen.pauses.some((pause) => pause.id === id))
+    .map(({ who }) => `${who} has paused it`);
+  return [...state, ...rules, ...pauses];
+}
+
+function stateText({ state, who, reason }: Run): string {
+  return `${state}${who === '' ? '' : ` by ${who}`}${reason === '' ? '' : ` (${reason.replace(/\.$/, '')})`}`;
+}

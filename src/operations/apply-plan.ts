@@ -1,0 +1,66 @@
+import { ExpungeError } from '../errors.ts';
+import type { List } from '../input/with-list.ts';
+import { isSamePerson } from '../model/person.ts';
+import type { Target } from '../model/target.ts';
+import { type AppliedPlan, refuseDrift } from './applied-plan.ts';
+import type { ListOrder } from './list-order.ts';
+import { sealFiles } from './make-plan.ts';
+import { namedTarget } from './named-target.ts';
+import { checkList, checkProtection } from './plan-list.ts';
+import { isPartial, otherIds, otherRules, type SealedInput, type SealedPlan, withRules } from './sealed-plan.ts';
+
+/**
+ * The order as that of a run with the rules of the plan, and its target. Throws GUARD where somebody else has to apply the plan, or the settings
+ * of the order differ from it.
+ */
+export function orderOfPlan(given: ListOrder, { plan }: AppliedPlan): { order: ListOrder; target: Target } {
+  refuseOtherPerson(plan, given.by.who);
+  const target = targetOfPlan(given, plan);
+  refuseDrift(otherRules(plan, given.config, given.sources));
+  const order: ListOrder = {
+    ...given,
+    config: withRules(given.config, plan),
+    options: { ...given.options, partial: isPartial(plan) },
+    by: { ...given.by, reason: given.by.reason || plan.reason },
+  };
+  return { order, target };
+}
+
+/** Throws GUARD where a file of the plan was changed since. */
+export async function refuseChangedFiles({ plan }: AppliedPlan, paths: readonly string[]): Promise<void> {
+  refuseDrift(otherInput(plan, await sealFiles([...paths])));
+}
+
+/** Throws GUARD where the list holds other ids than the plan, and what a list is refused for without one. */
+export function checkPlanned(order: ListOrder, { plan }: AppliedPlan, list: List): void {
+  checkList(order, list.spool);
+  checkProtection(order, list.spool);
+  refuseDrift(otherIds(plan, list));
+}
+
+function targetOfPlan(given: ListOrder, plan: SealedPlan): Target {
+  const { base_url: baseUrl, account } = plan.target;
+  const target = namedTarget(given, 'the plan', { baseUrl, account });
+  const named = `${target.baseUrl}${target.account && ` as account ${target.account}`}`;
+  if (target.baseUrl === baseUrl && target.account === account) return target;
+  refuseDrift([`target ${named} instead of ${baseUrl}${account && ` as account ${account}`}`]);
+  return target;
+}
+
+function otherInput(plan: SealedPlan, now: readonly SealedInput[]): string[] {
+  return plan.input
+    .filter(({ bytes, sha256 }, i) => bytes !== now[i]!.bytes || sha256 !== now[i]!.sha256)
+    .map(({ name }) => `${name} was changed`);
+}
+
+/** Throws GUARD where somebody else has to apply the plan. Names are what people say of themselves. */
+function refuseOtherPerson({ approve_by: approver, planned_by: planner }: SealedPlan, who: string): void {
+  if (approver === null || (isSamePerson(approver, who) && !isSamePerson(planner, who))) return;
+  throw new ExpungeError(
+    'GUARD',
+    `this plan of ${planner} is for ${approver} to apply, not for ${who}; nothing was sent`,
+    {
+      next: `let ${approver} apply it, under a login or an EXPUNGE_USER of that name`,
+    },
+  );
+}

@@ -1,0 +1,52 @@
+import { ExpungeError } from '../errors.ts';
+import { isSealed } from '../ledger/run.ts';
+import type { Priority } from '../model/priority.ts';
+import { type Rate, rateSetting } from '../model/rate.ts';
+import type { RunOrder } from './order.ts';
+import { findRun, type Session } from './session.ts';
+
+/** The rate and burst of a run. A rate of null is none of its own, a burst of null is the default. */
+type Pace = { rate: Rate | null; burst: number | null };
+
+/** The same as a flag takes it. */
+export type PaceFacts = { rate: string | null; burst: number | null };
+
+/** A run that has another pace now. */
+export type PaceChange = PaceFacts & { run: string; state: string; before: PaceFacts };
+
+/** A burst that is not given stays as it is. */
+export type PaceOrder = RunOrder & { pace: Pick<Pace, 'rate'> & Partial<Pace> };
+
+export async function changePace(session: Session, { run: text, by, pace }: PaceOrder): Promise<PaceChange> {
+  const { id } = await findRun(session, text);
+  const order = { ...pace, ...by, by: 'operator' as const };
+  const { state, ...before } = await session.ledger.changeRate(id, Date.now(), order);
+  if (state === 'missing')
+    throw new ExpungeError('USAGE', `run ${id} is no longer in Redis`, { next: 'expunge runs lists them' });
+  if (isSealed(state)) throw ended(id, `${state}: there is no rate to change`);
+  return { run: id, state, ...paceFacts({ ...before, ...pace }), before: paceFacts(before) };
+}
+
+function paceFacts({ rate, burst }: Pace): PaceFacts {
+  return { rate: rate && rateSetting(rate), burst };
+}
+
+/** A run that has another share of the workers now. */
+export type PriorityChange = { run: string; state: string; priority: Priority; before: { priority: Priority } };
+
+export type PriorityOrder = RunOrder & { priority: Priority };
+
+export async function changePriority(
+  session: Session,
+  { run: text, by, priority }: PriorityOrder,
+): Promise<PriorityChange> {
+  const { id } = await findRun(session, text);
+  const order = { ...by, priority, by: 'operator' as const };
+  const { state, priority: before } = await session.ledger.changePriority(id, Date.now(), order);
+  if (state === 'missing' || isSealed(state)) throw ended(id, `${state}: no worker has anything to do for it`);
+  return { run: id, state, priority, before: { priority: before } };
+}
+
+function ended(run: string, words: string): ExpungeError {
+  return new ExpungeError('USAGE', `run ${run} is ${words}`, { next: `see its status: expunge status ${run}` });
+}

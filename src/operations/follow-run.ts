@@ -1,0 +1,99 @@
+import { ExpungeError } from '../errors.ts';
+import { decodeCursor, type FollowCursor, firstCursor } from '../ledger/follow-cursor.ts';
+import { type FollowPart, followOutcomes } from '../ledger/follow-outcomes.ts';
+import { reportText, type Sink } from '../ledger/report.ts';
+import { isSealed, type Run, readRunAgain } from '../ledger/run.ts';
+import { exitOf, summaryOf } from '../ledger/summary.ts';
+import { tallyIfSealed } from '../ledger/tally.ts';
+import type { RedisClient } from '../redis/client.ts';
+
+/** Throws USAGE for a run of which there are no rows yet. */
+export function refuseUnwritten({ id, state, command }: Run): void {
+  if (state !== 'preparing') return;
+  throw new ExpungeError('USAGE', `run ${id} can't be followed: its list was not written completely`, {
+    next: `run its command again: ${command}`,
+  });
+}
+
+/** The cursor in a text as `--follow` prints it, or that of the beginning. Throws USAGE for any other text. */
+export function cursorAt({ id, chunks }: Run, text: string | undefined): FollowCursor {
+  return text === undefined ? firstCursor(chunks) : decodeCursor(id, chunks, text);
+}
+
+/** What a look at a run has found: all of an ended run is written, there is more to come, or nobody reads any more. */
+export type Found = 'all' | 'more' | 'closed';
+
+/** Writes what is new of a run since the cursor, and the summary once it has ended. Only reads. */
+export async function writeNews(
+  redis: RedisClient,
+  id: string,
+  cursor: FollowCursor,
+  written: WrittenRows,
+): Promise<Found> {
+  const run = await tallyIfSealed(redis, await readRunAgain(redis, id));
+  for await (const part of followOutcomes(redis, run, cursor)) if (!(await written.add(part))) return 'closed';
+  if (!isSealed(run.state)) return 'more';
+  return (await written.end(run)) ? 'all' : 'closed';
+}
+
+/** What was written to a reader, line by line, and from where another process can go on. */
+export class WrittenRows {
+  readonly #sink: Sink;
+  readonly #run: string;
+  readonly #stop: AbortSignal;
+  #cursor: string | null;
+  #rows = 0;
+
+  constructor(sink: Sink, run: string, cursor: string | null, stop: AbortSignal) {
+    this.#sink = sink;
+    this.#run = run;
+    this.#cursor = cursor;
+    this.#stop = stop;
+  }
+
+  /** The cursor behind all that was written; null = nothing was. */
+  get goOn(): string | null {
+    return this.#cursor === null || this.#rows === 0 ? this.#cursor : `${this.#cursor}+${this.#rows}`;
+  }
+
+  /** Writes a part behind its cursor. False if it is to stop, or nobody reads any more. */
+  async add({ cursor, rows, isCorrection }: FollowPart): Promise<boolean> {
+    if (this.#stop.aborted) return false;
+    const text = reportText(rows, { format: 'ndjson', spreadsheetSafe: false });
+    const lines = isCorrection ? text.replaceAll(/\}$/gm, ',"correction":true}') : text;
+    if (!(await this.#sink(`${lineOf('cursor', { run: this.#run, cursor })}${lines}`))) return false;
+    this.#cursor = cursor;
+    this.#rows = rows.length;
+    return !this.#stop.aborted;
+  }
+
+  /** Writes whole lines that another process has written like this. */
+  async copy(lines: readonly string[]): Promise<boolean> {
+    if (this.#stop.aborted || !(await this.#sink(`${lines.join('\n')}\n`))) return false;
+    for (const line of lines) {
+      const isCursor = isLineOf('cursor', line);
+      if (isCursor) this.#cursor = JSON.parse(line).cursor;
+      this.#rows = isCursor ? 0 : this.#rows + 1;
+    }
+    return true;
+  }
+
+  /** Writes the summary of the sealed run, the last line. */
+  async end(run: Run): Promise<boolean> {
+    return this.#sink(`${JSON.stringify(summaryOf(run, exitOf(run), Date.now()))}\n`);
+  }
+
+  /** Writes as the last line why there are no more, for who copies them. */
+  async fail(detail: string): Promise<boolean> {
+    return this.#sink(lineOf('problem', { detail }));
+  }
+}
+
+function lineOf(type: 'cursor' | 'problem', facts: object): string {
+  return `${JSON.stringify({ v: 1, type, ...facts })}\n`;
+}
+
+/** Whether a line is of this type, which rows have not. */
+export function isLineOf(type: 'cursor' | 'problem' | 'summary', line: string): boolean {
+  return line.startsWith(`{"v":1,"type":"${type}"`);
+}

@@ -1,0 +1,30 @@
+import { ruleSettings } from '../ledger/run-rules.ts';
+
+/** How a list is read, and which of its ids are deleted. */
+export const input = [
+  'resource',
+  'resourceColumn',
+  'format',
+  'column',
+  'noHeader',
+  'delimiter',
+  'limit',
+  'protect',
+  'protectColumn',
+  'expectUnprotected',
+  'allowIdChars',
+  'idPattern',
+  'allowPlaceholders',
+  'allowInvisible',
+  'allowColumnNames',
+  'allowDamagedNumbers',
+  'expectRejected',
+  'allowEmpty',
+  'maxDeletes',
+  'expectCount',
+] as const;
+
+/** What may halt a run, how fast it is, and what its answers mean. */
+export const ofRuns = ruleSettings.filter(
+  (name): name is Exclude<typeof name, 'maxDeletes' | 'keep'> => name !== 'maxDeletes' && name !== 'keep',
+);

@@ -1,0 +1,65 @@
+import { readTarget } from '../config/check-target.ts';
+import { ExpungeError } from '../errors.ts';
+import { isoTime } from '../format.ts';
+import { openInputs } from '../input/open-inputs.ts';
+import type { List } from '../input/with-list.ts';
+import { isSamePerson } from '../model/person.ts';
+import type { Plan } from '../terminal/plan-text.ts';
+import type { ListOrder, ReadList } from './list-order.ts';
+import { refuseLoneBurst } from './lone-burst.ts';
+import type { By } from './order.ts';
+import { writePlanFile } from './plan-file.ts';
+import { checkList, type ListHistory, noListHistory, planOf } from './plan-list.ts';
+import { type PlanOrigin, type SealedInput, type SealedPlan, sealInputs, sealPlan } from './sealed-plan.ts';
+
+/** A plan that is to be made. */
+type PlanOrder = {
+  paths: string[]; // of its list
+  read: ReadList;
+  output: string; // its file
+  origin: PlanOrigin;
+  /** What Redis knows of the list, where it can be reached. */
+  historyOf?: (list: List) => Promise<ListHistory>;
+};
+
+/** A sealed plan, its hash, and what is shown of it. */
+export type MadePlan = { plan: SealedPlan; sha256: string; shown: Plan };
+
+/** Seals the list of an order in a file. Throws USAGE and GUARD for what a run of it would be refused for. */
+export async function makePlan(
+  order: ListOrder,
+  { paths, read, output, origin, historyOf = async () => noListHistory }: PlanOrder,
+): Promise<MadePlan> {
+  const target = readTarget(order.config, order.env);
+  refuseLoneBurst(order, null);
+  const input = await sealFiles(paths);
+  return read(order, paths, async (list) => {
+    checkList(order, list.spool);
+    const plan = sealPlan(origin, order.config, target, input, list);
+    const sha256 = await writePlanFile(output, plan);
+    return { plan, sha256, shown: planOf(order, target, list, await historyOf(list)) };
+  });
+}
+
+/** A plan of now. `approver`: who has to apply it; throws USAGE where that is who makes it. */
+export function newOrigin({ who, reason }: By, approver: string | undefined): PlanOrigin {
+  if (approver !== undefined && isSamePerson(approver, who))
+    throw new ExpungeError(
+      'USAGE',
+      `--approve-by ${approver}: expected somebody else than ${who}, who makes the plan`,
+      {
+        next: 'name another person, as EXPUNGE_USER or their login names them',
+      },
+    );
+  return { planned_at: isoTime(Date.now()), planned_by: who, approve_by: approver ?? null, reason };
+}
+
+/** The hashes of the files of a plan. Throws USAGE for what cannot be read a second time. */
+export async function sealFiles(paths: string[]): Promise<SealedInput[]> {
+  const files = await openInputs(paths);
+  const pipe = files.find(({ isPipe }) => isPipe);
+  if (pipe === undefined) return sealInputs(files);
+  throw new ExpungeError('USAGE', `${pipe.name}: expected a file, because apply reads it again; got a pipe`, {
+    next: 'write the ids to a file first',
+  });
+}

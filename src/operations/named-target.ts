@@ -1,0 +1,21 @@
+import { readTarget } from '../config/check-target.ts';
+import { ExpungeError } from '../errors.ts';
+import type { Target } from '../model/target.ts';
+import { targetFlags } from '../terminal/stop-text.ts';
+import type { ListOrder } from './list-order.ts';
+
+/**
+ * The target of the settings. Throws USAGE where no setting names it, though `what`, a run or a plan, does: the token is sent to no address that
+ * only Redis or a file names.
+ */
+export function namedTarget(
+  { config, env }: Pick<ListOrder, 'config' | 'env'>,
+  what: string,
+  named: Pick<Target, 'baseUrl' | 'account'>,
+): Target {
+  if (config.baseUrl === undefined)
+    throw new ExpungeError('USAGE', `expected the address of the API, got none; that of ${what} is ${named.baseUrl}`, {
+      next: `add ${targetFlags(named)}`,
+    });
+  return readTarget(config, env);
+}

@@ -1,0 +1,8 @@
+/** Who orders something, and why; it stands in the audit trail. A server takes the name of the token. */
+export type By = { who: string; reason: string };
+
+/** An order for one run, by its whole id. */
+export type RunOrder = { run: string; by: By };
+
+/** An order that continues or removes something. `seen`: the revision that the person was shown; from any other one nothing is done. */
+export type SeenOrder = RunOrder & { seen: number };

@@ -1,0 +1,113 @@
+import { ExpungeError } from '../errors.ts';
+import { plural } from '../format.ts';
+import { inputOptionsOf } from '../input/input-options.ts';
+import { protectFileOf, readProtected } from '../input/read-protected.ts';
+import { type Spool, spoolRows } from '../input/spool.ts';
+import { type List, withSpoolFolder } from '../input/with-list.ts';
+import { readRetried } from '../ledger/retries.ts';
+import type { Run } from '../ledger/run.ts';
+import { sealTally } from '../ledger/tally.ts';
+import { type OutcomeCounts, perOutcome, sumOutcomes } from '../model/outcome.ts';
+import type { Row } from '../model/row.ts';
+import { type Selection, worthRetry } from '../model/selection.ts';
+import type { Target } from '../model/target.ts';
+import type { RedisClient } from '../redis/client.ts';
+import { targetFlags } from '../terminal/stop-text.ts';
+import type { ListOrder } from './list-order.ts';
+import { namedTarget } from './named-target.ts';
+import { checkList } from './plan-list.ts';
+import { type Retries, refuseLive } from './retried-run.ts';
+import { findRun, type Session } from './session.ts';
+import { startList } from './start-list.ts';
+
+/** Which ids of a run are sent again. */
+export type RetryOrder = {
+  /** A run that has ended. */
+  run: Run;
+  only: Selection;
+  /** How many ids a person was shown; null where they are asked later. */
+  expected: number | null;
+  /** Called with how many rows of the run were read so far. */
+  onRow(rows: number): void;
+};
+
+/** Makes a run of ids of an ended one, which workers delete; null where there is none of that. Throws USAGE and GUARD, and made no run then. */
+export async function retryRun(
+  session: Session,
+  order: ListOrder,
+  { run: text, only = worthRetry, expected }: { run: string; only?: Selection | undefined; expected: number },
+): Promise<{ run: Run; warnings: string[] } | null> {
+  const run = await findRun(session, text);
+  refuseLive(run);
+  const target = targetOfRun(order, run);
+  return withRetried(session, order, { run, only, expected, onRow: () => {} }, async (list, retries) =>
+    list.spool.rows === 0 ? null : startList(session, order, { target, list, retries, applied: null }),
+  );
+}
+
+/**
+ * Reads the ids that are sent again as if they stood in the files of their run, calls `body`, and removes the list. Throws GUARD where others are
+ * chosen than were shown, and USAGE for what a list of them would be refused for.
+ */
+export async function withRetried<T>(
+  { redis }: Session,
+  order: ListOrder,
+  { run: found, only, expected, onRow }: RetryOrder,
+  body: (list: List, retries: Retries) => Promise<T>,
+): Promise<T> {
+  const run = await sealTally(redis, found);
+  return withSpoolFolder(order.config.stateDir, async (folder) => {
+    const { spool, chosen } = await spoolRetried(redis, order, { run, only, folder, onRow });
+    if (spool.rows > 0) {
+      checkList(order, spool);
+      refuseOtherCount(run, chosen, expected);
+    }
+    return body({ spool, rejectsFile: null, openEnd: null }, { run, chosen });
+  });
+}
+
+/** Throws GUARD unless as many ids are chosen as were shown with the run; those that are protected by now count, too. */
+function refuseOtherCount({ id }: Run, chosen: OutcomeCounts, expected: number | null): void {
+  const ids = sumOutcomes(chosen);
+  if (expected === null || ids === expected) return;
+  throw new ExpungeError('GUARD', `run ${id} has ${plural(ids, 'ids')} of that to retry, not ${expected}`, {
+    next: 'look at the run again, and type how many it has',
+  });
+}
+
+/** The target of the settings, which has to be that of the run: the token is sent to no address that only Redis names. */
+export function targetOfRun(
+  order: Pick<ListOrder, 'config' | 'env'>,
+  { id, baseUrl, account, fp }: Pick<Run, 'id' | 'baseUrl' | 'account' | 'fp'>,
+): Target {
+  const target = namedTarget(order, `run ${id}`, { baseUrl, account });
+  if (target.fp === fp) return target;
+  const of = (url: string, name: string) => `${url}${name && ` as account ${name}`}`;
+  const [run, named] = [of(baseUrl, account), of(target.baseUrl, target.account)];
+  throw new ExpungeError('USAGE', `run ${id} deleted on ${run}, but the settings name ${named}; nothing was sent`, {
+    next: `add ${targetFlags({ baseUrl, account })}`,
+  });
+}
+
+type Reading = Pick<RetryOrder, 'run' | 'only' | 'onRow'> & { folder: string };
+
+/** Writes the chosen rows to a spool. */
+async function spoolRetried(
+  redis: RedisClient,
+  { config }: ListOrder,
+  { run, only, folder, onRow }: Reading,
+): Promise<{ spool: Spool; chosen: OutcomeCounts }> {
+  const { limit = null } = config;
+  const protectFile = protectFileOf(config);
+  const chosen = perOutcome(() => 0);
+  let rows = 0;
+  async function* batches(): AsyncGenerator<Row[]> {
+    for await (const page of readRetried(redis, run, only)) {
+      for (const { outcome } of page) if (rows++ < (limit ?? Number.POSITIVE_INFINITY)) chosen[outcome] += 1;
+      onRow(rows);
+      yield page;
+    }
+  }
+  const protectedIds = protectFile && readProtected(protectFile, inputOptionsOf(config));
+  return { spool: await spoolRows(batches(), folder, { files: run.files, protectedIds, limit }), chosen };
+}

@@ -1,0 +1,152 @@
+import { ExpungeError } from '../errors.ts';
+import { idsIn, readChunks } from '../input/chunk-ids.ts';
+import { removeSpool } from '../input/spool.ts';
+import type { List } from '../input/with-list.ts';
+import { changedSince } from '../ledger/changed-since.ts';
+import { findRunOfList } from '../ledger/create-run.ts';
+import { findOverlappingRuns } from '../ledger/list-runs.ts';
+import { type LeftToWorkers, refuseUnprotected } from '../ledger/protection.ts';
+import { isOver, isSealed, type Run } from '../ledger/run.ts';
+import { givenRules } from '../ledger/run-rules.ts';
+import { readAbsentAnswers } from '../ledger/semantics.ts';
+import { type LimiterScope, readStart } from '../limiter/read-target.ts';
+import { readStops } from '../limiter/stop.ts';
+import { resources } from '../model/resource.ts';
+import { listOf, type Target } from '../model/target.ts';
+import type { Plan } from '../terminal/plan-text.ts';
+import { readStopFile } from '../worker/stop-file.ts';
+import { type AppliedPlan, refuseKnownRun, refuseOtherRun, takeOver } from './applied-plan.ts';
+import type { ListOrder } from './list-order.ts';
+import { hasForegroundCommand } from './liveness.ts';
+import { refuseLoneBurst } from './lone-burst.ts';
+import { planOf } from './plan-list.ts';
+import { inherit, type Retries } from './retried-run.ts';
+import { refuseOtherRelease, type Session } from './session.ts';
+import { leaveToWorkers } from './steer-run.ts';
+import { refuseFixedRules, submitRun } from './submit-run.ts';
+
+/** A list that was read, and where it is deleted. `retries`: the run whose ids these are. `applied`: the sealed plan that is carried out. */
+export type ListWork = { target: Target; list: List; retries: Retries | null; applied: AppliedPlan | null };
+
+/** The order as it holds for the run, with what a retried run was told; the run to resume, if any; and what a person is shown. */
+export type FoundList = { order: ListOrder; existing: Run | null; plan: Plan };
+
+/** What is known of a list. `ended`: its run has ended, and the order sends nothing. */
+export type KnownList = { ended: Run } | ({ ended: null } & FoundList);
+
+/** Finds the run of a list, and what is to be shown of it. Reads only. Throws USAGE and GUARD where the order cannot be for that run. */
+export async function findList(session: Session, given: ListOrder, work: ListWork): Promise<KnownList> {
+  const { redis } = session;
+  const { target, list, retries, applied } = work;
+  const retryOf = retries?.run.id ?? '';
+  const last = await findRunOfList(redis, listOf(target, list.spool.sha256, retryOf));
+  if (last !== null && !isOver(last)) refuseOtherRelease(last);
+  refuseKnownRun(given, last, applied);
+  if (applied !== null) await refuseOtherRun(session, target, applied, last, given);
+  if (last !== null && isSealed(last.state) && (!isOver(last) || retries !== null)) return { ended: last };
+  const existing = last !== null && !isSealed(last.state) ? last : null;
+  const order = retries === null || existing !== null ? given : inherit(given, retries);
+  refuseUnlessResumable(existing);
+  if (given.options.detach && existing?.detached !== true)
+    await refuseUnprotected(redis, target.fp, leftToWorkers(list));
+  refuseFixedRules(existing, givenRules(order));
+  refuseLoneBurst(order, existing?.rate ?? null);
+  await refuseOtherMode(order, session, existing);
+  const learned = await readStart(redis, target.fp, scopesOf(order, list));
+  const { target: stopped } = await readStops(redis, target.fp);
+  const stop = stopped ?? (await ownStop(order));
+  const isJoined = existing !== null && (await hasForegroundCommand(session, existing)) === true;
+  const overlapping = existing === null ? await findOverlappingRuns(redis, target, list.spool, retryOf) : [];
+  const proof = await readAbsentAnswers(redis, target.fp);
+  const known = { retries, learned, stop, proof, existing, isJoined, last, overlapping };
+  return { ended: null, order, existing, plan: planOf(order, target, list, known) };
+}
+
+/**
+ * Writes the list to Redis as a run, or completes or takes the one that was shown, and removes the list. Throws GUARD where that has moved since.
+ * `onProgress`: called with how many ids are written.
+ */
+export async function submitList(
+  session: Session,
+  { order, existing }: FoundList,
+  { target, list: { spool }, retries, applied }: ListWork,
+  onProgress: (ids: number) => void,
+): Promise<Run> {
+  const accept = async (run: Run) => {
+    refuseKnownRun(order, run, applied); // another order may have made it meanwhile
+    refuseMoved(existing, run);
+    if (applied !== null) await takeOver(order, session, applied, run);
+  };
+  const submission = { retryOf: retries?.run.id ?? '', applied, accept, onProgress };
+  const run = await submitRun(session, order, { target, spool }, submission);
+  await removeSpool(spool.folder); // the list is in Redis now, and a run may take days
+  await refuseOtherMode(order, session, run);
+  return run;
+}
+
+/** Makes a run of a list that workers delete, and returns it with what is to be warned of. Nobody is asked: who orders it has seen the plan. */
+export async function startList(
+  session: Session,
+  order: ListOrder,
+  work: ListWork,
+): Promise<{ run: Run; warnings: string[] }> {
+  const known = await findList(session, order, work);
+  if (known.ended !== null) return { run: known.ended, warnings: [] };
+  const run = await submitList(session, known, work, () => {});
+  return { run, warnings: await leaveToWorkers(session, run, order.by) };
+}
+
+/**
+ * Throws GUARD for a run that is no longer as the plan showed it: why it is stopped now, nobody has confirmed. One that was not there, or was
+ * still being written, was not shown: then only a halt or a guard has to be seen first.
+ */
+function refuseMoved(shown: Run | null, run: Run): void {
+  if (run.state === 'running' || isSealed(run.state)) return;
+  const wasStopped = run.state === 'halted' || (run.state === 'paused' && run.by === 'guard');
+  const hasMoved = shown === null || shown.state === 'preparing' ? wasStopped : run.revision !== shown.revision;
+  if (hasMoved) throw changedSince(run, shown, 'sent');
+}
+
+/** What an earlier reading protected says nothing about now: ids may have been protected since. */
+function leftToWorkers({ spool }: List): LeftToWorkers {
+  return { isProtected: spool.protectedList !== null, ids: idsIn(readChunks(spool)) };
+}
+
+/** The stop file of this process. It is not read for a detached run, whose workers have their own. */
+async function ownStop({ config, options }: ListOrder) {
+  if (options.detach || config.stopFile === undefined) return null;
+  return readStopFile(config.stopFile, Date.now());
+}
+
+function refuseUnlessResumable(existing: Run | null): void {
+  if (existing?.state !== 'cancelling') return;
+  throw new ExpungeError('USAGE', `run ${existing.id} of the same list is being cancelled`, {
+    next: `wait for it: expunge cancel ${existing.id} --yes`,
+  });
+}
+
+/** A run stays detached or in the foreground, unless `resume --detach` changes that. */
+async function refuseOtherMode({ options }: ListOrder, session: Session, run: Run | null): Promise<void> {
+  const wanted = options.detach === true;
+  if (run === null || run.detached === wanted) return;
+  const of = `run ${run.id} of the same list`;
+  const follow = `expunge status ${run.id} --watch`;
+  if (!wanted) {
+    throw new ExpungeError('USAGE', `${of} was detached; this command would not wait for it`, {
+      next: `follow it: ${follow}; or make sure it runs: the same command with --detach`,
+    });
+  }
+  if ((await hasForegroundCommand(session, run)) === true) {
+    throw new ExpungeError('USAGE', `${of} is being deleted by another command in the foreground`, {
+      next: `follow it: ${follow}; or stop that command with Ctrl-C, then: expunge resume ${run.id} --detach`,
+    });
+  }
+  throw new ExpungeError('USAGE', `${of} was started in the foreground and is not finished`, {
+    next: `detach it: expunge resume ${run.id} --detach; or resume it here: the same command without --detach`,
+  });
+}
+
+/** The limiters that apply to the requests of the list. */
+export function scopesOf({ config }: Pick<ListOrder, 'config'>, { spool }: List): LimiterScope[] {
+  return config.separateLimits ? resources.filter((resource) => spool.ids[resource] > 0) : ['all'];
+}

@@ -1,0 +1,180 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ExpungeError } from '../errors.ts';
+import { count } from '../format.ts';
+import { noteRunAction } from '../ledger/audit.ts';
+import { changeRules } from '../ledger/change-rules.ts';
+import { changedSince } from '../ledger/changed-since.ts';
+import { openIdsOf, refuseUnprotected } from '../ledger/protection.ts';
+import { isSealed, type Run, type RunState, readRunAgain } from '../ledger/run.ts';
+import type { RunRules } from '../ledger/run-rules.ts';
+import { sealTally } from '../ledger/tally.ts';
+import { readTargetState } from '../limiter/read-target.ts';
+import { readStops, type Stop } from '../limiter/stop.ts';
+import { createFeeder, startDetachedRun } from '../queue/feeder.ts';
+import { openQueue, sharedQueueName } from '../queue/queue.ts';
+import { keys } from '../redis/keys.ts';
+import { detachedWarnings, hasForegroundCommand, isAbandoned, removeOwnQueue, resumedWarnings } from './liveness.ts';
+import type { By, RunOrder, SeenOrder } from './order.ts';
+import { findRun, type Session } from './session.ts';
+
+type Action = 'pause' | 'resume' | 'cancel';
+
+/** A run before and after an order. `isChanged`: whether the order changed anything. */
+export type Ordered = { before: Run; run: Run; isChanged: boolean };
+
+/** What a resumed run obeys from now on; a missing rule stays as it is. `detach`: a run whose command has ended is left to workers. */
+export type ResumeOrder = SeenOrder & {
+  rules: Partial<Pick<RunRules, 'expectAbsent' | 'onStatus' | 'maxDeletes'>>;
+  detach: boolean;
+};
+
+/** The same, and what keeps the run from going on; `warnings` say that in words. */
+export type Resumed = Ordered & { stop: Stop | null; isAbandoned: boolean; warnings: readonly string[] };
+
+export async function pauseRun(session: Session, { run: id, by }: RunOrder): Promise<Ordered> {
+  return steer(session, await findRun(session, id), 'pause', by);
+}
+
+export async function cancelRun(session: Session, { run: id, by }: RunOrder, onWait: () => void): Promise<Ordered> {
+  const ordered = await steer(session, await findRun(session, id), 'cancel', by);
+  if (ordered.run.state === 'preparing') return ordered;
+  return { ...ordered, run: await cancelled(session, id, onWait) };
+}
+
+export async function resumeRun(session: Session, order: ResumeOrder): Promise<Resumed> {
+  const { redis } = session;
+  const { by, seen, rules, detach } = order;
+  const found = await findRun(session, order.run);
+  if (found.revision !== seen && !hasEnded(found) && found.state !== 'running')
+    throw changedSince(found, null, 'resumed');
+  const run = await changeBy(session, found, rules, by);
+  if (detach) {
+    if (!run.detached) await refuseUnprotected(redis, run.fp, leftToWorkers(session, run));
+    await releaseFromForeground(session, run, by);
+  }
+  const ordered = await steer(session, run, 'resume', by);
+  const detached = detach ? await leaveToWorkers(session, ordered.run, by) : null;
+  const now = detach ? await readRunAgain(redis, run.id) : ordered.run;
+  const [{ target: stop }, isAbandonedNow, targets] = await Promise.all([
+    readStops(redis, run.fp),
+    isAbandoned(session, now),
+    readTargetState(redis, run.fp),
+  ]);
+  const holds = { stop, isAbandoned: isAbandonedNow, targets };
+  return {
+    ...ordered,
+    before: found,
+    run: now,
+    stop,
+    isAbandoned: isAbandonedNow,
+    warnings: detached ?? resumedWarnings(now, holds),
+  };
+}
+
+/** Starts a run with the workers of its target, and returns what is to be warned of. Repeating it is harmless. Throws GUARD for one that has moved. */
+export async function leaveToWorkers(session: Session, run: Run, by: By): Promise<string[]> {
+  const { redis, ledger, queueConnection } = session;
+  const queue = openQueue({ fp: run.fp, name: sharedQueueName, connection: queueConnection });
+  try {
+    const isStarted = await startDetachedRun(ledger, createFeeder(ledger, queue), run, by);
+    if (!isStarted) throw changedSince(await readRunAgain(redis, run.id), run, 'resumed');
+    const [workers, { target: stop }] = await Promise.all([queue.workers(), readStops(redis, run.fp)]);
+    return detachedWarnings(run, workers, stop);
+  } finally {
+    await queue.close();
+  }
+}
+
+/** The list of a run was read before: only ids that nobody protects by now are left to workers. */
+function leftToWorkers({ redis }: Session, run: Run) {
+  return { isProtected: run.protectedRead !== null, ids: openIdsOf(redis, run) };
+}
+
+function hasEnded({ state }: Run): boolean {
+  return isSealed(state) || state === 'cancelling';
+}
+
+/**
+ * Gives a resumed run other rules; an ended one keeps its own, as its exit code depends on them. Throws USAGE where it has sent all that it may
+ * and the new number is no higher: it would halt at once.
+ */
+async function changeBy({ redis }: Session, run: Run, rules: Partial<RunRules>, by: By): Promise<Run> {
+  const spent = run.state === 'halted' && run.halt === 'max_deletes' ? (run.maxDeletes ?? 0) : 0;
+  const { maxDeletes = spent } = rules;
+  if (spent > 0 && maxDeletes !== null && maxDeletes <= spent)
+    throw new ExpungeError('USAGE', `run ${run.id} has sent the ${count(spent)} ids that --max-deletes allows`, {
+      next: `let it send more: expunge resume ${run.id} --max-deletes N`,
+    });
+  return changeRules(redis, run, rules, { at: Date.now(), by: 'operator', ...by });
+}
+
+/** Detaches a foreground run whose command has ended. Throws USAGE while a command is deleting it, and if it has ended. Repeating it is harmless. */
+async function releaseFromForeground(session: Session, run: Run, by: By): Promise<void> {
+  if (hasEnded(run)) throw refused(run.id, 'resume', run.state);
+  if (run.state === 'preparing') {
+    throw new ExpungeError('USAGE', `run ${run.id} can't be detached: its list was not written completely`, {
+      next: `run its command again: ${run.command}`,
+    });
+  }
+  if (run.detached) return;
+  if ((await hasForegroundCommand(session, run)) === true) {
+    throw new ExpungeError('USAGE', `run ${run.id} can't be detached: a command is deleting it`, {
+      next: `stop that command with Ctrl-C first, then: expunge resume ${run.id} --detach`,
+    });
+  }
+  await session.redis.hset(keys.run(run.id), 'detached', 1);
+  await removeOwnQueue(session, run);
+  const noted = { at: Date.now(), action: 'detach', ...by, by: 'operator' } as const;
+  await noteRunAction(session.redis, run.id, noted);
+}
+
+/** Gives the order. A run is resumed as it was read, or not at all. */
+async function steer(session: Session, run: Run, action: Action, by: By): Promise<Ordered> {
+  const { redis, ledger } = session;
+  const seen = action === 'resume' ? { seen: run.revision } : {};
+  const order = { action: action === 'resume' ? 'start' : action, ...by, by: 'operator', ...seen } as const;
+  const { after, isChanged, isStale } = await ledger.order(run.id, Date.now(), order);
+  if (isStale) throw changedSince(await readRunAgain(redis, run.id), run, 'resumed');
+  if (!isChanged && !goals[action].includes(after as RunState)) throw refused(run.id, action, after);
+  if (action === 'resume' && run.detached) await feed(session, run);
+  return { before: run, run: await readRunAgain(redis, run.id), isChanged };
+}
+
+/** Queues the chunks of a run again that was paused. If this fails, a worker recovers them within seconds. */
+async function feed({ ledger, queueConnection }: Session, { id, fp }: Run): Promise<void> {
+  const queue = openQueue({ fp, name: sharedQueueName, connection: queueConnection });
+  await createFeeder(ledger, queue)
+    .recover(id)
+    .finally(() => queue.close());
+}
+
+/** The states in which there is nothing left to do for an order. A pause is kept also for a halted run, and for one that is being written. */
+export const goals: Record<Action, readonly RunState[]> = {
+  pause: ['paused', 'halted', 'preparing'],
+  resume: ['running', 'completed'],
+  cancel: ['cancelling', 'cancelled', 'completed', 'preparing'],
+};
+
+function refused(run: string, action: Action, state: string): ExpungeError {
+  return new ExpungeError('USAGE', `run ${run} is ${state}: there is nothing to ${action}`, {
+    next: `see its status: expunge status ${run}`,
+  });
+}
+
+const pollMs = 100;
+const noticeAfterMs = 2_000;
+
+/** Waits until every leased chunk is returned or its lease has expired: then the run is sealed. */
+async function cancelled(session: Session, id: string, onWait: () => void): Promise<Run> {
+  const sayAt = performance.now() + noticeAfterMs;
+  for (let isSaid = false; (await session.ledger.reclaim(id)) === 'cancelling'; ) {
+    if (!isSaid && performance.now() > sayAt) {
+      onWait();
+      isSaid = true;
+    }
+    await sleep(pollMs);
+  }
+  const run = await sealTally(session.redis, await readRunAgain(session.redis, id));
+  await removeOwnQueue(session, run);
+  return run;
+}
