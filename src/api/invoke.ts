@@ -49,12 +49,6 @@ export async function invokeVerb(
   return { lines: lines.map((line) => JSON.parse(line)), warnings: warningsIn(err.text()) };
 }
 
-/** The facts of the last line that a verb printed; none where it printed nothing. */
-export function lastFacts(lines: Done['lines']): Record<string, unknown> {
-  const { v: _, type: __, ...facts } = lines.at(-1) ?? {};
-  return facts;
-}
-
 /** A line that begins with two spaces belongs to the one before it. */
 function warningsIn(told: string): string[] {
   const all = told.replaceAll('\n  ', ' ').split('\n');

@@ -1,4 +1,3 @@
-import { scheduleFacts } from '../commands/schedule-work.ts';
 import { readTargetStatus, targetStatusFacts } from '../commands/target-status.ts';
 import { isoTime } from '../format.ts';
 import type { ListedRun } from '../ledger/list-runs.ts';
@@ -7,6 +6,7 @@ import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { readSlots } from '../limiter/read-target.ts';
 import { readProcesses, stopFacts } from '../limiter/stop.ts';
 import { type Target, targetOf } from '../model/target.ts';
+import { scheduleFacts } from '../operations/schedule-record.ts';
 import type { Session } from '../operations/session.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import { listSchedules } from '../schedule/schedule-store.ts';
@@ -109,7 +109,8 @@ async function shortSchedule(session: Session, target: Target, schedule: Schedul
   return { ...facts, history: history.slice(0, shownHistory) };
 }
 
-function placeOf({ fp, baseUrl, account }: Target) {
+/** What an answer says of its target. */
+export function placeOf({ fp, baseUrl, account }: Target) {
   return { fp, target: baseUrl, account };
 }
 

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { readScheduleRecords } from '../commands/schedule-work.ts';
 import { readTargetRecord } from '../commands/target-status.ts';
 import { auditFacts, readTargetAudit } from '../ledger/audit.ts';
 import { knownTargets } from '../ledger/known-targets.ts';
@@ -10,6 +9,7 @@ import { idOutcomes, isSuccess, isWorthAnotherRun, outcomes, outcomeText } from 
 import { priorities } from '../model/priority.ts';
 import { resources } from '../model/resource.ts';
 import { readRunRecord } from '../operations/run-record.ts';
+import { readScheduleRecords } from '../operations/schedule-record.ts';
 import { findRun } from '../operations/session.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import { listSchedules, readSchedule } from '../schedule/schedule-store.ts';

@@ -1,11 +1,26 @@
 import { z } from 'zod';
 import { namePattern, nameRule } from '../config/list-source.ts';
-import { apiField, settings, settingText } from '../config/settings.ts';
+import { apiField, type Config, settings } from '../config/settings.ts';
 import { priorities } from '../model/priority.ts';
-import { missedPolicies, overlapPolicies, type Schedule } from '../schedule/schedule.ts';
+import type { Target } from '../model/target.ts';
+import { localSchedules } from '../operations/local-schedules.ts';
+import { loneBurst } from '../operations/lone-burst.ts';
+import type { ScheduleOperations } from '../operations/operations.ts';
+import type { ScheduleOrder } from '../operations/order.ts';
+import { dryRunFacts } from '../operations/run-schedule.ts';
+import { definitionOf } from '../operations/schedule-definition.ts';
+import {
+  type Definition,
+  missedPolicies,
+  overlapPolicies,
+  type Schedule,
+  type ScheduledSettings,
+  scheduledSettings,
+  settingsOf,
+} from '../schedule/schedule.ts';
 import { readSchedule } from '../schedule/schedule-store.ts';
-import { invokeVerb, lastFacts, type Order } from './invoke.ts';
-import { Problem } from './problem.ts';
+import { placeOf } from './overview.ts';
+import { Problem, parsedAs } from './problem.ts';
 import { type Call, type Route, route } from './route.ts';
 import { reason } from './run-routes.ts';
 import { scheduleSettings } from './sent-settings.ts';
@@ -38,6 +53,15 @@ const definition = z.strictObject({
     .describe('why; where a schedule is changed without one, it keeps the one it has'),
 });
 
+const steered = z.looseObject({ name: z.string(), state: z.string(), warnings: shapes.warnings });
+
+const runNow = z
+  .strictObject({ reason, dry_run: z.boolean().default(false), seen: shapes.seenSchedule.optional() })
+  .refine(({ dry_run: isDry, seen }) => isDry || seen !== undefined, {
+    path: ['seen'],
+    message: 'expected the revision that was shown, as only a dry run needs none',
+  });
+
 /** What steers schedules. Their lists come from named sources only: nobody can name a command, a file or a URL here. */
 export const scheduleRoutes: readonly Route[] = [
   route({
@@ -51,24 +75,43 @@ export const scheduleRoutes: readonly Route[] = [
     isCreating: true,
     handle: add,
   }),
-  steer('pause', 'pause a schedule'),
-  steer('resume', 'let a schedule go on'),
-  steer('remove', 'remove a schedule; its runs stay'),
+  route({
+    method: 'post',
+    path: '/schedules/{fp}/{name}/pause',
+    role: 'operate',
+    summary: 'pause a schedule',
+    body: z.strictObject({ reason }),
+    answer: steered,
+    handle: (call) => steer(call, (schedules, given) => schedules.pause(given)),
+  }),
+  route({
+    method: 'post',
+    path: '/schedules/{fp}/{name}/resume',
+    role: 'operate',
+    summary: 'let a schedule go on',
+    body: z.strictObject({ reason, seen: shapes.seenSchedule }),
+    answer: steered,
+    handle: (call) => steer(call, (schedules, given) => schedules.resume({ ...given, seen: call.body.seen })),
+  }),
+  route({
+    method: 'post',
+    path: '/schedules/{fp}/{name}/remove',
+    role: 'operate',
+    summary: 'remove a schedule; its runs stay',
+    body: z.strictObject({ reason, seen: shapes.seenSchedule }),
+    answer: steered,
+    handle: (call) => steer(call, (schedules, given) => schedules.remove({ ...given, seen: call.body.seen })),
+  }),
   route({
     method: 'post',
     path: '/schedules/{fp}/{name}/run',
     role: 'operate',
     summary: 'make a run of it now',
-    body: z.strictObject({ reason, dry_run: z.boolean().default(false) }),
+    body: runNow,
     answer: z.looseObject({ schedule: z.string(), warnings: shapes.warnings }),
     isCreating: true,
     made: ({ name: schedule }, run) => ({ schedule, outcome: 'started', run, warnings: [] }),
-    handle: (call) => {
-      refuseElsewhere(call.deps, call.params);
-      const { reason, dry_run: isDry } = call.body;
-      const options = { reason, onRun: call.onRun, ...(isDry && { dryRun: true }) };
-      return invoke(call, 'schedule run', options, () => import('../commands/schedule-run.ts'));
-    },
+    handle: run,
   }),
 ];
 
@@ -82,98 +125,116 @@ function refuseElsewhere({ workerOf }: Call['deps'], { fp, name }: Record<string
   );
 }
 
-function steer(action: 'pause' | 'resume' | 'remove', summary: string): Route {
-  return route({
-    method: 'post',
-    path: `/schedules/{fp}/{name}/${action}`,
-    role: 'operate',
-    summary,
-    body: z.strictObject({ reason }),
-    answer: z.looseObject({ name: z.string(), state: z.string(), warnings: shapes.warnings }),
-    handle: (call) =>
-      invoke(call, `schedule ${action}`, { reason: call.body.reason }, () => import('../commands/schedule-steer.ts')),
+function schedulesOf({ session, config, env, log }: Call['deps']): ScheduleOperations {
+  return localSchedules(session, { config, env, log });
+}
+
+type OrderCall = Call<unknown, { reason: string }>;
+
+/** An order for the schedule of the path, in the name of the caller. */
+async function orderOf({ deps, params, body, caller }: OrderCall): Promise<ScheduleOrder> {
+  const target = await knownTargetOf(deps.session, params.fp!);
+  return { target, name: params.name!, by: { who: caller.name, reason: body.reason } };
+}
+
+async function steer(
+  call: OrderCall,
+  does: (schedules: ScheduleOperations, order: ScheduleOrder) => ReturnType<ScheduleOperations['pause']>,
+) {
+  const order = await orderOf(call);
+  const { facts } = await does(schedulesOf(call.deps), order);
+  return placed(order.target, facts, []);
+}
+
+async function run(call: Call<unknown, z.output<typeof runNow>>) {
+  refuseElsewhere(call.deps, call.params);
+  const schedules = schedulesOf(call.deps);
+  const { seen } = call.body;
+  const order = { ...(await orderOf(call)), stop: new AbortController().signal };
+  const { name: schedule, target } = order;
+  if (call.body.dry_run || seen === undefined)
+    return placed(target, dryRunFacts(schedule, await schedules.dryRun(order)), []);
+  const { made, warnings } = await schedules.run({ ...order, seen, onRun: call.onRun });
+  return placed(target, { schedule, ...made }, warnings);
+}
+
+function placed(target: Target, facts: Record<string, unknown>, warnings: readonly string[]) {
+  return { ...facts, ...placeOf(target), warnings };
+}
+
+type Body = z.output<typeof definition>;
+
+async function add({ deps, caller, body }: Call<unknown, Body>) {
+  const target = await knownTargetOf(deps.session, body.target);
+  const found = body.replace === true ? await readSchedule(deps.session.redis, target.fp, body.name) : null;
+  const before = found?.state === 'removed' ? null : found;
+  const { done, facts, warnings } = await schedulesOf(deps).add({
+    target,
+    name: body.name,
+    by: { who: caller.name, reason: body.reason ?? '' },
+    definition: definedBy(body, before, deps.config),
+    replace: body.replace === true,
+    seen: before?.revision,
+    // A file that the settings of this server add is read anew; any other one is on the machines of the workers.
+    protectedList: before?.settings.protect === undefined ? undefined : before.protectedList,
+  });
+  return placed(target, { done, ...facts }, warnings);
+}
+
+/** What a body says, and what stays of a schedule that is changed: also its heartbeat and its protected ids, which cannot be said here. */
+function definedBy(body: Body, before: Schedule | null, own: Config): Definition {
+  const { grace_seconds: graceSeconds } = body;
+  return definitionOf({
+    cron: body.cron,
+    tz: body.tz ?? before?.tz,
+    from: body.from,
+    overlap: body.overlap ?? before?.overlap,
+    missed: body.missed ?? before?.missed,
+    graceMs: graceSeconds === undefined ? before?.graceMs : Math.round(1_000 * graceSeconds),
+    maxGrowth: body.max_growth ?? before?.maxGrowth,
+    atMost: body.at_most ?? before?.atMost,
+    retryFailed: body.retry_failed ?? before?.retryFailed,
+    priority: body.priority ?? before?.priority,
+    settings: readSettings(textsOf(body, before, own)),
+    heartbeat: before?.heartbeat,
+    note: body.reason ?? before?.note,
   });
 }
 
-async function invoke(
-  call: Call<unknown, unknown>,
-  verb: string,
-  options: Order['options'],
-  load: Parameters<typeof invokeVerb>[3],
-) {
-  const { deps, caller, params } = call;
-  const target = await knownTargetOf(deps.session, params.fp!);
-  const { lines, warnings } = await invokeVerb(
-    deps,
-    caller,
-    { verb, args: [params.name!], options: options!, target },
-    load,
-  );
-  return { ...lastFacts(lines), fp: target.fp, target: target.baseUrl, account: target.account, warnings };
+type Texts = Definition['settings'];
+
+/** The settings as texts for their flags; those that are missing are as by default. Throws USAGE for a burst without a rate. */
+function textsOf(body: Body, before: Schedule | null, own: Config): Texts {
+  const { burst, ...texts } = changedBy(body, before?.settings ?? {});
+  if (texts.rate === undefined && body.burst != null) throw loneBurst();
+  const paced = texts.rate === undefined || burst === undefined ? texts : { ...texts, burst };
+  return paced.protect === undefined && own.protect !== undefined ? { ...protectionOf(own), ...paced } : paced;
 }
 
-type AddCall = Call<unknown, z.output<typeof definition>>;
-
-async function add({ deps, caller, body }: AddCall) {
-  const target = await knownTargetOf(deps.session, body.target);
-  const before = body.replace === true ? await readSchedule(deps.session.redis, target.fp, body.name) : null;
-  const kept = before === null || before.state === 'removed' ? null : keptOf(before, body.reason === undefined);
-  const options = { ...kept?.options, ...given(optionsOf(body)) };
-  const settings = { keep: defaultKeep, ...withoutNulls({ ...kept?.settings, ...given(settingsOf(body)) }) };
-  if (settings.rate === undefined && body.burst == null) delete settings.burst; // it says nothing, and would be refused
-  const order: Order = { verb: 'schedule add', args: [body.name], options, settings, target };
-  const { lines, warnings } = await invokeVerb(deps, caller, order, () => import('../commands/schedule-add.ts'));
-  return { ...lastFacts(lines), fp: target.fp, target: target.baseUrl, account: target.account, warnings };
-}
-
-const defaultKeep = settingText('keep', settings.keep.fallback)!; // not that of this server
-
-function optionsOf(body: AddCall['body']) {
-  return {
-    cron: body.cron,
-    tz: body.tz,
-    from: body.from,
-    reason: body.reason,
-    overlap: body.overlap,
-    missed: body.missed,
-    priority: body.priority,
-    maxGrowth: body.max_growth,
-    grace: body.grace_seconds === undefined ? undefined : Math.round(1_000 * body.grace_seconds),
-    replace: body.replace,
-    atMost: body.at_most,
-    retryFailed: body.retry_failed,
-  };
-}
-
-/** The settings of a body, as texts for their flags; null = as by default. */
-function settingsOf(body: AddCall['body']): Record<string, string | null | undefined> {
+/** The values of a body are texts, true or false; null = as by default, and what is missing stays as it is. */
+function changedBy(body: Body, before: Texts): Texts {
   const values = body as Record<string, string | number | boolean | null | undefined>;
-  const texts = scheduleSettings.map((name) => [name, values[apiField(name)]] as const);
-  return Object.fromEntries(texts.map(([name, value]) => [name, value == null ? value : String(value)]));
+  const texts = { ...before };
+  for (const name of scheduleSettings) {
+    const value = values[apiField(name)];
+    if (value === null) delete texts[name];
+    else if (value !== undefined) texts[name] = String(value);
+  }
+  return texts;
 }
 
-/** What stays of a schedule that is changed: also what cannot be said here, like its protected ids, which are on the machines of its workers. */
-function keptOf({ tz, overlap, missed, priority, maxGrowth, graceMs, ...schedule }: Schedule, isNoteKept: boolean) {
-  const { atMost, retryFailed, heartbeat: keptHeartbeat, note, protectedList, settings } = schedule;
-  const options = {
-    tz,
-    overlap,
-    missed,
-    priority,
-    maxGrowth,
-    atMost,
-    retryFailed,
-    keptHeartbeat,
-    // A file that the settings of this server add is read anew.
-    protectedList: settings.protect === undefined ? undefined : protectedList,
+/** A server's own protected ids count for the schedules that it adds: they only ever keep ids from being deleted. */
+function protectionOf({ protect, protectColumn, expectUnprotected }: Config): Texts {
+  return {
+    protect: protect!,
+    ...(protectColumn !== undefined && { protectColumn }),
+    expectUnprotected: String(expectUnprotected),
   };
-  return { options: { ...options, grace: graceMs, ...(isNoteKept && { note }) }, settings };
 }
 
-function given<T extends object>(all: T): Partial<T> {
-  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as Partial<T>;
-}
-
-function withoutNulls(all: Record<string, string | null | undefined>): NonNullable<Order['settings']> {
-  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null));
+/** The values of these settings. Throws `invalid` for what a flag would refuse, too. */
+function readSettings(texts: Texts): ScheduledSettings {
+  const given = scheduledSettings.filter((name) => texts[name] !== undefined);
+  const values = given.map((name) => [name, parsedAs<unknown>(apiField(name), texts[name]!, settings[name].parse)]);
+  return { ...settingsOf({ settings: {} }), ...Object.fromEntries(values) };
 }

@@ -71,6 +71,11 @@ export const seen = count.describe(
   'the revision of the run that the person was shown: from any other one nothing is done',
 );
 
+/** What an order that runs, continues or removes a schedule is about. */
+export const seenSchedule = count.describe(
+  'the revision of the schedule that the person was shown: from any other one nothing is done',
+);
+
 /** What nobody should overlook, like a target without a worker; [] = nothing. */
 export const warnings = z.array(text);
 
@@ -159,6 +164,7 @@ export const schedule = z.looseObject({
   account: text,
   name: text,
   state: text,
+  revision: count.describe('moves with every change of its definition, its state and its pauses'),
   reason: text,
   cron: text,
   tz: text,

@@ -4,7 +4,10 @@ import { missedPolicies, overlapPolicies, scheduledSettings } from '../schedule/
 import { type Command, json, type OwnOption, reason, server, share, store, targetName, yes } from './command.ts';
 
 const where = [...targetName, ...store] as const;
-const overServer = () => import('./server-schedules.ts');
+const adding = () => import('./schedule-add.ts');
+const listing = () => import('./schedule-list.ts');
+const running = () => import('./schedule-run.ts');
+const steering = () => import('./schedule-steer.ts');
 
 const addOptions: readonly OwnOption[] = [
   { flags: '--cron <pattern>', help: 'when: five fields, or six with seconds, as in "0 3 * * *"' },
@@ -67,8 +70,8 @@ const add: Command = {
       'a long list in parts, a part every night',
     ],
   ],
-  overServer: () => import('./server-schedule-add.ts'),
-  load: () => import('./schedule-add.ts'),
+  overServer: adding,
+  load: adding,
 };
 
 const list: Command = {
@@ -80,8 +83,8 @@ const list: Command = {
     ['expunge schedule list', 'as a table'],
     ['expunge schedule list --json | jq .reason', 'with definition, history and audit trail'],
   ],
-  overServer,
-  load: () => import('./schedule-list.ts'),
+  overServer: listing,
+  load: listing,
 };
 
 const preview: Command = {
@@ -102,8 +105,8 @@ const preview: Command = {
     ['expunge schedule preview nightly', 'the next five'],
     ['expunge schedule preview nightly --after 2027-03-27 --count 3', 'around a clock change'],
   ],
-  overServer,
-  load: () => import('./schedule-list.ts'),
+  overServer: listing,
+  load: listing,
 };
 
 const run: Command = {
@@ -116,11 +119,9 @@ const run: Command = {
     ['expunge schedule run nightly --dry-run', 'what would be deleted today'],
     ['expunge schedule run nightly --reason "after the import"', 'leave it to the workers, and say why'],
   ],
-  overServer,
-  load: () => import('./schedule-run.ts'),
+  overServer: running,
+  load: running,
 };
-
-const steer = () => import('./schedule-steer.ts');
 
 const pause: Command = {
   name: 'pause',
@@ -132,8 +133,8 @@ const pause: Command = {
     ['expunge schedule pause nightly', 'until it is resumed'],
     ['expunge schedule pause nightly --reason "audit"', 'and say why'],
   ],
-  overServer,
-  load: steer,
+  overServer: steering,
+  load: steering,
 };
 
 const resume: Command = {
@@ -146,8 +147,8 @@ const resume: Command = {
     ['expunge schedule resume nightly', 'resume it'],
     ['expunge schedule resume nightly --reason "the list is right"', 'and say why'],
   ],
-  overServer,
-  load: steer,
+  overServer: steering,
+  load: steering,
 };
 
 const remove: Command = {
@@ -160,8 +161,8 @@ const remove: Command = {
     ['expunge schedule remove nightly', 'asks first'],
     ['expunge schedule remove nightly --yes --reason "done for good"', 'for scripts'],
   ],
-  overServer,
-  load: steer,
+  overServer: steering,
+  load: steering,
 };
 
 /** `expunge schedule …`. */

@@ -1,10 +1,10 @@
 import { withServer } from '../api/client.ts';
+import { refuseUnknownTarget } from '../api/remote-targets.ts';
 import { namedTarget } from '../config/check-target.ts';
 import { exitCodes } from '../errors.ts';
 import { type Appearance, noRunHas, type Search } from '../operations/search-runs.ts';
 import type { Invocation } from './command.ts';
 import { readWanted, showAppearance } from './explain.ts';
-import { refuseUnknownTarget } from './server-status.ts';
 import { sayUnlessJson, warnOn } from './session.ts';
 
 type Found = { items: Appearance[]; searched: Search['searched']; warnings: string[] };

@@ -1,6 +1,7 @@
 import { basename } from 'node:path';
 import { type ApiClient, isAway, withServer } from '../api/client.ts';
 import { readRecord } from '../api/remote-runs.ts';
+import { refuseUnknownTarget } from '../api/remote-targets.ts';
 import { listSettings, refuseProtectFile } from '../api/sent-settings.ts';
 import { namedTarget } from '../config/check-target.ts';
 import { apiField, settingText } from '../config/settings.ts';
@@ -15,7 +16,6 @@ import { deletedText, type Plan } from '../terminal/plan-text.ts';
 import { type Invocation, reasonOf } from './command.ts';
 import { sayDetached } from './finish-run.ts';
 import { refuseOfWorkers, execute as runHere } from './run.ts';
-import { refuseUnknownTarget } from './server-status.ts';
 import { askCount, progressOn, sayOf } from './session.ts';
 import { showPlan } from './show-plan.ts';
 

@@ -1,9 +1,8 @@
 import { type ApiClient, withServer } from '../api/client.ts';
 import { readRecord, unlessAway } from '../api/remote-runs.ts';
+import { refuseUnknownTarget } from '../api/remote-targets.ts';
 import { namedTarget } from '../config/check-target.ts';
-import { ExpungeError } from '../errors.ts';
 import type { Target } from '../model/target.ts';
-import { targetName } from '../terminal/stop-text.ts';
 import type { Invocation } from './command.ts';
 import { sayUnlessJson } from './session.ts';
 import { refuseHistoryAsText, refuseUnlessTarget, showRun } from './status.ts';
@@ -35,16 +34,4 @@ export async function execute(invocation: Invocation): Promise<number> {
 
 export async function readTargetRecord(api: ApiClient, target: Target): Promise<TargetRecord> {
   return api.json({ method: 'GET', path: `/targets/${target.fp}/record` });
-}
-
-/** Throws USAGE for a target that is none of the server. */
-export async function refuseUnknownTarget(api: ApiClient, target: Target): Promise<void> {
-  const { items } = await api.json<{ items: { fp: string }[] }>({ method: 'GET', path: '/targets' });
-  if (!items.some(({ fp }) => fp === target.fp)) throw unknownToServer(api, target);
-}
-
-export function unknownToServer({ url }: ApiClient, target: Target): ExpungeError {
-  return new ExpungeError('USAGE', `the server ${url} knows no target ${targetName(target)}`, {
-    next: 'check --base-url and --account; a server knows a target once a worker of it has started',
-  });
 }

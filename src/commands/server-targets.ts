@@ -1,11 +1,12 @@
 import { type ApiClient, withServer } from '../api/client.ts';
+import { refuseUnknownTarget, unknownToServer } from '../api/remote-targets.ts';
 import { namedTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
 import type { KnownTarget } from '../ledger/known-targets.ts';
 import type { Target } from '../model/target.ts';
 import type { StopResult } from '../terminal/stop-text.ts';
 import { type Invocation, reasonOf } from './command.ts';
-import { readTargetRecord, refuseUnknownTarget, unknownToServer } from './server-status.ts';
+import { readTargetRecord } from './server-status.ts';
 import { sayUnlessJson } from './session.ts';
 import { reportStarted, reportStopped } from './stop-all.ts';
 import { readBound, sayChanged, unknownTarget } from './target.ts';

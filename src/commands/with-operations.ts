@@ -1,34 +1,46 @@
 import type { ApiClient } from '../api/client.ts';
+import { logFor } from '../logger.ts';
 import type { Operations } from '../operations/operations.ts';
+import type { SchedulePlace } from '../operations/schedule-work.ts';
 import { type EarlySession, withRedis } from '../operations/session.ts';
 import type { Invocation } from './command.ts';
-import { sayUnlessJson } from './session.ts';
+import { sayOn, sayUnlessJson } from './session.ts';
 
 type Family = keyof Operations;
 
 /** What does the operations in Redis, and what by the API of a server. Loaded on demand: an order to a target has to work within a second. */
-const local: { [F in Family]: () => Promise<(session: EarlySession) => Operations[F]> } = {
+const local: { [F in Family]: () => Promise<(session: EarlySession, invocation: Invocation) => Operations[F]> } = {
   runs: async () => (await import('../operations/local.ts')).localRuns,
+  schedules: async () => {
+    const { localSchedules } = await import('../operations/local-schedules.ts');
+    return (session, invocation) => localSchedules(session, placeOf(invocation));
+  },
 };
 
-const remote: { [F in Family]: () => Promise<(api: ApiClient) => Operations[F]> } = {
+const remote: { [F in Family]: () => Promise<(api: ApiClient, invocation: Invocation) => Operations[F]> } = {
   runs: async () => (await import('../api/remote-runs.ts')).remoteRuns,
+  schedules: async () => (await import('../api/remote-schedules.ts')).remoteSchedules,
 };
 
 /**
  * Calls `body` with the operations of a family: those in Redis, or those of the server that the settings name. Throws UNREACHABLE and USAGE where
- * neither can be used; by then nothing was ordered.
+ * neither can be used; by then nothing was ordered. `mayBegin`: whether the state folder may get its first private Redis.
  */
 export async function withOperations<F extends Family, T>(
   invocation: Invocation,
   family: F,
   body: (operations: Operations[F]) => Promise<T>,
+  mayBegin = false,
 ): Promise<T> {
   const say = sayUnlessJson(invocation);
   if (invocation.config.server === undefined) {
     const open = await local[family]();
-    return withRedis(invocation, say, (session) => body(open(session)));
+    return withRedis(invocation, say, (session) => body(open(session, invocation)), mayBegin);
   }
   const [open, { withServer }] = await Promise.all([remote[family](), import('../api/client.ts')]);
-  return withServer(invocation, say, (api) => body(open(api)));
+  return withServer(invocation, say, (api) => body(open(api, invocation)));
+}
+
+function placeOf({ config, env, verbosity, stderr }: Invocation): SchedulePlace {
+  return { config, env, log: logFor(verbosity, stderr, sayOn(stderr)) };
 }

@@ -13,6 +13,7 @@ import { createLogger, type Log } from '../logger.ts';
 import type { Target } from '../model/target.ts';
 import { type NamedReceiver, openReceivers } from '../notify/receivers.ts';
 import { refuseLoneBurst } from '../operations/lone-burst.ts';
+import { scheduleWork } from '../operations/schedule-work.ts';
 import { checkSession, type EarlySession, type Session, withEarlyRedis } from '../operations/session.ts';
 import { sharedQueueName } from '../queue/queue.ts';
 import { awaitRedis } from '../redis/await-redis.ts';
@@ -34,7 +35,7 @@ import type { Invocation } from './command.ts';
 import { type Credentials, readCredentials, serviceOptions } from './credentials.ts';
 import { numberVariable, openForks } from './fork-workers.ts';
 import { listenForInterrupts } from './interrupts.ts';
-import { scheduleWork } from './schedule-work.ts';
+import { byOf } from './session.ts';
 
 /**
  * Deletes chunks of all detached runs of its target until SIGTERM or SIGINT; then it returns the chunks it has leased and exits 0. With
@@ -118,7 +119,13 @@ async function partsOf(work: WorkerDeps): Promise<Part[]> {
     isAlone: false,
     log,
   });
-  const schedules = scheduleWork({ invocation, session, target, feeder: service.feeder, log });
+  const schedules = scheduleWork({
+    session,
+    place: { config: invocation.config, env: invocation.env, log },
+    target,
+    feeder: service.feeder,
+    by: byOf(invocation),
+  });
   const scheduler = new Scheduler(schedules, session.queueConnection);
   const recoverer = new Recoverer({ ledger: session.ledger, feeder: service.feeder, fp: target.fp, log });
   return [

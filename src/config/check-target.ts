@@ -28,6 +28,11 @@ export function readTarget(settings: Settings, env: NodeJS.ProcessEnv): Target {
   return target;
 }
 
+/** The target of an order that somebody else carries out later. A server has checked its own targets. */
+export function orderedTarget(settings: Settings & Pick<Config, 'server'>, env: NodeJS.ProcessEnv): Target {
+  return settings.server === undefined ? readTarget(settings, env) : namedTarget(settings);
+}
+
 /**
  * Throws USAGE for http to another machine, where the network could read the token or the client secret, unless `--allow-http` names
  * that host. `danger`: what else an attacker in the network could do.

@@ -160,13 +160,14 @@ function lastOf({ history: [last] }) {
 const elsewhere = 'Only workers of its target have its list: order it on the pages of one of them.';
 
 /** @param {Schedule} schedule @returns {Content} */
-function scheduleButtons({ fp, name, state }) {
+function scheduleButtons({ fp, name, state, revision }) {
   if (state === 'removed') return nothing;
   /** @param {string} order @param {string} verb @param {string} text @param {string} [hindrance] */
   const button = (order, verb, text, hindrance = '') => {
     const path = `/schedules/${fp}/${encodeURIComponent(name)}/${order}`;
     const title = `${verb} the schedule ${name}?`;
-    const act = (/** @type {Record<string, string>} */ { reason }) => post(path, { reason });
+    const act = (/** @type {Record<string, string>} */ { reason }) =>
+      post(path, order === 'pause' ? { reason } : { reason, seen: revision });
     return html`<button ?disabled=${hindrance !== ''} title=${hindrance || nothing} @click=${() => ask({ title, text, verb, act })}>${verb} …</button>`;
   };
   return html`<span class="buttons">

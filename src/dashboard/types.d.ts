@@ -147,6 +147,7 @@ export type Schedule = {
   account: string;
   name: string;
   state: string;
+  revision: number;
   reason: string;
   cron: string;
   tz: string;

@@ -99,6 +99,7 @@ const restorePauseLua = `
 if redis.call('HGET', KEYS[1], 'state') ~= 'active' or redis.call('ZSCORE', KEYS[2], ARGV[1]) then return 0 end
 redis.call('HSET', KEYS[1], 'state', 'paused', 'orderId', ARGV[1], 'who', ARGV[2], 'reason', ARGV[3], 'changedAt', ARGV[4], 'pausedBy', '')
 redis.call('HDEL', KEYS[1], 'waiting')
+redis.call('HINCRBY', KEYS[1], 'revision', 1)
 ${noteAuditLua('KEYS[3]', 'ARGV[5]')}
 return 1
 `;

@@ -5,7 +5,11 @@ import type { ListOrder } from './list-order.ts';
 /** Throws USAGE for --burst without a rate: it would have no effect. */
 export function refuseLoneBurst({ config, sources }: Pick<ListOrder, 'config' | 'sources'>, known: Rate | null): void {
   if (sources.burst !== 'flag' || (config.rate ?? known) !== null) return;
-  throw new ExpungeError('USAGE', '--burst needs a rate, and there is none', {
+  throw loneBurst();
+}
+
+export function loneBurst(): ExpungeError {
+  return new ExpungeError('USAGE', '--burst needs a rate, and there is none', {
     next: 'add --rate, as in --rate 200/s',
   });
 }

@@ -5,6 +5,7 @@ import { isSealed, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { sealTally } from '../ledger/tally.ts';
 import { isFailure, isGone, isSuccess, type Outcome, sumOutcomes } from '../model/outcome.ts';
 import { startDetachedRun } from '../queue/feeder.ts';
+import { scheduleChanged } from './changed-schedule.ts';
 import { type ListFacts, type ListRejection, protectedChange } from './guards.ts';
 import { leaseSchedule, type ScheduleLease } from './lease.ts';
 import { evaluateList, linkRetried, type MakeRunResult, madeBy, makeRun, pauseAs } from './make-run.ts';
@@ -98,9 +99,15 @@ function areFilesDone({ counts }: Run, conclusion: Conclusion, { retryFailed }: 
 
 /**
  * Makes a run of a schedule on request, also of a paused one. The guards apply, but a rejection does not pause the schedule. Throws USAGE
- * while its last run has not ended, and while another process holds its lease.
+ * while its last run has not ended, and while another process holds its lease; GUARD where `seen` is given, and the schedule is at another
+ * revision by now.
  */
-export async function runNow(deps: ScheduleDeps, name: string, stop: AbortSignal): Promise<MakeRunResult> {
+export async function runNow(
+  deps: ScheduleDeps,
+  name: string,
+  stop: AbortSignal,
+  seen: number | null = null,
+): Promise<MakeRunResult> {
   const lease = await leaseSchedule(deps.ledger.redis, deps.target.fp, name, stop);
   if (lease === null) {
     throw new ExpungeError('USAGE', `schedule ${name}: another process is making a run of it now`, {
@@ -108,7 +115,7 @@ export async function runNow(deps: ScheduleDeps, name: string, stop: AbortSignal
     });
   }
   try {
-    const found = await followLast(deps, lease);
+    const found = await followLast(deps, lease, seen);
     if (found === null) throw new ExpungeError('USAGE', `schedule ${name} is gone`);
     if (found.live !== null) {
       throw new ExpungeError('USAGE', `schedule ${name}: run ${found.live.id} has not ended`, {
@@ -165,9 +172,12 @@ async function evaluateNow(deps: ScheduleDeps, schedule: Schedule, stop: AbortSi
 async function followLast(
   deps: ScheduleDeps,
   lease: ScheduleLease,
+  seen: number | null,
 ): Promise<{ schedule: Schedule; live: Run | null } | null> {
   const { redis } = deps.ledger;
   const schedule = await readSchedule(redis, lease.fp, lease.name);
+  // Whoever replaces its definition from here on takes the lease away.
+  if (schedule !== null && seen !== null && schedule.revision !== seen) throw scheduleChanged(schedule, 'started');
   if (schedule !== null) await removeUnstartedRun(deps, lease, schedule);
   if (schedule === null || schedule.lastRun === '' || schedule.lastState !== '')
     return schedule && { schedule, live: null };

@@ -76,6 +76,7 @@ export async function readAudit(redis: RedisClient, fp: string, name: string): P
 
 /**
  * Adds a schedule. `same`: it exists with this definition, and nothing changed. `exists`: another one has the name, and `replace` is false.
+ * `stale`: `seen` is given, and what has the name is at another revision by now, 0 = nothing has; nothing changed.
  * A replaced schedule keeps its history and state; a run that is being made of it is discarded. Repeating it gives `same`.
  */
 export async function addSchedule(
@@ -83,8 +84,13 @@ export async function addSchedule(
   fp: string,
   name: string,
   definition: Definition,
-  { replace, protectedList, ...order }: Order & { replace: boolean; protectedList: ProtectedList | null },
-): Promise<'added' | 'same' | 'exists' | 'changed'> {
+  {
+    replace,
+    protectedList,
+    seen = null,
+    ...order
+  }: Order & { replace: boolean; protectedList: ProtectedList | null; seen?: number | null },
+): Promise<'added' | 'same' | 'exists' | 'changed' | 'stale'> {
   const fields = definitionFields(definition);
   const done = await redis.eval(
     addLua,
@@ -93,33 +99,34 @@ export async function addSchedule(
     ...[name, fields.definition, fields.note, replace ? '1' : '', order.at, order.who],
     ...[auditLine({ ...order, action: 'add' }), auditLine({ ...order, action: 'change' })],
     protectedList === null ? '' : JSON.stringify(protectedList),
+    seen ?? '',
   );
-  return done as 'added' | 'same' | 'exists' | 'changed';
+  return done as 'added' | 'same' | 'exists' | 'changed' | 'stale';
 }
 
 export type ScheduleAction = 'pause' | 'resume' | 'remove';
 
 /**
- * Pauses, resumes or removes a schedule for an operator. `event`: what receivers are told if its state changes. Returns the state before and
- * after: equal if nothing changed, 'missing' if there is none. A resume waives the guard that paused it for the next list. Repeating it
- * changes nothing.
+ * Pauses, resumes or removes a schedule for an operator. `event`: what receivers are told if its state changes. `stale`: `seen` is given, and the
+ * schedule is at another revision by now; nothing changed, as with `same`. A resume waives the guard that paused it for the next list. Repeating
+ * it changes nothing.
  */
 export async function steerSchedule(
   redis: RedisClient,
   fp: string,
   name: string,
   action: ScheduleAction,
-  order: Order,
+  { seen = null, ...order }: Order & { seen?: number | null },
   event: OutboxEvent | null = null,
-): Promise<[Schedule['state'] | 'missing', Schedule['state'] | 'missing']> {
-  const states = await redis.eval(
+): Promise<'changed' | 'same' | 'stale' | 'missing'> {
+  const done = await redis.eval(
     steerLua,
     8,
     ...[...keysOf(fp, name), ...outboxKeys(fp), keys.lifted(fp)],
     ...[action, name, order.reason, order.who, order.at, auditLine({ ...order, action })],
-    ...[removedKeptMs, ...eventArguments(event), newOrderId()],
+    ...[removedKeptMs, ...eventArguments(event), newOrderId(), seen ?? ''],
   );
-  return states as [Schedule['state'] | 'missing', Schedule['state'] | 'missing'];
+  return done as 'changed' | 'same' | 'stale' | 'missing';
 }
 
 const removedKeptMs = 30 * 86_400_000;
@@ -205,8 +212,8 @@ const claimKeptMs = 7 * 86_400_000; // `after` prevents a second run of older sl
 /**
  * KEYS  1 schedule  2 schedules  3 audit  4 history  5 carried  6 lease
  * ARGV  1 name  2 definition  3 note  4 '1' to replace another one  5 now  6 who  7 audit entry of an addition  8 of a change
- *       9 content of the file of protected ids, or ''
- * returns added, same, exists or changed. Repeating it gives same.
+ *       9 content of the file of protected ids, or ''  10 the revision that was seen, 0 = there was none, '' = none was
+ * returns added, same, exists, stale or changed. Repeating it gives same.
  */
 const addLua = `
 local state = redis.call('HGET', KEYS[1], 'state')
@@ -215,6 +222,10 @@ if isThere then
   local same = redis.call('HGET', KEYS[1], 'definition') == ARGV[2] and redis.call('HGET', KEYS[1], 'note') == ARGV[3]
   if same then return 'same' end
   if ARGV[4] ~= '1' then return 'exists' end
+end
+local revision = isThere and redis.call('HGET', KEYS[1], 'revision') or '0'
+if ARGV[10] ~= '' and ARGV[10] ~= revision then return 'stale' end
+if isThere then
   redis.call('HSET', KEYS[1], 'definition', ARGV[2], 'note', ARGV[3], 'after', ARGV[5], 'protectedList', ARGV[9])
   redis.call('HDEL', KEYS[1], 'waiting', 'waived')
 else
@@ -225,6 +236,7 @@ else
   for _, key in ipairs({KEYS[1], KEYS[3], KEYS[4]}) do redis.call('PERSIST', key) end
   redis.call('SADD', KEYS[2], ARGV[1])
 end
+redis.call('HINCRBY', KEYS[1], 'revision', 1)
 redis.call('DEL', KEYS[6]) -- a process that makes a run of it now uses the old definition
 redis.call('LPUSH', KEYS[3], isThere and ARGV[8] or ARGV[7])
 redis.call('LTRIM', KEYS[3], 0, 99)
@@ -234,20 +246,21 @@ return isThere and 'changed' or 'added'
 /**
  * KEYS  1 schedule  2 schedules  3 audit  4 history  5 carried  6 outbox  7 events
  * ARGV  1 pause, resume or remove  2 name  3 reason  4 who  5 now  6 audit entry  7 ms to keep a removed one  8 id of the event
- *       9 event or ''  10 names the order  KEYS 8 lifted orders
- * returns {state before or 'missing', state after}. A pause of a schedule that is paused already is kept for its audit trail. Slots that passed while it was paused are not backfilled.
+ *       9 event or ''  10 names the order  11 the revision that was seen, or ''  KEYS 8 lifted orders
+ * returns changed, same, stale or missing. A pause of a schedule that is paused already is kept for its audit trail. Slots that passed while it was paused are not backfilled.
  */
 const steerLua = `${addEventFunction}${liftedFunction}
 local state = redis.call('HGET', KEYS[1], 'state')
-if not state then return {'missing', 'missing'} end
+if not state then return 'missing' end
 local is = redis.call('HMGET', KEYS[1], 'orderId', 'pausedBy', 'who', 'reason')
 if ARGV[1] == 'pause' and state == 'paused' then
-  if is[1] and (is[3] == ARGV[4] and (is[4] == ARGV[3] or ARGV[3] == '')) then return {state, state} end
+  if is[1] and (is[3] == ARGV[4] and (is[4] == ARGV[3] or ARGV[3] == '')) then return 'same' end
   -- Over the pause of a guard the operator's is the stronger one; that of a colleague stays, and both end with the next resume.
   if not is[1] then redis.call('HSET', KEYS[1], 'orderId', ARGV[10], 'who', ARGV[4], 'reason', ARGV[3], 'changedAt', ARGV[5]) end
   redis.call('LPUSH', KEYS[3], ARGV[6])
   redis.call('LTRIM', KEYS[3], 0, 99)
-  return {state, state}
+  redis.call('HINCRBY', KEYS[1], 'revision', 1)
+  return 'changed'
 end
 local allowed = {
   pause = {active = 'paused'},
@@ -255,7 +268,9 @@ local allowed = {
   remove = {active = 'removed', paused = 'removed'},
 }
 local next = allowed[ARGV[1]][state]
-if not next then return {state, state} end
+if not next then return 'same' end
+if ARGV[11] ~= '' and ARGV[11] ~= (redis.call('HGET', KEYS[1], 'revision') or '0') then return 'stale' end
+redis.call('HINCRBY', KEYS[1], 'revision', 1)
 redis.call('HSET', KEYS[1], 'state', next, 'reason', ARGV[3], 'who', ARGV[4], 'changedAt', ARGV[5])
 redis.call('HDEL', KEYS[1], 'waiting')
 if next == 'paused' then
@@ -276,7 +291,7 @@ if next == 'removed' then
   redis.call('SREM', KEYS[2], ARGV[2])
   for _, key in ipairs({KEYS[1], KEYS[3], KEYS[4], KEYS[5]}) do redis.call('PEXPIRE', key, ARGV[7]) end
 end
-return {state, next}
+return 'changed'
 `;
 
 /**
@@ -304,6 +319,7 @@ if ARGV[5] ~= '' then redis.call('SET', KEYS[2], ARGV[5], 'KEEPTTL') end
 addEvent(KEYS[5], KEYS[6], ARGV[6], ARGV[7])
 addEvent(KEYS[5], KEYS[6], ARGV[9], ARGV[10])
 if ARGV[11] ~= '' then
+  redis.call('HINCRBY', KEYS[1], 'revision', 1)
   redis.call('LPUSH', KEYS[9], ARGV[11])
   redis.call('LTRIM', KEYS[9], 0, 99)
 end

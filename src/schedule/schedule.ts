@@ -106,7 +106,7 @@ export const scheduledSettings = (Object.keys(settingRoles) as SettingName[]).fi
   (name): name is KeptSetting => settingRoles[name] === 'kept',
 );
 
-type ScheduledSettings = Pick<Config, KeptSetting>;
+export type ScheduledSettings = Pick<Config, KeptSetting>;
 
 /** What an operator defines. Of the source it holds only the name; see `list-source.ts`. */
 export type Definition = Timing & {
@@ -141,6 +141,8 @@ export type Schedule = Definition & {
   reason: string; // why it has this state
   who: string; // '' for a guard
   changedAt: number;
+  /** Moves with every change of its definition, its state and its pauses; an order names the one that was seen. */
+  revision: number;
   /** Slots up to here have been handled. */
   after: number;
   /** A slot that is to have a run, once the last run has ended; or null. */
@@ -197,6 +199,7 @@ export function parseSchedule(name: string, hash: Record<string, string>): Sched
     reason: text('reason'),
     who: text('who'),
     changedAt: Number(text('changedAt')),
+    revision: Number(text('revision')),
     after: Number(text('after')),
     waiting: text('waiting') === '' ? null : Number(text('waiting')),
     lastRun: text('lastRun'),
@@ -216,8 +219,8 @@ export function parseSchedule(name: string, hash: Record<string, string>): Sched
   };
 }
 
-/** The settings of a command that its schedule stores, as text; defaults are left out. */
-export function settingTexts(config: Config): Definition['settings'] {
+/** The settings that a schedule stores, as text; defaults are left out. */
+export function settingTexts(config: ScheduledSettings): Definition['settings'] {
   const kept = config.protect === undefined ? config : { ...config, protect: resolve(config.protect) };
   const texts = scheduledSettings.map((name) => [name, settingText(name, kept[name])] as const);
   return Object.fromEntries(

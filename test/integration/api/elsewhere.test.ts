@@ -37,13 +37,14 @@ describe('a schedule that is run now', () => {
     const { call, harness } = api;
     const { fp } = harness.target;
     for (const target of [fp, other.fp]) expect((await addTo(api, target)).status).toBe(201);
-    for (const body of [{}, { dry_run: true }]) {
+    const seen = 1;
+    for (const body of [{ seen }, { dry_run: true }]) {
       const refused = await call('operate', `/schedules/${other.fp}/nightly/run`, order(body));
       expect(refused.body).toMatchObject({ status: 409, code: 'conflict', next: expect.stringContaining('worker') });
     }
     expect((await call('read', '/runs')).body.items).toEqual([]);
     expect((await call('read', '/me')).body.worker_of).toBe(fp);
-    const made = await call('operate', `/schedules/${fp}/nightly/run`, order());
+    const made = await call('operate', `/schedules/${fp}/nightly/run`, order({ seen }));
     expect(made.status, made.text).toBe(200);
     expect((await call('read', '/runs')).body.items).toMatchObject([{ rows: 2, target: harness.target.baseUrl }]);
   });
@@ -53,7 +54,7 @@ describe('a schedule that is run now', () => {
     const { call, harness, redis } = api;
     await noteTarget(redis, harness.target, Date.now());
     await addTo(api, harness.target.fp);
-    const refused = await call('operate', `/schedules/${harness.target.fp}/nightly/run`, order());
+    const refused = await call('operate', `/schedules/${harness.target.fp}/nightly/run`, order({ seen: 1 }));
     expect(refused.body).toMatchObject({ status: 409, code: 'conflict' });
     expect((await call('read', '/me')).body.worker_of).toBeNull();
   });
@@ -132,7 +133,7 @@ describe('a schedule that is changed', () => {
     const changed = await call('operate', '/schedules', order({ ...change, canary: null }));
     expect(changed.status, changed.text).toBe(201);
     const { canary: _, ...settings } = before.settings;
-    const { changedAt, after, who, ...kept } = before;
+    const { changedAt, after, who, revision, ...kept } = before;
     const now = await readSchedule(redis, fp, 'nightly');
     expect(now).toMatchObject({ ...kept, cron: '0 4 * * *', settings: { ...settings, maxDeletes: '60' } });
     expect(now!.settings).not.toHaveProperty('canary');

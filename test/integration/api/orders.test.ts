@@ -323,7 +323,13 @@ describe('an order over HTTP', () => {
       reason: 'audit',
     });
     expect((await call('read', '/schedules')).body.items).toHaveLength(1);
-    expect((await call('operate', `/schedules/${fp}/nightly/remove`, order({}))).status).toBe(200);
+    const act = (action: string, body: object) => call('operate', `/schedules/${fp}/nightly/${action}`, order(body));
+    const { revision: seen } = (await call('read', `/schedules/${fp}/nightly`)).body;
+    expect((await act('remove', {})).status).toBe(400);
+    for (const action of ['remove', 'resume']) expect((await act(action, { seen: seen - 1 })).status, action).toBe(409);
+    expect((await call('read', `/schedules/${fp}/nightly`)).body).toMatchObject({ state: 'paused', revision: seen });
+    expect((await act('resume', { seen })).body).toMatchObject({ state: 'active', revision: seen + 1 });
+    expect((await act('remove', { seen: seen + 1 })).status).toBe(200);
     expect((await call('read', `/schedules/${fp}/nightly`)).status).toBe(404);
   });
 

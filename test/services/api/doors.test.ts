@@ -253,11 +253,11 @@ describe.each(cases)('%s', (_, { file, says, flags, more = [] }) => {
         expect(added.code, added.stderr).toBe(0);
       }
     };
-    const run = (door: string, isDry: boolean) =>
-      api.call('operate', `/schedules/${harness.target.fp}/${name}-${door}/run`, {
-        method: 'POST',
-        body: { dry_run: isDry },
-      });
+    const run = async (door: string, isDry: boolean) => {
+      const path = `/schedules/${harness.target.fp}/${name}-${door}`;
+      const { revision: seen } = (await api.call('operate', path)).body;
+      return api.call('operate', `${path}/run`, { method: 'POST', body: { seen, dry_run: isDry } });
+    };
     for (const door of ['here', 'server', 'api']) {
       await slot(door, more);
       expect((await run(door, false)).text.replaceAll('\\"', '"')).toMatch(says);

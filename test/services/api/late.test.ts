@@ -111,7 +111,7 @@ describe('a request with an Idempotency-Key that breaks off', () => {
     const runNow = () =>
       call('operate', `/schedules/${fp}/nightly/run`, {
         method: 'POST',
-        body: {},
+        body: { seen: 1 },
         headers: { 'idempotency-key': 'once' },
       });
     const waiting = `${keys.queuePrefix(fp)}:${sharedQueueName}:wait`;

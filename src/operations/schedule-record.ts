@@ -1,47 +1,13 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { originsOf } from '../config/parse-url.ts';
 import { ExpungeError } from '../errors.ts';
 import { isoTime } from '../format.ts';
-import type { Log } from '../logger.ts';
 import { suggest } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
-import type { Session } from '../operations/session.ts';
-import type { Feeder } from '../queue/feeder.ts';
-import { type Notifier, openNotifier } from '../queue/notifier.ts';
-import { openRedisClock } from '../redis/clock.ts';
-import { keys } from '../redis/keys.ts';
 import { type HistoryEntry, resultOf, type Schedule } from '../schedule/schedule.ts';
-import { listSchedules, readAudit, readHistory, readSchedule, type ScheduleDeps } from '../schedule/schedule-store.ts';
+import { listSchedules, readAudit, readHistory, readSchedule } from '../schedule/schedule-store.ts';
 import { nextSlot } from '../schedule/slots.ts';
 import { commandFor, targetName } from '../terminal/stop-text.ts';
-import { type Invocation, reasonOf } from './command.ts';
-import { whoAmI } from './session.ts';
-
-type ScheduleContext = { invocation: Invocation; session: Session; target: Target; feeder: Feeder; log: Log };
-
-/** What reconciling schedules depends on, from the settings. */
-export function scheduleWork({ invocation, session, target, feeder, log }: ScheduleContext): ScheduleDeps {
-  const { config, env, options } = invocation;
-  const clock = openRedisClock(session.redis, keys.schedules(target.fp));
-  return {
-    ledger: session.ledger,
-    target,
-    feeder,
-    log,
-    env,
-    sources: config.sources,
-    stateDir: config.stateDir,
-    protectFile: config.protect ?? null,
-    proxy: config.proxy ?? null,
-    allowHttp: config.allowHttp,
-    who: whoAmI(env),
-    reason: reasonOf(options),
-    now: clock.now,
-    syncClock: clock.sync,
-    onRun: options.onRun as ScheduleDeps['onRun'],
-    wait: async (ms, stop) => void (await sleep(ms, undefined, { signal: stop })),
-  };
-}
+import type { Session } from './session.ts';
 
 /** The schedule of that name. Throws USAGE if there is none. */
 export async function findSchedule({ redis }: Session, target: Target, name: string): Promise<Schedule> {
@@ -56,21 +22,6 @@ export function unknownSchedule(known: readonly Schedule[], target: Target, name
   return new ExpungeError('USAGE', `no schedule of ${targetName(target)} is called "${name}".${suggest(name, names)}`, {
     next: `${commandFor('schedule list', target)} shows them`,
   });
-}
-
-/** Calls `body` with the notifier of a source, and closes it. */
-export async function withNotifiers<T>(
-  { queueConnection }: Session,
-  { fp }: Target,
-  source: string,
-  body: (notifiers: Notifier) => Promise<T>,
-): Promise<T> {
-  const notifiers = openNotifier({ fp, source, connection: queueConnection });
-  try {
-    return await body(notifiers);
-  } finally {
-    await notifiers.close();
-  }
 }
 
 /** A schedule as Redis holds it, its last slots, and what `--json` prints of it: all that is shown. JSON keeps it as it is, as a `RunRecord`. */
@@ -96,6 +47,7 @@ export async function scheduleFacts({ redis }: Session, { fp }: Target, schedule
   return {
     name,
     state,
+    revision: schedule.revision,
     reason,
     who,
     paused_by: schedule.pausedBy || null,

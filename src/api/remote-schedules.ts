@@ -1,0 +1,137 @@
+import type { Sources } from '../config/read-config.ts';
+import { apiField, type Config, settings } from '../config/settings.ts';
+import { ExpungeError } from '../errors.ts';
+import type { Target } from '../model/target.ts';
+import type { Added, AddOrder } from '../operations/add-schedule.ts';
+import type { ScheduleOperations } from '../operations/operations.ts';
+import type { ScheduleOrder } from '../operations/order.ts';
+import type { MadeNow, RunScheduleOrder } from '../operations/run-schedule.ts';
+import { type ScheduleRecord, unknownSchedule } from '../operations/schedule-record.ts';
+import type { SteeredSchedule } from '../operations/steer-schedule.ts';
+import type { Definition, HistoryEntry, Schedule } from '../schedule/schedule.ts';
+import type { ScheduleAction } from '../schedule/schedule-store.ts';
+import type { ApiClient } from './client.ts';
+import { readRecord, unlessAway } from './remote-runs.ts';
+import { refuseUnknownTarget } from './remote-targets.ts';
+import { refuseProtectFile, scheduleSettings } from './sent-settings.ts';
+
+/** The answer to an order, with its target. */
+type Placed = Record<string, unknown> & { warnings: string[] };
+
+const elsewhere = 'leave it out, or do it where Redis can be reached, without --server';
+
+/** Orders for schedules by the API of a server, in whose audit trail the name of the token stands. The server has their lists. */
+export function remoteSchedules(api: ApiClient, said: { config: Config; sources: Sources }): ScheduleOperations {
+  return {
+    list: (target) => readRecords(api, target),
+    find: (target, name) => find(api, target, name),
+    add: (order) => {
+      refuseProtectFile(said, { who: 'the workers of the server do', next: elsewhere });
+      return add(api, order);
+    },
+    run: (order) => run(api, order),
+    async dryRun() {
+      throw new ExpungeError('USAGE', '--dry-run needs Redis itself', { next: 'do it without --server' });
+    },
+    pause: (order) => steer(api, 'pause', order, {}),
+    resume: ({ seen, ...order }) => steer(api, 'resume', order, { seen }),
+    remove: ({ seen, ...order }) => steer(api, 'remove', order, { seen }),
+  };
+}
+
+async function readRecords(api: ApiClient, target: Target): Promise<ScheduleRecord[]> {
+  await refuseUnknownTarget(api, target);
+  const request = { method: 'GET', path: `/targets/${target.fp}/schedules` } as const;
+  return (await api.json<{ items: ScheduleRecord[] }>(request)).items;
+}
+
+async function find(api: ApiClient, target: Target, name: string): Promise<Schedule> {
+  const all = (await readRecords(api, target)).map(({ schedule }) => schedule);
+  const found = all.find((schedule) => schedule.name === name);
+  if (found === undefined) throw unknownSchedule(all, target, name);
+  return found;
+}
+
+/** What cannot be said over a server stays as it is where a schedule is replaced: its protected ids and its heartbeat. */
+async function add(api: ApiClient, { target, name, by, definition, replace }: AddOrder): Promise<Added> {
+  if (definition.heartbeat !== '')
+    throw new ExpungeError('USAGE', '--heartbeat: a server takes no URLs for schedules', { next: elsewhere });
+  const look = async () => (await readRecords(api, target)).find(({ schedule }) => schedule.name === name)?.schedule;
+  const before = (await look()) ?? null;
+  const body = { target: target.fp, name, ...bodyOf(definition), reason: by.reason, replace };
+  const answer = await api.create<Placed & Pick<Added, 'done'>>('/schedules', body, false);
+  const { done, ...facts } = withoutPlace(answer);
+  const schedule = (await look().catch(unlessAway)) ?? null;
+  return { done: answer.done, before, schedule, at: Date.now(), facts, warnings: answer.warnings };
+}
+
+/** The whole definition: what it does not say is as by default. A burst alone says nothing. */
+function bodyOf({ settings: { burst, ...texts }, ...definition }: Definition) {
+  const given: Definition['settings'] = texts.rate === undefined || burst === undefined ? texts : { ...texts, burst };
+  const sent = scheduleSettings.filter((name) => name !== 'maxDeletes');
+  const values = sent.map((name) =>
+    settings[name].arg === null ? given[name] === 'true' || null : (given[name] ?? null),
+  );
+  return {
+    ...Object.fromEntries(sent.map((name, i) => [apiField(name), values[i]])),
+    cron: definition.cron,
+    tz: definition.tz,
+    from: definition.from,
+    overlap: definition.overlap,
+    missed: definition.missed,
+    priority: definition.priority,
+    max_deletes: Number(given.maxDeletes),
+    grace_seconds: definition.graceMs / 1_000,
+    max_growth: definition.maxGrowth,
+    at_most: definition.atMost,
+    retry_failed: definition.retryFailed,
+  };
+}
+
+async function steer(
+  api: ApiClient,
+  action: ScheduleAction,
+  order: ScheduleOrder,
+  more: { seen?: number },
+): Promise<SteeredSchedule> {
+  const body = { ...more, reason: order.by.reason };
+  const answer = await api.json<Placed>({ method: 'POST', path: `${pathOf(order)}/${action}`, body });
+  return { at: Date.now(), facts: withoutPlace(answer) };
+}
+
+type Started = Extract<MadeNow['made'], { outcome: 'started' }>;
+
+/** What became of it; of a run that an earlier request had started, only its id. */
+type RunAnswer = Placed & (MadeNow['made'] | { outcome: 'started'; run: string; ids?: never });
+
+/** The run is made by the server, of the source that it has. */
+async function run(api: ApiClient, { by, seen, ...order }: RunScheduleOrder): Promise<MadeNow> {
+  const path = pathOf(order);
+  const answer = await api.create<RunAnswer>(`${path}/run`, { reason: by.reason, seen });
+  return { made: await madeOf(api, path, answer), warnings: answer.warnings };
+}
+
+async function madeOf(api: ApiClient, path: string, answer: RunAnswer): Promise<MadeNow['made']> {
+  if (answer.outcome === 'empty') return { outcome: 'empty', reason: answer.reason };
+  if (answer.ids === undefined) return startedIn(api, path, answer.run);
+  const { outcome, run, rows, ids, retried, carried, reason } = answer;
+  return { outcome, run, rows, ids, retried, carried, reason };
+}
+
+/** Where a request broke off once it had started a run, its repetition is answered with the id of the run and nothing else. */
+async function startedIn(api: ApiClient, path: string, id: string): Promise<Started> {
+  const { rows, ids } = (await readRecord(api, id)).run;
+  const { history } = await api.json<{ history: HistoryEntry[] }>({ method: 'GET', path });
+  const entry = history.find(({ run }) => run === id);
+  const { retried = 0, carried = 0, reason = '' } = entry ?? {};
+  return { outcome: 'started', run: id, rows, ids, retried, carried, reason };
+}
+
+function pathOf({ target, name }: Pick<ScheduleOrder, 'target' | 'name'>): string {
+  return `/schedules/${target.fp}/${name}`;
+}
+
+/** What a command prints: it names the target itself. */
+function withoutPlace({ fp: _, target: __, account: ___, warnings: ____, ...facts }: Placed): Record<string, unknown> {
+  return facts;
+}

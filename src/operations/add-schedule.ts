@@ -1,0 +1,115 @@
+import { isName, nameRule } from '../config/list-source.ts';
+import { ExpungeError } from '../errors.ts';
+import type { ProtectedList } from '../input/spool.ts';
+import { noteTarget } from '../ledger/known-targets.ts';
+import { suggest } from '../model/suggest.ts';
+import type { Target } from '../model/target.ts';
+import { readClock } from '../redis/client.ts';
+import { keys } from '../redis/keys.ts';
+import { scheduleChanged } from '../schedule/changed-schedule.ts';
+import { readProtectedList } from '../schedule/read-scheduled-list.ts';
+import { type Definition, type Schedule, settingsOf } from '../schedule/schedule.ts';
+import { readSchedule, addSchedule as storeSchedule } from '../schedule/schedule-store.ts';
+import { differences } from '../terminal/schedule-text.ts';
+import { unknownLiveness } from './liveness.ts';
+import type { ScheduleOrder } from './order.ts';
+import { scheduleFacts } from './schedule-record.ts';
+import { type SchedulePlace, withNotifiers } from './schedule-work.ts';
+import type { Session } from './session.ts';
+
+export type AddOrder = ScheduleOrder & {
+  definition: Definition;
+  /** Whether it may change the schedule that has the name. */
+  replace: boolean;
+  /** The revision that the definition was made from; without it, whatever has the name. */
+  seen?: number | undefined;
+  /** What is in its file of protected ids, where that stays as it was; without it the file is read on this machine. */
+  protectedList?: ProtectedList | null | undefined;
+};
+
+/**
+ * A schedule after an order. `before`: what had the name; `schedule`: null where it is not known by now; `at`: when that was, in ms since 1970;
+ * `facts`: what `--json` prints of it.
+ */
+export type Added = {
+  done: 'added' | 'same' | 'changed';
+  before: Schedule | null;
+  schedule: Schedule | null;
+  at: number;
+  facts: Record<string, unknown>;
+  warnings: string[];
+};
+
+export async function addSchedule(session: Session, place: SchedulePlace, order: AddOrder): Promise<Added> {
+  const { target, name, by, definition, replace } = order;
+  if (!isName(name)) throw new ExpungeError('USAGE', `"${name}": expected a name of ${nameRule}`);
+  const { redis } = session;
+  const protectedList = await protectedListOf(place, order);
+  const before = await readSchedule(redis, target.fp, name);
+  const seen = order.seen ?? (isThere(before) ? before.revision : 0);
+  const at = Math.round(await readClock(redis, keys.schedules(target.fp))); // slots are due by it
+  const noted = { at, by: 'operator', ...by } as const;
+  const done = await storeSchedule(redis, target.fp, name, definition, { ...noted, replace, protectedList, seen });
+  if (done === 'exists') throw exists(name, before, definition);
+  if (done === 'stale') throw await changedMeanwhile(session, target, name);
+  await noteTarget(redis, target, at);
+  const schedule = (await readSchedule(redis, target.fp, name))!;
+  const listeners = await setNotifier(session, target, schedule, before);
+  const facts = await scheduleFacts(session, target, schedule, at);
+  const warnings = [...warningsOfProtection(before, schedule), ...warningsOfSource(place, schedule, listeners)];
+  return { done, before, schedule, at, facts, warnings };
+}
+
+function isThere(schedule: Schedule | null): schedule is Schedule {
+  return schedule !== null && schedule.state !== 'removed';
+}
+
+async function protectedListOf({ config }: SchedulePlace, { definition, protectedList }: AddOrder) {
+  const { protect: path, protectColumn: column = null, ...settings } = settingsOf(definition);
+  if (path === undefined) return null;
+  if (protectedList !== undefined) return protectedList;
+  return readProtectedList(config.stateDir, { path, column }, settings);
+}
+
+function exists(name: string, before: Schedule | null, definition: Definition): ExpungeError {
+  const words = before === null ? '' : `: ${differences(before, definition).join(', ')}`;
+  return new ExpungeError('USAGE', `schedule ${name} exists with other settings${words}`, {
+    next: 'add --replace to change it, or use another name',
+  });
+}
+
+async function changedMeanwhile({ redis }: Session, { fp }: Target, name: string): Promise<ExpungeError> {
+  const now = await readSchedule(redis, fp, name);
+  if (now !== null) return scheduleChanged(now, 'changed');
+  return new ExpungeError('GUARD', `schedule ${name} is gone since it was shown; nothing was changed`);
+}
+
+/** Registers the notifier of a schedule, removes one of another source, and returns how many processes listen; null if Redis does not say. */
+async function setNotifier(
+  session: Session,
+  target: Target,
+  schedule: Schedule,
+  before: Schedule | null,
+): Promise<number | null> {
+  const { name, from, state } = schedule;
+  if (before !== null && before.from !== from)
+    await withNotifiers(session, target, before.from, (notifiers) => notifiers.remove(name));
+  return withNotifiers(session, target, from, async (notifiers) => {
+    if (state === 'active') await notifiers.ensure(name, schedule);
+    return notifiers.listeners();
+  });
+}
+
+function warningsOfProtection(before: Schedule | null, { settings }: Schedule): string[] {
+  const file = before?.settings.protect;
+  return file === undefined || settings.protect !== undefined ? [] : [`it no longer protects the ids of ${file}`];
+}
+
+function warningsOfSource({ config }: SchedulePlace, { from }: Schedule, listeners: number | null): string[] {
+  if (listeners) return [];
+  const known = Object.keys(config.sources);
+  const nearest = known.includes(from) ? '' : suggest(from, known);
+  const who = `worker of this target that has the source "${from}"`;
+  const words = listeners === null ? unknownLiveness(who) : `no ${who} is alive`;
+  return [`${words}; no run starts until one is.${nearest}`];
+}

@@ -1,0 +1,99 @@
+import { ExpungeError } from '../errors.ts';
+import { createFeeder } from '../queue/feeder.ts';
+import { type ChunkQueue, openQueue, sharedQueueName } from '../queue/queue.ts';
+import { dryRun, runNow, type ScheduleDryRun } from '../schedule/follow-run.ts';
+import type { MakeRunResult } from '../schedule/make-run.ts';
+import type { ScheduleDeps } from '../schedule/schedule-store.ts';
+import { detachedWarnings } from './liveness.ts';
+import type { ScheduleOrder, SeenScheduleOrder } from './order.ts';
+import { findSchedule } from './schedule-record.ts';
+import { type SchedulePlace, scheduleWork } from './schedule-work.ts';
+import type { Session } from './session.ts';
+
+/** Aborting `stop` ends the reading of the list: then nothing was started. */
+export type DryRunOrder = ScheduleOrder & { stop: AbortSignal };
+
+/** `onRun` is told of the run before it is written. */
+export type RunScheduleOrder = SeenScheduleOrder & {
+  stop: AbortSignal;
+  onRun?: (run: string) => Promise<void>;
+};
+
+/** A run that was made of a schedule, or that its list had nothing to do, and why. */
+type Made = Extract<MakeRunResult, { outcome: 'started' }> | { outcome: 'empty'; reason: string };
+
+export type MadeNow = { made: Made; warnings: string[] };
+
+export async function runSchedule(session: Session, place: SchedulePlace, order: RunScheduleOrder): Promise<MadeNow> {
+  const { target, name, stop, seen, onRun } = order;
+  return withWork(session, place, order, async (work, queue) => {
+    const made = requireMade(name, await runNow({ ...work, onRun }, name, stop, seen));
+    const warnings = made.outcome === 'started' ? detachedWarnings(target, await queue.workers(), null) : [];
+    return { made, warnings };
+  });
+}
+
+export async function dryRunSchedule(
+  session: Session,
+  place: SchedulePlace,
+  order: DryRunOrder,
+): Promise<ScheduleDryRun> {
+  return withWork(session, place, order, (work) => dryRun(work, order.name, order.stop));
+}
+
+/** Calls `body` with what the list of a schedule is read with here. Throws USAGE for a schedule that is not there. */
+async function withWork<T>(
+  session: Session,
+  place: SchedulePlace,
+  { target, name, by }: ScheduleOrder,
+  body: (work: ScheduleDeps, queue: ChunkQueue) => Promise<T>,
+): Promise<T> {
+  await findSchedule(session, target, name);
+  const { ledger, queueConnection } = session;
+  const queue = openQueue({ fp: target.fp, name: sharedQueueName, connection: queueConnection });
+  try {
+    const work = scheduleWork({ session, place, target, feeder: createFeeder(ledger, queue), by });
+    await work.syncClock();
+    return await body(work, queue);
+  } finally {
+    await queue.close();
+  }
+}
+
+/** Throws GUARD for a list that a guard rejects, USAGE where there is none, and INTERRUPTED where its reading was stopped. */
+function requireMade(schedule: string, result: MakeRunResult): Made {
+  switch (result.outcome) {
+    case 'started':
+      return result;
+    case 'empty':
+      return { outcome: 'empty', reason: result.reason };
+    case 'refused':
+      throw new ExpungeError('GUARD', `schedule ${schedule}: ${result.refusal.reason}; nothing was sent`, {
+        next: `inspect the list: expunge schedule run ${schedule} --dry-run`,
+      });
+    case 'failed':
+    case 'skipped':
+      throw new ExpungeError('USAGE', `schedule ${schedule}: ${result.reason}; nothing was sent`);
+    case 'void':
+      throw new ExpungeError('INTERRUPTED', `schedule ${schedule}: stopped; no run was started`);
+  }
+}
+
+/** What `--json` prints of a dry run. */
+export function dryRunFacts(
+  schedule: string,
+  { list, retried, carried, protectedRows, refusal, nothing }: ScheduleDryRun,
+) {
+  const { protectedList, ...others } = list;
+  return {
+    dry_run: true,
+    schedule,
+    ...others,
+    retried,
+    carried,
+    protected: protectedRows,
+    protected_list: protectedList,
+    guard: refusal?.guard ?? null,
+    reason: refusal?.reason ?? nothing,
+  };
+}

@@ -1,0 +1,78 @@
+import { isName, nameRule } from '../config/list-source.ts';
+import { ExpungeError, messageOf } from '../errors.ts';
+import { duration } from '../format.ts';
+import { checkOptions, inputOptionsOf } from '../input/input-options.ts';
+import { type Definition, type ScheduledSettings, settingTexts } from '../schedule/schedule.ts';
+import { checkTiming, nextSlots, type Timing } from '../schedule/slots.ts';
+
+/** What an operator says of a schedule; what is missing is as by default. */
+export type GivenDefinition = { settings: ScheduledSettings } & {
+  [F in Exclude<keyof Definition, 'settings'>]?: Definition[F] | undefined;
+};
+
+/** The definition of a schedule. Throws USAGE for what is missing or contradicts itself. */
+export function definitionOf({ settings, ...given }: GivenDefinition): Definition {
+  const timing = timingOf(given);
+  const { maxDeletes } = settings;
+  if (maxDeletes === undefined || maxDeletes === null) {
+    throw new ExpungeError('USAGE', 'scheduled runs are unattended: --max-deletes is required', {
+      next: 'add --max-deletes N: a list with more ids than that is not deleted',
+    });
+  }
+  checkOptions([], inputOptionsOf(settings));
+  const { from = '', atMost = 0, retryFailed = false } = given;
+  refuseUnsendable(atMost, maxDeletes);
+  if (retryFailed) refuseShortKeep(timing, settings.keep);
+  refuseUnnamed(from);
+  return {
+    ...timing,
+    from,
+    overlap: given.overlap ?? 'skip',
+    missed: given.missed ?? 'none',
+    graceMs: given.graceMs ?? 600_000,
+    maxGrowth: given.maxGrowth ?? 3,
+    atMost,
+    retryFailed,
+    priority: given.priority ?? 'normal',
+    settings: settingTexts(settings),
+    heartbeat: given.heartbeat ?? '',
+    note: given.note ?? '',
+  };
+}
+
+function timingOf({ cron, tz = 'UTC' }: Partial<Record<keyof Timing, string | undefined>>): Timing {
+  if (cron === undefined) throw new ExpungeError('USAGE', '--cron: expected a pattern like "0 3 * * *", got none');
+  const timing = { cron: cron.trim(), tz };
+  try {
+    checkTiming(timing);
+  } catch (error) {
+    throw new ExpungeError('USAGE', `--cron ${cron} --tz ${tz}: ${messageOf(error)}`, { cause: error });
+  }
+  return timing;
+}
+
+/** A source is known by its name only: nobody can order a command, a file or a URL. */
+function refuseUnnamed(from: string): void {
+  if (isName(from)) return;
+  const got = from && `, got "${from}"`;
+  throw new ExpungeError('USAGE', `--from: expected the name of a source, of ${nameRule}${got}`);
+}
+
+/** More than `--max-deletes` can never be sent: such a slot would be refused. */
+function refuseUnsendable(atMost: number, maxDeletes: number): void {
+  if (atMost <= maxDeletes) return;
+  throw new ExpungeError('USAGE', `--at-most ${atMost}: expected no more than --max-deletes, which is ${maxDeletes}`, {
+    next: `raise --max-deletes, or use --at-most ${maxDeletes}`,
+  });
+}
+
+const comparedSlots = 100;
+
+/** The next slot reads what the run of the last one left, so that run must still be in Redis. */
+function refuseShortKeep(timing: Timing, keepMs: number): void {
+  const slots = nextSlots(timing, Date.now(), comparedSlots);
+  const longest = Math.max(...slots.slice(1).map((slot, i) => slot - slots[i]!));
+  if (keepMs > longest) return;
+  const words = `--retry-failed: runs are kept for ${duration(keepMs)}, but slots can be ${duration(longest)} apart`;
+  throw new ExpungeError('USAGE', words, { next: 'add a longer --keep' });
+}

@@ -1,0 +1,54 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Config } from '../config/settings.ts';
+import type { Log } from '../logger.ts';
+import type { Target } from '../model/target.ts';
+import type { Feeder } from '../queue/feeder.ts';
+import { type Notifier, openNotifier } from '../queue/notifier.ts';
+import { openRedisClock } from '../redis/clock.ts';
+import { keys } from '../redis/keys.ts';
+import type { ScheduleDeps } from '../schedule/schedule-store.ts';
+import type { By } from './order.ts';
+import type { Session } from './session.ts';
+
+/** What the lists of schedules are read with: the sources and files of this machine. */
+export type SchedulePlace = { config: Config; env: NodeJS.ProcessEnv; log: Log };
+
+type Context = { session: Session; place: SchedulePlace; target: Target; feeder: Feeder; by: By };
+
+/** What reconciling schedules depends on. */
+export function scheduleWork({ session, place, target, feeder, by }: Context): ScheduleDeps {
+  const { config, env, log } = place;
+  const clock = openRedisClock(session.redis, keys.schedules(target.fp));
+  return {
+    ledger: session.ledger,
+    target,
+    feeder,
+    log,
+    env,
+    sources: config.sources,
+    stateDir: config.stateDir,
+    protectFile: config.protect ?? null,
+    proxy: config.proxy ?? null,
+    allowHttp: config.allowHttp,
+    who: by.who,
+    reason: by.reason,
+    now: clock.now,
+    syncClock: clock.sync,
+    wait: async (ms, stop) => void (await sleep(ms, undefined, { signal: stop })),
+  };
+}
+
+/** Calls `body` with the notifier of a source, and closes it. */
+export async function withNotifiers<T>(
+  { queueConnection }: Session,
+  { fp }: Target,
+  source: string,
+  body: (notifiers: Notifier) => Promise<T>,
+): Promise<T> {
+  const notifiers = openNotifier({ fp, source, connection: queueConnection });
+  try {
+    return await body(notifiers);
+  } finally {
+    await notifiers.close();
+  }
+}

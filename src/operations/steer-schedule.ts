@@ -1,0 +1,60 @@
+import { ExpungeError } from '../errors.ts';
+import { readRun } from '../ledger/run.ts';
+import { pausedEvent } from '../notify/events.ts';
+import { readClock } from '../redis/client.ts';
+import { keys } from '../redis/keys.ts';
+import { scheduleChanged } from '../schedule/changed-schedule.ts';
+import type { Schedule } from '../schedule/schedule.ts';
+import { readSchedule, type ScheduleAction, steerSchedule as store } from '../schedule/schedule-store.ts';
+import type { ScheduleOrder, SeenScheduleOrder } from './order.ts';
+import { findSchedule, scheduleFacts } from './schedule-record.ts';
+import { withNotifiers } from './schedule-work.ts';
+import type { Session } from './session.ts';
+
+/** A schedule after an order: when, in ms since 1970, and what `--json` prints of it. */
+export type SteeredSchedule = { at: number; facts: Record<string, unknown> };
+
+export async function pauseSchedule(session: Session, order: ScheduleOrder): Promise<SteeredSchedule> {
+  return steer(session, 'pause', await findSchedule(session, order.target, order.name), order);
+}
+
+export async function resumeSchedule(session: Session, order: SeenScheduleOrder): Promise<SteeredSchedule> {
+  const schedule = await findSchedule(session, order.target, order.name);
+  await refuseHalted(session, schedule);
+  return steer(session, 'resume', schedule, order);
+}
+
+export async function removeSchedule(session: Session, order: SeenScheduleOrder): Promise<SteeredSchedule> {
+  return steer(session, 'remove', await findSchedule(session, order.target, order.name), order);
+}
+
+const undone = { pause: 'paused', resume: 'resumed', remove: 'removed' } as const;
+
+async function steer(
+  session: Session,
+  action: ScheduleAction,
+  schedule: Schedule,
+  { target, by, seen }: ScheduleOrder & { seen?: number },
+): Promise<SteeredSchedule> {
+  const { redis } = session;
+  const { name, from } = schedule;
+  const at = Math.round(await readClock(redis, keys.schedules(target.fp))); // slots are due by it
+  const noted = { at, by: 'operator', ...by, seen: seen ?? null } as const;
+  const event = action === 'pause' ? pausedEvent({ target, name, at, reason: by.reason }, '', by.who) : null;
+  const done = await store(redis, target.fp, name, action, noted, event);
+  const after = (await readSchedule(redis, target.fp, name)) ?? schedule;
+  if (done === 'stale') throw scheduleChanged(after, undone[action]);
+  await withNotifiers(session, target, from, (notifiers) =>
+    action === 'resume' ? notifiers.ensure(name, schedule) : notifiers.remove(name),
+  );
+  return { at, facts: await scheduleFacts(session, target, after, at) };
+}
+
+/** Throws USAGE if the last run is halted: the schedule would be paused again at once. */
+async function refuseHalted({ redis }: Session, { name, lastRun }: Schedule): Promise<void> {
+  const run = lastRun === '' ? null : await readRun(redis, lastRun);
+  if (run?.state !== 'halted') return;
+  throw new ExpungeError('USAGE', `schedule ${name}: its run ${run.id} is halted: ${run.reason}`, {
+    next: `remove the cause and resume it first: expunge resume ${run.id}, or end it: expunge cancel ${run.id}`,
+  });
+}

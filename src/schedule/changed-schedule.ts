@@ -1,0 +1,15 @@
+import { ExpungeError } from '../errors.ts';
+import type { Schedule } from './schedule.ts';
+
+/** The refusal of an order whose schedule has changed since it was shown. `undone`: `resumed`, `started`. Pure. */
+export function scheduleChanged(now: Schedule, undone: string): ExpungeError {
+  const words = `schedule ${now.name} has changed since it was shown: it is ${stateText(now)}; nothing was ${undone}`;
+  return new ExpungeError('GUARD', words, {
+    next: 'look at its definition and audit trail, then order it again: expunge schedule list --json',
+  });
+}
+
+function stateText({ state, who, pausedBy, reason }: Schedule): string {
+  const by = pausedBy === '' ? who : `its guard "${pausedBy}"`;
+  return `${state}${by === '' ? '' : ` by ${by}`}${reason === '' ? '' : ` (${reason.replace(/\.$/, '')})`}`;
+}
