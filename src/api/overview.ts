@@ -1,4 +1,3 @@
-import { readTargetStatus, targetStatusFacts } from '../commands/target-status.ts';
 import { isoTime } from '../format.ts';
 import type { ListedRun } from '../ledger/list-runs.ts';
 import { runIndexOf } from '../ledger/run-index.ts';
@@ -8,6 +7,7 @@ import { readProcesses, stopFacts } from '../limiter/stop.ts';
 import { type Target, targetOf } from '../model/target.ts';
 import { scheduleFacts } from '../operations/schedule-record.ts';
 import type { Session } from '../operations/session.ts';
+import { readTargetStatus, type TargetStatus, targetStatusFacts } from '../operations/target-status.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import { listSchedules } from '../schedule/schedule-store.ts';
 import { RateMeter } from '../terminal/panel.ts';
@@ -83,8 +83,13 @@ export async function targetFacts(
   separateLimits: boolean,
   active: readonly ListedRun[],
 ) {
-  const status = targetStatusFacts(await readTargetStatus(redis, target, separateLimits));
-  return { ...status, fp: target.fp, runs: liveStates(target, active) };
+  return statusFacts(await readTargetStatus(redis, target, separateLimits), active);
+}
+
+/** The same for a status that was read. */
+export function statusFacts(status: TargetStatus, active: readonly ListedRun[]) {
+  const { target } = status;
+  return { ...targetStatusFacts(status), fp: target.fp, runs: liveStates(target, active) };
 }
 
 /** The processes that may send to a target now. */

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { readTargetRecord } from '../commands/target-status.ts';
 import { auditFacts, readTargetAudit } from '../ledger/audit.ts';
 import { knownTargets } from '../ledger/known-targets.ts';
 import { pageOfRuns, type RunCursor } from '../ledger/list-runs.ts';
@@ -11,6 +10,7 @@ import { resources } from '../model/resource.ts';
 import { readRunRecord } from '../operations/run-record.ts';
 import { readScheduleRecords } from '../operations/schedule-record.ts';
 import { findRun } from '../operations/session.ts';
+import { readTargetRecord } from '../operations/target-status.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import { listSchedules, readSchedule } from '../schedule/schedule-store.ts';
 import { readVersion } from '../version.ts';

@@ -1,42 +1,30 @@
 import { z } from 'zod';
 import { ExpungeError, messageOf } from '../errors.ts';
-import { noteTarget } from '../ledger/known-targets.ts';
 import { runIndexOf } from '../ledger/run-index.ts';
-import {
-  forgetRate,
-  type OperatorOrder,
-  pinRate,
-  releaseTarget,
-  setBudget,
-  startTarget,
-  stopTarget,
-} from '../ledger/steer-target.ts';
-import { acknowledgeLosses } from '../ledger/target-orders.ts';
 import { parseRate, type Rate } from '../model/rate.ts';
-import type { Target } from '../model/target.ts';
-import type { RedisClient } from '../redis/client.ts';
-import { targetFacts } from './overview.ts';
+import { localTargets } from '../operations/local-targets.ts';
+import type { TargetChange, TargetOperations } from '../operations/operations.ts';
+import type { TargetOrder } from '../operations/order.ts';
+import { statusFacts } from './overview.ts';
 import { type Call, type Route, route } from './route.ts';
 import { reason } from './run-routes.ts';
 import * as shapes from './shapes.ts';
 import { knownTargetOf } from './targets.ts';
 
-type Change = (redis: RedisClient, target: Target, by: OperatorOrder) => Promise<boolean>;
+type Work = (targets: TargetOperations, order: TargetOrder) => Promise<TargetChange>;
 
 const bound = z.string().min(1).max(200).nullable();
 const changed = shapes.target.extend({ changed: z.boolean() });
 
 /** What steers a target as a whole. */
 export const targetRoutes: readonly Route[] = [
-  simple('stop', 'send nothing to a target any more', stop),
-  simple('start', 'end that', async (redis, { fp }, by) => (await startTarget(redis, fp, by)).isChanged),
-  simple('release', 'end a wait that the server asked for, or an outage', (redis, { fp }, by) =>
-    releaseTarget(redis, fp, by),
+  simple('stop', 'send nothing to a target any more', (targets, order) => targets.stop(order)),
+  simple('start', 'end that', (targets, order) => targets.start(order)),
+  simple('release', 'end a wait that the server asked for, or an outage', (targets, order) => targets.release(order)),
+  simple('acknowledge', 'say that you have seen what Redis has lost of a target', (targets, order) =>
+    targets.acknowledge(order),
   ),
-  simple('acknowledge', 'say that you have seen what Redis has lost of a target', (redis, { fp }, by) =>
-    acknowledgeLosses(redis, fp, by),
-  ),
-  simple('forget-rate', 'learn the rate anew', (redis, { fp }, by) => forgetRate(redis, fp, by)),
+  simple('forget-rate', 'learn the rate anew', (targets, order) => targets.forgetRate(order)),
   route({
     method: 'post',
     path: '/targets/{fp}/rate',
@@ -46,7 +34,7 @@ export const targetRoutes: readonly Route[] = [
     answer: changed,
     handle: (call) => {
       const rate = readBound(call.body.rate, true);
-      return change(call, (redis, { fp }, by) => pinRate(redis, fp, rate, by));
+      return change(call, (targets, order) => targets.pinRate({ ...order, rate }));
     },
   }),
   route({
@@ -57,13 +45,13 @@ export const targetRoutes: readonly Route[] = [
     body: z.strictObject({ reason, budget: bound.describe('100000/day; null = none any more') }),
     answer: changed,
     handle: (call) => {
-      const budget = readBound(call.body.budget, false);
-      return change(call, (redis, { fp }, by) => setBudget(redis, fp, budget, by));
+      const rate = readBound(call.body.budget, false);
+      return change(call, (targets, order) => targets.setBudget({ ...order, rate }));
     },
   }),
 ];
 
-function simple(action: string, summary: string, work: Change): Route {
+function simple(action: string, summary: string, work: Work): Route {
   return route({
     method: 'post',
     path: `/targets/{fp}/${action}`,
@@ -75,19 +63,14 @@ function simple(action: string, summary: string, work: Change): Route {
   });
 }
 
-/** A target stays known while it is stopped. */
-async function stop(redis: RedisClient, target: Target, by: OperatorOrder): Promise<boolean> {
-  const { isChanged } = await stopTarget(redis, target.fp, by);
-  await noteTarget(redis, target, by.at);
-  return isChanged;
-}
-
-async function change({ deps, params, body, caller }: Call<unknown, { reason: string }>, work: Change) {
+/** Gives an order for the target of the path, in the name of the caller. */
+async function change({ deps, params, body, caller }: Call<unknown, { reason: string }>, work: Work) {
   const { session, config } = deps;
   const target = await knownTargetOf(session, params.fp!);
-  const isChanged = await work(session.redis, target, { who: caller.name, reason: body.reason, at: Date.now() });
+  const order = { target, by: { who: caller.name, reason: body.reason } };
+  const { status, isChanged } = await work(localTargets(session, config.separateLimits), order);
   const { active } = await runIndexOf(session.redis).read();
-  return { ...(await targetFacts(session, target, config.separateLimits, active)), changed: isChanged };
+  return { ...statusFacts(status, active), changed: isChanged };
 }
 
 /** Throws USAGE for what is no rate; a pin has no quotas. */

@@ -1,12 +1,11 @@
-import { type ApiClient, withServer } from '../api/client.ts';
+import { withServer } from '../api/client.ts';
 import { readRecord, unlessAway } from '../api/remote-runs.ts';
-import { refuseUnknownTarget } from '../api/remote-targets.ts';
+import { readTargetRecord, refuseUnknownTarget } from '../api/remote-targets.ts';
 import { namedTarget } from '../config/check-target.ts';
-import type { Target } from '../model/target.ts';
 import type { Invocation } from './command.ts';
 import { sayUnlessJson } from './session.ts';
 import { refuseHistoryAsText, refuseUnlessTarget, showRun } from './status.ts';
-import { showTarget, type TargetRecord } from './target-status.ts';
+import { showTarget } from './target-status.ts';
 
 const pollMs = 1_000;
 
@@ -30,8 +29,4 @@ export async function execute(invocation: Invocation): Promise<number> {
       history: () => api.json({ method: 'GET', path: `/runs/${run.id}/history` }),
     });
   });
-}
-
-export async function readTargetRecord(api: ApiClient, target: Target): Promise<TargetRecord> {
-  return api.json({ method: 'GET', path: `/targets/${target.fp}/record` });
 }

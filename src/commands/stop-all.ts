@@ -1,12 +1,9 @@
 import { namedTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
-import { isLive, type KnownTarget, knownTargets, liveRuns, noteTarget } from '../ledger/known-targets.ts';
-import { startTarget, stopTarget } from '../ledger/steer-target.ts';
+import { isLive, type KnownTarget, liveRuns } from '../ledger/known-targets.ts';
 import { stopFacts } from '../limiter/stop.ts';
 import { nearestFirst } from '../model/suggest.ts';
-import type { Target } from '../model/target.ts';
-import { withRedis } from '../operations/session.ts';
-import type { RedisClient } from '../redis/client.ts';
+import type { Reached } from '../operations/stop-targets.ts';
 import {
   commandFor,
   notReachedText,
@@ -15,8 +12,9 @@ import {
   stoppedText,
   targetName,
 } from '../terminal/stop-text.ts';
-import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { sayUnlessJson, whoAmI } from './session.ts';
+import { type Invocation, jsonLines } from './command.ts';
+import { byOf } from './session.ts';
+import { withOperations } from './with-operations.ts';
 
 /**
  * stop-all and start-all: for all runs of a target, or of all accounts of its base URL, from any machine, within a second. Doing it twice
@@ -24,41 +22,16 @@ import { sayUnlessJson, whoAmI } from './session.ts';
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { verb, config, options } = invocation;
-  const named = namedTarget(config);
-  return withRedis(invocation, sayUnlessJson(invocation), async ({ redis }) => {
-    const targets = options.allAccounts ? await accountsOf(redis, named) : [named];
-    const order = { who: whoAmI(invocation.env), reason: reasonOf(options), at: Date.now() };
-    const change = verb === 'stop-all' ? stopTarget : startTarget;
-    const changes = await Promise.all(targets.map((target) => change(redis, target.fp, order)));
-    // What it reaches is counted afterwards, so that the stop takes effect first.
-    if (verb === 'stop-all') await Promise.all(targets.map((target) => noteTarget(redis, target, order.at)));
-    const known = await knownTargets(redis);
-    const ordered = targets.map((target, i) => ({ ...changes[i]!, known: knownAs(target, known) }));
-    const others = known.filter(({ fp }) => targets.every((target) => target.fp !== fp));
-    if (verb === 'stop-all') reportStopped(invocation, ordered, others);
-    else reportStarted(invocation, ordered, others);
+  const order = { target: namedTarget(config), allAccounts: options.allAccounts === true, by: byOf(invocation) };
+  return withOperations(invocation, 'targets', async (targets) => {
+    if (verb === 'stop-all') reportStopped(invocation, await targets.stopAll(order));
+    else reportStarted(invocation, await targets.startAll(order));
     return 0;
   });
 }
 
-/** The named target, then those of all other accounts of its base URL that Redis knows of. */
-async function accountsOf(redis: RedisClient, named: Target): Promise<Target[]> {
-  const all = await knownTargets(redis);
-  return [named, ...all.filter(({ baseUrl, fp }) => baseUrl === named.baseUrl && fp !== named.fp)];
-}
-
-/** A target that Redis does not know has no runs and no processes. */
-function knownAs(target: Target, known: readonly KnownTarget[]): KnownTarget {
-  const stops = { target: null, processes: [], alive: 0 };
-  return known.find(({ fp }) => fp === target.fp) ?? { ...target, live: {}, stops };
-}
-
 /** Says what was stopped. Throws USAGE where nothing was reached. */
-export function reportStopped(
-  invocation: Invocation,
-  ordered: readonly StopResult[],
-  others: readonly KnownTarget[],
-): void {
+function reportStopped(invocation: Invocation, { ordered, others }: Reached): void {
   const { stderr, verbosity } = invocation;
   const [first] = ordered;
   const named = first!.known;
@@ -72,11 +45,7 @@ export function reportStopped(
   if (missed.length > 0) stderr.write(`warning: live, and not stopped:\n${notReachedText('stop-all', missed)}\n`);
 }
 
-export function reportStarted(
-  invocation: Invocation,
-  ordered: readonly StopResult[],
-  others: readonly KnownTarget[],
-): void {
+function reportStarted(invocation: Invocation, { ordered, others }: Reached): void {
   const named = ordered[0]!.known;
   const stopped = others.filter(({ stops }) => stops.target !== null);
   const isNothing = ordered.every(({ before }) => before === null); // most likely another target was meant

@@ -1,65 +1,56 @@
 import { namedTarget } from '../config/check-target.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
-import { isLive, type KnownTarget, knownTargets } from '../ledger/known-targets.ts';
-import { forgetRate, type OperatorOrder, pinRate, releaseTarget, setBudget } from '../ledger/steer-target.ts';
-import { acknowledgeLosses } from '../ledger/target-orders.ts';
+import { isLive, type KnownTarget } from '../ledger/known-targets.ts';
 import { parseRate, type Rate } from '../model/rate.ts';
 import { nearestFirst } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
-import { withRedis } from '../operations/session.ts';
-import type { RedisClient } from '../redis/client.ts';
+import type { TargetChange, TargetOperations } from '../operations/operations.ts';
+import type { TargetOrder } from '../operations/order.ts';
+import { targetStatusFacts } from '../operations/target-status.ts';
 import { notReachedText, targetName } from '../terminal/stop-text.ts';
-import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { sayUnlessJson, warnOn, whoAmI } from './session.ts';
-import {
-  readTargetStatus,
-  type TargetStatus,
-  targetStatusFacts,
-  targetStatusLines,
-  unknownTargetLines,
-} from './target-status.ts';
+import { type Invocation, jsonLines } from './command.ts';
+import { byOf, warnOn } from './session.ts';
+import { targetStatusLines, unknownTargetLines } from './target-status.ts';
+import { withOperations } from './with-operations.ts';
 
 /** `target release`, `forget-rate`, `pin-rate`, `budget` and `acknowledge`: from any machine, for all processes of the target, within a second. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { verb, args, config, env, options } = invocation;
+  const { verb, args, config } = invocation;
   const target = namedTarget(config);
   const isBound = verb === 'target pin-rate' || verb === 'target budget';
-  const rate = isBound ? readBound(verb, args[0] ?? '') : null;
-  return withRedis(invocation, sayUnlessJson(invocation), async ({ redis }) => {
-    const before = await readTargetStatus(redis, target, config.separateLimits);
+  const rate = isBound ? readBound(verb, args[0] ?? '') : null; // a mistake costs no request
+  return withOperations(invocation, 'targets', async (targets) => {
+    const before = await targets.status(target);
     const mayBeNew = isBound || verb === 'target acknowledge'; // what was known of it may be what is lost
-    if (before.limiters.length === 0 && !mayBeNew) throw unknownTarget(await knownTargets(redis), verb, target);
-    const order = { who: whoAmI(env), reason: reasonOf(options), at: Date.now() };
-    const warnings = isBound ? await unknownTargetLines(redis, before, `${verb} ${args[0]}`) : [];
-    const isChanged = await orders[verb]!(redis, target.fp, order, rate);
-    const after = await readTargetStatus(redis, target, config.separateLimits);
-    return sayChanged(invocation, after, isChanged, warnings);
+    if (before.limiters.length === 0 && !mayBeNew) throw unknownTarget(await targets.known(), verb, target);
+    const warnings = isBound ? await unknownTargetLines(before, `${verb} ${args[0]}`, targets.known) : [];
+    const change = await orders[verb]!(targets, { target, by: byOf(invocation) }, rate);
+    return sayChanged(invocation, change, warnings);
   });
 }
 
 /** Says what was done, and how the target is now. Returns the exit code. */
-export function sayChanged(
+function sayChanged(
   { verb, options, stdout, stderr, verbosity }: Invocation,
-  after: TargetStatus,
-  isChanged: boolean,
-  warnings: readonly string[] = [],
+  { status, isChanged }: TargetChange,
+  warnings: readonly string[],
 ): number {
   const [done, nothing] = messages[verb]!;
-  const lines = [isChanged ? done : nothing, ...targetStatusLines(after, verbosity === 'quiet')];
-  stderr.write(`${targetName(after.target)}: ${lines.join('\n  ')}\n`);
+  const lines = [isChanged ? done : nothing, ...targetStatusLines(status, verbosity === 'quiet')];
+  stderr.write(`${targetName(status.target)}: ${lines.join('\n  ')}\n`);
   warnOn(stderr, warnings);
-  jsonLines(stdout, options.json)('target', { ...targetStatusFacts(after), changed: isChanged });
+  jsonLines(stdout, options.json)('target', { ...targetStatusFacts(status), changed: isChanged });
   return 0;
 }
 
-type Do = (redis: RedisClient, fp: string, order: OperatorOrder, rate: Rate | null) => Promise<boolean>;
+type Do = (targets: TargetOperations, order: TargetOrder, rate: Rate | null) => Promise<TargetChange>;
 
 const orders: Record<string, Do> = {
-  'target release': releaseTarget,
-  'target forget-rate': forgetRate,
-  'target pin-rate': (redis, fp, order, rate) => pinRate(redis, fp, rate, order),
-  'target budget': (redis, fp, order, rate) => setBudget(redis, fp, rate, order),
-  'target acknowledge': acknowledgeLosses,
+  'target release': (targets, order) => targets.release(order),
+  'target forget-rate': (targets, order) => targets.forgetRate(order),
+  'target pin-rate': (targets, order, rate) => targets.pinRate({ ...order, rate }),
+  'target budget': (targets, order, rate) => targets.setBudget({ ...order, rate }),
+  'target acknowledge': (targets, order) => targets.acknowledge(order),
 };
 
 /** What is printed if something changed, and if nothing did. */
@@ -78,7 +69,7 @@ const messages: Record<string, [string, string]> = {
 };
 
 /** A budget, or a single rate; null for `none`. Throws USAGE, also for a pin with quotas: it has no single value to begin at. */
-export function readBound(verb: string, text: string): Rate | null {
+function readBound(verb: string, text: string): Rate | null {
   if (text === 'none') return null;
   try {
     const rate = parseRate(text);
@@ -92,7 +83,7 @@ export function readBound(verb: string, text: string): Rate | null {
 }
 
 /** Lists the live targets, one of which was most likely meant. */
-export function unknownTarget(known: readonly KnownTarget[], verb: string, target: Target): ExpungeError {
+function unknownTarget(known: readonly KnownTarget[], verb: string, target: Target): ExpungeError {
   const live = nearestFirst(known.filter(isLive), target);
   const next = live.length > 0 ? `these are live:\n${notReachedText(verb, live)}` : 'no target is live in this Redis';
   return new ExpungeError('USAGE', `nothing was ever sent to ${targetName(target)} through this Redis`, { next });

@@ -15,11 +15,16 @@ const local: { [F in Family]: () => Promise<(session: EarlySession, invocation: 
     const { localSchedules } = await import('../operations/local-schedules.ts');
     return (session, invocation) => localSchedules(session, placeOf(invocation));
   },
+  targets: async () => {
+    const { localTargets } = await import('../operations/local-targets.ts');
+    return (session, { config }) => localTargets(session, config.separateLimits);
+  },
 };
 
 const remote: { [F in Family]: () => Promise<(api: ApiClient, invocation: Invocation) => Operations[F]> } = {
   runs: async () => (await import('../api/remote-runs.ts')).remoteRuns,
   schedules: async () => (await import('../api/remote-schedules.ts')).remoteSchedules,
+  targets: async () => (await import('../api/remote-targets.ts')).remoteTargets,
 };
 
 /**

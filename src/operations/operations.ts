@@ -1,21 +1,25 @@
+import type { KnownTarget } from '../ledger/known-targets.ts';
 import type { Run } from '../ledger/run.ts';
+import type { Rate } from '../model/rate.ts';
 import type { Target } from '../model/target.ts';
 import type { ScheduleDryRun } from '../schedule/follow-run.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import type { Added, AddOrder } from './add-schedule.ts';
 import type { PaceChange, PaceOrder, PriorityChange, PriorityOrder } from './change-run.ts';
-import type { RunOrder, ScheduleOrder, SeenOrder, SeenScheduleOrder } from './order.ts';
+import type { RunOrder, ScheduleOrder, SeenOrder, SeenScheduleOrder, TargetOrder } from './order.ts';
 import type { Removed } from './remove-run.ts';
 import type { DryRunOrder, MadeNow, RunScheduleOrder } from './run-schedule.ts';
 import type { ScheduleRecord } from './schedule-record.ts';
 import type { Ordered, Resumed, ResumeOrder } from './steer-run.ts';
 import type { SteeredSchedule } from './steer-schedule.ts';
+import type { Reached, StopOrder } from './stop-targets.ts';
+import type { TargetRecord, TargetStatus } from './target-status.ts';
 
 // What expunge does for people, without a word on a screen: an operation takes typed input, asks nothing and prints nothing. `local` does it in
 // Redis, `remote` by the API of a server; both throw the same errors, and both record who ordered it and why.
 
 /** All that can be ordered and asked, by what it is about. */
-export type Operations = { runs: RunOperations; schedules: ScheduleOperations };
+export type Operations = { runs: RunOperations; schedules: ScheduleOperations; targets: TargetOperations };
 
 /** Orders that steer runs. All but `resume` and `remove` can be repeated at will. */
 export type RunOperations = {
@@ -50,4 +54,33 @@ export type ScheduleOperations = {
   resume(order: SeenScheduleOrder): Promise<SteeredSchedule>;
   /** Its runs stay. Throws GUARD where it has changed since it was shown. */
   remove(order: SeenScheduleOrder): Promise<SteeredSchedule>;
+};
+
+/** A target after an order, and whether the order changed anything. */
+export type TargetChange = { status: TargetStatus; isChanged: boolean };
+
+/** A rate or a budget of a target; null ends it. */
+type BoundOrder = TargetOrder & { rate: Rate | null };
+
+/** Orders for all runs of a target, also those to come. All can be repeated at will. */
+export type TargetOperations = {
+  /** Every target, with what an order for it reaches. */
+  known(): Promise<KnownTarget[]>;
+  status(target: Target): Promise<TargetStatus>;
+  record(target: Target): Promise<TargetRecord>;
+  /** Lets nobody send to it, within a second; the stop stands beside those of colleagues. Counts afterwards what it reached. */
+  stopAll(order: StopOrder): Promise<Reached>;
+  /** Lifts the stop of who orders it; where there is none of theirs, the stops of all. */
+  startAll(order: StopOrder): Promise<Reached>;
+  /** The same for one target that is known; counts nothing. */
+  stop(order: TargetOrder): Promise<TargetChange>;
+  start(order: TargetOrder): Promise<TargetChange>;
+  /** Ends a wait that the server asked for, and an open circuit. */
+  release(order: TargetOrder): Promise<TargetChange>;
+  forgetRate(order: TargetOrder): Promise<TargetChange>;
+  /** Says that somebody has seen what Redis has lost of it. */
+  acknowledge(order: TargetOrder): Promise<TargetChange>;
+  /** The rate is a single one. */
+  pinRate(order: BoundOrder): Promise<TargetChange>;
+  setBudget(order: BoundOrder): Promise<TargetChange>;
 };

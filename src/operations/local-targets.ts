@@ -1,0 +1,32 @@
+import { knownTargets } from '../ledger/known-targets.ts';
+import { forgetRate, type OperatorOrder, pinRate, releaseTarget, setBudget } from '../ledger/steer-target.ts';
+import { acknowledgeLosses } from '../ledger/target-orders.ts';
+import type { RedisClient } from '../redis/client.ts';
+import type { TargetOperations } from './operations.ts';
+import type { TargetOrder } from './order.ts';
+import type { Session } from './session.ts';
+import { start, startAll, stop, stopAll } from './stop-targets.ts';
+import { readTargetRecord, readTargetStatus } from './target-status.ts';
+
+/** Orders for targets in the Redis of this session. Loads nothing that a stop does not need: it has to work within a second. */
+export function localTargets({ redis }: Pick<Session, 'redis'>, separateLimits: boolean): TargetOperations {
+  type Work = (redis: RedisClient, fp: string, order: OperatorOrder) => Promise<boolean>;
+  const change = async ({ target, by }: TargetOrder, work: Work) => {
+    const isChanged = await work(redis, target.fp, { ...by, at: Date.now() });
+    return { isChanged, status: await readTargetStatus(redis, target, separateLimits) };
+  };
+  return {
+    known: () => knownTargets(redis),
+    status: (target) => readTargetStatus(redis, target, separateLimits),
+    record: (target) => readTargetRecord(redis, target, separateLimits),
+    stopAll: (order) => stopAll(redis, order),
+    startAll: (order) => startAll(redis, order),
+    stop: (order) => change(order, async () => (await stop(redis, order)).isChanged),
+    start: (order) => change(order, async () => (await start(redis, order)).isChanged),
+    release: (order) => change(order, releaseTarget),
+    forgetRate: (order) => change(order, forgetRate),
+    acknowledge: (order) => change(order, acknowledgeLosses),
+    pinRate: (order) => change(order, (_, fp, by) => pinRate(redis, fp, order.rate, by)),
+    setBudget: (order) => change(order, (_, fp, by) => setBudget(redis, fp, order.rate, by)),
+  };
+}

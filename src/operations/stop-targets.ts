@@ -1,0 +1,60 @@
+import { type KnownTarget, knownTargets, noteTarget } from '../ledger/known-targets.ts';
+import { type StopChange, startTarget, stopTarget } from '../ledger/steer-target.ts';
+import type { Target } from '../model/target.ts';
+import type { RedisClient } from '../redis/client.ts';
+import type { StopResult } from '../terminal/stop-text.ts';
+import type { TargetOrder } from './order.ts';
+
+/** `allAccounts`: for all accounts of the base URL of the target that Redis knows. */
+export type StopOrder = TargetOrder & { allAccounts: boolean };
+
+/** What an order reached: the named target first; and the others that are known. */
+export type Reached = { ordered: StopResult[]; others: KnownTarget[] };
+
+/** Stops all of them. A target stays known while it is stopped. */
+export async function stopAll(redis: RedisClient, { target, allAccounts, by }: StopOrder): Promise<Reached> {
+  const targets = allAccounts ? await accountsOf(redis, target) : [target];
+  return reached(redis, targets, await Promise.all(targets.map((one) => stop(redis, { target: one, by }))));
+}
+
+export async function startAll(redis: RedisClient, { target, allAccounts, by }: StopOrder): Promise<Reached> {
+  const targets = allAccounts ? await accountsOf(redis, target) : [target];
+  return reached(redis, targets, await Promise.all(targets.map((one) => start(redis, { target: one, by }))));
+}
+
+export async function stop(redis: RedisClient, { target, by }: TargetOrder): Promise<StopChange> {
+  const at = Date.now();
+  const change = await stopTarget(redis, target.fp, { ...by, at });
+  await noteTarget(redis, target, at);
+  return change;
+}
+
+export async function start(redis: RedisClient, { target, by }: TargetOrder): Promise<StopChange> {
+  return startTarget(redis, target.fp, { ...by, at: Date.now() });
+}
+
+/** The named target, then those of all other accounts of its base URL that Redis knows of. */
+async function accountsOf(redis: RedisClient, named: Target): Promise<Target[]> {
+  const all = await knownTargets(redis);
+  return [named, ...all.filter(({ baseUrl, fp }) => baseUrl === named.baseUrl && fp !== named.fp)];
+}
+
+/** What an order reaches is counted afterwards, so that a stop takes effect first. */
+async function reached(
+  redis: RedisClient,
+  targets: readonly Target[],
+  changes: readonly StopChange[],
+): Promise<Reached> {
+  const known = await knownTargets(redis);
+  const ordered = targets.map((target, i) => {
+    const { before, isChanged } = changes[i]!;
+    return { before, isChanged, known: knownAs(target, known) };
+  });
+  return { ordered, others: known.filter(({ fp }) => targets.every((target) => target.fp !== fp)) };
+}
+
+/** A target that Redis does not know has no runs and no processes. */
+function knownAs(target: Target, known: readonly KnownTarget[]): KnownTarget {
+  const stops = { target: null, processes: [], alive: 0 };
+  return known.find(({ fp }) => fp === target.fp) ?? { ...target, live: {}, stops };
+}

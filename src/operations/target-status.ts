@@ -1,0 +1,58 @@
+import { isoTime } from '../format.ts';
+import { readTargetAudit } from '../ledger/audit.ts';
+import { learnedStart, readBudget, readPin, readTargetState, scopesOf } from '../limiter/read-target.ts';
+import { readStops, stopFacts } from '../limiter/stop.ts';
+import { paceOf, rateSetting } from '../model/rate.ts';
+import type { Target } from '../model/target.ts';
+import type { RedisClient } from '../redis/client.ts';
+
+/** What Redis holds of a target, and who did what to it: all that is shown. JSON keeps it as it is, as a `RunRecord`. */
+export type TargetRecord = Awaited<ReturnType<typeof readTargetRecord>>;
+
+export async function readTargetRecord(redis: RedisClient, target: Target, separateLimits: boolean) {
+  const reads = [readTargetStatus(redis, target, separateLimits), readTargetAudit(redis, target.fp)] as const;
+  const [status, trail] = await Promise.all(reads);
+  return { status, trail };
+}
+
+/** The state of a target at one moment. */
+export type TargetStatus = Awaited<ReturnType<typeof readTargetStatus>>;
+
+/** Reads it; a target that Redis does not know has no limiters. */
+export async function readTargetStatus(redis: RedisClient, target: Target, separateLimits: boolean) {
+  const { fp } = target;
+  const reads = [readStops(redis, fp), readTargetState(redis, fp), readPin(redis, fp), readBudget(redis, fp)] as const;
+  const [stops, limiters, pin, budget] = await Promise.all(reads);
+  const learned = learnedStart(limiters, scopesOf({ separateLimits }), pin && paceOf(pin.rate));
+  return { target, stops, limiters, pin, budget, learned };
+}
+
+/** The state of a target for `--json`. Times are ISO 8601. */
+export function targetStatusFacts({
+  target,
+  stops,
+  limiters,
+  pin,
+  budget,
+  learned,
+}: TargetStatus): Record<string, unknown> {
+  const { baseUrl, account } = target;
+  return {
+    target: baseUrl,
+    account,
+    stop: stopFacts(stops.target),
+    processes: stops.alive,
+    stopped_processes: stops.processes.length,
+    per_second: learned?.perSecond ?? null,
+    pinned: pin && { ...pin, rate: rateSetting(pin.rate), at: isoTime(pin.at) },
+    budget: budget && { ...budget, rate: rateSetting(budget.rate), at: isoTime(budget.at) },
+    limiters: limiters.map(({ scope, at, rate, advised, hold, outage, stalled }) => ({
+      scope,
+      per_second: rate,
+      advised_per_second: advised,
+      hold: hold && { reason: hold.reason, until: isoTime(at + hold.leftMs) },
+      outage: outage && { reason: outage.reason, since: isoTime(outage.since) },
+      nothing_accepted_seconds: Math.floor((stalled?.ms ?? 0) / 1_000),
+    })),
+  };
+}
