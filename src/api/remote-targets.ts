@@ -21,12 +21,12 @@ export function remoteTargets(api: ApiClient): TargetOperations {
     stopAll: (order) => orderAll(api, 'stop', order),
     startAll: (order) => orderAll(api, 'start', order),
     stop: (order) => change(api, 'stop', order),
-    start: (order) => change(api, 'start', order),
+    start: ({ seen, ...order }) => change(api, 'start', order, { seen }),
     release: (order) => change(api, 'release', order),
     forgetRate: (order) => change(api, 'forget-rate', order),
-    acknowledge: (order) => change(api, 'acknowledge', order),
-    pinRate: (order) => change(api, 'rate', order, { rate: textOf(order.rate) }),
-    setBudget: (order) => change(api, 'budget', order, { budget: textOf(order.rate) }),
+    acknowledge: ({ seen, ...order }) => change(api, 'acknowledge', order, { seen }),
+    pinRate: ({ seen, rate, ...order }) => change(api, 'rate', order, { seen, rate: textOf(rate) }),
+    setBudget: ({ seen, rate, ...order }) => change(api, 'budget', order, { seen, budget: textOf(rate) }),
   };
 }
 
@@ -64,7 +64,10 @@ async function orderAll(
   const targets = [...earlier.filter(({ fp }) => fp === named.fp), ...(allAccounts ? accounts : [])];
   if (targets.length === 0) throw unknownToServer(api, named);
   const changed = new Map<string, boolean>();
-  for (const target of targets) changed.set(target.fp, await post(api, action, { target, by }));
+  for (const target of targets) {
+    const seen = action === 'start' ? { seen: (await readTargetRecord(api, target)).status.revision } : {};
+    changed.set(target.fp, await post(api, action, { target, by }, seen));
+  }
   const later = await readKnown(api);
   const ordered = targets.map(({ fp, stops }) => {
     return { before: stops.target, isChanged: changed.get(fp) !== false, known: knownAs(fp, later) };

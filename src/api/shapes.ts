@@ -71,6 +71,11 @@ export const seen = count.describe(
   'the revision of the run that the person was shown: from any other one nothing is done',
 );
 
+/** What an order that loosens something for a target is about. */
+export const seenTarget = count.describe(
+  'the revision of the target that the person was shown: from any other one nothing is done',
+);
+
 /** What an order that runs, continues or removes a schedule is about. */
 export const seenSchedule = count.describe(
   'the revision of the schedule that the person was shown: from any other one nothing is done',
@@ -136,6 +141,7 @@ export const target = z.looseObject({
   fp: text,
   target: text,
   account: text,
+  revision: count.describe('moves with every change of its stops, its pinned rate, its budget and its known losses'),
   stop,
   processes: count,
   per_second: optional(z.number()),

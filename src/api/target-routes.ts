@@ -4,7 +4,7 @@ import { runIndexOf } from '../ledger/run-index.ts';
 import { parseRate, type Rate } from '../model/rate.ts';
 import { localTargets } from '../operations/local-targets.ts';
 import type { TargetChange, TargetOperations } from '../operations/operations.ts';
-import type { TargetOrder } from '../operations/order.ts';
+import type { SeenTargetOrder, TargetOrder } from '../operations/order.ts';
 import { statusFacts } from './overview.ts';
 import { type Call, type Route, route } from './route.ts';
 import { reason } from './run-routes.ts';
@@ -19,9 +19,9 @@ const changed = shapes.target.extend({ changed: z.boolean() });
 /** What steers a target as a whole. */
 export const targetRoutes: readonly Route[] = [
   simple('stop', 'send nothing to a target any more', (targets, order) => targets.stop(order)),
-  simple('start', 'end that', (targets, order) => targets.start(order)),
+  seeing('start', 'end that', (targets, order) => targets.start(order)),
   simple('release', 'end a wait that the server asked for, or an outage', (targets, order) => targets.release(order)),
-  simple('acknowledge', 'say that you have seen what Redis has lost of a target', (targets, order) =>
+  seeing('acknowledge', 'say that you have seen what Redis has lost of a target', (targets, order) =>
     targets.acknowledge(order),
   ),
   simple('forget-rate', 'learn the rate anew', (targets, order) => targets.forgetRate(order)),
@@ -30,11 +30,12 @@ export const targetRoutes: readonly Route[] = [
     path: '/targets/{fp}/rate',
     role: 'operate',
     summary: 'pin the rate of a target',
-    body: z.strictObject({ reason, rate: bound.describe('200/s; null = none any more') }),
+    body: z.strictObject({ reason, seen: shapes.seenTarget, rate: bound.describe('200/s; null = none any more') }),
     answer: changed,
     handle: (call) => {
+      const { seen } = call.body;
       const rate = readBound(call.body.rate, true);
-      return change(call, (targets, order) => targets.pinRate({ ...order, rate }));
+      return change(call, (targets, order) => targets.pinRate({ ...order, seen, rate }));
     },
   }),
   route({
@@ -42,11 +43,16 @@ export const targetRoutes: readonly Route[] = [
     path: '/targets/{fp}/budget',
     role: 'operate',
     summary: 'bound all that is sent to a target',
-    body: z.strictObject({ reason, budget: bound.describe('100000/day; null = none any more') }),
+    body: z.strictObject({
+      reason,
+      seen: shapes.seenTarget,
+      budget: bound.describe('100000/day; null = none any more'),
+    }),
     answer: changed,
     handle: (call) => {
+      const { seen } = call.body;
       const rate = readBound(call.body.budget, false);
-      return change(call, (targets, order) => targets.setBudget({ ...order, rate }));
+      return change(call, (targets, order) => targets.setBudget({ ...order, seen, rate }));
     },
   }),
 ];
@@ -60,6 +66,23 @@ function simple(action: string, summary: string, work: Work): Route {
     body: z.strictObject({ reason }),
     answer: changed,
     handle: (call) => change(call, work),
+  });
+}
+
+/** An order that loosens something, and so names what the person saw. */
+function seeing(
+  action: string,
+  summary: string,
+  work: (targets: TargetOperations, order: SeenTargetOrder) => Promise<TargetChange>,
+): Route {
+  return route({
+    method: 'post',
+    path: `/targets/{fp}/${action}`,
+    role: 'operate',
+    summary,
+    body: z.strictObject({ reason, seen: shapes.seenTarget }),
+    answer: changed,
+    handle: (call) => change(call, (targets, order) => work(targets, { ...order, seen: call.body.seen })),
   });
 }
 

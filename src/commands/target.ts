@@ -5,7 +5,7 @@ import { parseRate, type Rate } from '../model/rate.ts';
 import { nearestFirst } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
 import type { TargetChange, TargetOperations } from '../operations/operations.ts';
-import type { TargetOrder } from '../operations/order.ts';
+import type { SeenTargetOrder } from '../operations/order.ts';
 import { targetStatusFacts } from '../operations/target-status.ts';
 import { notReachedText, targetName } from '../terminal/stop-text.ts';
 import { type Invocation, jsonLines } from './command.ts';
@@ -24,7 +24,8 @@ export async function execute(invocation: Invocation): Promise<number> {
     const mayBeNew = isBound || verb === 'target acknowledge'; // what was known of it may be what is lost
     if (before.limiters.length === 0 && !mayBeNew) throw unknownTarget(await targets.known(), verb, target);
     const warnings = isBound ? await unknownTargetLines(before, `${verb} ${args[0]}`, targets.known) : [];
-    const change = await orders[verb]!(targets, { target, by: byOf(invocation) }, rate);
+    const order = { target, by: byOf(invocation), seen: before.revision };
+    const change = await orders[verb]!(targets, order, rate);
     return sayChanged(invocation, change, warnings);
   });
 }
@@ -43,7 +44,7 @@ function sayChanged(
   return 0;
 }
 
-type Do = (targets: TargetOperations, order: TargetOrder, rate: Rate | null) => Promise<TargetChange>;
+type Do = (targets: TargetOperations, order: SeenTargetOrder, rate: Rate | null) => Promise<TargetChange>;
 
 const orders: Record<string, Do> = {
   'target release': (targets, order) => targets.release(order),

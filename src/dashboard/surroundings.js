@@ -100,7 +100,7 @@ function conditionsOf({ stop, limiters, pinned, budget, stopped_processes: stopp
 
 /** @param {Target} target */
 function targetButtons(target) {
-  const { fp, stop, limiters } = target;
+  const { fp, stop, limiters, revision } = target;
   const isHeld = limiters.some(({ hold, outage }) => hold || outage);
   /** @param {string} order @param {string} title @param {string} text */
   const order = (order, title, text) => () =>
@@ -109,7 +109,7 @@ function targetButtons(target) {
       text,
       verb: title,
       isDangerous: order === 'stop',
-      act: ({ reason }) => post(`/targets/${fp}/${order}`, { reason }),
+      act: ({ reason }) => post(`/targets/${fp}/${order}`, order === 'start' ? { reason, seen: revision } : { reason }),
     });
   return html`<span class="buttons">
     ${

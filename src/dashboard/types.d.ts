@@ -107,6 +107,7 @@ export type Target = {
   fp: string;
   target: string;
   account: string;
+  revision: number;
   runs?: Record<string, number>;
   stop: { by: string; who: string; reason: string; at: string } | null;
   processes: number;

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { ExpungeError } from '../errors.ts';
 import { limiterScopes } from '../limiter/read-target.ts';
 import { type Stop, stopFromStored } from '../limiter/stop.ts';
 import { type Rate, rateSetting, storedRate } from '../model/rate.ts';
@@ -8,6 +9,33 @@ import { noteAuditLua, storedEntry } from './audit.ts';
 
 /** Who orders a change, why, and when (ms since 1970); it is recorded in the target's audit trail. */
 export type OperatorOrder = { who: string; reason: string; at: number };
+
+/** The same for what loosens something. `seen`: the revision that the person was shown: from any other one nothing is done. */
+export type SeenOperatorOrder = OperatorOrder & { seen?: number };
+
+/** The revision of a target, which moves with every change of its stops, its pin, its budget and its known losses. */
+export async function readTargetRevision(redis: RedisClient, fp: string): Promise<number> {
+  return Number((await redis.get(keys.targetRevision(fp))) ?? 0);
+}
+
+/** Lua: whether a target has moved since it was seen, '' = it was not; and what moves it. */
+export const targetRevisionFunctions = `
+local function hasMoved(key, seen)
+  return seen ~= '' and seen ~= (redis.call('GET', key) or '0')
+end
+
+local function move(key)
+  redis.call('INCR', key)
+end
+`;
+
+/** The refusal of an order whose target has moved since it was shown. */
+export function targetChanged(): ExpungeError {
+  const words = 'the stops, the rate, the budget or the losses of this target have changed since they were shown';
+  return new ExpungeError('GUARD', `${words}; nothing was done`, {
+    next: 'look at it, then order it again: expunge status --base-url URL --audit',
+  });
+}
 
 /**
  * Ends what the server asked for (a wait, or a lower rate) and an open circuit, in all limiters of a target. Its processes follow with their
@@ -24,18 +52,23 @@ export function forgetRate(redis: RedisClient, fp: string, order: OperatorOrder)
 
 /**
  * Pins the rate of a target: from now on it begins at this rate and never exceeds it. Null ends that. A new pin forgets the learned rate.
- * Returns false if the target was pinned to this rate already.
+ * Returns false if the target was pinned to this rate already. Throws GUARD where it has moved since it was seen.
  */
-export function pinRate(redis: RedisClient, fp: string, rate: Rate | null, order: OperatorOrder): Promise<boolean> {
+export function pinRate(redis: RedisClient, fp: string, rate: Rate | null, order: SeenOperatorOrder): Promise<boolean> {
   const stored = rate === null ? '' : storedRate(rate);
   return steer(redis, fp, 'pin', stored, { action: 'pin-rate', ...order, rate: rate && rateSetting(rate) });
 }
 
 /**
  * Bounds what is sent to a target over all its runs and processes: each bound is a quota, for any window of its period. Requests from before the
- * budget do not count. Null ends it. Returns false if this is its budget already.
+ * budget do not count. Null ends it. Returns false if this is its budget already. Throws GUARD where the target has moved since it was seen.
  */
-export function setBudget(redis: RedisClient, fp: string, budget: Rate | null, order: OperatorOrder): Promise<boolean> {
+export function setBudget(
+  redis: RedisClient,
+  fp: string,
+  budget: Rate | null,
+  order: SeenOperatorOrder,
+): Promise<boolean> {
   const stored = budget === null ? '' : storedRate(budget);
   return steer(redis, fp, 'budget', stored, { action: 'budget', ...order, budget: budget && rateSetting(budget) });
 }
@@ -58,9 +91,9 @@ export function stopTarget(
 
 /**
  * Ends the stop that this operator ordered; where there is none of theirs, the stops of all. Those of others stay otherwise, and another call
- * ends them. Repeating it after the last one changes nothing.
+ * ends them. Repeating it after the last one changes nothing. Throws GUARD where the target has moved since it was seen.
  */
-export function startTarget(redis: RedisClient, fp: string, order: OperatorOrder): Promise<StopChange> {
+export function startTarget(redis: RedisClient, fp: string, order: SeenOperatorOrder): Promise<StopChange> {
   return setStop(redis, fp, 'start', { action: 'start-all', ...order }, '');
 }
 
@@ -81,9 +114,10 @@ local function noteLifted(key, id)
 end
 `;
 
-// KEYS 1 pin  2 audit of the target  3 lifted orders  4… its limiters  ARGV 1 release, forget, pin or budget  2 rate as stored, '' = none  3 who  4 reason
-// 5 at  6 audit entry  7 names the order; returns 1 if anything changed
-const steerLua = `${liftedFunction}
+// KEYS 1 pin  2 audit of the target  3 lifted orders  4 revision  5… its limiters  ARGV 1 release, forget, pin or budget  2 rate as stored, '' = none  3 who  4 reason
+// 5 at  6 audit entry  7 names the order  8 the revision that was seen, or ''; returns 1 if anything changed, -1 if a pin or a budget was refused
+// because the target has moved
+const steerLua = `${liftedFunction}${targetRevisionFunctions}
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
 local isChanged = false
@@ -113,6 +147,8 @@ end
 local fields = ({pin = {'rate', 'who', 'reason', 'at'}, budget = {'budget', 'budgetBy', 'budgetReason', 'budgetAt'}})[ARGV[1]]
 if fields then
   if (redis.call('HGET', KEYS[1], fields[1]) or '') == ARGV[2] then return 0 end
+  if hasMoved(KEYS[4], ARGV[8]) then return -1 end
+  move(KEYS[4])
   local idField = ARGV[1] .. 'Id'
   noteLifted(KEYS[3], redis.call('HGET', KEYS[1], idField))
   if ARGV[2] == '' then redis.call('HDEL', KEYS[1], idField) else redis.call('HSET', KEYS[1], idField, ARGV[7]) end
@@ -123,7 +159,7 @@ if fields then
   end
   isChanged = true
 end
-for i = 4, ARGV[1] == 'budget' and 0 or #KEYS do
+for i = 5, ARGV[1] == 'budget' and 0 or #KEYS do
   if ARGV[1] == 'release' then release(KEYS[i]) elseif ARGV[1] == 'forget' or ARGV[2] ~= '' then forget(KEYS[i]) end
 end
 if not isChanged then return 0 end
@@ -131,23 +167,34 @@ ${noteAuditLua('KEYS[2]', 'ARGV[6]')}
 return 1
 `;
 
-type Entry = OperatorOrder & { action: string; rate?: string | null; budget?: string | null };
+type Entry = SeenOperatorOrder & { action: string; rate?: string | null; budget?: string | null };
 
-async function steer(redis: RedisClient, fp: string, action: string, rate: string, entry: Entry): Promise<boolean> {
+async function steer(
+  redis: RedisClient,
+  fp: string,
+  action: string,
+  rate: string,
+  { seen, ...entry }: Entry,
+): Promise<boolean> {
   const all = [
     keys.pin(fp),
     keys.targetAudit(fp),
     keys.lifted(fp),
+    keys.targetRevision(fp),
     ...limiterScopes.map((scope) => keys.limiter(fp, scope)),
   ];
   const noted = storedEntry({ by: 'operator', ...entry });
   const { who, reason, at } = entry;
-  return (await redis.eval(steerLua, all.length, ...all, action, rate, who, reason, at, noted, newOrderId())) === 1;
+  const said = [action, rate, who, reason, at, noted, newOrderId(), seen ?? ''];
+  const done = await redis.eval(steerLua, all.length, ...all, ...said);
+  if (done === -1) throw targetChanged();
+  return done === 1;
 }
 
-// KEYS 1 stop 2 audit of the target  3 lifted orders  ARGV 1 stop or start  2 the stop of this operator, as stored  3 audit entry
-// returns {the stops before, those after, 1 if anything was changed}
-const stopLua = `${liftedFunction}
+// KEYS 1 stop 2 audit of the target  3 lifted orders  4 revision  ARGV 1 stop or start  2 the stop of this operator, as stored  3 audit entry
+// 4 the revision that was seen, or ''; returns {the stops before, those after, 1 if anything was changed, -1 if a start was refused because the
+// target has moved}
+const stopLua = `${liftedFunction}${targetRevisionFunctions}
 local before, order = redis.call('GET', KEYS[1]) or '', cjson.decode(ARGV[2])
 local all = {}
 if before ~= '' then
@@ -177,6 +224,7 @@ if ARGV[1] == 'stop' then
   all[place] = order
 else
   if #all == 0 then return {before, before, 0} end
+  if hasMoved(KEYS[4], ARGV[4]) then return {before, before, -1} end
   local left = {}
   for _, one in ipairs(all) do
     if one.who ~= order.who then left[#left + 1] = one end
@@ -190,6 +238,7 @@ else
   all = left
 end
 local after = store()
+move(KEYS[4])
 ${noteAuditLua('KEYS[2]', 'ARGV[3]')}
 return {before, after, 1}
 `;
@@ -198,17 +247,18 @@ async function setStop(
   redis: RedisClient,
   fp: string,
   action: 'stop' | 'start',
-  entry: OperatorOrder & { action: string },
+  { seen, ...entry }: SeenOperatorOrder & { action: string },
   id: string,
 ): Promise<StopChange> {
   const { who, reason, at } = entry;
   const noted = storedEntry({ by: 'operator', ...entry });
   const order = JSON.stringify({ by: 'operator', who, reason, at, id });
-  const all = [keys.stop(fp), keys.targetAudit(fp), keys.lifted(fp)];
-  const [before, after, changed] = (await redis.eval(stopLua, 3, ...all, action, order, noted)) as [
+  const all = [keys.stop(fp), keys.targetAudit(fp), keys.lifted(fp), keys.targetRevision(fp)];
+  const [before, after, changed] = (await redis.eval(stopLua, 4, ...all, action, order, noted, seen ?? '')) as [
     string,
     string,
     number,
   ];
+  if (changed === -1) throw targetChanged();
   return { before: stopFromStored(before), after: stopFromStored(after), isChanged: changed === 1 };
 }

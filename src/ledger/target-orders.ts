@@ -3,7 +3,7 @@ import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { noteAuditLua, storedEntry } from './audit.ts';
 import { addEventFunction, eventArguments, type OutboxEvent, outboxKeys } from './outbox.ts';
-import { liftedFunction, type OperatorOrder } from './steer-target.ts';
+import { liftedFunction, type SeenOperatorOrder, targetChanged, targetRevisionFunctions } from './steer-target.ts';
 
 /*
  * The orders for a target as its processes remember them. Redis may lose an order that it has acknowledged. Each has an id; one that is neither
@@ -67,17 +67,18 @@ export async function restoreBound(
 ): Promise<boolean> {
   const action = kind === 'pin' ? 'pin-rate' : 'budget';
   const entry = storedEntry({ at: Date.now(), action, by: 'guard', who, reason, order: id, restored: lostReason });
-  const all = [keys.pin(fp), keys.lifted(fp), keys.targetAudit(fp)];
-  return (await redis.eval(restoreBoundLua, 3, ...all, kind, id, rate, who, reason, at, entry)) === 1;
+  const all = [keys.pin(fp), keys.lifted(fp), keys.targetAudit(fp), keys.targetRevision(fp)];
+  return (await redis.eval(restoreBoundLua, 4, ...all, kind, id, rate, who, reason, at, entry)) === 1;
 }
 
-// KEYS 1 pin  2 lifted  3 audit  ARGV 1 pin or budget  2 id  3 rate  4 who  5 reason  6 at  7 audit entry
-const restoreBoundLua = `
+// KEYS 1 pin  2 lifted  3 audit  4 revision  ARGV 1 pin or budget  2 id  3 rate  4 who  5 reason  6 at  7 audit entry
+const restoreBoundLua = `${targetRevisionFunctions}
 if redis.call('ZSCORE', KEYS[2], ARGV[2]) then return 0 end
 local fields = ({pin = {'pinId', 'rate', 'who', 'reason', 'at'}, budget = {'budgetId', 'budget', 'budgetBy', 'budgetReason', 'budgetAt'}})[ARGV[1]]
 local is = redis.call('HMGET', KEYS[1], unpack(fields))
 if is[2] and (is[1] == ARGV[2] or tonumber(is[5] or '0') > tonumber(ARGV[6])) then return 0 end
 for i, field in ipairs(fields) do redis.call('HSET', KEYS[1], field, ARGV[i + 1]) end
+move(KEYS[4])
 ${noteAuditLua('KEYS[3]', 'ARGV[7]')}
 return 1
 `;
@@ -114,29 +115,41 @@ export async function readLosses(redis: RedisClient, fp: string): Promise<Loss[]
 
 /** Records a loss with its event, unless it was recorded or acknowledged. Returns whether it did. */
 export async function noteLoss(redis: RedisClient, fp: string, loss: Loss, event: OutboxEvent): Promise<boolean> {
-  const all = [keys.losses(fp), keys.lifted(fp), ...outboxKeys(fp)];
+  const all = [keys.losses(fp), keys.lifted(fp), ...outboxKeys(fp), keys.targetRevision(fp)];
   const said = [loss.id, loss.what, JSON.stringify(loss), ...eventArguments(event)];
   return (await redis.eval(noteLossLua, all.length, ...all, ...said)) === 1;
 }
 
-// KEYS 1 losses  2 lifted  3 outbox  4 events  ARGV 1 id  2 what  3 loss  4 id of the event  5 event
-const noteLossLua = `${addEventFunction}
+// KEYS 1 losses  2 lifted  3 outbox  4 events  5 revision  ARGV 1 id  2 what  3 loss  4 id of the event  5 event
+const noteLossLua = `${addEventFunction}${targetRevisionFunctions}
 if redis.call('ZSCORE', KEYS[2], ARGV[1]) or redis.call('HSETNX', KEYS[1], ARGV[2], ARGV[3]) == 0 then return 0 end
 addEvent(KEYS[3], KEYS[4], ARGV[4], ARGV[5])
+move(KEYS[5])
 return 1
 `;
 
-/** Somebody has looked at what Redis has lost: its workers are ready again. Returns false if there was nothing. */
-export async function acknowledgeLosses(redis: RedisClient, fp: string, order: OperatorOrder): Promise<boolean> {
+/**
+ * Somebody has looked at what Redis has lost: its workers are ready again. Returns false if there was nothing. Throws GUARD where the target
+ * has moved since it was seen.
+ */
+export async function acknowledgeLosses(
+  redis: RedisClient,
+  fp: string,
+  { seen, ...order }: SeenOperatorOrder,
+): Promise<boolean> {
   const entry = storedEntry({ action: 'acknowledge', by: 'operator', ...order });
-  const all = [keys.losses(fp), keys.lifted(fp), keys.targetAudit(fp)];
-  return (await redis.eval(acknowledgeLua, 3, ...all, entry)) === 1;
+  const all = [keys.losses(fp), keys.lifted(fp), keys.targetAudit(fp), keys.targetRevision(fp)];
+  const done = await redis.eval(acknowledgeLua, 4, ...all, entry, seen ?? '');
+  if (done === -1) throw targetChanged();
+  return done === 1;
 }
 
-// KEYS 1 losses  2 lifted  3 audit  ARGV 1 audit entry
-const acknowledgeLua = `${liftedFunction}
+// KEYS 1 losses  2 lifted  3 audit  4 revision  ARGV 1 audit entry  2 the revision that was seen, or ''
+const acknowledgeLua = `${liftedFunction}${targetRevisionFunctions}
 local all = redis.call('HVALS', KEYS[1])
 if #all == 0 then return 0 end
+if hasMoved(KEYS[4], ARGV[2]) then return -1 end
+move(KEYS[4])
 for _, loss in ipairs(all) do noteLifted(KEYS[2], cjson.decode(loss).id) end
 redis.call('DEL', KEYS[1])
 ${noteAuditLua('KEYS[3]', 'ARGV[1]')}

@@ -1,5 +1,5 @@
 import { knownTargets } from '../ledger/known-targets.ts';
-import { forgetRate, type OperatorOrder, pinRate, releaseTarget, setBudget } from '../ledger/steer-target.ts';
+import { forgetRate, pinRate, releaseTarget, type SeenOperatorOrder, setBudget } from '../ledger/steer-target.ts';
 import { acknowledgeLosses } from '../ledger/target-orders.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { TargetOperations } from './operations.ts';
@@ -10,9 +10,10 @@ import { readTargetRecord, readTargetStatus } from './target-status.ts';
 
 /** Orders for targets in the Redis of this session. Loads nothing that a stop does not need: it has to work within a second. */
 export function localTargets({ redis }: Pick<Session, 'redis'>, separateLimits: boolean): TargetOperations {
-  type Work = (redis: RedisClient, fp: string, order: OperatorOrder) => Promise<boolean>;
-  const change = async ({ target, by }: TargetOrder, work: Work) => {
-    const isChanged = await work(redis, target.fp, { ...by, at: Date.now() });
+  type Work = (redis: RedisClient, fp: string, by: SeenOperatorOrder) => Promise<boolean>;
+  const change = async ({ target, by, seen }: TargetOrder & { seen?: number }, work: Work) => {
+    const noted = { ...by, at: Date.now(), ...(seen !== undefined && { seen }) };
+    const isChanged = await work(redis, target.fp, noted);
     return { isChanged, status: await readTargetStatus(redis, target, separateLimits) };
   };
   return {

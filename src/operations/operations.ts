@@ -6,7 +6,7 @@ import type { ScheduleDryRun } from '../schedule/follow-run.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import type { Added, AddOrder } from './add-schedule.ts';
 import type { PaceChange, PaceOrder, PriorityChange, PriorityOrder } from './change-run.ts';
-import type { RunOrder, ScheduleOrder, SeenOrder, SeenScheduleOrder, TargetOrder } from './order.ts';
+import type { RunOrder, ScheduleOrder, SeenOrder, SeenScheduleOrder, SeenTargetOrder, TargetOrder } from './order.ts';
 import type { Removed } from './remove-run.ts';
 import type { DryRunOrder, MadeNow, RunScheduleOrder } from './run-schedule.ts';
 import type { ScheduleRecord } from './schedule-record.ts';
@@ -60,7 +60,7 @@ export type ScheduleOperations = {
 export type TargetChange = { status: TargetStatus; isChanged: boolean };
 
 /** A rate or a budget of a target; null ends it. */
-type BoundOrder = TargetOrder & { rate: Rate | null };
+type BoundOrder = SeenTargetOrder & { rate: Rate | null };
 
 /** Orders for all runs of a target, also those to come. All can be repeated at will. */
 export type TargetOperations = {
@@ -74,12 +74,13 @@ export type TargetOperations = {
   startAll(order: StopOrder): Promise<Reached>;
   /** The same for one target that is known; counts nothing. */
   stop(order: TargetOrder): Promise<TargetChange>;
-  start(order: TargetOrder): Promise<TargetChange>;
+  /** Throws GUARD where it has moved since it was shown, as all do that take `seen`. */
+  start(order: SeenTargetOrder): Promise<TargetChange>;
   /** Ends a wait that the server asked for, and an open circuit. */
   release(order: TargetOrder): Promise<TargetChange>;
   forgetRate(order: TargetOrder): Promise<TargetChange>;
   /** Says that somebody has seen what Redis has lost of it. */
-  acknowledge(order: TargetOrder): Promise<TargetChange>;
+  acknowledge(order: SeenTargetOrder): Promise<TargetChange>;
   /** The rate is a single one. */
   pinRate(order: BoundOrder): Promise<TargetChange>;
   setBudget(order: BoundOrder): Promise<TargetChange>;

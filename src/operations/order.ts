@@ -17,3 +17,6 @@ export type SeenScheduleOrder = ScheduleOrder & { seen: number };
 
 /** An order for a target as a whole. */
 export type TargetOrder = { target: Target; by: By };
+
+/** The same, with the revision that the person was shown: from any other one nothing is done. */
+export type SeenTargetOrder = TargetOrder & { seen: number };

@@ -29,8 +29,12 @@ export async function stop(redis: RedisClient, { target, by }: TargetOrder): Pro
   return change;
 }
 
-export async function start(redis: RedisClient, { target, by }: TargetOrder): Promise<StopChange> {
-  return startTarget(redis, target.fp, { ...by, at: Date.now() });
+/** `seen`: the revision that the person was shown. */
+export async function start(
+  redis: RedisClient,
+  { target, by, seen }: TargetOrder & { seen?: number },
+): Promise<StopChange> {
+  return startTarget(redis, target.fp, { ...by, at: Date.now(), ...(seen !== undefined && { seen }) });
 }
 
 /** The named target, then those of all other accounts of its base URL that Redis knows of. */

@@ -1,5 +1,6 @@
 import { isoTime } from '../format.ts';
 import { readTargetAudit } from '../ledger/audit.ts';
+import { readTargetRevision } from '../ledger/steer-target.ts';
 import { learnedStart, readBudget, readPin, readTargetState, scopesOf } from '../limiter/read-target.ts';
 import { readStops, stopFacts } from '../limiter/stop.ts';
 import { paceOf, rateSetting } from '../model/rate.ts';
@@ -21,15 +22,17 @@ export type TargetStatus = Awaited<ReturnType<typeof readTargetStatus>>;
 /** Reads it; a target that Redis does not know has no limiters. */
 export async function readTargetStatus(redis: RedisClient, target: Target, separateLimits: boolean) {
   const { fp } = target;
+  const revision = await readTargetRevision(redis, fp); // first: what changes from here on is not as it was seen
   const reads = [readStops(redis, fp), readTargetState(redis, fp), readPin(redis, fp), readBudget(redis, fp)] as const;
   const [stops, limiters, pin, budget] = await Promise.all(reads);
   const learned = learnedStart(limiters, scopesOf({ separateLimits }), pin && paceOf(pin.rate));
-  return { target, stops, limiters, pin, budget, learned };
+  return { target, revision, stops, limiters, pin, budget, learned };
 }
 
 /** The state of a target for `--json`. Times are ISO 8601. */
 export function targetStatusFacts({
   target,
+  revision,
   stops,
   limiters,
   pin,
@@ -40,6 +43,7 @@ export function targetStatusFacts({
   return {
     target: baseUrl,
     account,
+    revision,
     stop: stopFacts(stops.target),
     processes: stops.alive,
     stopped_processes: stops.processes.length,

@@ -94,6 +94,8 @@ export const keys = {
   semantics: (fp: string) => `expunge:{${fp}}:semantics`,
   /** string: who stopped all runs of a target, when and why, also several operators; missing = not stopped */
   stop: (fp: string) => `expunge:{${fp}}:stop`,
+  /** string: moves with every change of the stops, the pin, the budget and the known losses of a target */
+  targetRevision: (fp: string) => `expunge:{${fp}}:revision`,
   /** sorted set: the orders for a target that were lifted or replaced, by when in ms, bounded; an order that is in neither place was lost */
   lifted: (fp: string) => `expunge:{${fp}}:lifted`,
   /** hash: what Redis has lost of a target and nobody has acknowledged, as JSON */

@@ -277,11 +277,21 @@ describe('an order over HTTP', () => {
       changed: true,
       stop: { who: 'test-operate', reason: 'wrong list' },
     });
-    expect((await act('start', {})).body).toMatchObject({ changed: true, stop: null });
-    expect((await act('start', {})).body).toMatchObject({ changed: false });
-    expect((await act('rate', { rate: '200/s' })).body).toMatchObject({ pinned: { rate: '200/s' } });
-    expect((await act('rate', { rate: '5/s,9/day' })).status).toBe(422);
-    expect((await act('budget', { budget: '100000/day' })).body).toMatchObject({ budget: { rate: '100000/day' } });
+    const seen = async () => (await call('read', `/targets/${fp}`)).body.revision;
+    const bySeen = async (action: string, body: object = {}) => act(action, { ...body, seen: await seen() });
+    expect((await bySeen('start')).body).toMatchObject({ changed: true, stop: null });
+    expect((await bySeen('start')).body).toMatchObject({ changed: false });
+    expect((await bySeen('rate', { rate: '200/s' })).body).toMatchObject({ pinned: { rate: '200/s' } });
+    expect((await bySeen('rate', { rate: '5/s,9/day' })).status).toBe(422);
+    expect((await bySeen('budget', { budget: '100000/day' })).body).toMatchObject({ budget: { rate: '100000/day' } });
+    for (const [action, body] of [
+      ['rate', { rate: null }],
+      ['budget', { budget: null }],
+    ] as const) {
+      expect((await act(action, body)).status, action).toBe(400);
+      const refused = await act(action, { ...body, seen: (await seen()) - 1 });
+      expect(refused.body, action).toMatchObject({ status: 409, code: 'guard' });
+    }
     expect((await act('release', {})).body).toMatchObject({ changed: false });
     const { body } = await call('read', `/targets/${fp}`);
     expect(body.audit.map(({ action }: { action: string }) => action)).toEqual([

@@ -142,7 +142,9 @@ describe('a second `stop-all`', () => {
     const stop = () => api.call('operate', `/targets/${fp}/stop`, { method: 'POST', body: { reason: 'legal hold' } });
     expect((await stop()).body).toMatchObject({ changed: true });
     expect((await stop()).body, 'the same order again').toMatchObject({ changed: false });
-    const start = () => api.call('operate', `/targets/${fp}/start`, { method: 'POST', body: { reason: '' } });
+    const seen = async () => (await api.call('read', `/targets/${fp}`)).body.revision;
+    const start = async () =>
+      api.call('operate', `/targets/${fp}/start`, { method: 'POST', body: { reason: '', seen: await seen() } });
     expect((await start()).body).toMatchObject({ changed: true, stop: { who: 'ana' } });
     expect((await start()).body).toMatchObject({ changed: true, stop: null });
   });

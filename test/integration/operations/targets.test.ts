@@ -1,0 +1,77 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { noteLoss, restoreBound } from '../../../src/ledger/target-orders.ts';
+import { parseRate } from '../../../src/model/rate.ts';
+import { targetOf } from '../../../src/model/target.ts';
+import { localTargets } from '../../../src/operations/local-targets.ts';
+import { openTestRedis } from '../../support/redis.ts';
+
+const ana = { who: 'ana@test', reason: '' };
+const ben = { who: 'ben@test', reason: 'legal hold' };
+const rate = parseRate('5/s');
+
+async function openTarget() {
+  const redis = await openTestRedis();
+  onTestFinished(() => void redis.disconnect());
+  const target = targetOf(`https://${randomUUID()}.example.com`, '');
+  const targets = localTargets({ redis }, false);
+  const lose = (id: string) => {
+    const loss = { id, what: `schedule ${id}`, at: 1 };
+    return noteLoss(redis, target.fp, loss, { id, type: 'lost' } as never);
+  };
+  return { redis, target, targets, lose, order: { target, by: ana } };
+}
+
+type Stage = Awaited<ReturnType<typeof openTarget>>;
+type Change = (stage: Stage) => Promise<unknown>;
+
+const stoppedBy = (by: typeof ana): Change => {
+  return ({ targets, target }) => targets.stop({ target, by });
+};
+const budgetOf = (text: string): Change => {
+  return async ({ targets, order }) =>
+    targets.setBudget({ ...order, rate: parseRate(text), seen: await seenOf({ targets, order }) });
+};
+const pinRestored: Change = ({ redis, target }) =>
+  restoreBound(redis, target.fp, 'pin', { id: 'lost', rate: '7/1000', who: 'ben@test', reason: '', at: 1 });
+
+const seenOf = async ({ targets, order }: Pick<Stage, 'targets' | 'order'>) =>
+  (await targets.status(order.target)).revision;
+
+const orders: Record<string, (stage: Stage, seen: number) => Promise<unknown>> = {
+  start: ({ targets, order }, seen) => targets.start({ ...order, seen }),
+  'pin a rate': ({ targets, order }, seen) => targets.pinRate({ ...order, rate, seen }),
+  'end a budget': ({ targets, order }, seen) => targets.setBudget({ ...order, rate: null, seen }),
+  acknowledge: ({ targets, order }, seen) => targets.acknowledge({ ...order, seen }),
+};
+
+describe('an order for a target', () => {
+  test.each<[string, string, Change, Change]>([
+    ['start', 'a colleague has stopped it as well', stoppedBy(ana), stoppedBy(ben)],
+    ['pin a rate', 'its lost rate was written again', async () => {}, pinRestored],
+    ['end a budget', 'it has another budget', budgetOf('9/day'), budgetOf('8/day')],
+    ['acknowledge', 'more was lost', ({ lose }) => lose('a'), ({ lose }) => lose('b')],
+  ])('to %s changes nothing if %s since it was shown', async (name, _, before, change) => {
+    const stage = await openTarget();
+    await before(stage);
+    const shown = await seenOf(stage);
+    await change(stage);
+    const is = await stage.targets.record(stage.target);
+    const refusal = { code: 'GUARD', message: expect.stringContaining('have changed since they were shown') };
+    await expect(orders[name]!(stage, shown)).rejects.toMatchObject(refusal);
+    const { learned: _learned, ...status } = is.status;
+    expect(await stage.targets.record(stage.target)).toMatchObject({ status, trail: is.trail });
+    expect(await orders[name]!(stage, await seenOf(stage))).toMatchObject({ isChanged: true });
+  });
+
+  test('to stop it needs nothing that was seen, and repeated it changes nothing', async () => {
+    const stage = await openTarget();
+    const { targets, order } = stage;
+    await stoppedBy(ben)(stage);
+    expect(await targets.stop(order)).toMatchObject({ isChanged: true });
+    const seen = await seenOf(stage);
+    expect(await targets.stop(order)).toMatchObject({ isChanged: false, status: { revision: seen } });
+    const { ordered } = await targets.startAll({ ...order, allAccounts: false });
+    expect(ordered).toMatchObject([{ isChanged: true, known: { stops: { target: { who: 'ben@test' } } } }]);
+  });
+});
