@@ -17,7 +17,10 @@ export function remoteTargets(api: ApiClient): TargetOperations {
       await refuseUnknownTarget(api, target);
       return (await readTargetRecord(api, target)).status;
     },
-    record: (target) => readTargetRecord(api, target),
+    async record(target) {
+      await refuseUnknownTarget(api, target);
+      return readTargetRecord(api, target);
+    },
     stopAll: (order) => orderAll(api, 'stop', order),
     startAll: (order) => orderAll(api, 'start', order),
     stop: (order) => change(api, 'stop', order),

@@ -4,24 +4,44 @@ import { ExpungeError, exitCodes, messageOf } from '../errors.ts';
 import { count, plural } from '../format.ts';
 import type { Wanted } from '../ledger/find-id.ts';
 import { type Resource, resources } from '../model/resource.ts';
-import { type Appearance, appearancesIn, noRunHas, searchRuns } from '../operations/search-runs.ts';
-import { type Session, withRedis } from '../operations/session.ts';
+import { type Appearance, appearancesIn, noRunHas } from '../operations/search-runs.ts';
 import { explainText } from '../terminal/explain-text.ts';
 import { startProgress } from '../terminal/live-panel.ts';
 import { targetName } from '../terminal/stop-text.ts';
 import { styleOf } from '../terminal/style.ts';
 import { type Invocation, jsonLines } from './command.ts';
-import { progressOn, sayUnlessJson } from './session.ts';
+import { progressOn, warnOn } from './session.ts';
+import { withOperations } from './with-operations.ts';
 
 /** Tells what became of an id in each run of the target, the newest first. Reads only; throws USAGE if no run has it. */
 export async function execute(invocation: Invocation): Promise<number> {
+  const { config, env, stderr } = invocation;
   const wanted = readWanted(invocation);
-  const say = sayUnlessJson(invocation);
-  return withRedis(invocation, say, (session) => explain(invocation, session, wanted));
+  const target = namedTarget(config);
+  const searched = { runs: 0, rows: 0 };
+  const onProblem = (words: string) => warnOn(stderr, [words]);
+  const text = () => `Searching ${targetName(target)}: ${plural(searched.runs, 'runs')}, ${count(searched.rows)} rows`;
+  const start = () => startProgress(progressOn(invocation), env, text);
+  return withOperations(invocation, 'records', async (records) => {
+    let progress = start();
+    let isFound = false;
+    try {
+      for await (const appearance of records.search({ target, wanted, searched, onProblem })) {
+        progress.stop(); // it would draw over the result
+        showAppearance(invocation, appearance);
+        progress = start();
+        isFound = true;
+      }
+    } finally {
+      progress.stop();
+    }
+    if (isFound) return exitCodes.OK.exit;
+    throw noRunHas({ target, wanted, searched });
+  });
 }
 
 /** The id of a command line. Throws USAGE for what is no resource. */
-export function readWanted({ args }: Invocation): Wanted {
+function readWanted({ args }: Invocation): Wanted {
   return { resource: readResource(args[0]!), id: args[1]! };
 }
 
@@ -33,30 +53,7 @@ function readResource(text: string): Resource {
   }
 }
 
-async function explain(invocation: Invocation, { redis }: Session, wanted: Wanted): Promise<number> {
-  const { config, env, stderr } = invocation;
-  const target = namedTarget(config);
-  const searched = { runs: 0, rows: 0 };
-  const onProblem = (words: string) => void stderr.write(`warning: ${words}\n`);
-  const text = () => `Searching ${targetName(target)}: ${plural(searched.runs, 'runs')}, ${count(searched.rows)} rows`;
-  const start = () => startProgress(progressOn(invocation), env, text);
-  let progress = start();
-  let isFound = false;
-  try {
-    for await (const appearance of searchRuns({ redis, target, wanted, searched, onProblem })) {
-      progress.stop(); // it would draw over the result
-      showAppearance(invocation, appearance);
-      progress = start();
-      isFound = true;
-    }
-  } finally {
-    progress.stop();
-  }
-  if (isFound) return exitCodes.OK.exit;
-  throw noRunHas({ target, wanted, searched });
-}
-
-export function showAppearance({ options, stdout }: Invocation, { run, found, proof }: Appearance): void {
+function showAppearance({ options, stdout }: Invocation, { run, found, proof }: Appearance): void {
   const now = Date.now();
   const look = { style: styleOf(stdout), columns: stdout.columns || Number.POSITIVE_INFINITY };
   if (!options.json) stdout.write(`${explainText(run, { ...found, proof }, now, look)}\n`);

@@ -1,9 +1,7 @@
 import { ExpungeError, exitCodes } from '../errors.ts';
-import { readProgress } from '../ledger/follow-outcomes.ts';
 import type { Run } from '../ledger/run.ts';
-import { cursorAt, type Found, refuseUnwritten, WrittenRows, writeNews } from '../operations/follow-run.ts';
-import type { Session } from '../operations/session.ts';
-import { describeRedisError, isRedisError } from '../redis/errors.ts';
+import { cursorAt, type Found, refuseUnwritten, WrittenRows } from '../operations/follow-run.ts';
+import type { RecordOperations } from '../operations/operations.ts';
 import { sleepUntilAborted } from '../wait.ts';
 import type { Invocation } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
@@ -34,19 +32,11 @@ export function refuseBesideFollow({ options }: Invocation): void {
   );
 }
 
-/** `report --follow` where Redis can be reached. */
-export async function followReport(invocation: Invocation, { redis }: Session, run: Run): Promise<number> {
+/** `report --follow`: asks again and again what is new. */
+export async function followReport(invocation: Invocation, records: RecordOperations, run: Run): Promise<number> {
   refuseUnwritten(run);
   const cursor = cursorAt(run, invocation.options.from as string | undefined);
-  let seen = '';
-  const look = async (written: WrittenRows) => {
-    const progress = await readProgress(redis, run.id);
-    if (progress === seen) return 'more';
-    const found = await writeNews(redis, run.id, cursor, written);
-    seen = progress;
-    return found;
-  };
-  return follow(invocation, run, look, (error) => (isRedisError(error) ? describeRedisError(error) : null));
+  return follow(invocation, run, records.follow(run, cursor), records.awayOf);
 }
 
 /**
@@ -54,7 +44,7 @@ export async function followReport(invocation: Invocation, { redis }: Session, r
  * how to go on. Who does not answer is asked again: `awayOf` says so of an error, or null. Only reads, so it can be cut anywhere, repeated, and
  * done twice at once.
  */
-export async function follow(
+async function follow(
   { options, stdout, stderr, outputClosed, ...context }: Invocation,
   { id }: Run,
   look: (written: WrittenRows, stop: AbortSignal) => Promise<Found>,

@@ -4,19 +4,13 @@ import { ExpungeError, exitCodes } from '../errors.ts';
 import { count } from '../format.ts';
 import { formatByName, inputOptionsOf } from '../input/input-options.ts';
 import { openInputs } from '../input/open-inputs.ts';
-import { markDelivered } from '../ledger/end-run.ts';
-import { htmlReport } from '../ledger/html-report.ts';
 import { checkJoined, type JoinedFiles, writeJoined } from '../ledger/join-report.ts';
-import { readOutcomes } from '../ledger/outcome-rows.ts';
-import { type ReportFormat, type Sink, writeReport, writeReportFile } from '../ledger/report.ts';
+import { type Sink, writeReportFile } from '../ledger/report.ts';
 import { isSealed, type Run } from '../ledger/run.ts';
 import { retryFacts } from '../ledger/summary.ts';
-import { sumInWords, tallyIfSealed } from '../ledger/tally.ts';
-import { readProof } from '../ledger/verification.ts';
-import type { Selection } from '../model/selection.ts';
-import { findRun, withRedis } from '../operations/session.ts';
-import { type Verification, verify } from '../operations/verify-run.ts';
-import type { RedisClient } from '../redis/client.ts';
+import { sumInWords } from '../ledger/tally.ts';
+import type { RecordOperations, ReportStyle } from '../operations/operations.ts';
+import type { Verification } from '../operations/verify-run.ts';
 import { retryLines } from '../terminal/retry-text.ts';
 import { plainLine } from '../terminal/style.ts';
 import { certify, type Evidence, refuseBesideCertificate } from './certify.ts';
@@ -24,6 +18,7 @@ import { type Invocation, type JsonLines, jsonLines } from './command.ts';
 import { followReport, refuseBesideFollow } from './follow-report.ts';
 import { sinkOf } from './report-sink.ts';
 import { sayOf, sayOn } from './session.ts';
+import { withOperations } from './with-operations.ts';
 
 /** `report`: of a run that has not ended the rows that are settled. Reads only, so repeating it is harmless. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -33,23 +28,20 @@ export async function execute(invocation: Invocation): Promise<number> {
   refuseBesideCertificate(invocation);
   const say = sayOn(stderr);
   const print = jsonLines(stdout, options.json);
-  return withRedis(invocation, sayOf(invocation), async (session) => {
-    const found = await findRun(session, args[0]);
-    if (options.follow === true) return followReport(invocation, session, found);
-    const run = await tallyIfSealed(session.redis, found);
-    if (options.certificate === true) return certify(invocation, evidenceIn(session.redis, run));
+  return withOperations(invocation, 'records', async (records) => {
+    if (options.follow === true) return followReport(invocation, records, await records.find(args[0]));
+    const { run, proof } = await records.findTallied(args[0]);
+    if (options.certificate === true) return certify(invocation, evidenceOf(records, run));
     const { output = null, only = null, verify = false } = options as Record<string, never>;
     const { format = 'csv', spreadsheetSafe = false } = options as Record<string, never>;
-    for (const line of [...retryLines(run), ...(await readProof(session.redis, run))])
-      sayOf(invocation)(`Run ${run.id}: ${plainLine(line)}`);
-    const style = { format, spreadsheetSafe } as const;
+    for (const line of [...retryLines(run), ...proof]) sayOf(invocation)(`Run ${run.id}: ${plainLine(line)}`);
     const join = await openJoined(invocation);
-    return reportRun({ redis: session.redis, run, ...style, output, only, join, verify, out: stdout, say, print });
+    return reportRun({ records, run, format, spreadsheetSafe, output, only, join, verify, out: stdout, say, print });
   });
 }
 
 /** The files of `--join`, or null. Throws USAGE for what is no CSV file: lines have no columns, and a pipe is read once. */
-export async function openJoined({ options, config }: Invocation): Promise<JoinedFiles | null> {
+async function openJoined({ options, config }: Invocation): Promise<JoinedFiles | null> {
   const paths = options.join as string[] | undefined;
   if (paths === undefined) return null;
   const files = await openInputs(paths);
@@ -64,21 +56,18 @@ export async function openJoined({ options, config }: Invocation): Promise<Joine
 }
 
 /** Without --output the report itself is on stdout, where `--json` would print what was done. */
-export function refuseJsonBesideRows({ options }: Invocation): void {
+function refuseJsonBesideRows({ options }: Invocation): void {
   if (!options.json || options.output !== undefined || options.verify === true) return;
   throw new ExpungeError('USAGE', '--json tells what --output or --verify did; here stdout holds the report itself', {
     next: 'for a report as JSON: --format ndjson',
   });
 }
 
-export type ReportDeps = {
-  redis: RedisClient;
+export type ReportDeps = ReportStyle & {
+  records: Pick<RecordOperations, 'rows' | 'verify' | 'write' | 'noteReport'>;
   run: Run;
-  format: ReportFormat | 'html'; // html: a page about the run instead of its rows
   output: string | null; // null: to `out`
-  only: Selection | null; // the rows to write; null: all
   join: JoinedFiles | null; // lists of the run, to which the outcomes are added
-  spreadsheetSafe: boolean;
   verify: boolean; // count instead of writing a report
   out: NodeJS.WritableStream;
   say: (line: string) => void;
@@ -88,8 +77,8 @@ export type ReportDeps = {
 /** Writes the report of a run, or verifies it. Returns the exit code; throws INTERNAL if it cannot be written as a whole. */
 export async function reportRun(deps: ReportDeps): Promise<number> {
   refuseTogether(deps);
-  if (deps.verify) return showVerification(await verify(deps.redis, deps.run), deps);
-  if (deps.join !== null) await checkJoined(deps.join, deps.run, readOutcomes(deps.redis, deps.run));
+  if (deps.verify) return showVerification(await deps.records.verify(deps.run), deps);
+  if (deps.join !== null) await checkJoined(deps.join, deps.run, deps.records.rows(deps.run));
   await (deps.output === null ? writeRows(deps, sinkOf(deps.out, deps.run.id)) : toFile(deps, deps.output));
   return exitCodes.OK.exit;
 }
@@ -97,7 +86,7 @@ export async function reportRun(deps: ReportDeps): Promise<number> {
 type Choice = Pick<ReportDeps, 'verify' | 'only' | 'join' | 'spreadsheetSafe' | 'format'>;
 
 /** Throws USAGE for options that exclude each other. */
-export function refuseTogether({ verify, only, join, spreadsheetSafe, format }: Choice): void {
+function refuseTogether({ verify, only, join, spreadsheetSafe, format }: Choice): void {
   const next = 'give one of them';
   if (verify && (only !== null || join !== null))
     throw new ExpungeError('USAGE', '--verify counts all rows of the run; --only and --join are for a report', {
@@ -116,19 +105,20 @@ export function refuseTogether({ verify, only, join, spreadsheetSafe, format }: 
 }
 
 /** Says and prints what a count found. Returns the exit code. */
-export function showVerification(found: Verification, { say, print }: Pick<ReportDeps, 'say' | 'print'>): number {
+function showVerification(found: Verification, { say, print }: Pick<ReportDeps, 'say' | 'print'>): number {
   say(found.problem ?? `adds up: ${sumInWords({ counts: found, pending: found.pending })}`);
   print('verification', found);
   return found.adds_up ? exitCodes.OK.exit : exitCodes.INTERNAL.exit;
 }
 
-function evidenceIn(redis: RedisClient, run: Run): Evidence {
-  return { run, rows: () => readOutcomes(redis, run), verify: () => verify(redis, run) };
+function evidenceOf(records: RecordOperations, run: Run): Evidence {
+  return { run, rows: () => records.rows(run), verify: () => records.verify(run) };
 }
 
 /** All rows in a file count as the delivered report, like those that the command of the run writes; the first one stays recorded. */
-async function noteReport({ redis, run, format, only, join }: ReportDeps, path: string): Promise<void> {
-  if (run.reportIn === '' && format !== 'html' && only === null && join === null) await markDelivered(redis, run, path);
+async function noteReport({ records, run, format, only, join }: ReportDeps, path: string): Promise<void> {
+  const isWhole = format !== 'html' && only === null && join === null;
+  if (run.reportIn === '' && isWhole) await records.noteReport(run, path);
 }
 
 async function toFile(deps: ReportDeps, path: string): Promise<void> {
@@ -139,7 +129,7 @@ async function toFile(deps: ReportDeps, path: string): Promise<void> {
 }
 
 /** Says and prints what a file holds now. */
-export function showWritten(
+function showWritten(
   { run, format, say, print }: Pick<ReportDeps, 'run' | 'format' | 'say' | 'print'>,
   path: string,
   rows: number,
@@ -154,12 +144,8 @@ async function isKept(path: string): Promise<boolean> {
 }
 
 /** Returns how many rows it is about. */
-async function writeRows(deps: ReportDeps, sink: Sink): Promise<number> {
-  const { redis, run, format, spreadsheetSafe, only, join } = deps;
-  if (format === 'html') {
-    await sink(await htmlReport(redis, run));
-    return run.rows;
-  }
-  if (join !== null) return writeJoined(join, run, readOutcomes(redis, run), only, sink);
-  return writeReport(readOutcomes(redis, run), { format, spreadsheetSafe, only }, sink);
+async function writeRows({ records, run, join, ...style }: ReportDeps, sink: Sink): Promise<number> {
+  const { format, spreadsheetSafe, only } = style;
+  if (join !== null) return writeJoined(join, run, records.rows(run), only, sink);
+  return records.write(run, { format, spreadsheetSafe, only }, sink);
 }

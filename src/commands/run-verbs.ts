@@ -130,7 +130,7 @@ export const runs: Command = {
       load: () => import('./runs.ts'),
     },
   ],
-  overServer: () => import('./server-runs.ts'),
+  overServer: () => import('./runs.ts'),
   load: () => import('./runs.ts'),
 };
 
@@ -155,7 +155,7 @@ export const status: Command = {
       'whether a target is stopped or throttled, by whom, until when',
     ],
   ],
-  overServer: () => import('./server-status.ts'),
+  overServer: () => import('./status.ts'),
   load: () => import('./status.ts'),
 };
 

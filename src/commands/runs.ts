@@ -1,56 +1,38 @@
 import { existsSync } from 'node:fs';
-import { ExpungeError } from '../errors.ts';
 import { count } from '../format.ts';
 import { wentWell } from '../ledger/conclusion.ts';
-import { type ChosenRuns, chooseRuns, type ListedRun, type RunChoice } from '../ledger/list-runs.ts';
+import type { ChosenRuns, ListedRun, RunChoice } from '../ledger/list-runs.ts';
 import { awaitsResults } from '../ledger/results.ts';
-import { isSealed, pendingOf, type Run, readRun, schemaVersion } from '../ledger/run.ts';
-import { exitOf, summaryOf } from '../ledger/summary.ts';
-import { sealTally } from '../ledger/tally.ts';
+import { pendingOf, type Run } from '../ledger/run.ts';
+import { exitOf } from '../ledger/summary.ts';
 import { anyResource } from '../model/resource.ts';
 import { refuseUnended } from '../operations/remove-run.ts';
-import { type EarlySession, withRedis } from '../operations/session.ts';
-import type { RedisClient } from '../redis/client.ts';
 import { columns, plainLine } from '../terminal/style.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { describeReportLocation, describeResults } from './report-location.ts';
-import { askYes, byOf, sayUnlessJson, warnOn } from './session.ts';
+import { askYes, byOf, warnOn } from './session.ts';
 import { withOperations } from './with-operations.ts';
 
 /** `runs` lists runs; `runs remove` removes one that has ended, which the target's audit trail records. */
 export async function execute(invocation: Invocation): Promise<number> {
-  if (invocation.verb !== 'runs') return remove(invocation);
-  return withRedis(invocation, sayUnlessJson(invocation), (session) => list(invocation, session));
+  return invocation.verb === 'runs' ? list(invocation) : remove(invocation);
 }
 
-async function list({ options, stdout }: Invocation, { redis, address }: EarlySession): Promise<number> {
-  const choice = choiceOf(options);
-  const chosen = await chooseRuns(redis, choice);
-  await expireEnded(redis, chosen.runs);
-  const lines = options.json
-    ? chosen.runs.map((run) => JSON.stringify(summaryOf(run, exitOf(run), Date.now())))
-    : [listText(chosen, choice, address.label)];
-  if (lines.length > 0) stdout.write(`${lines.join('\n')}\n`);
-  return 0;
-}
-
-/** Tallies ended runs whose keys do not expire: the process that ended them may have been killed before it set the expiry. */
-async function expireEnded(redis: RedisClient, runs: readonly ListedRun[]): Promise<void> {
-  for (const { id, state, isExpiring } of runs) {
-    const run = isSealed(state) && !isExpiring ? await readRun(redis, id) : null;
-    if (run?.schema === schemaVersion) await sealTally(redis, run).catch(unlessRemoved);
-  }
-}
-
-/** Another command may remove a run while it is listed. */
-function unlessRemoved(error: unknown): void {
-  if (!(error instanceof ExpungeError)) throw error;
+async function list(invocation: Invocation): Promise<number> {
+  const { options, stdout } = invocation;
+  return withOperations(invocation, 'records', async (records) => {
+    const choice = choiceOf(options);
+    const { factsOf, ...chosen } = await records.list(choice);
+    if (!options.json) stdout.write(`${listText(chosen, choice, records.place)}\n`);
+    else for (const run of chosen.runs) stdout.write(`${JSON.stringify(factsOf(run))}\n`);
+    return 0;
+  });
 }
 
 const shownRuns = 50;
 
 /** By default the table shows a page, and `--json` all runs. */
-export function choiceOf({ state, since, target, list, by, sort, limit, all, json }: Invocation['options']): RunChoice {
+function choiceOf({ state, since, target, list, by, sort, limit, all, json }: Invocation['options']): RunChoice {
   const isWhole = all === true || json === true;
   return {
     ...({ states: state, since, target, list, by } as Omit<RunChoice, 'sort' | 'limit'>),
@@ -64,7 +46,7 @@ function isFiltered({ states, since, target, list, by }: RunChoice): boolean {
 }
 
 /** Runs as a table; `where`: what they were read from. */
-export function listText({ runs, hasMore }: ChosenRuns, choice: RunChoice, where: string): string {
+function listText({ runs, hasMore }: ChosenRuns, choice: RunChoice, where: string): string {
   if (runs.length === 0 && isFiltered(choice)) return 'No run matches. List all: expunge runs --all';
   if (runs.length === 0)
     return `No runs in ${where}. Start one: expunge run FILE --resource ${anyResource} --base-url URL`;

@@ -4,14 +4,13 @@ import { auditFacts } from '../ledger/audit.ts';
 import { describeBodies } from '../ledger/bodies.ts';
 import { judgeRun } from '../ledger/conclusion.ts';
 import { keptMsOf } from '../ledger/end-run.ts';
-import { eventFacts, pointFacts, readHistory } from '../ledger/history.ts';
 import { awaitsResults } from '../ledger/results.ts';
-import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
+import { activeMsOf, isSealed, type Run } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { isWorthAnotherRun, sumOutcomes } from '../model/outcome.ts';
 import { withStandstill } from '../operations/liveness.ts';
-import { type RunRecord, readRunRecord, readWholeContext } from '../operations/run-record.ts';
-import { findRun, withRedis } from '../operations/session.ts';
+import type { RecordOperations } from '../operations/operations.ts';
+import type { RunRecord } from '../operations/run-record.ts';
 import { SnapshotTaker } from '../operations/take-snapshot.ts';
 import { LivePanel } from '../terminal/live-panel.ts';
 import { paceLines, paceSummary } from '../terminal/pace.ts';
@@ -23,10 +22,9 @@ import { sleepUntilAborted } from '../wait.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import { describeReportLocation, describeResults } from './report-location.ts';
-import { progressOn, sayUnlessJson } from './session.ts';
+import { progressOn } from './session.ts';
 import { targetStatus } from './target-status.ts';
-
-const pollMs = 250;
+import { withOperations } from './with-operations.ts';
 
 /**
  * Shows the progress of a run, once or until it ends; without a run, the state of the target. Returns 0 for a run that failed, too: its
@@ -35,54 +33,32 @@ const pollMs = 250;
 export async function execute(invocation: Invocation): Promise<number> {
   const { args } = invocation;
   refuseHistoryAsText(invocation);
-  if (args.length === 0) refuseUnlessTarget(invocation);
-  return withRedis(invocation, sayUnlessJson(invocation), async (session) => {
-    const { redis } = session;
-    if (args.length === 0) return targetStatus(invocation, redis);
-    const found = await findRun(session, args[0]);
-    return showRun(invocation, found, {
-      pollMs,
-      look: async (last) => {
-        const run = await readRun(redis, found.id).catch(() => undefined);
-        return { run, context: await readWholeContext(session, last).catch(() => undefined) };
-      },
-      record: async (last) => readRunRecord(session, last),
-      history: async (run) => {
-        const { points, events } = await readHistory(redis, run);
-        return { points: points.map(pointFacts), events: events.map(eventFacts) };
-      },
-    });
-  });
+  if (args.length > 0)
+    return withOperations(invocation, 'records', async (records) =>
+      showRun(invocation, await records.find(args[0]), records),
+    );
+  refuseUnlessTarget(invocation);
+  return targetStatus(invocation);
 }
 
-/** Where the facts of a run come from: Redis, or a server. */
-type RunSource = {
-  pollMs: number; // how often a live panel looks
-  away?: string; // what the panel says while nobody answers
-  /** The run as it is now, and what explains its pace. undefined: nobody says so now; a run of null is no longer known. */
-  look(last: Run): Promise<{ run: Run | null | undefined; context: RunRecord['context'] | undefined }>;
-  record(last: Run): Promise<RunRecord>;
-  history(run: Run): Promise<Record<'points' | 'events', Record<string, unknown>[]>>;
-};
-
-/** Prints what a source says of a run: with --watch when it has ended. */
-export async function showRun(invocation: Invocation, found: Run, source: RunSource): Promise<number> {
+/** Prints what is known of a run: with --watch when it has ended. */
+async function showRun(invocation: Invocation, found: Run, records: RecordOperations): Promise<number> {
   const { options, stdout, verbosity } = invocation;
-  const last = options.watch ? await watch(invocation, source, found) : found;
-  if (options.json) await writeJson(invocation, await source.record(last), source);
+  const last = options.watch ? await watch(invocation, records, found) : found;
+  if (options.json) await writeJson(invocation, await records.record(last), records);
   else if (!options.watch || verbosity === 'quiet')
-    stdout.write(`${await statusText(await source.record(last), invocation)}\n`);
+    stdout.write(`${await statusText(await records.record(last), invocation)}\n`);
   return 0;
 }
 
-export function refuseHistoryAsText({ args, options }: Invocation): void {
+function refuseHistoryAsText({ args, options }: Invocation): void {
   if (!options.history || (options.json && args.length > 0)) return;
   throw new ExpungeError('USAGE', '--history prints JSON about one run', {
     next: 'expunge status RUN --json --history; to read it: expunge report RUN --format html --output report.html',
   });
 }
 
-export function refuseUnlessTarget({ config, options }: Invocation): void {
+function refuseUnlessTarget({ config, options }: Invocation): void {
   if (config.baseUrl !== undefined && !options.watch) return;
   throw new ExpungeError('USAGE', 'expected a run, got none', {
     next: 'expunge runs lists them; expunge status --base-url URL shows the state of a target',
@@ -90,12 +66,12 @@ export function refuseUnlessTarget({ config, options }: Invocation): void {
 }
 
 /** With --audit and --history their entries come first, one a line; the last line is the summary, as everywhere. */
-async function writeJson({ options, stdout }: Invocation, record: RunRecord, source: RunSource): Promise<void> {
+async function writeJson({ options, stdout }: Invocation, record: RunRecord, records: RecordOperations): Promise<void> {
   const { run, context, audit } = record;
   const print = jsonLines(stdout, true);
   if (options.audit) for (const entry of audit) print('audit', { run: run.id, ...auditFacts(entry) });
   if (options.history) {
-    const { points, events } = await source.history(run);
+    const { points, events } = await records.history(run);
     for (const point of points) print('point', { run: run.id, ...point });
     for (const event of events) print('event', { run: run.id, ...event });
   }
@@ -181,7 +157,7 @@ async function expiry(run: Run, isQuiet: boolean): Promise<string[]> {
   return [`${forgets}, and what happened to each row${keep}`];
 }
 
-async function watch(invocation: Invocation, source: RunSource, run: Run): Promise<Run> {
+async function watch(invocation: Invocation, records: RecordOperations, run: Run): Promise<Run> {
   const taker = new SnapshotTaker(run, null);
   const panel = new LivePanel(progressOn(invocation), invocation.env, () => taker.take());
   const interrupts = listenForInterrupts(invocation, () => {});
@@ -189,14 +165,14 @@ async function watch(invocation: Invocation, source: RunSource, run: Run): Promi
   panel.start();
   try {
     while (!interrupts.signal.aborted && !isSealed(last.state)) {
-      const seen = await source.look(last);
-      taker.observe(seen.run, source.away);
+      const seen = await records.look(last);
+      taker.observe(seen.run, records.away);
       taker.observeContext(seen.context);
       if (seen.run === null) break;
       last = seen.run ?? last;
-      await sleepUntilAborted(source.pollMs, interrupts.signal);
+      await sleepUntilAborted(records.pollMs, interrupts.signal);
     }
-    if (isSealed(last.state)) last = (await source.record(last)).run;
+    if (isSealed(last.state)) last = (await records.record(last)).run;
     taker.observe(last);
   } finally {
     panel.stop();

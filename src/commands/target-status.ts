@@ -1,34 +1,30 @@
 import { namedTarget } from '../config/check-target.ts';
 import { auditFacts } from '../ledger/audit.ts';
-import { isLive, type KnownTarget, knownTargets } from '../ledger/known-targets.ts';
+import { isLive, type KnownTarget } from '../ledger/known-targets.ts';
 import { stopAdvice, type TargetStops } from '../limiter/stop.ts';
 import { nearestFirst } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
-import {
-  readTargetRecord,
-  type TargetRecord,
-  type TargetStatus,
-  targetStatusFacts,
-} from '../operations/target-status.ts';
-import type { RedisClient } from '../redis/client.ts';
+import { type TargetRecord, type TargetStatus, targetStatusFacts } from '../operations/target-status.ts';
 import { paceText } from '../terminal/plan-text.ts';
 import { commandFor, notReachedText, targetName } from '../terminal/stop-text.ts';
 import { plainLine } from '../terminal/style.ts';
 import { auditText, budgetText, pinText, throttleLines } from '../terminal/target-events.ts';
 import { type Invocation, jsonLines } from './command.ts';
+import { withOperations } from './with-operations.ts';
 
 const shownActions = 5;
 
 /** Shows the state of a target: stops, waits, open circuits, where its rate begins, and its audit trail. */
-export async function targetStatus(invocation: Invocation, redis: RedisClient): Promise<number> {
-  const { config } = invocation;
-  const record = await readTargetRecord(redis, namedTarget(config), config.separateLimits);
-  const unknown = await unknownTargetLines(record.status, 'status', () => knownTargets(redis));
-  return showTarget(invocation, record, unknown);
+export async function targetStatus(invocation: Invocation): Promise<number> {
+  const target = namedTarget(invocation.config);
+  return withOperations(invocation, 'targets', async (targets) => {
+    const record = await targets.record(target);
+    return showTarget(invocation, record, await unknownTargetLines(record.status, 'status', targets.known));
+  });
 }
 
 /** Prints it. `unknown`: lines about a target that Redis does not know. */
-export function showTarget(
+function showTarget(
   { options, stdout, verbosity }: Invocation,
   { status, trail }: TargetRecord,
   unknown: readonly string[],

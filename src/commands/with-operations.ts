@@ -11,6 +11,7 @@ type Family = keyof Operations;
 /** What does the operations in Redis, and what by the API of a server. Loaded on demand: an order to a target has to work within a second. */
 const local: { [F in Family]: () => Promise<(session: EarlySession, invocation: Invocation) => Operations[F]> } = {
   runs: async () => (await import('../operations/local.ts')).localRuns,
+  records: async () => (await import('../operations/local-records.ts')).localRecords,
   schedules: async () => {
     const { localSchedules } = await import('../operations/local-schedules.ts');
     return (session, invocation) => localSchedules(session, placeOf(invocation));
@@ -23,6 +24,7 @@ const local: { [F in Family]: () => Promise<(session: EarlySession, invocation: 
 
 const remote: { [F in Family]: () => Promise<(api: ApiClient, invocation: Invocation) => Operations[F]> } = {
   runs: async () => (await import('../api/remote-runs.ts')).remoteRuns,
+  records: async () => (await import('../api/remote-records.ts')).remoteRecords,
   schedules: async () => (await import('../api/remote-schedules.ts')).remoteSchedules,
   targets: async () => (await import('../api/remote-targets.ts')).remoteTargets,
 };

@@ -1,25 +1,39 @@
+import type { FollowCursor } from '../ledger/follow-cursor.ts';
 import type { KnownTarget } from '../ledger/known-targets.ts';
+import type { ChosenRuns, ListedRun, RunChoice } from '../ledger/list-runs.ts';
+import type { OutcomeRow } from '../ledger/outcome-rows.ts';
+import type { ReportFormat, Sink } from '../ledger/report.ts';
 import type { Run } from '../ledger/run.ts';
 import type { Rate } from '../model/rate.ts';
+import type { Selection } from '../model/selection.ts';
 import type { Target } from '../model/target.ts';
 import type { ScheduleDryRun } from '../schedule/follow-run.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import type { Added, AddOrder } from './add-schedule.ts';
 import type { PaceChange, PaceOrder, PriorityChange, PriorityOrder } from './change-run.ts';
+import type { Found, WrittenRows } from './follow-run.ts';
 import type { RunOrder, ScheduleOrder, SeenOrder, SeenScheduleOrder, SeenTargetOrder, TargetOrder } from './order.ts';
 import type { Removed } from './remove-run.ts';
+import type { RunRecord } from './run-record.ts';
 import type { DryRunOrder, MadeNow, RunScheduleOrder } from './run-schedule.ts';
 import type { ScheduleRecord } from './schedule-record.ts';
+import type { Appearance, Search } from './search-runs.ts';
 import type { Ordered, Resumed, ResumeOrder } from './steer-run.ts';
 import type { SteeredSchedule } from './steer-schedule.ts';
 import type { Reached, StopOrder } from './stop-targets.ts';
 import type { TargetRecord, TargetStatus } from './target-status.ts';
+import type { Verification } from './verify-run.ts';
 
 // What expunge does for people, without a word on a screen: an operation takes typed input, asks nothing and prints nothing. `local` does it in
 // Redis, `remote` by the API of a server; both throw the same errors, and both record who ordered it and why.
 
 /** All that can be ordered and asked, by what it is about. */
-export type Operations = { runs: RunOperations; schedules: ScheduleOperations; targets: TargetOperations };
+export type Operations = {
+  runs: RunOperations;
+  records: RecordOperations;
+  schedules: ScheduleOperations;
+  targets: TargetOperations;
+};
 
 /** Orders that steer runs. All but `resume` and `remove` can be repeated at will. */
 export type RunOperations = {
@@ -37,6 +51,50 @@ export type RunOperations = {
   changePriority(order: PriorityOrder): Promise<PriorityChange>;
   /** Removes a run that has ended, with all its keys. Throws USAGE for another one, and GUARD for one that has moved since it was shown. */
   remove(order: SeenOrder): Promise<Removed>;
+};
+
+/** How a report is written. */
+export type ReportStyle = {
+  format: ReportFormat | 'html'; // html: a page about the run instead of its rows
+  spreadsheetSafe: boolean;
+  only: Selection | null; // the rows to write; null: all
+};
+
+/** Where an id is looked for. `searched` grows; `onProblem` is told of a run that cannot be read: the others can. */
+export type SearchOrder = Pick<Search, 'target' | 'wanted' | 'searched' | 'onProblem'>;
+
+/** What is asked of runs and of their rows. All of it only reads, but for `noteReport`. */
+export type RecordOperations = {
+  /** What answers, for people. */
+  place: string;
+  /** How often it may be asked. */
+  pollMs: number;
+  /** What is said while it does not answer. */
+  away: string | undefined;
+  /** The run with this id, or whose id ends with the text. Throws USAGE if there is none. */
+  find(text: string | undefined): Promise<Run>;
+  /** The same, with its sums if it has ended, and how far a `deleted` of it can be trusted. */
+  findTallied(text: string | undefined): Promise<{ run: Run; proof: string[] }>;
+  /** `factsOf`: a run as `--json` prints it. */
+  list(choice: RunChoice): Promise<ChosenRuns & { factsOf(run: ListedRun): Record<string, unknown> }>;
+  record(run: Run): Promise<RunRecord>;
+  /** The run as it is now, and what explains its pace. undefined: nobody says so now; a run of null is no longer known. */
+  look(run: Run): Promise<{ run: Run | null | undefined; context: RunRecord['context'] | undefined }>;
+  history(run: Run): Promise<Record<'points' | 'events', Record<string, unknown>[]>>;
+  /** The runs that have an id, the newest first. */
+  search(order: SearchOrder): AsyncIterable<Appearance>;
+  /** In input order. */
+  rows(run: Run): AsyncIterable<OutcomeRow[]>;
+  /** Counts every row. Throws USAGE for a run whose list was not written completely. */
+  verify(run: Run): Promise<Verification>;
+  /** Writes a report, and returns how many rows it is about. */
+  write(run: Run, style: ReportStyle, sink: Sink): Promise<number>;
+  /** Records that a file holds all rows of an ended run. */
+  noteReport(run: Run, path: string): Promise<void>;
+  /** Returns what writes the news of a run since it was called last, at first since the cursor. */
+  follow(run: Run, cursor: FollowCursor): (written: WrittenRows, stop: AbortSignal) => Promise<Found>;
+  /** Why an error says that nobody answers now; null if it says something else. */
+  awayOf(error: unknown): string | null;
 };
 
 /** Orders for the schedules of a target. All but `run` can be repeated at will. A schedule that is not there throws USAGE. */

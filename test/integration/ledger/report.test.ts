@@ -18,6 +18,8 @@ import { writeRunFiles } from '../../../src/ledger/run-files.ts';
 import { checkConservation, sealTally, tallyLedger } from '../../../src/ledger/tally.ts';
 import { codeOfStatus, codeOfWord } from '../../../src/model/outcome.ts';
 import type { Row, SettledBlock } from '../../../src/model/row.ts';
+import { localRecords } from '../../../src/operations/local-records.ts';
+import type { EarlySession } from '../../../src/operations/session.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';
@@ -107,7 +109,8 @@ async function report(run: Run, deps: Partial<ReportDeps>): Promise<{ exit: numb
   const say = (line: string) => said.push(line);
   const style = { format: 'csv', spreadsheetSafe: false } as const;
   const usual = { ...style, output: null, only: null, join: null, verify: false, out: new PassThrough() };
-  return { exit: await reportRun({ redis, run, say, print() {}, ...usual, ...deps }), said };
+  const records = localRecords({ redis, address: { label: '' } } as unknown as EarlySession);
+  return { exit: await reportRun({ records, run, say, print() {}, ...usual, ...deps }), said };
 }
 
 async function readAsInput(path: string): Promise<Row[]> {

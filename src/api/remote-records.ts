@@ -1,0 +1,181 @@
+import { ExpungeError, messageOf } from '../errors.ts';
+import { count } from '../format.ts';
+import { chooseFrom, type ListedRun, type RunChoice } from '../ledger/list-runs.ts';
+import type { OutcomeRow } from '../ledger/outcome-rows.ts';
+import type { Sink } from '../ledger/report.ts';
+import { endNameOf } from '../ledger/results.ts';
+import { parseRun, type Run } from '../ledger/run.ts';
+import { summaryOf } from '../ledger/summary.ts';
+import { perOutcome } from '../model/outcome.ts';
+import { type Found, isLineOf, type WrittenRows } from '../operations/follow-run.ts';
+import type { RecordOperations, ReportStyle, SearchOrder } from '../operations/operations.ts';
+import type { Appearance, Search } from '../operations/search-runs.ts';
+import { plainLine } from '../terminal/style.ts';
+import { type ApiClient, isAway } from './client.ts';
+import type { runSummary } from './overview.ts';
+import { readRecord, unlessAway } from './remote-runs.ts';
+import { refuseUnknownTarget } from './remote-targets.ts';
+
+/** What is asked of runs by the API of a server. What is made of their rows is made here. */
+export function remoteRecords(api: ApiClient): RecordOperations {
+  return {
+    place: api.url,
+    pollMs: 1_000,
+    away: `${api.url} does not answer, so what the run does is not known`,
+    find: async (text) => (await readRecord(api, text)).run,
+    findTallied: (text) => readRecord(api, text),
+    async list(choice) {
+      const items = new Map<string, RunItem>();
+      const chosen = await chooseFrom(pagesOf(api, choice, items), choice);
+      return { ...chosen, factsOf: ({ id }) => summaryFacts(items.get(id)!) };
+    },
+    record: ({ id }) => readRecord(api, id),
+    look: async ({ id }) => (await readRecord(api, id).catch(unlessAway)) ?? nobodyKnows,
+    history: ({ id }) => api.json({ method: 'GET', path: `/runs/${id}/history` }),
+    search: (order) => search(api, order),
+    rows: (run) => rowsOf(api, run),
+    verify: ({ id }) => api.json({ method: 'GET', path: `/runs/${id}/verification`, isLong: true }),
+    write: (run, style, sink) => write(api, run, style, sink),
+    noteReport: async () => {}, // what is downloaded is not the delivered report of the run
+    follow: (run) => (written, stop) => copyNews(api, run, written, stop),
+    awayOf: (error) => (isAway(error) ? messageOf(error) : null),
+  };
+}
+
+const nobodyKnows: Record<'run' | 'context', undefined> = { run: undefined, context: undefined };
+
+/** A run as the API lists it. */
+type RunItem = ReturnType<typeof runSummary>;
+
+const pageAtMost = 500;
+
+/** The runs of the server, newest first, as far as the choice may need them; `items` gets what was answered. */
+async function* pagesOf(
+  api: ApiClient,
+  { states, target, since = 0, list, by, sort, limit }: RunChoice,
+  items: Map<string, RunItem>,
+): AsyncGenerator<ListedRun[]> {
+  const isEachShown = sort === 'created' && list === undefined && by === undefined;
+  const size = isEachShown ? Math.min(pageAtMost, limit + 1) : pageAtMost; // one more tells whether there are more
+  const query = { state: states?.join(','), target, limit: String(size) };
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const request = { method: 'GET', path: '/runs', query: { ...query, cursor } } as const;
+    const page = await api.json<{ items: RunItem[]; next: string | null }>(request);
+    for (const item of page.items) items.set(item.run, item);
+    const runs = page.items.map(listedRun);
+    yield runs.filter(({ createdAt }) => createdAt >= since);
+    cursor = runs.some(({ createdAt }) => createdAt < since) ? null : page.next;
+  }
+}
+
+/** What is chosen, sorted and shown of a run. */
+function listedRun(item: RunItem): ListedRun {
+  const { state, rows, files, results, results_problem: problem } = item;
+  const run = {
+    ...parseRun(item.run, {}),
+    state,
+    rows,
+    files,
+    counts: perOutcome((outcome) => item[outcome]),
+    baseUrl: item.target,
+    account: item.account,
+    createdBy: item.created_by,
+    retryOf: item.retry_of ?? '',
+    createdAt: at(item.created_at),
+    changedAt: at(item.changed_at),
+    endedAt: at(item.ended_at),
+    resultsWanted: results !== null || problem !== null,
+    resultsIn: results ?? '',
+    resultsBy: item.results_by ?? '',
+    resultsProblem: problem ?? '',
+  };
+  return { ...run, resultsOf: results === null ? '' : endNameOf(run) };
+}
+
+function at(time: string | null): number {
+  return time === null ? 0 : Date.parse(time);
+}
+
+const summaryKeys = Object.keys(summaryOf(parseRun('', {}), null, 0));
+
+/** What `--json` prints of a run: the API answers more. */
+function summaryFacts(item: RunItem): Record<string, unknown> {
+  const facts = Object.entries(item).filter(([key]) => summaryKeys.includes(key));
+  return { v: 1, type: 'summary', ...Object.fromEntries(facts) };
+}
+
+/** The server searches all its runs before it answers. */
+async function* search(api: ApiClient, order: SearchOrder): AsyncGenerator<Appearance> {
+  const { target, wanted, searched, onProblem } = order;
+  await refuseUnknownTarget(api, target);
+  const request = { method: 'GET', path: `/targets/${target.fp}/found`, query: wanted, isLong: true } as const;
+  const found = await api.json<{ items: Appearance[]; searched: Search['searched']; warnings: string[] }>(request);
+  Object.assign(searched, found.searched);
+  for (const words of found.warnings) onProblem(words);
+  yield* found.items;
+}
+
+const mediaTypes = { csv: 'text/csv', ndjson: 'application/x-ndjson', html: 'text/html' };
+
+function download(api: ApiClient, { id }: Run, { format, spreadsheetSafe, only }: ReportStyle) {
+  const query = { format, spreadsheet_safe: String(spreadsheetSafe), only: only?.join(',') };
+  return api.text({ method: 'GET', path: `/runs/${id}/report`, query, isLong: true }, mediaTypes[format]);
+}
+
+/** The rows of a run in input order, as they come. Throws UNREACHABLE where they break off, INTERNAL if they are not all. */
+async function* rowsOf(api: ApiClient, run: Run): AsyncGenerator<OutcomeRow[]> {
+  let rows = 0;
+  for await (const lines of wholeLines(download(api, run, { format: 'ndjson', spreadsheetSafe: false, only: null }))) {
+    rows += lines.length;
+    yield lines.map(rowIn);
+  }
+  if (rows === run.rows) return;
+  throw new ExpungeError('INTERNAL', `the server sent ${count(rows)} of ${count(run.rows)} rows of run ${run.id}`, {
+    next: 'try it again',
+  });
+}
+
+/** The row in a line of NDJSON. */
+function rowIn(line: string): OutcomeRow {
+  const { settled_at: settledAt, ...row } = JSON.parse(line);
+  return { ...row, settledAt };
+}
+
+/** Writes what the server sends until the reader closes, and returns how many rows that is; a line end within quotes of a CSV ends none. */
+async function write(api: ApiClient, run: Run, style: ReportStyle, sink: Sink): Promise<number> {
+  const { format } = style;
+  let lines = 0;
+  let isQuoted = false;
+  for await (const part of download(api, run, style)) {
+    for (const [sign] of part.matchAll(/["\n]/g)) {
+      if (sign === '"') isQuoted = format === 'csv' && !isQuoted;
+      else if (!isQuoted) lines += 1;
+    }
+    if (!(await sink(part))) break;
+  }
+  return format === 'html' ? run.rows : lines - (format === 'csv' ? 1 : 0); // without the header
+}
+
+/** Writes the lines that a server sends; what breaks off goes on at the cursor. Throws INTERNAL for what the server tells as the last line. */
+async function copyNews(api: ApiClient, { id }: Run, written: WrittenRows, signal: AbortSignal): Promise<Found> {
+  const query = { from: written.goOn ?? undefined };
+  const text = api.text({ method: 'GET', path: `/runs/${id}/outcomes`, query, signal }, 'application/x-ndjson');
+  for await (const lines of wholeLines(text)) {
+    const last = lines.at(-1)!;
+    const problem = isLineOf('problem', last) ? JSON.parse(lines.pop()!) : null;
+    if (lines.length > 0 && !(await written.copy(lines))) return 'closed';
+    if (problem !== null) throw new ExpungeError('INTERNAL', plainLine(String(problem.detail)));
+    if (isLineOf('summary', last)) return 'all';
+  }
+  return 'more';
+}
+
+/** The lines of a text, as many as each part of it ends; what follows the last line end is none. */
+async function* wholeLines(text: AsyncIterable<string>): AsyncGenerator<string[]> {
+  let rest = '';
+  for await (const part of text) {
+    const lines = (rest + part).split('\n');
+    rest = lines.pop()!;
+    if (lines.length > 0) yield lines;
+  }
+}

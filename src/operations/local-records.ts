@@ -1,0 +1,82 @@
+import { ExpungeError } from '../errors.ts';
+import { markDelivered } from '../ledger/end-run.ts';
+import { readProgress } from '../ledger/follow-outcomes.ts';
+import { eventFacts, pointFacts, readHistory } from '../ledger/history.ts';
+import { htmlReport } from '../ledger/html-report.ts';
+import { chooseRuns, type ListedRun } from '../ledger/list-runs.ts';
+import { readOutcomes } from '../ledger/outcome-rows.ts';
+import { writeReport } from '../ledger/report.ts';
+import { isSealed, readRun, schemaVersion } from '../ledger/run.ts';
+import { exitOf, summaryOf } from '../ledger/summary.ts';
+import { sealTally, tallyIfSealed } from '../ledger/tally.ts';
+import { readProof } from '../ledger/verification.ts';
+import type { RedisClient } from '../redis/client.ts';
+import { describeRedisError, isRedisError } from '../redis/errors.ts';
+import { writeNews } from './follow-run.ts';
+import type { RecordOperations } from './operations.ts';
+import { readRunRecord, readWholeContext } from './run-record.ts';
+import { searchRuns } from './search-runs.ts';
+import { type EarlySession, findRun } from './session.ts';
+import { verify } from './verify-run.ts';
+
+/** What is asked of runs in the Redis of this session. */
+export function localRecords(session: EarlySession): RecordOperations {
+  const { redis, address } = session;
+  return {
+    place: address.label,
+    pollMs: 250,
+    away: undefined,
+    find: (text) => findRun(session, text),
+    async findTallied(text) {
+      const run = await tallyIfSealed(redis, await findRun(session, text));
+      return { run, proof: await readProof(redis, run) };
+    },
+    async list(choice) {
+      const chosen = await chooseRuns(redis, choice);
+      await expireEnded(redis, chosen.runs);
+      return { ...chosen, factsOf: (run) => summaryOf(run, exitOf(run), Date.now()) };
+    },
+    record: (run) => readRunRecord(session, run),
+    async look(last) {
+      const run = await readRun(redis, last.id).catch(() => undefined);
+      return { run, context: await readWholeContext(session, run ?? last).catch(() => undefined) };
+    },
+    async history(run) {
+      const { points, events } = await readHistory(redis, run);
+      return { points: points.map(pointFacts), events: events.map(eventFacts) };
+    },
+    search: (order) => searchRuns({ redis, ...order }),
+    rows: (run) => readOutcomes(redis, run),
+    verify: (run) => verify(redis, run),
+    async write(run, { format, ...style }, sink) {
+      if (format !== 'html') return writeReport(readOutcomes(redis, run), { format, ...style }, sink);
+      await sink(await htmlReport(redis, run));
+      return run.rows;
+    },
+    noteReport: (run, path) => markDelivered(redis, run, path),
+    follow(run, cursor) {
+      let seen = '';
+      return async (written) => {
+        const progress = await readProgress(redis, run.id);
+        if (progress === seen) return 'more';
+        const found = await writeNews(redis, run.id, cursor, written);
+        seen = progress;
+        return found;
+      };
+    },
+    awayOf: (error) => (isRedisError(error) ? describeRedisError(error) : null),
+  };
+}
+
+/** Tallies ended runs whose keys do not expire: the process that ended them may have been killed before it set the expiry. */
+async function expireEnded(redis: RedisClient, runs: readonly ListedRun[]): Promise<void> {
+  for (const { id, state, isExpiring } of runs) {
+    const run = isSealed(state) && !isExpiring ? await readRun(redis, id) : null;
+    if (run?.schema === schemaVersion) await sealTally(redis, run).catch(unlessRemoved);
+  }
+}
+
+/** Another command may remove a run while it is listed. */
+function unlessRemoved(error: unknown): void {
+  if (!(error instanceof ExpungeError)) throw error;
+}
