@@ -20,6 +20,7 @@ import {
 } from '../schedule/schedule.ts';
 import { readSchedule } from '../schedule/schedule-store.ts';
 import { placeOf } from './overview.ts';
+import { withOwnRedis } from './own-redis.ts';
 import { Problem, parsedAs } from './problem.ts';
 import { type Call, type Route, route } from './route.ts';
 import { reason } from './run-routes.ts';
@@ -125,8 +126,9 @@ function refuseElsewhere({ workerOf }: Call['deps'], { fp, name }: Record<string
   );
 }
 
-function schedulesOf({ session, config, env, log }: Call['deps']): ScheduleOperations {
-  return localSchedules(session, { config, env, log });
+function withSchedules<T>(deps: Call['deps'], body: (schedules: ScheduleOperations) => Promise<T>): Promise<T> {
+  const { config, env, log } = deps;
+  return withOwnRedis(deps, (session) => body(localSchedules(session, { config, env, log })));
 }
 
 type OrderCall = Call<unknown, { reason: string }>;
@@ -142,20 +144,21 @@ async function steer(
   does: (schedules: ScheduleOperations, order: ScheduleOrder) => ReturnType<ScheduleOperations['pause']>,
 ) {
   const order = await orderOf(call);
-  const { facts } = await does(schedulesOf(call.deps), order);
+  const { facts } = await withSchedules(call.deps, (schedules) => does(schedules, order));
   return placed(order.target, facts, []);
 }
 
 async function run(call: Call<unknown, z.output<typeof runNow>>) {
   refuseElsewhere(call.deps, call.params);
-  const schedules = schedulesOf(call.deps);
   const { seen } = call.body;
   const order = { ...(await orderOf(call)), stop: new AbortController().signal };
   const { name: schedule, target } = order;
-  if (call.body.dry_run || seen === undefined)
-    return placed(target, dryRunFacts(schedule, await schedules.dryRun(order)), []);
-  const { made, warnings } = await schedules.run({ ...order, seen, onRun: call.onRun });
-  return placed(target, { schedule, ...made }, warnings);
+  return withSchedules(call.deps, async (schedules) => {
+    if (call.body.dry_run || seen === undefined)
+      return placed(target, dryRunFacts(schedule, await schedules.dryRun(order)), []);
+    const { made, warnings } = await schedules.run({ ...order, seen, onRun: call.onRun });
+    return placed(target, { schedule, ...made }, warnings);
+  });
 }
 
 function placed(target: Target, facts: Record<string, unknown>, warnings: readonly string[]) {
@@ -168,7 +171,7 @@ async function add({ deps, caller, body }: Call<unknown, Body>) {
   const target = await knownTargetOf(deps.session, body.target);
   const found = body.replace === true ? await readSchedule(deps.session.redis, target.fp, body.name) : null;
   const before = found?.state === 'removed' ? null : found;
-  const { done, facts, warnings } = await schedulesOf(deps).add({
+  const order = {
     target,
     name: body.name,
     by: { who: caller.name, reason: body.reason ?? '' },
@@ -177,7 +180,8 @@ async function add({ deps, caller, body }: Call<unknown, Body>) {
     seen: before?.revision,
     // A file that the settings of this server add is read anew; any other one is on the machines of the workers.
     protectedList: before?.settings.protect === undefined ? undefined : before.protectedList,
-  });
+  };
+  const { done, facts, warnings } = await withSchedules(deps, (schedules) => schedules.add(order));
   return placed(target, { done, ...facts }, warnings);
 }
 

@@ -147,6 +147,11 @@ describe('the sources', () => {
     expect(sources.filter(({ path }) => floorOf(path) === -1).map(({ path }) => path)).toEqual([]);
   });
 
+  it('of the API do no verb: what both do is an operation', () => {
+    expect(importing(/^src\/api\//, /^src\/commands\//)).toEqual([]);
+    expect(importing(/^src\/api\/schedule-routes\.ts$/, /^src\/operations\//).length).toBeGreaterThan(1);
+  });
+
   it('of an order to a target load neither the HTTP client nor the OAuth library: it has to work within a second', () => {
     const graph = new Map(sources.map(({ path, text, imports }) => [path, loadedBy(text, imports)]));
     const reached = new Set(['src/commands/stop-all.ts', 'src/operations/local-targets.ts']);
