@@ -10,12 +10,11 @@ import { listOrderOf } from './session.ts';
 export async function execute(given: Invocation): Promise<number> {
   const { args, options } = given;
   const applied = await readPlanFile(args[0]!);
-  if (options.code !== undefined) refuseCode(applied, options.code as string);
+  if (options.code !== undefined) refuseCode(applied, options.code);
   if (options.detach) refuseOfWorkers(given);
   const { order, target } = orderOfPlan(listOrderOf(given), applied);
   const paths = applied.plan.input.map(({ name }) => name);
-  const reason = order.by.reason || undefined;
-  const invocation = { ...given, args: paths, config: order.config, options: { ...options, reason } };
+  const invocation = { ...given, args: paths, config: order.config, options: { ...options, reason: order.by.reason } };
   const credentials = readCredentials(invocation);
   await refuseChangedFiles(applied, paths);
   return withNamedList(invocation, paths, async (list) => {

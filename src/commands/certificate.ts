@@ -11,7 +11,7 @@ import { sayOf, sayOn } from './session.ts';
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, options, stdout, stderr } = invocation;
   const path = args[0]!;
-  const key = options.publicKey === undefined ? null : readPublicKey(options.publicKey as string);
+  const key = options.publicKey === undefined ? null : readPublicKey(options.publicKey);
   const [file] = await openInputs([path]);
   const found = await verifyCertificate(certificateLines(file!.open()), key);
   const print = jsonLines(stdout, options.json);

@@ -8,6 +8,7 @@ import { type Sink, writeReportFile } from '../ledger/report.ts';
 import { isSealed, type Run } from '../ledger/run.ts';
 import { systemCode } from '../system-errors.ts';
 import { type Invocation, jsonLines } from './command.ts';
+import type { Options } from './options.ts';
 import { sinkOf } from './report-sink.ts';
 import { sayOn } from './session.ts';
 
@@ -22,7 +23,7 @@ export type Evidence = {
 export async function certify(invocation: Invocation, evidence: Evidence): Promise<number> {
   const { run } = evidence;
   const { options, stdout, stderr } = invocation;
-  const { output, signKey, hashIds } = options as { output?: string; signKey?: string; hashIds?: string };
+  const { output, signKey, hashIds } = options;
   await refuseUncertain(evidence);
   const certificate = {
     key: signKey === undefined ? null : readSignKey(signKey),
@@ -51,7 +52,7 @@ async function refuseUncertain({ run, verify }: Evidence): Promise<void> {
 
 /** Options that `--certificate` needs to be there, or not to be there. Throws USAGE. */
 export function refuseBesideCertificate({ options }: Invocation): void {
-  const named = (names: readonly string[]) => names.filter((name) => options[name] !== undefined);
+  const named = (names: readonly (keyof Options)[]) => names.filter((name) => options[name] !== undefined);
   const alone = named(['signKey', 'hashIds']);
   const next = 'expunge help reports tells what a certificate is';
   if (options.certificate !== true && alone.length > 0)

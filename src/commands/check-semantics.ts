@@ -24,7 +24,7 @@ import { askCount, whoAmI } from './session.ts';
  */
 export async function readAbsent(invocation: Invocation): Promise<OneObject[]> {
   const { options, config } = invocation;
-  const { semantics, absentId } = options as { semantics?: boolean; absentId?: string };
+  const { semantics, absentId } = options;
   if (!semantics && absentId === undefined) return [];
   if (!semantics) throw new ExpungeError('USAGE', '--absent-id is for --semantics', { next: 'add --semantics' });
   if (absentId !== undefined) return [await readObject(invocation, '--absent-id', absentId)];

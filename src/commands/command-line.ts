@@ -7,6 +7,7 @@ import { resourcesText } from '../model/resource.ts';
 import { suggest } from '../model/suggest.ts';
 import type { Command, OwnOption } from './command.ts';
 import { configureHelp, settingOption } from './help.ts';
+import type { Options } from './options.ts';
 import { verbs } from './verbs.ts';
 
 /** What a command line asks for. */
@@ -14,7 +15,7 @@ export type Call = {
   verb: string; // 'run', 'runs remove'
   command: Command;
   args: string[];
-  options: Record<string, unknown>;
+  options: Options;
   flags: Record<string, string | boolean>; // by the name of their setting
   configFile: string | undefined;
   color: boolean;
@@ -112,7 +113,17 @@ function readCall(program: Program, command: Command, verb: string): Call {
       `--log-level and --${quiet ? 'quiet' : 'verbose'} both say what is logged: give one of them`,
     );
   const verbosity = quiet ? 'quiet' : verbose ? 'verbose' : 'normal';
-  return { verb, command, args: program.args, options, flags, configFile: config, color, verbosity };
+  // Each option has the type that its `parse` returns.
+  return {
+    verb,
+    command,
+    args: program.args,
+    options: options as Options,
+    flags,
+    configFile: config,
+    color,
+    verbosity,
+  };
 }
 
 function readFlag(program: Program, name: SettingName): [string, string | boolean][] {

@@ -4,6 +4,7 @@ import type { Config, SettingName } from '../config/settings.ts';
 import type { Verbosity } from '../logger.ts';
 import { priorities } from '../model/priority.ts';
 import type { RedisAddress } from '../redis/address.ts';
+import type { Options } from './options.ts';
 
 /** An option of a verb that is no setting: it has no variable, and the configuration file cannot hold it. */
 export type OwnOption = {
@@ -44,7 +45,7 @@ export type SignalSource = Pick<NodeJS.Process, 'on' | 'off' | 'exit'>;
 export type Invocation = {
   verb: string; // 'run', 'runs remove'
   args: string[];
-  options: Record<string, unknown>; // its own options, by their name in camelCase; those not given are missing
+  options: Options;
   config: Config;
   sources: Sources;
   argv: readonly string[]; // the whole command line behind the program's name
@@ -69,8 +70,8 @@ export function jsonLines(stdout: NodeJS.WriteStream, wanted: unknown): JsonLine
 }
 
 /** The text of `--reason`, for the audit trail; '' without it. */
-export function reasonOf(options: Record<string, unknown>): string {
-  return typeof options.reason === 'string' ? options.reason.trim() : '';
+export function reasonOf({ reason = '' }: Pick<Options, 'reason'>): string {
+  return reason.trim();
 }
 
 // Groups of settings and options that several verbs share.

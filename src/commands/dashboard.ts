@@ -22,7 +22,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     const { app, newLink } = openDashboardSite({ session, config, sources, env, log, workerOf: null });
     const hasNoRuns = (await pageOfRuns(session.redis, { limit: 1 }, null)).runs.length === 0;
     const interrupts = listenForInterrupts(invocation, () => {});
-    const address = { host: '127.0.0.1', port: (options.port as number | undefined) ?? defaultPort };
+    const address = { host: '127.0.0.1', port: options.port ?? defaultPort };
     const onListening = (url: string) => {
       const link = url + newLink(whoAmI(env));
       if (options.json) jsonLines(stdout, true)('dashboard', { url, login: link });

@@ -16,7 +16,7 @@ export function refuseBesideFollow({ options }: Invocation): void {
     if (options.from === undefined) return;
     throw new ExpungeError('USAGE', '--from goes on with a report that is followed', { next: 'add --follow' });
   }
-  const others = ['output', 'only', 'join', 'verify', 'certificate', 'spreadsheetSafe', 'json'];
+  const others = ['output', 'only', 'join', 'verify', 'certificate', 'spreadsheetSafe', 'json'] as const;
   const other = others.find((name) => options[name] !== undefined && options[name] !== false);
   const isOther = options.format !== undefined && options.format !== 'ndjson';
   if (other === undefined && !isOther) return;
@@ -35,7 +35,7 @@ export function refuseBesideFollow({ options }: Invocation): void {
 /** `report --follow`: asks again and again what is new. */
 export async function followReport(invocation: Invocation, records: RecordOperations, run: Run): Promise<number> {
   refuseUnwritten(run);
-  const cursor = cursorAt(run, invocation.options.from as string | undefined);
+  const cursor = cursorAt(run, invocation.options.from);
   return follow(invocation, run, records.follow(run, cursor), records.awayOf);
 }
 
@@ -53,7 +53,7 @@ async function follow(
   const interrupts = listenForInterrupts(context, () => {});
   const stop = AbortSignal.any([interrupts.signal, outputClosed]);
   const say = sayOn(stderr);
-  const written = new WrittenRows(sinkOf(stdout, id), id, (options.from as string | undefined) ?? null, stop);
+  const written = new WrittenRows(sinkOf(stdout, id), id, options.from ?? null, stop);
   const sayHowToGoOn = () =>
     say(`Go on: expunge report ${id} --follow${written.goOn === null ? '' : ` --from ${written.goOn}`}`);
   try {

@@ -13,7 +13,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const { args: paths, options, stderr } = invocation;
   const output = outputOf(invocation);
   const order = listOrderOf(invocation);
-  const origin = newOrigin(order.by, options.approveBy as string | undefined);
+  const origin = newOrigin(order.by, options.approveBy);
   const made = await makePlan(order, {
     paths,
     output,

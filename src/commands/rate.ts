@@ -8,7 +8,7 @@ import { withOperations } from './with-operations.ts';
 /** Gives a live run another rate, from any machine, within a second. Throws USAGE for a run that has ended. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, options } = invocation;
-  const pace = readPace(args[1] ?? '', options.burst as number | undefined); // a mistake costs no request
+  const pace = readPace(args[1] ?? '', options.burst); // a mistake costs no request
   return withOperations(invocation, 'runs', async (runs) => {
     const { id: run } = await runs.find(args[0]);
     return sayChange(invocation, await runs.changePace({ run, by: byOf(invocation), pace }));

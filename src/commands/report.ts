@@ -32,8 +32,8 @@ export async function execute(invocation: Invocation): Promise<number> {
     if (options.follow === true) return followReport(invocation, records, await records.find(args[0]));
     const { run, proof } = await records.findTallied(args[0]);
     if (options.certificate === true) return certify(invocation, evidenceOf(records, run));
-    const { output = null, only = null, verify = false } = options as Record<string, never>;
-    const { format = 'csv', spreadsheetSafe = false } = options as Record<string, never>;
+    const { output = null, only = null, verify = false } = options;
+    const { format = 'csv', spreadsheetSafe = false } = options;
     for (const line of [...retryLines(run), ...proof]) sayOf(invocation)(`Run ${run.id}: ${plainLine(line)}`);
     const join = await openJoined(invocation);
     return reportRun({ records, run, format, spreadsheetSafe, output, only, join, verify, out: stdout, say, print });
@@ -42,7 +42,7 @@ export async function execute(invocation: Invocation): Promise<number> {
 
 /** The files of `--join`, or null. Throws USAGE for what is no CSV file: lines have no columns, and a pipe is read once. */
 async function openJoined({ options, config }: Invocation): Promise<JoinedFiles | null> {
-  const paths = options.join as string[] | undefined;
+  const paths = options.join;
   if (paths === undefined) return null;
   const files = await openInputs(paths);
   const wrong = files.find(({ name, isPipe }) => isPipe || (formatByName(name) ?? 'csv') !== 'csv');

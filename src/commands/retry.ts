@@ -26,7 +26,7 @@ async function retry(invocation: Invocation, session: EarlySession): Promise<num
   refuseLive(run);
   const target = targetOfRun(order, run);
   const credentials = options.dryRun ? null : readCredentials(invocation);
-  const only = (options.only as Selection | undefined) ?? worthRetry;
+  const only = options.only ?? worthRetry;
   let rows = 0;
   const text = () => `Reading run ${run.id}: ${count(rows)} ids to retry`;
   const progress = startProgress(progressOn(invocation), env, text);

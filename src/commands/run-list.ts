@@ -75,7 +75,7 @@ async function confirmPlan(
   applied: AppliedPlan,
   what: string,
 ): Promise<void> {
-  const given = options.code as string | undefined;
+  const given = options.code;
   refuseCode(applied, given ?? (await confirmCode(what, { stdin, stderr, env, stdinIsData: false })));
 }
 

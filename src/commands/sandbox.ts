@@ -1,20 +1,17 @@
 import { once } from 'node:events';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { count } from '../format.ts';
-import { anyResource, perResource, type Resource, resources } from '../model/resource.ts';
+import { anyResource, perResource, resources } from '../model/resource.ts';
 import { throttlingStatus } from '../model/status.ts';
-import type { RetryAfterForm } from '../sandbox/fault-kinds.ts';
 import { type FaultTable, parseFaults } from '../sandbox/faults.ts';
 import { madeId, readObjects } from '../sandbox/objects.ts';
-import type { RateHeaderKind, RateLimit } from '../sandbox/rate-limit.ts';
+import type { RateLimit } from '../sandbox/rate-limit.ts';
 import { journalPath, writeToken } from '../sandbox/serve.ts';
 import { type Sandbox, startSandbox } from '../sandbox/server.ts';
 import { explainListenError, systemCode } from '../system-errors.ts';
 import { type Invocation, type JsonLines, jsonLines } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
-
-/** How many objects of each resource to make. */
-type HowMany = { [R in Resource]?: number | undefined };
+import type { SandboxFlags } from './options.ts';
 
 const usuallyMade = 1_000; // without its flag
 
@@ -22,32 +19,12 @@ const usuallyMade = 1_000; // without its flag
 export async function execute(invocation: Invocation): Promise<number> {
   const { options, stdout } = invocation;
   const interrupts = listenForInterrupts(invocation, () => {});
-  const { writeToken, tokenLife, rateLimit, rateWindow, json, ...rest } = options as Record<string, never>;
+  const { writeToken, tokenLife, rateLimit, rateWindow, json, ...rest } = options;
   const renamed = { tokenFile: writeToken, rate: rateLimit, rateWindowMs: rateWindow };
   const flags = { ...rest, ...renamed, tokenLifeSeconds: tokenLife && tokenLife / 1_000 };
   const out = json ? () => {} : (line: string) => void stdout.write(`${line}\n`);
   return runSandbox(flags, out, interrupts.signal, jsonLines(stdout, json));
 }
-
-/** The options of the command line. Numbers are checked already, the text of `faults` is not. */
-export type SandboxFlags = HowMany & {
-  port?: number | undefined;
-  host?: string | undefined; // 127.0.0.1 by default
-  objects?: string | undefined; // a CSV of resource,id instead of made objects
-  rate?: number | undefined; // requests per second; more are throttled
-  rateWindowMs?: number | undefined; // counted in windows of this length
-  rateHeaders?: RateHeaderKind | undefined; // which rate headers every answer has
-  retryAfter?: RetryAfterForm | undefined; // the header of those answers
-  faults?: string | undefined; // 'status-503=0.01,reset=0.005'
-  tokenFile?: string | undefined; // where to write the token
-  tokenLifeSeconds?: number | undefined; // of tokens from the token endpoint
-  oneLiveToken?: boolean | undefined; // each of those revokes the ones before
-  seed?: number | undefined;
-  latencyMs?: number | undefined;
-  capacity?: number | undefined; // requests served at once
-  serviceMs?: number | undefined; // each for so long; 50 by default
-  journal?: boolean | undefined; // keep every request, and show what became of it
-};
 
 /**
  * Serves the sandbox until the signal aborts. `out` gets lines for people, `print` the same for --json. Returns the exit code. Throws USAGE

@@ -3,7 +3,7 @@ import { isName, nameRule } from '../config/list-source.ts';
 import { ExpungeError } from '../errors.ts';
 import type { Added } from '../operations/add-schedule.ts';
 import { refuseLoneBurst } from '../operations/lone-burst.ts';
-import { definitionOf, type GivenDefinition } from '../operations/schedule-definition.ts';
+import { definitionOf } from '../operations/schedule-definition.ts';
 import type { Definition } from '../schedule/schedule.ts';
 import { addedText } from '../terminal/schedule-text.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
@@ -34,12 +34,9 @@ function sayAdded({ config, stderr, verbosity }: Invocation, name: string, added
   warnOn(stderr, warnings);
 }
 
-/** The options as they were declared. */
-type GivenOptions = Omit<GivenDefinition, 'settings' | 'graceMs' | 'note'> & { grace?: number };
-
 /** The schedule that the options and settings define. Throws USAGE for what is missing or contradicts itself. */
 export function readDefinition({ options, config }: Pick<Invocation, 'options' | 'config'>): Definition {
-  const { heartbeat = '', grace: graceMs, ...given } = options as GivenOptions;
+  const { heartbeat = '', grace: graceMs, ...given } = options;
   return definitionOf({
     cron: given.cron,
     tz: given.tz,

@@ -33,7 +33,7 @@ function showSchedules(
 
 /** Prints the next slots of a schedule. */
 function showSlots({ options, stdout }: Invocation, schedule: Schedule): void {
-  const [after = Date.now(), count = 5] = [options.after, options.count] as [number | undefined, number | undefined];
+  const { after = Date.now(), count = 5 } = options;
   const slots = previewSlots(schedule, after, count);
   if (!options.json) {
     stdout.write(`${previewText(schedule, slots)}\n`);

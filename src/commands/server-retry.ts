@@ -20,7 +20,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const { args, config, options } = invocation;
   refuseForeground(invocation);
   refuseUnsent(invocation);
-  const only = (options.only as Selection | undefined) ?? worthRetry;
+  const only = options.only ?? worthRetry;
   return withServer(invocation, sayOf(invocation), async (api) => {
     const { run } = await readRecord(api, args[0]);
     refuseLive(run);

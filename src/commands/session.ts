@@ -1,7 +1,7 @@
 import { hostname, userInfo } from 'node:os';
 import { Writable } from 'node:stream';
 import { quoteForShell } from '../model/shell-word.ts';
-import type { ListOrder, RunOptions } from '../operations/list-order.ts';
+import type { ListOrder } from '../operations/list-order.ts';
 import type { By } from '../operations/order.ts';
 import { confirmCount, confirmYes } from '../terminal/ask.ts';
 import { commandLine, plainLine } from '../terminal/style.ts';
@@ -31,7 +31,7 @@ export function listOrderOf(invocation: Invocation): ListOrder {
     config,
     sources,
     env,
-    options: options as RunOptions,
+    options,
     by: byOf(invocation),
     command: `cd ${quoteForShell(process.cwd())} && ${commandLine(argv)}`,
     isAsked: options.yes !== true || options.dryRun === true,
@@ -77,7 +77,7 @@ export function askCount(
   verb: 'delete' | 'send' = 'delete',
 ): Promise<void> {
   const { args, options, stdin, stderr, env } = invocation;
-  const confirm = (options.confirm as number | undefined) ?? null;
+  const confirm = options.confirm ?? null;
   const question = { expected, what, verb, yes: options.yes === true, confirm };
   return confirmCount(question, { stdin, stderr, env, stdinIsData: args.includes('-') });
 }

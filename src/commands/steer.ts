@@ -37,7 +37,7 @@ const orders: Record<Action, Order> = {
   async resume(invocation, runs, run) {
     const { config, options } = invocation;
     const { expectAbsent, onStatus } = config; // ids that have an outcome keep it; each chunk reads the setting when it is claimed
-    const maxDeletes = options.maxDeletes as number | null | undefined;
+    const { maxDeletes } = options;
     const resumed = await runs.resume({
       run: run.id,
       seen: run.revision,

@@ -1,12 +1,4 @@
-import {
-  addToken,
-  type KnownToken,
-  listTokens,
-  type Role,
-  readTokenAudit,
-  revokeToken,
-  tokenFacts,
-} from '../api/token-store.ts';
+import { addToken, type KnownToken, listTokens, readTokenAudit, revokeToken, tokenFacts } from '../api/token-store.ts';
 import { isName, nameRule } from '../config/list-source.ts';
 import { ExpungeError } from '../errors.ts';
 import { isoTime } from '../format.ts';
@@ -31,7 +23,7 @@ async function add({ args, options, env, stdout, stderr }: Invocation, { redis }
   const [name = ''] = args;
   if (!isName(name)) throw new ExpungeError('USAGE', `"${name}": expected a name of ${nameRule}`);
   const at = Date.now();
-  const { role = 'read', expires = 0 } = options as { role?: Role; expires?: number };
+  const { role = 'read', expires = 0 } = options;
   const token: KnownToken = { name, role, at, who: whoAmI(env), expiresAt: expires > 0 ? at + expires : 0 };
   const secret = await addToken(redis, token);
   if (options.json) jsonLines(stdout, true)('token', { ...tokenFacts(token), token: secret });

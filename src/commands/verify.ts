@@ -55,7 +55,7 @@ export async function execute(invocation: Invocation): Promise<number> {
 
 /** No number is right for every run, so there is no default. Throws USAGE without one. */
 function readSize({ options }: Invocation): number {
-  if (options.sample !== undefined) return options.sample as number;
+  if (options.sample !== undefined) return options.sample;
   throw new ExpungeError('USAGE', 'expected how many ids to send again, got none; nothing was sent', {
     next: 'add --sample 200',
   });

@@ -1,0 +1,99 @@
+import type { Role } from '../api/token-store.ts';
+import type { RunChoice } from '../ledger/list-runs.ts';
+import type { Resource } from '../model/resource.ts';
+import type { Selection } from '../model/selection.ts';
+import type { RunOptions } from '../operations/list-order.ts';
+import type { ReportStyle } from '../operations/operations.ts';
+import type { GivenDefinition } from '../operations/schedule-definition.ts';
+import type { RetryAfterForm } from '../sandbox/fault-kinds.ts';
+import type { RateHeaderKind } from '../sandbox/rate-limit.ts';
+
+/** Of most verbs. */
+type Common = {
+  json?: boolean;
+  yes?: boolean;
+  reason?: string;
+  dryRun?: boolean;
+  all?: boolean;
+  confirm?: number; // so many ids or requests
+};
+
+/** Of lists, their plans and runs. */
+type OfLists = Omit<RunOptions, 'partial'> & { partial?: boolean; only?: Selection; code?: string; approveBy?: string };
+
+/** Of one run, or of a target. */
+type OfRuns = {
+  watch?: boolean;
+  audit?: boolean;
+  history?: boolean;
+  maxDeletes?: number | null;
+  burst?: number;
+  allAccounts?: boolean;
+};
+
+/** Which runs are listed. */
+type Chosen = { state?: RunChoice['states']; limit?: number; sort?: RunChoice['sort'] } & Pick<
+  RunChoice,
+  'since' | 'target' | 'list' | 'by'
+>;
+
+/** Of reports, certificates and checks. */
+type OfEvidence = Partial<ReportStyle> & {
+  output?: string;
+  join?: string[];
+  certificate?: boolean;
+  signKey?: string;
+  hashIds?: string;
+  publicKey?: string;
+  verify?: boolean;
+  follow?: boolean;
+  sample?: number;
+  verdicts?: boolean;
+  probeId?: string;
+  semantics?: boolean;
+  absentId?: string;
+};
+
+/** Of schedules, tokens and the dashboard. */
+type OfServices = Partial<Omit<GivenDefinition, 'settings' | 'graceMs' | 'note'>> & {
+  grace?: number; // ms
+  replace?: boolean;
+  after?: number; // ms since 1970
+  count?: number;
+  role?: Role;
+  expires?: number; // ms
+};
+
+/** Of the sandbox, as far as they are not in `SandboxFlags`. */
+type OfSandbox = Omit<SandboxFlags, 'rate' | 'rateWindowMs' | 'tokenFile' | 'tokenLifeSeconds'> & {
+  rateLimit?: number; // per second
+  rateWindow?: number; // ms
+  writeToken?: string;
+  tokenLife?: number; // ms
+};
+
+/** The options of all verbs that are no settings, by their name in camelCase, as their `parse` returns them; those not given are missing. */
+export type Options = Common & OfLists & OfRuns & Chosen & OfEvidence & OfServices & OfSandbox;
+
+/** How many objects of each resource to make. */
+type HowMany = { [R in Resource]?: number | undefined };
+
+/** The options of the command line. Numbers are checked already, the text of `faults` is not. */
+export type SandboxFlags = HowMany & {
+  port?: number | undefined;
+  host?: string | undefined; // 127.0.0.1 by default
+  objects?: string | undefined; // a CSV of resource,id instead of made objects
+  rate?: number | undefined; // requests per second; more are throttled
+  rateWindowMs?: number | undefined; // counted in windows of this length
+  rateHeaders?: RateHeaderKind | undefined; // which rate headers every answer has
+  retryAfter?: RetryAfterForm | undefined; // the header of those answers
+  faults?: string | undefined; // 'status-503=0.01,reset=0.005'
+  tokenFile?: string | undefined; // where to write the token
+  tokenLifeSeconds?: number | undefined; // of tokens from the token endpoint
+  oneLiveToken?: boolean | undefined; // each of those revokes the ones before
+  seed?: number | undefined;
+  latencyMs?: number | undefined;
+  capacity?: number | undefined; // requests served at once
+  serviceMs?: number | undefined; // each for so long; 50 by default
+  journal?: boolean | undefined; // keep every request, and show what became of it
+};
