@@ -23,11 +23,20 @@ local function storePauses(runKey, pauses)
   if #pauses == 0 then redis.call('HDEL', runKey, 'pauses') else redis.call('HSET', runKey, 'pauses', cjson.encode(pauses)) end
 end
 
+-- A process that knows of a pause which was lifted or replaced does not take it for lost then.
+local function noteLifted(runKey, lifted)
+  for id in string.gmatch(redis.call('HGET', runKey, 'liftedPauses') or '', '%S+') do
+    if #lifted < ${keptPauses} then lifted[#lifted + 1] = id end
+  end
+  if #lifted > 0 then redis.call('HSET', runKey, 'liftedPauses', ' ' .. table.concat(lifted, ' ') .. ' ') end
+end
+
 local function notePause(runKey, pause)
   local pauses = pausesOf(runKey)
   for i, one in ipairs(pauses) do
     if one.id == pause.id or one.who == pause.who and (one.reason == pause.reason or pause.reason == '') then return false end
     if one.who == pause.who then
+      noteLifted(runKey, {one.id ~= '' and one.id or nil})
       pauses[i] = pause
       storePauses(runKey, pauses)
       return true
@@ -39,7 +48,7 @@ local function notePause(runKey, pause)
   return true
 end
 
--- Returns the pauses that are left. Which were lifted is remembered: a process that knows of one then does not take it for lost.
+-- Returns the pauses that are left.
 local function liftPauses(runKey, who)
   local pauses, left, lifted = pausesOf(runKey), {}, {}
   for _, one in ipairs(pauses) do
@@ -51,10 +60,7 @@ local function liftPauses(runKey, who)
     for _, other in ipairs(left) do stays = stays or other.id == one.id end
     if not stays and one.id ~= '' then lifted[#lifted + 1] = one.id end
   end
-  for id in string.gmatch(redis.call('HGET', runKey, 'liftedPauses') or '', '%S+') do
-    if #lifted < ${keptPauses} then lifted[#lifted + 1] = id end
-  end
-  if #lifted > 0 then redis.call('HSET', runKey, 'liftedPauses', ' ' .. table.concat(lifted, ' ') .. ' ') end
+  noteLifted(runKey, lifted)
   storePauses(runKey, left)
   return left
 end

@@ -120,6 +120,25 @@ describe.concurrent('the audit trail of a run', () => {
   });
 });
 
+describe.concurrent('the pause of a run', () => {
+  test('that its author has replaced is not written again by a process that knows the one before', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { id, ledger, steer, trail } = await openRun(onTestFinished);
+    await steer('start', 0);
+    const pause = (name: string, reason: string) =>
+      ledger.order(id, Date.now(), { action: 'pause', by: 'operator', who: 'ana', reason, id: name });
+    expect(await pause('first', 'too slow')).toMatchObject({ isChanged: true });
+    expect(await pause('second', 'legal hold')).toMatchObject({ isChanged: true });
+    expect(await pause('first', 'too slow')).toMatchObject({ isChanged: false });
+    expect((await readRun(redis, id))!.pauses).toMatchObject([{ id: 'second', who: 'ana', reason: 'legal hold' }]);
+    expect((await trail()).map(({ reason }) => reason)).toEqual(['', '', 'too slow', 'legal hold']);
+    await redis.hdel(keys.run(id), 'pauses', 'who', 'reason');
+    expect(await pause('second', 'legal hold'), 'one that was lost').toMatchObject({ isChanged: true });
+  });
+});
+
 describe.concurrent('the stop of a target', () => {
   test('is kept for each operator, and lifted by its own author first', async ({ expect, onTestFinished }) => {
     const { fp } = await openRun(onTestFinished);
