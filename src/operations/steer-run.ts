@@ -6,7 +6,7 @@ import { changeRules } from '../ledger/change-rules.ts';
 import { changedSince } from '../ledger/changed-since.ts';
 import { openIdsOf, refuseUnprotected } from '../ledger/protection.ts';
 import { isSealed, type Run, type RunState, readRunAgain } from '../ledger/run.ts';
-import type { RunRules } from '../ledger/run-rules.ts';
+import { isSameRule, type RunRules, ruleNames } from '../ledger/run-rules.ts';
 import { sealTally } from '../ledger/tally.ts';
 import { readTargetState } from '../limiter/read-target.ts';
 import { readStops, type Stop } from '../limiter/stop.ts';
@@ -45,9 +45,11 @@ export async function resumeRun(session: Session, order: ResumeOrder): Promise<R
   const { redis } = session;
   const { by, seen, rules, detach } = order;
   const found = await findRun(session, order.run);
-  if (found.revision !== seen && !hasEnded(found) && found.state !== 'running')
-    throw changedSince(found, null, 'resumed');
+  const changesNothing = found.state === 'running' && Object.keys(rules).length === 0;
+  if (found.revision !== seen && !hasEnded(found) && !changesNothing) throw changedSince(found, null, 'resumed');
   const run = await changeBy(session, found, rules, by);
+  if (run.revision !== found.revision + countRuleEdits(found, run) && !hasEnded(run))
+    throw changedSince(run, found, 'resumed');
   if (detach) {
     if (!run.detached) await refuseUnprotected(redis, run.fp, leftToWorkers(session, run));
     await releaseFromForeground(session, run, by);
@@ -106,6 +108,12 @@ async function changeBy({ redis }: Session, run: Run, rules: Partial<RunRules>, 
       next: `let it send more: expunge resume ${run.id} --max-deletes N`,
     });
   return changeRules(redis, run, rules, { at: Date.now(), by: 'operator', ...by });
+}
+
+/** How many edits are in its revision for the rules that a run has now: `--max-deletes` is written by itself. */
+function countRuleEdits(before: Run, run: Run): number {
+  const changed = ruleNames.filter((name) => !isSameRule(name, before, run));
+  return Number(changed.includes('maxDeletes')) + Number(changed.some((name) => name !== 'maxDeletes'));
 }
 
 /** Detaches a foreground run whose command has ended. Throws USAGE while a command is deleting it, and if it has ended. Repeating it is harmless. */
