@@ -9,12 +9,12 @@ export function aofBytes(redis: RedisProcess): number {
   return statSync(aofOf(redis)).size;
 }
 
-/** Kills Redis, lets its file end after so many bytes, as a loss of power may, and starts it again. */
-export async function truncateAof(redis: RedisProcess, bytes: number): Promise<void> {
+/** Kills Redis, lets its file end after so many bytes (null: leaves it as it is), as a loss of power may, and starts it again. */
+export async function truncateAof(redis: RedisProcess, bytes: number | null): Promise<void> {
   const { pid } = redis;
   redis.signal('SIGKILL');
   await until('Redis is dead', () => !isAlive(pid));
-  truncateSync(aofOf(redis), bytes);
+  if (bytes !== null) truncateSync(aofOf(redis), bytes);
   await redis.restart();
 }
 

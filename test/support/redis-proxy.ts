@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import type { RedisOptions } from 'ioredis';
 import { testRedisAddress } from './redis.ts';
 
 /** A way to the Redis of the tests that can break. */
@@ -15,8 +16,8 @@ export type RedisProxy = {
   close(): Promise<void>;
 };
 
-export async function openRedisProxy(): Promise<RedisProxy> {
-  const { options } = testRedisAddress();
+/** `options`: of another Redis than that of the tests. */
+export async function openRedisProxy(options: RedisOptions = testRedisAddress().options): Promise<RedisProxy> {
   const pairs = new Set<Socket>();
   let [isCut, commands] = [false, 0];
   const server = createServer({ noDelay: true }, (client) => {
@@ -64,7 +65,7 @@ export async function openRedisProxy(): Promise<RedisProxy> {
   return proxy;
 }
 
-function urlThrough(port: number, { username, password, db }: ReturnType<typeof testRedisAddress>['options']): string {
+function urlThrough(port: number, { username, password, db }: RedisOptions): string {
   const login = password ? `${username ?? ''}:${encodeURIComponent(password)}@` : '';
   return `redis://${login}127.0.0.1:${port}/${db ?? 0}`;
 }
