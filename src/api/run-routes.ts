@@ -93,7 +93,6 @@ export const runRoutes: readonly Route[] = [
       run: z.string(),
       state: z.string(),
       rate: z.string().nullable(),
-      warnings: shapes.warnings,
     }),
     handle: (call) => {
       const { rate: text, burst } = call.body;
@@ -108,7 +107,7 @@ export const runRoutes: readonly Route[] = [
     role: 'operate',
     summary: 'give a run another share',
     body: z.strictObject({ reason, priority: z.enum(priorities) }),
-    answer: z.looseObject({ run: z.string(), state: z.string(), priority: z.string(), warnings: shapes.warnings }),
+    answer: z.looseObject({ run: z.string(), state: z.string(), priority: z.string() }),
     handle: (call) => {
       const { priority } = call.body;
       return order(call, (runs, given) => runs.changePriority({ ...given, priority }));

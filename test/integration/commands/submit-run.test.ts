@@ -78,11 +78,12 @@ test.each(Object.keys(givenAgain) as (keyof RunSettings)[])(
     const { first, other, becomes } = givenAgain[name];
     const madeRuns = async () => (await runs()).map((run) => ({ ...run, activeMs: 0, activeUntil: 0 }));
     await submit('--yes', ...first);
-    const [before] = await madeRuns();
+    const before = (await madeRuns())[0]!;
     const again = submit('--yes', `--${settings[name].flag}`, ...other);
     await (becomes === 'refused' ? expect(again).rejects.toMatchObject({ code: 'USAGE' }) : again);
     await submit('--yes');
-    expect(await madeRuns()).toEqual([becomes === 'refused' ? before : { ...before, ...becomes }]);
+    const revision = before.revision! + 1;
+    expect(await madeRuns()).toEqual([becomes === 'refused' ? before : { ...before, ...becomes, revision }]);
   },
 );
 

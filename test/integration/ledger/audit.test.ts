@@ -15,6 +15,7 @@ import { startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { readStops } from '../../../src/limiter/stop.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
+import { parseRate } from '../../../src/model/rate.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';
@@ -51,7 +52,18 @@ describe.concurrent('the audit trail of a run', () => {
     await stopTarget(redis, fp, { who: 'eve', reason: 'before its time', at: createdAt - 1 });
     await startTarget(redis, fp, { who: 'bob', reason: '', at: createdAt + 1 });
     await steer('start', 2);
-    await ledger.changeRate(id, createdAt + 3, { rate: null, by: 'operator', who: 'ana', reason: 'faster' });
+    await ledger.changeRate(id, createdAt + 3, {
+      rate: parseRate('9/s'),
+      by: 'operator',
+      who: 'ana',
+      reason: 'faster',
+    });
+    await ledger.changeRate(id, createdAt + 3, {
+      rate: parseRate('9/s'),
+      by: 'operator',
+      who: 'bob',
+      reason: 'faster',
+    }); // changes nothing
     await stopTarget(redis, fp, { who: 'bob', reason: 'they call us', at: createdAt + 4 });
     const removal = { at: createdAt + 5, action: 'remove', by: 'operator', who: 'bob', reason: '' } as const;
     await noteTargetAction(redis, fp, { ...removal, run: 'another' });

@@ -106,6 +106,7 @@ test('a run is stored in the form of version 2: a change here needs a new schema
       ],
       ...[
         'duplicate',
+        'edits',
         'epoch',
         'expectAbsent',
         'files',
