@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
+import { type Advice, adviceText, toTypeAnywhere } from './model/to-type.ts';
 import { describeFileError, type Explanation, explainFileError, isFileError, systemCode } from './system-errors.ts';
 
 /** The kind of error that ended a command; each has one exit code. */
@@ -23,17 +24,20 @@ export const exitCodes = {
 
 /**
  * A mistake of the operator or an unusable environment. The message says what was expected, what came and where;
- * `next` says what to do. Neither holds a secret: both are printed as they are.
+ * `next` says what to do, as anybody can read it. Neither holds a secret: both are printed as they are. `advice` is `next` for who knows how
+ * the reader starts commands.
  */
 export class ExpungeError extends Error {
   readonly code: ErrorCode;
   readonly next: string | null;
+  readonly advice: Advice | null;
 
-  constructor(code: ErrorCode, message: string, options: { cause?: unknown; next?: string | null } = {}) {
+  constructor(code: ErrorCode, message: string, options: { cause?: unknown; next?: Advice | null } = {}) {
     super(message, { cause: options.cause });
     this.name = 'ExpungeError';
     this.code = code;
-    this.next = options.next ?? null;
+    this.advice = options.next ?? null;
+    this.next = adviceText(this.advice, toTypeAnywhere);
   }
 }
 

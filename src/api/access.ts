@@ -109,7 +109,7 @@ export function requireRole(caller: Caller | null, needed: Role): Caller {
     throw new Problem(
       'unauthenticated',
       'expected a token or a session, got none that is valid',
-      'log in, or send Authorization: Bearer TOKEN; expunge token add NAME makes one',
+      (toType) => `log in, or send Authorization: Bearer TOKEN; ${toType('token add', 'NAME')} makes one`,
     );
   if (mayAct(caller.role, needed)) return caller;
   throw new Problem('forbidden', `expected the role ${needed}, ${caller.name} has ${caller.role}`, null);

@@ -87,7 +87,7 @@ const refuseOtherHosts: MiddlewareHandler = async ({ req }, next) => {
   throw new Problem(
     'forbidden',
     'expected the address of this machine as Host',
-    'open the link that expunge dashboard prints',
+    (toType) => `open the link that ${toType('dashboard')} prints`,
   );
 };
 

@@ -4,11 +4,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config/settings.ts';
 import { type ErrorCode, ExpungeError } from '../errors.ts';
 import { openDispatcher } from '../http/send-once.ts';
+import { type Advice, readAdvice } from '../model/to-type.ts';
 import { explainConnectionError } from '../system-errors.ts';
 import { plainLine } from '../terminal/style.ts';
 import { bareToken, readTokenFile, readTokenVariable } from '../token/bearer-token.ts';
 import { readVersion } from '../version.ts';
 import type { ProblemDocument, ProblemKind } from './problem.ts';
+import { type AnsweredWarnings, commandsIn, readWarnings } from './warnings.ts';
 
 /** A request to the API; `path` is below /api/v1. */
 type ApiRequest = {
@@ -70,8 +72,8 @@ function readServerToken({ serverTokenFile: path }: Settings, env: NodeJS.Proces
   throw new ExpungeError('CREDENTIALS', 'expected a token for the server, got none', { next: tokenAdvice });
 }
 
-const tokenAdvice =
-  'set EXPUNGE_SERVER_TOKEN, or name a file with --server-token-file FILE; expunge token add NAME makes one';
+const tokenAdvice: Advice = (toType) =>
+  `set EXPUNGE_SERVER_TOKEN, or name a file with --server-token-file FILE; ${toType('token add', 'NAME')} makes one`;
 
 type Me = { name: string; role: string; version?: unknown };
 
@@ -116,13 +118,13 @@ export class ApiClient {
   }
 
   /** Gives an order that may take long: what it warns of and whether it changed anything, or null where it is answered before it is done. */
-  async order(path: string, body: unknown): Promise<{ warnings: string[]; changed: boolean } | null> {
-    const { value, isLate } = await this.#read<{ warnings: string[]; changed?: boolean }>({
+  async order(path: string, body: unknown): Promise<{ warnings: Advice[]; changed: boolean } | null> {
+    const { value, isLate } = await this.#read<AnsweredWarnings & { changed?: boolean }>({
       method: 'POST',
       path,
       body,
     });
-    return isLate ? null : { warnings: value.warnings, changed: value.changed ?? true };
+    return isLate ? null : { warnings: readWarnings(value), changed: value.changed ?? true };
   }
 
   /**
@@ -202,11 +204,14 @@ export class ApiClient {
     }
     const text = await this.#textOf(answer, problemBytesAtMost, request);
     const problem = text.replaceAll(bareToken(this.#authorization), '***');
-    const { code, detail, next, seconds } = this.#parse<ProblemDocument>(problem);
+    const { code, detail, next, commands, seconds } = this.#parse<ProblemDocument>(problem);
     const said = plainLine(String(detail));
     if (code === 'conflict' && typeof seconds === 'number')
       return Object.assign(new BeingDone('UNREACHABLE', said, { next: doubtAbout(request) }), { seconds });
-    const shown = typeof next === 'string' && isForCommands(code) ? plainLine(next) : (advice[code] ?? null);
+    const shown =
+      typeof next === 'string' && isForCommands(code)
+        ? readAdvice(plainLine(next), commandsIn(commands))
+        : (advice[code] ?? null);
     return new ExpungeError(codes[code] ?? 'USAGE', said, { next: shown });
   }
 
@@ -279,7 +284,7 @@ function describeAnswer({ statusCode, headers }: Answer): string {
 
 function notOurs(url: string, what: string): ExpungeError {
   return new ExpungeError('USAGE', `no API of expunge is at ${url}: ${what}`, {
-    next: 'give the address of an expunge dashboard, or of a worker with --http',
+    next: 'give the address of a dashboard, or of a worker with --http',
   });
 }
 
@@ -307,9 +312,9 @@ const codes: Readonly<Record<string, ErrorCode>> = {
   } satisfies Partial<Record<ProblemKind, ErrorCode>>),
 };
 
-const advice: Readonly<Record<string, string>> = {
+const advice: Readonly<Record<string, Advice>> = {
   unauthenticated: tokenAdvice,
-  forbidden: 'ask for a token with that role: expunge token add NAME --role ROLE',
+  forbidden: (toType) => `ask for a token with that role: ${toType('token add', 'NAME', '--role', 'ROLE')}`,
   internal: 'the log of the server says more',
 };
 

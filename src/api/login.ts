@@ -119,7 +119,7 @@ export class Login {
     if (context.req.header('accept')?.includes('text/html')) return context.redirect(`/login?problem=${problem}`, 303);
     if (problem === 'busy')
       throw new Problem('too_many', 'too many failed logins', `try again in ${seconds} s`, { seconds });
-    throw new Problem('unauthenticated', 'no such token', 'expunge token list shows the names of all');
+    throw new Problem('unauthenticated', 'no such token', (toType) => `${toType('token list')} shows the names of all`);
   }
 
   #enter(context: Context, cookie: string): Response {

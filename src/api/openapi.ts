@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { keyPattern } from './idempotency.ts';
 import type { Route } from './route.ts';
+import { commands } from './shapes.ts';
 
 const jsonType = 'application/json';
 
@@ -35,6 +36,7 @@ const problem = z.looseObject({
   detail: z.string(),
   code: z.string(),
   next: z.string().optional(),
+  commands,
 });
 
 function operationOf(route: Route) {

@@ -14,6 +14,7 @@ import { readStops } from '../limiter/stop.ts';
 import { priorities } from '../model/priority.ts';
 import { sumIds } from '../model/resource.ts';
 import { listOf, type Target } from '../model/target.ts';
+import { mapAdvice } from '../model/to-type.ts';
 import { refuseCode } from '../operations/applied-plan.ts';
 import { checkPlanned, orderOfPlan, refuseChangedFiles } from '../operations/apply-plan.ts';
 import type { ListOrder, RunOptions } from '../operations/list-order.ts';
@@ -35,6 +36,7 @@ import { listSettings, ruleSettings } from './sent-settings.ts';
 import { queryFields } from './setting-fields.ts';
 import * as shapes from './shapes.ts';
 import { knownTargetOf } from './targets.ts';
+import { spellOutWarnings } from './warnings.ts';
 
 const flag = z.enum(['true', 'false']).optional();
 const partial = flag.describe('send the first max_deletes ids of a longer list on purpose, then halt');
@@ -209,7 +211,7 @@ function withoutPaths(error: unknown, folders: readonly string[]): unknown {
     folders
       .reduce((words, folder) => words.replaceAll(`${folder}/`, '').replaceAll(folder, 'of the server'), text)
       .replace(/; all rejected rows are in .*/, '');
-  return new ExpungeError(error.code, plain(error.message), { cause: error, next: error.next && plain(error.next) });
+  return new ExpungeError(error.code, plain(error.message), { cause: error, next: mapAdvice(error.advice, plain) });
 }
 
 function suffixOf(type = ''): string {
@@ -286,7 +288,7 @@ async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.outp
     return withOwnRedis(deps, (session) => startList(session, order, { target, list, retries: null, applied }));
   });
   await store.remove(kept.id);
-  return { run: run.id, warnings };
+  return { run: run.id, ...spellOutWarnings(warnings) };
 }
 
 function refuseOtherConfirm(confirm: number, ids: number): void {

@@ -2,6 +2,7 @@ import { type ErrorCode, ExpungeError, messageOf } from '../errors.ts';
 import { capital } from '../format.ts';
 import { html, noMarkup } from '../ledger/html.ts';
 import type { Log } from '../logger.ts';
+import { type Advice, spellOut, type TypedWords } from '../model/to-type.ts';
 import { describeRedisError, isRedisError } from '../redis/errors.ts';
 
 /** The short words of problems that are not those of a command. */
@@ -26,10 +27,10 @@ export type ProblemKind = keyof typeof kinds;
 /** An error as the API answers it; `facts` are added to the document. Neither holds a secret. */
 export class Problem extends Error {
   readonly kind: ProblemKind;
-  readonly next: string | null;
+  readonly next: Advice | null;
   readonly facts: Record<string, unknown>;
 
-  constructor(kind: ProblemKind, detail: string, next: string | null = null, facts: Record<string, unknown> = {}) {
+  constructor(kind: ProblemKind, detail: string, next: Advice | null = null, facts: Record<string, unknown> = {}) {
     super(detail);
     this.name = 'Problem';
     this.kind = kind;
@@ -55,6 +56,7 @@ export type ProblemDocument = {
   detail: string;
   code: string;
   next?: string;
+  commands?: readonly TypedWords[]; // that stand in `next`, so that a client can write them as its reader has to type them
   [fact: string]: unknown;
 };
 
@@ -71,7 +73,7 @@ export function problemOf(error: unknown, log: Log, path: string): ProblemDocume
   if (error instanceof Problem) return documentOf(error.kind, error.message, error.next, error.facts);
   if (error instanceof ExpungeError) {
     const [status, title] = ofCommands[error.code] ?? kinds.internal;
-    return document(status, title, error.code.toLowerCase(), error.message, error.next);
+    return document(status, title, error.code.toLowerCase(), error.message, error.advice);
   }
   if (isRedisError(error)) return documentOf('unavailable', `Redis: ${describeRedisError(error)}`, 'try it again soon');
   log.error({ path, reason: messageOf(error) }, 'a request over HTTP failed');
@@ -81,15 +83,18 @@ export function problemOf(error: unknown, log: Log, path: string): ProblemDocume
 function documentOf(
   kind: ProblemKind,
   detail: string,
-  next: string | null,
+  next: Advice | null,
   facts: Record<string, unknown> = {},
 ): ProblemDocument {
   const [status, title] = kinds[kind];
   return { ...document(status, title, kind, detail, next), ...facts };
 }
 
-function document(status: number, title: string, code: string, detail: string, next: string | null): ProblemDocument {
-  return { type: 'about:blank', title, status, detail, code, ...(next !== null && { next }) };
+function document(status: number, title: string, code: string, detail: string, next: Advice | null): ProblemDocument {
+  const problem = { type: 'about:blank', title, status, detail, code };
+  if (next === null) return problem;
+  const { text, commands } = spellOut(next);
+  return { ...problem, next: text, ...(commands.length > 0 && { commands }) };
 }
 
 /** The answer with a problem. */

@@ -3,6 +3,7 @@ import { ExpungeError } from '../errors.ts';
 import { pendingOf, type RunState } from '../ledger/run.ts';
 import type { RunRules } from '../ledger/run-rules.ts';
 import { rateSetting } from '../model/rate.ts';
+import type { Advice } from '../model/to-type.ts';
 import type { PaceChange, PriorityChange } from '../operations/change-run.ts';
 import { detachedWarnings, resumedWarnings } from '../operations/liveness.ts';
 import type { RunOperations } from '../operations/operations.ts';
@@ -60,7 +61,7 @@ function bodyOf({ expectAbsent, onStatus, maxDeletes }: Partial<RunRules>) {
 }
 
 /** `warnings`: null where the server answered before the order was carried out. */
-type Steered = Ordered & { record: RunRecord; warnings: string[] | null };
+type Steered = Ordered & { record: RunRecord; warnings: Advice[] | null };
 
 function orderedOf({ before, run, isChanged }: Steered): Ordered {
   return { before, run, isChanged };
@@ -100,13 +101,15 @@ async function steer(
     const record = await readRecord(api, id).catch(unlessAway);
     const failure = record && newEntry(before, record, 'failed', action);
     if (failure)
-      throw new ExpungeError('USAGE', String(failure.error), { next: `see its status: expunge status ${id} --audit` });
+      throw new ExpungeError('USAGE', String(failure.error), {
+        next: (toType) => `see its status: ${toType('status', id, '--audit')}`,
+      });
     if (record && isDone(record) && isCarriedOut(action, before, record))
       return { before: before.run, run: record.run, record, warnings: null, isChanged: true };
     await sleep(pollMs);
   }
   throw new ExpungeError('UNREACHABLE', `the server ${api.url} has not said yet whether it could ${action} run ${id}`, {
-    next: `see its status: expunge status ${id} --audit`,
+    next: (toType) => `see its status: ${toType('status', id, '--audit')}`,
   });
 }
 

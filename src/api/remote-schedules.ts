@@ -14,9 +14,10 @@ import type { ApiClient } from './client.ts';
 import { readRecord, unlessAway } from './remote-runs.ts';
 import { refuseUnknownTarget } from './remote-targets.ts';
 import { refuseProtectFile, scheduleSettings } from './sent-settings.ts';
+import { type AnsweredWarnings, readWarnings } from './warnings.ts';
 
 /** The answer to an order, with its target. */
-type Placed = Record<string, unknown> & { warnings: string[] };
+type Placed = Record<string, unknown> & AnsweredWarnings;
 
 const elsewhere = 'leave it out, or do it where Redis can be reached, without --server';
 
@@ -62,7 +63,7 @@ async function add(api: ApiClient, { target, name, by, definition, replace }: Ad
   const answer = await api.create<Placed & Pick<Added, 'done'>>('/schedules', body, false);
   const { done, ...facts } = withoutPlace(answer);
   const schedule = (await look().catch(unlessAway)) ?? null;
-  return { done: answer.done, before, schedule, at: Date.now(), facts, warnings: answer.warnings };
+  return { done: answer.done, before, schedule, at: Date.now(), facts, warnings: readWarnings(answer) };
 }
 
 /** The whole definition: what it does not say is as by default. A burst alone says nothing. */
@@ -108,7 +109,7 @@ type RunAnswer = Placed & (MadeNow['made'] | { outcome: 'started'; run: string; 
 async function run(api: ApiClient, { by, seen, ...order }: RunScheduleOrder): Promise<MadeNow> {
   const path = pathOf(order);
   const answer = await api.create<RunAnswer>(`${path}/run`, { reason: by.reason, seen });
-  return { made: await madeOf(api, path, answer), warnings: answer.warnings };
+  return { made: await madeOf(api, path, answer), warnings: readWarnings(answer) };
 }
 
 async function madeOf(api: ApiClient, path: string, answer: RunAnswer): Promise<MadeNow['made']> {
@@ -132,6 +133,7 @@ function pathOf({ target, name }: Pick<ScheduleOrder, 'target' | 'name'>): strin
 }
 
 /** What a command prints: it names the target itself. */
-function withoutPlace({ fp: _, target: __, account: ___, warnings: ____, ...facts }: Placed): Record<string, unknown> {
+function withoutPlace(answer: Placed): Record<string, unknown> {
+  const { fp: _, target: __, account: ___, warnings: ____, commands: _____, ...facts } = answer;
   return facts;
 }

@@ -11,6 +11,7 @@ import { type Priority, priorities } from '../model/priority.ts';
 import { parseRate } from '../model/rate.ts';
 import { parseRetrySelection, type Selection } from '../model/selection.ts';
 import { targetOf } from '../model/target.ts';
+import type { Advice } from '../model/to-type.ts';
 import type { RunOptions } from '../operations/list-order.ts';
 import { localRuns } from '../operations/local.ts';
 import type { RunOperations } from '../operations/operations.ts';
@@ -24,6 +25,7 @@ import { Problem, parsedAs } from './problem.ts';
 import { type ApiDeps, type Call, type Route, route } from './route.ts';
 import { findRunById } from './run-view.ts';
 import * as shapes from './shapes.ts';
+import { spellOutWarnings } from './warnings.ts';
 
 /** Why somebody does this, for the audit trail. */
 export const reason = z.string().trim().max(500).default('').describe('why, for the audit trail');
@@ -130,7 +132,7 @@ export const runRoutes: readonly Route[] = [
     handle: async (call) => {
       const only = call.body.only && parsedAs('body.only', call.body.only.join(','), parseRetrySelection);
       const made = await retry(call, only);
-      if (made !== null) return { run: made.run.id, warnings: made.warnings };
+      if (made !== null) return { run: made.run.id, ...spellOutWarnings(made.warnings) };
       throw new Problem('conflict', `run ${call.params.run} has nothing of that to retry`);
     },
   }),
@@ -180,7 +182,7 @@ async function order<T>(
 async function steer(
   call: RunCall,
   action: 'pause' | 'resume' | 'cancel',
-  work: (runs: RunOperations, order: RunOrder) => Promise<Ordered & { warnings?: readonly string[] }>,
+  work: (runs: RunOperations, order: RunOrder) => Promise<Ordered & { warnings?: readonly Advice[] }>,
 ) {
   const { deps, params, caller, body, context } = call;
   const done = order(call, work);
@@ -189,7 +191,7 @@ async function steer(
   const now = runSummary(await findRunById(deps.session, params.run!), Date.now());
   if (!isDone) return context.json({ ...now, warnings: [], changed: null }, 202);
   const { warnings = [], isChanged } = await done;
-  return { ...now, warnings, changed: isChanged };
+  return { ...now, ...spellOutWarnings(warnings), changed: isChanged };
 }
 
 /** An order for a run, and who gave it why. */
@@ -255,6 +257,6 @@ function refuseRemoval(run: Run, rows: number): void {
   throw new Problem(
     'conflict',
     `the results of run ${run.id} are not delivered yet`,
-    `wait for a worker with --results, or give them up in a terminal: expunge runs remove ${run.id}`,
+    (toType) => `wait for a worker with --results, or give them up in a terminal: ${toType('runs remove', run.id)}`,
   );
 }

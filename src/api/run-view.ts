@@ -6,6 +6,7 @@ import { activeMsOf, type Run, readRun } from '../ledger/run.ts';
 import { ruleFacts } from '../ledger/run-rules.ts';
 import { tallyIfSealed } from '../ledger/tally.ts';
 import { readProof } from '../ledger/verification.ts';
+import { toTypeAnywhere } from '../model/to-type.ts';
 import { isAbandoned, withStandstill } from '../operations/liveness.ts';
 import { refuseOtherRelease, type Session } from '../operations/session.ts';
 import { readRunContext, SnapshotTaker } from '../operations/take-snapshot.ts';
@@ -42,7 +43,7 @@ export class RunView {
       readProof(redis, run),
     ] as const;
     const [context, abandoned, audit, proof] = await Promise.all(reads);
-    this.#taker ??= new SnapshotTaker(run, null);
+    this.#taker ??= new SnapshotTaker(run, null, toTypeAnywhere);
     this.#taker.observe(run);
     this.#taker.observeContext({ ...context, isAbandoned: abandoned });
     const snapshot = this.#taker.take();

@@ -3,6 +3,7 @@ import { namePattern, nameRule } from '../config/list-source.ts';
 import { apiField, type Config, settings } from '../config/settings.ts';
 import { priorities } from '../model/priority.ts';
 import type { Target } from '../model/target.ts';
+import type { Advice } from '../model/to-type.ts';
 import { localSchedules } from '../operations/local-schedules.ts';
 import { loneBurst } from '../operations/lone-burst.ts';
 import type { ScheduleOperations } from '../operations/operations.ts';
@@ -28,6 +29,7 @@ import { scheduleSettings } from './sent-settings.ts';
 import { bodyFields } from './setting-fields.ts';
 import * as shapes from './shapes.ts';
 import { knownTargetOf } from './targets.ts';
+import { spellOutWarnings } from './warnings.ts';
 
 const name = z.string().regex(namePattern, `expected a name of ${nameRule}`);
 const replace = z.boolean().optional().describe('change the schedule of that name: what is not given stays as it is');
@@ -122,7 +124,7 @@ function refuseElsewhere({ workerOf }: Call['deps'], { fp, name }: Record<string
   throw new Problem(
     'conflict',
     `this server is no worker of the target of schedule ${name}: its own sources may be lists of other targets`,
-    `order it at a worker of that target with --http, or on its machine: expunge schedule run ${name}`,
+    (toType) => `order it at a worker of that target with --http, or on its machine: ${toType('schedule run', name!)}`,
   );
 }
 
@@ -161,8 +163,8 @@ async function run(call: Call<unknown, z.output<typeof runNow>>) {
   });
 }
 
-function placed(target: Target, facts: Record<string, unknown>, warnings: readonly string[]) {
-  return { ...facts, ...placeOf(target), warnings };
+function placed(target: Target, facts: Record<string, unknown>, warnings: readonly Advice[]) {
+  return { ...facts, ...placeOf(target), ...spellOutWarnings(warnings) };
 }
 
 type Body = z.output<typeof definition>;

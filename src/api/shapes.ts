@@ -84,8 +84,12 @@ export const seenSchedule = count.describe(
 /** What nobody should overlook, like a target without a worker; [] = nothing. */
 export const warnings = z.array(text);
 
+/** The words of commands that stand in an answer, without its program: the verb comes first. */
+export const commands = z.array(z.array(text).min(1)).optional();
+
 export const steered = runSummary.extend({
   warnings,
+  commands,
   changed: z.boolean().nullable().describe('whether the order changed anything; null = it is still being done'),
 });
 
@@ -165,6 +169,7 @@ export const targetDetail = target.extend({ workers: z.array(worker), audit });
 
 export const schedule = z.looseObject({
   warnings: warnings.optional().describe('of an order'),
+  commands: commands.describe('in its warnings'),
   fp: text,
   target: text,
   account: text,
@@ -203,7 +208,7 @@ export const overview = z.object({
   schedules: z.array(schedule),
 });
 
-export const made = z.object({ run: text, warnings });
+export const made = z.object({ run: text, warnings, commands });
 
 export const token = z.object({
   name: text,

@@ -42,7 +42,7 @@ export async function addToken(redis: RedisClient, token: KnownToken): Promise<s
   if (added === 1) return secret;
   const what = added === 0 ? `a token is called "${token.name}" already` : `there are ${tokensAtMost} tokens already`;
   throw new ExpungeError('USAGE', what, {
-    next: 'revoke it first: expunge token revoke NAME; expunge token list shows all',
+    next: (toType) => `revoke it first: ${toType('token revoke', 'NAME')}; ${toType('token list')} shows all`,
   });
 }
 

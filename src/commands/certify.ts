@@ -6,6 +6,7 @@ import { type CertificateOptions, writeCertificate } from '../ledger/certificate
 import type { OutcomeRow } from '../ledger/outcome-rows.ts';
 import { type Sink, writeReportFile } from '../ledger/report.ts';
 import { isSealed, type Run } from '../ledger/run.ts';
+import type { Advice } from '../model/to-type.ts';
 import { systemCode } from '../system-errors.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import type { Options } from './options.ts';
@@ -44,7 +45,7 @@ export async function certify(invocation: Invocation, evidence: Evidence): Promi
 async function refuseUncertain({ run, verify }: Evidence): Promise<void> {
   if (!isSealed(run.state))
     throw new ExpungeError('USAGE', `run ${run.id} is ${run.state}; only a run that has ended can be certified`, {
-      next: `wait for its end: expunge status ${run.id} --watch`,
+      next: (toType) => `wait for its end: ${toType('status', run.id, '--watch')}`,
     });
   const { problem } = await verify();
   if (problem !== null) throw new ExpungeError('INTERNAL', `run ${run.id} is not certified: ${problem}`);
@@ -54,7 +55,7 @@ async function refuseUncertain({ run, verify }: Evidence): Promise<void> {
 export function refuseBesideCertificate({ options }: Invocation): void {
   const named = (names: readonly (keyof Options)[]) => names.filter((name) => options[name] !== undefined);
   const alone = named(['signKey', 'hashIds']);
-  const next = 'expunge help reports tells what a certificate is';
+  const next: Advice = (toType) => `${toType('help', 'reports')} tells what a certificate is`;
   if (options.certificate !== true && alone.length > 0)
     throw new ExpungeError('USAGE', '--sign-key and --hash-ids are for a certificate', { next: 'add --certificate' });
   if (options.certificate === true && named(['format', 'only', 'join', 'verify', 'spreadsheetSafe']).length > 0)

@@ -11,6 +11,7 @@ import { checkId, idPath } from '../model/check-id.ts';
 import { resources } from '../model/resource.ts';
 import { rejectionMend } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
+import type { Advice } from '../model/to-type.ts';
 import { type Session, withRedis } from '../operations/session.ts';
 import { type Finding, fail } from '../redis/server.ts';
 import { explainConnectionError } from '../system-errors.ts';
@@ -134,7 +135,7 @@ async function send(invocation: Invocation, session: Session, { target, credenti
   } as const;
 }
 
-export type Evaluation = { words: string; next: string | null; exit: number };
+export type Evaluation = { words: string; next: Advice | null; exit: number };
 
 /** What this verdict would mean for a run. */
 export function evaluate(verdict: Verdict): Evaluation {
@@ -168,5 +169,5 @@ function evaluateBody({ words, exit }: Evaluation, bodies: number): Evaluation {
 const verifyBaseUrl = 'verify the base URL: a proxy or another server may answer in place of the API';
 const absent = 'absent: the object does not exist, or the base URL is wrong';
 const nameOneThatIsThere = 'name an object that exists to verify the base URL';
-const seeMeanings = 'what each answer means: expunge check --verdicts';
+const seeMeanings: Advice = (toType) => `what each answer means: ${toType('check', '--verdicts')}`;
 const otherToken = 'use another token, issued for this API';

@@ -5,6 +5,7 @@ import { duration } from '../format.ts';
 import { describeHaltRule, describeHaltStatuses } from '../ledger/halt-rules.ts';
 import { isIdle } from '../ledger/list-runs.ts';
 import { haltRules } from '../ledger/thresholds.ts';
+import { adviceText, toTypeAnywhere, unbroken } from '../model/to-type.ts';
 import type { RedisAddress } from '../redis/address.ts';
 import { inspectRedis } from '../redis/check-redis.ts';
 import { connectLedger, ready } from '../redis/connect.ts';
@@ -45,9 +46,7 @@ async function checkAll(
   let exit: number = exitCodes.OK.exit;
   const report = async (what: string, runCheck: () => AsyncIterable<Finding>): Promise<void> => {
     for await (const found of findings(runCheck)) {
-      stdout.write(
-        options.json ? `${JSON.stringify(jsonOf(what, found))}\n` : textOf(what, found, stdout.columns || undefined),
-      );
+      stdout.write(options.json ? `${JSON.stringify(jsonOf(what, found))}\n` : textOf(what, found, invocation));
       if (found.state === 'fail' && exit === exitCodes.OK.exit) exit = found.exit;
     }
   };
@@ -81,8 +80,8 @@ async function* findings(runCheck: () => AsyncIterable<Finding & { exit?: number
   try {
     for await (const found of runCheck()) yield { exit: exitCodes.UNREACHABLE.exit, ...found };
   } catch (error) {
-    const { code, next } = error instanceof ExpungeError ? error : ({ code: 'INTERNAL', next: null } as const);
-    yield { ...fail('', messageOf(error), next), exit: exitCodes[code].exit };
+    const { code, advice } = error instanceof ExpungeError ? error : ({ code: 'INTERNAL', advice: null } as const);
+    yield { ...fail('', messageOf(error), advice), exit: exitCodes[code].exit };
   }
 }
 
@@ -92,15 +91,18 @@ async function* once(runCheck: () => Promise<string>): AsyncGenerator<Finding> {
 
 function jsonOf(what: string, { aspect, state, words, next }: Finding) {
   const facts = { v: 1, type: 'check', what, ok: state !== 'fail', words };
-  return { ...facts, ...(aspect === '' ? {} : { aspect }), state, next };
+  return { ...facts, ...(aspect === '' ? {} : { aspect }), state, next: adviceText(next, toTypeAnywhere) };
 }
 
 const marks = { ok: 'ok    ', warn: 'warn  ', fail: 'fail  ' };
 
-function textOf(what: string, { aspect, state, words, next }: Finding, width = Number.POSITIVE_INFINITY): string {
+function textOf(what: string, { aspect, state, words, next }: Finding, { stdout, toType }: Invocation): string {
+  const width = stdout.columns || Number.POSITIVE_INFINITY;
   const before = `${marks[state]} ${what.padEnd(7)} `;
   const line = hanging(`${aspect && `${aspect}: `}${plainLine(words)}`, before, width);
-  return next ? `${line}\n${hanging(next, `${' '.repeat(before.length)} → `, width)}\n` : `${line}\n`;
+  if (!next) return `${line}\n`;
+  const arrow = `${' '.repeat(before.length)} → `;
+  return `${line}\n${unbroken(toType, (solid) => hanging(adviceText(next, solid), arrow, width))}\n`;
 }
 
 async function getToken({ stderr }: Invocation, { token }: Credentials): Promise<string> {

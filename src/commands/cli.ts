@@ -3,6 +3,8 @@ import { ExpungeError, messageOf } from '../errors.ts';
 import { keepNewSpace } from '../new-space.ts';
 import { explainFileError, systemCode } from '../system-errors.ts';
 import { complain, executeLine } from './execute.ts';
+import { nothingGiven, toTypeFrom } from './place.ts';
+import { programOf } from './program.ts';
 
 // By default V8 lets the heap grow to several times the memory in use, because a run allocates much in a short time. This keeps a run
 // of millions of ids under 200 MB at no measurable cost.
@@ -11,6 +13,8 @@ keepNewSpace();
 
 const { env, stdin, stdout, stderr } = process;
 const isVerbose = env.EXPUNGE_LOG_LEVEL === 'debug' || process.argv.some((arg) => arg === '-v' || arg === '--verbose');
+const program = programOf({ node: process.argv0, script: process.argv[1] ?? '' }, env);
+const telling = { isVerbose, toType: toTypeFrom(program, nothingGiven) };
 const outputClosed = new AbortController();
 
 let lostOutput: Error | null = null;
@@ -21,10 +25,11 @@ stdout.on('error', (error) => {
   outputClosed.abort();
 });
 stderr.on('error', () => {});
-process.on('uncaughtException', (error) => end(complain(error, stderr, isVerbose)));
+process.on('uncaughtException', (error) => end(complain(error, stderr, telling)));
 
 await end(
   await executeLine(process.argv.slice(2), {
+    program,
     env,
     stdin,
     stdout,
@@ -37,7 +42,7 @@ await end(
 /** Ends the process even if sockets are open, after all output is written. */
 async function end(code: number): Promise<void> {
   await flush(stdout);
-  const exit = lostOutput && code === 0 ? complain(incomplete(lostOutput), stderr, isVerbose) : code;
+  const exit = lostOutput && code === 0 ? complain(incomplete(lostOutput), stderr, telling) : code;
   await flush(stderr);
   process.exit(exit);
 }

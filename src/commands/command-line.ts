@@ -5,6 +5,7 @@ import { isTopic, topicNames } from '../help/topics.ts';
 import type { Verbosity } from '../logger.ts';
 import { resourcesText } from '../model/resource.ts';
 import { suggest } from '../model/suggest.ts';
+import type { Advice } from '../model/to-type.ts';
 import type { Command, OwnOption } from './command.ts';
 import { configureHelp, settingOption } from './help.ts';
 import type { Options } from './options.ts';
@@ -54,7 +55,7 @@ function topicCall(call: Call, program: Program): Call | null {
   if (!asked) {
     const known = [...topicNames, ...program.commands.map((sub) => sub.name())];
     throw new ExpungeError('USAGE', `no such topic or command: ${call.args.join(' ')}.${suggest(first, known)}`, {
-      next: 'expunge help lists them',
+      next: (toType) => `${toType('help')} lists them`,
     });
   }
   asked.outputHelp();
@@ -153,7 +154,7 @@ function givenValue(program: Program, option: Option): string | boolean | undefi
 function throwUsage(program: Program): void {
   program.exitOverride((error) => {
     if (error.exitCode === 0) throw error;
-    const next = secretAdvice(error) ?? switchAdvice(error, program) ?? `${pathOf(program)} --help`;
+    const next = secretAdvice(error) ?? switchAdvice(error, program) ?? helpOf(program);
     throw new ExpungeError('USAGE', describe(error, program), { next });
   });
 }
@@ -218,6 +219,11 @@ function quotedIn(message: string): string {
 function flagsOf(program: Program): string[] {
   const above = program.parent ? flagsOf(program.parent) : [];
   return [...program.options.map(({ long }) => long!), '--help', ...above];
+}
+
+function helpOf(program: Program): Advice {
+  const [, ...verb] = pathOf(program).split(' ');
+  return (toType) => toType(verb.join(' '), '--help');
 }
 
 function pathOf(program: Program): string {

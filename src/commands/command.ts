@@ -3,6 +3,7 @@ import type { Sources } from '../config/read-config.ts';
 import type { Config, SettingName } from '../config/settings.ts';
 import type { Verbosity } from '../logger.ts';
 import { priorities } from '../model/priority.ts';
+import type { ToType } from '../model/to-type.ts';
 import type { RedisAddress } from '../redis/address.ts';
 import type { Options } from './options.ts';
 
@@ -48,6 +49,8 @@ export type Invocation = {
   options: Options;
   config: Config;
   sources: Sources;
+  program: string; // as a shell starts it again: expunge, ./expunge
+  toType: ToType; // the commands that the verb prints
   argv: readonly string[]; // the whole command line behind the program's name
   verbosity: Verbosity;
   env: NodeJS.ProcessEnv;

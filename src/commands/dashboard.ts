@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { pageOfRuns } from '../ledger/list-runs.ts';
 import { createLogger } from '../logger.ts';
+import type { ToType } from '../model/to-type.ts';
 import { type EarlySession, withRedis } from '../operations/session.ts';
 import { Parts } from '../worker/parts.ts';
 import { type Invocation, jsonLines } from './command.ts';
@@ -30,7 +31,7 @@ export async function execute(invocation: Invocation): Promise<number> {
       sayOf(invocation)(
         'Open this link: it logs you in as admin, once and within ten minutes. Ctrl-C ends the dashboard.',
       );
-      if (hasNoRuns) sayOf(invocation)(firstSteps);
+      if (hasNoRuns) sayOf(invocation)(firstSteps(invocation.toType));
     };
     const { oldListsPart } = await import('../api/plan-store.ts');
     const parts = new Parts(
@@ -49,6 +50,8 @@ export async function execute(invocation: Invocation): Promise<number> {
   return withRedis(invocation, sayOf(invocation), serve, true);
 }
 
-const firstSteps = `There are no runs yet in this Redis. Make the first one in another terminal, and leave it to workers:
-  expunge run ids.csv --detach
+const firstSteps = (
+  toType: ToType,
+) => `There are no runs yet in this Redis. Make the first one in another terminal, and leave it to workers:
+  ${toType('run', 'ids.csv', '--detach')}
 If you expected some: start the dashboard in the folder they were made in, name its state folder with --state-dir, or set REDIS_URL.`;

@@ -60,7 +60,7 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
   const [queue, ...deleting] = service.parts; // a queue that a killed command left is removed before the workers connect to it
   const parts = new Parts([tokenPart(credentials.token, sayWaiting), startIt, queue, workers.part, ...deleting], log);
   const local = viewOf(service, workers);
-  const taker: SnapshotTaker = new SnapshotTaker(run, local);
+  const taker: SnapshotTaker = new SnapshotTaker(run, local, invocation.toType);
   const panel = new LivePanel(progressOn(invocation), panelEnv(invocation), () => taker.take());
   const interrupts = listenForInterrupts(invocation, () => {
     workers.leave();

@@ -1,28 +1,32 @@
 import { loadConfig, type Source, type Sources } from '../config/read-config.ts';
 import type { Config } from '../config/settings.ts';
 import { ExpungeError, exitCodes, messageOf } from '../errors.ts';
+import { adviceText, type ToType } from '../model/to-type.ts';
 import { explainFileError, isFileError } from '../system-errors.ts';
 import { plainLine } from '../terminal/style.ts';
 import { readVersion } from '../version.ts';
 import type { Command, Invocation, Verb } from './command.ts';
 import { type Call, readCommandLine } from './command-line.ts';
+import { nothingGiven, toTypeFrom } from './place.ts';
 
 // Only what reading a command line and printing help needs is imported here; the code of a verb is loaded when it is asked for.
 
 /** What a command line is done with: of the process that was started with it, or of a test. */
-type Deps = Pick<Invocation, 'env' | 'signals' | 'stdin' | 'stdout' | 'stderr' | 'outputClosed'>;
+type Deps = Pick<Invocation, 'program' | 'env' | 'signals' | 'stdin' | 'stdout' | 'stderr' | 'outputClosed'>;
 
 /** Does what a command line asks for and returns the exit code. Never throws: what went wrong stands on stderr. */
 export async function executeLine(argv: readonly string[], deps: Deps): Promise<number> {
   let isVerbose = deps.env.EXPUNGE_LOG_LEVEL === 'debug';
+  let toType = toTypeFrom(deps.program, nothingGiven);
   try {
     if (argv[0] === 'complete') return await answerShell(argv.slice(1), deps);
     const call = readCommandLine([...argv], readVersion(), (text) => deps.stdout.write(text));
     if (call === null) return exitCodes.OK.exit;
     isVerbose ||= call.verbosity === 'verbose';
-    return await execute(call, argv, deps);
+    toType = toTypeFrom(deps.program, call);
+    return await execute(call, argv, { ...deps, toType });
   } catch (error) {
-    return complain(error, deps.stderr, isVerbose);
+    return complain(error, deps.stderr, { isVerbose, toType });
   }
 }
 
@@ -33,7 +37,7 @@ async function answerShell(line: readonly string[], { env, stdout }: Deps): Prom
   return exitCodes.OK.exit;
 }
 
-async function execute(call: Call, argv: readonly string[], deps: Deps): Promise<number> {
+async function execute(call: Call, argv: readonly string[], deps: Deps & Pick<Invocation, 'toType'>): Promise<number> {
   const { command, verb, args, options, flags, configFile, color, verbosity } = call;
   const { env, stderr } = deps;
   if (!color) forbidColor(env);
@@ -53,7 +57,8 @@ function loaderOf({ load, overServer, settings }: Command, verb: string, { serve
   if (server === undefined || (!needsRedis && overServer === undefined)) return load!;
   if (overServer !== undefined) return overServer;
   throw new ExpungeError('USAGE', `expunge ${verb} needs Redis itself, and the settings name the server ${server}`, {
-    next: 'unset EXPUNGE_SERVER for it, where Redis can be reached; expunge help api lists what a server does',
+    next: (toType) =>
+      `unset EXPUNGE_SERVER for it, where Redis can be reached; ${toType('help', 'api')} lists what a server does`,
   });
 }
 
@@ -69,9 +74,13 @@ function forbidColor(env: NodeJS.ProcessEnv): void {
 }
 
 /** Says what went wrong and returns the exit code. An unknown error is a bug: its stack may hold anything, so it is shown on demand. */
-export function complain(error: unknown, stderr: NodeJS.WritableStream, isVerbose: boolean): number {
+export function complain(
+  error: unknown,
+  stderr: NodeJS.WritableStream,
+  { isVerbose, toType }: { isVerbose: boolean; toType: ToType },
+): number {
   const known = error instanceof ExpungeError ? error : refusedFile(error);
-  const next = known ? known.next : 'run it again with --verbose to see where, and report it';
+  const next = known ? adviceText(known.advice, toType) : 'run it again with --verbose to see where, and report it';
   stderr.write(`${known ? 'error' : 'internal error'}: ${plainLine(messageOf(known ?? error))}\n`);
   if (next) stderr.write(next.replace(/^/gm, '  ').concat('\n'));
   if (isVerbose && error instanceof Error) stderr.write(`${error.stack}\n`);

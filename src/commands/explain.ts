@@ -15,11 +15,11 @@ import { withOperations } from './with-operations.ts';
 
 /** Tells what became of an id in each run of the target, the newest first. Reads only; throws USAGE if no run has it. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { config, env, stderr } = invocation;
+  const { config, env, toType, stderr } = invocation;
   const wanted = readWanted(invocation);
   const target = namedTarget(config);
   const searched = { runs: 0, rows: 0 };
-  const onProblem = (words: string) => warnOn(stderr, [words]);
+  const onProblem = (words: string) => warnOn(stderr, [words], toType);
   const text = () => `Searching ${targetName(target)}: ${plural(searched.runs, 'runs')}, ${count(searched.rows)} rows`;
   const start = () => startProgress(progressOn(invocation), env, text);
   return withOperations(invocation, 'records', async (records) => {
@@ -49,7 +49,9 @@ function readResource(text: string): Resource {
   try {
     return oneOf(resources)(text);
   } catch (error) {
-    throw new ExpungeError('USAGE', messageOf(error), { next: `for example: expunge explain ${resources[0]} ID` });
+    throw new ExpungeError('USAGE', messageOf(error), {
+      next: (toType) => `for example: ${toType('explain', resources[0], 'ID')}`,
+    });
   }
 }
 

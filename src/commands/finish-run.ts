@@ -12,6 +12,7 @@ import { checkConservation, tallyIfSealed, tallyLedger } from '../ledger/tally.t
 import { haltRules } from '../ledger/thresholds.ts';
 import { readProof } from '../ledger/verification.ts';
 import type { Stop } from '../limiter/stop.ts';
+import { type Advice, adviceText } from '../model/to-type.ts';
 import { hasOtherForegroundCommand, removeOwnQueue, withStandstill } from '../operations/liveness.ts';
 import type { Session } from '../operations/session.ts';
 import { describeRejection, isRedisError } from '../redis/errors.ts';
@@ -47,7 +48,7 @@ export async function finishRun(work: Finish, interrupts: Interrupts, left: Run 
   const pace = paceSummary(measures, activeMsOf(run, Date.now()));
   const examples = await haltExamples(session.redis, run, haltRules).catch(() => []); // best effort, like the report
   const proof = await readProof(session.redis, run).catch(() => []);
-  const details = { argv: invocation.argv, files, pace: paceLines(pace), examples, proof };
+  const details = { typed: invocation, files, pace: paceLines(pace), examples, proof };
   const isQuiet = verbosity === 'quiet';
   stderr.write(`${isQuiet ? '' : '\n'}${endingText(endingOf(run, kindOf(run), details), styleOf(stderr), isQuiet)}\n`);
   if (problem !== null) stderr.write(`error: ${problem}\n`);
@@ -74,7 +75,7 @@ export async function finishEnded(work: Finish): Promise<number> {
 
 /** What was written and measured, if anything. `examples`: ids that show why the run halted. */
 type EndingDetails = {
-  argv: readonly string[];
+  typed: Pick<Invocation, 'program' | 'argv' | 'toType'>;
   files?: RunFiles | null;
   pace?: readonly string[];
   examples?: readonly string[];
@@ -83,7 +84,7 @@ type EndingDetails = {
 
 /** The facts of the final summary of a command. */
 function endingOf(run: Run, kind: EndingKind, details: EndingDetails): Ending {
-  const { argv, files = null, pace = [], examples = [], proof = [] } = details;
+  const { typed, files = null, pace = [], examples = [], proof = [] } = details;
   const { id, reason, who, halt, doubt, retryOf, rows, ids, counts, protectedRead, attempts, bodies } = run;
   const written = files === null ? [] : [files.outcomes, files.failures].filter((file) => file !== null);
   return {
@@ -108,19 +109,18 @@ function endingOf(run: Run, kind: EndingKind, details: EndingDetails): Ending {
     failures: files?.groups ?? [],
     examples,
     files: written.map((file) => file.path),
-    command: commandLine(argv),
+    command: commandLine(typed.program, typed.argv),
+    toType: typed.toType,
   };
 }
 
 /** Says that a run is left to the workers, and what there is to warn of. Returns the exit code. */
-export function sayDetached(
-  { argv, options, stdout, stderr, verbosity }: Invocation,
-  run: Run,
-  stop: Stop | null,
-  warnings: readonly string[],
-): number {
-  stderr.write(`${endingText(endingOf(run, 'detached', { argv }), styleOf(stderr), verbosity === 'quiet')}\n`);
-  warnOn(stderr, warnings);
+export function sayDetached(invocation: Invocation, run: Run, stop: Stop | null, warnings: readonly Advice[]): number {
+  const { options, toType, stdout, stderr, verbosity } = invocation;
+  stderr.write(
+    `${endingText(endingOf(run, 'detached', { typed: invocation }), styleOf(stderr), verbosity === 'quiet')}\n`,
+  );
+  warnOn(stderr, warnings, toType);
   if (options.json) stdout.write(`${JSON.stringify(summaryOf(withStandstill(run, stop), exitOf(run), Date.now()))}\n`);
   return 0;
 }
@@ -220,7 +220,12 @@ async function report(work: Finish, run: Run, interrupts: Interrupts): Promise<R
     });
   } catch (error) {
     if (!(error instanceof ExpungeError)) throw error;
-    return { files: null, problem: [error.message, error.next].filter(Boolean).join('\n  ') };
+    return {
+      files: null,
+      problem: [error.message, error.advice && adviceText(error.advice, invocation.toType)]
+        .filter(Boolean)
+        .join('\n  '),
+    };
   } finally {
     progress.stop();
   }

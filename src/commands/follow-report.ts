@@ -45,7 +45,7 @@ export async function followReport(invocation: Invocation, records: RecordOperat
  * done twice at once.
  */
 async function follow(
-  { options, stdout, stderr, outputClosed, ...context }: Invocation,
+  { options, toType, stdout, stderr, outputClosed, ...context }: Invocation,
   { id }: Run,
   look: (written: WrittenRows, stop: AbortSignal) => Promise<Found>,
   awayOf: (error: unknown) => string | null,
@@ -55,7 +55,7 @@ async function follow(
   const say = sayOn(stderr);
   const written = new WrittenRows(sinkOf(stdout, id), id, options.from ?? null, stop);
   const sayHowToGoOn = () =>
-    say(`Go on: expunge report ${id} --follow${written.goOn === null ? '' : ` --from ${written.goOn}`}`);
+    say(`Go on: ${toType('report', id, '--follow', ...(written.goOn === null ? [] : ['--from', written.goOn]))}`);
   try {
     const isWhole = await lookUntilAll(() => look(written, stop), { stop, say, awayOf });
     if (isWhole || !interrupts.signal.aborted) return exitCodes.OK.exit;

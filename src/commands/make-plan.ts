@@ -1,5 +1,4 @@
 import { ExpungeError } from '../errors.ts';
-import { quoteForShell } from '../model/shell-word.ts';
 import { type MadePlan, makePlan, newOrigin } from '../operations/make-plan.ts';
 import { planCode } from '../operations/sealed-plan.ts';
 import { planText } from '../terminal/plan-text.ts';
@@ -10,7 +9,7 @@ import { listOrderOf, sayOf, sayOn } from './session.ts';
 
 /** `plan`: reads the list as `run` would, and seals in a file what `apply` may do. Sends nothing; needs neither a token nor Redis. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { args: paths, options, stderr } = invocation;
+  const { args: paths, options, toType, stderr } = invocation;
   const output = outputOf(invocation);
   const order = listOrderOf(invocation);
   const origin = newOrigin(order.by, options.approveBy);
@@ -20,7 +19,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     origin,
     read: (_, paths, body) => withNamedList(invocation, paths, body),
   });
-  stderr.write(`${planText(made.shown, styleOf(stderr), stderr.columns || undefined)}\n`);
+  stderr.write(`${planText({ ...made.shown, toType }, styleOf(stderr), stderr.columns || undefined)}\n`);
   tell(invocation, output, made);
   return 0;
 }
@@ -34,7 +33,7 @@ function tell(invocation: Invocation, file: string, { plan, sha256, shown }: Mad
   const code = planCode(sha256);
   sayOn(invocation.stderr)(`Nothing was sent. The plan is in ${file}, its code is ${code}`);
   const who = plan.approve_by === null ? '' : ` (by ${plan.approve_by})`;
-  sayOf(invocation)(`  Carry it out${who}: expunge apply ${quoteForShell(file)}`);
+  sayOf(invocation)(`  Carry it out${who}: ${invocation.toType('apply', file)}`);
   const { v: _, type: __, ...facts } = plan;
   jsonLines(invocation.stdout, invocation.options.json)('sealed_plan', {
     file,

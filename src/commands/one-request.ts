@@ -32,10 +32,14 @@ export function connectionOptions({ config, env }: Invocation, ca: string | null
 }
 
 /** Why nothing may be sent to the target now, or null. */
-export async function whyNotSent({ config }: Invocation, { redis }: Session, sentTo: Target): Promise<string | null> {
+export async function whyNotSent(
+  { config, toType }: Invocation,
+  { redis }: Session,
+  sentTo: Target,
+): Promise<string | null> {
   const { target } = await readStops(redis, sentTo.fp);
   const stop = target ?? (config.stopFile === undefined ? null : await readStopFile(config.stopFile, Date.now()));
-  if (stop !== null) return stopAdvice(stop, commandFor('start-all', sentTo));
+  if (stop !== null) return stopAdvice(stop, commandFor(toType, 'start-all', sentTo));
   const held = (await readTargetState(redis, sentTo.fp)).find(({ hold }) => hold !== null)?.hold;
   return held ? `${held.reason}; ${duration(held.leftMs)} left` : null;
 }

@@ -8,8 +8,8 @@ import { makeStateDir } from '../input/with-list.ts';
 import type { Summary } from '../ledger/summary.ts';
 import { isWorthAnotherRun, sumOutcomes } from '../model/outcome.ts';
 import { anyResource as resource } from '../model/resource.ts';
-import { quoteForShell } from '../model/shell-word.ts';
 import { throttlingStatus } from '../model/status.ts';
+import { type ToType, typedLine } from '../model/to-type.ts';
 import { madeId } from '../sandbox/objects.ts';
 import { type Sandbox, startSandbox } from '../sandbox/server.ts';
 import { type Style, styleOf } from '../terminal/style.ts';
@@ -43,7 +43,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     const files = await writeFiles(config.stateDir, list, sandbox);
     const flags = flagsOf(config, sandbox, files);
     for (const line of introduce(sandbox, list, files, style)) say(line);
-    say(`\n${style.dim('$')} ${style.bold(commandOf(files, flags))}`);
+    say(`\n${style.dim('$')} ${style.bold(commandOf(invocation.program, files, flags))}`);
     const { exit, summary } = await runIt(invocation, files, flags);
     if (summary === null || !asExpected.includes(exit)) {
       say('The sandbox ends with this command: the next quickstart makes a new run.');
@@ -52,7 +52,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     say(`\nThe report begins with\n${await beginOf(join(config.stateDir, 'runs', summary.run, 'outcomes.csv'))}\n`);
     const mismatches = compare(list, summary, sandbox);
     for (const line of conclude(list, exit, mismatches, style)) say(line);
-    for (const line of nextSteps(summary.run)) say(line);
+    for (const line of nextSteps(summary.run, invocation.toType)) say(line);
     return mismatches.length === 0 ? exitCodes.OK.exit : exitCodes.INTERNAL.exit;
   } finally {
     await sandbox.close();
@@ -79,9 +79,9 @@ function flagsOf({ stateDir }: Config, { url }: Sandbox, { token }: Files): Flag
   return { resource, baseUrl: url, tokenFile: token, rate: '500/s', ...elsewhere };
 }
 
-function commandOf({ list }: Files, flags: Flags): string {
+function commandOf(program: string, { list }: Files, flags: Flags): string {
   const words = Object.entries(flags).flatMap(([name, text]) => [`--${settings[name as SettingName].flag}`, text]);
-  return ['expunge', 'run', list, ...words, '--yes'].map(quoteForShell).join(' ');
+  return typedLine(program, 'run', [list, ...words, '--yes']);
 }
 
 /** Runs the verb. Its messages go to stdout like all else, so that a pipe has them in order; its JSON is returned. */
@@ -161,11 +161,11 @@ function conclude({ listedIds, otherIds, unusableRows }: SampleList, exit: numbe
   ];
 }
 
-function nextSteps(run: string): string[] {
+function nextSteps(run: string, toType: ToType): string[] {
   const steps = [
-    ['./expunge run --help', 'for a list of your own'],
-    ['./expunge sandbox', 'an API like this one, to practise on'],
-    [`./expunge report ${run}`, 'what happened to each row'],
+    [toType('run', '--help'), 'for a list of your own'],
+    [toType('sandbox'), 'an API like this one, to practise on'],
+    [toType('report', run), 'what happened to each row'],
     ['npm test', 'the tests'],
   ] as const;
   const width = Math.max(...steps.map(([command]) => command.length));

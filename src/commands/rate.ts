@@ -17,9 +17,9 @@ export async function execute(invocation: Invocation): Promise<number> {
 
 /** Says what was changed. Returns the exit code. */
 function sayChange(invocation: Invocation, change: PaceChange): number {
-  const { stderr, stdout, options } = invocation;
+  const { stderr, stdout, options, toType } = invocation;
   stderr.write(`${changeText(change)}\n`);
-  sayOf(invocation)(`  Follow it: expunge status ${change.run} --watch`);
+  sayOf(invocation)(`  Follow it: ${toType('status', change.run, '--watch')}`);
   jsonLines(stdout, options.json)('rate', change);
   return 0;
 }

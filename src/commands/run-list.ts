@@ -95,7 +95,7 @@ function sayRetried(invocation: Invocation, { id }: Retries['run'], retry: Run):
   sayOn(invocation.stderr)(
     `These ids of run ${id} were retried by run ${retry.id}, which is ${retry.state}: ${sums}. Nothing is sent.`,
   );
-  if (isLeft) sayOf(invocation)(`  Retry what that one left: expunge retry ${retry.id}`);
+  if (isLeft) sayOf(invocation)(`  Retry what that one left: ${invocation.toType('retry', retry.id)}`);
   const exit = exitOf(retry) ?? exitCodes.OK.exit;
   if (invocation.options.json) invocation.stdout.write(`${JSON.stringify(summaryOf(retry, exit, Date.now()))}\n`);
   return exit;

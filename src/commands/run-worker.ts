@@ -21,7 +21,9 @@ const reportEveryMs = 200;
 export async function execute(invocation: Invocation): Promise<number> {
   const { env, signals } = invocation;
   if (env[numberVariable] === undefined || process.send === undefined) {
-    throw new ExpungeError('USAGE', 'run-worker is started by expunge run', { next: 'expunge run FILE --workers 4' });
+    throw new ExpungeError('USAGE', 'run-worker is started by expunge run', {
+      next: (toType) => toType('run', 'FILE', '--workers', '4'),
+    });
   }
   const channel = openCommandChannel(process);
   signals

@@ -42,18 +42,18 @@ export function refuseOfWorkers({ sources }: Invocation): void {
   if (flags.length === 0) return;
   const names = flags.map((name) => `--${settings[name].flag}`).join(', ');
   throw new ExpungeError('USAGE', `${names}: with --detach, workers send the requests with their own settings`, {
-    next: `omit it here and set it on the workers: expunge worker ${names.replaceAll(',', '')} …`,
+    next: (toType) => `omit it here and set it on the workers: ${toType('worker', ...names.split(', '), '…')}`,
   });
 }
 
 /** Shows the plan and sends nothing; needs neither a token nor Redis. `refusal`: what the run itself would refuse; '' = nothing. */
 export async function showDryRun(
-  { stdout, stderr, options, verbosity }: Invocation,
+  { stdout, stderr, options, toType, verbosity }: Invocation,
   { spool }: List,
   plan: Plan,
   refusal = '',
 ): Promise<number> {
-  const lines = [planText(plan, styleOf(stderr), stderr.columns || undefined)];
+  const lines = [planText({ ...plan, toType }, styleOf(stderr), stderr.columns || undefined)];
   if (refusal !== '') lines.push(`warning: ${refusal}`);
   stderr.write(`${[...lines, dryRunEnd(plan.ids, verbosity === 'quiet')].join('\n')}\n`);
   const { rows, ids, sha256 } = spool;
@@ -111,6 +111,6 @@ export async function withNamedList<T>(
 function refuseSilentTerminal(args: string[], stdin: NodeJS.ReadStream): void {
   if (!args.includes('-') || !stdin.isTTY) return;
   throw new ExpungeError('USAGE', 'ids are expected on stdin, but it is a terminal', {
-    next: `pipe them in, or name a file: expunge run FILE --resource ${anyResource}`,
+    next: (toType) => `pipe them in, or name a file: ${toType('run', 'FILE', '--resource', anyResource)}`,
   });
 }

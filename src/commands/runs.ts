@@ -6,6 +6,7 @@ import { awaitsResults } from '../ledger/results.ts';
 import { pendingOf, type Run } from '../ledger/run.ts';
 import { exitOf } from '../ledger/summary.ts';
 import { anyResource } from '../model/resource.ts';
+import type { ToType } from '../model/to-type.ts';
 import { refuseUnended } from '../operations/remove-run.ts';
 import { columns, plainLine } from '../terminal/style.ts';
 import { type Invocation, jsonLines } from './command.ts';
@@ -19,11 +20,11 @@ export async function execute(invocation: Invocation): Promise<number> {
 }
 
 async function list(invocation: Invocation): Promise<number> {
-  const { options, stdout } = invocation;
+  const { options, toType, stdout } = invocation;
   return withOperations(invocation, 'records', async (records) => {
     const choice = choiceOf(options);
     const { factsOf, ...chosen } = await records.list(choice);
-    if (!options.json) stdout.write(`${listText(chosen, choice, records.place)}\n`);
+    if (!options.json) stdout.write(`${listText(chosen, { choice, where: records.place, toType })}\n`);
     else for (const run of chosen.runs) stdout.write(`${JSON.stringify(factsOf(run))}\n`);
     return 0;
   });
@@ -46,10 +47,13 @@ function isFiltered({ states, since, target, list, by }: RunChoice): boolean {
 }
 
 /** Runs as a table; `where`: what they were read from. */
-function listText({ runs, hasMore }: ChosenRuns, choice: RunChoice, where: string): string {
-  if (runs.length === 0 && isFiltered(choice)) return 'No run matches. List all: expunge runs --all';
+function listText(
+  { runs, hasMore }: ChosenRuns,
+  { choice, where, toType }: { choice: RunChoice; where: string; toType: ToType },
+): string {
+  if (runs.length === 0 && isFiltered(choice)) return `No run matches. List all: ${toType('runs', '--all')}`;
   if (runs.length === 0)
-    return `No runs in ${where}. Start one: expunge run FILE --resource ${anyResource} --base-url URL`;
+    return `No runs in ${where}. Start one: ${toType('run', 'FILE', '--resource', anyResource, '--base-url', 'URL')}`;
   const more = hasMore ? ['There are more runs: add --all or a larger --limit.'] : [];
   const hasResults = runs.some(({ resultsWanted }) => resultsWanted);
   const header = ['RUN', 'STATE', 'ROWS', 'PENDING', 'TARGET', 'LIST', ...(hasResults ? ['RESULTS'] : [])];
@@ -72,14 +76,14 @@ function stateText(run: ListedRun): string {
 }
 
 async function remove(invocation: Invocation): Promise<number> {
-  const { args, options, stdout, stderr } = invocation;
+  const { args, options, toType, stdout, stderr } = invocation;
   return withOperations(invocation, 'runs', async (runs) => {
     const run = await runs.find(args[0]);
     refuseUnended(run);
     await askYes(invocation, `Remove run ${run.id} (${count(run.rows)} rows) from Redis?${lostWith(run)}`);
     const { warnings } = await runs.remove({ run: run.id, seen: run.revision, by: byOf(invocation) });
     stderr.write(`Removed run ${run.id}; ${await describeReportLocation(run)}.\n`);
-    warnOn(stderr, warnings);
+    warnOn(stderr, warnings, toType);
     jsonLines(stdout, options.json)('removed', { run: run.id, rows: run.rows, report: run.reportIn || null });
     return 0;
   });

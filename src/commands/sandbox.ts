@@ -3,6 +3,7 @@ import { ExpungeError, messageOf } from '../errors.ts';
 import { count } from '../format.ts';
 import { anyResource, perResource, resources } from '../model/resource.ts';
 import { throttlingStatus } from '../model/status.ts';
+import type { ToType } from '../model/to-type.ts';
 import { type FaultTable, parseFaults } from '../sandbox/faults.ts';
 import { madeId, readObjects } from '../sandbox/objects.ts';
 import type { RateLimit } from '../sandbox/rate-limit.ts';
@@ -23,7 +24,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const renamed = { tokenFile: writeToken, rate: rateLimit, rateWindowMs: rateWindow };
   const flags = { ...rest, ...renamed, tokenLifeSeconds: tokenLife && tokenLife / 1_000 };
   const out = json ? () => {} : (line: string) => void stdout.write(`${line}\n`);
-  return runSandbox(flags, out, interrupts.signal, jsonLines(stdout, json));
+  return runSandbox(flags, { out, toType: invocation.toType }, interrupts.signal, jsonLines(stdout, json));
 }
 
 /**
@@ -32,7 +33,7 @@ export async function execute(invocation: Invocation): Promise<number> {
  */
 export async function runSandbox(
   flags: SandboxFlags,
-  out: (line: string) => void,
+  { out, toType }: { out: (line: string) => void; toType: ToType },
   signal: AbortSignal,
   print: JsonLines = () => {},
 ): Promise<number> {
@@ -40,7 +41,7 @@ export async function runSandbox(
   try {
     if (flags.tokenFile) await writeToken(flags.tokenFile, sandbox.token);
     print('sandbox', factsOf(sandbox, flags));
-    for (const line of introduce(sandbox, flags)) out(line);
+    for (const line of introduce(sandbox, flags, toType)) out(line);
     if (!signal.aborted) await once(signal, 'abort');
   } finally {
     await sandbox.close();
@@ -94,7 +95,7 @@ function refuseIdleFlags({ rate, rateWindowMs, rateHeaders, retryAfter, capacity
     throw new ExpungeError('USAGE', '--service-ms needs a --capacity');
 }
 
-function introduce(sandbox: Sandbox, flags: SandboxFlags): string[] {
+function introduce(sandbox: Sandbox, flags: SandboxFlags, toType: ToType): string[] {
   const { url, tokenUrl, token, client } = sandbox;
   return [
     `sandbox API   ${url}`,
@@ -103,7 +104,7 @@ function introduce(sandbox: Sandbox, flags: SandboxFlags): string[] {
     `token         ${token}${flags.tokenFile ? `, also in ${flags.tokenFile}` : ''}`,
     `token URL     ${tokenUrl}, client ${client.id}, secret ${client.secret}`,
     ...(flags.journal ? [`journal       ${new URL(journalPath, sandbox.url)}`] : []),
-    `try           ${example(sandbox, flags)}`,
+    `try           ${example(sandbox, flags, toType)}`,
     'stop          Ctrl-C',
   ];
 }
@@ -134,14 +135,12 @@ function faultsOf({ faults, rate, capacity }: SandboxFlags): string[] {
   ];
 }
 
-function example({ url, token, remaining }: Sandbox, { objects, tokenFile }: SandboxFlags): string {
+function example({ url, token, remaining }: Sandbox, { objects, tokenFile }: SandboxFlags, toType: ToType): string {
   const resource = resources.find((each) => remaining(each) > 0) ?? anyResource;
-  const list = objects
-    ? `expunge run ${objects} --resource-column resource`
-    : `expunge run - --resource ${resource} --yes`;
+  const rows = objects ? [objects, '--resource-column', 'resource'] : ['-', '--resource', resource, '--yes'];
+  const file = tokenFile ? ['--token-file', tokenFile] : [];
   const ids = objects ? '' : `printf '%s\\n' ${madeId(resource, 1)} ${madeId(resource, 2)} | `;
-  const [before, after] = tokenFile ? ['', ` --token-file ${tokenFile}`] : [`EXPUNGE_TOKEN=${token} `, ''];
-  return `${ids}${before}${list} --base-url ${url}${after}`;
+  return `${ids}${tokenFile ? '' : `EXPUNGE_TOKEN=${token} `}${toType('run', ...rows, '--base-url', url, ...file)}`;
 }
 
 function sumUp({ counts, remaining }: Sandbox): string[] {

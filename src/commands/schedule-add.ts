@@ -25,13 +25,12 @@ export async function execute(invocation: Invocation): Promise<number> {
   return 0;
 }
 
-function sayAdded({ config, stderr, verbosity }: Invocation, name: string, added: Added): void {
+function sayAdded({ config, toType, stderr, verbosity }: Invocation, name: string, added: Added): void {
   const { done, schedule, at, before, warnings } = added;
-  const tryIt = config.server === undefined ? `expunge schedule run ${name} --dry-run` : null;
-  const isQuiet = verbosity === 'quiet';
-  if (schedule !== null) stderr.write(`${addedText(done, schedule, at, before, isQuiet, tryIt)}\n`);
+  const telling = { toType, isQuiet: verbosity === 'quiet', isTriable: config.server === undefined };
+  if (schedule !== null) stderr.write(`${addedText(done, schedule, at, before, telling)}\n`);
   else stderr.write(`Schedule ${name}: ${done}. What the server has now is not known.\n`);
-  warnOn(stderr, warnings);
+  warnOn(stderr, warnings, toType);
 }
 
 /** The schedule that the options and settings define. Throws USAGE for what is missing or contradicts itself. */

@@ -22,13 +22,14 @@ export async function execute(invocation: Invocation): Promise<number> {
 
 /** Prints the schedules of a target. */
 function showSchedules(
-  { options, stdout, verbosity }: Invocation,
+  { options, toType, stdout, verbosity }: Invocation,
   target: Target,
   records: readonly ScheduleRecord[],
 ): void {
   const print = jsonLines(stdout, options.json);
   for (const { facts } of records) print('schedule', facts);
-  if (!options.json) stdout.write(`${listText(records, target, Date.now(), verbosity === 'quiet')}\n`);
+  if (!options.json)
+    stdout.write(`${listText(records, target, Date.now(), { toType, isQuiet: verbosity === 'quiet' })}\n`);
 }
 
 /** Prints the next slots of a schedule. */

@@ -69,11 +69,11 @@ function leftText(ids: number, { retried, carried }: { retried: number; carried:
 async function make(invocation: Invocation, schedules: ScheduleOperations, order: RunOrder): Promise<void> {
   const { made, warnings } = await schedules.run(order);
   sayMade(invocation, order.name, made);
-  warnOn(invocation.stderr, warnings);
+  warnOn(invocation.stderr, warnings, invocation.toType);
   jsonLines(invocation.stdout, invocation.options.json)('scheduled', { schedule: order.name, ...made });
 }
 
-function sayMade({ stderr, verbosity }: Invocation, schedule: string, made: MadeNow['made']): void {
+function sayMade({ toType, stderr, verbosity }: Invocation, schedule: string, made: MadeNow['made']): void {
   if (made.outcome === 'empty') {
     stderr.write(`Schedule ${schedule}: nothing to do, ${made.reason}.\n`);
     return;
@@ -81,5 +81,5 @@ function sayMade({ stderr, verbosity }: Invocation, schedule: string, made: Made
   stderr.write(`Schedule ${schedule}: run ${made.run} of ${plural(made.ids, 'ids')} is left to the workers.\n`);
   if (made.retried + made.carried > 0) stderr.write(`  It sends ${leftText(made.ids, made)}\n`);
   if (made.reason !== '') stderr.write(`  ${made.reason}\n`);
-  if (verbosity !== 'quiet') stderr.write(`  Follow it: expunge status ${made.run} --watch\n`);
+  if (verbosity !== 'quiet') stderr.write(`  Follow it: ${toType('status', made.run, '--watch')}\n`);
 }

@@ -1,5 +1,6 @@
 import { type ApiClient, withServer } from '../api/client.ts';
 import { readRecord } from '../api/remote-runs.ts';
+import { readWarnings } from '../api/warnings.ts';
 import { type SettingName, settings } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
 import { count, plural } from '../format.ts';
@@ -31,7 +32,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     const body = { confirm: confirmed, reason: reasonOf(options), only: options.only, priority: options.priority };
     const made = await api.create<Made>(`/runs/${run.id}/retry`, body);
     const { run: retry, context } = await readRecord(api, made.run);
-    return sayDetached(invocation, retry, context.stops.target, made.warnings);
+    return sayDetached(invocation, retry, context.stops.target, readWarnings(made));
   });
 }
 

@@ -3,6 +3,7 @@ import { type ApiClient, isAway, withServer } from '../api/client.ts';
 import { readRecord } from '../api/remote-runs.ts';
 import { refuseUnknownTarget } from '../api/remote-targets.ts';
 import { listSettings, refuseProtectFile } from '../api/sent-settings.ts';
+import { type AnsweredWarnings, readWarnings } from '../api/warnings.ts';
 import { namedTarget } from '../config/check-target.ts';
 import { apiField, settingText } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
@@ -11,6 +12,7 @@ import { delimiterOf, type Format, formatOf } from '../input/input-options.ts';
 import { type InputFile, openInputs } from '../input/open-inputs.ts';
 import { sumIds } from '../model/resource.ts';
 import type { Target } from '../model/target.ts';
+import { mapAdvice } from '../model/to-type.ts';
 import { startProgress } from '../terminal/live-panel.ts';
 import { deletedText, type Plan } from '../terminal/plan-text.ts';
 import { type Invocation, reasonOf } from './command.ts';
@@ -46,7 +48,7 @@ export async function execute(invocation: Invocation): Promise<number> {
       throw error;
     }
     const { run, context } = await readRecord(api, made.run);
-    return sayDetached(invocation, run, context.stops.target, made.warnings);
+    return sayDetached(invocation, run, context.stops.target, readWarnings(made));
   });
 }
 
@@ -81,7 +83,7 @@ function onlyFile([file, ...others]: InputFile[]): InputFile {
 async function refuseInVain(api: ApiClient, target: Target): Promise<void> {
   if (api.role === 'read')
     throw new ExpungeError('CREDENTIALS', 'expected the role operate, the token has read', {
-      next: 'ask for a token with that role: expunge token add NAME --role operate',
+      next: (toType) => `ask for a token with that role: ${toType('token add', 'NAME', '--role', 'operate')}`,
     });
   await refuseUnknownTarget(api, target);
 }
@@ -144,9 +146,9 @@ function nameOf({ name, isStdin }: InputFile): string {
 /** The error with the name of the list that the person knows in place of that on the server. */
 function named(error: unknown, there: string, here: string): unknown {
   if (!(error instanceof ExpungeError)) return error;
-  const { code, message, next } = error;
+  const { code, message, advice } = error;
   const words = (text: string) => text.replaceAll(there, () => here);
-  return new ExpungeError(code, words(message), { cause: error, next: next && words(next) });
+  return new ExpungeError(code, words(message), { cause: error, next: mapAdvice(advice, words) });
 }
 
 /** How the list is read and deleted, as far as a setting of this command says so; else as the server has it. */
@@ -167,7 +169,7 @@ async function confirm(invocation: Invocation, plan: Plan): Promise<void> {
 }
 
 /** What the server answers when it has made a run. */
-export type Made = { run: string; warnings: string[] };
+export type Made = AnsweredWarnings & { run: string };
 
 /** Has the plan carried out. */
 async function apply({ options }: Invocation, api: ApiClient, { plan, record }: Planned): Promise<Made> {

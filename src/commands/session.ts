@@ -1,6 +1,7 @@
 import { hostname, userInfo } from 'node:os';
 import { Writable } from 'node:stream';
 import { quoteForShell } from '../model/shell-word.ts';
+import { type Advice, adviceText, type ToType } from '../model/to-type.ts';
 import type { ListOrder } from '../operations/list-order.ts';
 import type { By } from '../operations/order.ts';
 import { confirmCount, confirmYes } from '../terminal/ask.ts';
@@ -26,14 +27,14 @@ export function byOf({ env, options }: Pick<Invocation, 'env' | 'options'>): By 
 
 /** How the list of a command is read and deleted. */
 export function listOrderOf(invocation: Invocation): ListOrder {
-  const { config, sources, env, options, argv } = invocation;
+  const { config, sources, env, options, program, argv } = invocation;
   return {
     config,
     sources,
     env,
     options,
     by: byOf(invocation),
-    command: `cd ${quoteForShell(process.cwd())} && ${commandLine(argv)}`,
+    command: `cd ${quoteForShell(process.cwd())} && ${commandLine(program, argv)}`,
     isAsked: options.yes !== true || options.dryRun === true,
     newRunOnly: false,
   };
@@ -45,8 +46,11 @@ export function sayOn(stderr: NodeJS.WriteStream): (line: string) => void {
 }
 
 /** Writes warnings to stderr. A server may have said them, so nothing in them steers the terminal. */
-export function warnOn(stderr: NodeJS.WriteStream, warnings: readonly string[]): void {
-  for (const words of warnings) stderr.write(`warning: ${words.split('\n').map(plainLine).join('\n  ')}\n`);
+export function warnOn(stderr: NodeJS.WriteStream, warnings: readonly Advice[], toType: ToType): void {
+  for (const warning of warnings) {
+    const lines = adviceText(warning, toType).split('\n');
+    stderr.write(`warning: ${lines.map(plainLine).join('\n  ')}\n`);
+  }
 }
 
 /** The same as `sayOn` for what can be done without: with --quiet only the warnings are told. */

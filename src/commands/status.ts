@@ -8,6 +8,7 @@ import { awaitsResults } from '../ledger/results.ts';
 import { activeMsOf, isSealed, type Run } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { isWorthAnotherRun, sumOutcomes } from '../model/outcome.ts';
+import type { ToType } from '../model/to-type.ts';
 import { withStandstill } from '../operations/liveness.ts';
 import type { RecordOperations } from '../operations/operations.ts';
 import type { RunRecord } from '../operations/run-record.ts';
@@ -54,14 +55,16 @@ async function showRun(invocation: Invocation, found: Run, records: RecordOperat
 function refuseHistoryAsText({ args, options }: Invocation): void {
   if (!options.history || (options.json && args.length > 0)) return;
   throw new ExpungeError('USAGE', '--history prints JSON about one run', {
-    next: 'expunge status RUN --json --history; to read it: expunge report RUN --format html --output report.html',
+    next: (toType) =>
+      `${toType('status', 'RUN', '--json', '--history')}; to read it: ${toType('report', 'RUN', '--format', 'html', '--output', 'report.html')}`,
   });
 }
 
 function refuseUnlessTarget({ config, options }: Invocation): void {
   if (config.baseUrl !== undefined && !options.watch) return;
   throw new ExpungeError('USAGE', 'expected a run, got none', {
-    next: 'expunge runs lists them; expunge status --base-url URL shows the state of a target',
+    next: (toType) =>
+      `${toType('runs')} lists them; ${toType('status', '--base-url', 'URL')} shows the state of a target`,
   });
 }
 
@@ -82,24 +85,25 @@ async function writeJson({ options, stdout }: Invocation, record: RunRecord, rec
 const shownActions = 3;
 
 /** The whole trail, or its last few entries. */
-function auditLines({ run, audit }: RunRecord, isWhole: boolean, isQuiet: boolean): string[] {
-  if (isWhole) return auditText(audit);
+function auditLines({ run, audit }: RunRecord, { options, toType, verbosity }: Invocation): string[] {
+  if (options.audit === true) return auditText(audit);
   const hidden = Math.max(0, audit.length - 1 - shownActions); // the first one, the submission, has a line of its own
-  const how = isQuiet ? '' : `: expunge status ${run.id} --audit`;
+  const how = verbosity === 'quiet' ? '' : `: ${toType('status', run.id, '--audit')}`;
   const more = hidden > 0 ? [`${plural(hidden, 'earlier actions')}${how}`] : [];
   return [...more, ...auditText(audit, Math.min(shownActions, audit.length - 1))];
 }
 
-async function statusText(record: RunRecord, { options, stdout, verbosity }: Invocation): Promise<string> {
+async function statusText(record: RunRecord, invocation: Invocation): Promise<string> {
+  const { toType, stdout, verbosity } = invocation;
   const { run, context, examples, proof } = record;
   const isQuiet = verbosity === 'quiet';
-  const taker = new SnapshotTaker(run, null);
+  const taker = new SnapshotTaker(run, null, invocation.toType);
   taker.observeContext(context);
   // Shown once, so nothing is cut off: a reason may be longer than a line.
   const panel = panelText(taker.take(), Number.POSITIVE_INFINITY, styleOf(stdout));
   const lines = [
     ...(context.isAbandoned && !isQuiet
-      ? [`resume: ${run.command}`, `or detach it: expunge resume ${run.id} --detach`]
+      ? [`resume: ${run.command}`, `or detach it: ${toType('resume', run.id, '--detach')}`]
       : []),
     ...describeBodies(run.bodies),
     ...proof.map(plainLine),
@@ -108,12 +112,12 @@ async function statusText(record: RunRecord, { options, stdout, verbosity }: Inv
     ...(run.priority === 'normal' ? [] : [`priority ${run.priority}`]),
     ...(run.onStatus ? [`on status: ${run.onStatus.replaceAll(',', ', ')}`] : []),
     ...retryLines(run),
-    ...(isQuiet ? [] : [...absenceAdvice(run), ...retryAdvice(run)]),
+    ...(isQuiet ? [] : [...absenceAdvice(run), ...retryAdvice(run, toType)]),
     ...pace(record),
     `submitted by ${run.createdBy}${run.note ? `, because: ${run.note}` : ''}`,
     ...results(run),
-    ...(await expiry(run, isQuiet)),
-    ...auditLines(record, options.audit === true, isQuiet),
+    ...(await expiry(run, invocation)),
+    ...auditLines(record, invocation),
   ];
   return [panel, ...lines.map((line) => `  ${line}`)].join('\n');
 }
@@ -126,9 +130,9 @@ function absenceAdvice(run: Run): string[] {
 }
 
 /** How to go on with a run that has ended and that nobody retried. */
-function retryAdvice({ id, state, counts, retriedBy }: Run): string[] {
+function retryAdvice({ id, state, counts, retriedBy }: Run, toType: ToType): string[] {
   const isDone = !isSealed(state) || retriedBy.length > 0 || sumOutcomes(counts, isWorthAnotherRun) === 0;
-  return isDone ? [] : [`retry the others: expunge retry ${id}`];
+  return isDone ? [] : [`retry the others: ${toType('retry', id)}`];
 }
 
 /** How fast a run was that has ended. */
@@ -147,18 +151,18 @@ function results(run: Run): string[] {
 }
 
 /** How long Redis keeps an ended run, and the state folder its report, if this machine has it. */
-async function expiry(run: Run, isQuiet: boolean): Promise<string[]> {
+async function expiry(run: Run, { toType, verbosity }: Invocation): Promise<string[]> {
   if (!isSealed(run.state)) return [];
   const from = awaitsResults(run) ? run.endedAt : Math.max(run.endedAt, run.resultsAt);
   const forgets = `Redis forgets it on ${utcTime(from + keptMsOf(run), 'day')}`;
   if (run.reportIn !== '') return [`${forgets}; ${await describeReportLocation(run)}`];
   if (run.resultsAt > 0 && !awaitsResults(run)) return [forgets];
-  const keep = isQuiet ? '' : `; to keep that: expunge report ${run.id} --output FILE`;
+  const keep = verbosity === 'quiet' ? '' : `; to keep that: ${toType('report', run.id, '--output', 'FILE')}`;
   return [`${forgets}, and what happened to each row${keep}`];
 }
 
 async function watch(invocation: Invocation, records: RecordOperations, run: Run): Promise<Run> {
-  const taker = new SnapshotTaker(run, null);
+  const taker = new SnapshotTaker(run, null, invocation.toType);
   const panel = new LivePanel(progressOn(invocation), invocation.env, () => taker.take());
   const interrupts = listenForInterrupts(invocation, () => {});
   let last = run;

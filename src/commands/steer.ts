@@ -3,6 +3,7 @@ import { conclusionText, judgeRun } from '../ledger/conclusion.ts';
 import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
 import { givenRules } from '../ledger/run-rules.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
+import type { ToType } from '../model/to-type.ts';
 import { withStandstill } from '../operations/liveness.ts';
 import type { RunOperations } from '../operations/operations.ts';
 import { goals, type Ordered, type Resumed } from '../operations/steer-run.ts';
@@ -57,11 +58,11 @@ const waitsForAnswers =
 type Told = Ordered & Partial<Pick<Resumed, 'stop' | 'isAbandoned' | 'warnings'>>;
 
 /** Says what was done, and what keeps a resumed run from going on. Returns the exit code. */
-function sayOutcome({ options, stderr, stdout, verbosity }: Invocation, action: Action, told: Told): number {
+function sayOutcome({ options, toType, stderr, stdout, verbosity }: Invocation, action: Action, told: Told): number {
   const { run, isChanged, stop = null, isAbandoned = false, warnings = [] } = told;
-  const [done, ...next] = outcomeLines(action, told, isAbandoned);
+  const [done, ...next] = outcomeLines(action, told, toType);
   stderr.write(`${[done, ...(verbosity === 'quiet' ? [] : next)].join('\n')}\n`);
-  warnOn(stderr, warnings);
+  warnOn(stderr, warnings, toType);
   const shown = withStandstill(run, stop, { isAbandoned });
   const facts = { ...summaryOf(shown, exitOf(run), Date.now()), changed: isChanged };
   if (options.json) stdout.write(`${JSON.stringify(facts)}\n`);
@@ -69,18 +70,19 @@ function sayOutcome({ options, stderr, stdout, verbosity }: Invocation, action: 
 }
 
 /** What was done, and then what to do next. */
-function outcomeLines(action: Action, { before, run, isChanged }: Ordered, isAbandoned: boolean): string[] {
-  if (run.state === 'preparing') return preparingLines(action, run);
+function outcomeLines(action: Action, told: Told, toType: ToType): string[] {
+  const { before, run, isChanged, isAbandoned = false } = told;
+  if (run.state === 'preparing') return preparingLines(action, run, toType);
   const left = plural(pendingOf(run), 'rows');
   const isLeft = run.pauses.some(({ id }) => before.pauses.some((pause) => pause.id === id));
   if (isLeft && action === 'resume') {
     const why =
       run.state === 'halted' ? `stays halted, and is paused${byWhom(run.pauses[0]!)}` : `stays paused${byWhom(run)}`;
-    return [`Run ${run.id} ${why}.`, `  Lift that pause as well: expunge resume ${run.id}`];
+    return [`Run ${run.id} ${why}.`, `  Lift that pause as well: ${toType('resume', run.id)}`];
   }
-  if (!goals[action].includes(run.state)) return overtakenLines(action, run, left);
-  if (action === 'pause') return pausedLines(before, run, isChanged, left);
-  const report = `  What happened to each row: expunge report ${run.id}`;
+  if (!goals[action].includes(run.state)) return overtakenLines(action, run, { left, toType });
+  if (action === 'pause') return pausedLines(told, left, toType);
+  const report = `  What happened to each row: ${toType('report', run.id)}`;
   const fault = conclusionText(judgeRun(run), run.ids);
   if (run.state === 'completed') return [`Run ${run.id} has completed${fault && `, but ${fault}`}.`, report];
   if (action === 'cancel') {
@@ -90,28 +92,28 @@ function outcomeLines(action: Action, { before, run, isChanged }: Ordered, isAba
   const done = isChanged ? `Resumed run ${run.id}` : `Run ${run.id} was running already`;
   if (isAbandoned) return [`${done}, ${left} left.`];
   const who = run.detached ? 'its workers continue' : 'its command continues';
-  return [`${done}, ${left} left; ${who}.`, `  Follow it: expunge status ${run.id} --watch`];
+  return [`${done}, ${left} left; ${who}.`, `  Follow it: ${toType('status', run.id, '--watch')}`];
 }
 
 /** Others steer a run, too. */
-function overtakenLines(action: Action, run: Run, left: string): string[] {
+function overtakenLines(action: Action, run: Run, { left, toType }: { left: string; toType: ToType }): string[] {
   const done = action === 'pause' ? 'paused' : 'resumed';
   return [
     `Run ${run.id} was ${done}, but is ${run.state} by now, ${left} left.`,
-    `  Why: expunge status ${run.id} --audit`,
+    `  Why: ${toType('status', run.id, '--audit')}`,
   ];
 }
 
 /** The run starts by itself once its list is written, so what was ordered takes effect there. */
-function preparingLines(action: Action, { id }: Run): string[] {
+function preparingLines(action: Action, { id }: Run, toType: ToType): string[] {
   const is = `Run ${id} is still being written.`;
   if (action === 'cancel') return [`${is} It will be cancelled then; nothing of it is sent.`];
   if (action === 'resume') return [`${is} It starts by itself then.`];
-  return [`${is} It will be paused then, and send nothing.`, `  Resume: expunge resume ${id}`];
+  return [`${is} It will be paused then, and send nothing.`, `  Resume: ${toType('resume', id)}`];
 }
 
-function pausedLines(before: Run, run: Run, isChanged: boolean, left: string): string[] {
-  const resume = `expunge resume ${run.id}`;
+function pausedLines({ before, run, isChanged }: Ordered, left: string, toType: ToType): string[] {
+  const resume = toType('resume', run.id);
   const wasHalted = run.state === 'halted';
   if (before.state !== 'paused' && !wasHalted)
     return [`Paused run ${run.id}, ${left} left. No more requests are sent.`, `  Resume: ${resume}`];

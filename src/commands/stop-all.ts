@@ -3,6 +3,7 @@ import { ExpungeError } from '../errors.ts';
 import { isLive, type KnownTarget, liveRuns } from '../ledger/known-targets.ts';
 import { stopFacts } from '../limiter/stop.ts';
 import { nearestFirst } from '../model/suggest.ts';
+import { type Advice, joinAdvice } from '../model/to-type.ts';
 import type { Reached } from '../operations/stop-targets.ts';
 import {
   commandFor,
@@ -32,7 +33,7 @@ export async function execute(invocation: Invocation): Promise<number> {
 
 /** Says what was stopped. Throws USAGE where nothing was reached. */
 function reportStopped(invocation: Invocation, { ordered, others }: Reached): void {
-  const { stderr, verbosity } = invocation;
+  const { toType, stderr, verbosity } = invocation;
   const [first] = ordered;
   const named = first!.known;
   const going = others.filter((known) => isLive(known) && known.stops.target === null);
@@ -41,27 +42,33 @@ function reportStopped(invocation: Invocation, { ordered, others }: Reached): vo
   const missed = reachesNoRun ? nearestFirst(going, named) : going.filter(({ baseUrl }) => baseUrl === named.baseUrl);
   writeJson(invocation, ordered, missed);
   if (reachesNothing && ordered.every(({ before }) => before === null)) throw nothingReached(named, missed);
-  for (const one of ordered) stderr.write(`${stoppedText(one, Date.now(), verbosity === 'quiet')}\n`);
-  if (missed.length > 0) stderr.write(`warning: live, and not stopped:\n${notReachedText('stop-all', missed)}\n`);
+  for (const one of ordered)
+    stderr.write(`${stoppedText(one, Date.now(), { toType, isQuiet: verbosity === 'quiet' })}\n`);
+  if (missed.length > 0)
+    stderr.write(`warning: live, and not stopped:\n${notReachedText('stop-all', missed, toType)}\n`);
 }
 
 function reportStarted(invocation: Invocation, { ordered, others }: Reached): void {
+  const { toType, stderr } = invocation;
   const named = ordered[0]!.known;
   const stopped = others.filter(({ stops }) => stops.target !== null);
   const isNothing = ordered.every(({ before }) => before === null); // most likely another target was meant
   const missed = isNothing ? nearestFirst(stopped, named) : stopped.filter(({ baseUrl }) => baseUrl === named.baseUrl);
   writeJson(invocation, ordered, missed);
-  for (const one of ordered) invocation.stderr.write(`${startedText(one, Date.now())}\n`);
-  if (missed.length > 0) invocation.stderr.write(`warning: still stopped:\n${notReachedText('start-all', missed)}\n`);
+  for (const one of ordered) stderr.write(`${startedText(one, Date.now(), toType)}\n`);
+  if (missed.length > 0) stderr.write(`warning: still stopped:\n${notReachedText('start-all', missed, toType)}\n`);
 }
 
 /** The stop stays in force: if this target was meant, it applies to runs that start later. */
 function nothingReached(target: KnownTarget, going: readonly KnownTarget[]): ExpungeError {
-  const kept = `the stop stays in force for later runs; undo it: ${commandFor('start-all', target)}`;
-  const elsewhere =
-    going.length > 0 ? `live, and not stopped:\n${notReachedText('stop-all', going)}` : 'nothing else is live there';
+  const undo: Advice = (toType) =>
+    `the stop stays in force for later runs; undo it: ${commandFor(toType, 'start-all', target)}`;
+  const elsewhere: Advice = (toType) =>
+    going.length > 0
+      ? `live, and not stopped:\n${notReachedText('stop-all', going, toType)}`
+      : 'nothing else is live there';
   const words = `${targetName(target)} has no live run and no process in this Redis: nothing was stopped`;
-  return new ExpungeError('USAGE', words, { next: `${kept}\n${elsewhere}` });
+  return new ExpungeError('USAGE', words, { next: joinAdvice([undo, elsewhere], '\n') });
 }
 
 function writeJson({ verb, options, stdout }: Invocation, ordered: readonly StopResult[], missed: KnownTarget[]): void {

@@ -4,6 +4,7 @@ import { isLive, type KnownTarget } from '../ledger/known-targets.ts';
 import { stopAdvice, type TargetStops } from '../limiter/stop.ts';
 import { nearestFirst } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
+import type { ToType } from '../model/to-type.ts';
 import { type TargetRecord, type TargetStatus, targetStatusFacts } from '../operations/target-status.ts';
 import { paceText } from '../terminal/plan-text.ts';
 import { commandFor, notReachedText, targetName } from '../terminal/stop-text.ts';
@@ -19,13 +20,17 @@ export async function targetStatus(invocation: Invocation): Promise<number> {
   const target = namedTarget(invocation.config);
   return withOperations(invocation, 'targets', async (targets) => {
     const record = await targets.record(target);
-    return showTarget(invocation, record, await unknownTargetLines(record.status, 'status', targets.known));
+    return showTarget(
+      invocation,
+      record,
+      await unknownTargetLines(record.status, 'status', targets.known, invocation.toType),
+    );
   });
 }
 
 /** Prints it. `unknown`: lines about a target that Redis does not know. */
 function showTarget(
-  { options, stdout, verbosity }: Invocation,
+  { options, toType, stdout, verbosity }: Invocation,
   { status, trail }: TargetRecord,
   unknown: readonly string[],
 ): number {
@@ -36,7 +41,7 @@ function showTarget(
   print('target', targetStatusFacts(status));
   if (!options.json) {
     const lines = [
-      ...targetStatusLines(status, verbosity === 'quiet'),
+      ...targetStatusLines(status, { toType, isQuiet: verbosity === 'quiet' }),
       ...unknown,
       ...auditText(options.audit ? trail : trail.slice(-shownActions)),
     ];
@@ -50,34 +55,35 @@ export async function unknownTargetLines(
   { target, limiters }: TargetStatus,
   verb: string,
   readKnown: () => Promise<KnownTarget[]>,
+  toType: ToType,
 ): Promise<string[]> {
   if (limiters.length > 0) return [];
   const known = await readKnown();
   if (known.some(({ fp }) => fp === target.fp)) return [];
   const live = nearestFirst(known.filter(isLive), target);
   const words = 'nothing was ever sent there through this Redis';
-  return [live.length > 0 ? `${words}; these are live:\n${notReachedText(verb, live)}` : words];
+  return [live.length > 0 ? `${words}; these are live:\n${notReachedText(verb, live, toType)}` : words];
 }
 
 /** The state of a target for people, a line each; unless `isQuiet`, with the command that ends a wait. */
 export function targetStatusLines(
   { target, stops, limiters, pin, budget, learned }: TargetStatus,
-  isQuiet: boolean,
+  { toType, isQuiet }: { toType: ToType; isQuiet: boolean },
 ): string[] {
   const held = throttleLines(limiters, Date.now());
   return [
-    ...stopLines(stops, target),
+    ...stopLines(stops, target, toType),
     ...held,
-    ...(held.length > 0 && !isQuiet ? [`release it: ${commandFor('target release', target)}`] : []),
+    ...(held.length > 0 && !isQuiet ? [`release it: ${commandFor(toType, 'target release', target)}`] : []),
     ...(pin === null ? [] : [pinText(pin)]),
     ...(budget === null ? [] : [budgetText(budget)]),
     paceText(null, learned) || 'its limit is not known yet',
   ];
 }
 
-function stopLines({ target: stop, processes }: TargetStops, target: Target): string[] {
+function stopLines({ target: stop, processes }: TargetStops, target: Target, toType: ToType): string[] {
   const all = [stop, ...processes].filter((stop) => stop !== null);
   return all.length === 0
     ? ['not stopped']
-    : all.map((one) => plainLine(stopAdvice(one, commandFor('start-all', target))));
+    : all.map((one) => plainLine(stopAdvice(one, commandFor(toType, 'start-all', target))));
 }

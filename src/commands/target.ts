@@ -4,6 +4,7 @@ import { isLive, type KnownTarget } from '../ledger/known-targets.ts';
 import { parseRate, type Rate } from '../model/rate.ts';
 import { nearestFirst } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
+import type { Advice } from '../model/to-type.ts';
 import type { TargetChange, TargetOperations } from '../operations/operations.ts';
 import type { SeenTargetOrder } from '../operations/order.ts';
 import { targetStatusFacts } from '../operations/target-status.ts';
@@ -23,7 +24,9 @@ export async function execute(invocation: Invocation): Promise<number> {
     const before = await targets.status(target);
     const mayBeNew = isBound || verb === 'target acknowledge'; // what was known of it may be what is lost
     if (before.limiters.length === 0 && !mayBeNew) throw unknownTarget(await targets.known(), verb, target);
-    const warnings = isBound ? await unknownTargetLines(before, `${verb} ${args[0]}`, targets.known) : [];
+    const warnings = isBound
+      ? await unknownTargetLines(before, `${verb} ${args[0]}`, targets.known, invocation.toType)
+      : [];
     const order = { target, by: byOf(invocation), seen: before.revision };
     const change = await orders[verb]!(targets, order, rate);
     return sayChanged(invocation, change, warnings);
@@ -32,14 +35,14 @@ export async function execute(invocation: Invocation): Promise<number> {
 
 /** Says what was done, and how the target is now. Returns the exit code. */
 function sayChanged(
-  { verb, options, stdout, stderr, verbosity }: Invocation,
+  { verb, options, toType, stdout, stderr, verbosity }: Invocation,
   { status, isChanged }: TargetChange,
   warnings: readonly string[],
 ): number {
   const [done, nothing] = messages[verb]!;
-  const lines = [isChanged ? done : nothing, ...targetStatusLines(status, verbosity === 'quiet')];
+  const lines = [isChanged ? done : nothing, ...targetStatusLines(status, { toType, isQuiet: verbosity === 'quiet' })];
   stderr.write(`${targetName(status.target)}: ${lines.join('\n  ')}\n`);
-  warnOn(stderr, warnings);
+  warnOn(stderr, warnings, toType);
   jsonLines(stdout, options.json)('target', { ...targetStatusFacts(status), changed: isChanged });
   return 0;
 }
@@ -79,13 +82,14 @@ function readBound(verb: string, text: string): Rate | null {
     throw new ExpungeError('USAGE', `${messageOf(error)}; "none" ends it`);
   }
   throw new ExpungeError('USAGE', `expected one rate like 200/s, got "${text}"`, {
-    next: 'for a quota over all runs of the target: expunge target budget 100000/day',
+    next: (toType) => `for a quota over all runs of the target: ${toType('target budget', '100000/day')}`,
   });
 }
 
 /** Lists the live targets, one of which was most likely meant. */
 function unknownTarget(known: readonly KnownTarget[], verb: string, target: Target): ExpungeError {
   const live = nearestFirst(known.filter(isLive), target);
-  const next = live.length > 0 ? `these are live:\n${notReachedText(verb, live)}` : 'no target is live in this Redis';
+  const next: Advice = (toType) =>
+    live.length > 0 ? `these are live:\n${notReachedText(verb, live, toType)}` : 'no target is live in this Redis';
   return new ExpungeError('USAGE', `nothing was ever sent to ${targetName(target)} through this Redis`, { next });
 }

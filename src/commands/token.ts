@@ -32,7 +32,7 @@ async function add({ args, options, env, stdout, stderr }: Invocation, { redis }
   return 0;
 }
 
-async function list({ options, stdout }: Invocation, { redis }: Session): Promise<number> {
+async function list({ options, toType, stdout }: Invocation, { redis }: Session): Promise<number> {
   const all = await listTokens(redis);
   const print = jsonLines(stdout, options.json);
   const audit = await readTokenAudit(redis);
@@ -43,7 +43,7 @@ async function list({ options, stdout }: Invocation, { redis }: Session): Promis
     ...[name, role, isoTime(at), plainLine(who)],
     expiresAt > 0 ? isoTime(expiresAt) : 'never',
   ]);
-  const none = 'No tokens. Make one: expunge token add NAME --role read';
+  const none = `No tokens. Make one: ${toType('token add', 'NAME', '--role', 'read')}`;
   stdout.write(`${all.length === 0 ? none : columns([['NAME', 'ROLE', 'MADE', 'BY', 'EXPIRES'], ...rows])}\n`);
   for (const line of auditText(audit.slice(-shownActions))) stdout.write(`${line}\n`);
   return 0;
@@ -54,7 +54,7 @@ async function revoke({ args, options, env, stdout, stderr }: Invocation, { redi
   const isRevoked = await revokeToken(redis, name, whoAmI(env), Date.now());
   if (!isRevoked)
     throw new ExpungeError('USAGE', `no token is called "${plainLine(name)}"`, {
-      next: 'expunge token list shows all',
+      next: (toType) => `${toType('token list')} shows all`,
     });
   stderr.write(`Revoked the token ${name}; what was logged in with it is logged out.\n`);
   jsonLines(stdout, options.json)('token', { name, revoked: true });

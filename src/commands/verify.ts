@@ -12,6 +12,7 @@ import { logFor } from '../logger.ts';
 import { successStatus } from '../model/status.ts';
 import type { Target } from '../model/target.ts';
 import { readTimeWindow, windowStateAt } from '../model/time-window.ts';
+import type { ToType } from '../model/to-type.ts';
 import type { Verification } from '../model/verification.ts';
 import { targetOfRun } from '../operations/retry-list.ts';
 import { findRun, type Session, withRedis } from '../operations/session.ts';
@@ -66,7 +67,8 @@ async function refuseUseless({ redis }: Session, run: Run): Promise<void> {
   const [known] = await readAbsentAnswers(redis, run.fp);
   if (known === undefined) return;
   throw new ExpungeError('USAGE', `${known}, so sending ids again proves nothing; nothing was sent`, {
-    next: 'compare some deleted ids with the API itself; if it answers 404 by now: expunge check --semantics',
+    next: (toType) =>
+      `compare some deleted ids with the API itself; if it answers 404 by now: ${toType('check', '--semantics')}`,
   });
 }
 
@@ -96,7 +98,7 @@ async function withoutProtected({ config }: Invocation, drawn: readonly DeletedI
 function nothingToSend({ id, state }: Run, drawn: number): ExpungeError {
   const why = drawn === 0 ? 'has no deleted id' : 'has only protected ids in this sample';
   return new ExpungeError('USAGE', `run ${id} is ${state} and ${why}; nothing was sent`, {
-    next: `see what became of its ids: expunge status ${id}`,
+    next: (toType) => `see what became of its ids: ${toType('status', id)}`,
   });
 }
 
@@ -238,13 +240,13 @@ function tell(invocation: Invocation, run: Run, found: Verification, { stop, exi
   else stdout.write(`Run ${run.id}: ${describeVerification(found)}\n`);
   if (stop !== null)
     stderr.write(`Stopped early: ${plainLine(stop.words)}. The other ids of the sample were not sent.\n`);
-  if (found.there > 0 && verbosity !== 'quiet') stderr.write(`  ${whatNow(found)}\n`);
+  if (found.there > 0 && verbosity !== 'quiet') stderr.write(`  ${whatNow(found, invocation.toType)}\n`);
   return exit;
 }
 
-function whatNow({ gone, there }: Verification): string {
+function whatNow({ gone, there }: Verification, toType: ToType): string {
   if (gone === 0)
-    return `If this API answers ${successStatus} for anything, that proves nothing: expunge check --semantics tells.`;
+    return `If this API answers ${successStatus} for anything, that proves nothing: ${toType('check', '--semantics')} tells.`;
   const share = Math.round((100 * there) / (gone + there));
   return `About ${Math.max(1, share)} % of the deleted ids may still be there: ask whoever runs the API; run the list again with --expect-absent.`;
 }

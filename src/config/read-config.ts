@@ -82,7 +82,7 @@ function refuseUnknownVariables(env: NodeJS.ProcessEnv): void {
   for (const name of Object.keys(env)) {
     if (!name.startsWith('EXPUNGE_') || known.includes(name) || serviceVariables.test(name)) continue;
     throw new ExpungeError('USAGE', `${name}: no such setting.${suggest(name, known)}`, {
-      next: 'expunge help settings lists every variable',
+      next: (toType) => `${toType('help', 'settings')} lists every variable`,
     });
   }
 }

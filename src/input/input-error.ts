@@ -1,4 +1,5 @@
 import { ExpungeError } from '../errors.ts';
+import type { Advice } from '../model/to-type.ts';
 import { visible } from '../model/visible.ts';
 
 /** A USAGE error for unusable input: it names the file, and the line if there is one. */
@@ -6,7 +7,7 @@ export function inputError(
   name: string,
   line: number | null,
   message: string,
-  next: string | null = null,
+  next: Advice | null = null,
 ): ExpungeError {
   const place = line === null ? visible(name) : `${visible(name)}:${line}`;
   return new ExpungeError('USAGE', `${place}: ${message}`, { next });

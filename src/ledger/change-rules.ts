@@ -44,7 +44,7 @@ export async function changeRules(
     if (isDone) return run;
   }
   throw new ExpungeError('GUARD', `the rules of run ${seen.id} are being changed by others`, {
-    next: `see its status: expunge status ${seen.id} --audit`,
+    next: (toType) => `see its status: ${toType('status', seen.id, '--audit')}`,
   });
 }
 

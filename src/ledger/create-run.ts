@@ -171,7 +171,7 @@ export async function writeRun(
   const whole = [plan.layout, entry, ...missing, 'sendable', sendable, ...ofPlan, ...order!];
   if ((await redis.eval(plannedLua, 2, keys.run(id), keys.audit(id), ...whole)) === 1) return;
   throw new ExpungeError('USAGE', `run ${id} is being made of the same rows by another command, from other files`, {
-    next: `wait until that is done; then the same command resumes it. See: expunge status ${id}`,
+    next: (toType) => `wait until that is done; then the same command resumes it. See: ${toType('status', id)}`,
   });
 }
 

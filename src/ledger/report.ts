@@ -175,5 +175,8 @@ const reasons: Record<string, string> = {
 export function notWritten(path: string, run: string, error: unknown): ExpungeError {
   const why = reasons[systemCode(error)] ?? describeFileError(error);
   const message = `the report could not be written to ${path}: ${why}; the run's outcomes are safe in Redis`;
-  return new ExpungeError('INTERNAL', message, { cause: error, next: `expunge report ${run} --output ELSEWHERE` });
+  return new ExpungeError('INTERNAL', message, {
+    cause: error,
+    next: (toType) => toType('report', run, '--output', 'ELSEWHERE'),
+  });
 }

@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto';
 import { ExpungeError } from '../errors.ts';
 import { type Outcome, type OutcomeCounts, perOutcome, sumOutcomes } from '../model/outcome.ts';
 import { readableRate } from '../model/rate.ts';
+import type { Advice } from '../model/to-type.ts';
 import { type Verification, verificationFromStored } from '../model/verification.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
@@ -257,7 +258,7 @@ export async function findRunId(redis: RedisClient, text: string): Promise<strin
   if (all.includes(text)) return text;
   const matches = text === '' ? [] : all.filter((id) => id.startsWith(text) || id.endsWith(text));
   if (matches.length === 1) return matches[0]!;
-  const next = 'expunge runs lists them';
+  const next: Advice = (toType) => `${toType('runs')} lists them`;
   if (matches.length === 0) throw new ExpungeError('USAGE', `no run is called "${text}"`, { next });
   throw new ExpungeError(
     'USAGE',

@@ -4,6 +4,7 @@ import type { ProtectedList } from '../input/spool.ts';
 import { noteTarget } from '../ledger/known-targets.ts';
 import { suggest } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
+import type { Advice } from '../model/to-type.ts';
 import { readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { scheduleChanged } from '../schedule/changed-schedule.ts';
@@ -37,7 +38,7 @@ export type Added = {
   schedule: Schedule | null;
   at: number;
   facts: Record<string, unknown>;
-  warnings: string[];
+  warnings: readonly Advice[];
 };
 
 export async function addSchedule(session: Session, place: SchedulePlace, order: AddOrder): Promise<Added> {

@@ -17,7 +17,7 @@ export type AppliedPlan = { plan: SealedPlan; sha256: string };
 export function refuseCode({ sha256 }: AppliedPlan, code: string): void {
   if (isCodeOf(sha256, code)) return;
   throw new ExpungeError('USAGE', `the code ${code.trim() || '""'} is not that of this plan; nothing was sent`, {
-    next: 'look which plan it is, and whether its file was edited since; expunge plan makes a new one',
+    next: (toType) => `look which plan it is, and whether its file was edited since; ${toType('plan')} makes a new one`,
   });
 }
 
@@ -25,7 +25,7 @@ export function refuseCode({ sha256 }: AppliedPlan, code: string): void {
 export function refuseDrift(differences: readonly string[]): void {
   if (differences.length === 0) return;
   throw new ExpungeError('GUARD', `not as planned: ${differences.join(', ')}; nothing was sent`, {
-    next: 'restore what was planned, or look at it as it is now: expunge plan',
+    next: (toType) => `restore what was planned, or look at it as it is now: ${toType('plan')}`,
   });
 }
 
@@ -46,7 +46,8 @@ export async function refuseOtherRun(
       'GUARD',
       `run ${last.id} of this list, made since the plan, is ${last.state}; nothing was sent`,
       {
-        next: `see what became of it: expunge report ${last.id}; to delete the list again, make a new plan`,
+        next: (toType) =>
+          `see what became of it: ${toType('report', last.id)}; to delete the list again, make a new plan`,
       },
     );
   const run = await findRunOfPlan(redis, fp, sha256);

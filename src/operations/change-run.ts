@@ -22,7 +22,9 @@ export async function changePace(session: Session, { run: text, by, pace }: Pace
   const order = { ...pace, ...by, by: 'operator' as const };
   const { state, ...before } = await session.ledger.changeRate(id, Date.now(), order);
   if (state === 'missing')
-    throw new ExpungeError('USAGE', `run ${id} is no longer in Redis`, { next: 'expunge runs lists them' });
+    throw new ExpungeError('USAGE', `run ${id} is no longer in Redis`, {
+      next: (toType) => `${toType('runs')} lists them`,
+    });
   if (isSealed(state)) throw ended(id, `${state}: there is no rate to change`);
   return { run: id, state, ...paceFacts({ ...before, ...pace }), before: paceFacts(before) };
 }
@@ -48,5 +50,7 @@ export async function changePriority(
 }
 
 function ended(run: string, words: string): ExpungeError {
-  return new ExpungeError('USAGE', `run ${run} is ${words}`, { next: `see its status: expunge status ${run}` });
+  return new ExpungeError('USAGE', `run ${run} is ${words}`, {
+    next: (toType) => `see its status: ${toType('status', run)}`,
+  });
 }

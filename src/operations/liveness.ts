@@ -2,6 +2,7 @@ import { isSealed, type Run } from '../ledger/run.ts';
 import type { TargetState } from '../limiter/read-target.ts';
 import { type Stop, stopAdvice, stopText } from '../limiter/stop.ts';
 import type { Target } from '../model/target.ts';
+import type { Advice } from '../model/to-type.ts';
 import { isConsumed, openQueue, ownQueueName, type QueueAddress } from '../queue/queue.ts';
 import { abandoned } from '../terminal/panel.ts';
 import { waitForWindow } from '../terminal/snapshot.ts';
@@ -40,28 +41,34 @@ export async function removeOwnQueue(session: Session, run: Run): Promise<void> 
 }
 
 /** What is to be warned of where a run is left to workers: none of its target is alive (`workers` is null if Redis does not say), or it is stopped. */
-export function detachedWarnings(target: Named, workers: number | null, stop: Stop | null): string[] {
+export function detachedWarnings(target: Named, workers: number | null, stop: Stop | null): Advice[] {
   const words =
     workers === null
       ? `${unknownLiveness('worker of this target')}; if none is,`
       : 'no worker of this target is alive;';
-  return [
-    ...(workers ? [] : [`${words} start one: ${commandFor('worker', target)}`]),
-    ...(stop === null ? [] : [`the run is stopped. ${stopAdvice(stop, commandFor('start-all', target))}`]),
-  ];
+  const work: Advice = (toType) => `${words} start one: ${commandFor(toType, 'worker', target)}`;
+  const start = (one: Stop): Advice => {
+    return (toType) => `the run is stopped. ${stopAdvice(one, commandFor(toType, 'start-all', target))}`;
+  };
+  return [...(workers ? [] : [work]), ...(stop === null ? [] : [start(stop)])];
 }
 
 /** What keeps a resumed run from going on, and how to end that. Pure but for the clock. */
 export function resumedWarnings(
   run: Run,
   { stop, isAbandoned, targets }: { stop: Stop | null; isAbandoned: boolean; targets: readonly TargetState[] },
-): string[] {
-  const commands = `Resume: ${run.command}\nor detach it: expunge resume ${run.id} --detach`;
+): Advice[] {
+  const resume: Advice = (toType) =>
+    `${abandoned} Resume: ${run.command}\nor detach it: ${toType('resume', run.id, '--detach')}`;
+  const start = (one: Stop): Advice => {
+    return (toType) => `the run is still stopped. ${stopAdvice(one, commandFor(toType, 'start-all', run))}`;
+  };
   const held = throttleLines(targets, Date.now()).join('; ');
+  const release: Advice = (toType) => `${held}.\nRelease it: ${commandFor(toType, 'target release', run)}`;
   return [
-    ...(isAbandoned ? [`${abandoned} ${commands}`] : []),
-    ...(stop === null ? [] : [`the run is still stopped. ${stopAdvice(stop, commandFor('start-all', run))}`]),
-    ...(held === '' ? [] : [`${held}.\nRelease it: ${commandFor('target release', run)}`]), // it outlasts a pause
+    ...(isAbandoned ? [resume] : []),
+    ...(stop === null ? [] : [start(stop)]),
+    ...(held === '' ? [] : [release]), // it outlasts a pause
   ];
 }
 

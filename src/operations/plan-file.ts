@@ -35,7 +35,7 @@ export async function readPlanFile(path: string): Promise<{ plan: SealedPlan; sh
       'USAGE',
       `${path}: expected a plan as expunge plan writes it; this file is another or edited`,
       {
-        next: 'make the plan again: expunge plan FILE… --output PLAN',
+        next: (toType) => `make the plan again: ${toType('plan', 'FILE', '…', '--output', 'PLAN')}`,
       },
     );
   return { plan, sha256: planHash(text) };

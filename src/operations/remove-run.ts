@@ -38,7 +38,7 @@ export async function removeRun(session: Session, { run: text, by, seen }: SeenO
 export function refuseUnended({ id, state }: Run): void {
   if (isSealed(state) || state === 'preparing') return;
   throw new ExpungeError('USAGE', `run ${id} is ${state}; only a run that has ended can be removed`, {
-    next: `cancel it first: expunge cancel ${id}`,
+    next: (toType) => `cancel it first: ${toType('cancel', id)}`,
   });
 }
 

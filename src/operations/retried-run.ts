@@ -2,26 +2,33 @@ import { ExpungeError } from '../errors.ts';
 import { isSealed, type Run } from '../ledger/run.ts';
 import { inheritedSettings } from '../ledger/run-rules.ts';
 import type { OutcomeCounts } from '../model/outcome.ts';
+import type { ToType } from '../model/to-type.ts';
 import type { ListOrder } from './list-order.ts';
 
 /** A run of which another one retries ids, and how many of those had each outcome. */
 export type Retries = { run: Run; chosen: OutcomeCounts };
 
+type Live = Pick<Run, 'id' | 'state' | 'command' | 'detached'>;
+
 /** Throws USAGE for a run that has not ended, and says how it can end. */
-export function refuseLive({ id, state, command, detached }: Run): void {
+export function refuseLive({ id, state, command, detached }: Live): void {
   if (isSealed(state)) return;
-  const cancel = `end it: expunge cancel ${id}`;
-  const same = command === '' ? `expunge status ${id}` : command;
-  const again = detached ? `expunge resume ${id}` : `expunge resume ${id} --detach, or the same command: ${same}`;
+  throw new ExpungeError('USAGE', `run ${id} is ${state}; only a run that has ended can be retried`, {
+    next: (toType) => adviceOfLive({ id, state, command, detached }, toType),
+  });
+}
+
+function adviceOfLive({ id, state, command, detached }: Live, toType: ToType): string {
+  const cancel = `end it: ${toType('cancel', id)}`;
+  const same = command === '' ? toType('status', id) : command;
+  const again = detached ? toType('resume', id) : `${toType('resume', id, '--detach')}, or the same command: ${same}`;
   const advice: Partial<Record<Run['state'], string>> = {
     preparing: `complete it with its own command: ${same}`,
     planned: `start it: ${again}; or ${cancel}`,
-    running: `wait for its end: expunge status ${id} --watch; or ${cancel}`,
-    cancelling: `wait for its end: expunge cancel ${id} --yes`,
+    running: `wait for its end: ${toType('status', id, '--watch')}; or ${cancel}`,
+    cancelling: `wait for its end: ${toType('cancel', id, '--yes')}`,
   };
-  throw new ExpungeError('USAGE', `run ${id} is ${state}; only a run that has ended can be retried`, {
-    next: advice[state] ?? `let it continue: ${again}; or ${cancel}`,
-  });
+  return advice[state] ?? `let it continue: ${again}; or ${cancel}`;
 }
 
 /**

@@ -11,6 +11,7 @@ import { type OutcomeCounts, perOutcome, sumOutcomes } from '../model/outcome.ts
 import type { Row } from '../model/row.ts';
 import { type Selection, worthRetry } from '../model/selection.ts';
 import type { Target } from '../model/target.ts';
+import type { Advice } from '../model/to-type.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { targetFlags } from '../terminal/stop-text.ts';
 import type { ListOrder } from './list-order.ts';
@@ -36,7 +37,7 @@ export async function retryRun(
   session: Session,
   order: ListOrder,
   { run: text, only = worthRetry, expected }: { run: string; only?: Selection | undefined; expected: number },
-): Promise<{ run: Run; warnings: string[] } | null> {
+): Promise<{ run: Run; warnings: Advice[] } | null> {
   const run = await findRun(session, text);
   refuseLive(run);
   const target = targetOfRun(order, run);

@@ -1,4 +1,5 @@
 import { ExpungeError } from '../errors.ts';
+import type { Advice } from '../model/to-type.ts';
 import { createFeeder } from '../queue/feeder.ts';
 import { type ChunkQueue, openQueue, sharedQueueName } from '../queue/queue.ts';
 import { dryRun, runNow, type ScheduleDryRun } from '../schedule/follow-run.ts';
@@ -22,7 +23,7 @@ export type RunScheduleOrder = SeenScheduleOrder & {
 /** A run that was made of a schedule, or that its list had nothing to do, and why. */
 type Made = Extract<MakeRunResult, { outcome: 'started' }> | { outcome: 'empty'; reason: string };
 
-export type MadeNow = { made: Made; warnings: string[] };
+export type MadeNow = { made: Made; warnings: Advice[] };
 
 export async function runSchedule(session: Session, place: SchedulePlace, order: RunScheduleOrder): Promise<MadeNow> {
   const { target, name, stop, seen, onRun } = order;
@@ -69,7 +70,7 @@ function requireMade(schedule: string, result: MakeRunResult): Made {
       return { outcome: 'empty', reason: result.reason };
     case 'refused':
       throw new ExpungeError('GUARD', `schedule ${schedule}: ${result.refusal.reason}; nothing was sent`, {
-        next: `inspect the list: expunge schedule run ${schedule} --dry-run`,
+        next: (toType) => `inspect the list: ${toType('schedule run', schedule, '--dry-run')}`,
       });
     case 'failed':
     case 'skipped':

@@ -20,7 +20,7 @@ export async function findSchedule({ redis }: Session, target: Target, name: str
 export function unknownSchedule(known: readonly Schedule[], target: Target, name: string): ExpungeError {
   const names = known.map((schedule) => schedule.name);
   return new ExpungeError('USAGE', `no schedule of ${targetName(target)} is called "${name}".${suggest(name, names)}`, {
-    next: `${commandFor('schedule list', target)} shows them`,
+    next: (toType) => `${commandFor(toType, 'schedule list', target)} shows them`,
   });
 }
 

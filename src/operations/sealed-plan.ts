@@ -105,7 +105,10 @@ function ruleOf(name: SealedSetting, text: string | null): unknown {
     return parse(text);
   } catch (error) {
     const message = `the plan has a --${settings[name].flag} that this release can't read: ${messageOf(error)}`;
-    throw new ExpungeError('USAGE', message, { cause: error, next: 'make the plan again: expunge plan' });
+    throw new ExpungeError('USAGE', message, {
+      cause: error,
+      next: (toType) => `make the plan again: ${toType('plan')}`,
+    });
   }
 }
 

@@ -17,7 +17,8 @@ export function noRunHas({ target, wanted, searched }: Pick<Search, 'target' | '
   const what = `${wanted.resource} ${shown(wanted.id)}`;
   const where = `${targetName(target)} (${plural(searched.runs, 'runs')} searched)`;
   return new ExpungeError('USAGE', `no run has ${what} on ${where}`, {
-    next: 'compare id, resource, --base-url and --account; expunge runs lists the runs that Redis still has',
+    next: (toType) =>
+      `compare id, resource, --base-url and --account; ${toType('runs')} lists the runs that Redis still has`,
   });
 }
 

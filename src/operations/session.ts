@@ -101,7 +101,9 @@ export async function findRun({ redis }: Session, text: string | undefined): Pro
   const id = await findRunId(redis, text ?? '');
   const run = await readRun(redis, id);
   if (run === null)
-    throw new ExpungeError('USAGE', `run ${id} is no longer in Redis`, { next: 'expunge runs lists them' });
+    throw new ExpungeError('USAGE', `run ${id} is no longer in Redis`, {
+      next: (toType) => `${toType('runs')} lists them`,
+    });
   refuseOtherRelease(run);
   return run;
 }

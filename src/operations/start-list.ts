@@ -13,6 +13,7 @@ import { type LimiterScope, readStart } from '../limiter/read-target.ts';
 import { readStops } from '../limiter/stop.ts';
 import { resources } from '../model/resource.ts';
 import { listOf, type Target } from '../model/target.ts';
+import type { Advice, ToType } from '../model/to-type.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 import { readStopFile } from '../worker/stop-file.ts';
 import { type AppliedPlan, refuseKnownRun, refuseOtherRun, takeOver } from './applied-plan.ts';
@@ -89,7 +90,7 @@ export async function startList(
   session: Session,
   order: ListOrder,
   work: ListWork,
-): Promise<{ run: Run; warnings: string[] }> {
+): Promise<{ run: Run; warnings: Advice[] }> {
   const known = await findList(session, order, work);
   if (known.ended !== null) return { run: known.ended, warnings: [] };
   const run = await submitList(session, known, work, () => {});
@@ -121,7 +122,7 @@ async function ownStop({ config, options }: ListOrder) {
 function refuseUnlessResumable(existing: Run | null): void {
   if (existing?.state !== 'cancelling') return;
   throw new ExpungeError('USAGE', `run ${existing.id} of the same list is being cancelled`, {
-    next: `wait for it: expunge cancel ${existing.id} --yes`,
+    next: (toType) => `wait for it: ${toType('cancel', existing.id, '--yes')}`,
   });
 }
 
@@ -130,19 +131,21 @@ async function refuseOtherMode({ options }: ListOrder, session: Session, run: Ru
   const wanted = options.detach === true;
   if (run === null || run.detached === wanted) return;
   const of = `run ${run.id} of the same list`;
-  const follow = `expunge status ${run.id} --watch`;
+  const follow = (toType: ToType) => `follow it: ${toType('status', run.id, '--watch')}`;
   if (!wanted) {
     throw new ExpungeError('USAGE', `${of} was detached; this command would not wait for it`, {
-      next: `follow it: ${follow}; or make sure it runs: the same command with --detach`,
+      next: (toType) => `${follow(toType)}; or make sure it runs: the same command with --detach`,
     });
   }
   if ((await hasForegroundCommand(session, run)) === true) {
     throw new ExpungeError('USAGE', `${of} is being deleted by another command in the foreground`, {
-      next: `follow it: ${follow}; or stop that command with Ctrl-C, then: expunge resume ${run.id} --detach`,
+      next: (toType) =>
+        `${follow(toType)}; or stop that command with Ctrl-C, then: ${toType('resume', run.id, '--detach')}`,
     });
   }
   throw new ExpungeError('USAGE', `${of} was started in the foreground and is not finished`, {
-    next: `detach it: expunge resume ${run.id} --detach; or resume it here: the same command without --detach`,
+    next: (toType) =>
+      `detach it: ${toType('resume', run.id, '--detach')}; or resume it here: the same command without --detach`,
   });
 }
 

@@ -10,6 +10,7 @@ import { isSameRule, type RunRules, ruleNames } from '../ledger/run-rules.ts';
 import { sealTally } from '../ledger/tally.ts';
 import { readTargetState } from '../limiter/read-target.ts';
 import { readStops, type Stop } from '../limiter/stop.ts';
+import type { Advice } from '../model/to-type.ts';
 import { createFeeder, startDetachedRun } from '../queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../queue/queue.ts';
 import { keys } from '../redis/keys.ts';
@@ -29,7 +30,7 @@ export type ResumeOrder = SeenOrder & {
 };
 
 /** The same, and what keeps the run from going on; `warnings` say that in words. */
-export type Resumed = Ordered & { stop: Stop | null; isAbandoned: boolean; warnings: readonly string[] };
+export type Resumed = Ordered & { stop: Stop | null; isAbandoned: boolean; warnings: readonly Advice[] };
 
 export async function pauseRun(session: Session, { run: id, by }: RunOrder): Promise<Ordered> {
   return steer(session, await findRun(session, id), 'pause', by);
@@ -74,7 +75,7 @@ export async function resumeRun(session: Session, order: ResumeOrder): Promise<R
 }
 
 /** Starts a run with the workers of its target, and returns what is to be warned of. Repeating it is harmless. Throws GUARD for one that has moved. */
-export async function leaveToWorkers(session: Session, run: Run, by: By): Promise<string[]> {
+export async function leaveToWorkers(session: Session, run: Run, by: By): Promise<Advice[]> {
   const { redis, ledger, queueConnection } = session;
   const queue = openQueue({ fp: run.fp, name: sharedQueueName, connection: queueConnection });
   try {
@@ -105,7 +106,7 @@ async function changeBy({ redis }: Session, run: Run, rules: Partial<RunRules>, 
   const { maxDeletes = spent } = rules;
   if (spent > 0 && maxDeletes !== null && maxDeletes <= spent)
     throw new ExpungeError('USAGE', `run ${run.id} has sent the ${count(spent)} ids that --max-deletes allows`, {
-      next: `let it send more: expunge resume ${run.id} --max-deletes N`,
+      next: (toType) => `let it send more: ${toType('resume', run.id, '--max-deletes', 'N')}`,
     });
   return changeRules(redis, run, rules, { at: Date.now(), by: 'operator', ...by });
 }
@@ -127,7 +128,7 @@ async function releaseFromForeground(session: Session, run: Run, by: By): Promis
   if (run.detached) return;
   if ((await hasForegroundCommand(session, run)) === true) {
     throw new ExpungeError('USAGE', `run ${run.id} can't be detached: a command is deleting it`, {
-      next: `stop that command with Ctrl-C first, then: expunge resume ${run.id} --detach`,
+      next: (toType) => `stop that command with Ctrl-C first, then: ${toType('resume', run.id, '--detach')}`,
     });
   }
   await session.redis.hset(keys.run(run.id), 'detached', 1);
@@ -165,7 +166,7 @@ export const goals: Record<Action, readonly RunState[]> = {
 
 function refused(run: string, action: Action, state: string): ExpungeError {
   return new ExpungeError('USAGE', `run ${run} is ${state}: there is nothing to ${action}`, {
-    next: `see its status: expunge status ${run}`,
+    next: (toType) => `see its status: ${toType('status', run)}`,
   });
 }
 

@@ -55,6 +55,7 @@ async function refuseHalted({ redis }: Session, { name, lastRun }: Schedule): Pr
   const run = lastRun === '' ? null : await readRun(redis, lastRun);
   if (run?.state !== 'halted') return;
   throw new ExpungeError('USAGE', `schedule ${name}: its run ${run.id} is halted: ${run.reason}`, {
-    next: `remove the cause and resume it first: expunge resume ${run.id}, or end it: expunge cancel ${run.id}`,
+    next: (toType) =>
+      `remove the cause and resume it first: ${toType('resume', run.id)}, or end it: ${toType('cancel', run.id)}`,
   });
 }

@@ -91,7 +91,7 @@ function refuseOtherOrder(run: Run, ordered: RunRules): void {
   if (others.length === 0) return;
   const names = others.map((name) => rowOf(name).flag).join(', ');
   throw new ExpungeError('GUARD', `run ${run.id} of these ids was begun with another ${names}`, {
-    next: `see what becomes of it, or cancel it first: expunge cancel ${run.id}`,
+    next: (toType) => `see what becomes of it, or cancel it first: ${toType('cancel', run.id)}`,
   });
 }
 
@@ -108,7 +108,7 @@ export function refuseFixedRules(run: Run | null, given: Partial<RunRules>): voi
   throw new ExpungeError(
     'USAGE',
     `run ${run.id} of the same list was started ${before}, not with ${ruleText(after, other)}`,
-    { next: `omit --${flag} to resume it, or cancel it first: expunge cancel ${run.id}` },
+    { next: (toType) => `omit --${flag} to resume it, or cancel it first: ${toType('cancel', run.id)}` },
   );
 }
 

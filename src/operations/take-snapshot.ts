@@ -3,10 +3,12 @@ import { judgeRun } from '../ledger/conclusion.ts';
 import { activeMsOf, pendingOf, type Run } from '../ledger/run.ts';
 import { readTargetState } from '../limiter/read-target.ts';
 import { readStops, type Stop, type TargetStops } from '../limiter/stop.ts';
+import type { ToType } from '../model/to-type.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { probeWrites } from '../redis/writes.ts';
 import { RateMeter } from '../terminal/panel.ts';
 import { type Snapshot, type Waiting, waitForWindow, waitingOf } from '../terminal/snapshot.ts';
+import { commandFor } from '../terminal/stop-text.ts';
 import type { Token } from '../token/token.ts';
 
 /** What a deleting process knows of itself. */
@@ -43,6 +45,7 @@ const redisAway = 'Redis does not answer; nothing is sent without it';
 export class SnapshotTaker {
   readonly #meter = new RateMeter();
   readonly #local: LocalView | null;
+  readonly #toType: ToType;
   #run: Run;
   #context: RunContext = {
     targets: [],
@@ -56,9 +59,10 @@ export class SnapshotTaker {
   #events: string[] = [];
 
   /** `local` is null for a run that other processes delete. */
-  constructor(run: Run, local: LocalView | null) {
+  constructor(run: Run, local: LocalView | null, toType: ToType) {
     this.#run = run;
     this.#local = local;
+    this.#toType = toType;
   }
 
   /** The run as it is now; undefined if who is asked did not answer, as `away` says; null if the run is no longer known. */
@@ -85,6 +89,8 @@ export class SnapshotTaker {
     const left = run.ids - run.settled;
     const { stops, refused: _, isAbandoned = false, ...context } = this.#context;
     return {
+      resumeCommand: this.#toType('resume', run.id),
+      startCommand: commandFor(this.#toType, 'start-all', run),
       at,
       runId: run.id,
       host: new URL(run.baseUrl).host,
@@ -140,7 +146,7 @@ export class SnapshotTaker {
     if (this.#away !== '') return { reason: this.#away, leftMs: 0 };
     const refused = this.#local?.writeRejection || this.#context.refused;
     if (refused !== '') return { reason: describeRejectedWrites(refused), leftMs: 0 };
-    if (this.#run.unreadRate !== '') return { reason: describeUnreadRate(this.#run), leftMs: 0 };
+    if (this.#run.unreadRate !== '') return { reason: describeUnreadRate(this.#run, this.#toType), leftMs: 0 };
     const reason = this.#local?.token.waiting ?? '';
     return reason !== '' ? { for: 'a token', reason, leftMs: 0 } : waitForWindow(this.#run, Date.now());
   }
@@ -156,6 +162,6 @@ function describeRejectedWrites(refused: string): string {
   return `Redis rejects writes: ${refused}; nothing is sent until it accepts them again`;
 }
 
-function describeUnreadRate({ id, unreadRate }: Run): string {
-  return `its rate "${unreadRate}" is in a form that this release can't read; give it another: expunge rate ${id} 200/s`;
+function describeUnreadRate({ id, unreadRate }: Run, toType: ToType): string {
+  return `its rate "${unreadRate}" is in a form that this release can't read; give it another: ${toType('rate', id, '200/s')}`;
 }

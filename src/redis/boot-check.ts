@@ -1,5 +1,6 @@
 import type { Cluster } from 'ioredis';
 import { ExpungeError } from '../errors.ts';
+import { joinAdvice } from '../model/to-type.ts';
 import { clusterSlots, isCluster, type RedisClient, serversOf } from './client.ts';
 import { describeRedisError } from './errors.ts';
 import { checkRights } from './rights.ts';
@@ -40,7 +41,9 @@ export async function checkRedis(redis: RedisClient): Promise<RedisFacts> {
 
 function unusable({ words, next }: Finding, port: string | undefined): ExpungeError {
   const where = port === undefined ? '' : ` (the server of the cluster at port ${port})`;
-  return new ExpungeError('UNREACHABLE', `${ofThisRedis(words)}${where}`, { next: `${next}, ${orElse}` });
+  return new ExpungeError('UNREACHABLE', `${ofThisRedis(words)}${where}`, {
+    next: joinAdvice([next ?? '', orElse], ', '),
+  });
 }
 
 function warningsOf({ aspect, state, words }: Finding): string[] {

@@ -91,6 +91,6 @@ async function inspectWrites(redis: RedisClient): Promise<Finding> {
 }
 
 function failed(aspect: string, error: unknown): Finding {
-  if (error instanceof ExpungeError) return fail(aspect, error.message, error.next);
+  if (error instanceof ExpungeError) return fail(aspect, error.message, error.advice);
   return fail(aspect, describeRedisError(error), null);
 }

@@ -1,4 +1,5 @@
 import { ExpungeError, messageOf } from '../errors.ts';
+import type { Advice } from '../model/to-type.ts';
 import { describeConnectionError, isConnectionError } from '../system-errors.ts';
 import type { RedisAddress } from './address.ts';
 import { ourKeys, rightsAdvice } from './rights.ts';
@@ -96,7 +97,7 @@ const loginAdvices: [RegExp, string][] = [
 ];
 
 /** What to do about the text of `describeDenial`; null for other texts. */
-function deniedAdvice(said: string): string | null {
+function deniedAdvice(said: string): Advice | null {
   return said.startsWith(deniedStart) ? rightsAdvice : null;
 }
 

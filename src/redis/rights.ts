@@ -1,4 +1,5 @@
 import { ExpungeError } from '../errors.ts';
+import type { Advice } from '../model/to-type.ts';
 import { isCluster, type RedisClient, serversOf } from './client.ts';
 
 /**
@@ -24,7 +25,8 @@ const neededInCluster = { asking: 0 };
 export const ourKeys = 'expunge';
 
 /** What to do about a login that lacks a right. */
-export const rightsAdvice = 'give it the rights that expunge help redis lists, under Permissions';
+export const rightsAdvice: Advice = (toType) =>
+  `give it the rights that ${toType('help', 'redis')} lists, under Permissions`;
 const namedAtMost = 8;
 
 /**

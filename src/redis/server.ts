@@ -1,20 +1,21 @@
 import type { Cluster } from 'ioredis';
 import { megabytes } from '../format.ts';
+import type { Advice } from '../model/to-type.ts';
 import { clusterSlots } from './client.ts';
 import { diskAdvice } from './errors.ts';
 
 /** The result of a check: its aspect and state, a text about it, and what to do if it isn't ok. */
-export type Finding = { aspect: string; state: 'ok' | 'warn' | 'fail'; words: string; next: string | null };
+export type Finding = { aspect: string; state: 'ok' | 'warn' | 'fail'; words: string; next: Advice | null };
 
 export function pass(aspect: string, words: string): Finding {
   return { aspect, state: 'ok', words, next: null };
 }
 
-export function warn(aspect: string, words: string, next: string): Finding {
+export function warn(aspect: string, words: string, next: Advice): Finding {
   return { aspect, state: 'warn', words, next };
 }
 
-export function fail(aspect: string, words: string, next: string | null): Finding {
+export function fail(aspect: string, words: string, next: Advice | null): Finding {
   return { aspect, state: 'fail', words, next };
 }
 

@@ -5,7 +5,8 @@ import type { Schedule } from './schedule.ts';
 export function scheduleChanged(now: Schedule, undone: string): ExpungeError {
   const words = `schedule ${now.name} has changed since it was shown: it is ${stateText(now)}; nothing was ${undone}`;
   return new ExpungeError('GUARD', words, {
-    next: 'look at its definition and audit trail, then order it again: expunge schedule list --json',
+    next: (toType) =>
+      `look at its definition and audit trail, then order it again: ${toType('schedule list', '--json')}`,
   });
 }
 

@@ -111,15 +111,16 @@ export async function runNow(
   const lease = await leaseSchedule(deps.ledger.redis, deps.target.fp, name, stop);
   if (lease === null) {
     throw new ExpungeError('USAGE', `schedule ${name}: another process is making a run of it now`, {
-      next: 'see the result: expunge schedule list',
+      next: (toType) => `see the result: ${toType('schedule list')}`,
     });
   }
   try {
     const found = await followLast(deps, lease, seen);
     if (found === null) throw new ExpungeError('USAGE', `schedule ${name} is gone`);
-    if (found.live !== null) {
-      throw new ExpungeError('USAGE', `schedule ${name}: run ${found.live.id} has not ended`, {
-        next: `wait for it: expunge status ${found.live.id} --watch`,
+    const { live } = found;
+    if (live !== null) {
+      throw new ExpungeError('USAGE', `schedule ${name}: run ${live.id} has not ended`, {
+        next: (toType) => `wait for it: ${toType('status', live.id, '--watch')}`,
       });
     }
     return await makeRun(deps, lease, found.schedule, { slot: deps.now(), isManual: true });

@@ -10,6 +10,7 @@ import {
   outcomeText,
   sumOutcomes,
 } from '../model/outcome.ts';
+import type { ToType } from '../model/to-type.ts';
 import { visible } from '../model/visible.ts';
 import { plainLine, plainStyle, type Style } from './style.ts';
 
@@ -23,6 +24,7 @@ type Interrupted = 'interrupted' | 'paused' | 'cancelling' | 'left';
 type FailureGroup = { code: string; count: number; samples: readonly string[] };
 
 export type Ending = {
+  toType: ToType; // for the reader
   kind: EndingKind;
   runId: string;
   reason: string;
@@ -191,22 +193,22 @@ const steps: Record<EndingKind, (ending: Ending) => Step[]> = {
     [ending.halt === 'max_deletes' ? 'Go on with a higher --max-deletes' : resumeSame, ending.command],
   ],
   interrupted: ({ command }) => [[resumeSame, command]],
-  paused: ({ runId, command }) => [
+  paused: ({ runId, command, toType }) => [
     [resumeSame, command],
-    ['The run stays paused until it is resumed', `expunge resume ${runId}`],
+    ['The run stays paused until it is resumed', toType('resume', runId)],
   ],
-  cancelling: ({ runId, command }) => [
-    ['Wait until it is cancelled', `expunge cancel ${runId} --yes`],
+  cancelling: ({ runId, command, toType }) => [
+    ['Wait until it is cancelled', toType('cancel', runId, '--yes')],
     ['Then write its report', command],
   ],
   left: followOrPause,
   detached: followOrPause,
 };
 
-function followOrPause({ runId }: Ending): Step[] {
+function followOrPause({ runId, toType }: Ending): Step[] {
   return [
-    ['Follow it', `expunge status ${runId} --watch`],
-    ['Stop it', `expunge pause ${runId}`],
+    ['Follow it', toType('status', runId, '--watch')],
+    ['Stop it', toType('pause', runId)],
   ];
 }
 
@@ -214,31 +216,39 @@ function mayBeGone({ command }: Ending): Step {
   return ['If they are expected to be gone', `${command} --expect-absent`];
 }
 
-function tryAgain({ counts, runId }: Ending): Step[] {
-  return sumOutcomes(counts, isWorthAnotherRun) === 0 ? [] : [['Retry the others', `expunge retry ${runId}`]];
+function tryAgain({ counts, runId, toType }: Ending): Step[] {
+  return sumOutcomes(counts, isWorthAnotherRun) === 0 ? [] : [['Retry the others', toType('retry', runId)]];
 }
 
-const seeMeanings: Step = ['See what each answer means', 'expunge check --verdicts'];
-const findCause: Step = ['Find the cause', 'expunge check'];
-const askApi: Step = ['Test the API with an id you can lose', 'expunge check --resource … --probe-id ID'];
+function seeMeanings({ toType }: Ending): Step {
+  return ['See what each answer means', toType('check', '--verdicts')];
+}
+
+function findCause({ toType }: Ending): Step {
+  return ['Find the cause', toType('check')];
+}
+
+function askApi({ toType }: Ending): Step {
+  return ['Test the API with an id you can lose', toType('check', '--resource', '…', '--probe-id', 'ID')];
+}
 
 function causeOf(ending: Ending): Step[] {
-  return ending.halt === '' ? [] : causes[ending.halt](ending);
+  return ending.halt === '' ? [] : causes[ending.halt].map((step) => step(ending));
 }
 
-const causes: Record<HaltCode, (ending: Ending) => Step[]> = {
-  unexpected_answers: () => [seeMeanings],
-  wrong_endpoint: () => [seeMeanings],
-  forbidden: () => [askApi],
-  refused_input: () => [seeMeanings],
-  all_absent: (ending) => [mayBeGone(ending)],
-  max_failures: () => [seeMeanings],
-  canary: () => [seeMeanings],
-  max_deletes: () => [],
-  time_up: () => [],
-  halting_status: () => [seeMeanings],
-  credentials: () => [findCause, askApi],
-  target_configuration: () => [findCause],
-  target_unreachable: () => [findCause],
-  ledger_lost: () => [],
+const causes: Record<HaltCode, ((ending: Ending) => Step)[]> = {
+  unexpected_answers: [seeMeanings],
+  wrong_endpoint: [seeMeanings],
+  forbidden: [askApi],
+  refused_input: [seeMeanings],
+  all_absent: [mayBeGone],
+  max_failures: [seeMeanings],
+  canary: [seeMeanings],
+  max_deletes: [],
+  time_up: [],
+  halting_status: [seeMeanings],
+  credentials: [findCause, askApi],
+  target_configuration: [findCause],
+  target_unreachable: [findCause],
+  ledger_lost: [],
 };

@@ -8,6 +8,7 @@ import type { Waiting } from './snapshot.ts';
 
 /** What decides how fast a running run goes. */
 export type Pace = {
+  startCommand: string; // lifts a stop
   stop: Stop | null; // until an operator ends it
   waiting: Waiting | null;
   targets: readonly TargetState[];
@@ -22,7 +23,7 @@ export type Pace = {
 /** One sentence: what a running run does at this moment, how fast, and why not faster. Pure. */
 export function describePace(pace: Pace): string {
   const { stop, targets } = pace;
-  if (stop) return stopAdvice(stop);
+  if (stop) return stopAdvice(stop, pace.startCommand);
   const live = liveOf(targets);
   const isStalled = live.length > 0 && live.every(({ stalled }) => stalled !== null);
   const whole = isStalled ? live.map((target) => ({ ...target, stalled: null })) : live;

@@ -3,6 +3,7 @@ import { conclusionText } from '../ledger/conclusion.ts';
 import type { RunState } from '../ledger/run.ts';
 import { idOutcomes, isAlwaysShown, isFailure } from '../model/outcome.ts';
 import { describePace } from './pace.ts';
+import { foldCommand } from './render-markdown.ts';
 import { type Snapshot, settledOf } from './snapshot.ts';
 import { clip, plainLine, plainStyle, type Style, wrap } from './style.ts';
 
@@ -16,10 +17,19 @@ export function panelText(snapshot: Snapshot, width: number, style: Style = plai
     header(snapshot, style),
     progress(snapshot, width, style),
     outcomes(snapshot, style),
-    ...wrap(describeActivity(snapshot), width, sentenceLines),
+    ...activityLines(snapshot, width),
   ];
   const events = snapshot.events.slice(-shownEvents).map((event) => style.dim(plainLine(event)));
   return [...lines, ...events].map((line) => clip(line, width)).join('\n');
+}
+
+/** A command that has no room behind its sentence stands below it, as a shell takes it. */
+function activityLines(snapshot: Snapshot, width: number): string[] {
+  const text = describeActivity(snapshot);
+  const command = [snapshot.resumeCommand, snapshot.startCommand].find((line) => text.endsWith(`: ${line}`));
+  if (command === undefined || text.length <= width) return wrap(text, width, sentenceLines);
+  const sentence = wrap(text.slice(0, -command.length - 1), width, sentenceLines);
+  return [...sentence, ...`  ${foldCommand(command, width, 4)}`.split('\n')];
 }
 
 /** The panel in one line, for logs and pipes. */
@@ -120,8 +130,8 @@ function because({ who, reason }: Snapshot): string {
 }
 
 /** A run that an interrupted command left is resumed by that command. */
-function goOn({ by, runId }: Snapshot): string {
-  return by === 'interrupt' ? ' the same command.' : `: expunge resume ${runId}`;
+function goOn({ by, resumeCommand }: Snapshot): string {
+  return by === 'interrupt' ? ' the same command.' : `: ${resumeCommand}`;
 }
 
 function finishing({ inFlight }: Snapshot): string {

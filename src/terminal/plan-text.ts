@@ -8,6 +8,7 @@ import { leastMs, paceOf, type Rate, rateText } from '../model/rate.ts';
 import { type Resource, resources, sumIds } from '../model/resource.ts';
 import { quoteForShell } from '../model/shell-word.ts';
 import { always } from '../model/time-window.ts';
+import { type ToType, unbroken } from '../model/to-type.ts';
 import { visible } from '../model/visible.ts';
 import { hanging } from './render-markdown.ts';
 import { commandFor } from './stop-text.ts';
@@ -54,13 +55,18 @@ type ExistingRun = { runId: string; state: RunState; reason: string; left: numbe
 /** A run that has ended. */
 type FinishedRun = { runId: string; state: RunState; endedAt: number; counts: OutcomeCounts };
 
+/** A plan, and how its reader starts commands. */
+export type ShownPlan = Plan & { toType: ToType };
+
 /** The plan as lines of labels and values, in so many columns where it can be; shown before the confirmation. Pure. */
-export function planText(plan: Plan, style: Style = plainStyle, width = Number.POSITIVE_INFINITY): string {
+export function planText(plan: ShownPlan, style: Style = plainStyle, width = Number.POSITIVE_INFINITY): string {
   const parts = [inputLines, targetLines, existingLines, previousLines, overlapLines, stopLines];
-  return parts
-    .flatMap((linesOf) => linesOf(plan, style))
-    .map(([label, text]) => hanging(text, `  ${label.padEnd(9)} `, width))
-    .join('\n');
+  return unbroken(plan.toType, (toType) =>
+    parts
+      .flatMap((linesOf) => linesOf({ ...plan, toType }, style))
+      .map(([label, text]) => hanging(text, `  ${label.padEnd(9)} `, width))
+      .join('\n'),
+  );
 }
 
 /** `1,203 views`, `5 annotations and 1 view`. */
@@ -290,7 +296,7 @@ function previousLines({ previous }: Plan): Line[] {
 }
 
 /** An edited list is another list: both would be deleted, which may not be intended. */
-function overlapLines(plan: Plan, style: Style): Line[] {
+function overlapLines(plan: ShownPlan, style: Style): Line[] {
   return plan.overlapping.slice(0, shownOverlaps).map((run) => {
     const words = `run ${run.runId} of ${filesText(run.files)} has ${plural(run.left, 'ids')} left (${stateText(run)}); the lists differ, so both would run`;
     return ['Overlaps', style.yellow(words + protectionWarning(plan, run))];
@@ -298,9 +304,9 @@ function overlapLines(plan: Plan, style: Style): Line[] {
 }
 
 /** A command that is repeated with --protect, or without it, makes a second run; each protects only its own ids. */
-function protectionWarning(plan: Plan, { runId, protectedRead }: Plan['overlapping'][number]): string {
+function protectionWarning(plan: ShownPlan, { runId, protectedRead }: Plan['overlapping'][number]): string {
   if (plan.settled.protected > 0 && protectedRead === null)
-    return `, and that run has no --protect: it deletes ids protected here. Cancel it first: expunge cancel ${runId}`;
+    return `, and that run has no --protect: it deletes ids protected here. Cancel it first: ${plan.toType('cancel', runId)}`;
   if (plan.protectedRead === null && protectedRead !== null)
     return `, and that one protects ${plural(protectedRead, 'ids')}, but this one protects none: add --protect`;
   return '';
@@ -308,7 +314,7 @@ function protectionWarning(plan: Plan, { runId, protectedRead }: Plan['overlappi
 
 const shownOverlaps = 3;
 
-function stopLines({ stop, baseUrl, account }: Plan, style: Style): Line[] {
+function stopLines({ stop, baseUrl, account, toType }: ShownPlan, style: Style): Line[] {
   if (stop === null) return [];
-  return [['Waits', style.yellow(plainLine(stopAdvice(stop, commandFor('start-all', { baseUrl, account }))))]];
+  return [['Waits', style.yellow(plainLine(stopAdvice(stop, commandFor(toType, 'start-all', { baseUrl, account }))))]];
 }

@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
+import { toTypeAnywhere } from '../model/to-type.ts';
 import type { Style } from './style.ts';
 
 const usualWidth = 80;
@@ -151,7 +152,7 @@ function linkText(link: string, bold: (text: string) => string): string {
   const [, text = '', to = ''] = /^\[([^\]]+)\]\(([^)]+)\)$/.exec(link) ?? [];
   const [, topic] = /^([\w-]+)\.md(?:#[\w-]+)?$/.exec(to) ?? [];
   if (topic === undefined) return text;
-  const command = styled(`expunge help ${topic}`, bold);
+  const command = styled(toTypeAnywhere('help', topic), bold);
   return text.toLowerCase() === topic ? command : `${text} (${command})`;
 }
 

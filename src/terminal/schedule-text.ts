@@ -4,6 +4,7 @@ import { durationText, settings as settingRows } from '../config/settings.ts';
 import { count, plural, roughly } from '../format.ts';
 import { conclusionText } from '../ledger/conclusion.ts';
 import type { Target } from '../model/target.ts';
+import type { ToType } from '../model/to-type.ts';
 import { describeSlot, type SlotDescription } from '../schedule/describe-slots.ts';
 import type { Definition, HistoryEntry, RunEnd, Schedule } from '../schedule/schedule.ts';
 import { nextSlot, nextSlots, type Timing } from '../schedule/slots.ts';
@@ -22,14 +23,16 @@ const overlapTexts = {
   'cancel-other': 'If the last run has not ended, it is cancelled.',
 };
 
-/** Says what `schedule add` did. `before`: the schedule that had the name; `tryIt`: null where nothing can try it. */
+/** How a text is told: to whom, and whether what to do next is left out. */
+type Telling = { toType: ToType; isQuiet?: boolean };
+
+/** Says what `schedule add` did. `before`: the schedule that had the name; `isTriable`: whether it can be tried from here. */
 export function addedText(
   done: 'added' | 'same' | 'changed',
   schedule: Schedule,
   now: number,
   before: Schedule | null,
-  isQuiet = false,
-  tryIt: string | null = `expunge schedule run ${schedule.name} --dry-run`,
+  { toType, isQuiet = false, isTriable = true }: Telling & { isTriable?: boolean },
 ): string {
   const { name, from, settings, overlap } = schedule;
   const next = nextSlots(schedule, now, 3).map((slot) => describeSlot(schedule.tz, slot).local);
@@ -40,9 +43,9 @@ export function addedText(
     ...(done === 'changed' && before !== null ? [`  Changed  ${differences(before, schedule).join(' · ')}`] : []),
     ...keptText(schedule, 'It'),
     `  ${overlapTexts[overlap]}`,
-    ...(isQuiet || tryIt === null ? [] : [`  Try it  ${tryIt}`]),
+    ...(isQuiet || !isTriable ? [] : [`  Try it  ${toType('schedule run', name, '--dry-run')}`]),
     ...(schedule.state === 'paused'
-      ? [`  It is paused.${isQuiet ? '' : ` Resume: expunge schedule resume ${name}`}`]
+      ? [`  It is paused.${isQuiet ? '' : ` Resume: ${toType('schedule resume', name)}`}`]
       : []),
   ].join('\n');
 }
@@ -100,10 +103,11 @@ export function previewText(schedule: Schedule, slots: SlotDescription[]): strin
 type Listed = { schedule: Schedule; history: HistoryEntry[] };
 
 /** The schedules of a target as a table, and below it why some are paused. */
-export function listText(all: readonly Listed[], target: Target, now: number, isQuiet = false): string {
+export function listText(all: readonly Listed[], target: Target, now: number, telling: Telling): string {
+  const { toType, isQuiet = false } = telling;
   if (all.length === 0 && isQuiet) return `No schedules of ${targetName(target)}.`;
   if (all.length === 0)
-    return `No schedules of ${targetName(target)}. Add one: expunge schedule add NAME --cron "0 3 * * *" --from SOURCE …`;
+    return `No schedules of ${targetName(target)}. Add one: ${toType('schedule add', 'NAME', '--cron', '0 3 * * *', '--from', 'SOURCE', '…')}`;
   const lines = all.map(({ schedule, history }) => [
     ...[schedule.name, schedule.state, whenText(schedule)],
     schedule.state === 'active' ? describeSlot(schedule.tz, nextSlot(schedule, now)).local : '-',
@@ -111,16 +115,20 @@ export function listText(all: readonly Listed[], target: Target, now: number, is
   ]);
   const paused = all
     .filter(({ schedule }) => schedule.state === 'paused')
-    .map(({ schedule }) => pausedText(schedule, now, isQuiet));
+    .map(({ schedule }) => pausedText(schedule, now, telling));
   const kept = all.flatMap(({ schedule }) => keptText(schedule, schedule.name));
   return [columns([['NAME', 'STATE', 'WHEN', 'NEXT', 'LAST'], ...lines]), ...paused, ...kept].join('\n');
 }
 
-function pausedText({ name, reason, who, pausedBy, changedAt }: Schedule, now: number, isQuiet: boolean): string {
+function pausedText(
+  { name, reason, who, pausedBy, changedAt }: Schedule,
+  now: number,
+  { toType, isQuiet = false }: Telling,
+): string {
   const by = pausedBy === '' ? who : `its guard "${pausedBy}"`;
   const why = plainLine(reason) || 'no reason given';
-  const expect = `\n    If its ids may be gone: expunge schedule add ${name} … --expect-absent --replace`;
-  const resume = `\n    Resume: expunge schedule resume ${name}`;
+  const expect = `\n    If its ids may be gone: ${toType('schedule add', name, '…', '--expect-absent', '--replace')}`;
+  const resume = `\n    Resume: ${toType('schedule resume', name)}`;
   const goOn = isQuiet ? '' : `${pausedBy === 'none_there' ? expect : ''}${resume}`;
   return `  ${name} was paused ${roughly(now - changedAt)} ago by ${by}: ${why}${goOn}`;
 }
@@ -155,10 +163,10 @@ export function steeredText(
   action: 'pause' | 'resume' | 'remove',
   schedule: Schedule,
   now: number,
-  isQuiet = false,
+  { toType, isQuiet = false }: Telling,
 ): string {
   const { name } = schedule;
-  const goOn = isQuiet ? '' : `\n  Resume: expunge schedule resume ${name}`;
+  const goOn = isQuiet ? '' : `\n  Resume: ${toType('schedule resume', name)}`;
   if (action === 'pause' && schedule.state === 'paused') return `Schedule ${name} was paused already.${goOn}`;
   if (action === 'resume' && schedule.state === 'active') return `Schedule ${name} was active already.`;
   if (action === 'pause') return `Paused schedule ${name}: it starts no more runs; a running one continues.${goOn}`;

@@ -8,6 +8,8 @@ import { readTimeWindow, windowStateAt, windowTime } from '../model/time-window.
 
 /** A run at one moment, as the panel shows it. */
 export type Snapshot = {
+  resumeCommand: string; // as the reader types it, like the next one
+  startCommand: string; // lifts a stop of its target
   at: number; // ms since 1970
   runId: string;
   host: string;

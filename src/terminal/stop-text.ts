@@ -3,6 +3,7 @@ import { type KnownTarget, liveRuns } from '../ledger/known-targets.ts';
 import type { Stop } from '../limiter/stop.ts';
 import { quoteForShell } from '../model/shell-word.ts';
 import type { Target } from '../model/target.ts';
+import type { ToType } from '../model/to-type.ts';
 import { plainLine } from './style.ts';
 
 // Texts of stop-all and start-all. All pure; times are ms since 1970.
@@ -15,22 +16,26 @@ export function targetName({ baseUrl, account }: Target): string {
   return account ? `${baseUrl} as account ${plainLine(account)}` : baseUrl;
 }
 
-export function stoppedText({ before, isChanged, known }: StopResult, now: number, isQuiet = false): string {
+export function stoppedText(
+  { before, isChanged, known }: StopResult,
+  now: number,
+  { toType, isQuiet = false }: { toType: ToType; isQuiet?: boolean },
+): string {
   const name = targetName(known);
   const done =
     before === null
       ? `Stopped all runs of ${name}. Sending stops within a second.`
       : `All runs of ${name} are stopped already, ${byWhom(before)}, since ${timeOfDay(before.at, now)}.${isChanged ? ' Your stop is kept beside it.' : ''}`;
-  const next = isQuiet ? '' : `\n  Resume: ${commandFor('start-all', known)}`;
+  const next = isQuiet ? '' : `\n  Resume: ${commandFor(toType, 'start-all', known)}`;
   return `${done}\n  It reaches ${liveText(known)}.${next}`;
 }
 
-export function startedText({ before, known }: StopResult, now: number): string {
+export function startedText({ before, known }: StopResult, now: number, toType: ToType): string {
   const held = known.stops.processes.map((stop) => `\nwarning: one process stays stopped ${byWhom(stop)}`).join('');
   if (before === null) return `The runs of ${targetName(known)} were not stopped.${held}`;
   const left = known.stops.target;
   if (left !== null)
-    return `The runs of ${targetName(known)} stay stopped ${byWhom(left)}.\n  Lift that stop as well: ${commandFor('start-all', known)}${held}`;
+    return `The runs of ${targetName(known)} stay stopped ${byWhom(left)}.\n  Lift that stop as well: ${commandFor(toType, 'start-all', known)}${held}`;
   const ago = duration(Math.max(0, now - before.at));
   return `The runs of ${targetName(known)} continue, after ${ago}; they were stopped ${byWhom(before)}.${held}`;
 }
@@ -46,25 +51,29 @@ function liveText(known: KnownTarget): string {
 }
 
 /** The command line of a verb for this target. */
-export function commandFor(verb: string, target: Pick<Target, 'baseUrl' | 'account'>): string {
-  return `expunge ${verb} ${targetFlags(target)}`;
+export function commandFor(toType: ToType, verb: string, target: Pick<Target, 'baseUrl' | 'account'>): string {
+  return toType(verb, ...targetWords(target));
 }
 
 /** The flags that name this target. */
-export function targetFlags({ baseUrl, account }: Pick<Target, 'baseUrl' | 'account'>): string {
-  return `--base-url ${baseUrl}${account ? ` --account ${quoteForShell(account)}` : ''}`;
+export function targetFlags(target: Pick<Target, 'baseUrl' | 'account'>): string {
+  return targetWords(target).map(quoteForShell).join(' ');
+}
+
+function targetWords({ baseUrl, account }: Pick<Target, 'baseUrl' | 'account'>): string[] {
+  return ['--base-url', baseUrl, ...(account ? ['--account', account] : [])];
 }
 
 const namedAtMost = 5;
 
 /** Targets that a command did not reach, a line each, and under it the command that does. */
-export function notReachedText(verb: string, missed: readonly KnownTarget[]): string {
+export function notReachedText(verb: string, missed: readonly KnownTarget[], toType: ToType): string {
   const lines = missed.slice(0, namedAtMost).map((known) => {
     const how = verb === 'start-all' ? byWhom(known.stops.target!) : liveText(known);
-    return `  ${targetName(known)}: ${how}\n    ${commandFor(verb, known)}`;
+    return `  ${targetName(known)}: ${how}\n    ${commandFor(toType, verb, known)}`;
   });
   const more = missed.length - namedAtMost;
-  return [...lines, ...(more > 0 ? [`  and ${plural(more, 'others')}: expunge runs`] : [])].join('\n');
+  return [...lines, ...(more > 0 ? [`  and ${plural(more, 'others')}: ${toType('runs')}`] : [])].join('\n');
 }
 
 function byWhom({ who, reason, others = [] }: Stop): string {

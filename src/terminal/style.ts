@@ -42,13 +42,18 @@ export function wrap(text: string, width: number, lines: number): string[] {
 }
 
 /** A command line to be typed again; `***` replaces what may be a secret: it is printed, and stored with the run. */
-export function commandLine(args: readonly string[]): string {
+export function commandLine(program: string, args: readonly string[]): string {
+  return [program, ...shownWords(args)].join(' ');
+}
+
+/** The words of a command line, quoted for a shell, without secrets. */
+export function shownWords(args: readonly string[]): string[] {
   const shown = args.map((word, n) => {
     if (args[n - 1] === '--token-command') return '***';
     if (word.startsWith('--token-command=')) return '--token-command=***';
     return word.includes('://') ? withoutUrlSecrets(word) : word;
   });
-  return ['expunge', ...shown.map(quoteForShell)].join(' ');
+  return shown.map(quoteForShell);
 }
 
 /** Rows of cells as lines; each column is as wide as its widest cell. */

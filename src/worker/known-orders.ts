@@ -17,6 +17,7 @@ import {
 import { type Stop, type StopOrder, stopsFromStored } from '../limiter/stop.ts';
 import type { Log } from '../logger.ts';
 import type { Target } from '../model/target.ts';
+import { toTypeAnywhere } from '../model/to-type.ts';
 import { lossEvent } from '../notify/events.ts';
 import { keys } from '../redis/keys.ts';
 import { hasAllOf, readServerIdentity, type ServerIdentity } from '../redis/server-identity.ts';
@@ -299,7 +300,7 @@ export class KnownOrders {
     this.#losses.set(what, loss);
     this.#lossCount++;
     log.error(
-      { lost: what, acknowledge: commandFor('target acknowledge', target) },
+      { lost: what, acknowledge: commandFor(toTypeAnywhere, 'target acknowledge', target) },
       'Redis has lost data of this target',
     );
     await noteLoss(ledger.redis, target.fp, loss, lossEvent(target, loss));

@@ -42,7 +42,7 @@ describe.concurrent('a run whose base URL is wrong', () => {
     expect(await status.ended).toMatchObject({ code: 0 });
     expect(status.stdout).toContain(`Halted: ${halted.reason}`);
     expect(status.stdout).toContain('such as h-0');
-    expect(running.stderr).toMatch(/If they are expected to be gone: expunge run .* --expect-absent/);
+    expect(running.stderr).toMatch(/If they are expected to be gone: \S+node \S+bin\.js run .* --expect-absent/);
     const again = run(harness, [], env);
     expect(await again.ended).toMatchObject({ code: 4 });
     expect(await harness.runs()).toHaveLength(1);

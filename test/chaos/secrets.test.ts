@@ -146,7 +146,7 @@ describe.concurrent('no secret is told', () => {
     await halted.ended;
     const status = harness.spawn(['status', JSON.parse(halted.stdout.trimEnd().split('\n').at(-1)!).run], env);
     await status.ended;
-    expect(halted.stderr).toContain('Resume with the same command: expunge run');
+    expect(halted.stderr).toMatch(/Resume with the same command: \S+node \S+bin\.js run /);
     expect(halted.stderr).toContain("--token-command '***' --proxy 'http://***@127.0.0.1:9'");
     expect(await findCanaries(harness, redis, [halted, status])).toEqual([]);
   });

@@ -44,7 +44,7 @@ const isReady = (port: number) =>
 describe.concurrent('the command as it is shipped', () => {
   test('takes a list through submit, order, worker, status, report and removal', async ({ expect, onTestFinished }) => {
     const { harness, call, submitted } = await openRun(onTestFinished);
-    expect([submitted.code, submitted.stderr]).toEqual([0, expect.stringContaining('expunge pause')]);
+    expect([submitted.code, submitted.stderr]).toEqual([0, expect.stringMatching(/Stop it: .*bin\.js pause/)]);
     const { id } = await harness.onlyRun();
     for (const order of [
       ['pause', id],

@@ -5,6 +5,7 @@ import { readCommandLine } from '../../src/commands/command-line.ts';
 import { executeLine } from '../../src/commands/execute.ts';
 import { loadConfig } from '../../src/config/read-config.ts';
 import type { Summary } from '../../src/ledger/summary.ts';
+import { toTypeAnywhere } from '../../src/model/to-type.ts';
 import { type Done, type Ended, type Running, runningOf } from './processes.ts';
 
 export type CommandOptions = {
@@ -50,7 +51,17 @@ export function invoke(argv: string[], env: NodeJS.ProcessEnv): Invoked {
   const { command, verb, args, options, flags, verbosity } = readCommandLine(argv, '', () => {})!;
   const { PATH: _, ...variables } = env;
   const { config, sources } = loadConfig({ flags, env: variables, configFile: undefined });
-  const invocation: Invocation = { verb, args, options, config, sources, argv, verbosity, ...deps };
+  const invocation: Invocation = {
+    verb,
+    args,
+    options,
+    config,
+    sources,
+    argv,
+    verbosity,
+    toType: toTypeAnywhere,
+    ...deps,
+  };
   const ended = command.load!().then(({ execute }) => execute(invocation));
   return { ended, printed: () => said.stdout, told: () => said.stderr };
 }
@@ -73,6 +84,7 @@ function openDeps({ env = {}, input = '', typed }: CommandOptions) {
     else void toSay().then((line) => stdin.push(line));
   });
   const deps: Deps = {
+    program: 'expunge',
     env: { PATH: process.env.PATH, TERM: 'xterm', ...env },
     signals: Object.assign(source, { exit }) as unknown as SignalSource,
     stdin: stdin as unknown as NodeJS.ReadStream,

@@ -71,6 +71,9 @@ function floorOf(path: string): number {
   return floors.findIndex((floor) => floor.test(path));
 }
 
+/** What documents verbs: their examples are the same for everybody. */
+const isHelp = /^src\/(commands\/(.*-verbs|completion|help)\.ts$|help\/)/;
+
 /** Verbs and their subcommands. */
 function allVerbs(commands: readonly Command[]): Command[] {
   return commands.flatMap((command) => [command, ...allVerbs(command.subcommands ?? [])]);
@@ -275,6 +278,32 @@ describe('the sources', () => {
     );
     const found = tests.filter((path) => spread.test(readFileSync(`${root}test/${path}`, 'utf8')));
     expect(found).toEqual(['unit/tidy.test.ts']);
+  });
+
+  it('write a command to type by the one function that knows how its reader starts it', () => {
+    const names = allVerbs(verbs).map(({ name }) => name);
+    const handMade = new RegExp(`expunge (${names.join('|')})\\b`, 'g');
+    const found = sources
+      .filter(({ path }) => /^src\/(?!dashboard\/|sandbox\/).*\.ts$/.test(path) && !isHelp.test(path))
+      .flatMap(({ path, text }) => [...withoutComments(text).matchAll(handMade)].map(([words]) => `${path}: ${words}`));
+    expect("next: 'see expunge status r1'".match(handMade)).toEqual(['expunge status']);
+    expect(found).toEqual([
+      'src/commands/run-worker.ts: expunge run', // these only name a verb
+      'src/config/process-settings.ts: expunge token',
+      'src/operations/plan-file.ts: expunge plan',
+    ]);
+  });
+
+  it('write one for anybody only where nobody knows its reader: in what is served, logged, sent or stored', () => {
+    const forAnybody = containing(/^src\//, /\b(toTypeAnywhere|typedLine)\b/);
+    expect(forAnybody.filter((path) => !/^src\/(api|worker)\//.test(path))).toEqual([
+      'src/errors.ts',
+      'src/commands/check.ts', // its JSON
+      'src/commands/place.ts',
+      'src/commands/quickstart.ts', // the line that it runs itself
+      'src/model/to-type.ts',
+      'src/terminal/render-markdown.ts', // pages
+    ]);
   });
 
   it('are no longer than 450 lines', () => {

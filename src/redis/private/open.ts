@@ -107,7 +107,7 @@ async function becomesReady(place: PrivatePlace, options: RedisOptions): Promise
   if (hasEnded()) return false;
   const who = container ? `container ${container.name}` : pid === null ? place.socket : `pid ${pid}`;
   throw new ExpungeError('UNREACHABLE', `the private Redis in ${place.folder} runs but does not answer (${who})`, {
-    next: 'wait, or end it with expunge redis stop; its data is kept',
+    next: (toType) => `wait, or end it with ${toType('redis stop')}; its data is kept`,
   });
 }
 

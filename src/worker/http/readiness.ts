@@ -1,4 +1,5 @@
 import type { Hold } from '../../limiter/target-limiter.ts';
+import { toTypeAnywhere } from '../../model/to-type.ts';
 import type { RedisClient } from '../../redis/client.ts';
 import { describeRedisError } from '../../redis/errors.ts';
 import { probeWrites } from '../../redis/writes.ts';
@@ -66,7 +67,9 @@ function dataCheck(losses: readonly { what: string }[]): Check {
   const what = losses.map((loss) => loss.what).join(', ');
   return decisive(
     what === '',
-    what === '' ? 'nothing is known to be lost' : `Redis has lost ${what}; acknowledge it: expunge target acknowledge`,
+    what === ''
+      ? 'nothing is known to be lost'
+      : `Redis has lost ${what}; acknowledge it: ${toTypeAnywhere('target acknowledge')}`,
   );
 }
 

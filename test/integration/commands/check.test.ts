@@ -12,6 +12,7 @@ import { loadConfig } from '../../../src/config/read-config.ts';
 import { readTargetAudit } from '../../../src/ledger/audit.ts';
 import { startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';
 import { targetOf } from '../../../src/model/target.ts';
+import { toTypeAnywhere } from '../../../src/model/to-type.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { type SandboxOptions, startSandbox } from '../../../src/sandbox/server.ts';
 import { openBodyServer } from '../../support/body-server.ts';
@@ -40,6 +41,8 @@ async function check(
   const outputClosed = new AbortController().signal;
   const all = {
     verb: 'check',
+    program: 'expunge',
+    toType: toTypeAnywhere,
     argv: [],
     signals: process,
     args: [],

@@ -12,6 +12,7 @@ import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
 import { isOver, type Run, readRun } from '../../../src/ledger/run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
+import { toTypeAnywhere } from '../../../src/model/to-type.ts';
 import { openQueue, ownQueueName } from '../../../src/queue/queue.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
@@ -80,7 +81,8 @@ async function openFinishHarness(
     stage.said += text;
   });
   const stdout = new PassThrough().resume();
-  const invocation = { argv: [], options: {}, env: {}, stderr, stdout } as unknown as Invocation;
+  const typed = { program: 'expunge', toType: toTypeAnywhere, argv: [] };
+  const invocation = { ...typed, options: {}, env: {}, stderr, stdout } as unknown as Invocation;
   const session = { redis: slow, ledger, queueConnection: testRedisAddress().options };
   const stage: FinishHarness = {
     run,

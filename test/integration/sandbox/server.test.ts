@@ -9,6 +9,7 @@ import type { SandboxFlags } from '../../../src/commands/options.ts';
 import { runSandbox } from '../../../src/commands/sandbox.ts';
 import { adviceOf } from '../../../src/http/rate-headers.ts';
 import { retryAfterMs } from '../../../src/http/retry-after.ts';
+import { toTypeAnywhere } from '../../../src/model/to-type.ts';
 import type { FaultKind } from '../../../src/sandbox/fault-kinds.ts';
 import { parseFaults } from '../../../src/sandbox/faults.ts';
 import type { RateLimit } from '../../../src/sandbox/rate-limit.ts';
@@ -487,7 +488,7 @@ describe('the command', () => {
   /** Runs the command, does something while it serves, aborts it; the lines it printed. */
   async function serve(flags: SandboxFlags, act: (url: string, lines: string[]) => Promise<void>) {
     const [lines, stop] = [[] as string[], new AbortController()];
-    const ended = runSandbox(flags, (line) => lines.push(line), stop.signal);
+    const ended = runSandbox(flags, { out: (line) => lines.push(line), toType: toTypeAnywhere }, stop.signal);
     await Promise.race([ended, expect.poll(() => lines.at(-1)).toMatch(/^stop/)]);
     await act(/http:\S+/.exec(lines[0]!)![0], lines);
     stop.abort();

@@ -329,14 +329,14 @@ const cases: Case[] = [
     { sends: null },
   ),
   row(
-    'commands/plan.ts',
+    'operations/plan-list.ts',
     /--max-deletes allows 2/,
     { 'ids.txt': lines },
     [...notes, '--max-deletes', '2'],
     /(--max-deletes 3)/,
   ),
   row(
-    'commands/plan.ts',
+    'operations/plan-list.ts',
     /--max-deletes allows 2/,
     { 'ids.txt': lines },
     [...notes, '--max-deletes', '2'],
@@ -344,15 +344,15 @@ const cases: Case[] = [
     { sends: 2 },
   ),
   row(
-    'commands/plan.ts',
+    'operations/plan-list.ts',
     /--expect-count is 2/,
     { 'ids.txt': lines },
     [...notes, '--expect-count', '2'],
     /(--expect-count 3)/,
   ),
-  row('commands/plan.ts', /the list is empty/, { 'ids.txt': '' }, notes, /(--allow-empty)/, { sends: 0 }),
+  row('operations/plan-list.ts', /the list is empty/, { 'ids.txt': '' }, notes, /(--allow-empty)/, { sends: 0 }),
   row(
-    'commands/plan.ts',
+    'operations/plan-list.ts',
     /none of the 1 protected ids/,
     { 'ids.txt': lines, 'keep.txt': 'b\n' },
     [...notes, '--protect', 'keep.txt'],
@@ -506,7 +506,7 @@ function wordsOf(written: string, folder: string): string[] {
 
 describe('the table has a row for', () => {
   const folder = new URL('../../../src/', import.meta.url).pathname;
-  const paths = [...readdirSync(`${folder}input`).map((name) => `input/${name}`), 'commands/plan.ts'];
+  const paths = [...readdirSync(`${folder}input`).map((name) => `input/${name}`), 'operations/plan-list.ts'];
   // In follow-advice.test.ts, and what is not about the input: a disk that is full, a state folder.
   const elsewhere: Record<string, number> = {
     'input/decompress.ts': 1,

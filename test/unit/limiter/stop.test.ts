@@ -6,10 +6,10 @@ const stop: Stop = { by: 'operator', who: 'ana', reason: 'they call us.', at: 7 
 describe('a stop', () => {
   it('says who stopped what and why, and how it goes on', () => {
     expect(stopText(stop)).toBe('Stopped for all runs of this target by ana: they call us');
-    expect(stopAdvice({ ...stop, reason: '' })).toBe(
+    expect(stopAdvice({ ...stop, reason: '' }, 'expunge start-all')).toBe(
       'Stopped for all runs of this target by ana. Resume with: expunge start-all',
     );
-    expect(stopAdvice({ ...stop, by: 'file', who: 'the file /run/stop on m1' })).toBe(
+    expect(stopAdvice({ ...stop, by: 'file', who: 'the file /run/stop on m1' }, 'expunge start-all')).toBe(
       'Stopped by the file /run/stop on m1: they call us. It goes on once that file is gone.',
     );
   });

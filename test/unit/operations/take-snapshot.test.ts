@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { parseRun } from '../../../src/ledger/run.ts';
+import { toTypeAnywhere } from '../../../src/model/to-type.ts';
 import { type LocalView, SnapshotTaker } from '../../../src/operations/take-snapshot.ts';
 import { lineText, panelText } from '../../../src/terminal/panel.ts';
 
@@ -13,7 +14,7 @@ const refused = 'its disk is full (MISCONF)';
 const words = `Waiting: Redis rejects writes: ${refused}; nothing is sent until it accepts them again.`;
 
 test('panel, line and JSON say why Redis refuses what this process writes', () => {
-  const taker = new SnapshotTaker(run, { ...inside, writeRejection: refused });
+  const taker = new SnapshotTaker(run, { ...inside, writeRejection: refused }, toTypeAnywhere);
   expect(panelText(taker.take(), Number.POSITIVE_INFINITY)).toContain(words);
   expect(lineText(taker.take())).toContain(words);
   expect(taker.facts().waiting).toMatchObject({ reason: expect.stringContaining(refused) });
@@ -27,15 +28,15 @@ test('panel, line and JSON say when the window of a run opens, unless it is paus
     `^Waiting (5\\d min( \\d+ s)?|1 h): outside its window, goes on [A-Z][a-z]{2} ${opens} UTC\\.`,
     'm',
   );
-  const taker = new SnapshotTaker(closed, inside);
+  const taker = new SnapshotTaker(closed, inside, toTypeAnywhere);
   expect(lineText(taker.take())).toContain(`outside its window, goes on`);
   expect(panelText(taker.take(), Number.POSITIVE_INFINITY).replace(/^ +/gm, '')).toMatch(told);
   expect(taker.facts().waiting).toMatchObject({ reason: expect.stringMatching(`goes on [A-Z][a-z]{2} ${opens} UTC`) });
-  expect(new SnapshotTaker({ ...closed, state: 'paused' }, inside).take().waiting).toBeNull();
+  expect(new SnapshotTaker({ ...closed, state: 'paused' }, inside, toTypeAnywhere).take().waiting).toBeNull();
 });
 
 test('so they do where that was seen from outside, and no longer than it lasts', () => {
-  const taker = new SnapshotTaker(run, null);
+  const taker = new SnapshotTaker(run, null, toTypeAnywhere);
   const around = { targets: [], nextTryAt: null, stops: { target: null, processes: [], alive: 0 } };
   taker.observeContext({ ...around, refused });
   expect(lineText(taker.take())).toContain(words);

@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { toTypeAnywhere } from '../../../src/model/to-type.ts';
 import { type Ending, endingText } from '../../../src/terminal/ending.ts';
 import { plainStyle } from '../../../src/terminal/style.ts';
 import { noCounts } from './snapshots.ts';
 
 const ending: Ending = {
+  toType: toTypeAnywhere,
   kind: 'completed',
   runId: 'r1',
   reason: '',

@@ -30,6 +30,16 @@ describe('panelText', () => {
     ]);
   });
 
+  it.each([
+    [200, ['Paused by ana: lunch. Resume with: ./expunge resume r1 --config c --state-dir /srv/state']],
+    [70, ['Paused by ana: lunch. Resume with:', '  ./expunge resume r1 --config c --state-dir /srv/state']],
+    [40, ['Paused by ana: lunch. Resume with:', '  ./expunge resume r1 --config c \\', '    --state-dir /srv/state']],
+  ])('has in %i columns a command that a shell takes as it stands there', (width, lines) => {
+    const resumeCommand = './expunge resume r1 --config c --state-dir /srv/state';
+    const paused = snapshot({ state: 'paused', who: 'ana', reason: 'lunch', resumeCommand });
+    expect(panelText(paused, width).split('\n').slice(3)).toEqual(lines);
+  });
+
   it('leaves the bar out where there is no room for it', () => {
     expect(panelText(snapshot(), 50)).not.toContain('█');
   });

@@ -2,13 +2,15 @@ import { describe, expect, it } from 'vitest';
 import { noRules } from '../../../src/ledger/run-rules.ts';
 import { parseRate } from '../../../src/model/rate.ts';
 import { perResource } from '../../../src/model/resource.ts';
-import { idsText, type Plan, planText } from '../../../src/terminal/plan-text.ts';
+import { toTypeAnywhere } from '../../../src/model/to-type.ts';
+import { idsText, planText, type ShownPlan } from '../../../src/terminal/plan-text.ts';
 import { plainStyle } from '../../../src/terminal/style.ts';
 import { noCounts } from './snapshots.ts';
 
 const none = perResource(() => 0);
 
-const plan: Plan = {
+const plan: ShownPlan = {
+  toType: toTypeAnywhere,
   files: ['old.csv.gz'],
   retries: null,
   rows: 250_000,
@@ -141,6 +143,13 @@ describe('planText', () => {
     ).toBe(
       '  Waits     Stopped for all runs of this target by ana: they call us. Resume with: expunge start-all --base-url https://api.example.com/x',
     );
+  });
+
+  it('breaks no command into lines, because a shell would take the first one for all of it', () => {
+    const stop = { by: 'operator', who: 'ana', reason: 'they call us', at: 1 } as const;
+    const lines = planText({ ...plan, stop }, plainStyle, 50).split('\n');
+    expect(lines.at(-1)!.trim()).toBe('expunge start-all --base-url https://api.example.com/x');
+    expect(lines.at(-2)).toMatch(/ Resume with:$/);
   });
 
   it('promises no time without a rate', () => {

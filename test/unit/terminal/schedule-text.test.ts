@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { targetOf } from '../../../src/model/target.ts';
+import { toTypeAnywhere } from '../../../src/model/to-type.ts';
 import type { HistoryEntry, RunEnd } from '../../../src/schedule/schedule.ts';
 import { listText, steeredText } from '../../../src/terminal/schedule-text.ts';
 import { aSchedule, minute, noon } from '../schedule/schedules.ts';
+
+const telling = { toType: toTypeAnywhere };
 
 const target = targetOf('https://api.example.com', '');
 const entry: HistoryEntry = {
@@ -24,14 +27,14 @@ const pausedAtNoon = { state: 'paused', changedAt: noon } as const;
 describe('the list of schedules', () => {
   it('names the guard that paused one, and no login of a worker', () => {
     const schedule = aSchedule({ ...pausedAtNoon, pausedBy: 'empty', reason: 'the list is empty: 0 rows' });
-    const text = listText([{ schedule, history: [entry] }], target, noon + 5 * minute);
+    const text = listText([{ schedule, history: [entry] }], target, noon + 5 * minute, telling);
     expect(text).toContain('nightly was paused 5 min ago by its guard "empty": the list is empty: 0 rows');
     expect(text).not.toContain('root');
   });
 
   it('names the operator who paused one', () => {
     const schedule = aSchedule({ ...pausedAtNoon, who: 'ana@desk', reason: 'an audit' });
-    const text = listText([{ schedule, history: [] }], target, noon + 5 * minute);
+    const text = listText([{ schedule, history: [] }], target, noon + 5 * minute, telling);
     expect(text).toContain('nightly was paused 5 min ago by ana@desk: an audit');
   });
 });
@@ -39,7 +42,7 @@ describe('the list of schedules', () => {
 it('a schedule whose run found none of its ids is told how to accept that, and how to go on', () => {
   const schedule = aSchedule({ ...pausedAtNoon, pausedBy: 'none_there', reason: 'none of its 3 ids was there' });
   const [text, quiet] = [false, true].map((isQuiet) =>
-    listText([{ schedule, history: [] }], target, noon + 5 * minute, isQuiet),
+    listText([{ schedule, history: [] }], target, noon + 5 * minute, { toType: toTypeAnywhere, isQuiet }),
   );
   const accept = '    If its ids may be gone: expunge schedule add nightly … --expect-absent --replace';
   expect(text).toContain(`none of its 3 ids was there\n${accept}\n    Resume: expunge schedule resume nightly`);
@@ -48,7 +51,7 @@ it('a schedule whose run found none of its ids is told how to accept that, and h
 
 describe('the last slots of a schedule', () => {
   const lastOf = (more: Partial<HistoryEntry>) =>
-    listText([{ schedule: aSchedule(), history: [{ ...entry, ...more }] }], target, noon);
+    listText([{ schedule: aSchedule(), history: [{ ...entry, ...more }] }], target, noon, telling);
 
   it('that found nothing to do say so, and are no trouble', () => {
     const text = lastOf({ outcome: 'empty', slots: 24, reason: 'no file is there (/in/*.csv)' });
@@ -84,12 +87,12 @@ describe('a resumed schedule', () => {
     ['', false],
   ] as const)('that the guard "%s" had paused is told whether the next list passes it', (pausedBy, passes) => {
     const words = 'The next list passes the guard that paused it';
-    expect(steeredText('resume', aSchedule({ pausedBy, state: 'paused' }), noon).includes(words)).toBe(passes);
+    expect(steeredText('resume', aSchedule({ pausedBy, state: 'paused' }), noon, telling).includes(words)).toBe(passes);
   });
 });
 
 it('an order that changes nothing of a schedule says so', () => {
-  expect(steeredText('pause', aSchedule({ state: 'paused' }), noon)).toContain('was paused already');
-  expect(steeredText('resume', aSchedule({ state: 'active' }), noon)).toContain('was active already');
-  expect(steeredText('pause', aSchedule({ state: 'active' }), noon)).toContain('Paused schedule');
+  expect(steeredText('pause', aSchedule({ state: 'paused' }), noon, telling)).toContain('was paused already');
+  expect(steeredText('resume', aSchedule({ state: 'active' }), noon, telling)).toContain('was active already');
+  expect(steeredText('pause', aSchedule({ state: 'active' }), noon, telling)).toContain('Paused schedule');
 });

@@ -8,6 +8,8 @@ export function snapshot(changes: Partial<Snapshot> = {}): Snapshot {
   return {
     at: Date.UTC(2026, 10, 20, 16, 6, 7),
     runId: '20261120-1602-m4tz',
+    resumeCommand: 'expunge resume 20261120-1602-m4tz',
+    startCommand: 'expunge start-all --base-url https://api.example.com',
     host: 'api.example.com',
     state: 'running',
     conclusion: null,

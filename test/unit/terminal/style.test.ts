@@ -14,7 +14,7 @@ describe('shell word', () => {
         '--base-url',
         'https://a.example/x',
       ];
-      expect(commandLine(typed)).toBe(
+      expect(commandLine('expunge', typed)).toBe(
         "expunge run 'old ids.csv' --rate 200/s --reason 'it'\\''s time' --base-url https://a.example/x",
       );
     });
@@ -28,12 +28,12 @@ describe('shell word', () => {
       [['--token-url', 'https://auth.example/token?key=geheim'], "--token-url 'https://auth.example/token?***'"],
       [['--base-url', 'https://ana:geheim@api.example'], "--base-url 'https://***@api.example'"],
     ])('has no secret of %j', (typed, shown) => {
-      expect(commandLine(['run', 'x.csv', ...typed])).toBe(`expunge run x.csv ${shown}`);
+      expect(commandLine('expunge', ['run', 'x.csv', ...typed])).toBe(`expunge run x.csv ${shown}`);
     });
 
     it('leaves all else as it was: files and addresses of mail, too', () => {
       const typed = ['run', 'list@home/old?.csv', '--reason', 'ana@example.com?'];
-      expect(commandLine(typed)).toBe("expunge run 'list@home/old?.csv' --reason 'ana@example.com?'");
+      expect(commandLine('expunge', typed)).toBe("expunge run 'list@home/old?.csv' --reason 'ana@example.com?'");
     });
   });
 });
