@@ -30,7 +30,7 @@ export class Recoverer {
   readonly #otherReleaseRuns = new Set<string>(); // runs of other releases, logged once
   readonly #lastErrors = new Map<string, string>(); // run → why it could not be recovered, as logged last
   readonly #missing = new Set<string>(); // runs without a record at the last look: one that is being removed is not lost
-  readonly #nextCheckAt = new Map<string, number>(); // of runs that are not running
+  readonly #nextCheckAt = new Map<string, number>(); // of runs that are not running, by a clock that nobody sets
   #areResultsWanted = false;
 
   constructor(options: RecovererOptions) {
@@ -47,7 +47,7 @@ export class Recoverer {
     for (const known of [this.#lastErrors, this.#nextCheckAt, this.#missing])
       for (const id of known.keys()) if (!runs.includes(id)) known.delete(id);
     for (const id of runs) {
-      if ((this.#nextCheckAt.get(id) ?? 0) > Date.now()) continue;
+      if ((this.#nextCheckAt.get(id) ?? 0) > performance.now()) continue;
       try {
         await this.#recoverRun(id);
         this.#lastErrors.delete(id);
@@ -85,7 +85,7 @@ export class Recoverer {
     else if (isSealed(state)) await this.#finishRun(id);
     else {
       if (state === 'halted') await this.#queueResults(id);
-      this.#nextCheckAt.set(id, Date.now() + recheckIdleMs);
+      this.#nextCheckAt.set(id, performance.now() + recheckIdleMs);
     }
   }
 

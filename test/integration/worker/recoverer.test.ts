@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { openLedger } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { startRun } from '../../../src/ledger/start-run.ts';
@@ -131,6 +131,25 @@ describe('a worker that recovers the runs of its target', () => {
     await turn(); // their changes of state are passed on once
     await start({ tends: true });
     expect(await commandsPerSecond(own, 6_000)).toBeLessThan(60);
+  });
+
+  test('looks at a resumed run in time, though the clock of its machine was set back meanwhile', async ({
+    onTestFinished,
+  }) => {
+    const { redis, make, turn, tended } = await openStage(onTestFinished);
+    const run = await make('paused');
+    const [now, passed] = [Date.now.bind(Date), performance.now.bind(performance)];
+    const clock = vi.spyOn(Date, 'now').mockImplementation(() => now() + 600_000);
+    onTestFinished(() => void vi.restoreAllMocks());
+    await turn();
+    clock.mockRestore();
+    await redis.hset(keys.run(run), 'state', 'running');
+    await redis.del(keys.open(run));
+    await turn();
+    expect(await tended(run)).toBe(false); // it has just looked
+    vi.spyOn(performance, 'now').mockImplementation(() => passed() + 10_000);
+    await turn();
+    expect(await tended(run)).toBe(true);
   });
 
   test('need not look after a run that is resumed: its jobs are there at once', async ({ onTestFinished }) => {
