@@ -27,8 +27,8 @@ export type Command = {
   /** Goes by no setting: a mistake in a variable or in the configuration file doesn't keep it from doing its work. */
   withoutSettings?: boolean;
   subcommands?: readonly Command[];
-  /** Does the same by the API of a server, with --server; without it the verb needs Redis itself. */
-  overServer?: () => Promise<Verb>;
+  /** Whether it does the same by the API of a server, with --server, or what does; without it the verb needs Redis itself. */
+  overServer?: true | (() => Promise<Verb>);
   /** Null for a group, which only has subcommands. */
   load: (() => Promise<Verb>) | null;
 };

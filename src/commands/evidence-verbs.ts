@@ -131,7 +131,7 @@ export const report: Command = {
     ['expunge report 20261120-1602-m4tz --follow | jq -r .outcome', 'while the run goes on'],
     ['expunge report 20261120-1602-m4tz --verify', 'exits 1 if the ledger does not add up'],
   ],
-  overServer: () => import('./report.ts'),
+  overServer: true,
   load: () => import('./report.ts'),
 };
 
@@ -177,6 +177,6 @@ export const explain: Command = {
     ['expunge explain annotations a-000017', 'each run and line it stood in, the newest first'],
     ['expunge explain views v-12 --json | jq -r .outcome', 'for scripts'],
   ],
-  overServer: () => import('./explain.ts'),
+  overServer: true,
   load: () => import('./explain.ts'),
 };

@@ -55,7 +55,7 @@ async function execute(call: Call, argv: readonly string[], deps: Deps & Pick<In
 function loaderOf({ load, overServer, settings }: Command, verb: string, { server }: Config): () => Promise<Verb> {
   const needsRedis = settings.includes('allowPlaintextRedis') && !settings.includes('server');
   if (server === undefined || (!needsRedis && overServer === undefined)) return load!;
-  if (overServer !== undefined) return overServer;
+  if (overServer !== undefined) return overServer === true ? load! : overServer;
   throw new ExpungeError('USAGE', `expunge ${verb} needs Redis itself, and the settings name the server ${server}`, {
     next: (toType) =>
       `unset EXPUNGE_SERVER for it, where Redis can be reached; ${toType('help', 'api')} lists what a server does`,

@@ -55,7 +55,7 @@ export const run: Command = {
     ['expunge run old.csv.gz --resource views --column view_id --rate 400/s', 'delete at most 400 a second'],
     ['zcat old.txt.gz | expunge run - --resource views --confirm 1203', 'take ids from a pipe'],
   ],
-  overServer: () => import('./server-run.ts'),
+  overServer: () => import('./send-list.ts'),
   load: () => import('./run.ts'),
 };
 
@@ -76,7 +76,7 @@ export const retry: Command = {
     ['expunge retry 20261120-1602-m4tz --only http_409,timeout --dry-run', 'show what would be retried'],
     ['expunge retry 20261120-1602-m4tz --only unknown --yes --detach', 'with the workers'],
   ],
-  overServer: () => import('./server-retry.ts'),
+  overServer: () => import('./retry-at-server.ts'),
   load: () => import('./retry.ts'),
 };
 
@@ -126,11 +126,11 @@ export const runs: Command = {
         ['expunge runs remove 20261120-1602-m4tz', 'asks first'],
         ['expunge runs remove 20261120-1602-m4tz --yes --reason "a trial"', 'for scripts'],
       ],
-      overServer: () => import('./runs.ts'),
+      overServer: true,
       load: () => import('./runs.ts'),
     },
   ],
-  overServer: () => import('./runs.ts'),
+  overServer: true,
   load: () => import('./runs.ts'),
 };
 
@@ -155,7 +155,7 @@ export const status: Command = {
       'whether a target is stopped or throttled, by whom, until when',
     ],
   ],
-  overServer: () => import('./status.ts'),
+  overServer: true,
   load: () => import('./status.ts'),
 };
 
@@ -171,7 +171,7 @@ export const pause: Command = {
     ['expunge pause 20261120-1602-m4tz', 'until it is resumed'],
     ['expunge pause 20261120-1602-m4tz --reason "release window"', 'and say why'],
   ],
-  overServer: steer,
+  overServer: true,
   load: steer,
 };
 
@@ -197,7 +197,7 @@ export const resume: Command = {
     ['expunge resume 20261120-1602-m4tz --on-status 403=wait', 'where the API answers 403 above its rate'],
     ['expunge resume 20261120-1602-m4tz --detach', 'with the workers, after its command was killed'],
   ],
-  overServer: steer,
+  overServer: true,
   load: steer,
 };
 
@@ -211,7 +211,7 @@ export const cancel: Command = {
     ['expunge cancel 20261120-1602-m4tz', 'asks first'],
     ['expunge cancel 20261120-1602-m4tz --yes --reason "wrong list"', 'for scripts'],
   ],
-  overServer: steer,
+  overServer: true,
   load: steer,
 };
 
@@ -234,7 +234,7 @@ export const rate: Command = {
     ['expunge rate 20261120-1602-m4tz 200/s,100000/day', 'and never more than 100,000 in any 24 hours'],
     ['expunge rate 20261120-1602-m4tz none --reason "the night is ours"', 'no bound of its own any more'],
   ],
-  overServer: () => import('./rate.ts'),
+  overServer: true,
   load: () => import('./rate.ts'),
 };
 
@@ -248,6 +248,6 @@ export const priority: Command = {
     ['expunge priority 20261120-1602-m4tz high', 'four times what a normal run gets beside it'],
     ['expunge priority 20261120-1602-m4tz low --reason "it can wait"', 'a quarter of it'],
   ],
-  overServer: () => import('./priority.ts'),
+  overServer: true,
   load: () => import('./priority.ts'),
 };

@@ -70,7 +70,7 @@ const add: Command = {
       'a long list in parts, a part every night',
     ],
   ],
-  overServer: adding,
+  overServer: true,
   load: adding,
 };
 
@@ -83,7 +83,7 @@ const list: Command = {
     ['expunge schedule list', 'as a table'],
     ['expunge schedule list --json | jq .reason', 'with definition, history and audit trail'],
   ],
-  overServer: listing,
+  overServer: true,
   load: listing,
 };
 
@@ -105,7 +105,7 @@ const preview: Command = {
     ['expunge schedule preview nightly', 'the next five'],
     ['expunge schedule preview nightly --after 2027-03-27 --count 3', 'around a clock change'],
   ],
-  overServer: listing,
+  overServer: true,
   load: listing,
 };
 
@@ -119,7 +119,7 @@ const run: Command = {
     ['expunge schedule run nightly --dry-run', 'what would be deleted today'],
     ['expunge schedule run nightly --reason "after the import"', 'leave it to the workers, and say why'],
   ],
-  overServer: running,
+  overServer: true,
   load: running,
 };
 
@@ -133,7 +133,7 @@ const pause: Command = {
     ['expunge schedule pause nightly', 'until it is resumed'],
     ['expunge schedule pause nightly --reason "audit"', 'and say why'],
   ],
-  overServer: steering,
+  overServer: true,
   load: steering,
 };
 
@@ -147,7 +147,7 @@ const resume: Command = {
     ['expunge schedule resume nightly', 'resume it'],
     ['expunge schedule resume nightly --reason "the list is right"', 'and say why'],
   ],
-  overServer: steering,
+  overServer: true,
   load: steering,
 };
 
@@ -161,7 +161,7 @@ const remove: Command = {
     ['expunge schedule remove nightly', 'asks first'],
     ['expunge schedule remove nightly --yes --reason "done for good"', 'for scripts'],
   ],
-  overServer: steering,
+  overServer: true,
   load: steering,
 };
 

@@ -20,7 +20,7 @@ export const target: Command = {
         ['expunge target release --base-url https://api.example.com --reason "they answered by mistake"', 'resume now'],
         ['expunge status --base-url https://api.example.com', 'what there is to release'],
       ],
-      overServer: steer,
+      overServer: true,
       load: steer,
     },
     {
@@ -35,7 +35,7 @@ export const target: Command = {
         ],
         ['expunge target forget-rate --account acme', 'of another account'],
       ],
-      overServer: steer,
+      overServer: true,
       load: steer,
     },
     {
@@ -51,7 +51,7 @@ export const target: Command = {
         ],
         ['expunge target pin-rate none', 'learn it again'],
       ],
-      overServer: steer,
+      overServer: true,
       load: steer,
     },
     {
@@ -69,7 +69,7 @@ export const target: Command = {
         ['expunge target budget 100000/day,10000/h --reason "as agreed"', 'two bounds'],
         ['expunge target budget none', 'no bound any more'],
       ],
-      overServer: steer,
+      overServer: true,
       load: steer,
     },
     {
@@ -84,7 +84,7 @@ export const target: Command = {
         ],
         ['expunge target acknowledge --account acme', 'of another account'],
       ],
-      overServer: steer,
+      overServer: true,
       load: steer,
     },
   ],
@@ -107,7 +107,7 @@ export const stopAll: Command = {
     ['expunge stop-all', 'the target of the configuration file'],
     ['expunge stop-all --base-url https://api.example.com --all-accounts', 'of all accounts'],
   ],
-  overServer: stop,
+  overServer: true,
   load: stop,
 };
 
@@ -121,6 +121,6 @@ export const startAll: Command = {
     ['expunge start-all --reason "solved"', 'and say why'],
     ['expunge start-all --base-url https://api.example.com --all-accounts', 'those of all accounts'],
   ],
-  overServer: stop,
+  overServer: true,
   load: stop,
 };

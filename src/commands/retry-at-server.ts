@@ -1,20 +1,20 @@
-import { type ApiClient, withServer } from '../api/client.ts';
+import { withServer } from '../api/client.ts';
+import { type RowGroup, readChosen, retryRun } from '../api/remote-lists.ts';
 import { readRecord } from '../api/remote-runs.ts';
 import { readWarnings } from '../api/warnings.ts';
 import { type SettingName, settings } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
 import { count, plural } from '../format.ts';
 import type { Run } from '../ledger/run.ts';
-import { isGone, type Outcome, outcomes } from '../model/outcome.ts';
-import { isChosenToRetry, type Selection, worthRetry } from '../model/selection.ts';
+import { worthRetry } from '../model/selection.ts';
 import { ofRuns } from '../operations/list-settings.ts';
 import { refuseLive } from '../operations/retried-run.ts';
 import { targetOfRun } from '../operations/retry-list.ts';
-import { type Invocation, protectReading, reasonOf, retryInput } from './command.ts';
+import { type Invocation, protectReading, retryInput } from './command.ts';
 import { sayDetached } from './finish-run.ts';
 import { sayNothing } from './retry.ts';
-import { type Made, refuseForeground } from './server-run.ts';
-import { askCount, sayOf } from './session.ts';
+import { refuseForeground } from './send-list.ts';
+import { askCount, listOrderOf, sayOf } from './session.ts';
 
 /** `retry --detach` by the API of a server: the new run has the rules of the old one. Throws GUARD where these ids have one already, and names it. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -22,15 +22,15 @@ export async function execute(invocation: Invocation): Promise<number> {
   refuseForeground(invocation);
   refuseUnsent(invocation);
   const only = options.only ?? worthRetry;
+  const order = listOrderOf(invocation);
   return withServer(invocation, sayOf(invocation), async (api) => {
     const { run } = await readRecord(api, args[0]);
     refuseLive(run);
     if (config.baseUrl !== undefined) targetOfRun(invocation, run);
     const chosen = await readChosen(api, run, only);
     if (chosen.length === 0) return sayNothing(invocation, run, only);
-    const confirmed = await confirm(invocation, run, chosen);
-    const body = { confirm: confirmed, reason: reasonOf(options), only: options.only, priority: options.priority };
-    const made = await api.create<Made>(`/runs/${run.id}/retry`, body);
+    const expected = await confirm(invocation, run, chosen);
+    const made = await retryRun(api, order, { run, only: options.only, expected });
     const { run: retry, context } = await readRecord(api, made.run);
     return sayDetached(invocation, retry, context.stops.target, readWarnings(made));
   });
@@ -56,17 +56,8 @@ function refuseUnsent({ options, sources }: Invocation): void {
 
 const isOfFile = (name: SettingName) => (protectReading as readonly string[]).includes(name);
 
-type Group = { outcome: Outcome; code: string; count: number };
-
-/** The rows that are chosen, by outcome and code. The API lists those that are gone with the counts only. */
-async function readChosen(api: ApiClient, { id, counts }: Run, only: Selection): Promise<Group[]> {
-  const { items } = await api.json<{ items: Group[] }>({ method: 'GET', path: `/runs/${id}/failures`, isLong: true });
-  const gone = outcomes.filter(isGone).map((outcome): Group => ({ outcome, code: 'gone', count: counts[outcome] }));
-  return [...items, ...gone].filter((group) => group.count > 0 && isChosenToRetry(only, group));
-}
-
 /** How many ids are sent again, as was confirmed. Throws USAGE otherwise. */
-async function confirm(invocation: Invocation, run: Run, chosen: readonly Group[]): Promise<number> {
+async function confirm(invocation: Invocation, run: Run, chosen: readonly RowGroup[]): Promise<number> {
   const expected = chosen.reduce((sum, group) => sum + group.count, 0);
   const groups = chosen.map((group) => `${count(group.count)} ${group.outcome} (${group.code})`).join(', ');
   const what = `${plural(expected, 'ids')} of run ${run.id} again on ${new URL(run.baseUrl).host}: ${groups}`;

@@ -1,0 +1,154 @@
+import { basename } from 'node:path';
+import { apiField, settingText } from '../config/settings.ts';
+import { ExpungeError } from '../errors.ts';
+import { isoTime } from '../format.ts';
+import { delimiterOf, type Format } from '../input/input-options.ts';
+import type { InputFile } from '../input/open-inputs.ts';
+import type { Run } from '../ledger/run.ts';
+import { isGone, type Outcome, outcomes } from '../model/outcome.ts';
+import { sumIds } from '../model/resource.ts';
+import { isChosenToRetry, type Selection } from '../model/selection.ts';
+import type { Target } from '../model/target.ts';
+import { mapAdvice } from '../model/to-type.ts';
+import type { ListOrder } from '../operations/list-order.ts';
+import type { Plan } from '../terminal/plan-text.ts';
+import { type ApiClient, isAway } from './client.ts';
+import { refuseUnknownTarget } from './remote-targets.ts';
+import { listSettings } from './sent-settings.ts';
+import type { AnsweredWarnings } from './warnings.ts';
+
+// What a server does with lists: it makes a plan of one, which is carried out or forgotten, and runs of ids that are retried.
+
+/** A plan that a server has made. `record`: what is shown of it. */
+export type PlanAtServer = { plan: string; record: Plan };
+
+/** What the server answers when it has made a run. */
+export type MadeAtServer = AnsweredWarnings & { run: string };
+
+/** `onBytes`: called with how much of the file was sent. */
+type Sent = { target: Target; file: InputFile; format: Format; onBytes(bytes: number): void };
+
+/** A long list is not sent to a server that would refuse it. */
+export async function refuseInVain(api: ApiClient, target: Target): Promise<void> {
+  if (api.role === 'read')
+    throw new ExpungeError('CREDENTIALS', 'expected the role operate, the token has read', {
+      next: (toType) => `ask for a token with that role: ${toType('token add', 'NAME', '--role', 'operate')}`,
+    });
+  await refuseUnknownTarget(api, target);
+}
+
+const types: Record<Format, string> = {
+  csv: 'text/csv',
+  lines: 'text/plain',
+  ndjson: 'application/x-ndjson',
+  json: 'application/json',
+};
+
+/** Sends a list, of which the server makes a plan. Throws what the server refuses it for, by the name that the list has here. */
+export async function sendList(
+  api: ApiClient,
+  order: Pick<ListOrder, 'config' | 'sources' | 'options' | 'by'>,
+  { target, file, format, onBytes }: Sent,
+): Promise<PlanAtServer> {
+  const { config, options, by } = order;
+  async function* parts() {
+    let bytes = 0;
+    for await (const part of file.open()) {
+      bytes += part.length;
+      onBytes(bytes);
+      yield part;
+    }
+  }
+  const delimiter = format === 'csv' && delimiterOf(file, config.delimiter) === '\t' ? { delimiter: 'tab' } : {};
+  const query = {
+    ...settingsOf(order),
+    ...delimiter,
+    target: target.fp,
+    name: nameOf(file),
+    partial: options.partial === true ? 'true' : undefined,
+    piped: file.isPipe ? 'true' : undefined,
+    reason: by.reason,
+  };
+  try {
+    const upload = { type: types[format], parts: parts() };
+    return await api.json<PlanAtServer>({ method: 'POST', path: '/plans', query, upload, isLong: true });
+  } catch (error) {
+    throw named(error, `${query.name}.${format === 'lines' ? 'txt' : format}`, file.name);
+  }
+}
+
+/** Has a plan carried out that a person has seen, or whose ids are to be deleted unseen (`isAsked` is false). */
+export function carryOut(
+  api: ApiClient,
+  { options, by, isAsked }: Pick<ListOrder, 'options' | 'by' | 'isAsked'>,
+  { plan, record }: PlanAtServer,
+): Promise<MadeAtServer> {
+  const { stopAt = 0, maxDuration = 0, priority } = options;
+  const body = {
+    confirm: sumIds(record.ids),
+    reason: by.reason,
+    priority,
+    ...(isAsked && { expect_unprotected: 'true' }), // the plan that was confirmed says so
+    ...(stopAt > 0 && { stop_at: isoTime(stopAt) }),
+    ...(maxDuration > 0 && { max_duration_seconds: Math.ceil(maxDuration / 1_000) }),
+  };
+  return api.create<MadeAtServer>(`/plans/${plan}/apply`, body);
+}
+
+/** Has a plan forgotten that was not carried out, as `error` says. An order without an answer may still need it; else it would be there for a day. */
+export async function forgetPlan(api: ApiClient, { plan }: PlanAtServer, error: unknown): Promise<void> {
+  if (!isAway(error)) await api.json({ method: 'DELETE', path: `/plans/${plan}` }).catch(() => {});
+}
+
+/** Rows of a run with the same outcome and code. */
+export type RowGroup = { outcome: Outcome; code: string; count: number };
+
+/** The rows that a retry chooses, by outcome and code. The API lists those that are gone with the counts only. */
+export async function readChosen(api: ApiClient, { id, counts }: Run, only: Selection): Promise<RowGroup[]> {
+  const { items } = await api.json<{ items: RowGroup[] }>({
+    method: 'GET',
+    path: `/runs/${id}/failures`,
+    isLong: true,
+  });
+  const gone = outcomes.filter(isGone).map((outcome): RowGroup => ({ outcome, code: 'gone', count: counts[outcome] }));
+  return [...items, ...gone].filter((group) => group.count > 0 && isChosenToRetry(only, group));
+}
+
+/** Has a run made of ids of another one. `expected`: how many a person has confirmed. */
+export function retryRun(
+  api: ApiClient,
+  { options: { priority }, by }: Pick<ListOrder, 'options' | 'by'>,
+  { run, only, expected }: { run: Run; only: Selection | undefined; expected: number },
+): Promise<MadeAtServer> {
+  const body = { confirm: expected, reason: by.reason, only, priority };
+  return api.create<MadeAtServer>(`/runs/${run.id}/retry`, body);
+}
+
+/** What the API calls a list: a name without its endings. */
+function nameOf({ name, isStdin }: InputFile): string {
+  if (isStdin) return 'stdin';
+  const plain = basename(name)
+    .replace(/\.(gz|zst)$/i, '')
+    .replace(/\.\w+$/, '');
+  return (
+    plain
+      .replace(/[^\w. -]/g, '_')
+      .replace(/^[. ]+/, '')
+      .slice(0, 100) || 'list'
+  );
+}
+
+/** The error with the name of the list that the person knows in place of that on the server. */
+function named(error: unknown, there: string, here: string): unknown {
+  if (!(error instanceof ExpungeError)) return error;
+  const { code, message, advice } = error;
+  const words = (text: string) => text.replaceAll(there, () => here);
+  return new ExpungeError(code, words(message), { cause: error, next: mapAdvice(advice, words) });
+}
+
+/** How the list is read and deleted, as far as a setting of this command says so; else as the server has it. */
+function settingsOf({ config, sources }: Pick<ListOrder, 'config' | 'sources'>): Record<string, string> {
+  const isLone = config.rate === undefined && sources.burst !== 'flag'; // a burst without a rate says nothing
+  const given = listSettings.filter((name) => sources[name] !== 'default' && !(name === 'burst' && isLone));
+  return Object.fromEntries(given.map((name) => [apiField(name), settingText(name, config[name]) ?? '']));
+}
