@@ -15,7 +15,7 @@ import { priorities } from '../model/priority.ts';
 import { sumIds } from '../model/resource.ts';
 import { listOf, type Target } from '../model/target.ts';
 import { mapAdvice } from '../model/to-type.ts';
-import { refuseCode } from '../operations/applied-plan.ts';
+import { type AppliedPlan, refuseCode } from '../operations/applied-plan.ts';
 import { checkPlanned, orderOfPlan, refuseChangedFiles } from '../operations/apply-plan.ts';
 import type { ListOrder, RunOptions } from '../operations/list-order.ts';
 import { type MadePlan, makePlan, newOrigin } from '../operations/make-plan.ts';
@@ -270,7 +270,7 @@ async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.outp
   refuseOtherConfirm(confirm, Number(kept.shown.confirm));
   const target = await knownTargetOf(deps.session, kept.fp);
   const { file, code } = await sealedFor(deps, caller, kept, others);
-  const applied = await readPlanFile(file);
+  const applied: AppliedPlan = { ...(await readPlanFile(file)), isUpload: true };
   refuseCode(applied, code);
   const options: RunOptions = {
     detach: true,

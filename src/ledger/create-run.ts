@@ -128,8 +128,8 @@ export async function claimPlan(redis: RedisClient, fp: string, sha256: string, 
 export type BeforeStart = {
   /** Links the run in other records; called once everything of it is written. What it throws leaves the run unfinished. */
   link?(): Promise<void>;
-  /** The plan that the run carries out, and who alone may loosen its rules, '' = anybody. */
-  applied?: { approver: string; noted: NotedPlan } | null;
+  /** The hash of the plan that the run carries out, who alone may loosen its rules, '' = anybody, and its entry in the audit trail, if any. */
+  applied?: { plan: string; approver: string; noted: NotedPlan | null } | null;
 };
 
 /**
@@ -166,8 +166,8 @@ export async function writeRun(
   await writeParts(redis, id, plan.layout, parts, onProgress);
   const sendable = await findSendable(redis, { ...plan, id }, plan.maxDeletes);
   await link?.();
-  const entry = applied === null ? '' : storedEntry(applied.noted);
-  const ofPlan = applied === null ? [] : ['plan', applied.noted.plan, 'approver', applied.approver];
+  const entry = applied?.noted ? storedEntry(applied.noted) : '';
+  const ofPlan = applied === null ? [] : ['plan', applied.plan, 'approver', applied.approver];
   const whole = [plan.layout, entry, ...missing, 'sendable', sendable, ...ofPlan, ...order!];
   if ((await redis.eval(plannedLua, 2, keys.run(id), keys.audit(id), ...whole)) === 1) return;
   throw new ExpungeError('USAGE', `run ${id} is being made of the same rows by another command, from other files`, {

@@ -1,8 +1,9 @@
 import { ExpungeError } from '../errors.ts';
 import { type NotedPlan, notePlan } from '../ledger/audit.ts';
-import { claimPlan, findRunOfPlan } from '../ledger/create-run.ts';
+import { type BeforeStart, claimPlan, findRunOfPlan } from '../ledger/create-run.ts';
 import { isOver, isSealed, type Run } from '../ledger/run.ts';
 import { givenRules, isSameRule, noRules, type RunRules, rowOf, ruleNames } from '../ledger/run-rules.ts';
+import { isSamePerson } from '../model/person.ts';
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { ListOrder } from './list-order.ts';
@@ -10,8 +11,8 @@ import type { By } from './order.ts';
 import { isCodeOf, type SealedPlan, withRules } from './sealed-plan.ts';
 import type { Session } from './session.ts';
 
-/** A plan that is carried out; `sha256`: of its file. */
-export type AppliedPlan = { plan: SealedPlan; sha256: string };
+/** A plan that is carried out; `sha256`: of its file. `isUpload`: a server has made it of a list that was sent to it. */
+export type AppliedPlan = { plan: SealedPlan; sha256: string; isUpload?: true };
 
 /** Throws USAGE for a code that is not that of the plan: it is another plan, or its file was edited. */
 export function refuseCode({ sha256 }: AppliedPlan, code: string): void {
@@ -101,10 +102,16 @@ export async function claimFor(
   refuseSecondRun(await claimPlan(redis, fp, sha256, id), id);
 }
 
-/** What a run records about the plan that it carries out. */
-export function notedPlan(by: By, { plan, sha256 }: AppliedPlan) {
+/** What a new run records about the plan that it carries out. Who sent a list to a server, and had it deleted, has submitted a run and made no plan. */
+export function recordedPlan(by: By, applied: AppliedPlan): NonNullable<BeforeStart['applied']> {
+  const { plan, sha256, isUpload = false } = applied;
+  const isSubmission = isUpload && plan.approve_by === null && isSamePerson(plan.planned_by, by.who);
+  return { plan: sha256, approver: plan.approve_by ?? '', noted: isSubmission ? null : notedPlan(by, applied) };
+}
+
+function notedPlan(by: By, { plan, sha256 }: AppliedPlan): NotedPlan {
   const { planned_by, planned_at, approve_by } = plan;
-  const noted: NotedPlan = {
+  return {
     at: Date.now(),
     action: approve_by === null ? 'apply' : 'approve',
     ...by,
@@ -113,7 +120,6 @@ export function notedPlan(by: By, { plan, sha256 }: AppliedPlan) {
     planned_by,
     planned_at,
   };
-  return { approver: approve_by ?? '', noted };
 }
 
 /**
@@ -124,6 +130,5 @@ export async function takeOver(order: ListOrder, { redis }: Session, applied: Ap
   if (run.plan === applied.sha256) return;
   refuseDrift(otherRulesOf(run, applied.plan, order));
   await claimFor(redis, run, applied, run.id);
-  const { approver, noted } = notedPlan(order.by, applied);
-  await notePlan(redis, run.id, approver, noted);
+  await notePlan(redis, run.id, applied.plan.approve_by ?? '', notedPlan(order.by, applied));
 }

@@ -20,7 +20,7 @@ import {
 import { chunkSize } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
-import { type AppliedPlan, claimFor, notedPlan } from './applied-plan.ts';
+import { type AppliedPlan, claimFor, recordedPlan } from './applied-plan.ts';
 import type { ListOrder, RunOptions } from './list-order.ts';
 import type { Session } from './session.ts';
 
@@ -66,7 +66,7 @@ export async function submitRun(
     if (retryOf !== '') await noteRetry(redis, retryOf, id, { at: Date.now(), action: 'retry', ...noted });
     if (applied !== null) await claimFor(redis, target, applied, id);
   };
-  const before: BeforeStart = { link, applied: applied && notedPlan(by, applied) };
+  const before: BeforeStart = { link, applied: applied && recordedPlan(by, applied) };
   const chunks = readChunks(spool, chunkSizes(config.canary));
   await writeRun(redis, id, plan, chunks, Date.now(), (written) => onProgress(written * chunkSize), before);
   const run = await written(redis, id);

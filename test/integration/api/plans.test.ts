@@ -189,6 +189,15 @@ describe('a plan that is applied with other rules', () => {
     const entry = { action: 'apply', who: 'test-admin', reason: 'gdpr-123', planned_by, planned_at };
     expect(run.audit).toContainEqual(expect.objectContaining(entry));
   });
+
+  test('is a submission, and no plan, where one person sends the list and has it deleted', async () => {
+    const { plan, apply, call } = await openWithTarget();
+    const made = await apply((await plan()).body.plan, {});
+    const { body: run } = await call('read', `/runs/${made.body.run}`);
+    const actions = run.audit.map(({ action }: { action: string }) => action);
+    expect(actions).toContain('submit');
+    expect(actions).not.toContain('apply');
+  });
 });
 
 describe('a list that was sent', () => {
