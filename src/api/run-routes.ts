@@ -98,6 +98,8 @@ export const runRoutes: readonly Route[] = [
     }),
     handle: (call) => {
       const { rate: text, burst } = call.body;
+      if (text === null && burst !== undefined)
+        throw new Problem('invalid', 'body.burst: expected a rate beside it, got null');
       const rate = text === null ? null : parsedAs('body.rate', text, parseRate);
       const pace = rate === null ? { rate, burst: null } : { rate, ...(burst !== undefined && { burst }) };
       return order(call, (runs, given) => runs.changePace({ ...given, pace }));

@@ -128,8 +128,13 @@ function refuseElsewhere({ workerOf }: Call['deps'], { fp, name }: Record<string
   );
 }
 
-function withSchedules<T>(deps: Call['deps'], body: (schedules: ScheduleOperations) => Promise<T>): Promise<T> {
-  const { config, env, log } = deps;
+/** Source commands are told who ordered it. */
+function withSchedules<T>(
+  { deps, caller }: Pick<Call, 'deps' | 'caller'>,
+  body: (schedules: ScheduleOperations) => Promise<T>,
+): Promise<T> {
+  const { config, log } = deps;
+  const env = { ...deps.env, EXPUNGE_USER: caller.name };
   return withOwnRedis(deps, (session) => body(localSchedules(session, { config, env, log })));
 }
 
@@ -146,7 +151,7 @@ async function steer(
   does: (schedules: ScheduleOperations, order: ScheduleOrder) => ReturnType<ScheduleOperations['pause']>,
 ) {
   const order = await orderOf(call);
-  const { facts } = await withSchedules(call.deps, (schedules) => does(schedules, order));
+  const { facts } = await withSchedules(call, (schedules) => does(schedules, order));
   return placed(order.target, facts, []);
 }
 
@@ -155,7 +160,7 @@ async function run(call: Call<unknown, z.output<typeof runNow>>) {
   const { seen } = call.body;
   const order = { ...(await orderOf(call)), stop: new AbortController().signal };
   const { name: schedule, target } = order;
-  return withSchedules(call.deps, async (schedules) => {
+  return withSchedules(call, async (schedules) => {
     if (call.body.dry_run || seen === undefined)
       return placed(target, dryRunFacts(schedule, await schedules.dryRun(order)), []);
     const { made, warnings } = await schedules.run({ ...order, seen, onRun: call.onRun });
@@ -169,7 +174,8 @@ function placed(target: Target, facts: Record<string, unknown>, warnings: readon
 
 type Body = z.output<typeof definition>;
 
-async function add({ deps, caller, body }: Call<unknown, Body>) {
+async function add(call: Call<unknown, Body>) {
+  const { deps, caller, body } = call;
   const target = await knownTargetOf(deps.session, body.target);
   const found = body.replace === true ? await readSchedule(deps.session.redis, target.fp, body.name) : null;
   const before = found?.state === 'removed' ? null : found;
@@ -179,11 +185,11 @@ async function add({ deps, caller, body }: Call<unknown, Body>) {
     by: { who: caller.name, reason: body.reason ?? '' },
     definition: definedBy(body, before, deps.config),
     replace: body.replace === true,
-    seen: before?.revision,
+    seen: before?.revision ?? (body.replace === true ? 0 : undefined), // none that was there: one that came meanwhile is another's
     // A file that the settings of this server add is read anew; any other one is on the machines of the workers.
     protectedList: before?.settings.protect === undefined ? undefined : before.protectedList,
   };
-  const { done, facts, warnings } = await withSchedules(deps, (schedules) => schedules.add(order));
+  const { done, facts, warnings } = await withSchedules(call, (schedules) => schedules.add(order));
   return placed(target, { done, ...facts }, warnings);
 }
 

@@ -11,8 +11,8 @@ import { sealTally } from '../ledger/tally.ts';
 import { readTargetState } from '../limiter/read-target.ts';
 import { readStops, type Stop } from '../limiter/stop.ts';
 import type { Advice } from '../model/to-type.ts';
-import { createFeeder, startDetachedRun } from '../queue/feeder.ts';
-import { openQueue, sharedQueueName } from '../queue/queue.ts';
+import { createFeeder, registerWithWorkers, startDetachedRun } from '../queue/feeder.ts';
+import { type ChunkQueue, openQueue, sharedQueueName } from '../queue/queue.ts';
 import { keys } from '../redis/keys.ts';
 import { detachedWarnings, hasForegroundCommand, isAbandoned, removeOwnQueue, resumedWarnings } from './liveness.ts';
 import type { By, RunOrder, SeenOrder } from './order.ts';
@@ -51,12 +51,10 @@ export async function resumeRun(session: Session, order: ResumeOrder): Promise<R
   const run = await changeBy(session, found, rules, by);
   if (run.revision !== found.revision + countRuleEdits(found, run) && !hasEnded(run))
     throw changedSince(run, found, 'resumed');
-  if (detach) {
-    if (!run.detached) await refuseUnprotected(redis, run.fp, leftToWorkers(session, run));
-    await releaseFromForeground(session, run, by);
-  }
+  if (detach) await refuseToDetach(session, run);
   const ordered = await steer(session, run, 'resume', by);
-  const detached = detach ? await leaveToWorkers(session, ordered.run, by) : null;
+  if (detach) await releaseFromForeground(session, run, by);
+  const detached = detach ? await workersWarnings(session, ordered.run) : null;
   const now = detach ? await readRunAgain(redis, run.id) : ordered.run;
   const [{ target: stop }, isAbandonedNow, targets] = await Promise.all([
     readStops(redis, run.fp),
@@ -76,16 +74,29 @@ export async function resumeRun(session: Session, order: ResumeOrder): Promise<R
 
 /** Starts a run with the workers of its target, and returns what is to be warned of. Repeating it is harmless. Throws GUARD for one that has moved. */
 export async function leaveToWorkers(session: Session, run: Run, by: By): Promise<Advice[]> {
-  const { redis, ledger, queueConnection } = session;
-  const queue = openQueue({ fp: run.fp, name: sharedQueueName, connection: queueConnection });
-  try {
+  const { redis, ledger } = session;
+  await withSharedQueue(session, run, async (queue) => {
     const isStarted = await startDetachedRun(ledger, createFeeder(ledger, queue), run, by);
     if (!isStarted) throw changedSince(await readRunAgain(redis, run.id), run, 'resumed');
-    const [workers, { target: stop }] = await Promise.all([queue.workers(), readStops(redis, run.fp)]);
+  });
+  return workersWarnings(session, run);
+}
+
+/** What is to be warned of for a run that is left to workers. */
+function workersWarnings(session: Session, run: Run): Promise<Advice[]> {
+  return withSharedQueue(session, run, async (queue) => {
+    const [workers, { target: stop }] = await Promise.all([queue.workers(), readStops(session.redis, run.fp)]);
     return detachedWarnings(run, workers, stop);
-  } finally {
-    await queue.close();
-  }
+  });
+}
+
+async function withSharedQueue<T>(
+  { queueConnection }: Session,
+  { fp }: Run,
+  body: (queue: ChunkQueue) => Promise<T>,
+): Promise<T> {
+  const queue = openQueue({ fp, name: sharedQueueName, connection: queueConnection });
+  return body(queue).finally(() => queue.close());
 }
 
 /** The list of a run was read before: only ids that nobody protects by now are left to workers. */
@@ -117,24 +128,32 @@ function countRuleEdits(before: Run, run: Run): number {
   return Number(changed.includes('maxDeletes')) + Number(changed.some((name) => name !== 'maxDeletes'));
 }
 
-/** Detaches a foreground run whose command has ended. Throws USAGE while a command is deleting it, and if it has ended. Repeating it is harmless. */
-async function releaseFromForeground(session: Session, run: Run, by: By): Promise<void> {
+/** Throws USAGE while a command is deleting the run, and if it has ended, and GUARD where the workers protect ids that its list did not. */
+async function refuseToDetach(session: Session, run: Run): Promise<void> {
+  if (!run.detached) await refuseUnprotected(session.redis, run.fp, leftToWorkers(session, run));
   if (hasEnded(run)) throw refused(run.id, 'resume', run.state);
   if (run.state === 'preparing') {
     throw new ExpungeError('USAGE', `run ${run.id} can't be detached: its list was not written completely`, {
       next: `run its command again: ${run.command}`,
     });
   }
-  if (run.detached) return;
-  if ((await hasForegroundCommand(session, run)) === true) {
+  if (!run.detached && (await hasForegroundCommand(session, run)) === true) {
     throw new ExpungeError('USAGE', `run ${run.id} can't be detached: a command is deleting it`, {
       next: (toType) => `stop that command with Ctrl-C first, then: ${toType('resume', run.id, '--detach')}`,
     });
   }
-  await session.redis.hset(keys.run(run.id), 'detached', 1);
-  await removeOwnQueue(session, run);
-  const noted = { at: Date.now(), action: 'detach', ...by, by: 'operator' } as const;
-  await noteRunAction(session.redis, run.id, noted);
+}
+
+/** Leaves a run that has just been resumed to workers. Repeating it is harmless: what breaks off leaves it without a command, as `status` shows. */
+async function releaseFromForeground(session: Session, run: Run, by: By): Promise<void> {
+  const { redis, ledger } = session;
+  if (!run.detached) {
+    await redis.hset(keys.run(run.id), 'detached', 1);
+    await removeOwnQueue(session, run);
+    await noteRunAction(redis, run.id, { at: Date.now(), action: 'detach', ...by, by: 'operator' });
+  }
+  await registerWithWorkers(ledger, run);
+  await feed(session, run);
 }
 
 /** Gives the order. A run is resumed as it was read, or not at all. */
@@ -150,11 +169,8 @@ async function steer(session: Session, run: Run, action: Action, by: By): Promis
 }
 
 /** Queues the chunks of a run again that was paused. If this fails, a worker recovers them within seconds. */
-async function feed({ ledger, queueConnection }: Session, { id, fp }: Run): Promise<void> {
-  const queue = openQueue({ fp, name: sharedQueueName, connection: queueConnection });
-  await createFeeder(ledger, queue)
-    .recover(id)
-    .finally(() => queue.close());
+function feed(session: Session, run: Run): Promise<void> {
+  return withSharedQueue(session, run, (queue) => createFeeder(session.ledger, queue).recover(run.id));
 }
 
 /** The states in which there is nothing left to do for an order. A pause is kept also for a halted run, and for one that is being written. */

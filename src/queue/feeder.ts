@@ -28,6 +28,12 @@ export function createFeeder(ledger: Ledger, queue: ChunkQueue): Feeder {
   return { add, feed, recover };
 }
 
+/** Registers a run with the workers of its target, before it is started. Repeating it is harmless. */
+export async function registerWithWorkers({ redis }: Ledger, { id, fp }: Pick<Run, 'id' | 'fp'>): Promise<void> {
+  await redis.sadd(keys.targetRuns(fp), id);
+  if (await areResultsWanted(redis, fp)) await wantResults(redis, id);
+}
+
 /**
  * Starts a planned run and registers it with the workers of its target. Repeating it is harmless. Returns false where
  * `startRun` does. Throws where Redis does not answer.
@@ -38,8 +44,7 @@ export async function startDetachedRun(
   run: Run,
   by: { who: string; reason: string },
 ): Promise<boolean> {
-  await ledger.redis.sadd(keys.targetRuns(run.fp), run.id);
-  if (await areResultsWanted(ledger.redis, run.fp)) await wantResults(ledger.redis, run.id);
+  await registerWithWorkers(ledger, run);
   const isStarted = await startRun(ledger, run, by);
   await feeder.recover(run.id);
   return isStarted;

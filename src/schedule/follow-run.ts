@@ -186,7 +186,10 @@ async function followLast(
   // A run of another release is left to that release, and counts as not ended.
   if (last !== null && (!isSealed(last.state) || last.schema !== schemaVersion)) return { schedule, live: last };
   await follow(deps, lease, schedule, last);
-  return { schedule: (await readSchedule(redis, lease.fp, lease.name)) ?? schedule, live: null };
+  const now = (await readSchedule(redis, lease.fp, lease.name)) ?? schedule;
+  // The end of its last run may have paused it.
+  if (seen !== null && now.revision !== seen) throw scheduleChanged(now, 'started');
+  return { schedule: now, live: null };
 }
 
 /** The schedule with the end of its last run, which may not be recorded yet. */

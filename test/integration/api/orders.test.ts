@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
 import { wantResults } from '../../../src/ledger/results.ts';
@@ -153,6 +153,7 @@ describe('an order over HTTP', () => {
       rate: '5/s',
       before: { rate: null },
     });
+    expect((await steer('rate', { rate: null, burst: 5 })).body).toMatchObject({ status: 400, code: 'invalid' });
     expect((await steer('rate', { rate: null })).body).toMatchObject({ rate: null });
     expect((await steer('priority', { priority: 'low' })).body).toMatchObject({ priority: 'low' });
     const seen = await seenOf(api, run);
@@ -356,4 +357,22 @@ describe('an order over HTTP', () => {
       protectedList: { ids: 2 },
     });
   });
+});
+
+test('a run of a schedule that is ordered over HTTP tells its source command who did so', async () => {
+  const api = await openApi(onTestFinished, {
+    objects: annotations(makeIds('o', 5)),
+    args: ['worker', '--http', '127.0.0.1:0'],
+    env: { EXPUNGE_USER: 'the-server' },
+    prepare: (harness) => {
+      const command = ['sh', '-c', `printf %s "$EXPUNGE_USER" > ${harness.folder}/who; echo o-000001`];
+      return { EXPUNGE_CONFIG: harness.file('sources.json', JSON.stringify({ sources: { mine: { command } } })) };
+    },
+  });
+  const { fp } = api.harness.target;
+  const nightly = { target: fp, name: 'nightly', cron: '0 3 1 1 *', from: 'mine', max_deletes: 5 };
+  const added = await api.call('operate', '/schedules', order({ ...nightly, resource: 'annotations' }));
+  const ran = await api.call('operate', `/schedules/${fp}/nightly/run`, order({ seen: added.body.revision }));
+  expect(ran.status, ran.text).toBeLessThan(300);
+  expect(readFileSync(`${api.harness.folder}/who`, 'utf8')).toBe('test-operate');
 });

@@ -4,7 +4,7 @@ import { readRun } from '../../../src/ledger/run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { localRuns } from '../../../src/operations/local.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
-import { openQueueConnection } from '../../../src/redis/connect.ts';
+import { closeQueueConnection, openQueueConnection } from '../../../src/redis/connect.ts';
 import { openApi } from '../../support/api.ts';
 import { summaryIn } from '../../support/command.ts';
 import type { Harness } from '../../support/harness.ts';
@@ -55,6 +55,33 @@ describe('a resume with another rule', () => {
     const again = { ...order, seen: await revision(), rules: { maxDeletes: 15 } };
     await runsOf(harness, async () => {}).resume(again);
     expect((await readRun(harness.redis, run))?.state, 'negative control').toBe('running');
+  });
+});
+
+describe('a resume that leaves a run to workers', () => {
+  test('does not lift a halt that comes between its start and that', async () => {
+    const { harness, run, revision } = await openScene();
+    await harness.expunge(['pause', run], as('ana'));
+    const ledger = openLedger(harness.redis, haltRules);
+    const halt = { action: 'halt', by: 'guard', who: '', reason: 'nobody has seen this', halt: 'forbidden' } as const;
+    let isFirst = true;
+    const halting = new Proxy(ledger, {
+      get(real, name) {
+        const value = Reflect.get(real, name);
+        if (name !== 'order' || !isFirst) return value;
+        isFirst = false;
+        return async (...args: Parameters<typeof ledger.order>) => {
+          const answer = await ledger.order(...args);
+          await ledger.steer(run, Date.now(), halt);
+          return answer;
+        };
+      },
+    });
+    const queueConnection = openQueueConnection(testRedisAddress());
+    onTestFinished(() => closeQueueConnection(queueConnection));
+    const runs = localRuns({ redis: harness.redis, ledger: halting, queueConnection });
+    await runs.resume({ run, by: { who: 'cho', reason: '' }, seen: await revision(), rules: {}, detach: true });
+    expect(await readRun(harness.redis, run)).toMatchObject({ state: 'halted', reason: 'nobody has seen this' });
   });
 });
 

@@ -131,3 +131,14 @@ describe('an order for a schedule', () => {
     });
   });
 });
+
+test('a run of a schedule that the end of its last run pauses meanwhile is not made', async () => {
+  const { harness, schedules, order, stop } = await openSchedules();
+  await harness.at(start + minute);
+  const shown = await harness.schedule();
+  await harness.finish(shown.lastRun, { absent: 5 });
+  harness.list(someIds('w', 5));
+  const made = schedules.run({ ...order, seen: shown.revision, stop });
+  await expect(made).rejects.toMatchObject({ code: 'GUARD' });
+  expect([(await harness.schedule()).state, (await harness.runs()).length]).toEqual(['paused', 1]);
+});
