@@ -25,7 +25,8 @@ describe.concurrent('one 429 with a Retry-After to one of several processes', ()
     async (how, { expect, onTestFinished }) => {
       const seen = await measureWait({ ...how, seconds, atEnd: onTestFinished });
       console.log(seen.words);
-      expect(seen.lastBeforeMs, seen.words).toBeLessThanOrEqual(300);
+      // In short the machine is not ours alone: what had left may be a second on its way.
+      expect(seen.lastBeforeMs, seen.words).toBeLessThanOrEqual(sized(1_000, 300));
       expect(seen.firstAfterMs, seen.words).toBeGreaterThanOrEqual(seconds * 1_000 - 50);
       // A date has no fractions of a second, and answers that were on their way may come a little later than the first.
       if (isFull) expect(seen.firstAfterMs).toBeLessThan(how.form === 'seconds' ? 6_000 : 8_000);
