@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ExpungeError } from '../errors.ts';
-import { pendingOf, type RunState } from '../ledger/run.ts';
+import { pendingOf, type Run, type RunState } from '../ledger/run.ts';
 import type { RunRules } from '../ledger/run-rules.ts';
 import { rateSetting } from '../model/rate.ts';
 import type { Advice } from '../model/to-type.ts';
@@ -16,16 +16,12 @@ import { type ApiClient, isAway } from './client.ts';
 export function remoteRuns(api: ApiClient): RunOperations {
   return {
     find: async (text) => (await readRecord(api, text)).run,
-    pause: async (order) => orderedOf(await steer(api, 'pause', order, {}, () => true)),
-    async cancel(order, onWait) {
-      const before = await readRecord(api, order.run);
-      const left = pendingOf(before.run);
-      return orderedOf(await steer(api, 'cancel', order, { left, shown: left }, () => true, onWait));
-    },
+    pause: async (order) => orderedOf(await steer(api, 'pause', order, () => ({}))),
+    cancel: async (order, onWait) => orderedOf(await steer(api, 'cancel', order, leftOf, { onWait })),
     async resume({ seen, rules, detach, ...order }) {
       const body = { seen, detach, ...bodyOf(rules) };
       const isLeft = ({ run }: RunRecord) => !detach || run.detached;
-      const { record, warnings, ...ordered } = await steer(api, 'resume', order, body, isLeft);
+      const { record, warnings, ...ordered } = await steer(api, 'resume', order, () => body, { isDone: isLeft });
       const { run, context } = record;
       const { isAbandoned, targets, stops } = context;
       const stop = stops.target;
@@ -54,6 +50,12 @@ export function remoteRuns(api: ApiClient): RunOperations {
 /** The run with this id, or whose id begins or ends with the text. Throws USAGE if there is none. */
 export function readRecord(api: ApiClient, text = ''): Promise<RunRecord> {
   return api.json({ method: 'GET', path: `/runs/${encodeURIComponent(text)}/record` });
+}
+
+/** A person has confirmed what was left of it. */
+function leftOf(run: Run) {
+  const left = pendingOf(run);
+  return { left, shown: left };
 }
 
 function bodyOf({ expectAbsent, onStatus, maxDeletes }: Partial<RunRules>) {
@@ -86,12 +88,11 @@ async function steer(
   api: ApiClient,
   action: Action,
   { run: id, by }: RunOrder,
-  body: object,
-  isDone: (record: RunRecord) => boolean,
-  onWait: () => void = () => {},
+  bodyFor: (before: Run) => object,
+  { isDone = () => true, onWait = () => {} }: { isDone?: (record: RunRecord) => boolean; onWait?: () => void } = {},
 ): Promise<Steered> {
   const before = await readRecord(api, id);
-  const answer = await api.order(`/runs/${id}/${action}`, { ...body, reason: by.reason });
+  const answer = await api.order(`/runs/${id}/${action}`, { ...bodyFor(before.run), reason: by.reason });
   if (answer !== null) {
     const record = await readRecord(api, id);
     return { before: before.run, run: record.run, record, warnings: answer.warnings, isChanged: answer.changed };

@@ -3,7 +3,6 @@ import { count, plural } from '../format.ts';
 import { runFolder } from '../ledger/file-retention.ts';
 import { isOver, type Run, readRun } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
-import { readStops } from '../limiter/stop.ts';
 import { isWorthAnotherRun, outcomes, sumOutcomes } from '../model/outcome.ts';
 import { sumIds } from '../model/resource.ts';
 import { type AppliedPlan, refuseCode } from '../operations/applied-plan.ts';
@@ -81,9 +80,8 @@ async function confirmPlan(
 
 /** Leaves a run to the workers of its target, and warns if none is alive. Repeating it is harmless. */
 async function detach(invocation: Invocation, session: Session, run: Run): Promise<number> {
-  const warnings = await leaveToWorkers(session, run, byOf(invocation));
+  const { stop, warnings } = await leaveToWorkers(session, run, byOf(invocation));
   const now = (await readRun(session.redis, run.id)) ?? run;
-  const { target: stop } = await readStops(session.redis, run.fp);
   return sayDetached(invocation, now, stop, warnings);
 }
 

@@ -1,7 +1,7 @@
 import { ExpungeError } from '../errors.ts';
 import type { Advice } from '../model/to-type.ts';
 import { createFeeder } from '../queue/feeder.ts';
-import { type ChunkQueue, openQueue, sharedQueueName } from '../queue/queue.ts';
+import { type ChunkQueue, withSharedQueue } from '../queue/queue.ts';
 import { dryRun, runNow, type ScheduleDryRun } from '../schedule/follow-run.ts';
 import type { MakeRunResult } from '../schedule/make-run.ts';
 import type { ScheduleDeps } from '../schedule/schedule-store.ts';
@@ -50,15 +50,11 @@ async function withWork<T>(
   body: (work: ScheduleDeps, queue: ChunkQueue) => Promise<T>,
 ): Promise<T> {
   await findSchedule(session, target, name);
-  const { ledger, queueConnection } = session;
-  const queue = openQueue({ fp: target.fp, name: sharedQueueName, connection: queueConnection });
-  try {
-    const work = scheduleWork({ session, place, target, feeder: createFeeder(ledger, queue), by });
+  return withSharedQueue({ fp: target.fp, connection: session.queueConnection }, async (queue) => {
+    const work = scheduleWork({ session, place, target, feeder: createFeeder(session.ledger, queue), by });
     await work.syncClock();
-    return await body(work, queue);
-  } finally {
-    await queue.close();
-  }
+    return body(work, queue);
+  });
 }
 
 /** Throws GUARD for a list that a guard rejects, USAGE where there is none, and INTERRUPTED where its reading was stopped. */

@@ -94,7 +94,8 @@ export async function startList(
   const known = await findList(session, order, work);
   if (known.ended !== null) return { run: known.ended, warnings: [] };
   const run = await submitList(session, known, work, () => {});
-  return { run, warnings: await leaveToWorkers(session, run, order.by) };
+  const { warnings } = await leaveToWorkers(session, run, order.by);
+  return { run, warnings };
 }
 
 /**

@@ -12,7 +12,7 @@ import { readTargetState } from '../limiter/read-target.ts';
 import { readStops, type Stop } from '../limiter/stop.ts';
 import type { Advice } from '../model/to-type.ts';
 import { createFeeder, registerWithWorkers, startDetachedRun } from '../queue/feeder.ts';
-import { type ChunkQueue, openQueue, sharedQueueName } from '../queue/queue.ts';
+import { type ChunkQueue, withSharedQueue } from '../queue/queue.ts';
 import { keys } from '../redis/keys.ts';
 import { detachedWarnings, hasForegroundCommand, isAbandoned, removeOwnQueue, resumedWarnings } from './liveness.ts';
 import type { By, RunOrder, SeenOrder } from './order.ts';
@@ -54,7 +54,6 @@ export async function resumeRun(session: Session, order: ResumeOrder): Promise<R
   if (detach) await refuseToDetach(session, run);
   const ordered = await steer(session, run, 'resume', by);
   if (detach) await releaseFromForeground(session, run, by);
-  const detached = detach ? await workersWarnings(session, ordered.run) : null;
   const now = detach ? await readRunAgain(redis, run.id) : ordered.run;
   const [{ target: stop }, isAbandonedNow, targets] = await Promise.all([
     readStops(redis, run.fp),
@@ -68,35 +67,30 @@ export async function resumeRun(session: Session, order: ResumeOrder): Promise<R
     run: now,
     stop,
     isAbandoned: isAbandonedNow,
-    warnings: detached ?? resumedWarnings(now, holds),
+    warnings: detach ? detachedWarnings(now, await countWorkers(session, now), stop) : resumedWarnings(now, holds),
   };
 }
 
-/** Starts a run with the workers of its target, and returns what is to be warned of. Repeating it is harmless. Throws GUARD for one that has moved. */
-export async function leaveToWorkers(session: Session, run: Run, by: By): Promise<Advice[]> {
+/** What holds back a run that is left to workers, in words, too. */
+type LeftToWorkers = { stop: Stop | null; warnings: Advice[] };
+
+/** Starts a run with the workers of its target, and returns what holds it back. Repeating it is harmless. Throws GUARD for one that has moved. */
+export function leaveToWorkers(session: Session, run: Run, by: By): Promise<LeftToWorkers> {
   const { redis, ledger } = session;
-  await withSharedQueue(session, run, async (queue) => {
+  return withQueueOf(session, run, async (queue) => {
     const isStarted = await startDetachedRun(ledger, createFeeder(ledger, queue), run, by);
     if (!isStarted) throw changedSince(await readRunAgain(redis, run.id), run, 'resumed');
-  });
-  return workersWarnings(session, run);
-}
-
-/** What is to be warned of for a run that is left to workers. */
-function workersWarnings(session: Session, run: Run): Promise<Advice[]> {
-  return withSharedQueue(session, run, async (queue) => {
-    const [workers, { target: stop }] = await Promise.all([queue.workers(), readStops(session.redis, run.fp)]);
-    return detachedWarnings(run, workers, stop);
+    const [workers, { target: stop }] = await Promise.all([queue.workers(), readStops(redis, run.fp)]);
+    return { stop, warnings: detachedWarnings(run, workers, stop) };
   });
 }
 
-async function withSharedQueue<T>(
+function withQueueOf<T>(
   { queueConnection }: Session,
   { fp }: Run,
   body: (queue: ChunkQueue) => Promise<T>,
 ): Promise<T> {
-  const queue = openQueue({ fp, name: sharedQueueName, connection: queueConnection });
-  return body(queue).finally(() => queue.close());
+  return withSharedQueue({ fp, connection: queueConnection }, body);
 }
 
 /** The list of a run was read before: only ids that nobody protects by now are left to workers. */
@@ -147,11 +141,10 @@ async function refuseToDetach(session: Session, run: Run): Promise<void> {
 /** Leaves a run that has just been resumed to workers. Repeating it is harmless: what breaks off leaves it without a command, as `status` shows. */
 async function releaseFromForeground(session: Session, run: Run, by: By): Promise<void> {
   const { redis, ledger } = session;
-  if (!run.detached) {
-    await redis.hset(keys.run(run.id), 'detached', 1);
-    await removeOwnQueue(session, run);
-    await noteRunAction(redis, run.id, { at: Date.now(), action: 'detach', ...by, by: 'operator' });
-  }
+  if (run.detached) return registerWithWorkers(ledger, run); // its start has fed it
+  await redis.hset(keys.run(run.id), 'detached', 1);
+  await removeOwnQueue(session, run);
+  await noteRunAction(redis, run.id, { at: Date.now(), action: 'detach', ...by, by: 'operator' });
   await registerWithWorkers(ledger, run);
   await feed(session, run);
 }
@@ -170,7 +163,12 @@ async function steer(session: Session, run: Run, action: Action, by: By): Promis
 
 /** Queues the chunks of a run again that was paused. If this fails, a worker recovers them within seconds. */
 function feed(session: Session, run: Run): Promise<void> {
-  return withSharedQueue(session, run, (queue) => createFeeder(session.ledger, queue).recover(run.id));
+  return withQueueOf(session, run, (queue) => createFeeder(session.ledger, queue).recover(run.id));
+}
+
+/** How many workers its target has; null if Redis does not say. */
+function countWorkers(session: Session, run: Run): Promise<number | null> {
+  return withQueueOf(session, run, (queue) => queue.workers());
 }
 
 /** The states in which there is nothing left to do for an order. A pause is kept also for a halted run, and for one that is being written. */

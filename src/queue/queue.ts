@@ -69,6 +69,15 @@ export type ChunkQueue = {
   close(): Promise<void>;
 };
 
+/** Calls `body` with the producer's side of the queue that a target's workers consume, and closes it. */
+export async function withSharedQueue<T>(
+  { fp, connection }: Omit<QueueAddress, 'name'>,
+  body: (queue: ChunkQueue) => Promise<T>,
+): Promise<T> {
+  const queue = openQueue({ fp, name: sharedQueueName, connection });
+  return body(queue).finally(() => queue.close());
+}
+
 /** The producer's side of the queue at this address. */
 export function openQueue(address: QueueAddress): ChunkQueue {
   const queue = lazily(() => connect(address));
