@@ -99,3 +99,8 @@ export function timeOfDay(ms: number, now: number): string {
   const time = at.toTimeString().slice(0, away < soonMs ? 8 : 5);
   return away < todayMs ? time : `${at.getDate()} ${at.toLocaleString('en-US', { month: 'short' })} ${time}`;
 }
+
+/** `paused by ana (legal hold)`: a state, who brought it about, and why; '' says nothing. */
+export function stateText(state: string, by: string, reason: string): string {
+  return `${state}${by === '' ? '' : ` by ${by}`}${reason === '' ? '' : ` (${reason.replace(/\.$/, '')})`}`;
+}

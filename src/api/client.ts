@@ -295,21 +295,24 @@ function redirected(url: string, location: string): ExpungeError {
   });
 }
 
-/** The exit codes of what is no error of a command; all else is USAGE. */
-const codes: Readonly<Record<string, ErrorCode>> = {
+/** What is no error of a command, as an exit code. */
+const codesOfProblems: Partial<Record<ProblemKind, ErrorCode>> = {
+  unauthenticated: 'CREDENTIALS',
+  forbidden: 'CREDENTIALS',
+  unavailable: 'UNREACHABLE',
+  slow: 'UNREACHABLE',
+  too_many: 'UNREACHABLE',
+  no_space: 'UNREACHABLE',
+  internal: 'INTERNAL',
+};
+
+/** All of them; what is missing is USAGE. */
+const codes: Readonly<Record<string, ErrorCode | undefined>> = {
   guard: 'GUARD',
   credentials: 'CREDENTIALS',
   unreachable: 'UNREACHABLE',
   interrupted: 'UNREACHABLE',
-  ...({
-    unauthenticated: 'CREDENTIALS',
-    forbidden: 'CREDENTIALS',
-    unavailable: 'UNREACHABLE',
-    slow: 'UNREACHABLE',
-    too_many: 'UNREACHABLE',
-    no_space: 'UNREACHABLE',
-    internal: 'INTERNAL',
-  } satisfies Partial<Record<ProblemKind, ErrorCode>>),
+  ...codesOfProblems,
 };
 
 const advice: Readonly<Record<string, Advice>> = {

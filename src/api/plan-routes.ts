@@ -21,7 +21,7 @@ import type { ListOrder, RunOptions } from '../operations/list-order.ts';
 import { type MadePlan, makePlan, newOrigin } from '../operations/make-plan.ts';
 import { readPlanFile } from '../operations/plan-file.ts';
 import { type ListHistory, noListHistory } from '../operations/plan-list.ts';
-import { readUploaded } from '../operations/read-list.ts';
+import { withUpload } from '../operations/read-list.ts';
 import { changedRules, isPartial, planCode } from '../operations/sealed-plan.ts';
 import { scopesOf, startList } from '../operations/start-list.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -150,7 +150,7 @@ async function planUpload({ deps, query, context, caller }: Call<z.output<typeof
     const order = listOrderOf(deps, caller, { target, texts: settings, options, reason });
     const made = await makePlan(order, {
       paths: [list],
-      read: readUploaded(store.pathOf(id), isPiped),
+      read: (body) => withUpload(order.config, { folder: store.pathOf(id), path: list, isPiped }, body),
       output: store.pathOf(id, 'plan.json'),
       origin: newOrigin(order.by, approveBy),
       historyOf: (read) => readHistory(deps.session.redis, order, target, read),
@@ -269,7 +269,7 @@ async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.outp
   const { expect_unprotected: isExpected, ...others } = more;
   refuseOtherConfirm(confirm, Number(kept.shown.confirm));
   const target = await knownTargetOf(deps.session, kept.fp);
-  const { file, code } = await sealedFor(deps, caller, kept, others);
+  const { file, code } = await sealedFor({ deps, caller }, kept, target, others);
   const applied: AppliedPlan = { ...(await readPlanFile(file)), isUpload: true };
   refuseCode(applied, code);
   const options: RunOptions = {
@@ -281,14 +281,18 @@ async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.outp
   const isAsked = isExpected === 'true';
   const given = listOrderOf(deps, caller, { target, options, reason, isAsked, onRun });
   const { order } = orderOfPlan(given, applied);
-  const paths = [kept.list];
-  await refuseChangedFiles(applied, paths);
-  const { run, warnings } = await readUploaded(store.pathOf(kept.id), false)(order, paths, (list) => {
+  await refuseChangedFiles(applied, [kept.list]);
+  const { run, warnings } = await withUpload(order.config, uploadOf(store, kept), (list) => {
     checkPlanned(order, applied, list);
     return withOwnRedis(deps, (session) => startList(session, order, { target, list, retries: null, applied }));
   });
   await store.remove(kept.id);
   return { run: run.id, ...spellOutWarnings(warnings) };
+}
+
+/** A list that was read whole before. */
+function uploadOf(store: PlanStore, { id, list }: KeptPlan) {
+  return { folder: store.pathOf(id), path: list, isPiped: false };
 }
 
 function refuseOtherConfirm(confirm: number, ids: number): void {
@@ -306,16 +310,15 @@ function refuseOtherConfirm(confirm: number, ids: number): void {
  * conflict where the list reads otherwise.
  */
 async function sealedFor(
-  deps: Call['deps'],
-  caller: Call['caller'],
+  { deps, caller }: Pick<Call, 'deps' | 'caller'>,
   kept: KeptPlan,
+  target: Target,
   { partial, ...others }: Record<string, string | undefined>,
 ) {
   const rules = settingsOf(others);
   const store = storeOf(deps);
   if (Object.keys(rules).length === 0)
     return { file: store.pathOf(kept.id, 'plan.json'), code: String(kept.shown.code) };
-  const target = await knownTargetOf(deps.session, kept.fp);
   if (kept.shown.approve_by !== null)
     throw new Problem(
       'conflict',
@@ -332,8 +335,12 @@ async function sealedFor(
     options: { partial: partial === 'true' || isPartial(before) },
     reason,
   });
-  const read = readUploaded(store.pathOf(kept.id), false);
-  const { plan, sha256 } = await makePlan(order, { paths: [kept.list], read, output: file, origin });
+  const { plan, sha256 } = await makePlan(order, {
+    paths: [kept.list],
+    read: (body) => withUpload(order.config, uploadOf(store, kept), body),
+    output: file,
+    origin,
+  });
   if (plan.ids.sha256 !== before.ids.sha256 || plan.ids.rows !== before.ids.rows)
     throw new Problem('conflict', 'the list reads otherwise with these rules', 'plan it again');
   return { file, code: planCode(sha256) };

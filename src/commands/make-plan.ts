@@ -17,7 +17,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     paths,
     output,
     origin,
-    read: (_, paths, body) => withNamedList(invocation, paths, body),
+    read: (body) => withNamedList(invocation, paths, body),
   });
   stderr.write(`${planText({ ...made.shown, toType }, styleOf(stderr), stderr.columns || undefined)}\n`);
   tell(invocation, output, made);

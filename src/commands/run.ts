@@ -4,11 +4,10 @@ import { ExpungeError } from '../errors.ts';
 import { count } from '../format.ts';
 import { settledIn } from '../input/chunk-ids.ts';
 import { openInputs } from '../input/open-inputs.ts';
-import { type List, withList } from '../input/with-list.ts';
-import { removeOldFiles } from '../ledger/file-retention.ts';
+import type { List } from '../input/with-list.ts';
 import { anyResource, sumIds } from '../model/resource.ts';
 import { checkList, checkProtection, dryRunRefusal, noListHistory, planOf } from '../operations/plan-list.ts';
-import { readingOf } from '../operations/read-list.ts';
+import { withReadList } from '../operations/read-list.ts';
 import { type Progress, startProgress } from '../terminal/live-panel.ts';
 import { type Plan, planText } from '../terminal/plan-text.ts';
 import { styleOf } from '../terminal/style.ts';
@@ -95,12 +94,11 @@ export async function withNamedList<T>(
       rows += n;
     };
     shown.push(startProgress(progressOn(invocation), env, () => `Reading ${names}: ${count(rows)} rows`));
-    return { files, ...readingOf(config), onRows };
+    return { files, onRows };
   };
   try {
-    return await withList(config.stateDir, open, async (list) => {
+    return await withReadList(config, open, (list) => {
       stop();
-      await removeOldFiles(config.stateDir, config.keep, Date.now()); // the list itself may be one of them
       return body(list);
     });
   } finally {

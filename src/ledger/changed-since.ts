@@ -1,4 +1,5 @@
 import { ExpungeError } from '../errors.ts';
+import { stateText } from '../format.ts';
 import type { Run } from './run.ts';
 import { isSameRule, rowOf, ruleNames, ruleText } from './run-rules.ts';
 
@@ -8,7 +9,7 @@ import { isSameRule, rowOf, ruleNames, ruleText } from './run-rules.ts';
  */
 export function changedSince(now: Run, seen: Run | null, undone: string): ExpungeError {
   const differences = seen === null ? [] : differencesOf(seen, now);
-  const words = differences.length === 0 ? [`it is ${stateText(now)}`] : differences;
+  const words = differences.length === 0 ? [`it is ${textOf(now)}`] : differences;
   return new ExpungeError(
     'GUARD',
     `run ${now.id} has changed since it was shown: ${words.join('; ')}; nothing was ${undone}`,
@@ -17,7 +18,7 @@ export function changedSince(now: Run, seen: Run | null, undone: string): Expung
 }
 
 function differencesOf(seen: Run, now: Run): string[] {
-  const [was, is] = [stateText(seen), stateText(now)];
+  const [was, is] = [textOf(seen), textOf(now)];
   const state = was === is ? [] : [`it was ${was}, and is ${is}`];
   const rules = ruleNames
     .filter((name) => !isSameRule(name, seen, now))
@@ -28,6 +29,6 @@ function differencesOf(seen: Run, now: Run): string[] {
   return [...state, ...rules, ...pauses];
 }
 
-function stateText({ state, who, reason }: Run): string {
-  return `${state}${who === '' ? '' : ` by ${who}`}${reason === '' ? '' : ` (${reason.replace(/\.$/, '')})`}`;
+function textOf({ state, who, reason }: Run): string {
+  return stateText(state, who, reason);
 }

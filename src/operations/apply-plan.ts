@@ -5,9 +5,9 @@ import type { Target } from '../model/target.ts';
 import { type AppliedPlan, refuseDrift } from './applied-plan.ts';
 import type { ListOrder } from './list-order.ts';
 import { sealFiles } from './make-plan.ts';
-import { namedTarget } from './named-target.ts';
 import { checkList, checkProtection } from './plan-list.ts';
 import { isPartial, otherIds, otherRules, type SealedInput, type SealedPlan, withRules } from './sealed-plan.ts';
+import { targetOfSettings } from './target-of-settings.ts';
 
 /**
  * The order as that of a run with the rules of the plan, and its target. Throws GUARD where somebody else has to apply the plan, or the settings
@@ -40,7 +40,7 @@ export function checkPlanned(order: ListOrder, { plan }: AppliedPlan, list: List
 
 function targetOfPlan(given: ListOrder, plan: SealedPlan): Target {
   const { base_url: baseUrl, account } = plan.target;
-  const target = namedTarget(given, 'the plan', { baseUrl, account });
+  const target = targetOfSettings(given, 'the plan', { baseUrl, account });
   const named = `${target.baseUrl}${target.account && ` as account ${target.account}`}`;
   if (target.baseUrl === baseUrl && target.account === account) return target;
   refuseDrift([`target ${named} instead of ${baseUrl}${account && ` as account ${account}`}`]);

@@ -1,6 +1,5 @@
 import type { Sources } from '../config/read-config.ts';
 import type { Config } from '../config/settings.ts';
-import type { List } from '../input/with-list.ts';
 import type { Priority } from '../model/priority.ts';
 import type { By } from './order.ts';
 
@@ -29,6 +28,3 @@ export type ListOrder = {
   /** Told of a run before it is written, so that an order that breaks off is not given for a second one. */
   onRun?: ((run: string) => Promise<void>) | undefined;
 };
-
-/** Reads the files of a list as an order says, calls `body`, and removes what was read. Throws what `withList` throws. */
-export type ReadList = <T>(order: ListOrder, paths: string[], body: (list: List) => Promise<T>) => Promise<T>;

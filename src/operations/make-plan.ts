@@ -5,7 +5,7 @@ import { openInputs } from '../input/open-inputs.ts';
 import type { List } from '../input/with-list.ts';
 import { isSamePerson } from '../model/person.ts';
 import type { Plan } from '../terminal/plan-text.ts';
-import type { ListOrder, ReadList } from './list-order.ts';
+import type { ListOrder } from './list-order.ts';
 import { refuseLoneBurst } from './lone-burst.ts';
 import type { By } from './order.ts';
 import { writePlanFile } from './plan-file.ts';
@@ -15,7 +15,7 @@ import { type PlanOrigin, type SealedInput, type SealedPlan, sealInputs, sealPla
 /** A plan that is to be made. */
 type PlanOrder = {
   paths: string[]; // of its list
-  read: ReadList;
+  read: <T>(body: (list: List) => Promise<T>) => Promise<T>; // throws what `withList` throws
   output: string; // its file
   origin: PlanOrigin;
   /** What Redis knows of the list, where it can be reached. */
@@ -33,7 +33,7 @@ export async function makePlan(
   const target = readTarget(order.config, order.env);
   refuseLoneBurst(order, null);
   const input = await sealFiles(paths);
-  return read(order, paths, async (list) => {
+  return read(async (list) => {
     checkList(order, list.spool);
     const plan = sealPlan(origin, order.config, target, input, list);
     const sha256 = await writePlanFile(output, plan);

@@ -3,20 +3,17 @@ import type { Target } from '../model/target.ts';
 /** Who orders something, and why; it stands in the audit trail. A server takes the name of the token. */
 export type By = { who: string; reason: string };
 
+/** The revision that the person was shown: from any other one nothing is done. What continues, loosens or removes something names it. */
+type Seen = { seen: number };
+
 /** An order for one run, by its whole id. */
 export type RunOrder = { run: string; by: By };
-
-/** An order that continues or removes something. `seen`: the revision that the person was shown; from any other one nothing is done. */
-export type SeenOrder = RunOrder & { seen: number };
+export type SeenOrder = RunOrder & Seen;
 
 /** An order for the schedule of this name. */
 export type ScheduleOrder = { target: Target; name: string; by: By };
-
-/** The same, with the revision that the person was shown: from any other one nothing is done. */
-export type SeenScheduleOrder = ScheduleOrder & { seen: number };
+export type SeenScheduleOrder = ScheduleOrder & Seen;
 
 /** An order for a target as a whole. */
 export type TargetOrder = { target: Target; by: By };
-
-/** The same, with the revision that the person was shown: from any other one nothing is done. */
-export type SeenTargetOrder = TargetOrder & { seen: number };
+export type SeenTargetOrder = TargetOrder & Seen;

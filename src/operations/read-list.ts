@@ -1,32 +1,45 @@
 import { basename } from 'node:path';
 import type { Config } from '../config/settings.ts';
 import { inputOptionsOf } from '../input/input-options.ts';
-import { openInputs } from '../input/open-inputs.ts';
+import { type InputFile, openInputs } from '../input/open-inputs.ts';
 import { protectFileOf } from '../input/read-protected.ts';
-import { withList } from '../input/with-list.ts';
+import { type List, withList } from '../input/with-list.ts';
 import { removeOldFiles } from '../ledger/file-retention.ts';
-import type { ReadList } from './list-order.ts';
 
-/** How the settings read a list. */
-export function readingOf(config: Config) {
+/** The files of a list; `rejectsFolder`: takes its rejected rows, where that is not the state folder; `onRows`: called with how many more rows were read. */
+type Opened = { files: InputFile[]; rejectsFolder?: string; onRows(rows: number): void };
+
+/** Reads a list as the settings say, removes files that are old by now, and calls `body`. Throws what `withList` throws. */
+export function withReadList<T>(
+  config: Config,
+  open: () => Promise<Opened>,
+  body: (list: List) => Promise<T>,
+): Promise<T> {
   const { limit = null, expectRejected } = config;
-  return { options: inputOptionsOf(config), protectFile: protectFileOf(config), limit, expectRejected };
-}
-
-/**
- * Reads lists that were sent to a server. `folder`: holds them, and takes their rejected rows; nobody is told where that is. `isPiped`: whether a
- * program wrote the list, so that it may be cut off.
- */
-export function readUploaded(folder: string, isPiped: boolean): ReadList {
-  return ({ config }, paths, body) => {
-    const open = async () => {
-      const opened = await openInputs(paths);
-      const files = opened.map((file) => ({ ...file, name: basename(file.name), isPipe: isPiped }));
-      return { files, ...readingOf(config), rejectsFolder: folder, onRows: () => {} };
-    };
-    return withList(config.stateDir, open, async (list) => {
+  const options = { options: inputOptionsOf(config), protectFile: protectFileOf(config), limit, expectRejected };
+  return withList(
+    config.stateDir,
+    async () => ({ ...options, ...(await open()) }),
+    async (list) => {
       await removeOldFiles(config.stateDir, config.keep, Date.now()); // the list itself may be one of them
       return body(list);
-    });
+    },
+  );
+}
+
+/** A list that was sent to a server. `isPiped`: whether a program wrote it, so that it may be cut off. */
+type Upload = { folder: string; path: string; isPiped: boolean };
+
+/** Reads it, calls `body`, and removes what was read. Its folder takes its rejected rows; nobody is told where that is. */
+export function withUpload<T>(
+  config: Config,
+  { folder, path, isPiped }: Upload,
+  body: (list: List) => Promise<T>,
+): Promise<T> {
+  const open = async () => {
+    const opened = await openInputs([path]);
+    const files = opened.map((file) => ({ ...file, name: basename(file.name), isPipe: isPiped }));
+    return { files, rejectsFolder: folder, onRows: () => {} };
   };
+  return withReadList(config, open, body);
 }

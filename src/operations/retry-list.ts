@@ -15,11 +15,11 @@ import type { Advice } from '../model/to-type.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { targetFlags } from '../terminal/stop-text.ts';
 import type { ListOrder } from './list-order.ts';
-import { namedTarget } from './named-target.ts';
 import { checkList } from './plan-list.ts';
 import { type Retries, refuseLive } from './retried-run.ts';
 import { findRun, type Session } from './session.ts';
 import { startList } from './start-list.ts';
+import { targetOfSettings } from './target-of-settings.ts';
 
 /** Which ids of a run are sent again. */
 export type RetryOrder = {
@@ -81,7 +81,7 @@ export function targetOfRun(
   order: Pick<ListOrder, 'config' | 'env'>,
   { id, baseUrl, account, fp }: Pick<Run, 'id' | 'baseUrl' | 'account' | 'fp'>,
 ): Target {
-  const target = namedTarget(order, `run ${id}`, { baseUrl, account });
+  const target = targetOfSettings(order, `run ${id}`, { baseUrl, account });
   if (target.fp === fp) return target;
   const of = (url: string, name: string) => `${url}${name && ` as account ${name}`}`;
   const [run, named] = [of(baseUrl, account), of(target.baseUrl, target.account)];

@@ -31,19 +31,26 @@ export type ScheduleRecord = { schedule: Schedule; history: HistoryEntry[]; fact
 export async function readScheduleRecords(session: Session, target: Target, now: number): Promise<ScheduleRecord[]> {
   const all = await listSchedules(session.redis, target.fp);
   const records = all.map(async (schedule) => {
-    const [history, facts] = await Promise.all([
-      readHistory(session.redis, target.fp, schedule.name),
-      scheduleFacts(session, target, schedule, now),
-    ]);
-    return { schedule, history, facts };
+    const past = await readPast(session, target, schedule.name);
+    return { schedule, history: past.history, facts: factsOf(schedule, past, now) };
   });
   return Promise.all(records);
 }
 
 /** A schedule for `--json`: its definition, state, history and audit trail. */
-export async function scheduleFacts({ redis }: Session, { fp }: Target, schedule: Schedule, now: number) {
-  const { name, state, reason, who, cron, tz, from, overlap, missed, settings, note } = schedule;
+export async function scheduleFacts(session: Session, target: Target, schedule: Schedule, now: number) {
+  return factsOf(schedule, await readPast(session, target, schedule.name), now);
+}
+
+type Past = Awaited<ReturnType<typeof readPast>>;
+
+async function readPast({ redis }: Session, { fp }: Target, name: string) {
   const [history, audit] = await Promise.all([readHistory(redis, fp, name), readAudit(redis, fp, name)]);
+  return { history, audit };
+}
+
+function factsOf(schedule: Schedule, { history, audit }: Past, now: number) {
+  const { name, state, reason, who, cron, tz, from, overlap, missed, settings, note } = schedule;
   return {
     name,
     state,

@@ -1,16 +1,16 @@
 import { ExpungeError } from '../errors.ts';
+import { stateText } from '../format.ts';
 import type { Schedule } from './schedule.ts';
 
 /** The refusal of an order whose schedule has changed since it was shown. `undone`: `resumed`, `started`. Pure. */
 export function scheduleChanged(now: Schedule, undone: string): ExpungeError {
-  const words = `schedule ${now.name} has changed since it was shown: it is ${stateText(now)}; nothing was ${undone}`;
+  const words = `schedule ${now.name} has changed since it was shown: it is ${textOf(now)}; nothing was ${undone}`;
   return new ExpungeError('GUARD', words, {
     next: (toType) =>
       `look at its definition and audit trail, then order it again: ${toType('schedule list', '--json')}`,
   });
 }
 
-function stateText({ state, who, pausedBy, reason }: Schedule): string {
-  const by = pausedBy === '' ? who : `its guard "${pausedBy}"`;
-  return `${state}${by === '' ? '' : ` by ${by}`}${reason === '' ? '' : ` (${reason.replace(/\.$/, '')})`}`;
+function textOf({ state, who, pausedBy, reason }: Schedule): string {
+  return stateText(state, pausedBy === '' ? who : `its guard "${pausedBy}"`, reason);
 }

@@ -8,7 +8,7 @@ import type { ListOrder } from './list-order.ts';
  * The target of the settings. Throws USAGE where no setting names it, though `what`, a run or a plan, does: the token is sent to no address that
  * only Redis or a file names.
  */
-export function namedTarget(
+export function targetOfSettings(
   { config, env }: Pick<ListOrder, 'config' | 'env'>,
   what: string,
   named: Pick<Target, 'baseUrl' | 'account'>,
