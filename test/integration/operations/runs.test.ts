@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { openLedger } from '../../../src/ledger/ledger.ts';
+import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { localRuns } from '../../../src/operations/local.ts';
@@ -64,22 +64,8 @@ describe('a resume that leaves a run to workers', () => {
     await harness.expunge(['pause', run], as('ana'));
     const ledger = openLedger(harness.redis, haltRules);
     const halt = { action: 'halt', by: 'guard', who: '', reason: 'nobody has seen this', halt: 'forbidden' } as const;
-    let isFirst = true;
-    const halting = new Proxy(ledger, {
-      get(real, name) {
-        const value = Reflect.get(real, name);
-        if (name !== 'order' || !isFirst) return value;
-        isFirst = false;
-        return async (...args: Parameters<typeof ledger.order>) => {
-          const answer = await ledger.order(...args);
-          await ledger.steer(run, Date.now(), halt);
-          return answer;
-        };
-      },
-    });
-    const queueConnection = openQueueConnection(testRedisAddress());
-    onTestFinished(() => closeQueueConnection(queueConnection));
-    const runs = localRuns({ redis: harness.redis, ledger: halting, queueConnection });
+    const halting = onceAfter(ledger, 'order', () => ledger.steer(run, Date.now(), halt));
+    const runs = runsWith(harness.redis, halting);
     await runs.resume({ run, by: { who: 'cho', reason: '' }, seen: await revision(), rules: {}, detach: true });
     expect(await readRun(harness.redis, run)).toMatchObject({ state: 'halted', reason: 'nobody has seen this' });
   });
@@ -87,19 +73,29 @@ describe('a resume that leaves a run to workers', () => {
 
 /** Orders for runs; `meanwhile` is done once the first script of them is. */
 function runsOf({ redis }: Harness, meanwhile: () => Promise<unknown>) {
+  return runsWith(onceAfter(redis, 'eval', meanwhile), openLedger(redis, haltRules));
+}
+
+function runsWith(redis: RedisClient, ledger: Ledger) {
+  const queueConnection = openQueueConnection(testRedisAddress());
+  onTestFinished(() => closeQueueConnection(queueConnection));
+  return localRuns({ redis, ledger, queueConnection });
+}
+
+/** The same object, whose first call of a method is followed by something else before it returns. */
+function onceAfter<T extends object>(real: T, method: keyof T & string, meanwhile: () => Promise<unknown>): T {
   let isFirst = true;
-  const slow = new Proxy(redis, {
-    get(client, name) {
-      const value = Reflect.get(client, name);
-      if (name !== 'eval' || !isFirst) return typeof value === 'function' ? value.bind(client) : value;
+  return new Proxy(real, {
+    get(target, name) {
+      const value = Reflect.get(target, name);
+      const bound = typeof value === 'function' ? value.bind(target) : value;
+      if (name !== method || !isFirst) return bound;
       isFirst = false;
-      return async (...args: Parameters<RedisClient['eval']>) => {
-        const answer = await client.eval(...args);
+      return async (...args: unknown[]) => {
+        const answer = await bound(...args);
         await meanwhile();
         return answer;
       };
     },
   });
-  const queueConnection = openQueueConnection(testRedisAddress());
-  return localRuns({ redis: slow, ledger: openLedger(redis, haltRules), queueConnection });
 }
