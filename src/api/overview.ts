@@ -1,10 +1,13 @@
 import { isoTime } from '../format.ts';
 import type { ListedRun } from '../ledger/list-runs.ts';
 import { runIndexOf } from '../ledger/run-index.ts';
+import { type Standing, standingFacts } from '../ledger/standing.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { readSlots } from '../limiter/read-target.ts';
 import { readProcesses, stopFacts } from '../limiter/stop.ts';
 import { type Target, targetOf } from '../model/target.ts';
+import { toTypeAnywhere } from '../model/to-type.ts';
+import { readStandings } from '../operations/run-standings.ts';
 import { scheduleFacts } from '../operations/schedule-record.ts';
 import type { Session } from '../operations/session.ts';
 import { readTargetStatus, type TargetStatus, targetStatusFacts } from '../operations/target-status.ts';
@@ -30,11 +33,14 @@ export class OverviewReader {
     const now = Date.now();
     const { active, recent, ended, targets } = await runIndexOf(this.#session.redis).read();
     this.#measure(active, now);
+    const standings = await readStandings(this.#session.redis, active);
     const each = await Promise.all(targets.map((target) => this.#readTarget(target, active, now)));
     return {
       at: isoTime(now),
       runs: {
-        active: active.map((run) => runSummary(run, now, this.#meters.get(run.id)?.perSecond ?? null)),
+        active: active.map((run) =>
+          runSummary(run, now, { standings: standings(run), perSecond: this.#meters.get(run.id)?.perSecond ?? null }),
+        ),
         recent: recent.map((run) => runSummary(run, now)),
         ended,
       },
@@ -89,7 +95,7 @@ export async function targetFacts(
 /** The same for a status that was read. */
 export function statusFacts(status: TargetStatus, active: readonly ListedRun[]) {
   const { target } = status;
-  return { ...targetStatusFacts(status), fp: target.fp, runs: liveStates(target, active) };
+  return { ...targetStatusFacts(status, toTypeAnywhere), fp: target.fp, runs: liveStates(target, active) };
 }
 
 /** The processes that may send to a target now. */
@@ -120,13 +126,18 @@ export function placeOf({ fp, baseUrl, account }: Target) {
 }
 
 /** A run as `runs --json` prints it, and what a list of them shows besides. */
-export function runSummary(run: ListedRun, now: number, perSecond: number | null = null) {
+export function runSummary(
+  run: ListedRun,
+  now: number,
+  { standings = [], perSecond = null }: { standings?: readonly Standing[]; perSecond?: number | null } = {},
+) {
   const { v: _, type: __, ...summary } = summaryOf(run, exitOf(run), now);
   const left = run.ids - run.settled;
   const isMoving = run.state === 'running' && perSecond !== null && perSecond > 0;
   return {
     ...summary,
     revision: run.revision,
+    standing: standingFacts(standings, toTypeAnywhere),
     ...placeOf(targetOf(run.baseUrl, run.account)),
     results_by: run.resultsBy || null,
     files: run.files,

@@ -10,7 +10,6 @@ import { refuseUnprotected } from '../ledger/protection.ts';
 import { isSealed } from '../ledger/run.ts';
 import { readAbsentAnswers } from '../ledger/semantics.ts';
 import { readStart } from '../limiter/read-target.ts';
-import { readStops } from '../limiter/stop.ts';
 import { priorities } from '../model/priority.ts';
 import { sumIds } from '../model/resource.ts';
 import { listOf, type Target } from '../model/target.ts';
@@ -20,7 +19,7 @@ import { checkPlanned, orderOfPlan, refuseChangedFiles } from '../operations/app
 import type { ListOrder, RunOptions } from '../operations/list-order.ts';
 import { type MadePlan, makePlan, newOrigin } from '../operations/make-plan.ts';
 import { readPlanFile } from '../operations/plan-file.ts';
-import { type ListHistory, noListHistory } from '../operations/plan-list.ts';
+import { type ListHistory, noListHistory, readSurroundings } from '../operations/plan-list.ts';
 import { withUpload } from '../operations/read-list.ts';
 import { changedRules, isPartial, planCode } from '../operations/sealed-plan.ts';
 import { scopesOf, startList } from '../operations/start-list.ts';
@@ -175,13 +174,13 @@ async function readHistory(redis: RedisClient, order: ListOrder, target: Target,
   const last = await findRunOfList(redis, listOf(target, list.spool.sha256, ''));
   const isUnfinished = last !== null && !isSealed(last.state);
   const files = isUnfinished ? [] : list.spool.files.filter((name) => !namesOfNothing.includes(name));
-  const [overlapping, { target: stop }, learned, proof] = await Promise.all([
+  const [overlapping, around, learned, proof] = await Promise.all([
     findOverlappingRuns(redis, target, { files }),
-    readStops(redis, target.fp),
+    readSurroundings(redis, target.fp, null),
     readStart(redis, target.fp, scopesOf(order, list)),
     readAbsentAnswers(redis, target.fp),
   ]);
-  return { ...noListHistory, learned, stop, proof, last, overlapping };
+  return { ...noListHistory, learned, around, proof, last, overlapping };
 }
 
 /** A row of a list that is no id, and why. */

@@ -8,6 +8,7 @@ import { idOutcomes, isSuccess, isWorthAnotherRun, outcomes, outcomeText } from 
 import { priorities } from '../model/priority.ts';
 import { resources } from '../model/resource.ts';
 import { readRunRecord } from '../operations/run-record.ts';
+import { readStandings } from '../operations/run-standings.ts';
 import { readScheduleRecords } from '../operations/schedule-record.ts';
 import { findRun } from '../operations/session.ts';
 import { readTargetRecord } from '../operations/target-status.ts';
@@ -255,8 +256,12 @@ async function listRuns({ deps, query }: Call<z.output<typeof listQuery>>) {
   const states = state?.split(',').map(stateOf);
   const choice = { limit, ...(states && { states }), ...(target && { target }), ...(text && { text }) };
   const { runs, next } = await pageOfRuns(deps.session.redis, choice, cursor === undefined ? null : readCursor(cursor));
+  const standings = await readStandings(deps.session.redis, runs);
   const now = Date.now();
-  return { items: runs.map((run) => runSummary(run, now)), next: next && `${next.at}.${next.id}` };
+  return {
+    items: runs.map((run) => runSummary(run, now, { standings: standings(run) })),
+    next: next && `${next.at}.${next.id}`,
+  };
 }
 
 function stateOf(text: string): RunState {

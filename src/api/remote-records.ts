@@ -27,7 +27,11 @@ export function remoteRecords(api: ApiClient): RecordOperations {
     async list(choice) {
       const items = new Map<string, RunItem>();
       const chosen = await chooseFrom(pagesOf(api, choice, items), choice);
-      return { ...chosen, factsOf: ({ id }) => summaryFacts(items.get(id)!) };
+      return {
+        ...chosen,
+        factsOf: ({ id }) => summaryFacts(items.get(id)!),
+        standingOf: ({ id }) => items.get(id)!.standing,
+      };
     },
     record: ({ id }) => readRecord(api, id),
     look: async ({ id }) => (await readRecord(api, id).catch(unlessAway)) ?? nobodyKnows,
@@ -96,7 +100,7 @@ function at(time: string | null): number {
   return time === null ? 0 : Date.parse(time);
 }
 
-const summaryKeys = Object.keys(summaryOf(parseRun('', {}), null, 0));
+const summaryKeys = [...Object.keys(summaryOf(parseRun('', {}), null, 0)), 'standing'];
 
 /** What `--json` prints of a run: the API answers more. */
 function summaryFacts(item: RunItem): Record<string, unknown> {

@@ -5,7 +5,7 @@ import type { RunRules } from '../ledger/run-rules.ts';
 import { rateSetting } from '../model/rate.ts';
 import type { Advice } from '../model/to-type.ts';
 import type { PaceChange, PriorityChange } from '../operations/change-run.ts';
-import { detachedWarnings, resumedWarnings } from '../operations/liveness.ts';
+import { detachedWarnings, standingWarnings } from '../operations/liveness.ts';
 import type { RunOperations } from '../operations/operations.ts';
 import type { RunOrder } from '../operations/order.ts';
 import type { RunRecord } from '../operations/run-record.ts';
@@ -23,12 +23,9 @@ export function remoteRuns(api: ApiClient): RunOperations {
       const isLeft = ({ run }: RunRecord) => !detach || run.detached;
       const { record, warnings, ...ordered } = await steer(api, 'resume', order, () => body, { isDone: isLeft });
       const { run, context } = record;
-      const { isAbandoned, targets, stops } = context;
-      const stop = stops.target;
-      const late = detach
-        ? detachedWarnings(run, stops.alive, stop)
-        : resumedWarnings(run, { stop, isAbandoned, targets });
-      return { ...ordered, stop, isAbandoned, warnings: warnings ?? late };
+      const { stops } = context;
+      const late = detach ? detachedWarnings(run, stops.alive, stops.target) : standingWarnings(run, context);
+      return { ...ordered, context, warnings: warnings ?? late };
     },
     changePace: ({ run, by, pace }) =>
       post<PaceChange>(api, `/runs/${run}/rate`, {

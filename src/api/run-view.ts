@@ -7,9 +7,9 @@ import { ruleFacts } from '../ledger/run-rules.ts';
 import { tallyIfSealed } from '../ledger/tally.ts';
 import { readProof } from '../ledger/verification.ts';
 import { toTypeAnywhere } from '../model/to-type.ts';
-import { isAbandoned, withStandstill } from '../operations/liveness.ts';
+import { isAbandoned } from '../operations/liveness.ts';
 import { refuseOtherRelease, type Session } from '../operations/session.ts';
-import { readRunContext, SnapshotTaker } from '../operations/take-snapshot.ts';
+import { readRunContext, SnapshotTaker, withStanding } from '../operations/take-snapshot.ts';
 import { describeActivity } from '../terminal/panel.ts';
 import { runSummary } from './overview.ts';
 import { Problem } from './problem.ts';
@@ -48,9 +48,8 @@ export class RunView {
     this.#taker.observeContext({ ...context, isAbandoned: abandoned });
     const snapshot = this.#taker.take();
     const now = Date.now();
-    const shown = withStandstill(run, context.stops.target, { refused: context.refused, isAbandoned: abandoned });
     return {
-      ...runSummary(shown, now, snapshot.perSecond),
+      ...runSummary(withStanding(run, snapshot.standings), now, snapshot),
       sentence: describeActivity(snapshot),
       eta: etaOf(run, snapshot.perSecond, now),
       abandoned,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { runStates } from '../ledger/run.ts';
+import { causes } from '../ledger/standing.ts';
 import { outcomes } from '../model/outcome.ts';
 import { roles } from './token-store.ts';
 
@@ -36,11 +37,25 @@ export const words = z.object({
 const states = z.enum(runStates);
 const counts = Object.fromEntries(outcomes.map((outcome) => [outcome, count]));
 
+/** Why nothing is sent; null while requests are sent, and for a run that has ended. */
+const standing = optional(
+  z.object({
+    why: z.enum(causes),
+    text: text.describe('the same for people'),
+    since: optional(time),
+    until: optional(time).describe('null: no time ends it, or it is not known'),
+    by: optional(text).describe('who ordered it'),
+    next: optional(text).describe('the command that ends it; null: it ends by itself'),
+    also: z.array(z.enum(causes)).describe('what else holds it'),
+  }),
+);
+
 const runSummary = z.looseObject({
   run: text,
   revision: count.describe('moves with every change of its state, its rules and its pauses'),
   state: states,
   reason: text,
+  standing,
   rows: count,
   pending: count,
   ...counts,

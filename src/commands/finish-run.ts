@@ -7,14 +7,14 @@ import { haltExamples } from '../ledger/halt-rules.ts';
 import { nothingMeasured, readMeasures } from '../ledger/measures.ts';
 import { activeMsOf, isSealed, pendingOf, type Run, readRun } from '../ledger/run.ts';
 import { type RunFiles, writeRunFiles } from '../ledger/run-files.ts';
-import { exitOf, summaryOf } from '../ledger/summary.ts';
+import { exitOf } from '../ledger/summary.ts';
 import { checkConservation, tallyIfSealed, tallyLedger } from '../ledger/tally.ts';
 import { haltRules } from '../ledger/thresholds.ts';
 import { readProof } from '../ledger/verification.ts';
-import type { Stop } from '../limiter/stop.ts';
 import { type Advice, adviceText } from '../model/to-type.ts';
-import { hasOtherForegroundCommand, removeOwnQueue, withStandstill } from '../operations/liveness.ts';
+import { hasOtherForegroundCommand, removeOwnQueue } from '../operations/liveness.ts';
 import type { Session } from '../operations/session.ts';
+import { type RunContext, standingSummary } from '../operations/take-snapshot.ts';
 import { describeRejection, isRedisError } from '../redis/errors.ts';
 import { type Ending, type EndingKind, endingText } from '../terminal/ending.ts';
 import { startProgress } from '../terminal/live-panel.ts';
@@ -53,7 +53,8 @@ export async function finishRun(work: Finish, interrupts: Interrupts, left: Run 
   stderr.write(`${isQuiet ? '' : '\n'}${endingText(endingOf(run, kindOf(run), details), styleOf(stderr), isQuiet)}\n`);
   if (problem !== null) stderr.write(`error: ${problem}\n`);
   jsonLines(stdout, options.json)('pace', { run: run.id, ...paceFacts(pace) });
-  if (options.json) stdout.write(`${JSON.stringify(summaryOf(run, exit, Date.now()))}\n`);
+  if (options.json)
+    stdout.write(`${JSON.stringify(standingSummary(run, null, { toType: invocation.toType, exit }))}\n`);
   return exit;
 }
 
@@ -115,13 +116,18 @@ function endingOf(run: Run, kind: EndingKind, details: EndingDetails): Ending {
 }
 
 /** Says that a run is left to the workers, and what there is to warn of. Returns the exit code. */
-export function sayDetached(invocation: Invocation, run: Run, stop: Stop | null, warnings: readonly Advice[]): number {
+export function sayDetached(
+  invocation: Invocation,
+  run: Run,
+  context: RunContext,
+  warnings: readonly Advice[],
+): number {
   const { options, toType, stdout, stderr, verbosity } = invocation;
   stderr.write(
     `${endingText(endingOf(run, 'detached', { typed: invocation }), styleOf(stderr), verbosity === 'quiet')}\n`,
   );
   warnOn(stderr, warnings, toType);
-  if (options.json) stdout.write(`${JSON.stringify(summaryOf(withStandstill(run, stop), exitOf(run), Date.now()))}\n`);
+  if (options.json) stdout.write(`${JSON.stringify(standingSummary(run, context, { toType }))}\n`);
   return 0;
 }
 

@@ -32,7 +32,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     const expected = await confirm(invocation, run, chosen);
     const made = await retryRun(api, order, { run, only: options.only, expected });
     const { run: retry, context } = await readRecord(api, made.run);
-    return sayDetached(invocation, retry, context.stops.target, readWarnings(made));
+    return sayDetached(invocation, retry, context, readWarnings(made));
   });
 }
 

@@ -2,7 +2,7 @@ import { exitCodes } from '../errors.ts';
 import { count, plural } from '../format.ts';
 import { runFolder } from '../ledger/file-retention.ts';
 import { isOver, type Run, readRun } from '../ledger/run.ts';
-import { exitOf, summaryOf } from '../ledger/summary.ts';
+import { exitOf } from '../ledger/summary.ts';
 import { isWorthAnotherRun, outcomes, sumOutcomes } from '../model/outcome.ts';
 import { sumIds } from '../model/resource.ts';
 import { type AppliedPlan, refuseCode } from '../operations/applied-plan.ts';
@@ -11,6 +11,7 @@ import type { Retries } from '../operations/retried-run.ts';
 import { type EarlySession, type Session, withRedis } from '../operations/session.ts';
 import { type FoundList, findList, type ListWork, submitList } from '../operations/start-list.ts';
 import { leaveToWorkers } from '../operations/steer-run.ts';
+import { standingSummary } from '../operations/take-snapshot.ts';
 import { confirmCode } from '../terminal/ask.ts';
 import { startProgress } from '../terminal/live-panel.ts';
 import { deletedText, type Plan } from '../terminal/plan-text.ts';
@@ -80,9 +81,9 @@ async function confirmPlan(
 
 /** Leaves a run to the workers of its target, and warns if none is alive. Repeating it is harmless. */
 async function detach(invocation: Invocation, session: Session, run: Run): Promise<number> {
-  const { stop, warnings } = await leaveToWorkers(session, run, byOf(invocation));
+  const { context, warnings } = await leaveToWorkers(session, run, byOf(invocation));
   const now = (await readRun(session.redis, run.id)) ?? run;
-  return sayDetached(invocation, now, stop, warnings);
+  return sayDetached(invocation, now, context, warnings);
 }
 
 /** Says that the ids were retried by a run that is over, and returns its exit code: a repeated command sends nothing twice. */
@@ -95,6 +96,7 @@ function sayRetried(invocation: Invocation, { id }: Retries['run'], retry: Run):
   );
   if (isLeft) sayOf(invocation)(`  Retry what that one left: ${invocation.toType('retry', retry.id)}`);
   const exit = exitOf(retry) ?? exitCodes.OK.exit;
-  if (invocation.options.json) invocation.stdout.write(`${JSON.stringify(summaryOf(retry, exit, Date.now()))}\n`);
+  if (invocation.options.json)
+    invocation.stdout.write(`${JSON.stringify(standingSummary(retry, null, { toType: invocation.toType, exit }))}\n`);
   return exit;
 }

@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs';
-import { count } from '../format.ts';
+import { count, timeOfDay } from '../format.ts';
 import { wentWell } from '../ledger/conclusion.ts';
 import type { ChosenRuns, ListedRun, RunChoice } from '../ledger/list-runs.ts';
 import { awaitsResults } from '../ledger/results.ts';
 import { pendingOf, type Run } from '../ledger/run.ts';
+import type { StandingFacts } from '../ledger/standing.ts';
 import { exitOf } from '../ledger/summary.ts';
 import { anyResource } from '../model/resource.ts';
 import type { ToType } from '../model/to-type.ts';
@@ -23,8 +24,8 @@ async function list(invocation: Invocation): Promise<number> {
   const { options, toType, stdout } = invocation;
   return withOperations(invocation, 'records', async (records) => {
     const choice = choiceOf(options);
-    const { factsOf, ...chosen } = await records.list(choice);
-    if (!options.json) stdout.write(`${listText(chosen, { choice, where: records.place, toType })}\n`);
+    const { factsOf, standingOf, ...chosen } = await records.list(choice, toType);
+    if (!options.json) stdout.write(`${listText(chosen, { choice, where: records.place, toType, standingOf })}\n`);
     else for (const run of chosen.runs) stdout.write(`${JSON.stringify(factsOf(run))}\n`);
     return 0;
   });
@@ -49,7 +50,12 @@ function isFiltered({ states, since, target, list, by }: RunChoice): boolean {
 /** Runs as a table; `where`: what they were read from. */
 function listText(
   { runs, hasMore }: ChosenRuns,
-  { choice, where, toType }: { choice: RunChoice; where: string; toType: ToType },
+  {
+    choice,
+    where,
+    toType,
+    standingOf,
+  }: { choice: RunChoice; where: string; toType: ToType; standingOf(run: ListedRun): StandingFacts | null },
 ): string {
   if (runs.length === 0 && isFiltered(choice)) return `No run matches. List all: ${toType('runs', '--all')}`;
   if (runs.length === 0)
@@ -57,22 +63,35 @@ function listText(
   const more = hasMore ? ['There are more runs: add --all or a larger --limit.'] : [];
   const hasResults = runs.some(({ resultsWanted }) => resultsWanted);
   const header = ['RUN', 'STATE', 'ROWS', 'PENDING', 'TARGET', 'LIST', ...(hasResults ? ['RESULTS'] : [])];
-  const rows = runs.map((run) => [...cellsOf(run), ...(hasResults ? [describeResults(run)] : [])]);
+  const rows = runs.map((run) => [...cellsOf(run, standingOf(run)), ...(hasResults ? [describeResults(run)] : [])]);
   return [columns([header, ...rows]), ...more].join('\n');
 }
 
-function cellsOf(run: ListedRun): string[] {
+function cellsOf(run: ListedRun, standing: StandingFacts | null): string[] {
   const [first = '', ...others] = run.files;
   const files = others.length > 0 ? `${first} and ${others.length} more` : first;
   const isOfSchedule = run.createdBy.startsWith('schedule '); // its ids come from a list, too
   const retry = isOfSchedule ? `${files} and ids of ${run.retryOf}` : `retry of ${run.retryOf}`;
   const list = run.retryOf === '' ? files : retry;
-  return [run.id, stateText(run), count(run.rows), count(pendingOf(run)), new URL(run.baseUrl).host, plainLine(list)];
+  return [
+    run.id,
+    stateText(run, standing),
+    count(run.rows),
+    count(pendingOf(run)),
+    new URL(run.baseUrl).host,
+    plainLine(list),
+  ];
 }
 
-/** The state; of a completed run that did not go well, also its exit code. */
-function stateText(run: ListedRun): string {
+/** The state; of a running run also what holds it back; of a completed run that did not go well, also its exit code. */
+function stateText(run: ListedRun, standing: StandingFacts | null): string {
+  if (run.state === 'running' && standing !== null) return `running (${heldText(standing, Date.now())})`;
   return run.state === 'completed' && !wentWell(run) ? `completed, exit ${exitOf(run)}` : run.state;
+}
+
+/** `budget until 14:10`, `no worker` */
+function heldText({ why, until }: StandingFacts, now: number): string {
+  return `${why.replaceAll('_', ' ')}${until === null ? '' : ` until ${timeOfDay(Date.parse(until), now)}`}`;
 }
 
 async function remove(invocation: Invocation): Promise<number> {

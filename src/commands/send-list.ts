@@ -52,7 +52,7 @@ export async function execute(invocation: Invocation): Promise<number> {
       throw error;
     }
     const { run, context } = await readRecord(api, made.run);
-    return sayDetached(invocation, run, context.stops.target, readWarnings(made));
+    return sayDetached(invocation, run, context, readWarnings(made));
   });
 }
 

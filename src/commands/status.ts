@@ -6,17 +6,17 @@ import { judgeRun } from '../ledger/conclusion.ts';
 import { keptMsOf } from '../ledger/end-run.ts';
 import { awaitsResults } from '../ledger/results.ts';
 import { activeMsOf, isSealed, type Run } from '../ledger/run.ts';
-import { exitOf, summaryOf } from '../ledger/summary.ts';
+import { standingText } from '../ledger/standing.ts';
 import { isWorthAnotherRun, sumOutcomes } from '../model/outcome.ts';
 import type { ToType } from '../model/to-type.ts';
-import { withStandstill } from '../operations/liveness.ts';
 import type { RecordOperations } from '../operations/operations.ts';
 import type { RunRecord } from '../operations/run-record.ts';
-import { SnapshotTaker } from '../operations/take-snapshot.ts';
+import { SnapshotTaker, standingSummary } from '../operations/take-snapshot.ts';
 import { LivePanel } from '../terminal/live-panel.ts';
 import { paceLines, paceSummary } from '../terminal/pace.ts';
 import { panelText } from '../terminal/panel.ts';
 import { retryLines } from '../terminal/retry-text.ts';
+import type { Snapshot } from '../terminal/snapshot.ts';
 import { plainLine, styleOf } from '../terminal/style.ts';
 import { auditText } from '../terminal/target-events.ts';
 import { sleepUntilAborted } from '../wait.ts';
@@ -69,7 +69,11 @@ function refuseUnlessTarget({ config, options }: Invocation): void {
 }
 
 /** With --audit and --history their entries come first, one a line; the last line is the summary, as everywhere. */
-async function writeJson({ options, stdout }: Invocation, record: RunRecord, records: RecordOperations): Promise<void> {
+async function writeJson(
+  { options, toType, stdout }: Invocation,
+  record: RunRecord,
+  records: RecordOperations,
+): Promise<void> {
   const { run, context, audit } = record;
   const print = jsonLines(stdout, true);
   if (options.audit) for (const entry of audit) print('audit', { run: run.id, ...auditFacts(entry) });
@@ -78,8 +82,7 @@ async function writeJson({ options, stdout }: Invocation, record: RunRecord, rec
     for (const point of points) print('point', { run: run.id, ...point });
     for (const event of events) print('event', { run: run.id, ...event });
   }
-  const shown = withStandstill(run, context.stops.target, context);
-  stdout.write(`${JSON.stringify(summaryOf(shown, exitOf(run), Date.now()))}\n`);
+  stdout.write(`${JSON.stringify(standingSummary(run, context, { toType }))}\n`);
 }
 
 const shownActions = 3;
@@ -102,9 +105,8 @@ async function statusText(record: RunRecord, invocation: Invocation): Promise<st
   // Shown once, so nothing is cut off: a reason may be longer than a line.
   const panel = panelText(taker.take(), Number.POSITIVE_INFINITY, styleOf(stdout));
   const lines = [
-    ...(context.isAbandoned && !isQuiet
-      ? [`resume: ${run.command}`, `or detach it: ${toType('resume', run.id, '--detach')}`]
-      : []),
+    ...(context.isAbandoned && !isQuiet ? [`or detach it: ${toType('resume', run.id, '--detach')}`] : []),
+    ...alsoHeld(taker.take()),
     ...describeBodies(run.bodies),
     ...proof.map(plainLine),
     ...doubt(run),
@@ -120,6 +122,11 @@ async function statusText(record: RunRecord, invocation: Invocation): Promise<st
     ...auditLines(record, invocation),
   ];
   return [panel, ...lines.map((line) => `  ${line}`)].join('\n');
+}
+
+/** What else holds it back, once the first cause is gone. */
+function alsoHeld({ standings, at }: Snapshot): string[] {
+  return standings.slice(1).map((standing) => `then: ${plainLine(standingText(standing, at))}`);
 }
 
 /** What to do about a run that found none of its ids. The runs of a schedule have no command. */

@@ -2,11 +2,10 @@ import { plural } from '../format.ts';
 import { conclusionText, judgeRun } from '../ledger/conclusion.ts';
 import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
 import { givenRules } from '../ledger/run-rules.ts';
-import { exitOf, summaryOf } from '../ledger/summary.ts';
 import type { ToType } from '../model/to-type.ts';
-import { withStandstill } from '../operations/liveness.ts';
 import type { RunOperations } from '../operations/operations.ts';
 import { goals, type Ordered, type Resumed } from '../operations/steer-run.ts';
+import { standingSummary } from '../operations/take-snapshot.ts';
 import { plainLine } from '../terminal/style.ts';
 import type { Invocation } from './command.ts';
 import { sayDetached } from './finish-run.ts';
@@ -46,7 +45,7 @@ const orders: Record<Action, Order> = {
       rules: givenRules({ config: { expectAbsent, onStatus, maxDeletes } }),
       detach: options.detach === true,
     });
-    if (options.detach) return sayDetached(invocation, resumed.run, resumed.stop, resumed.warnings);
+    if (options.detach) return sayDetached(invocation, resumed.run, resumed.context, resumed.warnings);
     return sayOutcome(invocation, 'resume', resumed);
   },
 };
@@ -55,23 +54,22 @@ const waitsForAnswers =
   'No more requests are sent. Waiting for the answers to requests in flight, at most for their request timeout.';
 
 /** A run after an order; what keeps it from going on is known of a resumed one only. */
-type Told = Ordered & Partial<Pick<Resumed, 'stop' | 'isAbandoned' | 'warnings'>>;
+type Told = Ordered & Partial<Pick<Resumed, 'context' | 'warnings'>>;
 
 /** Says what was done, and what keeps a resumed run from going on. Returns the exit code. */
 function sayOutcome({ options, toType, stderr, stdout, verbosity }: Invocation, action: Action, told: Told): number {
-  const { run, isChanged, stop = null, isAbandoned = false, warnings = [] } = told;
+  const { run, isChanged, context = null, warnings = [] } = told;
   const [done, ...next] = outcomeLines(action, told, toType);
   stderr.write(`${[done, ...(verbosity === 'quiet' ? [] : next)].join('\n')}\n`);
   warnOn(stderr, warnings, toType);
-  const shown = withStandstill(run, stop, { isAbandoned });
-  const facts = { ...summaryOf(shown, exitOf(run), Date.now()), changed: isChanged };
+  const facts = { ...standingSummary(run, context, { toType }), changed: isChanged };
   if (options.json) stdout.write(`${JSON.stringify(facts)}\n`);
   return 0;
 }
 
 /** What was done, and then what to do next. */
 function outcomeLines(action: Action, told: Told, toType: ToType): string[] {
-  const { before, run, isChanged, isAbandoned = false } = told;
+  const { before, run, isChanged, context } = told;
   if (run.state === 'preparing') return preparingLines(action, run, toType);
   const left = plural(pendingOf(run), 'rows');
   const isLeft = run.pauses.some(({ id }) => before.pauses.some((pause) => pause.id === id));
@@ -90,7 +88,7 @@ function outcomeLines(action: Action, told: Told, toType: ToType): string[] {
     return [isAlready ? `Run ${run.id} was cancelled already.` : `Run ${run.id} is cancelled.`, report];
   }
   const done = isChanged ? `Resumed run ${run.id}` : `Run ${run.id} was running already`;
-  if (isAbandoned) return [`${done}, ${left} left.`];
+  if (context?.isAbandoned) return [`${done}, ${left} left.`];
   const who = run.detached ? 'its workers continue' : 'its command continues';
   return [`${done}, ${left} left; ${who}.`, `  Follow it: ${toType('status', run.id, '--watch')}`];
 }

@@ -3,16 +3,10 @@ import { ExpungeError } from '../errors.ts';
 import { isLive, type KnownTarget, liveRuns } from '../ledger/known-targets.ts';
 import { stopFacts } from '../limiter/stop.ts';
 import { nearestFirst } from '../model/suggest.ts';
+import { commandFor } from '../model/target.ts';
 import { type Advice, joinAdvice } from '../model/to-type.ts';
 import type { Reached } from '../operations/stop-targets.ts';
-import {
-  commandFor,
-  notReachedText,
-  type StopResult,
-  startedText,
-  stoppedText,
-  targetName,
-} from '../terminal/stop-text.ts';
+import { notReachedText, type StopResult, startedText, stoppedText, targetName } from '../terminal/stop-text.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { byOf } from './session.ts';
 import { withOperations } from './with-operations.ts';

@@ -1,13 +1,19 @@
 import { namedTarget } from '../config/check-target.ts';
 import { auditFacts } from '../ledger/audit.ts';
 import { isLive, type KnownTarget } from '../ledger/known-targets.ts';
+import { standingAdvice } from '../ledger/standing.ts';
 import { stopAdvice, type TargetStops } from '../limiter/stop.ts';
 import { nearestFirst } from '../model/suggest.ts';
-import type { Target } from '../model/target.ts';
+import { commandFor, type Target } from '../model/target.ts';
 import type { ToType } from '../model/to-type.ts';
-import { type TargetRecord, type TargetStatus, targetStatusFacts } from '../operations/target-status.ts';
+import {
+  type TargetRecord,
+  type TargetStatus,
+  targetStandings,
+  targetStatusFacts,
+} from '../operations/target-status.ts';
 import { paceText } from '../terminal/plan-text.ts';
-import { commandFor, notReachedText, targetName } from '../terminal/stop-text.ts';
+import { notReachedText, targetName } from '../terminal/stop-text.ts';
 import { plainLine } from '../terminal/style.ts';
 import { auditText, budgetText, pinText, throttleLines } from '../terminal/target-events.ts';
 import { type Invocation, jsonLines } from './command.ts';
@@ -38,7 +44,7 @@ function showTarget(
   const print = jsonLines(stdout, options.json);
   const names = { target: target.baseUrl, account: target.account };
   if (options.audit) for (const entry of trail) print('audit', { ...names, ...auditFacts(entry) });
-  print('target', targetStatusFacts(status));
+  print('target', targetStatusFacts(status, toType));
   if (!options.json) {
     const lines = [
       ...targetStatusLines(status, { toType, isQuiet: verbosity === 'quiet' }),
@@ -67,16 +73,19 @@ export async function unknownTargetLines(
 
 /** The state of a target for people, a line each; unless `isQuiet`, with the command that ends a wait. */
 export function targetStatusLines(
-  { target, stops, limiters, pin, budget, learned }: TargetStatus,
+  status: TargetStatus,
   { toType, isQuiet }: { toType: ToType; isQuiet: boolean },
 ): string[] {
-  const held = throttleLines(limiters, Date.now());
+  const { target, stops, limiters, pin, budget, learned } = status;
+  const held = targetStandings(status).filter(({ why }) => why !== 'stop' && why !== 'stop_file'); // they have lines of their own
+  const advice = isQuiet ? [] : held.map((standing) => standingAdvice(standing, toType)).filter(Boolean);
   return [
     ...stopLines(stops, target, toType),
-    ...held,
-    ...(held.length > 0 && !isQuiet ? [`release it: ${commandFor(toType, 'target release', target)}`] : []),
+    ...throttleLines(limiters, Date.now()),
+    ...held.flatMap(({ why, text }) => (why === 'no_token' ? [plainLine(text)] : [])),
+    ...new Set(advice),
     ...(pin === null ? [] : [pinText(pin)]),
-    ...(budget === null ? [] : [budgetText(budget)]),
+    ...(budget === null ? [] : [budgetText(budget, Date.now())]),
     paceText(null, learned) || 'its limit is not known yet',
   ];
 }

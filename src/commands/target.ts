@@ -43,7 +43,7 @@ function sayChanged(
   const lines = [isChanged ? done : nothing, ...targetStatusLines(status, { toType, isQuiet: verbosity === 'quiet' })];
   stderr.write(`${targetName(status.target)}: ${lines.join('\n  ')}\n`);
   warnOn(stderr, warnings, toType);
-  jsonLines(stdout, options.json)('target', { ...targetStatusFacts(status), changed: isChanged });
+  jsonLines(stdout, options.json)('target', { ...targetStatusFacts(status, toType), changed: isChanged });
   return 0;
 }
 

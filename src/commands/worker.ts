@@ -131,8 +131,7 @@ async function partsOf(work: WorkerDeps): Promise<Part[]> {
   return [
     ...(await httpParts(work, service)),
     { name: 'redis', start: () => startRedis(work) },
-    tokenPart(credentials.token, (reason) => log.info({ reason }, 'waiting for a token')),
-    ...service.parts,
+    ...withTokenBehind('senders', service.parts, work),
     ...scheduler.parts,
     repeat('target', registerTargetEveryMs, () => noteTarget(session.redis, target, Date.now()), log),
     ...protectionParts(work),
@@ -141,6 +140,12 @@ async function partsOf(work: WorkerDeps): Promise<Part[]> {
     ...notifierParts(work),
     repeat('news', recoverEveryMs, targetEventLogger(session, target.fp, credentials.token, log), log),
   ];
+}
+
+/** The token comes behind the senders, so that others see a worker that waits for one; nothing is sent before the parts behind it start. */
+function withTokenBehind(name: string, parts: readonly Part[], { credentials, log }: WorkerDeps): Part[] {
+  const token = tokenPart(credentials.token, (reason) => log.warn({ reason }, 'waiting for a token'));
+  return parts.flatMap((part) => (part.name === name ? [part, token] : [part]));
 }
 
 /** Tells orders which ids are protected here, again within seconds when the file has changed. A file that cannot be read leaves what was told last. */

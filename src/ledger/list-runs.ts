@@ -40,12 +40,19 @@ const listed = [
     'resultsBy',
     'resultsProblem',
     'verified',
+    'command',
+    'window',
+    'rate',
+    'quotaUntil',
   ] as const),
   ...(['createdAt', 'endedAt', 'changedAt', 'activeUntil', 'activeMs', 'protectedRead'] as const),
 ];
 
 /** A run as a list shows it. */
-export type ListedRun = Pick<Run, (typeof listed)[number] | 'id' | 'counts' | 'revision'>;
+export type ListedRun = Pick<
+  Run,
+  (typeof listed)[number] | 'id' | 'counts' | 'revision' | 'unreadRate' | 'nextPermitAt'
+>;
 
 /** All runs that Redis knows, newest first. Removes what is left of expired runs. */
 export async function listRuns(redis: RedisClient): Promise<ListedRun[]> {
@@ -137,7 +144,7 @@ export async function readListed(redis: RedisClient, page: readonly string[]): P
   return runs.filter((run) => run !== null);
 }
 
-const fields = [...listed, 'changes', 'edits', ...outcomes];
+const fields = [...listed, 'changes', 'edits', 'tat', ...outcomes];
 
 function listedRun(id: string, values: (string | null)[]): ListedRun | null {
   const hash: Record<string, string> = {};

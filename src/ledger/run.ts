@@ -77,6 +77,7 @@ export type Run = RunRules & {
   planChanged: string; // which rules were loosened since: `max-failures 2 to 5 by bob`; '' = none
   unreadRate: string; // a rate that this release can't read: nothing of the run is sent; '' = none
   quotaUntil: number; // when a used-up quota of the rate has room again, as last recorded
+  nextPermitAt: number; // when the next permit of its rate is due, as last recorded
   closedUntil: number; // when that window opens, by the clock of Redis, as a process that deletes last found it closed; 0 = it was open
   canary: string; // the rungs that are left: ids and chunks before the end of each, `10:2 100:3`; '' = none
   sendable: string; // which those are: `12:100` = the chunks before 12, and the first 100 ids of that one; '' = all
@@ -195,6 +196,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     planChanged: text('planChanged'),
     unreadRate: readableRate(text('rate')) === null ? text('rate') : '',
     quotaUntil: number('quotaUntil'),
+    nextPermitAt: number('tat'),
     closedUntil: number('closedUntil'),
     canary: text('canary'),
     sendable: text('sendable'),

@@ -1,4 +1,4 @@
-import { paceOf, type Rate, rateFromStored } from '../model/rate.ts';
+import { paceOf, quotasText, type Rate, rateFromStored } from '../model/rate.ts';
 import { type Resource, resources } from '../model/resource.ts';
 import { type RedisClient, readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
@@ -7,6 +7,7 @@ import { lowest, type TargetControl } from './control.ts';
 import { recallRate } from './learn-rate.ts';
 import type { LearnedRate } from './learned-rate.ts';
 import { noIdsFaultMs } from './outage.ts';
+import { type QuotaOrigin, type QuotaUse, quotasOf, type StoredQuotas, spentQuota } from './quotas.ts';
 import { workPauseMs } from './script-fields.ts';
 
 /** The state of a limiter of a target, for people. Rates are requests per second; times are ms since 1970 by the clock of Redis. */
@@ -25,7 +26,8 @@ export type TargetState = {
   advised: number | null; // what the server's own headers leave
   inFlight: number; // requests at once, over the fleet
   isStarved: boolean; // permits wait for one of these requests to end
-  hold: { reason: string; leftMs: number } | null;
+  /** Why nothing is sent for a time that is known. `since`: ms since 1970; null = not known. */
+  hold: { kind: HoldKind; reason: string; leftMs: number; since: number | null } | null;
   /** Why single ids are sent to find out whether requests are accepted again. `countsTries`: each costs its id an attempt by now. */
   outage: { kind: Closed['kind']; reason: string; since: number; countsTries: boolean } | null;
   /** For how long requests have been refused or failed and none was accepted; null = for less than a quarter of an hour. */
@@ -33,6 +35,9 @@ export type TargetState = {
   /** Whether such a time ended because a request was accepted, not because there was no work. */
   isAccepting: boolean;
 };
+
+/** The server asked for a wait, an operator's budget is used up, or a quota of a rate. */
+type HoldKind = 'retry_after' | 'budget' | 'quota';
 
 const stalledMs = 900_000;
 
@@ -63,43 +68,44 @@ export async function readPin(redis: RedisClient, fp: string): Promise<Pin | nul
 }
 
 /** What an operator allows in any window of a period, over all runs of a target, and how much of each bound is used. */
-export type Budget = Pin & { used: readonly number[] };
+export type Budget = Pin & { used: readonly number[]; until: number };
 
 export async function readBudget(redis: RedisClient, fp: string): Promise<Budget | null> {
-  const reads = [
-    redis.hgetall(keys.pin(fp)),
-    redis.hgetall(keys.ceilingQuotas(fp)),
-    readClock(redis, keys.pin(fp)),
-  ] as const;
-  const [orders, slices, now] = await Promise.all(reads);
+  const [stored, now] = await Promise.all([readStoredQuotas(redis, fp), readClock(redis, keys.pin(fp))]);
+  const { orders } = stored;
   const rate = rateFromStored(orders.budget ?? '');
   if (rate === null) return null;
   const { budgetBy: who = '?', budgetReason: reason = '', budgetAt } = orders;
-  const used = rate.map(({ perMs }) => {
-    const oldest = Math.floor((now * quotaSlices) / perMs) - quotaSlices;
-    const within = Object.entries(slices).filter(([name]) => {
-      const [period, slice] = name.split(':').map(Number);
-      return period === perMs && slice! >= oldest;
-    });
-    return within.reduce((sum, [, count]) => sum + Number(count), 0);
-  });
-  return { rate, who, reason, at: Number(budgetAt ?? 0), used };
+  const uses = quotasOf(stored, now).filter(({ origin }) => origin === 'budget');
+  return {
+    rate,
+    who,
+    reason,
+    at: Number(budgetAt ?? 0),
+    used: uses.map(({ used }) => used),
+    until: spentQuota(uses, now)?.until ?? 0,
+  };
 }
 
-const quotaSlices = 60; // as in lease.lua.ts
+async function readStoredQuotas(redis: RedisClient, fp: string): Promise<StoredQuotas> {
+  const reads = [keys.pin(fp), keys.ceiling(fp), keys.ceilingQuotas(fp)].map((key) => redis.hgetall(key));
+  const [orders, processRates, slices] = (await Promise.all(reads)) as [Hash, Hash, Hash];
+  return { orders, processRates, slices };
+}
 
 /** The limiters that a target has, none if nothing was ever sent to it. Only reads, in one round trip. */
 export async function readTargetState(redis: RedisClient, fp: string): Promise<TargetState[]> {
   const reads = [
-    readPin(redis, fp),
+    readStoredQuotas(redis, fp),
     readClock(redis, keys.limiter(fp, 'all')),
     ...limiterScopes.map((scope) => redis.hgetall(keys.limiter(fp, scope))),
     ...limiterScopes.map((scope) => redis.hgetall(keys.limiterMembers(fp, scope))),
   ] as const;
-  const [pin, now, ...hashes] = (await Promise.all(reads)) as [Pin | null, number, ...Hash[]];
-  const pinned = pin && paceOf(pin.rate);
+  const [quotas, now, ...hashes] = (await Promise.all(reads)) as [StoredQuotas, number, ...Hash[]];
+  const pin = rateFromStored(quotas.orders.rate ?? '');
+  const orders = { pinned: pin && paceOf(pin), spent: spentQuota(quotasOf(quotas, now), now) };
   return limiterScopes.flatMap(
-    (scope, i) => targetStateOf(scope, hashes[i]!, hashes[limiterScopes.length + i]!, now, pinned) ?? [],
+    (scope, i) => targetStateOf(scope, hashes[i]!, hashes[limiterScopes.length + i]!, now, orders) ?? [],
   );
 }
 
@@ -135,13 +141,16 @@ export function learnedStart(
 
 type Hash = Record<string, string>;
 
+/** What holds for all limiters of a target: the rate it is pinned to, and the quota that is used up. */
+type TargetOrders = { pinned: number | null; spent: QuotaUse | null };
+
 /** Pure: what the two hashes of a limiter say (see target.lua.ts), or null if there is none. */
 export function targetStateOf(
   scope: LimiterScope,
   limiter: Hash,
   members: Hash,
   now: number,
-  pinned: number | null = null,
+  { pinned, spent }: TargetOrders = { pinned: null, spent: null },
 ): TargetState | null {
   if (limiter.seenAt === undefined) return null;
   const number = (field: string) => Number(limiter[field] ?? 0);
@@ -164,11 +173,36 @@ export function targetStateOf(
     advised: limiter.announced ? number('announced') : null,
     inFlight: Math.min(number('inFlight') || fleet.slots, fleet.slots || number('inFlight')),
     isStarved: known !== null && known.inFlight.window.starved > starvedShare * known.inFlight.window.reports,
-    hold: number('holdUntil') > now ? { reason: limiter.holdWhy ?? '', leftMs: number('holdUntil') - now } : null,
+    hold: holdOf(limiter, spent, now),
     outage: closedOf(limiter, now),
     stalled: stallOf(limiter, now),
     isAccepting: limiter.isAccepting === '1',
   };
+}
+
+/** The longer of two waits: the one that the server asked for, and that for room in a quota. */
+function holdOf({ holdUntil = '0', holdWhy = '', heldSince }: Hash, spent: QuotaUse | null, now: number) {
+  const throttledMs = Math.max(0, Number(holdUntil) - now);
+  const spentMs = spent === null ? 0 : spent.until - now;
+  if (throttledMs === 0 && spentMs === 0) return null;
+  const since = heldSince === undefined ? null : Number(heldSince);
+  if (throttledMs >= spentMs) return { kind: 'retry_after' as const, reason: holdWhy, leftMs: throttledMs, since };
+  const kind = spent!.origin === 'budget' ? ('budget' as const) : ('quota' as const);
+  return { kind, reason: spentText(spent!), leftMs: spentMs, since };
+}
+
+const origins: Record<QuotaOrigin, string> = {
+  budget: 'the budget of this target',
+  pin: 'the rate that this target is pinned to',
+  worker: '--rate of its workers',
+};
+
+/** `the budget of this target is used up (250 a day)` */
+function spentText({ origin, count, perMs }: QuotaUse): string {
+  return `${origins[origin]} is used up (${quotasText([
+    { count, perMs },
+    { count, perMs },
+  ])})`;
 }
 
 function closedOf(

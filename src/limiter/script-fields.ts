@@ -26,7 +26,7 @@ export const callArguments = [
   'starved', // 1 = permits had to wait for a slot
   'lost', // time-outs and resets
   'busy', // 1 = it had next to no computing time
-  'stopHere', // what stops this process alone, '' = nothing
+  'saidHere', // what holds this process alone, as stored; see `storedSaying`
 ] as const;
 
 /** What it gets, in this order. Times are ms of the Redis clock, 0 = not. */

@@ -30,6 +30,24 @@ export function storedStop(stop: Stop): string {
   return JSON.stringify(stop);
 }
 
+/** That a process has no token: why, and since when, in ms since 1970. */
+export type TokenWait = { reason: string; since: number };
+
+/** What a process says of itself with each call: which stop file holds it, and that it has no token. */
+type Saying = { stop: Stop | null; token: TokenWait | null };
+
+/** As Redis holds it; '' for a process that nothing holds. */
+export function storedSaying({ stop, token }: Saying): string {
+  if (token === null) return stop === null ? '' : storedStop(stop);
+  return JSON.stringify({ stop, token } satisfies Saying);
+}
+
+function sayingFromStored(text: string): Saying {
+  const said = text === '' ? {} : (parsed(text) as Partial<Saying>);
+  if (said.token === undefined) return { stop: stopFromStored(text), token: null };
+  return { stop: said.stop ?? null, token: said.token };
+}
+
 /** Reads what `storedStop` wrote; null for ''. Any other text is a stop as well, because its meaning is unknown. */
 export function stopFromStored(text: string): Stop | null {
   const [first, ...others] = stopsFromStored(text).map(({ id: _, ...stop }) => stop);
@@ -61,8 +79,8 @@ function parsed(text: string): Partial<StopOrder> & { others?: Partial<StopOrder
   }
 }
 
-/** What stops a target: the stop of all its runs, and those of single processes. `alive`: how many processes may send to it at all. */
-export type TargetStops = { target: Stop | null; processes: Stop[]; alive: number };
+/** What stops a target: the stop of all its runs, and what holds single processes. `alive`: how many processes may send to it at all. */
+export type TargetStops = { target: Stop | null; processes: Stop[]; tokenless: TokenWait[]; alive: number };
 
 const aliveMs = 5_000; // a process calls at least once a second, unless its machine is overloaded
 
@@ -70,11 +88,12 @@ const aliveMs = 5_000; // a process calls at least once a second, unless its mac
 export async function readStops(redis: RedisClient, fp: string): Promise<TargetStops> {
   const [stop, alive] = await Promise.all([redis.get(keys.stop(fp)), readProcesses(redis, fp)]);
   const processes = alive.flatMap(({ stop }) => stop ?? []);
-  return { target: stopFromStored(stop ?? ''), processes, alive: alive.length };
+  const tokenless = alive.flatMap(({ token }) => token ?? []);
+  return { target: stopFromStored(stop ?? ''), processes, tokenless, alive: alive.length };
 }
 
-/** A process that may send to a target, when it called last (ms since 1970), and what stop file holds it. */
-type SendingProcess = { name: string; seenAt: number; stop: Stop | null };
+/** A process that may send to a target, when it called last (ms since 1970), and what holds it. */
+type SendingProcess = { name: string; seenAt: number } & Saying;
 
 /** The processes that may send to a target now. Only reads. */
 export async function readProcesses(redis: RedisClient, fp: string): Promise<SendingProcess[]> {
@@ -82,7 +101,7 @@ export async function readProcesses(redis: RedisClient, fp: string): Promise<Sen
   return Object.entries(said).flatMap(([name, text]) => {
     const [, seen, stored] = /^(\S+) (.*)$/s.exec(text) ?? [];
     const isAlive = seen !== undefined && Math.abs(now - Number(seen)) < aliveMs;
-    return isAlive ? [{ name, seenAt: Number(seen), stop: stopFromStored(stored!) }] : [];
+    return isAlive ? [{ name, seenAt: Number(seen), ...sayingFromStored(stored!) }] : [];
   });
 }
 

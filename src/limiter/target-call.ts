@@ -56,7 +56,7 @@ export type TargetCall = {
   tally: AnswerTally;
   starved: boolean;
   busy: boolean;
-  stop: string; // the stop of this process alone, as stored; '' = none
+  here: string; // what holds this process alone, as stored; '' = nothing
 } & Unused;
 
 /** What a process says of its own load since its last call. */
@@ -131,7 +131,7 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
         starved: call.starved ? 1 : 0,
         lost: tally.lost,
         busy: call.busy ? 1 : 0,
-        stopHere: call.stop,
+        saidHere: call.here,
       };
       const all = [keys.limiter, keys.members, keys.quotas, keys.stop, keys.processes, keys.pin, keys.ceiling];
       return parseReply(await scripts.expungeTarget(...all, ...inOrder(callArguments, said), ...tally.flat()));

@@ -1,7 +1,7 @@
 import { control, type TargetControl } from './control.ts';
 import { AnswerTally, isTrouble, mayBeIdsFault, noIdsFaultMs, OutageDetector, type Signal } from './outage.ts';
 import { ClockOffset, Permits } from './permits.ts';
-import { type Stop, stopFromStored, stopText, storedStop } from './stop.ts';
+import { type Stop, stopFromStored, stopText, storedSaying, type TokenWait } from './stop.ts';
 import type { Alarm, Sums } from './sums.ts';
 import { LoadMeter, type Sender, type TargetCall, type TargetReply } from './target-call.ts';
 import { Throttles } from './throttles.ts';
@@ -27,6 +27,8 @@ type LimiterOptions = {
   isBusy(nowMs: number): boolean;
   /** What stops this process alone, or null. */
   stopHere(): Stop | null;
+  /** Why this process has no token, and since when (ms since 1970); null while it has one. */
+  tokenWait?(): TokenWait | null;
   /** What this process knows of the stops of the target: Redis may have lost one. By default what Redis says. */
   orders?: { readonly isSure: boolean; readonly stop: Stop | null; sawStop(stored: string): void };
   /** Called when there may be permits again, or none any more. */
@@ -261,7 +263,7 @@ export class TargetLimiter {
       claim: this.#claimNow(),
       tally: this.#tally,
       ...this.#load.at(this.#options.clock()),
-      stop: stopHere === null ? '' : storedStop(stopHere),
+      here: storedSaying({ stop: stopHere, token: this.#options.tokenWait?.() ?? null }),
     };
     this.#tally = new AnswerTally();
     this.#claim = null;

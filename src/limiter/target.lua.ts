@@ -98,7 +98,7 @@ share = share / sharers
 -- Every process says with each call that it is there, and whether a file stops it alone. A newcomer clears away those that have gone.
 local stop = redis.call('GET', KEYS[4]) or ''
 local isStopped = stop ~= ''
-if redis.call('HSET', KEYS[5], asked.process, string.format('%.3f ', now) .. asked.stopHere) == 1 then
+if redis.call('HSET', KEYS[5], asked.process, string.format('%.3f ', now) .. asked.saidHere) == 1 then
   local all = redis.call('HGETALL', KEYS[5])
   for i = 1, #all, 2 do
     if math.abs(now - tonumber(string.match(all[i + 1], '^%S+'))) > 60000 then redis.call('HDEL', KEYS[5], all[i]) end
@@ -226,6 +226,8 @@ local holdUntil, holdWhy = number('holdUntil'), s.holdWhy or ''
 if quotaUntil > math.max(now, holdUntil) then
   holdUntil, holdWhy = quotaUntil, (budget and '--rate or the budget of the target' or '--rate') .. ' allows no more in its period'
 end
+local heldSince = s.heldSince
+s.heldSince = holdUntil > now and (heldSince or string.format('%.0f', now)) or nil
 local inFlight = s.inFlight and math.min(number('inFlight'), most) or most
 local share = math.max(1, math.floor(inFlight * (place + 1) / members) - math.floor(inFlight * place / members))
 
@@ -252,6 +254,7 @@ end
 local flat = {}
 for field, value in pairs(s) do flat[#flat + 1] = field flat[#flat + 1] = value end
 redis.call('HSET', KEYS[1], unpack(flat))
+if heldSince and not s.heldSince then redis.call('HDEL', KEYS[1], 'heldSince') end
 if turn > 0 then redis.call('HDEL', KEYS[1], 'alarmWhy', 'alarmKind', 'claimLeft', 'claimQuota', 'claimEndsAt') end
 local isOutage = s.closed and s.closed ~= 'held'
 local answer = {

@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto';
+import { quoteForShell } from './shell-word.ts';
+import type { ToType } from './to-type.ts';
 
 /** Where deletes go: normalised base URL + account. Never the token, so that a rotated token is still the same target. */
 export type Target = { baseUrl: string; account: string; fp: string };
@@ -16,4 +18,18 @@ export function targetOf(baseUrl: string, account: string): Target {
 export function listOf({ fp }: Target, rowsSha256: string, retryOf = ''): string {
   const of = retryOf === '' ? '' : `retry of ${retryOf}\n`;
   return createHash('sha256').update(`${fp}\n${of}${rowsSha256}`).digest('hex');
+}
+
+/** The command line of a verb for this target. */
+export function commandFor(toType: ToType, verb: string, target: Pick<Target, 'baseUrl' | 'account'>): string {
+  return toType(verb, ...targetWords(target));
+}
+
+/** The flags that name this target. */
+export function targetFlags(target: Pick<Target, 'baseUrl' | 'account'>): string {
+  return targetWords(target).map(quoteForShell).join(' ');
+}
+
+function targetWords({ baseUrl, account }: Pick<Target, 'baseUrl' | 'account'>): string[] {
+  return ['--base-url', baseUrl, ...(account ? ['--account', account] : [])];
 }

@@ -1,15 +1,12 @@
 import { isSealed, type Run } from '../ledger/run.ts';
-import type { TargetState } from '../limiter/read-target.ts';
-import { type Stop, stopAdvice, stopText } from '../limiter/stop.ts';
-import type { Target } from '../model/target.ts';
+import { standingAdvice, standingText } from '../ledger/standing.ts';
+import { type Stop, stopAdvice } from '../limiter/stop.ts';
+import { commandFor, type Target } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
 import { isConsumed, openQueue, ownQueueName, type QueueAddress } from '../queue/queue.ts';
-import { abandoned } from '../terminal/panel.ts';
-import { waitForWindow } from '../terminal/snapshot.ts';
-import { commandFor } from '../terminal/stop-text.ts';
-import { throttleLines } from '../terminal/target-events.ts';
 import { withTimeout } from '../wait.ts';
 import type { Session } from './session.ts';
+import { type RunContext, standingsOfRun } from './take-snapshot.ts';
 
 // Which processes delete a run, and why a run makes no progress.
 
@@ -53,23 +50,13 @@ export function detachedWarnings(target: Named, workers: number | null, stop: St
   return [...(workers ? [] : [work]), ...(stop === null ? [] : [start(stop)])];
 }
 
-/** What keeps a resumed run from going on, and how to end that. Pure but for the clock. */
-export function resumedWarnings(
-  run: Run,
-  { stop, isAbandoned, targets }: { stop: Stop | null; isAbandoned: boolean; targets: readonly TargetState[] },
-): Advice[] {
-  const resume: Advice = (toType) =>
-    `${abandoned} Resume: ${run.command}\nor detach it: ${toType('resume', run.id, '--detach')}`;
-  const start = (one: Stop): Advice => {
-    return (toType) => `the run is still stopped. ${stopAdvice(one, commandFor(toType, 'start-all', run))}`;
-  };
-  const held = throttleLines(targets, Date.now()).join('; ');
-  const release: Advice = (toType) => `${held}.\nRelease it: ${commandFor(toType, 'target release', run)}`;
-  return [
-    ...(isAbandoned ? [resume] : []),
-    ...(stop === null ? [] : [start(stop)]),
-    ...(held === '' ? [] : [release]), // it outlasts a pause
-  ];
+/** What keeps a run from going on, and how to end that: a warning each. */
+export function standingWarnings(run: Run, context: RunContext): Advice[] {
+  return standingsOfRun(run, context).map((standing) => {
+    const text = standingText(standing, Date.now());
+    const words = `the run does not go on yet. ${text}.`;
+    return (toType) => [words, standingAdvice(standing, toType)].filter(Boolean).join(' ');
+  });
 }
 
 type Named = Pick<Target, 'baseUrl' | 'account'>;
@@ -77,22 +64,6 @@ type Named = Pick<Target, 'baseUrl' | 'account'>;
 /** Says that Redis does not show whether such a process is alive: not every login may use CLIENT LIST. */
 export function unknownLiveness(who: string): string {
   return `this Redis does not say whether a ${who} is alive (CLIENT LIST)`;
-}
-
-/** What else keeps a run from progress. `refused`: why Redis rejects writes, or ''; `isAbandoned`: its command has ended. */
-type Standstill = { refused?: string; isAbandoned?: boolean };
-
-/** A `running` run that makes no progress, with the cause as its reason, for a summary; any other run as it is. */
-export function withStandstill(
-  run: Run,
-  stop: Stop | null,
-  { refused = '', isAbandoned = false }: Standstill = {},
-): Run {
-  if (run.state !== 'running') return run;
-  if (isAbandoned) return { ...run, reason: 'its command has ended and no process is deleting it' };
-  if (stop !== null) return { ...run, reason: stopText(stop) };
-  if (refused !== '') return { ...run, reason: `Redis rejects writes: ${refused}` };
-  return { ...run, reason: waitForWindow(run, Date.now())?.reason ?? run.reason };
 }
 
 /** The queue that only the commands of a run consume. */

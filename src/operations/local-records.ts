@@ -7,6 +7,7 @@ import { chooseRuns, type ListedRun } from '../ledger/list-runs.ts';
 import { readOutcomes } from '../ledger/outcome-rows.ts';
 import { writeReport } from '../ledger/report.ts';
 import { isSealed, readRun, schemaVersion } from '../ledger/run.ts';
+import { standingFacts } from '../ledger/standing.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally, tallyIfSealed } from '../ledger/tally.ts';
 import { readProof } from '../ledger/verification.ts';
@@ -15,6 +16,7 @@ import { describeRedisError, isRedisError } from '../redis/errors.ts';
 import { writeNews } from './follow-run.ts';
 import type { RecordOperations } from './operations.ts';
 import { readRunRecord, readWholeContext } from './run-record.ts';
+import { readStandings } from './run-standings.ts';
 import { searchRuns } from './search-runs.ts';
 import { type EarlySession, findRun } from './session.ts';
 import { verify } from './verify-run.ts';
@@ -31,10 +33,13 @@ export function localRecords(session: EarlySession): RecordOperations {
       const run = await tallyIfSealed(redis, await findRun(session, text));
       return { run, proof: await readProof(redis, run) };
     },
-    async list(choice) {
+    async list(choice, toType) {
       const chosen = await chooseRuns(redis, choice);
       await expireEnded(redis, chosen.runs);
-      return { ...chosen, factsOf: (run) => summaryOf(run, exitOf(run), Date.now()) };
+      const standings = await readStandings(redis, chosen.runs);
+      const standingOf = (run: ListedRun) => standingFacts(standings(run), toType);
+      const factsOf = (run: ListedRun) => ({ ...summaryOf(run, exitOf(run), Date.now()), standing: standingOf(run) });
+      return { ...chosen, factsOf, standingOf };
     },
     record: (run) => readRunRecord(session, run),
     async look(last) {

@@ -4,9 +4,11 @@ import type { ChosenRuns, ListedRun, RunChoice } from '../ledger/list-runs.ts';
 import type { OutcomeRow } from '../ledger/outcome-rows.ts';
 import type { ReportFormat, Sink } from '../ledger/report.ts';
 import type { Run } from '../ledger/run.ts';
+import type { StandingFacts } from '../ledger/standing.ts';
 import type { Rate } from '../model/rate.ts';
 import type { Selection } from '../model/selection.ts';
 import type { Target } from '../model/target.ts';
+import type { ToType } from '../model/to-type.ts';
 import type { ScheduleDryRun } from '../schedule/follow-run.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import type { Added, AddOrder } from './add-schedule.ts';
@@ -76,7 +78,12 @@ export type RecordOperations = {
   /** The same, with its sums if it has ended, and how far a `deleted` of it can be trusted. */
   findTallied(text: string | undefined): Promise<{ run: Run; proof: string[] }>;
   /** `factsOf`: a run as `--json` prints it. */
-  list(choice: RunChoice): Promise<ChosenRuns & { factsOf(run: ListedRun): Record<string, unknown> }>;
+  list(
+    choice: RunChoice,
+    toType: ToType,
+  ): Promise<
+    ChosenRuns & { factsOf(run: ListedRun): Record<string, unknown>; standingOf(run: ListedRun): StandingFacts | null }
+  >;
   record(run: Run): Promise<RunRecord>;
   /** The run as it is now, and what explains its pace. undefined: nobody says so now; a run of null is no longer known. */
   look(run: Run): Promise<{ run: Run | null | undefined; context: RunRecord['context'] | undefined }>;

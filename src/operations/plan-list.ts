@@ -8,14 +8,18 @@ import type { Spool } from '../input/spool.ts';
 import type { List } from '../input/with-list.ts';
 import { rungsLeft } from '../ledger/create-run.ts';
 import type { ListedRun } from '../ledger/list-runs.ts';
-import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
+import { isSealed, parseRun, pendingOf, type Run } from '../ledger/run.ts';
 import { givenRules, isSet, noRules, type RuleName, type RunRules, ruleNames } from '../ledger/run-rules.ts';
+import type { Reading } from '../ledger/standing.ts';
+import { readTargetState } from '../limiter/read-target.ts';
+import { readStops, type Stop } from '../limiter/stop.ts';
 import { explainEmptyList, explainExcess, unexpectedCount } from '../model/brakes.ts';
 import { idPath } from '../model/check-id.ts';
 import { paceOf } from '../model/rate.ts';
 import { sumIds } from '../model/resource.ts';
 import { stdinName } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
+import type { RedisClient } from '../redis/client.ts';
 import { filesText, type Plan } from '../terminal/plan-text.ts';
 import { tokenSource } from '../token/open-token.ts';
 import { countWorkers } from '../worker/count-workers.ts';
@@ -23,7 +27,8 @@ import type { ListOrder, RunOptions } from './list-order.ts';
 import type { Retries } from './retried-run.ts';
 
 /** What Redis knows of a list: the run to resume, the last run, unfinished runs of the same files, and the state of the target. */
-export type ListHistory = Pick<Plan, 'learned' | 'stop' | 'proof'> & {
+export type ListHistory = Pick<Plan, 'learned' | 'proof'> & {
+  around: Surroundings | null; // of the target; null where Redis was not asked
   retries: Retries | null;
   existing: Run | null;
   isJoined: boolean;
@@ -35,7 +40,7 @@ export type ListHistory = Pick<Plan, 'learned' | 'stop' | 'proof'> & {
 export const noListHistory: ListHistory = {
   retries: null,
   learned: null,
-  stop: null,
+  around: null,
   proof: [],
   existing: null,
   isJoined: false,
@@ -48,7 +53,7 @@ export function planOf(order: ListOrder, target: Target, list: List, known: List
   const { config, env } = order;
   const { spool, rejectsFile, openEnd } = list;
   const { first } = spool;
-  const { retries, learned, stop, proof, existing, isJoined, last, overlapping } = known;
+  const { retries, learned, around, proof, existing, isJoined, last, overlapping } = known;
   const lastId = retries === null && spool.files.length === 1 ? (spool.last?.id ?? null) : null;
   const { rules, kept } = rulesOf(order, existing);
   return {
@@ -77,7 +82,7 @@ export function planOf(order: ListOrder, target: Target, list: List, known: List
     learned,
     maxConcurrency: config.maxConcurrency,
     workers: workersOf(order, list, known),
-    stop,
+    seen: around && seenBy(order, target, { ...around, existing, rules }),
     proof,
     existing: existing && { ...existingOf(existing), isJoined },
     previous: last !== null && isSealed(last.state) ? previousOf(last) : null,
@@ -86,6 +91,42 @@ export function planOf(order: ListOrder, target: Target, list: List, known: List
       files: run.files,
       protectedRead: run.protectedRead,
     })),
+  };
+}
+
+/** What is known of a target: its limiters, what stops it, and the stop file of this process. */
+export type Surroundings = Pick<Reading, 'targets' | 'stops'> & { ownStop: Stop | null };
+
+/** Reads it, but for the stop file. */
+export async function readSurroundings(redis: RedisClient, fp: string, ownStop: Stop | null): Promise<Surroundings> {
+  const [targets, stops] = await Promise.all([readTargetState(redis, fp), readStops(redis, fp)]);
+  return { targets, stops, ownStop };
+}
+
+/** What the run would find if it were running now. */
+function seenBy(
+  { options }: ListOrder,
+  target: Target,
+  { existing, rules, ownStop, ...around }: Surroundings & { existing: Run | null; rules: RunRules },
+): Reading {
+  const { baseUrl, account } = target;
+  const run = {
+    ...(existing ?? parseRun('RUN', {})),
+    ...rules,
+    state: 'running' as const,
+    detached: options.detach === true,
+  };
+  const here = options.detach ? null : { stop: around.stops.target ?? ownStop, tokenWait: '' };
+  return {
+    now: Date.now(),
+    target: { baseUrl, account },
+    ...around,
+    run,
+    isAbandoned: false,
+    nextTryAt: null,
+    away: '',
+    refused: '',
+    here,
   };
 }
 

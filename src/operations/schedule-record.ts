@@ -2,11 +2,11 @@ import { originsOf } from '../config/parse-url.ts';
 import { ExpungeError } from '../errors.ts';
 import { isoTime } from '../format.ts';
 import { suggest } from '../model/suggest.ts';
-import type { Target } from '../model/target.ts';
+import { commandFor, type Target } from '../model/target.ts';
 import { type HistoryEntry, resultOf, type Schedule } from '../schedule/schedule.ts';
 import { listSchedules, readAudit, readHistory, readSchedule } from '../schedule/schedule-store.ts';
 import { nextSlot } from '../schedule/slots.ts';
-import { commandFor, targetName } from '../terminal/stop-text.ts';
+import { targetName } from '../terminal/stop-text.ts';
 import type { Session } from './session.ts';
 
 /** The schedule of that name. Throws USAGE if there is none. */

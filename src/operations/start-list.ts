@@ -10,7 +10,6 @@ import { isOver, isSealed, type Run } from '../ledger/run.ts';
 import { givenRules } from '../ledger/run-rules.ts';
 import { readAbsentAnswers } from '../ledger/semantics.ts';
 import { type LimiterScope, readStart } from '../limiter/read-target.ts';
-import { readStops } from '../limiter/stop.ts';
 import { resources } from '../model/resource.ts';
 import { listOf, type Target } from '../model/target.ts';
 import type { Advice, ToType } from '../model/to-type.ts';
@@ -20,7 +19,7 @@ import { type AppliedPlan, refuseKnownRun, refuseOtherRun, takeOver } from './ap
 import type { ListOrder } from './list-order.ts';
 import { hasForegroundCommand } from './liveness.ts';
 import { refuseLoneBurst } from './lone-burst.ts';
-import { planOf } from './plan-list.ts';
+import { planOf, readSurroundings } from './plan-list.ts';
 import { inherit, type Retries } from './retried-run.ts';
 import { refuseOtherRelease, type Session } from './session.ts';
 import { leaveToWorkers } from './steer-run.ts';
@@ -54,12 +53,11 @@ export async function findList(session: Session, given: ListOrder, work: ListWor
   refuseLoneBurst(order, existing?.rate ?? null);
   await refuseOtherMode(order, session, existing);
   const learned = await readStart(redis, target.fp, scopesOf(order, list));
-  const { target: stopped } = await readStops(redis, target.fp);
-  const stop = stopped ?? (await ownStop(order));
+  const around = await readSurroundings(redis, target.fp, await ownStop(order));
   const isJoined = existing !== null && (await hasForegroundCommand(session, existing)) === true;
   const overlapping = existing === null ? await findOverlappingRuns(redis, target, list.spool, retryOf) : [];
   const proof = await readAbsentAnswers(redis, target.fp);
-  const known = { retries, learned, stop, proof, existing, isJoined, last, overlapping };
+  const known = { retries, learned, around, proof, existing, isJoined, last, overlapping };
   return { ended: null, order, existing, plan: planOf(order, target, list, known) };
 }
 

@@ -8,15 +8,15 @@ import { openIdsOf, refuseUnprotected } from '../ledger/protection.ts';
 import { isSealed, type Run, type RunState, readRunAgain } from '../ledger/run.ts';
 import { isSameRule, type RunRules, ruleNames } from '../ledger/run-rules.ts';
 import { sealTally } from '../ledger/tally.ts';
-import { readTargetState } from '../limiter/read-target.ts';
-import { readStops, type Stop } from '../limiter/stop.ts';
 import type { Advice } from '../model/to-type.ts';
 import { createFeeder, registerWithWorkers, startDetachedRun } from '../queue/feeder.ts';
 import { type ChunkQueue, withSharedQueue } from '../queue/queue.ts';
 import { keys } from '../redis/keys.ts';
-import { detachedWarnings, hasForegroundCommand, isAbandoned, removeOwnQueue, resumedWarnings } from './liveness.ts';
+import { detachedWarnings, hasForegroundCommand, removeOwnQueue, standingWarnings } from './liveness.ts';
 import type { By, RunOrder, SeenOrder } from './order.ts';
+import { readWholeContext } from './run-record.ts';
 import { findRun, type Session } from './session.ts';
+import { type RunContext, readRunContext } from './take-snapshot.ts';
 
 type Action = 'pause' | 'resume' | 'cancel';
 
@@ -30,7 +30,7 @@ export type ResumeOrder = SeenOrder & {
 };
 
 /** The same, and what keeps the run from going on; `warnings` say that in words. */
-export type Resumed = Ordered & { stop: Stop | null; isAbandoned: boolean; warnings: readonly Advice[] };
+export type Resumed = Ordered & { context: RunContext; warnings: readonly Advice[] };
 
 export async function pauseRun(session: Session, { run: id, by }: RunOrder): Promise<Ordered> {
   return steer(session, await findRun(session, id), 'pause', by);
@@ -55,24 +55,16 @@ export async function resumeRun(session: Session, order: ResumeOrder): Promise<R
   const ordered = await steer(session, run, 'resume', by);
   if (detach) await releaseFromForeground(session, run, by);
   const now = detach ? await readRunAgain(redis, run.id) : ordered.run;
-  const [{ target: stop }, isAbandonedNow, targets] = await Promise.all([
-    readStops(redis, run.fp),
-    isAbandoned(session, now),
-    readTargetState(redis, run.fp),
-  ]);
-  const holds = { stop, isAbandoned: isAbandonedNow, targets };
-  return {
-    ...ordered,
-    before: found,
-    run: now,
-    stop,
-    isAbandoned: isAbandonedNow,
-    warnings: detach ? detachedWarnings(now, await countWorkers(session, now), stop) : resumedWarnings(now, holds),
-  };
+  const context = await readWholeContext(session, now);
+  const { target: stop } = context.stops;
+  const warnings = detach
+    ? detachedWarnings(now, await countWorkers(session, now), stop)
+    : standingWarnings(now, context);
+  return { ...ordered, before: found, run: now, context, warnings };
 }
 
 /** What holds back a run that is left to workers, in words, too. */
-type LeftToWorkers = { stop: Stop | null; warnings: Advice[] };
+type LeftToWorkers = { context: RunContext; warnings: Advice[] };
 
 /** Starts a run with the workers of its target, and returns what holds it back. Repeating it is harmless. Throws GUARD for one that has moved. */
 export function leaveToWorkers(session: Session, run: Run, by: By): Promise<LeftToWorkers> {
@@ -80,8 +72,8 @@ export function leaveToWorkers(session: Session, run: Run, by: By): Promise<Left
   return withQueueOf(session, run, async (queue) => {
     const isStarted = await startDetachedRun(ledger, createFeeder(ledger, queue), run, by);
     if (!isStarted) throw changedSince(await readRunAgain(redis, run.id), run, 'resumed');
-    const [workers, { target: stop }] = await Promise.all([queue.workers(), readStops(redis, run.fp)]);
-    return { stop, warnings: detachedWarnings(run, workers, stop) };
+    const [workers, context] = await Promise.all([queue.workers(), readRunContext(redis, run)]);
+    return { context, warnings: detachedWarnings(run, workers, context.stops.target) };
   });
 }
 

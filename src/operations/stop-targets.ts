@@ -59,6 +59,6 @@ async function reached(
 
 /** A target that Redis does not know has no runs and no processes. */
 function knownAs(target: Target, known: readonly KnownTarget[]): KnownTarget {
-  const stops = { target: null, processes: [], alive: 0 };
+  const stops = { target: null, processes: [], tokenless: [], alive: 0 };
   return known.find(({ fp }) => fp === target.fp) ?? { ...target, live: {}, stops };
 }

@@ -1,14 +1,15 @@
 import { readNextAttempt } from '../ledger/backlog.ts';
 import { judgeRun } from '../ledger/conclusion.ts';
 import { activeMsOf, pendingOf, type Run } from '../ledger/run.ts';
+import { type Reading, type Standing, standingAdvice, standingFacts, standingsOf } from '../ledger/standing.ts';
+import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { readTargetState } from '../limiter/read-target.ts';
-import { readStops, type Stop, type TargetStops } from '../limiter/stop.ts';
+import { readStops, type Stop } from '../limiter/stop.ts';
 import type { ToType } from '../model/to-type.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { probeWrites } from '../redis/writes.ts';
 import { RateMeter } from '../terminal/panel.ts';
-import { type Snapshot, type Waiting, waitForWindow, waitingOf } from '../terminal/snapshot.ts';
-import { commandFor } from '../terminal/stop-text.ts';
+import type { Snapshot } from '../terminal/snapshot.ts';
 import type { Token } from '../token/token.ts';
 
 /** What a deleting process knows of itself. */
@@ -18,12 +19,8 @@ export type LocalView = {
   writeRejection: string;
 };
 
-/** What explains the pace of a run. */
-type RunContext = Pick<Snapshot, 'targets' | 'nextTryAt'> & {
-  stops: TargetStops;
-  refused: string;
-  isAbandoned?: boolean;
-};
+/** What explains the pace of a run, as Redis has it; as JSON it goes from a server to a command. */
+export type RunContext = Pick<Reading, 'targets' | 'nextTryAt' | 'stops' | 'refused'> & { isAbandoned?: boolean };
 
 /** Reads what explains the pace of a run, and probes whether Redis accepts writes. */
 export async function readRunContext(redis: RedisClient, { id, fp }: Pick<Run, 'id' | 'fp'>): Promise<RunContext> {
@@ -38,6 +35,46 @@ export async function readRunContext(redis: RedisClient, { id, fp }: Pick<Run, '
   return { targets, nextTryAt, stops, refused };
 }
 
+/** What is known of a run now. `seen`: what a process that deletes it, or one that is not answered, knows besides. */
+function readingOf(
+  run: Run,
+  { isAbandoned = false, ...context }: RunContext,
+  seen: Partial<Pick<Reading, 'away' | 'refused' | 'here'>> = {},
+): Reading {
+  return { away: '', here: null, ...context, ...seen, now: Date.now(), target: run, run, isAbandoned };
+}
+
+/** What holds a run back, as seen from outside. */
+export function standingsOfRun(run: Run, context: RunContext): Standing[] {
+  return standingsOf(readingOf(run, context));
+}
+
+/** The summary of a run for `--json`, and what holds it back; `context` is null where that was not read. */
+export function standingSummary(
+  run: Run,
+  context: RunContext | null,
+  { toType, exit = exitOf(run) }: { toType: ToType; exit?: number | null },
+) {
+  const standings = standingsOfRun(run, context ?? unknownContext);
+  return {
+    ...summaryOf(withStanding(run, standings), exit, Date.now()),
+    standing: standingFacts(standings, toType),
+  };
+}
+
+/** What is known of a run before its surroundings were read: nothing is said of workers. */
+const unknownContext: RunContext = {
+  targets: [],
+  nextTryAt: null,
+  stops: { target: null, processes: [], tokenless: [], alive: 1 },
+  refused: '',
+};
+
+/** A `running` run that is held back, with the cause as its reason; any other run as it is. */
+export function withStanding(run: Run, [standing]: readonly Standing[]): Run {
+  return run.state !== 'running' || standing === undefined ? run : { ...run, reason: standing.text };
+}
+
 const eventsKept = 5;
 const redisAway = 'Redis does not answer; nothing is sent without it';
 
@@ -47,12 +84,7 @@ export class SnapshotTaker {
   readonly #local: LocalView | null;
   readonly #toType: ToType;
   #run: Run;
-  #context: RunContext = {
-    targets: [],
-    nextTryAt: null,
-    stops: { target: null, processes: [], alive: 0 },
-    refused: '',
-  };
+  #context = unknownContext;
   #changedAt: number | null = null;
   #idleMs = 0;
   #away = '';
@@ -87,19 +119,17 @@ export class SnapshotTaker {
     const at = Date.now();
     const perSecond = this.#meter.perSecond;
     const left = run.ids - run.settled;
-    const { stops, refused: _, isAbandoned = false, ...context } = this.#context;
+    const standings = standingsOf(this.#reading());
     return {
-      resumeCommand: this.#toType('resume', run.id),
-      startCommand: commandFor(this.#toType, 'start-all', run),
       at,
       runId: run.id,
       host: new URL(run.baseUrl).host,
       state: run.state,
       conclusion: judgeRun(run),
       reason: run.reason,
-      by: run.by,
       who: run.state === 'running' ? '' : run.who,
-      isAbandoned,
+      standings,
+      advice: standings[0] ? standingAdvice(standings[0], this.#toType) : '',
       rows: run.rows,
       ids: run.ids,
       counts: run.counts,
@@ -108,11 +138,8 @@ export class SnapshotTaker {
       perSecond,
       idleMs: this.#idleMs,
       secondsLeft: run.state === 'running' && perSecond !== null && perSecond > 0 ? left / perSecond : null,
-      stop: this.#local === null ? stopFromOutside(stops, context.targets) : this.#local.senders.stop,
-      waiting: this.#waiting(),
-      ...context,
+      targets: this.#context.targets,
       rate: run.rate,
-      quotaUntil: run.rate !== null && run.rate.length > 1 && run.quotaUntil > at ? run.quotaUntil : 0,
       elapsedMs: activeMsOf(run, at),
       events: this.#events,
     };
@@ -120,10 +147,7 @@ export class SnapshotTaker {
 
   /** The snapshot for `--json`. */
   facts(): Record<string, unknown> {
-    const snapshot = this.take();
-    const { runId, state, reason, rows, pending, counts, perSecond } = snapshot;
-    const waiting = waitingOf(snapshot);
-    const waits = waiting && { reason: waiting.reason, seconds: waiting.leftMs / 1_000 };
+    const { runId, state, reason, rows, pending, counts, perSecond, standings } = this.take();
     return {
       run: runId,
       state,
@@ -132,7 +156,7 @@ export class SnapshotTaker {
       pending,
       ...counts,
       per_second: Math.round(perSecond ?? 0),
-      waiting: waits,
+      standing: standingFacts(standings, this.#toType),
     };
   }
 
@@ -142,26 +166,10 @@ export class SnapshotTaker {
     this.#events = [...this.#events, `${time}  ${event}`].slice(-eventsKept);
   }
 
-  #waiting(): Waiting | null {
-    if (this.#away !== '') return { reason: this.#away, leftMs: 0 };
-    const refused = this.#local?.writeRejection || this.#context.refused;
-    if (refused !== '') return { reason: describeRejectedWrites(refused), leftMs: 0 };
-    if (this.#run.unreadRate !== '') return { reason: describeUnreadRate(this.#run, this.#toType), leftMs: 0 };
-    const reason = this.#local?.token.waiting ?? '';
-    return reason !== '' ? { for: 'a token', reason, leftMs: 0 } : waitForWindow(this.#run, Date.now());
+  #reading(): Reading {
+    const local = this.#local;
+    const here = local && { stop: local.senders.stop, tokenWait: local.token.waiting };
+    const refused = local?.writeRejection || this.#context.refused;
+    return readingOf(this.#run, this.#context, { away: this.#away, refused, here });
   }
-}
-
-/** The stop of a run that other processes delete: a process that a stop file stops counts only if no other process is deleting. */
-function stopFromOutside({ target, processes }: TargetStops, targets: RunContext['targets']): Stop | null {
-  return target ?? (targets.every((limiter) => limiter.processes === 0) ? (processes[0] ?? null) : null);
-}
-
-/** What the panel shows while Redis answers but rejects writes. */
-function describeRejectedWrites(refused: string): string {
-  return `Redis rejects writes: ${refused}; nothing is sent until it accepts them again`;
-}
-
-function describeUnreadRate({ id, unreadRate }: Run, toType: ToType): string {
-  return `its rate "${unreadRate}" is in a form that this release can't read; give it another: ${toType('rate', id, '200/s')}`;
 }

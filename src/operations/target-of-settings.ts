@@ -1,7 +1,6 @@
 import { readTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
-import type { Target } from '../model/target.ts';
-import { targetFlags } from '../terminal/stop-text.ts';
+import { type Target, targetFlags } from '../model/target.ts';
 import type { ListOrder } from './list-order.ts';
 
 /**

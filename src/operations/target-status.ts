@@ -1,10 +1,12 @@
 import { isoTime } from '../format.ts';
 import { readTargetAudit } from '../ledger/audit.ts';
+import { type Standing, standingFacts, standingsOf } from '../ledger/standing.ts';
 import { readTargetRevision } from '../ledger/steer-target.ts';
 import { learnedStart, readBudget, readPin, readTargetState, scopesOf } from '../limiter/read-target.ts';
 import { readStops, stopFacts } from '../limiter/stop.ts';
 import { paceOf, rateSetting } from '../model/rate.ts';
 import type { Target } from '../model/target.ts';
+import type { ToType } from '../model/to-type.ts';
 import type { RedisClient } from '../redis/client.ts';
 
 /** What Redis holds of a target, and who did what to it: all that is shown. JSON keeps it as it is, as a `RunRecord`. */
@@ -29,32 +31,47 @@ export async function readTargetStatus(redis: RedisClient, target: Target, separ
   return { target, revision, stops, limiters, pin, budget, learned };
 }
 
+/** What holds a target back, whatever its runs are. */
+export function targetStandings({ target, limiters, stops }: TargetStatus): Standing[] {
+  return standingsOf({
+    now: Date.now(),
+    target,
+    targets: limiters,
+    stops,
+    run: null,
+    isAbandoned: false,
+    nextTryAt: null,
+    away: '',
+    refused: '',
+    here: null,
+  });
+}
+
 /** The state of a target for `--json`. Times are ISO 8601. */
-export function targetStatusFacts({
-  target,
-  revision,
-  stops,
-  limiters,
-  pin,
-  budget,
-  learned,
-}: TargetStatus): Record<string, unknown> {
+export function targetStatusFacts(status: TargetStatus, toType: ToType) {
+  const { target, revision, stops, limiters, pin, budget, learned } = status;
   const { baseUrl, account } = target;
   return {
     target: baseUrl,
     account,
     revision,
+    standing: standingFacts(targetStandings(status), toType),
     stop: stopFacts(stops.target),
     processes: stops.alive,
     stopped_processes: stops.processes.length,
     per_second: learned?.perSecond ?? null,
     pinned: pin && { ...pin, rate: rateSetting(pin.rate), at: isoTime(pin.at) },
-    budget: budget && { ...budget, rate: rateSetting(budget.rate), at: isoTime(budget.at) },
+    budget: budget && {
+      ...budget,
+      rate: rateSetting(budget.rate),
+      at: isoTime(budget.at),
+      until: budget.until > 0 ? isoTime(budget.until) : null,
+    },
     limiters: limiters.map(({ scope, at, rate, advised, hold, outage, stalled }) => ({
       scope,
       per_second: rate,
       advised_per_second: advised,
-      hold: hold && { reason: hold.reason, until: isoTime(at + hold.leftMs) },
+      hold: hold && { why: hold.kind, reason: hold.reason, until: isoTime(at + hold.leftMs) },
       outage: outage && { reason: outage.reason, since: isoTime(outage.since) },
       nothing_accepted_seconds: Math.floor((stalled?.ms ?? 0) / 1_000),
     })),

@@ -1,33 +1,36 @@
 import { capital, count, duration, plural, rate, timeOfDay } from '../format.ts';
 import type { Measures } from '../ledger/measures.ts';
-import { isSilent, type TargetState } from '../limiter/read-target.ts';
-import { type Stop, stopAdvice } from '../limiter/stop.ts';
-import { paceOf, quotasText, type Rate } from '../model/rate.ts';
+import { type Cause, liveLimiters, type Standing, standingText } from '../ledger/standing.ts';
+import type { TargetState } from '../limiter/read-target.ts';
+import { paceOf, type Rate } from '../model/rate.ts';
 import { statusesText } from '../model/status.ts';
-import type { Waiting } from './snapshot.ts';
 
 /** What decides how fast a running run goes. */
 export type Pace = {
-  startCommand: string; // lifts a stop
-  stop: Stop | null; // until an operator ends it
-  waiting: Waiting | null;
+  standings: readonly Standing[]; // what holds it back
+  advice: string; // what to do about the first of them; '' = nothing
   targets: readonly TargetState[];
-  inFlight: number | null; // of this process; null when the run is seen from another one
   rate: Rate | null; // the run's own
-  quotaUntil: number; // when a quota of it that is spent has room again, ms since 1970; 0 = none is spent
   idleMs: number; // how long no id was settled
-  nextTryAt: number | null; // when failed ids are retried, if nothing else is left to do; ms since 1970
   at: number; // now, ms since 1970
 };
 
 /** One sentence: what a running run does at this moment, how fast, and why not faster. Pure. */
-export function describePace(pace: Pace): string {
-  const { stop, targets } = pace;
-  if (stop) return stopAdvice(stop, pace.startCommand);
-  const live = liveOf(targets);
+export function describePace({ standings, advice, targets, rate, idleMs, at }: Pace): string {
+  const [standing] = standings;
+  const live = liveLimiters(targets);
   const isStalled = live.length > 0 && live.every(({ stalled }) => stalled !== null);
   const whole = isStalled ? live.map((target) => ({ ...target, stalled: null })) : live;
-  return sinceAccepted(isStalled ? live[0]! : null, describeActivity(pace, whole));
+  const isOfTarget = standing === undefined || targetCauses.includes(standing.why);
+  const sentence = standing ? heldText(standing, advice, at) : describeActivity(whole, rate, idleMs);
+  return sinceAccepted(isStalled && isOfTarget ? live[0]! : null, sentence);
+}
+
+const targetCauses: readonly Cause[] = ['budget', 'quota', 'retry_after', 'circuit', 'outage'];
+
+/** A standing in full sentences, the last without a full stop behind a command. */
+export function heldText(standing: Standing, advice: string, now: number): string {
+  return `${standingText(standing, now)}.${advice && ` ${advice}`}`;
 }
 
 /** `Nothing was accepted for 20 min: waiting 30 s: …` */
@@ -37,30 +40,12 @@ function sinceAccepted(target: TargetState | null, sentence: string): string {
   return `Nothing was accepted for ${duration(target.stalled.ms)}: ${rest}`;
 }
 
-function describeActivity(pace: Pace, live: readonly TargetState[]): string {
-  const { waiting, targets, inFlight, rate, quotaUntil, idleMs, nextTryAt, at } = pace;
-  if (waiting) return describeWait(waiting);
+function describeActivity(live: readonly TargetState[], rate: Rate | null, idleMs: number): string {
   const own = rate === null ? null : paceOf(rate);
-  if (inFlight === null && targets.every(isSilent))
-    return 'No worker is processing this run; start one, or run the command again.';
-  const held = live.find(({ hold, outage }) => hold !== null || outage !== null);
-  if (live.length < 2 && held) return describeTarget(held, own);
-  if (rate !== null && quotaUntil > 0) return describeQuota(rate, quotaUntil, at);
-  const nextTryMs = nextTryAt === null ? 0 : nextTryAt - at;
-  if (!held && nextTryMs > 0 && !isWaitForPermit(nextTryMs, own))
-    return describeWait({ reason: nextTry, leftMs: nextTryMs });
-  if (!held && isIdle(idleMs, live, own)) return `Retrying: no id was settled for ${duration(idleMs)}.`;
+  const isHeld = live.some(({ hold, outage }) => hold !== null || outage !== null);
+  if (!isHeld && isIdle(idleMs, live, own)) return `Retrying: no id was settled for ${duration(idleMs)}.`;
   if (live.length < 2) return live[0] ? describeTarget(live[0], own) : 'Deleting.';
   return live.map((target) => `${target.scope}: ${describeTarget(target, own)}`).join(' · ');
-}
-
-const nextTry = 'the ids left failed before and are retried then';
-
-const longestPermitMs = 5_000;
-
-/** At so low a rate, a chunk is returned until the next permit, or for this long: its ids have not failed. */
-function isWaitForPermit(nextTryMs: number, own: number | null): boolean {
-  return own !== null && 1_000 / own > longestPermitMs && nextTryMs <= longestPermitMs;
 }
 
 const leastIdleMs = 5_000;
@@ -72,32 +57,15 @@ function isIdle(idleMs: number, live: readonly TargetState[], own: number | null
   return idleMs >= Math.max(leastIdleMs, (idleAnswers * 1_000) / slowest);
 }
 
-/** The limiters in use. There are two if the resources have separate limits. */
-function liveOf(targets: readonly TargetState[]): TargetState[] {
-  const seen = targets.filter((target) => !isSilent(target) || target.hold !== null);
-  const busy = seen.filter(({ processes }) => processes > 0);
-  return busy.length > 0 ? busy : seen.slice(0, 1);
-}
-
-/** `leftMs` 0: the duration is unknown. */
-function describeWait({ reason, leftMs, for: what }: Waiting): string {
-  return `Waiting${what ? ` for ${what}` : ''}${leftMs > 0 ? ` ${duration(leftMs)}` : ''}: ${reason}.`;
-}
-
-function describeQuota(rate: Rate, until: number, now: number): string {
-  return `Waiting: --rate allows no more until ${timeOfDay(until, now)} (${quotasText(rate)}).`;
-}
-
+/** One of two limiters may be held while the other sends. */
 function describeTarget(target: TargetState, own: number | null): string {
-  const { hold, outage } = target;
-  if (hold) return sinceAccepted(target, describeWait(hold));
-  if (outage) return sinceAccepted(target, describeOutage(outage, target.at));
-  return sinceAccepted(target, describeSending(target, own));
-}
-
-function describeOutage({ reason, since, countsTries }: NonNullable<TargetState['outage']>, now: number): string {
-  const cost = countsTries ? 'each try now counts as an attempt' : 'no id fails because of it';
-  return `${capital(reason)} since ${timeOfDay(since, now)}; probing with one id now and then, ${cost}.`;
+  const { hold, outage, at } = target;
+  if (hold !== null) return sinceAccepted(target, `Waiting ${duration(hold.leftMs)}: ${hold.reason}.`);
+  if (outage === null) return sinceAccepted(target, describeSending(target, own));
+  return sinceAccepted(
+    target,
+    `${capital(outage.reason)} since ${timeOfDay(outage.since, at)}; probing with one id now and then.`,
+  );
 }
 
 const fullUse = 0.75;

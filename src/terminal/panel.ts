@@ -2,7 +2,7 @@ import { count, duration, percent, plural, rate, timeLeft } from '../format.ts';
 import { conclusionText } from '../ledger/conclusion.ts';
 import type { RunState } from '../ledger/run.ts';
 import { idOutcomes, isAlwaysShown, isFailure } from '../model/outcome.ts';
-import { describePace } from './pace.ts';
+import { describePace, heldText } from './pace.ts';
 import { foldCommand } from './render-markdown.ts';
 import { type Snapshot, settledOf } from './snapshot.ts';
 import { clip, plainLine, plainStyle, type Style, wrap } from './style.ts';
@@ -26,8 +26,9 @@ export function panelText(snapshot: Snapshot, width: number, style: Style = plai
 /** A command that has no room behind its sentence stands below it, as a shell takes it. */
 function activityLines(snapshot: Snapshot, width: number): string[] {
   const text = describeActivity(snapshot);
-  const command = [snapshot.resumeCommand, snapshot.startCommand].find((line) => text.endsWith(`: ${line}`));
-  if (command === undefined || text.length <= width) return wrap(text, width, sentenceLines);
+  const command = snapshot.advice.slice(snapshot.advice.indexOf(': ') + 2);
+  if (snapshot.advice === '' || text.length <= width || !text.endsWith(`: ${command}`))
+    return wrap(text, width, sentenceLines);
   const sentence = wrap(text.slice(0, -command.length - 1), width, sentenceLines);
   return [...sentence, ...`  ${foldCommand(command, width, 4)}`.split('\n')];
 }
@@ -109,29 +110,25 @@ export function describeActivity(snapshot: Snapshot): string {
 const activities: Record<RunState, (snapshot: Snapshot) => string> = {
   preparing: () => 'Writing the list to Redis.',
   planned: () => 'Waiting to start; nothing was sent yet.',
-  running: (run) => (run.isAbandoned ? abandoned : describePace(run)),
-  paused: (run) => `Paused${because(run)}. Resume with${goOn(run)}`,
-  halted: (run) => `Halted${because(run)}.`,
-  cancelling: (run) => `Cancelling${because(run)}${finishing(run)}.`,
+  running: describePace,
+  paused: heldState,
+  halted: heldState,
+  cancelling: (run) => `${heldState(run).replace(/\.$/, '')}${finishing(run)}.`,
   cancelled: (run) => `Cancelled${because(run)}.`,
   completed: describeCompleted,
 };
+
+function heldState({ standings, advice, at }: Snapshot): string {
+  return heldText(standings[0]!, advice, at);
+}
 
 function describeCompleted({ conclusion, ids }: Snapshot): string {
   const fault = conclusionText(conclusion, ids);
   return `Completed${fault && `, but ${fault}`}.`;
 }
 
-/** Describes a foreground run whose command was killed. */
-export const abandoned = 'Its command has ended and no process is deleting it.';
-
 function because({ who, reason }: Snapshot): string {
   return `${who ? ` by ${who}` : ''}${reason ? `: ${reason.replace(/\.$/, '')}` : ''}`;
-}
-
-/** A run that an interrupted command left is resumed by that command. */
-function goOn({ by, resumeCommand }: Snapshot): string {
-  return by === 'interrupt' ? ' the same command.' : `: ${resumeCommand}`;
 }
 
 function finishing({ inFlight }: Snapshot): string {

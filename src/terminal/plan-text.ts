@@ -1,8 +1,8 @@
 import { count, duration, rate as perSecond, plural, roughly, utcTime } from '../format.ts';
 import type { RunState } from '../ledger/run.ts';
 import type { RuleName, RunRules } from '../ledger/run-rules.ts';
+import { type Reading, standingAdvice, standingsOf, standingText } from '../ledger/standing.ts';
 import type { LearnedStart } from '../limiter/read-target.ts';
-import { type Stop, stopAdvice } from '../limiter/stop.ts';
 import { type OutcomeCounts, outcomes, type ReadOutcome } from '../model/outcome.ts';
 import { leastMs, paceOf, type Rate, rateText } from '../model/rate.ts';
 import { type Resource, resources, sumIds } from '../model/resource.ts';
@@ -11,7 +11,6 @@ import { always } from '../model/time-window.ts';
 import { type ToType, unbroken } from '../model/to-type.ts';
 import { visible } from '../model/visible.ts';
 import { hanging } from './render-markdown.ts';
-import { commandFor } from './stop-text.ts';
 import { clip, plainLine, plainStyle, type Style } from './style.ts';
 
 /** What a run would do, as far as is known before its first request. */
@@ -40,7 +39,7 @@ export type Plan = RunRules & {
   maxConcurrency: number;
   workers: { workers: number; reason: string }; // processes that delete, and what decided their number
   proof: readonly string[]; // what is known of the answers of the target; see `describeSemantics`
-  stop: Stop | null; // nothing is sent before it ends; null also for a dry run
+  seen: Reading | null; // what the run would find now: `standingsOf` tells what would hold it back; null where Redis was not asked
   existing: (ExistingRun & { isJoined: boolean }) | null; // of the same list, to be resumed, or joined beside its command
   previous: FinishedRun | null; // of the same list
   overlapping: readonly (ExistingRun & { files: readonly string[]; protectedRead: number | null })[]; // of other lists that share a file with this one
@@ -60,7 +59,7 @@ export type ShownPlan = Plan & { toType: ToType };
 
 /** The plan as lines of labels and values, in so many columns where it can be; shown before the confirmation. Pure. */
 export function planText(plan: ShownPlan, style: Style = plainStyle, width = Number.POSITIVE_INFINITY): string {
-  const parts = [inputLines, targetLines, existingLines, previousLines, overlapLines, stopLines];
+  const parts = [inputLines, targetLines, existingLines, previousLines, overlapLines, heldLines];
   return unbroken(plan.toType, (toType) =>
     parts
       .flatMap((linesOf) => linesOf({ ...plan, toType }, style))
@@ -314,7 +313,10 @@ function protectionWarning(plan: ShownPlan, { runId, protectedRead }: Plan['over
 
 const shownOverlaps = 3;
 
-function stopLines({ stop, baseUrl, account, toType }: ShownPlan, style: Style): Line[] {
-  if (stop === null) return [];
-  return [['Waits', style.yellow(plainLine(stopAdvice(stop, commandFor(toType, 'start-all', { baseUrl, account }))))]];
+function heldLines({ seen, toType }: ShownPlan, style: Style): Line[] {
+  if (seen === null) return [];
+  return standingsOf(seen).map((standing) => {
+    const words = [`${standingText(standing, seen.now)}.`, standingAdvice(standing, toType)];
+    return ['Waits', style.yellow(plainLine(words.filter(Boolean).join(' ')))];
+  });
 }

@@ -1,8 +1,7 @@
 import { count, duration, plural, timeOfDay } from '../format.ts';
 import { type KnownTarget, liveRuns } from '../ledger/known-targets.ts';
 import type { Stop } from '../limiter/stop.ts';
-import { quoteForShell } from '../model/shell-word.ts';
-import type { Target } from '../model/target.ts';
+import { commandFor, type Target } from '../model/target.ts';
 import type { ToType } from '../model/to-type.ts';
 import { plainLine } from './style.ts';
 
@@ -48,20 +47,6 @@ function liveText(known: KnownTarget): string {
   const apart = states.length > 0 ? ` (${states.join(', ')})` : '';
   const { alive } = known.stops;
   return `${plural(liveRuns(known), 'live runs')}${apart} and ${alive === 1 ? '1 process' : `${count(alive)} processes`}`;
-}
-
-/** The command line of a verb for this target. */
-export function commandFor(toType: ToType, verb: string, target: Pick<Target, 'baseUrl' | 'account'>): string {
-  return toType(verb, ...targetWords(target));
-}
-
-/** The flags that name this target. */
-export function targetFlags(target: Pick<Target, 'baseUrl' | 'account'>): string {
-  return targetWords(target).map(quoteForShell).join(' ');
-}
-
-function targetWords({ baseUrl, account }: Pick<Target, 'baseUrl' | 'account'>): string[] {
-  return ['--base-url', baseUrl, ...(account ? ['--account', account] : [])];
 }
 
 const namedAtMost = 5;

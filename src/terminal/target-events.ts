@@ -133,7 +133,8 @@ export function pinText({ rate, who, reason }: Pin): string {
 }
 
 /** `budget 100,000 a day, 250 used; by ana: as agreed`. */
-export function budgetText({ rate, who, reason, used }: Budget): string {
+export function budgetText({ rate, who, reason, used, until }: Budget, now: number): string {
+  const left = until > now ? `; it allows more from ${timeOfDay(until, now)}` : '';
   const bounds = rate.map((bound, i) => `${quotasText([bound, bound])}, ${count(used[i]!)} used`);
-  return plainLine(`budget ${bounds.join('; ')}; by ${who}${reason ? `: ${reason}` : ''}`);
+  return plainLine(`budget ${bounds.join('; ')}${left}; by ${who}${reason ? `: ${reason}` : ''}`);
 }

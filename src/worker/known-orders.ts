@@ -16,12 +16,11 @@ import {
 } from '../ledger/target-orders.ts';
 import { type Stop, type StopOrder, stopsFromStored } from '../limiter/stop.ts';
 import type { Log } from '../logger.ts';
-import type { Target } from '../model/target.ts';
+import { commandFor, type Target } from '../model/target.ts';
 import { toTypeAnywhere } from '../model/to-type.ts';
 import { lossEvent } from '../notify/events.ts';
 import { keys } from '../redis/keys.ts';
 import { hasAllOf, readServerIdentity, type ServerIdentity } from '../redis/server-identity.ts';
-import { commandFor } from '../terminal/stop-text.ts';
 import type { Part } from './parts.ts';
 
 type KnownOrdersOptions = {

@@ -8,7 +8,7 @@ import { TargetConnection, type TargetConnectionOptions } from '../delete/send-d
 import { targetLimits } from '../delete/target-limits.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { type LimiterScope, scopesOf } from '../limiter/read-target.ts';
-import { type Stop, stopText } from '../limiter/stop.ts';
+import { type Stop, stopText, type TokenWait } from '../limiter/stop.ts';
 import { limiterKeys, openTargetCalls } from '../limiter/target-call.ts';
 import { type Hold, TargetLimiter } from '../limiter/target-limiter.ts';
 import type { Log } from '../logger.ts';
@@ -141,6 +141,7 @@ function openSender(
     clock,
     isBusy: watchOwnLoad(clock()),
     stopHere: () => stopFile.stop,
+    tokenWait: tokenWaitOf(token, Date.now),
     ...(orders && { orders }),
     onChange: () => {
       pool.pump();
@@ -156,6 +157,16 @@ function openSender(
     clock,
   );
   return { scope, limiter, limits, connections: pool };
+}
+
+/** Tells why a token is missing, and since when this was first asked. */
+function tokenWaitOf(token: Pick<Token, 'waiting'>, now: () => number): () => TokenWait | null {
+  let since = 0;
+  return () => {
+    if (token.waiting === '') since = 0;
+    else if (since === 0) since = now();
+    return since === 0 ? null : { reason: token.waiting, since };
+  };
 }
 
 const busyShare = 0.85; // of the time the event loop was at work, or had no computing time to be

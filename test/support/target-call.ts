@@ -19,7 +19,7 @@ export function quietCall(wish: Partial<TargetCall> = {}): TargetCall {
     tally: new AnswerTally(),
     starved: false,
     busy: false,
-    stop: '',
+    here: '',
     ...wish,
   };
 }

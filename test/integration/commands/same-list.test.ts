@@ -139,7 +139,9 @@ describe.concurrent('a run whose command was killed', () => {
     const status = await ended(harness.start(['status', id]));
     expect(status.stdout).toContain('Its command has ended and no process is deleting it.');
     expect(status.stdout).not.toContain('Deleting');
-    expect(status.stdout).toMatch(/resume: cd \S+ && \S+node \S+bin\.js run \S+list\.txt --resource annotations --yes/);
+    expect(status.stdout).toMatch(
+      /Resume with: cd \S+ && \S+node \S+bin\.js run \S+list\.txt --resource annotations --yes/,
+    );
     expect(status.stdout).toContain(`or detach it: expunge resume ${id} --detach`);
     const json = await ended(harness.start(['status', id, '--json']));
     expect(JSON.parse(json.stdout)).toMatchObject({ reason: expect.stringContaining('its command has ended') });

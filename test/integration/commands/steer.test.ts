@@ -78,7 +78,9 @@ test('a run whose command has ended is not said to go on', async ({ onTestFinish
   const { exit, told } = await order('resume', id);
   expect([exit, told]).toEqual([0, expect.stringContaining(`Resumed run ${id}, 2 rows left.\n`)]);
   expect(told).not.toContain('goes on');
-  expect(told).toContain('Its command has ended and no process is deleting it. Resume: cd here && expunge run list');
+  expect(told).toContain(
+    'Its command has ended and no process is deleting it. Resume with: cd here && expunge run list',
+  );
 });
 
 test('a run whose report is not where it was written is removed only after a question that says so', async ({

@@ -32,7 +32,11 @@ test('a target is known by its run, and by its worker alone for 90 days', async 
   await noteTarget(redis, idle, now - 90 * 86_400_000 + 60_000);
   const [seconds] = (await redis.time()) as unknown as [string];
   await redis.hset(keys.processes(idle.fp), 'p0', `${Number(seconds) * 1_000} `);
-  expect(await find(idle.account)).toEqual({ ...idle, live: {}, stops: { target: null, processes: [], alive: 1 } });
+  expect(await find(idle.account)).toEqual({
+    ...idle,
+    live: {},
+    stops: { target: null, processes: [], tokenless: [], alive: 1 },
+  });
   await noteTarget(redis, other, now + 60_001);
   expect([await find(idle.account), (await find(other.account))?.fp]).toEqual([undefined, other.fp]);
 });

@@ -80,7 +80,12 @@ describe.concurrent('reading the limiter of a target', () => {
     expect(begun!.inFlight).toBeGreaterThan(0);
     target.throttleFor(30_000, 'asked for');
     const hold = await until('it is held', async () => (await read())?.hold);
-    expect(hold).toEqual({ reason: 'asked for', leftMs: expect.any(Number) });
+    expect(hold).toEqual({
+      kind: 'retry_after',
+      reason: 'asked for',
+      leftMs: expect.any(Number),
+      since: expect.any(Number),
+    });
     expect(hold.leftMs).toBeGreaterThan(20_000);
     expect(hold.leftMs).toBeLessThanOrEqual(30_000);
   });

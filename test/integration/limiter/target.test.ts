@@ -485,7 +485,7 @@ describe('a stopped target', () => {
   test('is told apart from a process that a file stops', async ({ onTestFinished }) => {
     const { at, keys } = await openRated(onTestFinished, 1_000);
     const byFile = storedStop({ by: 'file', who: 'the file stop', reason: '', at: 1 });
-    expect(await at(100, 'p0', { wants: false, stop: byFile })).toMatchObject({ count: 0, stop: '' });
+    expect(await at(100, 'p0', { wants: false, here: byFile })).toMatchObject({ count: 0, stop: '' });
     expect((await at(150, 'p1')).count).toBeGreaterThan(0);
     const stopOf = async (process: string) => (await redis.hget(keys.processes, process))?.replace(/^\S+ /, '');
     expect([await stopOf('p0'), await stopOf('p1')]).toEqual([byFile, '']);

@@ -65,7 +65,7 @@ describe('the state of a limiter', () => {
 
   it('tells for how long nothing may leave, and why, until that is over', () => {
     const held = { ...limiter(), holdUntil: String(now + 21_000) };
-    expect(read(held)?.hold).toEqual({ reason: 'asked for', leftMs: 21_000 });
+    expect(read(held)?.hold).toEqual({ kind: 'retry_after', reason: 'asked for', leftMs: 21_000, since: null });
     expect(read({ ...held, holdUntil: String(now) })?.hold).toBeNull();
   });
 
@@ -146,13 +146,15 @@ describe('where a run begins', () => {
 
   it('is the pinned rate, unless less was learned within the last minute', () => {
     const start = (hash: Record<string, string>) =>
-      learnedStart([targetStateOf('all', hash, {}, now, 200)!], ['all'], 200);
+      learnedStart([targetStateOf('all', hash, {}, now, { pinned: 200, spent: null })!], ['all'], 200);
     const silent = { ...limiter({ rate: 150, low: 150 }), seenAt: String(now - 3_600_000) };
     expect(start(silent)).toMatchObject({ perSecond: 200, isPinned: true });
     expect(start(limiter({ rate: 150, low: 150 }))).toMatchObject({ perSecond: 150, isPinned: false });
     expect(start(limiter({ low: 0 }))).toMatchObject({ perSecond: 200, isPinned: true });
     expect(learnedStart([], ['all'], 200)).toEqual({ perSecond: 200, silentMs: 0, isPinned: true });
-    expect(targetStateOf('all', { ...limiter(), ceiling: '300' }, members(1), now, 200)).toMatchObject({
+    expect(
+      targetStateOf('all', { ...limiter(), ceiling: '300' }, members(1), now, { pinned: 200, spent: null }),
+    ).toMatchObject({
       rate: 200,
       ceiling: 200,
       pinned: 200,

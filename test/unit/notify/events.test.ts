@@ -152,7 +152,7 @@ describe('that nothing was accepted for a quarter of an hour', () => {
   });
 
   it('is one event for all workers, with why, and one for its end', () => {
-    const hold = { reason: 'the server answered 429', leftMs: 1_000 };
+    const hold = { kind: 'retry_after' as const, reason: 'the server answered 429', leftMs: 1_000, since: null };
     const [begun] = stallChanges({}, [state(1_000, { hold })]);
     const event = stallEvent(target, begun!)!;
     expect(event).toMatchObject({ id: `stalled-${target.fp}-all-1000`, type: 'target.stalled' });

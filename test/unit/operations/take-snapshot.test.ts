@@ -17,7 +17,7 @@ test('panel, line and JSON say why Redis refuses what this process writes', () =
   const taker = new SnapshotTaker(run, { ...inside, writeRejection: refused }, toTypeAnywhere);
   expect(panelText(taker.take(), Number.POSITIVE_INFINITY)).toContain(words);
   expect(lineText(taker.take())).toContain(words);
-  expect(taker.facts().waiting).toMatchObject({ reason: expect.stringContaining(refused) });
+  expect(taker.facts().standing).toMatchObject({ why: 'redis_writes', text: expect.stringContaining(refused) });
 });
 
 test('panel, line and JSON say when the window of a run opens, unless it is paused', () => {
@@ -25,19 +25,20 @@ test('panel, line and JSON say when the window of a run opens, unless it is paus
   const closes = new Date(Date.now() + 7_200_000).toISOString().slice(11, 16);
   const closed = { ...run, window: `${opens}-${closes}` };
   const told = new RegExp(
-    `^Waiting (5\\d min( \\d+ s)?|1 h): outside its window, goes on [A-Z][a-z]{2} ${opens} UTC\\.`,
+    `^Waiting until .* \\((5\\d min( \\d+ s)?|1 h)\\): outside its window, goes on [A-Z][a-z]{2} ${opens} UTC\\.`,
     'm',
   );
   const taker = new SnapshotTaker(closed, inside, toTypeAnywhere);
   expect(lineText(taker.take())).toContain(`outside its window, goes on`);
   expect(panelText(taker.take(), Number.POSITIVE_INFINITY).replace(/^ +/gm, '')).toMatch(told);
-  expect(taker.facts().waiting).toMatchObject({ reason: expect.stringMatching(`goes on [A-Z][a-z]{2} ${opens} UTC`) });
-  expect(new SnapshotTaker({ ...closed, state: 'paused' }, inside, toTypeAnywhere).take().waiting).toBeNull();
+  expect(taker.facts().standing).toMatchObject({ text: expect.stringMatching(`goes on [A-Z][a-z]{2} ${opens} UTC`) });
+  const paused = new SnapshotTaker({ ...closed, state: 'paused' }, inside, toTypeAnywhere).take();
+  expect(paused.standings.map(({ why }) => why)).toEqual(['paused']);
 });
 
 test('so they do where that was seen from outside, and no longer than it lasts', () => {
   const taker = new SnapshotTaker(run, null, toTypeAnywhere);
-  const around = { targets: [], nextTryAt: null, stops: { target: null, processes: [], alive: 0 } };
+  const around = { targets: [], nextTryAt: null, stops: { target: null, processes: [], tokenless: [], alive: 1 } };
   taker.observeContext({ ...around, refused });
   expect(lineText(taker.take())).toContain(words);
   taker.observeContext({ ...around, refused: '' });

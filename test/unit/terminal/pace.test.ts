@@ -1,16 +1,25 @@
 import { describe, expect, it } from 'vitest';
 import { measuresOf, nothingMeasured } from '../../../src/ledger/measures.ts';
+import type { Run } from '../../../src/ledger/run.ts';
+import type { Reading } from '../../../src/ledger/standing.ts';
 import type { TargetState } from '../../../src/limiter/read-target.ts';
 import { parseRate } from '../../../src/model/rate.ts';
-import { describePace, type Pace, paceFacts, paceLines, paceSummary } from '../../../src/terminal/pace.ts';
-import { snapshot } from './snapshots.ts';
+import { describePace, paceFacts, paceLines, paceSummary } from '../../../src/terminal/pace.ts';
+import { reading, snapshot, snapshotOf } from './snapshots.ts';
 import { target } from './target-states.ts';
 
 const { at } = snapshot();
-const words = (changes: Partial<TargetState>, pace: Partial<Pace> = {}) =>
-  describePace({ ...snapshot({ targets: [target(changes)] }), ...pace });
+type Seen = Partial<Omit<Reading, 'run'>> & { run?: Partial<Run>; idleMs?: number };
+const words = (changes: Partial<TargetState>, { idleMs = 0, ...seen }: Seen = {}) =>
+  describePace(snapshotOf(reading({ targets: [target(changes)], ...seen }), { idleMs }));
 const clock = (ms: number) => new Date(ms).toTimeString();
-const hold = { reason: 'the server answered 429 and sent Retry-After 30', leftMs: 21_000 };
+const hold = {
+  kind: 'retry_after' as const,
+  reason: 'the server answered 429 and sent Retry-After 30',
+  leftMs: 21_000,
+  since: at - 9_000,
+};
+const release = 'End the wait: expunge target release --base-url https://api.example.com';
 const trouble = {
   kind: 'trouble' as const,
   reason: 'the API answers 503 to everything',
@@ -20,11 +29,15 @@ const trouble = {
 
 describe('the sentence about a running run', () => {
   it.each<[string, Partial<TargetState>, string]>([
-    ['waits as the server asked', { hold }, 'Waiting 21 s: the server answered 429 and sent Retry-After 30.'],
+    [
+      'waits as the server asked',
+      { hold },
+      `Waiting 21 s: the server answered 429 and sent Retry-After 30. ${release}`,
+    ],
     [
       'waits also where all processes are silent',
       { hold, silentMs: 60_000, processes: 0 },
-      'Waiting 21 s: the server answered 429 and sent Retry-After 30.',
+      `Waiting 21 s: the server answered 429 and sent Retry-After 30. ${release}`,
     ],
     ['is near the limit', { rate: 420 }, 'Deleting at 420/s; the limit is about 430/s.'],
     ['has just passed it', { rate: 433 }, 'Deleting at 433/s; the limit is about 430/s.'],
@@ -61,10 +74,12 @@ describe('the sentence about a running run', () => {
 
   it('says first that nothing was accepted for a quarter of an hour, whatever it waits for', () => {
     const stalled = { since: at - 1_200_000, ms: 1_200_000 };
-    expect(words({ hold, stalled })).toBe(`Nothing was accepted for 20 min: waiting 21 s: ${hold.reason}.`);
+    expect(words({ hold, stalled })).toBe(`Nothing was accepted for 20 min: waiting 21 s: ${hold.reason}. ${release}`);
     expect(words({ outage: trouble, stalled })).toMatch(/^Nothing was accepted for 20 min: the API answers 503 to /);
     expect(words({ stalled }, { idleMs: 1_200_000 })).toMatch(/^Nothing was accepted for 20 min: retrying: no id was /);
-    expect(words({ stalled }, { waiting: hold })).toMatch(/^Nothing was accepted for 20 min: waiting 21 s: /);
+    expect(words({ stalled }, { nextTryAt: at + 9_000 })).toBe(
+      'Waiting 9 s: the ids left failed before and are retried then.',
+    );
     const both = [target({ scope: 'views', stalled, hold }), target({ scope: 'annotations' })];
     expect(words({}, { targets: both })).toMatch(
       /^views: Nothing was accepted for 20 min: waiting .* · annotations: D/,
@@ -74,35 +89,37 @@ describe('the sentence about a running run', () => {
   it('tells since when nothing gets through, and what it costs', () => {
     expect(words({ outage: trouble })).toBe(
       `The API answers 503 to everything since ${clock(trouble.since).slice(0, 5)}; ` +
-        'probing with one id now and then, no id fails because of it.',
+        'probing with one id now and then, no id fails because of it. ' +
+        'Try again at once: expunge target release --base-url https://api.example.com',
     );
     expect(words({ outage: { ...trouble, countsTries: true } })).toContain('each try now counts as an attempt.');
     expect(words({ outage: { ...trouble, since: at - 30_000 } })).toContain(clock(at - 30_000).slice(0, 8));
   });
 
   it('goes by the rate of the run where that is the lower one', () => {
-    expect(words({}, { rate: parseRate('200/s') })).toBe('Deleting at 200/s, as --rate allows.');
-    expect(words({ ceiling: 100 }, { rate: parseRate('200/s') })).toBe('Deleting at 100/s, as --rate allows.');
-    expect(words({ rate: 420 }, { rate: parseRate('600/s') })).toBe('Deleting at 420/s; the limit is about 430/s.');
+    expect(words({}, { run: { rate: parseRate('200/s') } })).toBe('Deleting at 200/s, as --rate allows.');
+    expect(words({ ceiling: 100 }, { run: { rate: parseRate('200/s') } })).toBe('Deleting at 100/s, as --rate allows.');
+    expect(words({ rate: 420 }, { run: { rate: parseRate('600/s') } })).toBe(
+      'Deleting at 420/s; the limit is about 430/s.',
+    );
   });
 
   it('says until when a spent quota lets nothing leave', () => {
     const rate = parseRate('200/s,100000/day');
     const soon = at + 3_600_000;
-    expect(words({}, { rate, quotaUntil: soon })).toBe(
-      `Waiting: --rate allows no more until ${clock(soon).slice(0, 5)} (100,000 a day).`,
+    expect(words({}, { run: { rate, quotaUntil: soon } })).toContain(
+      `Waiting until ${clock(soon).slice(0, 5)} (1 h): --rate allows no more (100,000 a day). Allow more: expunge rate `,
     );
     const far = new Date(at + 86_400_000);
-    expect(words({}, { rate, quotaUntil: far.getTime() })).toContain(` until ${far.getDate()} Nov `);
-    expect(words({ hold }, { rate, quotaUntil: soon })).toContain('Retry-After');
+    expect(words({}, { run: { rate, quotaUntil: far.getTime() } })).toContain(` until ${far.getDate()} Nov `);
+    expect(words({ hold }, { run: { rate, quotaUntil: soon } })).toContain('Retry-After');
   });
 
   it('says what we ourselves wait for before anything else', () => {
     const reason = 'the token endpoint answers 503; trying again in 4 s';
-    expect(words({ hold }, { waiting: { for: 'a token', reason, leftMs: 0 } })).toBe(`Waiting for a token: ${reason}.`);
-    expect(words({ outage: trouble }, { waiting: { reason: 'Redis does not answer', leftMs: 0 } })).toBe(
-      'Waiting: Redis does not answer.',
-    );
+    const here = { stop: null, tokenWait: reason };
+    expect(words({ hold }, { here })).toContain(`Waiting: no token: ${reason}. Check the token: expunge check `);
+    expect(words({ outage: trouble }, { here, away: 'Redis does not answer' })).toBe('Waiting: Redis does not answer.');
   });
 
   it('says when ids in trouble are tried again, where nothing else is left', () => {
@@ -111,7 +128,7 @@ describe('the sentence about a running run', () => {
     expect(words({}, { nextTryAt, idleMs: 9_000 })).toBe(sentence);
     expect(words({ processes: 0 }, { nextTryAt })).toBe(sentence);
     expect(words({ hold }, { nextTryAt })).toContain('Retry-After');
-    const slow = { rate: parseRate('6/min'), idleMs: 9_000 };
+    const slow = { run: { rate: parseRate('6/min') }, idleMs: 9_000 };
     expect(words({}, { ...slow, nextTryAt })).toBe(sentence);
     expect(words({}, { ...slow, nextTryAt: at + 4_000 })).toBe('Deleting at 6/min, as --rate allows.');
     expect(words({ rate: 420 }, { nextTryAt: at - 1 })).toContain('Deleting');
@@ -134,11 +151,13 @@ describe('the sentence about a running run', () => {
   });
 
   it('says that nobody works on a run that is seen from outside', () => {
-    const sentence = 'No worker is processing this run; start one, or run the command again.';
+    const nobody = { target: null, processes: [], tokenless: [], alive: 0 };
+    const start = 'Start one: expunge worker --base-url https://api.example.com';
+    const sentence = `No worker of this target is alive. ${start}`;
     const silent = { silentMs: 3_600_000, processes: 0 };
-    expect(words({ ...silent, outage: trouble }, { inFlight: null })).toBe(sentence);
-    expect(describePace(snapshot({ inFlight: null }))).toBe(sentence);
-    expect(words({ rate: 420 }, { inFlight: null })).toBe('Deleting at 420/s; the limit is about 430/s.');
+    expect(words({ ...silent, outage: trouble }, { stops: nobody })).toBe(sentence);
+    expect(describePace(snapshotOf(reading({ stops: nobody })))).toBe(sentence);
+    expect(words({ rate: 420 }, { stops: nobody })).toBe('Deleting at 420/s; the limit is about 430/s.');
   });
 
   it('leaves out limiters that nobody uses', () => {

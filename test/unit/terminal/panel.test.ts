@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import type { Run } from '../../../src/ledger/run.ts';
 import { lineText, panelText } from '../../../src/terminal/panel.ts';
-import { snapshot } from './snapshots.ts';
+import type { Snapshot } from '../../../src/terminal/snapshot.ts';
+import { reading, snapshot, snapshotOf } from './snapshots.ts';
+import { target } from './target-states.ts';
 
+const seen = (run: Partial<Run>, others: Parameters<typeof reading>[0] = {}) => snapshotOf(reading({ run, ...others }));
+const lastOf = (shown: Snapshot) => panelText(shown, 200).split('\n').at(-1);
 const lastLine = (changes: Parameters<typeof snapshot>[0]) => panelText(snapshot(changes), 200).split('\n').at(-1);
 
 describe('panelText', () => {
@@ -16,17 +21,18 @@ describe('panelText', () => {
 
   it.each([20, 40, 60, 80, 200])('keeps every line within %i columns', (width) => {
     const events = ['16:06:02  429: the server asks for 30 s. Everything waits; no id uses up an attempt.'];
-    const lines = panelText(snapshot({ state: 'paused', who: 'ana', reason: 'x'.repeat(300), events }), width).split(
-      '\n',
-    );
+    const paused = { ...seen({ state: 'paused', who: 'ana', reason: 'x'.repeat(300) }), events };
+    const lines = panelText(paused, width).split('\n');
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(width);
   });
 
   it('breaks a long sentence between its words', () => {
-    const waiting = { reason: 'the token endpoint answers 503; trying again in 4 s', leftMs: 0, for: 'a token' };
-    expect(panelText(snapshot({ waiting }), 50).split('\n').slice(3)).toEqual([
-      'Waiting for a token: the token endpoint answers',
-      '503; trying again in 4 s.',
+    const here = { stop: null, tokenWait: 'the token endpoint answers 503; trying again in 4 s' };
+    expect(panelText(seen({}, { here }), 50).split('\n').slice(3)).toEqual([
+      'Waiting: no token: the token endpoint answers 503;',
+      'trying again in 4 s. Check the token:',
+      '  expunge check \\',
+      '    --base-url https://api.example.com',
     ]);
   });
 
@@ -35,8 +41,8 @@ describe('panelText', () => {
     [70, ['Paused by ana: lunch. Resume with:', '  ./expunge resume r1 --config c --state-dir /srv/state']],
     [40, ['Paused by ana: lunch. Resume with:', '  ./expunge resume r1 --config c \\', '    --state-dir /srv/state']],
   ])('has in %i columns a command that a shell takes as it stands there', (width, lines) => {
-    const resumeCommand = './expunge resume r1 --config c --state-dir /srv/state';
-    const paused = snapshot({ state: 'paused', who: 'ana', reason: 'lunch', resumeCommand });
+    const advice = 'Resume with: ./expunge resume r1 --config c --state-dir /srv/state';
+    const paused = { ...seen({ state: 'paused', who: 'ana', reason: 'lunch' }), advice };
     expect(panelText(paused, width).split('\n').slice(3)).toEqual(lines);
   });
 
@@ -50,18 +56,22 @@ describe('panelText', () => {
   });
 
   it('says why nothing is sent and for how long', () => {
-    const waiting = { reason: 'the server answered 429 and sent Retry-After 30', leftMs: 21_000 };
-    expect(lastLine({ waiting })).toBe('Waiting 21 s: the server answered 429 and sent Retry-After 30.');
+    const reason = 'the server answered 429 and sent Retry-After 30';
+    const hold = { kind: 'retry_after' as const, reason, leftMs: 21_000, since: null };
+    expect(lastOf(seen({}, { targets: [target({ hold })] }))).toMatch(
+      /^Waiting 21 s: the server answered 429 and sent Retry-After 30\. /,
+    );
   });
 
   it('says who paused the run, why, and how it goes on', () => {
-    const words = lastLine({ state: 'paused', who: 'ana@laptop', reason: 'release window' });
+    const words = lastOf(seen({ state: 'paused', who: 'ana@laptop', reason: 'release window' }));
     expect(words).toBe('Paused by ana@laptop: release window. Resume with: expunge resume 20261120-1602-m4tz');
   });
 
   it('tells to start the same command again where an interrupt left the run', () => {
-    const words = lastLine({ state: 'paused', by: 'interrupt', who: 'ana@laptop', reason: 'interrupted by SIGINT' });
-    expect(words).toBe('Paused by ana@laptop: interrupted by SIGINT. Resume with the same command.');
+    const paused = { state: 'paused', by: 'interrupt', who: 'ana@laptop', reason: 'interrupted by SIGINT' } as const;
+    const words = lastOf(seen({ ...paused, command: './expunge run ids.csv' }));
+    expect(words).toBe('Paused by ana@laptop: interrupted by SIGINT. Resume with: ./expunge run ids.csv');
   });
 
   it('says of a completed run whether it found none of its ids', () => {
@@ -71,11 +81,11 @@ describe('panelText', () => {
   });
 
   it('shows no pace while nothing moves', () => {
-    expect(panelText(snapshot({ state: 'paused' }), 100)).not.toMatch(/\/s|left/);
+    expect(panelText(seen({ state: 'paused' }), 100)).not.toMatch(/\/s|left/);
   });
 
   it('gives a terminal nothing to obey that stands in a reason', () => {
-    expect(lastLine({ state: 'halted', reason: 'a\u001b[2Jb\r\nc\u0007' })).toBe('Halted: ab c .');
+    expect(lastOf(seen({ state: 'halted', reason: 'a\u001b[2Jb\r\nc\u0007' }))).toMatch(/^Halted: ab c \. /);
   });
 
   it('shows only the last five events', () => {

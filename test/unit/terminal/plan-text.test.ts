@@ -5,7 +5,7 @@ import { perResource } from '../../../src/model/resource.ts';
 import { toTypeAnywhere } from '../../../src/model/to-type.ts';
 import { idsText, planText, type ShownPlan } from '../../../src/terminal/plan-text.ts';
 import { plainStyle } from '../../../src/terminal/style.ts';
-import { noCounts } from './snapshots.ts';
+import { noCounts, reading } from './snapshots.ts';
 
 const none = perResource(() => 0);
 
@@ -36,12 +36,22 @@ const plan: ShownPlan = {
   canary: [],
   maxConcurrency: 64,
   workers: { workers: 1, reason: '' },
-  stop: null,
+  seen: null,
   proof: [],
   existing: null,
   previous: null,
   overlapping: [],
 };
+
+const stopped = reading({
+  target: { baseUrl: 'https://api.example.com/x', account: '' },
+  stops: {
+    target: { by: 'operator', who: 'ana', reason: 'they call us', at: 1 },
+    processes: [],
+    tokenless: [],
+    alive: 1,
+  },
+});
 
 describe('planText', () => {
   it('says when it may send', () => {
@@ -135,9 +145,8 @@ describe('planText', () => {
   });
 
   it('says what it would wait for', () => {
-    const stop = { by: 'operator', who: 'ana', reason: 'they call us', at: 1 } as const;
     expect(
-      planText({ ...plan, stop })
+      planText({ ...plan, seen: stopped })
         .split('\n')
         .at(-1),
     ).toBe(
@@ -146,8 +155,7 @@ describe('planText', () => {
   });
 
   it('breaks no command into lines, because a shell would take the first one for all of it', () => {
-    const stop = { by: 'operator', who: 'ana', reason: 'they call us', at: 1 } as const;
-    const lines = planText({ ...plan, stop }, plainStyle, 50).split('\n');
+    const lines = planText({ ...plan, seen: stopped }, plainStyle, 50).split('\n');
     expect(lines.at(-1)!.trim()).toBe('expunge start-all --base-url https://api.example.com/x');
     expect(lines.at(-2)).toMatch(/ Resume with:$/);
   });

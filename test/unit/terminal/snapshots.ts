@@ -1,4 +1,7 @@
+import { parseRun, type Run } from '../../../src/ledger/run.ts';
+import { type Reading, standingAdvice, standingsOf } from '../../../src/ledger/standing.ts';
 import { perOutcome } from '../../../src/model/outcome.ts';
+import { toTypeAnywhere } from '../../../src/model/to-type.ts';
 import type { Snapshot } from '../../../src/terminal/snapshot.ts';
 
 export const noCounts = perOutcome(() => 0);
@@ -8,15 +11,13 @@ export function snapshot(changes: Partial<Snapshot> = {}): Snapshot {
   return {
     at: Date.UTC(2026, 10, 20, 16, 6, 7),
     runId: '20261120-1602-m4tz',
-    resumeCommand: 'expunge resume 20261120-1602-m4tz',
-    startCommand: 'expunge start-all --base-url https://api.example.com',
     host: 'api.example.com',
     state: 'running',
     conclusion: null,
     reason: '',
-    by: '',
     who: '',
-    isAbandoned: false,
+    standings: [],
+    advice: '',
     rows: 250_000,
     ids: 249_981,
     counts: { ...noCounts, deleted: 94_021, absent: 958, failed: 14, rejected: 7, duplicate: 12 },
@@ -24,15 +25,39 @@ export function snapshot(changes: Partial<Snapshot> = {}): Snapshot {
     inFlight: 64,
     perSecond: 398,
     idleMs: 0,
-    nextTryAt: null,
     secondsLeft: 389,
-    stop: null,
-    waiting: null,
     targets: [],
     rate: null,
-    quotaUntil: 0,
     elapsedMs: 245_000,
     events: [],
     ...changes,
   };
+}
+
+/** A running run that nothing holds, as another process sees it. */
+export function reading({
+  run = {},
+  ...changes
+}: Partial<Omit<Reading, 'run'>> & { run?: Partial<Run> } = {}): Reading {
+  return {
+    now: snapshot().at,
+    target: { baseUrl: 'https://api.example.com', account: '' },
+    targets: [],
+    stops: { target: null, processes: [], tokenless: [], alive: 1 },
+    run: { ...parseRun(snapshot().runId, { state: 'running', detached: '1' }), ...run },
+    isAbandoned: false,
+    nextTryAt: null,
+    away: '',
+    refused: '',
+    here: null,
+    ...changes,
+  };
+}
+
+/** A snapshot of what was read. */
+export function snapshotOf(seen: Reading, changes: Partial<Snapshot> = {}): Snapshot {
+  const standings = standingsOf(seen);
+  const advice = standings[0] ? standingAdvice(standings[0], toTypeAnywhere) : '';
+  const { state, reason, who, rate } = seen.run as Run;
+  return snapshot({ state, reason, who, rate, standings, advice, targets: seen.targets, at: seen.now, ...changes });
 }

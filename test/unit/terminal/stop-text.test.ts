@@ -10,7 +10,7 @@ const now = Date.UTC(2026, 10, 20, 16, 0);
 const stop = { by: 'operator', who: 'ana', reason: 'they call us', at: now - 60_000 } as const;
 
 function known(account: string, live: KnownTarget['live'] = {}, alive = 0): KnownTarget {
-  const stops = { target: stop, processes: [], alive };
+  const stops = { target: stop, processes: [], tokenless: [], alive };
   return { ...targetOf('https://api.example.com', account), live, stops };
 }
 
@@ -28,7 +28,7 @@ it('a stop is told with the live runs and processes that it reaches', () => {
 
 it('a start is told with what had stopped it, and with the processes that a file still stops', () => {
   const file = { by: 'file', who: 'the file stop', reason: '', at: now } as const;
-  const held = { ...known(''), stops: { target: null, processes: [file], alive: 1 } };
+  const held = { ...known(''), stops: { target: null, processes: [file], tokenless: [], alive: 1 } };
   expect(startedText({ before: stop, isChanged: true, known: held }, now, toTypeAnywhere)).toBe(
     `The runs of https://api.example.com continue, after 1 min; they were stopped by ana: they call us.
 warning: one process stays stopped by the file stop`,

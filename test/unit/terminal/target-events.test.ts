@@ -65,7 +65,14 @@ function told(steps: Partial<TargetState>[], refreshes: number[] = [], everyMs =
   );
 }
 
-const hold = (leftMs: number) => ({ hold: { reason: 'the server answered 429 and sent Retry-After 30', leftMs } });
+const hold = (leftMs: number) => ({
+  hold: {
+    kind: 'retry_after' as const,
+    reason: 'the server answered 429 and sent Retry-After 30',
+    leftMs,
+    since: null,
+  },
+});
 const outage = {
   outage: {
     kind: 'trouble' as const,
@@ -125,7 +132,12 @@ describe('target text', () => {
   const now = Date.UTC(2026, 10, 20, 16, 0);
 
   it('what holds a target is told with its end or its beginning, and why', () => {
-    const hold = { reason: 'the server answered 429\u001b[31m', leftMs: 3_540_000 };
+    const hold = {
+      kind: 'retry_after' as const,
+      reason: 'the server answered 429\u001b[31m',
+      leftMs: 3_540_000,
+      since: null,
+    };
     const outage = {
       kind: 'trouble' as const,
       reason: 'the API answers 503 to everything',

@@ -1,0 +1,379 @@
+import { capital, duration, isoTime, timeOfDay } from '../format.ts';
+import { isSilent, type TargetState } from '../limiter/read-target.ts';
+import { type Stop, stopText, type TargetStops } from '../limiter/stop.ts';
+import { paceOf, quotasText, type Rate, rateText } from '../model/rate.ts';
+import { commandFor } from '../model/target.ts';
+import { readTimeWindow, windowStateAt, windowTime } from '../model/time-window.ts';
+import { type Advice, adviceText, type ToType } from '../model/to-type.ts';
+import type { Run } from './run.ts';
+
+/**
+ * What may hold a run or a target back: why nothing is sent. The order is that in which they are told, where several hold: first what the run
+ * is itself, then what only a person ends, then what ends at a time.
+ */
+export const causes = [
+  'preparing',
+  'planned',
+  'canary',
+  'halted',
+  'paused',
+  'cancelling',
+  'redis',
+  'redis_writes',
+  'dead_command',
+  'stop',
+  'unreadable_rate',
+  'no_worker',
+  'no_token',
+  'stop_file',
+  'window',
+  'budget',
+  'quota',
+  'retry_after',
+  'circuit',
+  'outage',
+  'run_quota',
+  'run_rate',
+  'retry',
+] as const;
+
+export type Cause = (typeof causes)[number];
+
+/** Why nothing is sent. Times are ms since 1970; null = not known, or no time ends it. */
+export type Standing = {
+  why: Cause;
+  text: string; // a clause: `the budget of this target is used up (250 a day)`
+  since: number | null;
+  until: number | null;
+  by: string; // who ordered it; '' = nobody
+  next: Advice | null; // the command that ends it, or what else does; null = it ends by itself
+};
+
+/** What is known at one moment of a run, and of its target. */
+export type Reading = {
+  now: number; // ms since 1970
+  target: { baseUrl: string; account: string };
+  targets: readonly TargetState[]; // its limiters
+  stops: TargetStops;
+  run: StandingRun | null; // null = the target alone is asked about
+  isAbandoned: boolean; // the command of a running run has ended
+  nextTryAt: number | null; // when failed ids are retried, if nothing else is left to do
+  away: string; // why Redis, or the server that asks it, does not answer; '' = it does
+  refused: string; // why Redis rejects writes; '' = it accepts them
+  here: Here | null; // what a process that deletes knows of itself; null = it is seen from outside
+};
+
+type StandingRun = Pick<
+  Run,
+  | 'id'
+  | 'state'
+  | 'reason'
+  | 'by'
+  | 'who'
+  | 'halt'
+  | 'command'
+  | 'window'
+  | 'rate'
+  | 'unreadRate'
+  | 'quotaUntil'
+  | 'nextPermitAt'
+  | 'changedAt'
+  | 'createdAt'
+  | 'activeUntil'
+  | 'detached'
+>;
+
+/** A process that deletes: what stops it, and why it has no token ('' = it has one). */
+type Here = { stop: Stop | null; tokenWait: string };
+
+/** All that holds it back, what is told first in front; none while requests are sent, and for a run that has ended. Pure. */
+export function standingsOf(reading: Reading): Standing[] {
+  const { run } = reading;
+  if (run !== null && isStill(run.state)) return [stateOf(run)];
+  if (run !== null && (run.state === 'completed' || run.state === 'cancelled')) return [];
+  return [
+    ...redisStandings(reading),
+    ...processStandings(reading),
+    ...(run === null ? [] : windowStandings(run, reading.now)),
+    ...targetStandings(reading),
+    ...(run === null ? [] : ownStandings(run, reading)),
+  ];
+}
+
+const stillStates = ['preparing', 'planned', 'paused', 'halted', 'cancelling'] as const;
+
+function isStill(state: Run['state']): state is (typeof stillStates)[number] {
+  return (stillStates as readonly string[]).includes(state);
+}
+
+/** A run that is in such a state sends nothing, whatever its target does. */
+function stateOf(run: StandingRun): Standing {
+  const { id, state, reason, by, who, halt, command } = run;
+  const resume: Advice = (toType) => toType('resume', id);
+  const why = state === 'halted' && halt === 'canary' ? 'canary' : (state as (typeof stillStates)[number]);
+  const next = state === 'paused' && by === 'interrupt' && command !== '' ? command : resume;
+  return {
+    why,
+    text: stateTexts[why](`${who ? ` by ${who}` : ''}${reason ? `: ${reason.replace(/\.$/, '')}` : ''}`),
+    since: (state === 'preparing' ? run.createdAt : run.changedAt) || null,
+    until: null,
+    by: who,
+    next: state === 'preparing' || state === 'cancelling' ? null : next,
+  };
+}
+
+const stateTexts: Record<(typeof stillStates)[number] | 'canary', (because: string) => string> = {
+  preparing: () => 'its list is being written to Redis',
+  planned: () => 'it was not started; nothing was sent yet',
+  canary: (because) => `halted after its canary${because}`,
+  halted: (because) => `halted${because}`,
+  paused: (because) => `paused${because}`,
+  cancelling: (because) => `cancelling${because}`,
+};
+
+const byNobody = { since: null, until: null, by: '', next: null };
+
+function redisStandings({ away, refused, run }: Reading): Standing[] {
+  const rejects = `Redis rejects writes: ${refused}; nothing is sent until it accepts them again`;
+  return [
+    ...(away === '' ? [] : [{ ...byNobody, why: 'redis' as const, text: away }]),
+    ...(refused === '' ? [] : [{ ...byNobody, why: 'redis_writes' as const, text: rejects }]),
+    ...(run === null || run.unreadRate === '' ? [] : [unreadableRate(run)]),
+  ];
+}
+
+function unreadableRate({ id, unreadRate }: StandingRun): Standing {
+  const text = `its rate "${unreadRate}" is in a form that this release can't read`;
+  return { ...byNobody, why: 'unreadable_rate', text, next: (toType) => toType('rate', id, '200/s') };
+}
+
+function processStandings({ run, target, targets, stops, isAbandoned, here, now }: Reading): Standing[] {
+  if (isAbandoned && run !== null) return [deadCommand(run), ...stopStandings(stops.target, target)];
+  const hasWorker = here !== null || stops.alive > 0 || targets.some((limiter) => !isSilent(limiter));
+  if (!hasWorker && run !== null)
+    return [...stopStandings(stops.target, target), run.detached ? noWorker(target, targets, now) : deadCommand(run)];
+  const tokenWait = here === null ? sharedWait(stops) : here.tokenWait && { reason: here.tokenWait, since: null };
+  return [
+    ...stopStandings(here === null ? stopFromOutside(stops, targets) : here.stop, target),
+    ...(tokenWait ? [noToken(tokenWait, target)] : []),
+  ];
+}
+
+function deadCommand({ id, activeUntil, command }: StandingRun): Standing {
+  return {
+    ...byNobody,
+    why: 'dead_command',
+    text: 'its command has ended and no process is deleting it',
+    since: activeUntil || null,
+    next: (toType) => command || toType('resume', id, '--detach'),
+  };
+}
+
+function noWorker(target: Reading['target'], targets: readonly TargetState[], now: number): Standing {
+  const silentMs = Math.min(...targets.map((limiter) => limiter.silentMs));
+  return {
+    ...byNobody,
+    why: 'no_worker',
+    text: 'no worker of this target is alive',
+    since: targets.length > 0 ? now - silentMs : null,
+    next: (toType) => commandFor(toType, 'worker', target),
+  };
+}
+
+function noToken({ reason, since }: { reason: string; since: number | null }, target: Reading['target']): Standing {
+  const next: Advice = (toType) => commandFor(toType, 'check', target);
+  return { ...byNobody, why: 'no_token', text: `no token: ${reason}`, since, next };
+}
+
+/** A wait that each process has. */
+function sharedWait({ tokenless, alive }: TargetStops): { reason: string; since: number } | null {
+  return alive > 0 && tokenless.length === alive ? tokenless[0]! : null;
+}
+
+/** A process that a stop file stops counts only if no other one is deleting. */
+function stopFromOutside({ target, processes }: TargetStops, targets: readonly TargetState[]): Stop | null {
+  return target ?? (targets.every((limiter) => limiter.processes === 0) ? (processes[0] ?? null) : null);
+}
+
+function stopStandings(stop: Stop | null, target: Reading['target']): Standing[] {
+  if (stop === null) return [];
+  const text = stopText(stop);
+  const next: Advice =
+    stop.by === 'operator' ? (toType) => commandFor(toType, 'start-all', target) : 'It goes on once that file is gone';
+  const why = stop.by === 'operator' ? 'stop' : 'stop_file';
+  return [
+    {
+      why,
+      text: text.charAt(0).toLowerCase() + text.slice(1),
+      since: stop.at || null,
+      until: null,
+      by: stop.who,
+      next,
+    },
+  ];
+}
+
+function windowStandings({ window: text }: StandingRun, now: number): Standing[] {
+  const window = readTimeWindow(text);
+  if (window === null) return [];
+  const { isOpen, until } = windowStateAt(window, now);
+  if (isOpen) return [];
+  return [{ ...byNobody, why: 'window', text: `outside its window, goes on ${windowTime(window, until)}`, until }];
+}
+
+/** A target with one limiter for each resource is held where both are. */
+function targetStandings({ target, targets, now }: Reading): Standing[] {
+  const live = liveLimiters(targets);
+  if (live.length === 0 || !live.every(({ hold, outage }) => hold !== null || outage !== null)) return [];
+  const { hold, outage } = live[0]!;
+  const release: Advice = (toType) => commandFor(toType, 'target release', target);
+  return [
+    ...(hold === null
+      ? []
+      : [
+          {
+            why: hold.kind,
+            text: hold.reason,
+            since: hold.since,
+            until: now + hold.leftMs,
+            by: '',
+            next: hold.kind === 'retry_after' ? release : raise[hold.kind](target),
+          },
+        ]),
+    ...(outage === null || live.every(isSilent) ? [] : [outageOf(outage, release)]),
+  ];
+}
+
+const raise: Record<'budget' | 'quota', (target: Reading['target']) => Advice> = {
+  budget: (target) => (toType) => `${commandFor(toType, 'target budget', target)} 'N/day'`,
+  quota: () => 'To allow more, start the workers with another --rate',
+};
+
+function outageOf({ kind, reason, since, countsTries }: NonNullable<TargetState['outage']>, next: Advice): Standing {
+  const cost = countsTries ? 'each try now counts as an attempt' : 'no id fails because of it';
+  const why = kind === 'trouble' || kind === 'unreachable' ? 'outage' : 'circuit';
+  return { why, text: `${reason}; probing with one id now and then, ${cost}`, since, until: null, by: '', next };
+}
+
+/** The limiters in use. There are two if the resources have separate limits. */
+export function liveLimiters(targets: readonly TargetState[]): readonly TargetState[] {
+  const seen = targets.filter((target) => !isSilent(target) || target.hold !== null);
+  const busy = seen.filter(({ processes }) => processes > 0);
+  return busy.length > 0 ? busy : seen.slice(0, 1);
+}
+
+const longestPermitMs = 5_000;
+
+function ownStandings(run: StandingRun, { nextTryAt, now }: Reading): Standing[] {
+  const { id, rate, quotaUntil, nextPermitAt } = run;
+  const other: Advice = (toType) => `${toType('rate', id)} 'N/s'`;
+  if (rate !== null && rate.length > 1 && quotaUntil > now)
+    return [
+      {
+        ...byNobody,
+        why: 'run_quota',
+        text: `--rate allows no more (${quotasText(rate)})`,
+        until: quotaUntil,
+        next: other,
+      },
+    ];
+  if (isSlow(rate) && nextPermitAt > now + longestPermitMs)
+    return [
+      { ...byNobody, why: 'run_rate', text: `--rate allows ${rateText(rate)}`, until: nextPermitAt, next: other },
+    ];
+  const isPermitSoon = isSlow(rate) && nextTryAt !== null && nextTryAt - now <= longestPermitMs; // its chunk is parked for that
+  if (nextTryAt === null || nextTryAt <= now || isPermitSoon) return [];
+  return [{ ...byNobody, why: 'retry', text: 'the ids left failed before and are retried then', until: nextTryAt }];
+}
+
+function isSlow(rate: Rate | null): rate is Rate {
+  return rate !== null && 1_000 / paceOf(rate) > longestPermitMs;
+}
+
+const waits: readonly Cause[] = [
+  'preparing',
+  'planned',
+  'redis',
+  'redis_writes',
+  'unreadable_rate',
+  'no_token',
+  'window',
+  'budget',
+  'quota',
+  'retry_after',
+  'run_quota',
+  'run_rate',
+  'retry',
+];
+
+const shortMs = 60_000;
+
+/** One sentence without its full stop: `Waiting until 14:10 (3 h 5 min): the budget of this target is used up (250 a day)`. `now`: ms since 1970. */
+export function standingText({ why, text, since, until }: Standing, now: number): string {
+  if (why === 'outage' || why === 'circuit') return outageText(text, since ?? now, now);
+  if (!waits.includes(why)) return capital(text);
+  return `Waiting${until === null ? '' : ` ${timeLeft(until, now)}`}: ${text}`;
+}
+
+/** `21 s`, and of a longer wait also its end. */
+function timeLeft(until: number, now: number): string {
+  const left = duration(Math.max(0, until - now));
+  return until - now < shortMs ? left : `until ${timeOfDay(until, now)} (${left})`;
+}
+
+function outageText(text: string, since: number, now: number): string {
+  const [reason, ...rest] = text.split(';');
+  return [`${capital(reason!)} since ${timeOfDay(since, now)}`, ...rest].join(';');
+}
+
+/** What to do about it: a sentence, or words and a command without a full stop behind it; '' = nothing, it ends by itself. */
+export function standingAdvice({ why, next }: Standing, toType: ToType): string {
+  if (next === null) return '';
+  const text = adviceText(next, toType);
+  const label = labels[why];
+  return label === '' ? `${text}.` : `${label}: ${text}`;
+}
+
+const labels: Record<Cause, string> = {
+  preparing: '',
+  planned: 'Start it',
+  canary: 'Go on with the next part',
+  halted: 'Once its cause is gone, resume',
+  paused: 'Resume with',
+  cancelling: '',
+  redis: '',
+  redis_writes: '',
+  dead_command: 'Resume with',
+  stop: 'Resume with',
+  unreadable_rate: 'Give it another',
+  no_worker: 'Start one',
+  no_token: 'Check the token',
+  stop_file: '',
+  window: '',
+  budget: 'Allow more',
+  quota: '',
+  retry_after: 'End the wait',
+  circuit: 'Try again at once',
+  outage: 'Try again at once',
+  run_quota: 'Allow more',
+  run_rate: 'Allow more',
+  retry: '',
+};
+
+/** A standing as JSON has it; times are ISO 8601. */
+export type StandingFacts = NonNullable<ReturnType<typeof standingFacts>>;
+
+/** The first of them for `--json` and the API, and the causes of the others; null while nothing holds. */
+export function standingFacts(standings: readonly Standing[], toType: ToType) {
+  const [first, ...others] = standings;
+  if (first === undefined) return null;
+  return {
+    why: first.why,
+    text: first.text,
+    since: first.since === null ? null : isoTime(first.since),
+    until: first.until === null ? null : isoTime(first.until),
+    by: first.by || null,
+    next: first.next === null ? null : adviceText(first.next, toType),
+    also: others.map(({ why }) => why),
+  };
+}

@@ -1,0 +1,50 @@
+import { type Rate, rateFromStored } from '../model/rate.ts';
+
+/** Who set a quota of a target: an operator its budget, or a rate of its own with a period, by a pin or by a worker's --rate. */
+export type QuotaOrigin = 'budget' | 'pin' | 'worker';
+
+/** So many requests in any period, and how many of them were sent. `until`: when there is room again, ms since 1970; 0 = there is room. */
+export type QuotaUse = { origin: QuotaOrigin; count: number; perMs: number; used: number; until: number };
+
+type Hash = Record<string, string>;
+
+/** What Redis holds of the quotas of a target: its orders, the rates of its processes, and the requests by slice of a period. */
+export type StoredQuotas = { orders: Hash; processRates: Hash; slices: Hash };
+
+const slicesPerPeriod = 60; // as in lease.lua.ts
+const processRateLivesMs = 60_000; // as in target.lua.ts
+
+/** All quotas of a target, as `target.lua.ts` applies them at this moment. `now`: ms of the Redis clock. Pure. */
+export function quotasOf({ orders, processRates, slices }: StoredQuotas, now: number): QuotaUse[] {
+  const use = (origin: QuotaOrigin, rate: Rate | null) =>
+    (rate ?? []).map(({ count, perMs }) => ({ origin, count, perMs, ...useOf(slices, { count, perMs }, now) }));
+  const ofPace = (origin: QuotaOrigin, stored: string) => use(origin, rateFromStored(stored)?.slice(1) ?? null); // its first bound is no quota
+  const rates = Object.entries(processRates).flatMap(([name, words]) => {
+    const [, at, rate] = /^(\S+) (.*)$/.exec(words) ?? [];
+    return name.startsWith('p:') && Math.abs(now - Number(at)) <= processRateLivesMs ? [rate!] : [];
+  });
+  return [
+    ...use('budget', rateFromStored(orders.budget ?? '')),
+    ...ofPace('pin', orders.rate ?? ''),
+    ...[...new Set(rates)].flatMap((rate) => ofPace('worker', rate)),
+  ];
+}
+
+/** The quota that keeps requests back the longest; null while all have room. */
+export function spentQuota(quotas: readonly QuotaUse[], now: number): QuotaUse | null {
+  const spent = quotas.filter(({ until }) => until > now);
+  return spent.reduce<QuotaUse | null>((last, quota) => (last && last.until >= quota.until ? last : quota), null);
+}
+
+/** The oldest slice that counts leaves the period first, and with it its requests. */
+function useOf(slices: Hash, { count, perMs }: { count: number; perMs: number }, now: number) {
+  const width = perMs / slicesPerPeriod;
+  const oldest = Math.floor(now / width) - slicesPerPeriod;
+  const within = Object.entries(slices).flatMap(([name, sent]) => {
+    const [period, slice] = name.split(':').map(Number);
+    return period === perMs && slice! >= oldest && Number(sent) > 0 ? [{ slice: slice!, sent: Number(sent) }] : [];
+  });
+  const used = within.reduce((sum, { sent }) => sum + sent, 0);
+  const isSpent = count - used < 1 && within.length > 0;
+  return { used, until: isSpent ? (Math.min(...within.map(({ slice }) => slice)) + slicesPerPeriod + 1) * width : 0 };
+}

@@ -1,0 +1,223 @@
+import { describe, expect, it } from 'vitest';
+import type { Run } from '../../../src/ledger/run.ts';
+import {
+  type Cause,
+  causes,
+  type Reading,
+  standingFacts,
+  standingsOf,
+  standingText,
+} from '../../../src/ledger/standing.ts';
+import { parseRate } from '../../../src/model/rate.ts';
+import { toTypeAnywhere } from '../../../src/model/to-type.ts';
+import { lineText, panelText } from '../../../src/terminal/panel.ts';
+import { reading, snapshot, snapshotOf } from '../terminal/snapshots.ts';
+import { target } from '../terminal/target-states.ts';
+
+const now = snapshot().at;
+const later = now + 3_600_000;
+const base = '--base-url https://api.example.com';
+const stop = { by: 'operator', who: 'ana', reason: 'they call us', at: now - 60_000 } as const;
+const nobody = { target: null, processes: [], tokenless: [], alive: 0 };
+const held = (kind: 'retry_after' | 'budget' | 'quota', reason: string) => ({
+  targets: [target({ hold: { kind, reason, leftMs: 3_600_000, since: now - 1_000 } })],
+});
+const closed = (kind: 'trouble' | 'refused', reason: string) => ({
+  targets: [target({ outage: { kind, reason, since: now - 60_000, countsTries: false } })],
+});
+
+type Seen = Partial<Omit<Reading, 'run'>> & { run?: Partial<Run> };
+type Row = { seen: Seen; text: string; until?: number; since?: number; by?: string; next: string | null };
+
+const run = { reason: 'release window', who: 'ana', changedAt: now - 5_000 };
+
+/** One row for each cause: what is read, and what everybody is told. */
+const table: Record<Cause, Row> = {
+  preparing: {
+    seen: { run: { state: 'preparing', createdAt: now - 9_000 } },
+    text: 'its list is being written to Redis',
+    since: now - 9_000,
+    next: null,
+  },
+  planned: {
+    seen: { run: { state: 'planned' } },
+    text: 'it was not started; nothing was sent yet',
+    next: 'resume RUN',
+  },
+  canary: {
+    seen: { run: { state: 'halted', halt: 'canary', reason: '2 of 10 failed', changedAt: now - 5_000 } },
+    text: 'halted after its canary: 2 of 10 failed',
+    since: now - 5_000,
+    next: 'resume RUN',
+  },
+  halted: {
+    seen: { run: { state: 'halted', halt: 'max_failures', reason: '6 ids failed', changedAt: now - 5_000 } },
+    text: 'halted: 6 ids failed',
+    since: now - 5_000,
+    next: 'resume RUN',
+  },
+  paused: {
+    seen: { run: { state: 'paused', by: 'operator', ...run } },
+    text: 'paused by ana: release window',
+    since: now - 5_000,
+    by: 'ana',
+    next: 'resume RUN',
+  },
+  cancelling: {
+    seen: { run: { state: 'cancelling', ...run } },
+    text: 'cancelling by ana: release window',
+    since: now - 5_000,
+    by: 'ana',
+    next: null,
+  },
+  redis: { seen: { away: 'Redis does not answer' }, text: 'Redis does not answer', next: null },
+  redis_writes: { seen: { refused: 'its disk is full' }, text: 'Redis rejects writes: its disk is full', next: null },
+  dead_command: {
+    seen: { isAbandoned: true, run: { detached: false, activeUntil: now - 8_000, command: './expunge run ids.csv' } },
+    text: 'its command has ended and no process is deleting it',
+    since: now - 8_000,
+    next: './expunge run ids.csv',
+  },
+  stop: {
+    seen: { stops: { ...nobody, alive: 1, target: stop } },
+    text: 'stopped for all runs of this target by ana: they call us',
+    since: stop.at,
+    by: 'ana',
+    next: `start-all ${base}`,
+  },
+  unreadable_rate: {
+    seen: { run: { unreadRate: 'fast' } },
+    text: `its rate "fast" is in a form that this release can't read`,
+    next: 'rate RUN 200/s',
+  },
+  no_worker: {
+    seen: { stops: nobody, targets: [target({ silentMs: 70_000 })] },
+    text: 'no worker of this target is alive',
+    since: now - 70_000,
+    next: `worker ${base}`,
+  },
+  no_token: {
+    seen: { stops: { ...nobody, alive: 1, tokenless: [{ reason: 'the token file is empty', since: now - 4_000 }] } },
+    text: 'no token: the token file is empty',
+    since: now - 4_000,
+    next: `check ${base}`,
+  },
+  stop_file: {
+    seen: { stops: { ...nobody, alive: 1, processes: [{ ...stop, by: 'file', who: 'the file /run/stop on node-7' }] } },
+    text: 'stopped by the file /run/stop on node-7: they call us',
+    since: stop.at,
+    by: 'the file /run/stop on node-7',
+    next: 'It goes on once that file is gone',
+  },
+  window: {
+    seen: { run: { window: '22:00-23:00' } },
+    text: 'outside its window, goes on Fri 22:00 UTC',
+    until: Date.UTC(2026, 10, 20, 22),
+    next: null,
+  },
+  budget: {
+    seen: held('budget', 'the budget of this target is used up (250 a day)'),
+    text: 'the budget of this target is used up (250 a day)',
+    since: now - 1_000,
+    until: later,
+    next: `target budget ${base} 'N/day'`,
+  },
+  quota: {
+    seen: held('quota', '--rate of its workers is used up (150 a day)'),
+    text: '--rate of its workers is used up (150 a day)',
+    since: now - 1_000,
+    until: later,
+    next: 'To allow more, start the workers with another --rate',
+  },
+  retry_after: {
+    seen: held('retry_after', 'the server answered 429 and sent Retry-After 3600'),
+    text: 'the server answered 429 and sent Retry-After 3600',
+    since: now - 1_000,
+    until: later,
+    next: `target release ${base}`,
+  },
+  circuit: {
+    seen: closed('refused', 'the API answers 429 to everything'),
+    text: 'the API answers 429 to everything; probing with one id now and then, no id fails because of it',
+    since: now - 60_000,
+    next: `target release ${base}`,
+  },
+  outage: {
+    seen: closed('trouble', 'the API answers 503 to everything'),
+    text: 'the API answers 503 to everything; probing with one id now and then, no id fails because of it',
+    since: now - 60_000,
+    next: `target release ${base}`,
+  },
+  run_quota: {
+    seen: { run: { rate: parseRate('200/s,1000/day'), quotaUntil: later } },
+    text: '--rate allows no more (1,000 a day)',
+    until: later,
+    next: "rate RUN 'N/s'",
+  },
+  run_rate: {
+    seen: { run: { rate: parseRate('1/h'), nextPermitAt: later } },
+    text: '--rate allows 1/h',
+    until: later,
+    next: "rate RUN 'N/s'",
+  },
+  retry: {
+    seen: { nextTryAt: later },
+    text: 'the ids left failed before and are retried then',
+    until: later,
+    next: null,
+  },
+};
+
+describe('what holds a run back', () => {
+  describe.each(causes)('%s', (why) => {
+    const { seen, text, until = null, since = null, by = null, next } = table[why];
+    const held = reading(seen);
+    const [standing, ...others] = standingsOf(held);
+    const commands = (words: string) => words.replaceAll('RUN', snapshot().runId);
+
+    it('is told with why, since, until, by whom, and the next command', () => {
+      const facts = standingFacts(standingsOf(held), toTypeAnywhere);
+      const iso = (at: number | null) => (at === null ? null : new Date(at).toISOString());
+      const isCommand = next !== null && /^[a-z]/.test(next);
+      expect(facts).toMatchObject({ why, since: iso(since), until: iso(until), by, also: [] });
+      expect(facts!.text).toContain(text);
+      expect(facts!.next).toBe(next === null ? null : `${isCommand ? 'expunge ' : ''}${commands(next)}`);
+      expect(others).toEqual([]);
+    });
+
+    it('stands in the panel, its line, and the plan of a run that would meet it', () => {
+      const sentence = standingText(standing!, now);
+      const shown = snapshotOf(held);
+      if (why !== 'preparing' && why !== 'planned' && why !== 'cancelling') {
+        expect(panelText(shown, 500)).toContain(`${sentence}.`);
+        expect(lineText(shown)).toContain(`${sentence}.`);
+      }
+      expect(sentence.toLowerCase()).toContain(text.split(';')[0]!.toLowerCase());
+    });
+  });
+
+  it('is what only a person ends before what ends by itself, and the others are named', () => {
+    const both = reading({ ...held('budget', 'used up'), stops: { ...nobody, alive: 1, target: stop } });
+    expect(standingFacts(standingsOf(both), toTypeAnywhere)).toMatchObject({ why: 'stop', also: ['budget'] });
+  });
+
+  it('is nothing while requests are sent, and for a run that has ended', () => {
+    expect(standingsOf(reading({ targets: [target()] }))).toEqual([]);
+    expect(standingsOf(reading({ run: { state: 'completed' }, stops: { ...nobody, target: stop } }))).toEqual([]);
+  });
+
+  it('is not what holds one of two limiters, or one of two processes', () => {
+    const one = held('retry_after', 'asked for').targets[0]!;
+    expect(standingsOf(reading({ targets: [{ ...one, scope: 'views' }, target({ scope: 'annotations' })] }))).toEqual(
+      [],
+    );
+    const file = { ...stop, by: 'file' as const };
+    const stops = { ...nobody, alive: 2, processes: [file], tokenless: [{ reason: 'none', since: now }] };
+    expect(standingsOf(reading({ stops, targets: [target()] }))).toEqual([]);
+  });
+
+  it('is a dead command for an attended run and a missing worker for a detached one', () => {
+    const why = (detached: boolean) => standingsOf(reading({ stops: nobody, run: { detached } })).map((one) => one.why);
+    expect([why(true), why(false)]).toEqual([['no_worker'], ['dead_command']]);
+  });
+});
