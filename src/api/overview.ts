@@ -1,13 +1,13 @@
 import { isoTime } from '../format.ts';
 import type { ListedRun } from '../ledger/list-runs.ts';
 import { runIndexOf } from '../ledger/run-index.ts';
+import { readStandings } from '../ledger/run-standings.ts';
 import { type Standing, standingFacts } from '../ledger/standing.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { readSlots } from '../limiter/read-target.ts';
 import { readProcesses, stopFacts } from '../limiter/stop.ts';
 import { type Target, targetOf } from '../model/target.ts';
 import { toTypeAnywhere } from '../model/to-type.ts';
-import { readStandings } from '../operations/run-standings.ts';
 import { scheduleFacts } from '../operations/schedule-record.ts';
 import type { Session } from '../operations/session.ts';
 import { readTargetStatus, type TargetStatus, targetStatusFacts } from '../operations/target-status.ts';

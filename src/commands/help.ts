@@ -69,6 +69,7 @@ export const furtherReading: Readonly<Record<string, readonly Topic[]>> = {
   config: ['settings'],
   redis: ['redis', 'recovery'],
   sandbox: ['sandbox'],
+  alerts: ['monitoring'],
   completion: [],
   help: [],
 };

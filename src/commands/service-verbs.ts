@@ -211,6 +211,15 @@ export const sandbox: Command = {
   load: () => import('./sandbox.ts'),
 };
 
+export const alerts: Command = {
+  name: 'alerts',
+  summary: 'print alert rules for Prometheus',
+  settings: [],
+  examples: [['expunge alerts', 'redirect them to a rules file of Prometheus']],
+  withoutSettings: true,
+  load: () => import('./alerts.ts'),
+};
+
 export const completion: Command = {
   name: 'completion',
   summary: 'print a script that lets a shell complete verbs, options, their values and run ids',

@@ -1,17 +1,13 @@
 import { namedTarget } from '../config/check-target.ts';
 import { auditFacts } from '../ledger/audit.ts';
 import { isLive, type KnownTarget } from '../ledger/known-targets.ts';
+import { targetStandings } from '../ledger/run-standings.ts';
 import { standingAdvice } from '../ledger/standing.ts';
 import { stopAdvice, type TargetStops } from '../limiter/stop.ts';
 import { nearestFirst } from '../model/suggest.ts';
 import { commandFor, type Target } from '../model/target.ts';
 import type { ToType } from '../model/to-type.ts';
-import {
-  type TargetRecord,
-  type TargetStatus,
-  targetStandings,
-  targetStatusFacts,
-} from '../operations/target-status.ts';
+import { type TargetRecord, type TargetStatus, targetStatusFacts } from '../operations/target-status.ts';
 import { paceText } from '../terminal/plan-text.ts';
 import { notReachedText, targetName } from '../terminal/stop-text.ts';
 import { plainLine } from '../terminal/style.ts';
@@ -77,7 +73,7 @@ export function targetStatusLines(
   { toType, isQuiet }: { toType: ToType; isQuiet: boolean },
 ): string[] {
   const { target, stops, limiters, pin, budget, learned } = status;
-  const held = targetStandings(status).filter(({ why }) => why !== 'stop' && why !== 'stop_file'); // they have lines of their own
+  const held = targetStandings(target, limiters, stops).filter(({ why }) => why !== 'stop' && why !== 'stop_file'); // they have lines of their own
   const advice = isQuiet ? [] : held.map((standing) => standingAdvice(standing, toType)).filter(Boolean);
   return [
     ...stopLines(stops, target, toType),

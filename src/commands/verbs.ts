@@ -3,7 +3,18 @@ import type { Command } from './command.ts';
 import { apply, certificate, explain, plan, report, verify } from './evidence-verbs.ts';
 import { cancel, pause, priority, rate, resume, retry, run, runs, status } from './run-verbs.ts';
 import { schedule } from './schedule-verbs.ts';
-import { check, completion, config, help, quickstart, redis, runWorker, sandbox, worker } from './service-verbs.ts';
+import {
+  alerts,
+  check,
+  completion,
+  config,
+  help,
+  quickstart,
+  redis,
+  runWorker,
+  sandbox,
+  worker,
+} from './service-verbs.ts';
 import { startAll, stopAll, target } from './target-verbs.ts';
 
 /** Every verb, in the order of the help. */
@@ -34,6 +45,7 @@ export const verbs: readonly Command[] = [
   config,
   redis,
   sandbox,
+  alerts,
   completion,
   help,
   quickstart,

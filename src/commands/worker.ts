@@ -8,6 +8,7 @@ import { inputOptionsOf } from '../input/input-options.ts';
 import { protectFileOf, readProtected } from '../input/read-protected.ts';
 import { noteTarget } from '../ledger/known-targets.ts';
 import { announceProtection, announceUnreadProtection } from '../ledger/protection.ts';
+import { readHeld } from '../ledger/run-standings.ts';
 import { readStart, readTargetState, scopesOf } from '../limiter/read-target.ts';
 import { createLogger, type Log } from '../logger.ts';
 import type { Target } from '../model/target.ts';
@@ -30,6 +31,7 @@ import { type Part, Parts, repeat } from '../worker/parts.ts';
 import { Recoverer } from '../worker/recoverer.ts';
 import { Scheduler } from '../worker/scheduler.ts';
 import { openService, type Service, tokenPart } from '../worker/service.ts';
+import { StandingLog } from '../worker/standing-log.ts';
 import { superviseWorkers } from '../worker/supervisor.ts';
 import type { Invocation } from './command.ts';
 import { type Credentials, readCredentials, serviceOptions } from './credentials.ts';
@@ -138,6 +140,7 @@ async function partsOf(work: WorkerDeps): Promise<Part[]> {
     repeat('recoverer', recoverEveryMs, () => recoverer.recover(), log),
     ...(destination === null ? [] : [delivererOf(work, destination).part]),
     ...notifierParts(work),
+    repeat('standings', recoverEveryMs, standingLogger(session, target, log), log),
     repeat('news', recoverEveryMs, targetEventLogger(session, target.fp, credentials.token, log), log),
   ];
 }
@@ -220,7 +223,7 @@ async function httpParts(work: WorkerDeps, service: Service): Promise<Part[]> {
       service,
       redis,
       connectionError,
-      fp: target.fp,
+      target,
       state,
       log,
       site: openWorkerSite(config.http, {
@@ -249,6 +252,12 @@ async function aborted(signal: AbortSignal): Promise<void> {
 async function learnedPace({ redis }: Session, fp: string, { separateLimits, rate }: Config): Promise<string> {
   const learned = await readStart(redis, fp, scopesOf({ separateLimits }));
   return paceText(rate ?? null, learned) || 'its limit is not known yet';
+}
+
+/** Returns a function that logs what holds back the target and its runs, from one call to the next. */
+function standingLogger({ redis }: Session, target: Target, log: Log): () => Promise<void> {
+  const standings = new StandingLog(log);
+  return async () => standings.observe(await readHeld(redis, target), performance.now());
 }
 
 /** Returns a function that logs what has changed at the target since its last call. */

@@ -43,3 +43,8 @@ export function isTopic(name: string): name is Topic {
 export function readTopic(name: Topic): string {
   return readFileSync(new URL(`${name}.md`, import.meta.url), 'utf8');
 }
+
+/** The alert rules for Prometheus, as YAML. Throws what reading a file throws. */
+export function readAlertRules(): string {
+  return readFileSync(new URL('alerts.yml', import.meta.url), 'utf8');
+}

@@ -1,6 +1,7 @@
 import { isoTime } from '../format.ts';
 import { readTargetAudit } from '../ledger/audit.ts';
-import { type Standing, standingFacts, standingsOf } from '../ledger/standing.ts';
+import { targetStandings } from '../ledger/run-standings.ts';
+import { standingFacts } from '../ledger/standing.ts';
 import { readTargetRevision } from '../ledger/steer-target.ts';
 import { learnedStart, readBudget, readPin, readTargetState, scopesOf } from '../limiter/read-target.ts';
 import { readStops, stopFacts } from '../limiter/stop.ts';
@@ -31,22 +32,6 @@ export async function readTargetStatus(redis: RedisClient, target: Target, separ
   return { target, revision, stops, limiters, pin, budget, learned };
 }
 
-/** What holds a target back, whatever its runs are. */
-export function targetStandings({ target, limiters, stops }: TargetStatus): Standing[] {
-  return standingsOf({
-    now: Date.now(),
-    target,
-    targets: limiters,
-    stops,
-    run: null,
-    isAbandoned: false,
-    nextTryAt: null,
-    away: '',
-    refused: '',
-    here: null,
-  });
-}
-
 /** The state of a target for `--json`. Times are ISO 8601. */
 export function targetStatusFacts(status: TargetStatus, toType: ToType) {
   const { target, revision, stops, limiters, pin, budget, learned } = status;
@@ -55,7 +40,7 @@ export function targetStatusFacts(status: TargetStatus, toType: ToType) {
     target: baseUrl,
     account,
     revision,
-    standing: standingFacts(targetStandings(status), toType),
+    standing: standingFacts(targetStandings(target, limiters, stops), toType),
     stop: stopFacts(stops.target),
     processes: stops.alive,
     stopped_processes: stops.processes.length,

@@ -1,6 +1,7 @@
 import { collectDefaultMetrics, type Metric, Registry } from '@prometheus-io/client';
 import { latencyBounds } from '../../ledger/measures.ts';
 import type { RunState } from '../../ledger/run.ts';
+import { type Cause, causes, type Standing } from '../../ledger/standing.ts';
 import { resources } from '../../model/resource.ts';
 import { slotResults } from '../../schedule/schedule.ts';
 import { type Scrape, scheduleStates } from './scrape.ts';
@@ -50,6 +51,34 @@ export const families: readonly Family[] = [
     labels: ['version', 'revision', 'node'],
     help: 'Always 1; the labels say which version runs.',
     read: ({ build }) => [{ value: 1, labels: { ...build, node: process.versions.node } }],
+  },
+  {
+    name: 'expunge_target_info',
+    type: 'gauge',
+    labels: ['base_url', 'account'],
+    help: 'Always 1; the labels name the target of this process, for the alerts to tell targets apart.',
+    read: ({ target: { baseUrl, account } }) => [{ value: 1, labels: { base_url: baseUrl, account } }],
+  },
+  {
+    name: 'expunge_hold',
+    type: 'gauge',
+    labels: ['reason'],
+    help: 'Of the target: 1 while nothing is sent to it for this reason, else 0; redis and redis_writes are those of this process.',
+    read: ({ redis, service }) =>
+      targetHolds.map((reason) => ({ value: isHeld(reason, redis, service) ? 1 : 0, labels: { reason } })),
+  },
+  {
+    name: 'expunge_runs_held',
+    type: 'gauge',
+    labels: ['reason'],
+    help: 'Detached runs of the target that have not ended and send nothing, by what is told of them first.',
+    read: ({ redis }) =>
+      redis === null
+        ? []
+        : causes.map((reason) => ({
+            value: heldRuns(redis.held).filter(({ why }) => why === reason).length,
+            labels: { reason },
+          })),
   },
   {
     name: 'expunge_items_total',
@@ -266,6 +295,34 @@ export const families: readonly Family[] = [
         : Object.entries(queue.depth).map(([state, value]) => ({ value, labels: { queue: queue.name, state } })),
   },
 ];
+
+/** What holds a whole target, as far as a worker can tell: that there is no worker, nobody is there to tell. */
+const targetHolds = [
+  'redis',
+  'redis_writes',
+  'stop',
+  'stop_file',
+  'no_token',
+  'budget',
+  'quota',
+  'retry_after',
+  'circuit',
+  'outage',
+] as const satisfies readonly Cause[];
+
+function isHeld(
+  reason: (typeof targetHolds)[number],
+  redis: Scrape['redis'],
+  { writeRejection }: Scrape['service'],
+): boolean {
+  if (redis === null) return reason === 'redis';
+  if (reason === 'redis_writes') return writeRejection !== '';
+  return redis.held.get('')?.why === reason;
+}
+
+function heldRuns(held: ReadonlyMap<string, Standing>): Standing[] {
+  return [...held].flatMap(([key, standing]) => (key === '' ? [] : [standing]));
+}
 
 const openStates: readonly RunState[] = ['preparing', 'planned', 'running', 'paused', 'halted', 'cancelling'];
 

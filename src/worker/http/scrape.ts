@@ -1,6 +1,9 @@
 import { type Backlog, readBacklog } from '../../ledger/backlog.ts';
 import { readSuccesses } from '../../ledger/end-run.ts';
+import { readHeld } from '../../ledger/run-standings.ts';
+import type { Standing } from '../../ledger/standing.ts';
 import { readTargetState, type TargetState } from '../../limiter/read-target.ts';
+import type { Target } from '../../model/target.ts';
 import type { QueueDepth } from '../../queue/queue.ts';
 import { type RedisClient, readClock } from '../../redis/client.ts';
 import { keys } from '../../redis/keys.ts';
@@ -22,7 +25,10 @@ export type Scrape = {
     schedules: ScheduleSample[];
     undelivered: number;
     limiters: TargetState[];
+    held: Map<string, Standing>; // as `readHeld` says
   } | null;
+  /** Where this process sends. */
+  target: Target;
   queue: { name: string; depth: QueueDepth } | null;
 };
 
@@ -48,7 +54,7 @@ type ScrapeOptions = {
   build: Build;
   service: Service;
   redis: RedisClient;
-  fp: string;
+  target: Target;
   queueName: string;
   /** Monotonic ms. */
   clock: () => number;
@@ -64,29 +70,31 @@ export function openScrape({
   build,
   service,
   redis,
-  fp,
+  target,
   queueName: name,
   clock,
   now,
 }: ScrapeOptions): () => Promise<Scrape> {
+  const { fp } = target;
   const readTarget = async () => {
     const askedAt = clock();
     await redis.ping();
     const roundTripMs = clock() - askedAt;
-    const [backlog, successes, schedules, undelivered, limiters] = await Promise.all([
+    const [backlog, successes, schedules, undelivered, limiters, held] = await Promise.all([
       readBacklog(redis, fp, await readClock(redis, keys.targetRuns(fp))),
       readSuccesses(redis, fp),
       readSchedules(redis, fp, now()),
       redis.zcard(keys.undelivered(fp)),
       readTargetState(redis, fp),
+      readHeld(redis, target),
     ]);
-    return { roundTripMs, backlog, successes, schedules, undelivered, limiters };
+    return { roundTripMs, backlog, successes, schedules, undelivered, limiters, held };
   };
   const askTarget = singleFlight(readTarget, { ...bounds, clock });
   const askQueue = singleFlight(async () => ({ name, depth: await service.queue.depth() }), { ...bounds, clock });
   return async () => {
-    const [target, queue] = await Promise.all([askTarget(), askQueue()]);
-    return { build, service, redis: target, queue: target && queue };
+    const [found, queue] = await Promise.all([askTarget(), askQueue()]);
+    return { build, service, target, redis: found, queue: found && queue };
   };
 }
 

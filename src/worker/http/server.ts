@@ -2,6 +2,7 @@ import { Hono, type MiddlewareHandler } from 'hono';
 import type { ListenAddress } from '../../config/parse-setting.ts';
 import { messageOf } from '../../errors.ts';
 import type { Log } from '../../logger.ts';
+import type { Target } from '../../model/target.ts';
 import { sharedQueueName } from '../../queue/queue.ts';
 import type { RedisClient } from '../../redis/client.ts';
 import type { Part, Parts } from '../parts.ts';
@@ -17,7 +18,7 @@ type HttpOptions = {
   redis: RedisClient;
   /** Why there is no connection to Redis, if that is known; '' while there is one. */
   connectionError: () => string;
-  fp: string;
+  target: Target;
   /** The state of the process. */
   state: () => Parts['state'];
   log: Log;
@@ -31,7 +32,7 @@ type Site = { app: Hono; admit: MiddlewareHandler };
 /** The part of a worker that serves health checks and metrics at the address. Its start throws USAGE if it cannot listen there. */
 export function openHttp(
   address: ListenAddress,
-  { build, service, redis, connectionError, fp, state, log, site }: HttpOptions,
+  { build, service, redis, connectionError, target, state, log, site }: HttpOptions,
 ): Part {
   const clock = () => performance.now();
   const { token, senders } = service;
@@ -39,7 +40,7 @@ export function openHttp(
     state,
     redis,
     connectionError,
-    fp,
+    fp: target.fp,
     token,
     clock,
     writeRejection: () => service.writeRejection,
@@ -47,7 +48,7 @@ export function openHttp(
     losses: () => service.orders.losses,
   });
   const metrics = openMetrics(
-    openScrape({ build, service, redis, fp, queueName: sharedQueueName, clock, now: Date.now }),
+    openScrape({ build, service, redis, target, queueName: sharedQueueName, clock, now: Date.now }),
   );
   return httpPart(address, createApp({ readiness, metrics, log, site }), {
     flag: '--http',

@@ -14,7 +14,7 @@ async function samples(harness: ScheduleHarness): Promise<{ value: number; words
     build,
     service,
     redis: harness.redis,
-    fp: harness.target.fp,
+    target: harness.target,
     queueName: 'q',
     clock,
     now: () => harness.now,

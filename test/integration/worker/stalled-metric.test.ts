@@ -21,7 +21,7 @@ test('a metric says for how long a target has accepted nothing, once that is a q
       build: { version: '1', revision: '' },
       service: { queue: { depth: async () => ({}) } } as unknown as Scrape['service'],
       redis,
-      fp,
+      target: { baseUrl: 'http://127.0.0.1:9', account: '', fp },
       queueName: 'q',
       clock: () => performance.now(),
       now: Date.now,

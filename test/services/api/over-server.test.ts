@@ -246,7 +246,8 @@ describe('an order with --server', () => {
     const { harness } = api;
     const [one, other] = [await liveRun(harness, 'o-00001'), await liveRun(harness, 'o-00002')];
     const env = await overServer(api, 'operate');
-    const facts = (text: string, run: string) => text.replaceAll(run, 'RUN').replaceAll(/"seconds":[\d.]+/g, '');
+    const facts = (text: string, run: string) =>
+      text.replaceAll(run, 'RUN').replaceAll(/"(seconds|since)":("[^"]*"|[\d.]+)/g, '');
     for (const order of orders) {
       const isRemoval = order[1] === 'remove';
       const trails = isRemoval ? [] : [await trailOf(api, one), await trailOf(api, other)].map((trail) => trail.length);

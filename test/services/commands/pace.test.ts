@@ -60,7 +60,7 @@ describe.concurrent('a run against a server with a hidden limit', () => {
     const script = (_: string, id: string, nth: number) => (id === ids[150] && nth === 1 ? 'status-429-seconds' : null);
     const harness = await openHarness(onTestFinished, { objects, faults: { script, retryAfterSeconds: 3 } });
     const running = start(harness, ['--rate', '600/s']);
-    await statusSays(harness, /^Waiting [\d.]+ s: the server answered 429 and sent Retry-After \d+\.$/m);
+    await statusSays(harness, /^Waiting [\d.]+ s: the server answered 429 and sent Retry-After \d+\. End the wait: /m);
     expect(await running.ended).toMatchObject({ code: 0 });
     expect(running.stderr).toMatch(/^ {2}Pace: .* · waited [\d.]+ s · 1 × 429$/m);
     // Its chunks were handed back meanwhile; that time is lost all the same.
@@ -85,7 +85,10 @@ describe('a run with a rate of its own', () => {
     const harness = await openHarness(onTestFinished, { objects });
     const running = start(harness, ['--rate', '20/s,100/h']);
     await statusSays(harness, /^Deleting at 20\/s, as --rate allows\.$/m);
-    await statusSays(harness, /^Waiting: --rate allows no more until .*\d\d:\d\d \(100 an hour\)\.$/m);
+    await statusSays(
+      harness,
+      /^Waiting until .*\d\d:\d\d \(\d+ min( \d+ s)?\): --rate allows no more \(100 an hour\)\. /m,
+    );
     running.signal('SIGTERM');
     expect(await running.ended).toMatchObject({ code: 143 });
   });

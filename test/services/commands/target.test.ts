@@ -31,8 +31,8 @@ describe.concurrent('expunge target', () => {
     expect(stdout).toMatch(
       new RegExp(`not stopped\n  nothing is sent until \\d\\d:\\d\\d \\(5\\d min( \\d+ s)?\\): ${why}`),
     );
-    expect(stdout).toContain(`release it: expunge target release --base-url ${harness.sandbox.url}`);
-    expect((await call(harness, 'resume', id)).stderr).toContain(`: ${why}.\n  Release it: expunge target release`);
+    expect(stdout).toContain(`End the wait: expunge target release --base-url ${harness.sandbox.url}`);
+    expect((await call(harness, 'resume', id)).stderr).toContain(`: ${why}. End the wait: expunge target release`);
     const released = await call(harness, 'target', 'release', '--reason', 'their mistake', '--json');
     expect(JSON.parse(released.stdout)).toMatchObject({
       v: 1,

@@ -8,6 +8,7 @@ import { invoke } from '../../support/command.ts';
 /** What makes a run or a schedule, looks whether it could, or shows where to begin: they may begin a private Redis. */
 const beginning = ['run', 'worker', 'dashboard', 'schedule add', 'check', 'quickstart'];
 const withoutRedis = [
+  'alerts',
   'completion',
   'config show',
   'help',
