@@ -27,7 +27,7 @@ export async function readStandings(redis: RedisClient, runs: readonly ListedRun
 }
 
 /** Reads what holds a target back, whatever its runs are. */
-export async function readTargetStandings(redis: RedisClient, target: Target): Promise<Standing[]> {
+async function readTargetStandings(redis: RedisClient, target: Target): Promise<Standing[]> {
   const [targets, stops] = await Promise.all([readTargetState(redis, target.fp), readStops(redis, target.fp)]);
   return targetStandings(target, targets, stops);
 }
