@@ -6,6 +6,20 @@ import module from 'node:module';
 const needed = [22, 19];
 const present = process.versions.node.split('.').map(Number);
 
+// SIGUSR1 asks a process for a line of status; a command that is loaded answers. Without a listener Node would open its debugger, without a
+// password, to every user of the machine. Node itself listens until this line: what a signal opened before is closed.
+process.on('SIGUSR1', () => {});
+const isDebugged = /--inspect(?!-port)/.test([process.env.NODE_OPTIONS, ...process.execArgv].join(' '));
+let looks = 100;
+const closeDebugger = () => {
+  if (--looks === 0) clearInterval(closing);
+  if (isDebugged || !process.features.inspector || !process.getBuiltinModule) return;
+  const inspector = process.getBuiltinModule('node:inspector');
+  if (inspector.url()) inspector.close();
+};
+const closing = setInterval(closeDebugger, 20).unref(); // for one signal Node opens it up to three times, and not all of them now
+closeDebugger();
+
 // Process 1, the first of a container, gets no signal without a listener: this one listens until a command does.
 if (process.pid === 1) {
   process.on('SIGTERM', () => {

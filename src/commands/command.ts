@@ -42,6 +42,9 @@ export type Verb = { execute(invocation: Invocation): Promise<number> };
 /** Where signals arrive and how a second one ends everything: the process itself. */
 export type SignalSource = Pick<NodeJS.Process, 'on' | 'off' | 'exit'>;
 
+/** What a process answers when SIGUSR1 asks for its status; at first the name of its verb and its age. A verb that knows more replaces it. */
+export type StatusAnswer = { give(): void };
+
 /** The input of a verb. A verb listens for signals itself; only a second one ends the process. */
 export type Invocation = {
   verb: string; // 'run', 'runs remove'
@@ -55,6 +58,7 @@ export type Invocation = {
   verbosity: Verbosity;
   env: NodeJS.ProcessEnv;
   signals: SignalSource;
+  status: StatusAnswer;
   stdin: NodeJS.ReadStream;
   stdout: NodeJS.WriteStream;
   stderr: NodeJS.WriteStream;

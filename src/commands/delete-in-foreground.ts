@@ -9,6 +9,7 @@ import type { EarlySession, Session } from '../operations/session.ts';
 import { type LocalView, readRunContext, SnapshotTaker } from '../operations/take-snapshot.ts';
 import { ownQueueName } from '../queue/queue.ts';
 import { LivePanel } from '../terminal/live-panel.ts';
+import { lineText } from '../terminal/panel.ts';
 import { plainLine } from '../terminal/style.ts';
 import { eventText, TargetEvents } from '../terminal/target-events.ts';
 import { sleepUntilAborted } from '../wait.ts';
@@ -53,7 +54,7 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
   const maxConcurrency = connectionsOf(1, work.workers, options.maxConcurrency);
   const isAlone = work.workers === 1;
   const service = openService({ ...options, maxConcurrency, queueName, ownsQueue: true, isAlone, log });
-  const { workers, kill, dispose } = openRunWorkers({ ...work, tell });
+  const { workers, kill, dispose } = openRunWorkers({ ...work, tell, say: (line) => say(line) });
   const by = { who: whoAmI(invocation.env), reason: reasonOf(invocation.options) };
   const startIt: Part = { name: 'run', start: () => startSeen(session, run, by) }; // after the token: a run without one does not start
   const sayWaiting = (reason: string) => sayOn(invocation.stderr)(`Waiting: ${plainLine(reason)}`);
@@ -62,6 +63,8 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
   const local = viewOf(service, workers);
   const taker: SnapshotTaker = new SnapshotTaker(run, local, invocation.toType);
   const panel = new LivePanel(progressOn(invocation), panelEnv(invocation), () => taker.take());
+  const say = isQuiet ? sayOn(invocation.stderr) : (line: string) => panel.say(line);
+  invocation.status.give = () => say(lineText(taker.take()));
   const interrupts = listenForInterrupts(invocation, () => {
     workers.leave();
     panel.stop();

@@ -1,11 +1,12 @@
 import { loadConfig, type Source, type Sources } from '../config/read-config.ts';
 import type { Config } from '../config/settings.ts';
 import { ExpungeError, exitCodes, messageOf } from '../errors.ts';
+import { duration } from '../format.ts';
 import { adviceText, type ToType } from '../model/to-type.ts';
 import { explainFileError, isFileError } from '../system-errors.ts';
 import { plainLine } from '../terminal/style.ts';
 import { readVersion } from '../version.ts';
-import type { Command, Invocation, Verb } from './command.ts';
+import type { Command, Invocation, StatusAnswer, Verb } from './command.ts';
 import { type Call, readCommandLine } from './command-line.ts';
 import { nothingGiven, toTypeFrom } from './place.ts';
 
@@ -37,6 +38,16 @@ async function answerShell(line: readonly string[], { env, stdout }: Deps): Prom
   return exitCodes.OK.exit;
 }
 
+/** Answers SIGUSR1 with a line on stderr, as dd and rclone do, until `dispose`. */
+function answerStatus({ signals, stderr }: Deps, verb: string): { status: StatusAnswer; dispose(): void } {
+  const startedAt = performance.now();
+  const age = () => duration(Math.round((performance.now() - startedAt) / 1_000) * 1_000);
+  const status = { give: () => void stderr.write(`expunge ${verb} has been running for ${age()}\n`) };
+  const answer = () => status.give();
+  signals.on('SIGUSR1', answer);
+  return { status, dispose: () => signals.off('SIGUSR1', answer) };
+}
+
 async function execute(call: Call, argv: readonly string[], deps: Deps & Pick<Invocation, 'toType'>): Promise<number> {
   const { command, verb, args, options, flags, configFile, color, verbosity } = call;
   const { env, stderr } = deps;
@@ -46,9 +57,14 @@ async function execute(call: Call, argv: readonly string[], deps: Deps & Pick<In
   const { execute } = await loaderOf(command, verb, config)();
   const log = verbosity === 'verbose' ? (await import('../logger.ts')).createLogger('debug', stderr) : null;
   log?.debug({ verb, version: readVersion(), node: process.version, settings: notDefault(sources) }, 'command started');
-  const exit = await execute({ verb, args, options, config, sources, verbosity, argv, ...deps });
-  log?.debug({ verb, exit, ms: Math.round(performance.now()) }, 'command ended');
-  return exit;
+  const { status, dispose } = answerStatus(deps, verb);
+  try {
+    const exit = await execute({ verb, args, options, config, sources, verbosity, argv, status, ...deps });
+    log?.debug({ verb, exit, ms: Math.round(performance.now()) }, 'command ended');
+    return exit;
+  } finally {
+    dispose();
+  }
 }
 
 /** What does a verb: with --server the API of that server, else it itself. Throws USAGE for one that needs Redis itself. */

@@ -54,11 +54,13 @@ type RunWorkersDeps = {
   workers: number;
   /** Shows a warning of one of them. */
   tell(line: string): void;
+  /** Shows the status of one of them. */
+  say(line: string): void;
 };
 
 /** The processes that delete a run beside its command. `kill` ends those that do not drain; `dispose` when all is over. */
 export function openRunWorkers(deps: RunWorkersDeps): { workers: RunWorkers; kill(): void; dispose(): void } {
-  const { invocation, credentials, run, workers: all, tell } = deps;
+  const { invocation, credentials, run, workers: all, tell, say } = deps;
   const { env, verbosity } = invocation;
   const forks = openForks();
   const optionsFor = (worker: number): ForkOptions => ({
@@ -73,6 +75,7 @@ export function openRunWorkers(deps: RunWorkersDeps): { workers: RunWorkers; kil
     orderFor: (worker) => orderFor(deps, worker),
     token: credentials.token,
     tell,
+    say,
     log: supervisorLog(deps),
     random: Math.random,
   });

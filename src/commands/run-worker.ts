@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { ExpungeError } from '../errors.ts';
+import { plural } from '../format.ts';
 import { logFor } from '../logger.ts';
 import { type EarlySession, withRedisAt } from '../operations/session.ts';
 import { ownQueueName } from '../queue/queue.ts';
@@ -57,6 +58,8 @@ async function work(invocation: Invocation, { order, token }: Command, channel: 
       ],
       log,
     );
+    invocation.status.give = () =>
+      channel.say({ status: `worker ${worker}: ${plural(service.senders.inFlight, 'requests')} in flight` });
     try {
       await parts.start(signal);
       log.debug({ run }, 'deleting beside the command');

@@ -53,11 +53,13 @@ export async function execute(invocation: Invocation): Promise<number> {
   const supervision = readSupervision(env);
   const who = supervision === null ? {} : { worker: supervision.worker };
   const log = createLogger(levelOf(invocation), invocation.stderr, who);
+  const answer = (facts: object) => createLogger('info', invocation.stderr, who).info(facts, 'status'); // whatever the level: somebody asks
   const interrupts = listenForInterrupts(invocation, (signal) => log.info({ signal }, 'stopping'));
   const size = config.workers ?? 1;
+  invocation.status.give = () => answer({ workers: size });
   if (size > 1) return runSupervisor(size, interrupts.signal, log);
   const stop = supervision === null ? interrupts.signal : AbortSignal.any([interrupts.signal, supervision.leave]);
-  return work({ invocation, target, credentials, destination, receivers, supervision, log }, stop);
+  return work({ invocation, target, credentials, destination, receivers, supervision, log, answer }, stop);
 }
 
 /** --quiet and --verbose set the level of the log, which is a worker's only output on stderr. */
@@ -95,6 +97,8 @@ type WorkerOptions = {
   receivers: readonly NamedReceiver[];
   supervision: Supervision | null;
   log: Log;
+  /** Logs the facts of a status that somebody asks for. */
+  answer(facts: object): void;
 };
 
 type WorkerDeps = WorkerOptions & {
@@ -121,6 +125,14 @@ async function partsOf(work: WorkerDeps): Promise<Part[]> {
     isAlone: false,
     log,
   });
+  const { senders } = service;
+  invocation.status.give = () =>
+    work.answer({
+      state: work.state(),
+      inFlight: senders.inFlight,
+      limit: senders.limit,
+      hold: senders.hold?.reason ?? null,
+    });
   const schedules = scheduleWork({
     session,
     place: { config: invocation.config, env: invocation.env, log },

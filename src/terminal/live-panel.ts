@@ -9,6 +9,7 @@ const lineEveryMs = 10_000;
 /** Shows a run on stderr until it is stopped: a panel on a terminal, elsewhere a line every ten seconds. */
 export class LivePanel {
   readonly #show: (snapshot: Snapshot) => void;
+  readonly #say: (line: string) => void;
   readonly #end: () => void;
   readonly #everyMs: number;
   readonly #take: () => Snapshot;
@@ -18,6 +19,7 @@ export class LivePanel {
   constructor(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv, take: () => Snapshot) {
     const drawing = isTerminal(stream, env) ? panelOn(stream) : linesOn(stream);
     this.#show = drawing.show;
+    this.#say = drawing.say;
     this.#end = drawing.end;
     this.#everyMs = drawing.everyMs;
     this.#take = take;
@@ -30,6 +32,12 @@ export class LivePanel {
     this.#timer = setInterval(() => this.#show(this.#take()), this.#everyMs);
   }
 
+  /** Writes a line above the panel, or between the lines; also before the start and after the end. */
+  say(line: string): void {
+    this.#say(line);
+    if (this.#timer && this.#everyMs === redrawMs) this.#show(this.#take());
+  }
+
   /** Leaves the last panel on the screen and shows the cursor again; later lines appear below. Doing it twice changes nothing. */
   stop(): void {
     if (!this.#timer) return;
@@ -40,18 +48,19 @@ export class LivePanel {
   }
 }
 
-type Drawing = { show: (snapshot: Snapshot) => void; end: () => void; everyMs: number };
+type Drawing = { show: (snapshot: Snapshot) => void; say: (line: string) => void; end: () => void; everyMs: number };
 
 function panelOn(stream: NodeJS.WriteStream): Drawing {
   const update = redrawOn(stream);
   const style = styleOf(stream);
   // One column stays free: a full last column makes some terminals wrap.
   const show = (snapshot: Snapshot) => update(panelText(snapshot, (stream.columns || 80) - 1, style));
-  return { show, end: () => update.done(), everyMs: redrawMs };
+  return { show, say: (line) => update.persist(line), end: () => update.done(), everyMs: redrawMs };
 }
 
 function linesOn(stream: NodeJS.WriteStream): Drawing {
-  return { show: (snapshot) => stream.write(`${lineText(snapshot)}\n`), end: () => {}, everyMs: lineEveryMs };
+  const say = (line: string) => void stream.write(`${line}\n`);
+  return { show: (snapshot) => say(lineText(snapshot)), say, end: () => {}, everyMs: lineEveryMs };
 }
 
 const quietMs = 1_000;

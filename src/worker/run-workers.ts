@@ -23,8 +23,8 @@ export type WorkerOrder = {
 /** From the command. A loan comes every 200 ms, also to show that the command is at work. */
 export type ToWorker = 'drain' | { order: WorkerOrder; loan: TokenLoan } | { loan: TokenLoan } | { halt: string };
 
-/** From a worker. `tell`: a warning for people. */
-export type FromWorker = TokenReport | { inFlight: number } | { tell: string };
+/** From a worker. `tell`: a warning for people; `status`: its answer to SIGUSR1. */
+export type FromWorker = TokenReport | { inFlight: number } | { tell: string } | { status: string };
 
 const loanEveryMs = 200;
 const restartsAtMost = 3;
@@ -37,6 +37,8 @@ type RunWorkersOptions = {
   orderFor(worker: number): WorkerOrder;
   token: Token;
   tell(line: string): void;
+  /** Shows the status of a worker that somebody has asked. */
+  say(line: string): void;
   log: Log;
   random: () => number;
 };
@@ -117,6 +119,7 @@ export class RunWorkers {
   #hear(child: ChildProcess, said: FromWorker): void {
     if ('inFlight' in said) this.#count(child, said.inFlight);
     else if ('tell' in said) this.#options.tell(said.tell);
+    else if ('status' in said) this.#options.say(said.status);
     else {
       const halt = hearBorrower(this.#options.token, said);
       if (halt !== null) this.#send(child, { halt });

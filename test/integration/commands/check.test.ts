@@ -45,6 +45,7 @@ async function check(
     toType: toTypeAnywhere,
     argv: [],
     signals: process,
+    status: { give() {} },
     args: [],
     verbosity: 'normal' as const,
     options,

@@ -37,6 +37,7 @@ async function open(size = 2) {
     orderFor: (worker) => ({ worker }) as WorkerOrder,
     token: fixedToken('t', 'EXPUNGE_TOKEN'),
     tell: (line) => told.push(line),
+    say: () => {},
     log: { debug() {}, info() {}, warn() {}, error() {} },
     random: () => 0,
   });
