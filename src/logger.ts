@@ -1,4 +1,5 @@
 import { pino } from 'pino';
+import { type LogFormat, logText } from './log-text.ts';
 
 /** Writes one line: facts in fields, the message is a constant. `reason`, if there is one, says why in words. */
 type Write = (facts: object, message: string) => void;
@@ -6,15 +7,23 @@ type Write = (facts: object, message: string) => void;
 /** `quiet` (-q): results, warnings, errors and questions only. `verbose` (-v): the log, too, down to debug. */
 export type Verbosity = 'quiet' | 'normal' | 'verbose';
 
-type Stderr = NodeJS.WritableStream & { fd?: number };
+type Stderr = NodeJS.WritableStream & { fd?: number; isTTY?: boolean };
+
+type LogOptions = {
+  level: string;
+  format: LogFormat | undefined;
+  stderr: Stderr;
+  /** Which of several processes writes. */
+  who?: { worker?: number };
+};
 
 export type Log = Record<'debug' | 'info' | 'warn' | 'error', Write>;
 
 /**
- * The service's log: JSON lines on stderr, each with `who` wrote it; a line to a file descriptor is written before the call returns. Errors
+ * The service's log on stderr, each line with `who` wrote it; a line of JSON to a file descriptor is written before the call returns. Errors
  * are reduced to code and message, because error objects of the Redis client carry the command's arguments, passwords included.
  */
-export function createLogger(level: string, stderr: Stderr, who: { worker?: number } = {}): Log {
+export function createLogger({ level, format, stderr, who = {} }: LogOptions): Log {
   return pino(
     {
       level,
@@ -24,13 +33,27 @@ export function createLogger(level: string, stderr: Stderr, who: { worker?: numb
       serializers: { err: plainError },
       redact: ['*.authorization', 'headers.authorization', '*.token', '*.password'],
     },
-    stderr.fd === undefined ? stderr : pino.destination({ dest: stderr.fd, sync: true }),
+    destinationOf(format, stderr),
   );
 }
 
+/** Whether a log in this format is JSON there. */
+export function isJsonLog(format: LogFormat | undefined, stderr: Stderr): boolean {
+  return format === 'json' || (format !== 'text' && stderr.isTTY !== true);
+}
+
+function destinationOf(format: LogFormat | undefined, stderr: Stderr): { write(line: string): void } {
+  if (!isJsonLog(format, stderr)) return { write: (line) => void stderr.write(`${logText(line)}\n`) };
+  return stderr.fd === undefined ? stderr : pino.destination({ dest: stderr.fd, sync: true });
+}
+
+/** What decides where a command logs, and how. */
+type Speaker = { verbosity: Verbosity; stderr: Stderr; config: { logFormat?: LogFormat | undefined } };
+
 /** The log of a command that speaks to people, unless somebody wants all of it. */
-export function logFor(verbosity: Verbosity, stderr: Stderr, tell: (line: string) => void, who = {}): Log {
-  return verbosity === 'verbose' ? createLogger('debug', stderr, who) : logAsLines(tell);
+export function logFor({ verbosity, stderr, config }: Speaker, tell: (line: string) => void, who = {}): Log {
+  if (verbosity !== 'verbose') return logAsLines(tell);
+  return createLogger({ level: 'debug', format: config.logFormat, stderr, who });
 }
 
 /** Leaves out a line that was told less than two seconds ago: several processes see the same. `clock`: monotonic ms. */

@@ -2,8 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { keepNewSpace } from '../new-space.ts';
 import { explainFileError, systemCode } from '../system-errors.ts';
-import { complain, executeLine } from './execute.ts';
-import { nothingGiven, toTypeFrom } from './place.ts';
+import { complain, complainingBefore, executeLine } from './execute.ts';
 import { programOf } from './program.ts';
 
 // By default V8 lets the heap grow to several times the memory in use, because a run allocates much in a short time. This keeps a run
@@ -12,9 +11,9 @@ setFlagsFromString('--heap-growing-percent=50');
 keepNewSpace();
 
 const { env, stdin, stdout, stderr } = process;
-const isVerbose = env.EXPUNGE_LOG_LEVEL === 'debug' || process.argv.some((arg) => arg === '-v' || arg === '--verbose');
 const program = programOf({ node: process.argv0, script: process.argv[1] ?? '' }, env);
-const telling = { isVerbose, toType: toTypeFrom(program, nothingGiven) };
+const complaining = complainingBefore({ program, env });
+complaining.isVerbose ||= process.argv.some((arg) => arg === '-v' || arg === '--verbose');
 const outputClosed = new AbortController();
 
 let lostOutput: Error | null = null;
@@ -25,24 +24,20 @@ stdout.on('error', (error) => {
   outputClosed.abort();
 });
 stderr.on('error', () => {});
-process.on('uncaughtException', (error) => end(complain(error, stderr, telling)));
+process.on('uncaughtException', (error) => end(complain(error, stderr, complaining)));
 
 await end(
-  await executeLine(process.argv.slice(2), {
-    program,
-    env,
-    stdin,
-    stdout,
-    stderr,
-    signals: process,
-    outputClosed: outputClosed.signal,
-  }),
+  await executeLine(
+    process.argv.slice(2),
+    { program, env, stdin, stdout, stderr, signals: process, outputClosed: outputClosed.signal },
+    complaining,
+  ),
 );
 
 /** Ends the process even if sockets are open, after all output is written. */
 async function end(code: number): Promise<void> {
   await flush(stdout);
-  const exit = lostOutput && code === 0 ? complain(incomplete(lostOutput), stderr, telling) : code;
+  const exit = lostOutput && code === 0 ? complain(incomplete(lostOutput), stderr, complaining) : code;
   await flush(stderr);
   process.exit(exit);
 }

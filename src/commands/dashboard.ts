@@ -16,7 +16,7 @@ const defaultPort = 9465;
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { config, sources, env, options, stdout, stderr, verbosity } = invocation;
-  const log = createLogger(verbosity === 'verbose' ? 'debug' : 'warn', stderr);
+  const log = createLogger({ level: verbosity === 'verbose' ? 'debug' : 'warn', format: config.logFormat, stderr });
   const serve = async (session: EarlySession) => {
     const { openDashboardSite } = await import('../api/site.ts');
     const { httpPart } = await import('../worker/http/http-part.ts');

@@ -49,7 +49,7 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
     (line) => (isQuiet ? sayOn(invocation.stderr)(`warning: ${line}`) : taker.addEvent(line)),
     () => performance.now(),
   );
-  const log = logFor(invocation.verbosity, invocation.stderr, tell);
+  const log = logFor(invocation, tell);
   const options = serviceOptions(invocation, session, target, credentials);
   const maxConcurrency = connectionsOf(1, work.workers, options.maxConcurrency);
   const isAlone = work.workers === 1;

@@ -101,7 +101,8 @@ function orderFor(
 }
 
 /** Where there is no panel, which shows it as an event, the end of a worker is a line of its own. */
-function supervisorLog({ invocation: { verbosity, stderr, env }, tell }: RunWorkersDeps): Log {
+function supervisorLog({ invocation, tell }: RunWorkersDeps): Log {
+  const { verbosity, stderr, env } = invocation;
   const isShown = verbosity === 'quiet' || isTerminal(stderr, env);
-  return logFor(verbosity, stderr, isShown ? tell : sayOn(stderr));
+  return logFor(invocation, isShown ? tell : sayOn(stderr));
 }

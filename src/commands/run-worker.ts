@@ -43,7 +43,7 @@ export async function execute(invocation: Invocation): Promise<number> {
 async function work(invocation: Invocation, { order, token }: Command, channel: CommandChannel): Promise<void> {
   const { config, target, run, worker, ca } = order;
   const { signal } = channel.leave;
-  const log = logFor(invocation.verbosity, invocation.stderr, (line) => channel.say({ tell: line }), { worker });
+  const log = logFor({ ...invocation, config }, (line) => channel.say({ tell: line }), { worker });
   const address = order.redis ?? (await resolveRedis(config, invocation.env, () => {}));
   await withRedisAt(address, async (session: EarlySession) => {
     const options = serviceOptions({ config }, session, target, { token, ca });

@@ -25,6 +25,7 @@ export const worker: Command = {
     'trustProxyHost',
     'trustProxyRole',
     'logLevel',
+    'logFormat',
     'results',
     'resultsHeaderFile',
     'notify',

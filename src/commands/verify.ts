@@ -154,7 +154,7 @@ async function sendAll(work: Work, results: Results, { signal }: Interrupts): Pr
   const { invocation, session, run, target, credentials, sample } = work;
   const held = new AbortController();
   const clock = () => performance.now();
-  const log = logFor(invocation.verbosity, invocation.stderr, (line) => sayOn(invocation.stderr)(`warning: ${line}`));
+  const log = logFor(invocation, (line) => sayOn(invocation.stderr)(`warning: ${line}`));
   const senders = openSenders(
     {
       ...serviceOptions(invocation, session, target, credentials),

@@ -48,6 +48,7 @@ export async function withOperations<F extends Family, T>(
   return withServer(invocation, say, (api) => body(open(api, invocation)));
 }
 
-function placeOf({ config, env, verbosity, stderr }: Invocation): SchedulePlace {
-  return { config, env, log: logFor(verbosity, stderr, sayOn(stderr)) };
+function placeOf(invocation: Invocation): SchedulePlace {
+  const { config, env, stderr } = invocation;
+  return { config, env, log: logFor(invocation, sayOn(stderr)) };
 }

@@ -52,8 +52,9 @@ export async function execute(invocation: Invocation): Promise<number> {
   const receivers = openReceivers(config, env);
   const supervision = readSupervision(env);
   const who = supervision === null ? {} : { worker: supervision.worker };
-  const log = createLogger(levelOf(invocation), invocation.stderr, who);
-  const answer = (facts: object) => createLogger('info', invocation.stderr, who).info(facts, 'status'); // whatever the level: somebody asks
+  const logOf = (level: string) => createLogger({ level, format: config.logFormat, stderr: invocation.stderr, who });
+  const log = logOf(levelOf(invocation));
+  const answer = (facts: object) => logOf('info').info(facts, 'status'); // whatever the level: somebody asks
   const interrupts = listenForInterrupts(invocation, (signal) => log.info({ signal }, 'stopping'));
   const size = config.workers ?? 1;
   invocation.status.give = () => answer({ workers: size });

@@ -1,3 +1,4 @@
+import { logFormats } from '../log-text.ts';
 import * as parse from './parse-setting.ts';
 import * as url from './parse-url.ts';
 import { setting } from './setting.ts';
@@ -59,6 +60,14 @@ export const serviceSettings = {
     parse: parse.oneOf(['debug', 'info', 'warn', 'error', 'silent']),
     fallback: 'info',
     help: 'what a worker logs to stderr: debug, info, warn, error or silent',
+  }),
+  logFormat: setting({
+    flag: 'log-format',
+    env: 'EXPUNGE_LOG_FORMAT',
+    arg: '<format>',
+    parse: parse.oneOf(logFormats),
+    fallback: 'auto',
+    help: 'how it logs: text, json, or auto: text on a terminal, JSON elsewhere; the variable is also for --verbose',
   }),
   results: setting({
     flag: 'results',

@@ -76,6 +76,7 @@ const settingRoles = {
   allowHttp: 'process',
   http: 'process',
   logLevel: 'process',
+  logFormat: 'process',
   openMetrics: 'process',
   trustProxyUser: 'process',
   trustProxyFrom: 'process',

@@ -19,7 +19,7 @@ const { REDIS_URL, EXPUNGE_BASE_URL, EXPUNGE_ACCOUNT, EXPUNGE_TOKEN } = process.
 const address = addressFromUrl(REDIS_URL!, true);
 const redis = connectLedger(address);
 await ready(redis, address);
-const log = createLogger('info', process.stderr);
+const log = createLogger({ level: 'info', format: 'json', stderr: process.stderr });
 const forget = process.env.FORGET === 'doubt' ? forgetDoubt : forgetMarks;
 const ledger = forget(openLedger(redis, haltRules));
 const target = targetOf(EXPUNGE_BASE_URL!, EXPUNGE_ACCOUNT!);

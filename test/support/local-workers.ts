@@ -41,7 +41,7 @@ export async function openLocalWorkers(
   const harness = await openHarness(null, sandboxOptions);
   const { sandbox, redis, target } = harness;
   const ledger = openLedger(redis, haltRules);
-  const log = createLogger('silent', process.stderr);
+  const log = createLogger({ level: 'silent', format: 'json', stderr: process.stderr });
   const started: Parts[] = [];
   const add: LocalWorkers['add'] = async (options = {}) => {
     const service = openService({

@@ -87,7 +87,7 @@ describe('the schema of the configuration file', () => {
   });
 
   it('finds words and bounds in the table', () => {
-    expect([withBounds, withWords].map((found) => found.length)).toEqual([8, 5]);
+    expect([withBounds, withWords].map((found) => found.length)).toEqual([8, 6]);
     expect(properties.resource).toMatchObject({ enum: ['annotations', 'views'] });
     expect(properties.noHeader).toMatchObject({ type: 'boolean', default: false });
   });

@@ -5,7 +5,7 @@ import { Problem } from '../../../src/api/problem.ts';
 import { Streams } from '../../../src/api/streams.ts';
 import { createLogger } from '../../../src/logger.ts';
 
-const log = createLogger('silent', process.stderr);
+const log = createLogger({ level: 'silent', format: 'json', stderr: process.stderr });
 
 function openApp(streams: Streams) {
   const wait = () => new Promise<void>((resolve) => void setImmediate(resolve));

@@ -75,6 +75,7 @@ const samples: Record<SettingName, string> = {
   redisServerName: 'n',
   http: '9464',
   logLevel: 'warn',
+  logFormat: 'text',
   openMetrics: 'true',
   trustProxyUser: 'X-User',
   trustProxyFrom: '10.0.0.7',
