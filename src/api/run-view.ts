@@ -1,6 +1,7 @@
 import { isoTime } from '../format.ts';
 import { auditFacts, readAudit } from '../ledger/audit.ts';
 import { describeBodies } from '../ledger/bodies.ts';
+import { haltExamples, haltSelection } from '../ledger/halt-examples.ts';
 import { eventFacts, pointFacts, readHistory } from '../ledger/history.ts';
 import { activeMsOf, type Run, readRun } from '../ledger/run.ts';
 import { ruleFacts } from '../ledger/run-rules.ts';
@@ -41,8 +42,9 @@ export class RunView {
       isAbandoned(this.#session, run),
       readAudit(redis, run),
       readProof(redis, run),
+      haltExamples(redis, run),
     ] as const;
-    const [context, abandoned, audit, proof] = await Promise.all(reads);
+    const [context, abandoned, audit, proof, examples] = await Promise.all(reads);
     this.#taker ??= new SnapshotTaker(run, null, toTypeAnywhere);
     this.#taker.observe(run);
     this.#taker.observeContext({ ...context, isAbandoned: abandoned });
@@ -65,6 +67,8 @@ export class RunView {
       report_in: run.reportIn || null,
       settings: ruleFacts(run),
       warnings: [...describeBodies(run.bodies), ...proof],
+      examples,
+      behind_halt: haltSelection(run) || null,
       audit: audit.map(auditFacts),
     };
   }

@@ -112,6 +112,8 @@ export const runPage = list(runSummary).extend({ next: optional(text) });
 
 const audit = z.array(z.looseObject({ at: time, action: text, by: text, who: text, reason: text }));
 
+const haltExample = z.object({ id: text, outcome: text, code: text, excerpt: text });
+
 export const runDetail = runSummary.extend({
   sentence: text.describe('what it does now, and why not faster'),
   eta: optional(z.object({ at_least_seconds: z.number(), at_most_seconds: z.number() })),
@@ -123,6 +125,8 @@ export const runDetail = runSummary.extend({
   plan_changed: optional(text).describe('which rules of the plan were loosened since, by whom'),
   settings: z.looseObject({ rate: optional(text), burst: optional(z.int()), priority: text, window: optional(text) }),
   warnings,
+  examples: z.array(haltExample).describe('a few ids that show why it halted, with what was answered'),
+  behind_halt: optional(text).describe('the outcomes of all of them, as `only` of its report takes them'),
   audit,
 });
 

@@ -3,13 +3,12 @@ import { ExpungeError, exitCodes, messageOf } from '../errors.ts';
 import { undeliveredMs } from '../ledger/active-time.lua.ts';
 import { judgeRun } from '../ledger/conclusion.ts';
 import { expireRun, markDelivered } from '../ledger/end-run.ts';
-import { haltExamples } from '../ledger/halt-rules.ts';
+import { type HaltExample, haltExamples, haltSelection } from '../ledger/halt-examples.ts';
 import { nothingMeasured, readMeasures } from '../ledger/measures.ts';
 import { activeMsOf, isSealed, pendingOf, type Run, readRun } from '../ledger/run.ts';
 import { type RunFiles, writeRunFiles } from '../ledger/run-files.ts';
 import { exitOf } from '../ledger/summary.ts';
 import { checkConservation, tallyIfSealed, tallyLedger } from '../ledger/tally.ts';
-import { haltRules } from '../ledger/thresholds.ts';
 import { readProof } from '../ledger/verification.ts';
 import { type Advice, adviceText } from '../model/to-type.ts';
 import { hasOtherForegroundCommand, removeOwnQueue } from '../operations/liveness.ts';
@@ -46,15 +45,17 @@ export async function finishRun(work: Finish, interrupts: Interrupts, left: Run 
   const { stderr, stdout, options, verbosity } = invocation;
   const measures = await readMeasures(session.redis, run.id).catch(() => nothingMeasured);
   const pace = paceSummary(measures, activeMsOf(run, Date.now()));
-  const examples = await haltExamples(session.redis, run, haltRules).catch(() => []); // best effort, like the report
+  const examples = await haltExamples(session.redis, run).catch(() => []); // best effort, like the report
   const proof = await readProof(session.redis, run).catch(() => []);
   const details = { typed: invocation, files, pace: paceLines(pace), examples, proof };
   const isQuiet = verbosity === 'quiet';
   stderr.write(`${isQuiet ? '' : '\n'}${endingText(endingOf(run, kindOf(run), details), styleOf(stderr), isQuiet)}\n`);
   if (problem !== null) stderr.write(`error: ${problem}\n`);
   jsonLines(stdout, options.json)('pace', { run: run.id, ...paceFacts(pace) });
-  if (options.json)
-    stdout.write(`${JSON.stringify(standingSummary(run, null, { toType: invocation.toType, exit }))}\n`);
+  if (options.json) {
+    const summary = standingSummary(run, null, { toType: invocation.toType, exit });
+    stdout.write(`${JSON.stringify({ ...summary, examples })}\n`);
+  }
   return exit;
 }
 
@@ -79,7 +80,7 @@ type EndingDetails = {
   typed: Pick<Invocation, 'program' | 'argv' | 'toType'>;
   files?: RunFiles | null;
   pace?: readonly string[];
-  examples?: readonly string[];
+  examples?: readonly HaltExample[];
   proof?: readonly string[];
 };
 
@@ -109,6 +110,7 @@ function endingOf(run: Run, kind: EndingKind, details: EndingDetails): Ending {
     pace,
     failures: files?.groups ?? [],
     examples,
+    behindHalt: haltSelection(run),
     files: written.map((file) => file.path),
     command: commandLine(typed.program, typed.argv),
     toType: typed.toType,

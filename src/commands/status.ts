@@ -4,6 +4,7 @@ import { auditFacts } from '../ledger/audit.ts';
 import { describeBodies } from '../ledger/bodies.ts';
 import { judgeRun } from '../ledger/conclusion.ts';
 import { keptMsOf } from '../ledger/end-run.ts';
+import { haltExampleText, haltSelection } from '../ledger/halt-examples.ts';
 import { awaitsResults } from '../ledger/results.ts';
 import { activeMsOf, isSealed, type Run } from '../ledger/run.ts';
 import { standingText } from '../ledger/standing.ts';
@@ -74,7 +75,7 @@ async function writeJson(
   record: RunRecord,
   records: RecordOperations,
 ): Promise<void> {
-  const { run, context, audit } = record;
+  const { run, context, audit, examples } = record;
   const print = jsonLines(stdout, true);
   if (options.audit) for (const entry of audit) print('audit', { run: run.id, ...auditFacts(entry) });
   if (options.history) {
@@ -82,7 +83,8 @@ async function writeJson(
     for (const point of points) print('point', { run: run.id, ...point });
     for (const event of events) print('event', { run: run.id, ...event });
   }
-  stdout.write(`${JSON.stringify(standingSummary(run, context, { toType }))}\n`);
+  const summary = standingSummary(run, context, { toType });
+  stdout.write(`${JSON.stringify({ ...summary, examples })}\n`);
 }
 
 const shownActions = 3;
@@ -98,7 +100,7 @@ function auditLines({ run, audit }: RunRecord, { options, toType, verbosity }: I
 
 async function statusText(record: RunRecord, invocation: Invocation): Promise<string> {
   const { toType, stdout, verbosity } = invocation;
-  const { run, context, examples, proof } = record;
+  const { run, context, proof } = record;
   const isQuiet = verbosity === 'quiet';
   const taker = new SnapshotTaker(run, null, invocation.toType);
   taker.observeContext(context);
@@ -110,7 +112,7 @@ async function statusText(record: RunRecord, invocation: Invocation): Promise<st
     ...describeBodies(run.bodies),
     ...proof.map(plainLine),
     ...doubt(run),
-    ...(examples.length > 0 ? [`for example: ${examples.map(plainLine).join('  ')}`] : []),
+    ...haltLines(record, invocation),
     ...(run.priority === 'normal' ? [] : [`priority ${run.priority}`]),
     ...(run.onStatus ? [`on status: ${run.onStatus.replaceAll(',', ', ')}`] : []),
     ...retryLines(run),
@@ -127,6 +129,15 @@ async function statusText(record: RunRecord, invocation: Invocation): Promise<st
 /** What else holds it back, once the first cause is gone. */
 function alsoHeld({ standings, at }: Snapshot): string[] {
   return standings.slice(1).map((standing) => `then: ${plainLine(standingText(standing, at))}`);
+}
+
+/** A few ids that show why a run halted, and how to see all of them. */
+function haltLines({ run, examples }: RunRecord, { toType, verbosity }: Invocation): string[] {
+  const behind = haltSelection(run);
+  if (examples.length === 0) return [];
+  const all =
+    verbosity === 'quiet' || behind === '' ? [] : [`all of them: ${toType('report', run.id, '--only', behind)}`];
+  return ['for example:', ...examples.map((example) => `  ${plainLine(haltExampleText(example))}`), ...all];
 }
 
 /** What to do about a run that found none of its ids. The runs of a schedule have no command. */

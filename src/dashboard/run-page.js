@@ -80,8 +80,18 @@ function headline(run, go) {
       <p class="now">${run.sentence || why(run)}${leftOf(run)}</p>
       <p class="pace">${paceOf(run)}</p>
     </section>
-    ${run.warnings.map(alarm)}${alarm(failedOrder(run.audit))}
+    ${haltSection(run)}${run.warnings.map(alarm)}${alarm(failedOrder(run.audit))}
     ${orderButtons(run, go)}`;
+}
+
+/** A few ids that show why it halted. @param {Run} run */
+function haltSection({ run, examples, behind_halt: behind }) {
+  if (examples.length === 0) return nothing;
+  const rows = examples.map(({ id, outcome, code, excerpt }) => [html`<code>${id}</code>`, outcome, code, excerpt]);
+  const all = address(`/runs/${run}/report?${new URLSearchParams({ format: 'csv', only: behind ?? '' })}`);
+  return html`<section aria-labelledby="halt"><h2 id="halt">Why it halted</h2>
+    ${table('Why it halted', ['Id', 'Outcome', 'Code', 'Answer'], rows)}
+    ${behind ? html`<p class="soft"><a href=${all} download>Download all of them</a></p>` : nothing}</section>`;
 }
 
 /** What was ordered last, if it was not carried out after its dialog had closed; else ''. @param {AuditEntry[]} audit */

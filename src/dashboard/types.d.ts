@@ -88,8 +88,12 @@ export type Run = RunSummary & {
   doubt: string | null;
   abandoned: boolean;
   warnings: string[];
+  examples: HaltExample[];
+  behind_halt: string | null;
   audit: AuditEntry[];
 };
+
+type HaltExample = { id: string; outcome: string; code: string; excerpt: string };
 
 export type RunHistory = { points: Point[]; events: RunEvent[] };
 

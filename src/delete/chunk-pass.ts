@@ -17,7 +17,7 @@ const markLifetimeMs = 1_000;
 const successCode = codeOfStatus(successStatus);
 
 /** What a pass depends on. */
-export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait' | 'rest' | 'judgeAbsence'> & {
+export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait' | 'rest' | 'judgeAbsence' | 'idText'> & {
   absence: Absence;
   /** The id at an index of `cells`. */
   idAt(index: number): string;
@@ -266,6 +266,7 @@ export class ChunkPass {
         last = answer ?? last;
         return answer;
       },
+      idText: () => this.#deps.idAt(index),
       wait: (ms) => this.#wait(ms),
       rest: (ms) => this.#rest(() => this.#wait(ms)),
       judgeAbsence: (missing) => this.#judgeAbsence({ ...missing, id: this.#deps.idAt(index), ms: lastMs }),

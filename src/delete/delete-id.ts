@@ -12,6 +12,7 @@ import {
 import type { HaltCode } from '../ledger/run.ts';
 import { codeOfStatus, codeOfWord, inDoubt, isGone } from '../model/outcome.ts';
 import { isThrottling } from '../model/status.ts';
+import { visibleId } from '../model/visible.ts';
 import { describeConnectionError } from '../system-errors.ts';
 import { refusalWords } from '../token/said.ts';
 import type { Token } from '../token/token.ts';
@@ -39,6 +40,8 @@ export type DeleteIdDeps = {
   /** What to make of an id that is not there; see `Absence.judge`. */
   judgeAbsence(missing: Omit<Missing, 'id' | 'ms'>): Promise<Belief>;
   random: () => number;
+  /** The id as text. */
+  idText(): string;
   /** Sends the id's request once more; null if nothing may be sent any more. */
   send(): Promise<Answer | null>;
   /** True after `ms`; false at once if the pass ends before. */
@@ -141,7 +144,7 @@ function conclude(id: OpenId, verdict: Verdict, deps: DeleteIdDeps): IdPassResul
       waitForTarget(id, deps);
       break;
     case 'halt':
-      deps.halt(verdict.halt, verdict.reason);
+      deps.halt(verdict.halt, verdict.reason + answerText(id, deps));
       break;
     case 'wait':
       deps.retried('throttled');
@@ -150,6 +153,13 @@ function conclude(id: OpenId, verdict: Verdict, deps: DeleteIdDeps): IdPassResul
       break;
   }
   return { cell: openCell(id), mayResend: true, waitMs: 0 };
+}
+
+/** The id that halts a run, and the answer to it; the ledger keeps neither, because the id stays open. '' without an answer. */
+function answerText({ answer }: OpenId, { idText }: DeleteIdDeps): string {
+  if (answer.kind !== 'status') return '';
+  const excerpt = excerptOf(answer);
+  return `: ${visibleId(idText())}${excerpt === '' ? '' : `, answered "${excerpt}"`}`;
 }
 
 /**

@@ -1,12 +1,9 @@
 import { count, plural } from '../format.ts';
 import { codeOfStatus, isFailure, isGone, rankOf, type SentOutcome, sentOutcomes } from '../model/outcome.ts';
 import type { StatusRange } from '../model/status.ts';
-import { type RedisClient, readValues } from '../redis/client.ts';
-import { keys } from '../redis/keys.ts';
 import { noteAuditLua } from './audit.ts';
-import { decodeLedgerChunk, type IdState, readCell } from './cell.ts';
-import { decodeIdsOfChunk } from './manifest.ts';
-import type { HaltCode, Run } from './run.ts';
+import type { IdState } from './cell.ts';
+import type { HaltCode } from './run.ts';
 
 /**
  * When answers of one kind halt a whole run. It counts ids that were settled since the run was last started, over all processes. Each limit
@@ -55,28 +52,6 @@ export function describeHaltRule({ count: times, inARow, allOfFirst, percent }: 
 /** Describes which answers a rule counts: `403`; `404, 410, unless --expect-absent`. */
 export function describeHaltStatuses(rule: HaltRule): string {
   return `${ruleStatusesText(rule)}${rule.isAbsence ? ', unless --expect-absent' : ''}`;
-}
-
-const examplesMax = 5;
-const chunksRead = 20;
-
-/** The first ids, at most five, that the rule counts by which a run halted, from its first 20 chunks; none where Redis has lost them. */
-export async function haltExamples(redis: RedisClient, run: Run, rules: readonly HaltRule[]): Promise<string[]> {
-  const rule = rules.find(({ halt }) => halt === run.halt);
-  const examples: string[] = [];
-  const end = rule === undefined || run.state !== 'halted' ? 0 : Math.min(run.next, chunksRead);
-  for (let n = 0; n < end && examples.length < examplesMax; n++)
-    examples.push(...(await examplesIn(redis, run, n, rule!)));
-  return examples.slice(0, examplesMax);
-}
-
-async function examplesIn(redis: RedisClient, { id }: Run, n: number, rule: HaltRule): Promise<string[]> {
-  const [bytes, manifest] = await readValues(redis, [keys.ledger(id, n), keys.manifest(id, n)]);
-  if (!bytes || !manifest) return [];
-  const { cells } = decodeLedgerChunk(bytes);
-  const found = [...cells.keys()].filter((index) => counts(rule, readCell(cells[index]!))).slice(0, examplesMax);
-  const ids = decodeIdsOfChunk(n, manifest, cells.length);
-  return found.map((index) => ids.idAt(index));
 }
 
 const codes = 512;

@@ -15,6 +15,11 @@ export function visible(text: string): string {
   return text.replace(invisibleOrControl, (character) => escapes[character] ?? `\\u{${hexOf(character)}}`);
 }
 
+/** An id for people; one with white space around it is in quotes, or nobody would see it. */
+export function visibleId(id: string): string {
+  return id === id.trim() ? visible(id) : `"${visible(id)}"`;
+}
+
 const escapes: Record<string, string> = { '\t': '\\t', '\n': '\\n', '\r': '\\r' };
 
 function hexOf(character: string): string {

@@ -1,6 +1,7 @@
 import { count, duration, isoTime, plural } from '../format.ts';
 import type { RunChange } from '../ledger/changes.ts';
 import { conclusionText, judgeRun } from '../ledger/conclusion.ts';
+import { type HaltExample, haltExampleText, haltSelection } from '../ledger/halt-examples.ts';
 import type { OutboxEvent } from '../ledger/outbox.ts';
 import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
 import { exitOf } from '../ledger/summary.ts';
@@ -8,11 +9,19 @@ import type { Loss } from '../ledger/target-orders.ts';
 import type { TargetState } from '../limiter/read-target.ts';
 import { outcomes, perOutcome } from '../model/outcome.ts';
 import type { Target } from '../model/target.ts';
+import { toTypeAnywhere } from '../model/to-type.ts';
 
 // What somebody is told, from what has happened. All pure: the same change makes an event with the same id.
 
-/** A change of a run's state. The counts are those of when it is passed on, for an ended run those of its end. */
-export function runEvent(run: Run, { n, at, state, reason, by, who, halt }: RunChange): OutboxEvent {
+/**
+ * A change of a run's state. The counts are those of when it is passed on, for an ended run those of its end. `examples`: ids that show why it
+ * halted.
+ */
+export function runEvent(
+  run: Run,
+  { n, at, state, reason, by, who, halt }: RunChange,
+  examples: readonly HaltExample[] = [],
+): OutboxEvent {
   const isOver = isSealed(state);
   const data = {
     run: run.id,
@@ -21,7 +30,7 @@ export function runEvent(run: Run, { n, at, state, reason, by, who, halt }: RunC
     state,
     reason: state === 'completed' ? '' : reason,
     ...(state === 'completed' ? {} : { by, who }),
-    ...(state === 'halted' ? { halt, exit: exitOf({ ...run, state, halt }) } : {}),
+    ...(state === 'halted' ? { halt, exit: exitOf({ ...run, state, halt }), examples } : {}),
     rows: run.rows,
     pending: pendingOf(run),
     submitted_by: run.createdBy,
@@ -29,8 +38,15 @@ export function runEvent(run: Run, { n, at, state, reason, by, who, halt }: RunC
     ...(isOver ? { ...perOutcome((outcome) => run.counts[outcome]), exit: exitOf(run) } : {}),
   };
   const why = state === 'completed' ? completedText(run) : reasonText(who || (by === 'guard' ? '' : by), reason);
-  const text = `Run ${run.id} on ${hostOf(run)} is ${state}${why}`;
+  const text = `Run ${run.id} on ${hostOf(run)} is ${state}${why}${state === 'halted' ? examplesText(run, examples) : ''}`;
   return { id: `run-${run.id}-${n}`, type: `run.${state}`, timestamp: isoTime(at), data, text };
+}
+
+function examplesText(run: Run, examples: readonly HaltExample[]): string {
+  const behind = haltSelection(run);
+  if (examples.length === 0 || behind === '') return '';
+  const all = toTypeAnywhere('report', run.id, '--only', behind);
+  return oneLine(`; for example ${examples.map(haltExampleText).join('; ')}; all of them: ${all}`);
 }
 
 type ScheduleOf = { target: Target; name: string; at: number; reason: string };

@@ -1,9 +1,8 @@
 import { readAudit } from '../ledger/audit.ts';
-import { haltExamples } from '../ledger/halt-rules.ts';
+import { haltExamples } from '../ledger/halt-examples.ts';
 import { readMeasures } from '../ledger/measures.ts';
 import type { Run } from '../ledger/run.ts';
 import { tallyIfSealed } from '../ledger/tally.ts';
-import { haltRules } from '../ledger/thresholds.ts';
 import { readProof } from '../ledger/verification.ts';
 import { isAbandoned } from './liveness.ts';
 import type { Session } from './session.ts';
@@ -21,7 +20,7 @@ export async function readRunRecord(session: Session, found: Run) {
   const run = await tallyIfSealed(redis, found);
   const [context, examples, measures, audit, proof] = await Promise.all([
     readWholeContext(session, run),
-    haltExamples(redis, run, haltRules),
+    haltExamples(redis, run),
     readMeasures(redis, run.id),
     readAudit(redis, run),
     readProof(redis, run),

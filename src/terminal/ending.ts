@@ -1,5 +1,6 @@
 import { count, duration, plural, rate } from '../format.ts';
 import { describeBodies } from '../ledger/bodies.ts';
+import { type HaltExample, haltExampleText } from '../ledger/halt-examples.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import {
   isUncertain,
@@ -11,7 +12,7 @@ import {
   sumOutcomes,
 } from '../model/outcome.ts';
 import type { ToType } from '../model/to-type.ts';
-import { visible } from '../model/visible.ts';
+import { visibleId } from '../model/visible.ts';
 import { plainLine, plainStyle, type Style } from './style.ts';
 
 /** How a command that deletes or detaches a run ended. */
@@ -44,7 +45,8 @@ export type Ending = {
   pace: readonly string[]; // how fast it was, and what slowed it down, in lines
   failures: readonly FailureGroup[]; // the most frequent first
   doubt: string; // why the last writes to Redis may be lost, or ''
-  examples: readonly string[]; // a few ids that show why the run halted
+  examples: readonly HaltExample[]; // a few ids that show why the run halted
+  behindHalt: string; // the outcomes of all of them, as `report --only` takes them; '' = none
   files: readonly string[]; // what was written, the most useful first
   command: string; // the command line that was typed
 };
@@ -155,17 +157,13 @@ function failureLines({ failures }: Ending): string[] {
 }
 
 function groupLine({ code, count: n, samples }: FailureGroup, width: number): string {
-  const ids = samples.slice(0, shownSamples).map(sampleText).join('  ');
+  const ids = samples.slice(0, shownSamples).map(visibleId).join('  ');
   return `    ${count(n).padStart(width)}  ${plainLine(code)}   ${ids}${n > shownSamples ? ' …' : ''}`.trimEnd();
 }
 
-/** An id; one with white space around it in quotes, or nobody would see it. */
-function sampleText(id: string): string {
-  return id === id.trim() ? visible(id) : `"${visible(id)}"`;
-}
-
 function exampleLines({ examples }: Ending): string[] {
-  return examples.length > 0 ? [`  For example: ${examples.map(plainLine).join('  ')}`] : [];
+  if (examples.length === 0) return [];
+  return ['  For example:', ...examples.map((example) => `    ${plainLine(haltExampleText(example))}`)];
 }
 
 function paceLines({ pace }: Ending): string[] {
@@ -189,6 +187,7 @@ const steps: Record<EndingKind, (ending: Ending) => Step[]> = {
   completed: (ending) => [...(ending.isNoneThere ? [mayBeGone(ending)] : []), ...tryAgain(ending)],
   cancelled: tryAgain,
   halted: (ending) => [
+    ...seeAll(ending),
     ...causeOf(ending),
     [ending.halt === 'max_deletes' ? 'Go on with a higher --max-deletes' : resumeSame, ending.command],
   ],
@@ -218,6 +217,10 @@ function mayBeGone({ command }: Ending): Step {
 
 function tryAgain({ counts, runId, toType }: Ending): Step[] {
   return sumOutcomes(counts, isWorthAnotherRun) === 0 ? [] : [['Retry the others', toType('retry', runId)]];
+}
+
+function seeAll({ behindHalt, runId, toType }: Ending): Step[] {
+  return behindHalt === '' ? [] : [['See all of them', toType('report', runId, '--only', behindHalt)]];
 }
 
 function seeMeanings({ toType }: Ending): Step {

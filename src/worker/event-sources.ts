@@ -1,4 +1,5 @@
 import { noteTold, readChanges } from '../ledger/changes.ts';
+import { haltExamples } from '../ledger/halt-examples.ts';
 import { addEvent, readToldOutages, tellOutage } from '../ledger/outbox.ts';
 import type { Run } from '../ledger/run.ts';
 import { readTargetState } from '../limiter/read-target.ts';
@@ -15,7 +16,9 @@ type Told = { changes: number; told: number };
  */
 export async function passChangesOn(redis: RedisClient, run: Run, { changes, told }: Told): Promise<void> {
   for (const change of await readChanges(redis, run.id, changes, told)) {
-    if (change.state !== 'cancelling') await addEvent(redis, run.fp, runEvent(run, change));
+    if (change.state === 'cancelling') continue;
+    const examples = change.state === 'halted' ? await haltExamples(redis, run) : [];
+    await addEvent(redis, run.fp, runEvent(run, change, examples));
   }
   await noteTold(redis, run.id, changes);
 }

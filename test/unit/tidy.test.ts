@@ -302,6 +302,7 @@ describe('the sources', () => {
       'src/commands/place.ts',
       'src/commands/quickstart.ts', // the line that it runs itself
       'src/model/to-type.ts',
+      'src/notify/events.ts', // what is sent
       'src/terminal/render-markdown.ts', // pages
     ]);
   });

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { headerBytes, settle } from '../../../src/ledger/cell.ts';
-import { haltExamples } from '../../../src/ledger/halt-rules.ts';
+import { haltExamples, haltExampleText, haltSelection } from '../../../src/ledger/halt-examples.ts';
 import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
+import { noteDetail } from '../../../src/ledger/manifest.ts';
 import { type HaltCode, type Run, readRun } from '../../../src/ledger/run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus, codeOfWord, type SentOutcome } from '../../../src/model/outcome.ts';
@@ -233,34 +234,86 @@ describe.concurrent('a run', () => {
 describe.concurrent('the examples of a halt', () => {
   test('are the first ids, at most five, that its rule counts, chunk by chunk', async ({ expect, onTestFinished }) => {
     const run = await openRun(onTestFinished);
-    const examples = async () => haltExamples(redis, await run.record(), haltRules);
+    const examples = async () => idsOf(await haltExamples(redis, await run.record()));
     await run.status(204, 2);
     await run.status(302, 1);
     await run.status(403, 1);
     await run.status(302, 1, 2);
     expect(await examples()).toEqual([]); // it runs
+    expect(haltSelection(await run.record())).toBe('');
     expect(await run.status(200, 1, 1)).toBe('halted');
     expect(await examples()).toEqual(['v-0-2', 'v-1-0', 'v-2-0']);
+    expect(haltSelection(await run.record())).toBe('failed,unknown');
     await run.status(302, 10, 1);
     expect(await examples()).toEqual(['v-0-2', 'v-1-0', 'v-1-1', 'v-1-2', 'v-1-3']);
-    expect(await haltExamples(redis, await run.record(), [])).toEqual([]);
     await redis.del(keys.manifest(run.id, 0));
     expect((await examples())[0]).toBe('v-1-0');
     await redis.del(keys.ledger(run.id, 1));
     expect(await examples()).toEqual(['v-2-0']);
   });
 
-  test('are looked for in the first 20 chunks that were fed', async ({ expect, onTestFinished }) => {
-    const run = await openRun(onTestFinished, 21 * chunkSize);
-    for (const n of [19, 20])
-      await redis.set(keys.ledger(run.id, n), ledgerChunk(settle('unknown', 1, codeOfStatus(200))));
+  test('are looked for in the last 20 chunks that were fed, then in the first 20', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const run = await openRun(onTestFinished, 45 * chunkSize);
+    const unknown = ledgerChunk(settle('unknown', 1, codeOfStatus(200)));
+    for (const n of [19, 20, 22, 23, 44]) await redis.set(keys.ledger(run.id, n), unknown);
     expect(await run.status(200, 3)).toBe('halted');
-    const examplesUpTo = async (next: number) => haltExamples(redis, { ...(await run.record()), next }, haltRules);
+    const examplesUpTo = async (next: number) => idsOf(await haltExamples(redis, { ...(await run.record()), next }));
     expect(await examplesUpTo(19)).toEqual(['v-0-0', 'v-0-1', 'v-0-2']);
-    expect(await examplesUpTo(20)).toEqual(['v-0-0', 'v-0-1', 'v-0-2', 'v-19-0']);
-    expect(await examplesUpTo(21)).toEqual(['v-0-0', 'v-0-1', 'v-0-2', 'v-19-0']);
+    expect(await examplesUpTo(43)).toEqual(['v-23-0', 'v-0-0', 'v-0-1', 'v-0-2', 'v-19-0']);
+    expect(await examplesUpTo(45)).toEqual(['v-44-0', 'v-0-0', 'v-0-1', 'v-0-2', 'v-19-0']);
+  });
+
+  const byLimits = [
+    ['--max-failures', { maxFailures: '1' }, 'max_failures'],
+    ['--canary', { canary: '5:1' }, 'canary'],
+  ] as const;
+  test.for(byLimits)('by %s are ids that failed, with what was answered', async ([, brakes, halt], at) => {
+    const { expect, onTestFinished } = at;
+    const id = await writeTestRun(redis, [5, 5], null, null, brakes);
+    onTestFinished(() => forgetRun(redis, id));
+    await ledger.steer(id, Date.now(), { action: 'start', reason: '', by: 'operator', who: 'test' });
+    await ledger.feed(id);
+    const { epoch, known } = await claimChunk(ledger, id, 0);
+    const cells = [
+      settle('deleted', 1, codeOfStatus(204)),
+      settle('failed', 1, codeOfStatus(409)),
+      settle('unknown', 3, codeOfWord('timeout')),
+      settle('absent', 1, codeOfStatus(404)),
+      settle('deleted', 1, codeOfStatus(204)),
+    ];
+    await noteDetail(redis, id, { chunk: 0, index: 1, cell: cells[1]!, excerpt: '[q-7] it is locked' });
+    const joins = cells.map((cell, index) => ({ index, cell }));
+    await ledger.step(id, 0, epoch, joins, [], known);
+    await ledger.feed(id);
+    const run = (await readRun(redis, id))!;
+    expect(run).toMatchObject({ state: 'halted', halt });
+    const examples = await haltExamples(redis, run);
+    expect(examples).toEqual([
+      { id: 'v-0-1', outcome: 'failed', code: 'http_409', excerpt: '[q-7] it is locked' },
+      { id: 'v-0-2', outcome: 'unknown', code: 'timeout', excerpt: '' },
+    ]);
+    expect(examples.map(haltExampleText)).toEqual([
+      'v-0-1: failed, http_409 "[q-7] it is locked"',
+      'v-0-2: unknown, timeout',
+    ]);
+    expect(haltSelection(run)).toBe('failed,unknown');
+  });
+
+  test('are none where no id that has an outcome is behind the halt', async ({ expect, onTestFinished }) => {
+    const run = await openRun(onTestFinished);
+    await run.status(409, 2);
+    await ledger.steer(run.id, Date.now(), { action: 'halt', reason: '', by: 'guard', who: '', halt: 'credentials' });
+    expect(await haltExamples(redis, await run.record())).toEqual([]);
+    expect(haltSelection(await run.record())).toBe('');
   });
 });
+
+function idsOf(examples: { id: string }[]): string[] {
+  return examples.map(({ id }) => id);
+}
 
 /** A ledger chunk in which the first id ended like this. */
 function ledgerChunk(cell: number): Buffer {

@@ -214,8 +214,12 @@ describe('no attempt is used', () => {
       end: 'open ×0',
       again: true,
       retried: [],
-      halts: ['halting_status: the API answered 402, which stops a run at the first'],
+      halts: ['halting_status: the API answered 402, which stops a run at the first: v-7'],
     });
+    const answered = { ...status(402), body: 'pay up\nnow' } as Answer;
+    expect((await endOf(markedAfter(0), [answered])).halts).toEqual([
+      'halting_status: the API answered 402, which stops a run at the first: v-7, answered "pay up now"',
+    ]);
     const verdicts = verdictsWith('503=halt');
     expect(await endOf(markedAfter(0), [status(503)], { verdicts })).toMatchObject({ end: 'open ×0, doubtful' });
   });

@@ -78,6 +78,7 @@ export function triesWith(
     retryDelaysMs: [5_000, 30_000],
     unreachableTimeoutMs: 60_000,
     random: () => 1,
+    idText: () => 'v-7',
     send: async () => {
       told.sent++;
       return left.shift() ?? null;

@@ -66,6 +66,17 @@ describe('the event of a run', () => {
     };
     const event = runEvent(run, halted as RunChange);
     expect(event.text).toBe('Run r1 on api.example.com (acme) is halted: 50 ids were refused');
+    const now = { ...run, state: 'halted', halt: 'forbidden' } as const;
+    const examples = [
+      { id: 'v-1', outcome: 'failed', code: 'http_403', excerpt: 'not\nyours' },
+      { id: 'v-2', outcome: 'failed', code: 'http_403', excerpt: '' },
+    ] as const;
+    const shown = runEvent(now, halted as RunChange, examples);
+    expect(shown.data).toMatchObject({ examples });
+    expect(shown.text).toBe(
+      `${event.text}; for example v-1: failed, http_403 "not yours"; v-2: failed, http_403; ` +
+        'all of them: expunge report r1 --only failed',
+    );
     expect(event.data).toMatchObject({ halt: 'forbidden', by: 'guard', exit: 4 });
     const paused = runEvent(run, { ...change, state: 'paused', reason: 'release' });
     expect(runEvent(run, { ...change, state: 'paused', reason: 'a\n\u2028b' }).text).toMatch(/: a b$/);

@@ -26,6 +26,7 @@ const ending: Ending = {
   pace: [],
   failures: [{ code: 'http_403', count: 33, samples: ['a-1', 'a-2', 'a-3', 'a-4'] }],
   examples: [],
+  behindHalt: '',
   files: ['report.csv'],
   command: 'expunge run ids.csv --resource views',
 };
@@ -111,10 +112,18 @@ describe('endingText', () => {
       ...ending,
       kind: 'halted',
       halt: 'all_absent',
-      examples: ['a-1', 'a\n2'],
+      examples: [
+        { id: 'a-1', outcome: 'absent', code: 'http_404', excerpt: '' },
+        { id: 'a\n2', outcome: 'absent', code: 'http_404', excerpt: 'no such\nview' },
+      ],
+      behindHalt: 'absent',
     };
     const lines = endingText(halted).split('\n');
-    expect(lines).toContain('  For example: a-1  a 2');
+    expect(lines.slice(lines.indexOf('  For example:')).slice(1, 3)).toEqual([
+      '    a-1: absent, http_404',
+      '    a\\n2: absent, http_404 "no such view"',
+    ]);
+    expect(lines).toContain('  See all of them: expunge report r1 --only absent');
     expect(lines).toContain('  If they are expected to be gone: expunge run ids.csv --resource views --expect-absent');
   });
 
