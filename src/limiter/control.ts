@@ -33,7 +33,7 @@ export type TargetControl = {
 };
 
 /** Changes with the form of the state: it stays in Redis for 90 days, and a release may find that of another one. */
-const stateVersion = 9;
+const stateVersion = 10;
 
 /** The next state of a target. Pure. */
 export function control(stored: TargetControl | null, sums: Sums): TargetControl {
@@ -150,7 +150,7 @@ export function lowest(one: number | null, other: number | null): number | null 
 /** Goes on from the bounds of the rate, which every version has. */
 function ofOtherVersion({ epoch, rate: known }: TargetControl, sums: Sums, ceiling: number | null): TargetControl {
   const { rate, low, high } = known;
-  const fresh = { ...firstRate(sums.now, ceiling), rate, low, high, epoch: known.epoch };
+  const fresh = { ...firstRate(sums.now, ceiling), rate, low, answered: low, high, epoch: known.epoch };
   return within({ ...first(sums, ceiling), rate: recallRate(fresh, sums.now), epoch: epoch + 1 }, ceiling);
 }
 

@@ -23,7 +23,8 @@ export function learnRate(before: LearnedRate, seen: Observation, ceiling: numbe
   const openMs = Math.max(0, seen.now - before.lookedAtMs - seen.blockedMs);
   const most = ceiling ?? rules.mostPerSecond;
   const lateAtMs = areLate(before, seen) ? seen.now : before.lateAtMs;
-  const state = { ...seeMore(before, seen, openMs), cycleMs, lateAtMs };
+  const begun = openMs > rules.idleMs ? onlyAnswered(before, seen.now, ceiling) : before;
+  const state = { ...seeMore(begun, seen, openMs), cycleMs, lateAtMs };
   const next = follow(state, seen, openMs, most);
   return { ...next, rate: Math.min(most, Math.max(rules.leastPerSecond, next.rate)) };
 }
@@ -32,10 +33,20 @@ export function learnRate(before: LearnedRate, seen: Observation, ceiling: numbe
 export function recallRate(state: LearnedRate, now: number): LearnedRate {
   const fresh = { ...state, lookedAtMs: now };
   if (state.high === 0) {
-    const low = state.low * rules.recall;
-    return step({ ...fresh, low }, low || state.rate, 'seek', now);
+    const low = Math.min(state.low, state.answered) * rules.recall;
+    return step({ ...fresh, low }, low === 0 ? state.rate : Math.max(low, rules.startPerSecond), 'seek', now);
   }
   return startRamp(fresh, { low: state.low * rules.recall, high: state.high }, noCost, now);
+}
+
+/**
+ * A seek doubles the rate after a few clean answers, so one that ended with its work believes in more than was ever answered. Until the target
+ * has refused, the next work begins at what was answered, or where work begins if nothing is known.
+ */
+function onlyAnswered(state: LearnedRate, now: number, ceiling: number | null): LearnedRate {
+  if (state.phase !== 'seek' || state.high > 0 || state.low === 0) return state;
+  const low = Math.min(state.low, state.answered);
+  return step({ ...state, low }, Math.max(low, ceiling ?? rules.startPerSecond), 'seek', now);
 }
 
 function follow(state: LearnedRate, seen: Observation, openMs: number, ceiling: number): LearnedRate {

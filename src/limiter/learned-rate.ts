@@ -8,6 +8,8 @@ export type LearnedRate = {
   rate: number;
   /** The rate that the target is known to accept; 0 before anything is known. */
   low: number;
+  /** The most that was accepted, requests a second over about a second; 0 before anything was. */
+  answered: number;
   /** Where it is thought to refuse; 0 before it ever did. */
   high: number;
   /** Rises at each step of the rate. Answers to permits of an older epoch never cut the rate again. */
@@ -39,8 +41,8 @@ export type LearnedRate = {
   excusedAtMs: number;
   /** When the limit was last seen to fall, by much; 0 = never. */
   fellAtMs: number;
-  /** Requests sent and allowed, fading within about a second: whether there is work for the whole rate. */
-  demand: { sent: number; allowed: number; reports: number; busy: number };
+  /** Requests sent, accepted and allowed, fading within about a second: whether there is work for the whole rate. */
+  demand: { sent: number; accepted: number; allowed: number; reports: number; busy: number };
   /** What was seen since the last step. */
   sampleWindow: SampleWindow;
 };
@@ -64,6 +66,7 @@ export function firstRate(now: number, ceiling: number | null): LearnedRate {
     phase: 'seek',
     rate: ceiling ?? rules.startPerSecond,
     low: 0,
+    answered: 0,
     high: 0,
     epoch: 1,
     dropEpoch: 0,
@@ -82,7 +85,7 @@ export function firstRate(now: number, ceiling: number | null): LearnedRate {
     lateAtMs: 0,
     excusedAtMs: 0,
     fellAtMs: 0,
-    demand: { sent: 0, allowed: 0, reports: 0, busy: 0 },
+    demand: { sent: 0, accepted: 0, allowed: 0, reports: 0, busy: 0 },
     sampleWindow: emptySampleWindow,
   };
 }
@@ -114,7 +117,11 @@ export function hasGoneOn({ rampedMs, sampleWindow }: LearnedRate): boolean {
 /** Adds an observation to the sample window and to the demand. `openMs`: the part of the time in which requests might be sent. */
 export function seeMore(state: LearnedRate, seen: Observation, openMs: number): LearnedRate {
   const { sampleWindow, demand } = state;
-  const demandKept = Math.exp(-(seen.now - state.lookedAtMs) / rules.demandMs);
+  const spanMs = Math.max(0, seen.now - state.lookedAtMs);
+  const demandKept = Math.exp(-spanMs / rules.demandMs);
+  // The answers came over the whole span, so a part of them has faded: a steady rate reads the same however often it is looked at.
+  const unfaded = spanMs > 0 ? ((1 - demandKept) * rules.demandMs) / spanMs : 1;
+  const accepted = demand.accepted * demandKept + seen.accepted * unfaded;
   const allowed = (state.rate * openMs) / 1000;
   return {
     ...state,
@@ -123,8 +130,10 @@ export function seeMore(state: LearnedRate, seen: Observation, openMs: number): 
       seen.latency.count === 0
         ? state.latencyMs
         : demandKept * state.latencyMs + (1 - demandKept) * (seen.latency.sumMs / seen.latency.count),
+    answered: Math.max(state.answered, (accepted * 1_000) / rules.demandMs),
     demand: {
       sent: demand.sent * demandKept + seen.sent,
+      accepted,
       allowed: demand.allowed * demandKept + allowed,
       reports: demand.reports * demandKept + seen.reports,
       busy: demand.busy * demandKept + seen.busy,

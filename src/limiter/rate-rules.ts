@@ -11,6 +11,8 @@ export const rateRules = {
   busy: 0.25, // … this part of their reports, …
   demandMs: 1_000, // … over about this time
 
+  idleMs: 1_500, // after so long without a call, nobody works on the target: a seek goes on from what was answered
+
   // Measure: hold the rate and see what is accepted
   settleMs: 110, // the first answers after a refusal may still come from the target's burst
   measureMs: 330,

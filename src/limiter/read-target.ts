@@ -20,7 +20,7 @@ export type TargetState = {
   rate: number; // what is allowed now
   use: number; // how much of it was sent in the last second, from 0 to about 1
   limitMet: number; // the rate that was refused last, 0 = none was yet
-  learned: number | null; // where a run that starts now begins; null = nothing is known yet
+  learned: number | null; // where a run that starts now begins, or the most that was answered while nothing was refused yet; null = nothing is known yet
   ceiling: number | null; // what the lowest --rate of the workers, or the pinned one, leaves to it
   pinned: number | null; // what an operator pinned the target to
   advised: number | null; // what the server's own headers leave
@@ -109,8 +109,11 @@ export async function readTargetState(redis: RedisClient, fp: string): Promise<T
   );
 }
 
-/** The rate at which a run would begin, and how long ago the last answer came; or that the rate is pinned. */
-export type LearnedStart = { perSecond: number; silentMs: number; isPinned: boolean };
+/**
+ * The rate at which a run would begin, and how long ago the last answer came; or that the rate is pinned. `wasRefused`: a limit was met; if not,
+ * this is the most that was answered.
+ */
+export type LearnedStart = { perSecond: number; silentMs: number; isPinned: boolean; wasRefused: boolean };
 
 /** The same from Redis. Only reads. */
 export async function readStart(
@@ -129,13 +132,15 @@ export function learnedStart(
   pinned: number | null = null,
 ): LearnedStart | null {
   const known = targets.filter(({ scope, learned }) => wanted.includes(scope) && learned !== null);
-  if (known.length === 0) return pinned === null ? null : { perSecond: pinned, silentMs: 0, isPinned: true };
+  if (known.length === 0)
+    return pinned === null ? null : { perSecond: pinned, silentMs: 0, isPinned: true, wasRefused: false };
   const perSecond = known.reduce((sum, { learned }) => sum + learned!, 0);
   const silentMs = Math.max(...known.map((target) => target.silentMs));
   return {
     perSecond: Math.min(perSecond, pinned ?? perSecond),
     silentMs,
     isPinned: pinned !== null && perSecond >= pinned,
+    wasRefused: known.some(({ limitMet }) => limitMet > 0),
   };
 }
 
@@ -235,6 +240,7 @@ const recalledAfterMs = 60_000;
 
 function startOf(known: LearnedRate, silentMs: number, now: number, pinned: number | null): number | null {
   if (known.low === 0 || (pinned !== null && silentMs > recalledAfterMs)) return pinned;
+  if (known.high === 0) return Math.min(known.low, known.answered);
   return silentMs > recalledAfterMs ? recallRate(known, now).rate : known.rate;
 }
 

@@ -257,13 +257,21 @@ function workerLines({ workers: { workers, reason } }: Plan): Line[] {
 
 const freshMs = 60_000;
 
-/** Where the rate begins: `at most 200/s`, `starts at 412/s, learned 3 h ago`, `starts at 200/s, pinned`; the lower wins. '' if nothing bounds it yet. */
+/**
+ * Where the rate begins: `at most 200/s`, `starts at 412/s, learned 3 h ago`, `starts at 200/s, pinned`, `not refused up to 50/s`; the lower
+ * wins. '' if nothing bounds it yet.
+ */
 export function paceText(rate: Rate | null, learned: LearnedStart | null): string {
   const most = rate === null ? '' : `at most ${rateText(rate)}`;
   if (learned === null || !isSlower(learned, rate)) return most;
-  const since = learned.silentMs < freshMs ? 'as learned' : `learned ${roughly(learned.silentMs)} ago`;
-  const ago = learned.isPinned ? 'pinned' : since;
-  return [`starts at ${perSecond(learned.perSecond)}, ${ago}`, most].filter(Boolean).join('; ');
+  return [startText(learned), most].filter(Boolean).join('; ');
+}
+
+function startText({ perSecond: rate, silentMs, isPinned, wasRefused }: LearnedStart): string {
+  const ago = silentMs < freshMs ? null : `${roughly(silentMs)} ago`;
+  if (isPinned) return `starts at ${perSecond(rate)}, pinned`;
+  if (!wasRefused) return `not refused up to ${perSecond(rate)}${ago === null ? '' : `, ${ago}`}`;
+  return `starts at ${perSecond(rate)}, ${ago === null ? 'as learned' : `learned ${ago}`}`;
 }
 
 function isSlower(learned: LearnedStart | null, rate: Rate | null): boolean {

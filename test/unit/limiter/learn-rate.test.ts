@@ -57,6 +57,51 @@ describe('seek', () => {
   });
 });
 
+describe('what was answered', () => {
+  /** Looks every 100 ms at work of 50 a second, for so long; what is allowed beyond it is not used. */
+  const work = (forMs: number, perSecond = 50, ceiling: number | null = null) => {
+    let state = firstRate(0, ceiling);
+    for (let now = 100; now <= forMs; now += 100) {
+      const sent = perSecond / 10;
+      state = learn(state, { now, accepted: sent, sent, busy: 1, reports: 1 }, ceiling);
+    }
+    return state;
+  };
+
+  it('is the rate over about a second, however often it is looked at', () => {
+    expect(work(8_000).answered).toBeCloseTo(50, 1);
+    expect(learn(firstRate(0, null), { now: 8_000, accepted: 400 }).answered).toBeCloseTo(50, 1);
+    expect(learn(firstRate(0, null), { now: 0, accepted: 10 }).answered).toBe(10);
+    const trial = work(200);
+    expect(trial.answered).toBeGreaterThan(8);
+    expect(trial.answered).toBeLessThan(10);
+  });
+
+  it('is where the next work begins, not what a few clean answers let a seek believe', () => {
+    const worked = work(4_000);
+    expect(worked.rate).toBeGreaterThan(100);
+    const next = learn(worked, { now: 7_000 });
+    expect(next.rate).toBeCloseTo(worked.answered);
+    expect(next.low).toBeCloseTo(worked.answered);
+    expect(learn(worked, { now: 5_400 }).rate, 'negative control: nobody has left').toBe(worked.rate);
+    const held = learn(worked, { now: 7_000, blockedMs: 2_900 });
+    expect(held.rate, 'nor while it had to wait').toBe(worked.rate);
+  });
+
+  it('lets the next work begin no lower than if nothing were known', () => {
+    const trial = work(200);
+    expect(learn(trial, { now: 7_000 })).toMatchObject({ rate: 20, low: trial.answered });
+    expect(recallRate(trial, 90_000)).toMatchObject({ rate: 20, low: 0.9 * trial.answered });
+    expect(learn(work(200, 50, 400), { now: 7_000 }, 400).rate).toBe(400);
+    expect(recallRate(work(4_000), 90_000).rate).toBeCloseTo(0.9 * work(4_000).answered);
+  });
+
+  it('says nothing where a limit is known', () => {
+    const known = { ...onRamp(4_000), answered: 50 };
+    expect(learn(known, { now: 9_000 }).rate).toBe(known.rate);
+  });
+});
+
 describe('measure', () => {
   const first = learn({ ...firstRate(0, null), rate: 640, low: 320 }, { now: 100, accepted: 50, refused: 14 });
 

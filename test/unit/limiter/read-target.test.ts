@@ -4,7 +4,7 @@ import { firstRate } from '../../../src/limiter/learned-rate.ts';
 import { learnedStart, targetStateOf } from '../../../src/limiter/read-target.ts';
 
 const now = 1_800_000_000_000;
-const ramp = { ...firstRate(now, null), phase: 'ramp', rate: 412, low: 410, high: 430 } as const;
+const ramp = { ...firstRate(now, null), phase: 'ramp', rate: 412, low: 410, answered: 411, high: 430 } as const;
 
 function limiter(rate: object = {}, inFlight: object = {}) {
   const learned = { rate: { ...ramp, ...rate }, inFlight: { ...firstInFlight(now, 64), ...inFlight } };
@@ -138,6 +138,15 @@ describe('where a run begins', () => {
     expect(read(silent)?.learned).toBeCloseTo(410 * 0.9 * 0.98, 0);
   });
 
+  it('is the most that was answered, until something was refused', () => {
+    const seek = { phase: 'seek', rate: 160, low: 80, high: 0, answered: 49 };
+    const fresh = { ...limiter(seek), high: '0' };
+    expect(read(fresh)?.learned).toBe(49);
+    expect(read({ ...fresh, seenAt: String(now - 3_600_000) })?.learned).toBe(49);
+    expect(learnedStart([read(fresh)!], ['all'])).toMatchObject({ perSecond: 49, wasRefused: false });
+    expect(learnedStart([read(limiter())!], ['all'])).toMatchObject({ perSecond: 412, wasRefused: true });
+  });
+
   it('is unknown before anything was accepted', () => {
     expect(read(limiter({ low: 0 }))?.learned).toBeNull();
     expect(learnedStart([read(limiter({ low: 0 }))!], ['all'])).toBeNull();
@@ -151,7 +160,12 @@ describe('where a run begins', () => {
     expect(start(silent)).toMatchObject({ perSecond: 200, isPinned: true });
     expect(start(limiter({ rate: 150, low: 150 }))).toMatchObject({ perSecond: 150, isPinned: false });
     expect(start(limiter({ low: 0 }))).toMatchObject({ perSecond: 200, isPinned: true });
-    expect(learnedStart([], ['all'], 200)).toEqual({ perSecond: 200, silentMs: 0, isPinned: true });
+    expect(learnedStart([], ['all'], 200)).toEqual({
+      perSecond: 200,
+      silentMs: 0,
+      isPinned: true,
+      wasRefused: false,
+    });
     expect(
       targetStateOf('all', { ...limiter(), ceiling: '300' }, members(1), now, { pinned: 200, spent: null }),
     ).toMatchObject({
@@ -163,16 +177,23 @@ describe('where a run begins', () => {
 
   it('goes by the limiters that will be used', () => {
     const [all, views] = [read(limiter())!, { ...read(limiter())!, scope: 'views' as const, silentMs: 90_000 }];
-    expect(learnedStart([all, views], ['all'])).toEqual({ perSecond: 412, silentMs: 40, isPinned: false });
+    expect(learnedStart([all, views], ['all'])).toEqual({
+      perSecond: 412,
+      silentMs: 40,
+      isPinned: false,
+      wasRefused: true,
+    });
     expect(learnedStart([views], ['annotations', 'views'])).toEqual({
       perSecond: 412,
       silentMs: 90_000,
       isPinned: false,
+      wasRefused: true,
     });
     expect(learnedStart([views, { ...views, scope: 'annotations' }], ['annotations', 'views'])).toEqual({
       perSecond: 824,
       silentMs: 90_000,
       isPinned: false,
+      wasRefused: true,
     });
   });
 });

@@ -170,7 +170,17 @@ describe('planText', () => {
     ['600/s', 90_000, 'starts at 412/s, learned 1 min ago; at most 600/s'],
     ['200/s', 90_000, 'at most 200/s: about 20 min 50 s, longer if the API is slower'],
   ])('begins at what was learned, unless --rate %s is lower', (text, silentMs, words) => {
-    const learned = { perSecond: 412, silentMs, isPinned: false };
+    const learned = { perSecond: 412, silentMs, isPinned: false, wasRefused: true };
+    const lines = planText({ ...plan, learned, rate: text === null ? null : parseRate(text) }).split('\n');
+    expect(lines).toContain(`  Pace      ${words}`);
+  });
+
+  it.each([
+    [null, 0, 'not refused up to 50/s'],
+    [null, 10_800_000, 'not refused up to 50/s, 3 h ago'],
+    ['200/s', 0, 'not refused up to 50/s; at most 200/s'],
+  ])('claims no more than what was answered, where nothing was refused yet (--rate %s)', (text, silentMs, words) => {
+    const learned = { perSecond: 50, silentMs, isPinned: false, wasRefused: false };
     const lines = planText({ ...plan, learned, rate: text === null ? null : parseRate(text) }).split('\n');
     expect(lines).toContain(`  Pace      ${words}`);
   });
@@ -183,7 +193,7 @@ describe('planText', () => {
   });
 
   it('begins at a pinned rate', () => {
-    const learned = { perSecond: 200, silentMs: 0, isPinned: true };
+    const learned = { perSecond: 200, silentMs: 0, isPinned: true, wasRefused: false };
     expect(planText({ ...plan, learned, rate: null })).toContain('  Pace      starts at 200/s, pinned');
   });
 
