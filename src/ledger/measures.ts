@@ -1,5 +1,6 @@
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
+import { activeTimeFunctions } from './active-time.lua.ts';
 
 /** The sums of what the processes that delete a run have measured. Best effort: the last second of a killed process is missing. */
 export type Measures = {
@@ -36,7 +37,10 @@ export const latencyBounds: readonly { bucket: number; seconds: number }[] = Arr
   seconds: Number(((shortestMs * 2 ** (n + 2)) / 1_000).toFixed(4)),
 }));
 
-/** Adds changes to the run's sums, unless its record has expired. Repeating it would count twice, so it is never retried. */
+/**
+ * Adds changes to the run's sums, unless its record has expired. The time of requests counts as deleting time at once: a process that is killed
+ * after this leaves both or neither. Repeating it would count twice, so it is never retried.
+ */
 export async function addMeasures(redis: RedisClient, run: string, changes: MeasureChanges): Promise<void> {
   if (changes.size === 0) return;
   const expiresInMs = await redis.pttl(keys.run(run));
@@ -44,8 +48,14 @@ export async function addMeasures(redis: RedisClient, run: string, changes: Meas
   const pipeline = redis.pipeline();
   for (const [field, by] of changes) pipeline.hincrby(keys.measures(run), field, Math.round(by));
   if (expiresInMs >= 0) pipeline.pexpire(keys.measures(run), expiresInMs); // the run may be sealed before its last measures
+  if (changes.has('requests')) pipeline.eval(countTimeLua, 1, keys.run(run));
   await pipeline.exec();
 }
+
+// KEYS 1 run
+const countTimeLua = `${activeTimeFunctions}
+if redis.call('HEXISTS', KEYS[1], 'activeUntil') == 1 then countTime(KEYS[1], redisTime()) end
+`;
 
 const noKey = -2;
 

@@ -106,19 +106,22 @@ function describeLearning({ phase, rate: now, limitMet }: TargetState): string {
 /** How fast a run was and what slowed it down. Rates are requests a second; null = not measured. */
 type PaceSummary = {
   achieved: number | null; // without throttled requests, over the deleting time
-  allowed: number | null; // by the learned limit and --rate, on average while there was one
+  allowed: number | null; // by the learned limit and --rate, on average; null also where there was none for a part of the time
   waitedMs: number; // part of the deleting time in which no request was allowed
   refused: number; // throttled requests
   refreshes: number; // of the token
   latencyMs: Measures['latencyMs'];
 };
 
+/** The averages of a rate that was limited for a smaller part of the time say nothing about each other. A rate is learned at first. */
+const leastLimited = 0.9;
+
 /** `activeMs`: the deleting time. Processes measure side by side, so shares of their time count, not sums. */
 export function paceSummary(measures: Measures, activeMs: number): PaceSummary {
   const { requests, refused, refreshes, workMs, heldMs, allowed, limitedMs, latencyMs } = measures;
   return {
     achieved: activeMs > 0 && requests > 0 ? ((requests - refused) / activeMs) * 1_000 : null,
-    allowed: limitedMs > 0 ? (allowed / limitedMs) * 1_000 : null,
+    allowed: limitedMs > 0 && limitedMs >= leastLimited * workMs ? (allowed / limitedMs) * 1_000 : null,
     waitedMs: workMs > 0 ? (Math.min(heldMs, workMs) / workMs) * activeMs : 0,
     refused,
     refreshes,

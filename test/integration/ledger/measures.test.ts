@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { addMeasures, readMeasures } from '../../../src/ledger/measures.ts';
+import { activeMsOf, readRun } from '../../../src/ledger/run.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';
@@ -28,6 +29,21 @@ test('what processes measured adds up, in whole numbers', async () => {
   expect(await readMeasures(redis, id)).toMatchObject({ requests: 5, workMs: 21, refused: 0 });
   expect((await readMeasures(redis, id)).latencyMs!.p50).toBeCloseTo(0.2);
   expect(await redis.pttl(keys.measures(id))).toBe(-1);
+});
+
+test('the time of requests counts with them, so that a killed process leaves both', async () => {
+  const set = (fields: object) => redis.hset(keys.run(id), fields);
+  const activeMs = async () => activeMsOf((await readRun(redis, id))!, Date.now() + 3_600_000);
+  await set({ state: 'running', activeMs: 0, activeUntil: Date.now() - 4_000 });
+  await add({ workMs: 1_000 });
+  expect(await activeMs(), 'nothing was sent').toBe(0);
+  await add({ requests: 400, workMs: 1_000 });
+  expect(await activeMs()).toBeGreaterThanOrEqual(4_000);
+  await redis.hdel(keys.run(id), 'activeUntil'); // it is paused
+  const before = await activeMs();
+  await add({ requests: 1 });
+  expect(await activeMs()).toBe(before);
+  expect(await redis.hexists(keys.run(id), 'activeUntil')).toBe(0);
 });
 
 test('the last measures of a sealed run go with its record', async () => {

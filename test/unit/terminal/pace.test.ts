@@ -191,6 +191,14 @@ describe('pace summary', () => {
       ]);
     });
 
+    it('compares no averages of different times, as of a rate that was lifted in the middle', () => {
+      const lifted = measuresOf({ requests: '3180', workMs: '10000', allowed: '1000', limitedMs: '5000' });
+      expect(paceLines(paceSummary(lifted, 10_000))).toEqual(['Pace: 318/s']);
+      expect(paceFacts(paceSummary(lifted, 10_000))).toMatchObject({ rate_achieved: 318, rate_allowed: null });
+      const learned = measuresOf({ requests: '3180', workMs: '10000', allowed: '2910', limitedMs: '9000' });
+      expect(paceLines(paceSummary(learned, 10_000))).toEqual(['Pace: 318/s of 323/s allowed']);
+    });
+
     it('leaves out what there is nothing to say of', () => {
       const calm = measuresOf({ requests: '500', workMs: '1000', heldMs: '100' });
       expect(paceLines(paceSummary(calm, 1_000))).toEqual(['Pace: 500/s']);
