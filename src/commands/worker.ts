@@ -29,6 +29,7 @@ import { tellOutages } from '../worker/event-sources.ts';
 import { Notifier } from '../worker/notifier.ts';
 import { type Part, Parts, repeat } from '../worker/parts.ts';
 import { Recoverer } from '../worker/recoverer.ts';
+import { RedisWatch, redisWatchPart } from '../worker/redis-watch.ts';
 import { Scheduler } from '../worker/scheduler.ts';
 import { openService, type Service, tokenPart } from '../worker/service.ts';
 import { StandingLog } from '../worker/standing-log.ts';
@@ -56,6 +57,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const log = logOf(levelOf(invocation));
   const answer = (facts: object) => logOf('info').info(facts, 'status'); // whatever the level: somebody asks
   const interrupts = listenForInterrupts(invocation, (signal) => log.info({ signal }, 'stopping'));
+  log.info({ version: readVersion(), node: process.version }, 'worker started');
   const size = config.workers ?? 1;
   invocation.status.give = () => answer({ workers: size });
   if (size > 1) return runSupervisor(size, interrupts.signal, log);
@@ -146,6 +148,7 @@ async function partsOf(work: WorkerDeps): Promise<Part[]> {
   return [
     ...(await httpParts(work, service)),
     { name: 'redis', start: () => startRedis(work) },
+    redisWatchPart(new RedisWatch(session.address.label, log), () => redisReason(session), log),
     ...withTokenBehind('senders', service.parts, work),
     ...scheduler.parts,
     repeat('target', registerTargetEveryMs, () => noteTarget(session.redis, target, Date.now()), log),
@@ -197,6 +200,11 @@ function notifierParts({ session: { redis }, target, receivers, log }: WorkerDep
 
 function delivererOf({ session, target, log }: WorkerDeps, destination: Destination): Deliverer {
   return new Deliverer({ redis: session.redis, fp: target.fp, destination, log, now: Date.now, random: Math.random });
+}
+
+/** Why there is no connection to Redis, or null if there is one. */
+function redisReason({ redis, connectionError }: EarlySession): string | null {
+  return redis.status === 'ready' ? null : connectionError() || 'there is no connection to it';
 }
 
 /** Waits for Redis, since services start in any order. Throws only for a Redis that does not meet the requirements. */
@@ -278,7 +286,7 @@ function targetEventLogger({ redis }: Session, fp: string, token: Token, log: Lo
   const events = new TargetEvents();
   return async () => {
     const targetEvents = events.observe(await readTargetState(redis, fp), token.refreshes, performance.now());
-    for (const { message, reason } of targetEvents) log.info({ reason }, message);
+    for (const { level, message, reason } of targetEvents) log[level]({ reason }, message);
   };
 }
 

@@ -1,12 +1,13 @@
 import { createRequire } from 'node:module';
-import { lineText, panelText } from './panel.ts';
-import type { Snapshot } from './snapshot.ts';
+import { describeActivity, lineText, panelText } from './panel.ts';
+import { type Snapshot, settledOf } from './snapshot.ts';
 import { isTerminal, styleOf } from './style.ts';
 
 const redrawMs = 250;
 const lineEveryMs = 10_000;
+const sameLineEveryMs = 3_600_000;
 
-/** Shows a run on stderr until it is stopped: a panel on a terminal, elsewhere a line every ten seconds. */
+/** Shows a run on stderr until it is stopped: a panel on a terminal, elsewhere a line every ten seconds while it changes, and one an hour while it does not. */
 export class LivePanel {
   readonly #show: (snapshot: Snapshot) => void;
   readonly #say: (line: string) => void;
@@ -60,7 +61,28 @@ function panelOn(stream: NodeJS.WriteStream): Drawing {
 
 function linesOn(stream: NodeJS.WriteStream): Drawing {
   const say = (line: string) => void stream.write(`${line}\n`);
-  return { show: (snapshot) => say(lineText(snapshot)), say, end: () => {}, everyMs: lineEveryMs };
+  const isNews = newsFilter();
+  const show = (snapshot: Snapshot) => {
+    if (isNews(standingOf(snapshot))) say(lineText(snapshot));
+  };
+  return { show, say, end: () => {}, everyMs: lineEveryMs };
+}
+
+/** What a line says but for what passes by itself: the time it waits, and how long it may still take. */
+function standingOf(snapshot: Snapshot): string {
+  const activity = describeActivity(snapshot).replace(/\d[\d.,:]*( (s|min|h|days?)\b)?/g, '');
+  return `${snapshot.state} ${settledOf(snapshot)} ${activity}`;
+}
+
+/** Whether what is to be said has changed since it was said, or was last said an hour ago. */
+function newsFilter(): (what: string) => boolean {
+  let said = { what: '', at: Number.NEGATIVE_INFINITY };
+  return (what) => {
+    const at = performance.now();
+    if (what === said.what && at - said.at < sameLineEveryMs) return false;
+    said = { what, at };
+    return true;
+  };
 }
 
 const quietMs = 1_000;
@@ -70,11 +92,15 @@ export type Progress = { stop(): void };
 
 /**
  * Shows `text` for work that lasts longer than a second: one line that is redrawn on a terminal and disappears at the end, elsewhere
- * a line every ten seconds.
+ * a line every ten seconds while it changes, then once an hour.
  */
 export function startProgress(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv, text: () => string): Progress {
   if (!isTerminal(stream, env)) {
-    const timer = setInterval(() => stream.write(`${text()}\n`), lineEveryMs);
+    const isNews = newsFilter();
+    const timer = setInterval(() => {
+      const line = text();
+      if (isNews(line)) stream.write(`${line}\n`);
+    }, lineEveryMs);
     return { stop: () => clearInterval(timer) };
   }
   const update = redrawOn(stream);

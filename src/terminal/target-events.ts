@@ -4,11 +4,11 @@ import type { Budget, Pin, TargetState } from '../limiter/read-target.ts';
 import { quotasText, rateText } from '../model/rate.ts';
 import { columns, plainLine } from './style.ts';
 
-/** An event of a target for panel and log: the message is a constant, the reason holds the numbers. */
-type TargetEvent = { message: string; reason: string };
+/** An event of a target for panel and log: the message is a constant, the reason holds the numbers. What holds sending back is a warning. */
+type TargetEvent = { level: 'info' | 'warn'; message: string; reason: string };
 
 /** An event for the panel; logs keep message and reason apart. */
-export function eventText({ message, reason }: TargetEvent): string {
+export function eventText({ message, reason }: Pick<TargetEvent, 'message' | 'reason'>): string {
   return `${message}: ${reason}`;
 }
 
@@ -33,7 +33,9 @@ export class TargetEvents {
     for (const now of targets) this.#before.set(now.scope, now);
     const isRefreshed = refreshes > this.#refreshes && this.#mayReport('token', nowMs);
     this.#refreshes = refreshes;
-    return isRefreshed ? [...events, { message: 'token refreshed', reason: `${count(refreshes)} × so far` }] : events;
+    return isRefreshed
+      ? [...events, { level: 'info', message: 'token refreshed', reason: `${count(refreshes)} × so far` }]
+      : events;
   }
 
   #compare(before: TargetState | null, now: TargetState, nowMs: number): TargetEvent[] {
@@ -46,19 +48,19 @@ export class TargetEvents {
     this.#met.set(scope, met);
     if (met.isReported || at - met.since < surelyMetAfterMs) return [];
     met.isReported = true;
-    return [{ message: 'limit reached', reason: `the server throttles above about ${rate(limitMet)}` }];
+    return [{ level: 'info', message: 'limit reached', reason: `the server throttles above about ${rate(limitMet)}` }];
   }
 
   #waitEvents({ scope, hold, at }: TargetState, nowMs: number): TargetEvent[] {
     const since = this.#reportedWaits.get(scope);
     if (hold === null && since !== undefined) {
       this.#reportedWaits.delete(scope);
-      return [{ message: 'resumed', reason: `after waiting for ${duration(at - since)}` }];
+      return [{ level: 'info', message: 'resumed', reason: `after waiting for ${duration(at - since)}` }];
     }
     if (hold === null || since !== undefined || hold.leftMs < shortestHoldMs) return [];
     if (!this.#mayReport(`hold ${scope}`, nowMs)) return [];
     this.#reportedWaits.set(scope, at);
-    return [{ message: 'waiting', reason: `${hold.reason}; no id uses up an attempt` }];
+    return [{ level: 'warn', message: 'waiting', reason: `${hold.reason}; no id uses up an attempt` }];
   }
 
   #mayReport(what: string, nowMs: number): boolean {
@@ -71,9 +73,9 @@ export class TargetEvents {
 
 function outageEvents(before: TargetState | null, now: TargetState): TargetEvent[] {
   const [was, is] = [outageOf(before), outageOf(now)];
-  if (was === null && is !== null) return [{ message: 'outage', reason: is.reason }];
+  if (was === null && is !== null) return [{ level: 'warn', message: 'outage', reason: is.reason }];
   if (was === null || is !== null) return [];
-  return [{ message: 'outage over', reason: `it lasted ${duration(now.at - was.since)}` }];
+  return [{ level: 'info', message: 'outage over', reason: `it lasted ${duration(now.at - was.since)}` }];
 }
 
 /** Throttling is none: a window that is spent is met again and again. */

@@ -41,15 +41,38 @@ describe('LivePanel', () => {
   it.each([
     ['a pipe', false, 'xterm'],
     ['a dumb terminal', true, 'dumb'],
-  ])('writes a plain line every ten seconds to %s', (_, isTTY, term) => {
+  ])('writes a plain line every ten seconds to %s while ids are settled', (_, isTTY, term) => {
     const { stream, text } = screen(isTTY);
-    const panel = new LivePanel(stream, { TERM: term }, () => snapshot());
+    let { pending } = snapshot();
+    const take = () => snapshot({ pending: --pending });
+    const panel = new LivePanel(stream, { TERM: term }, take);
     panel.start();
     expect(text()).toBe('');
     vi.advanceTimersByTime(20_000);
     panel.stop();
     expect(text()).not.toContain('\u001b');
     expect(text().match(/\n/g)).toHaveLength(2);
+  });
+
+  it('says once why a run waits, again when that changes, and then once an hour, however the time passes', () => {
+    const { stream, text } = screen(false);
+    const lines = () => text().split('\n').length - 1;
+    let reason = 'its window opens at 22:00';
+    const startedAt = performance.now();
+    const take = () =>
+      snapshot({ state: 'paused', reason, elapsedMs: performance.now() - startedAt, secondsLeft: Math.random() });
+    const panel = new LivePanel(stream, {}, take);
+    panel.start();
+    vi.advanceTimersByTime(30_000);
+    expect(lines()).toBe(1);
+    reason = 'the server asks to wait';
+    vi.advanceTimersByTime(30_000);
+    expect(lines()).toBe(2);
+    vi.advanceTimersByTime(3_570_000);
+    expect(lines()).toBe(2);
+    vi.advanceTimersByTime(10_000);
+    expect(lines()).toBe(3);
+    panel.stop();
   });
 
   it('starts and stops once, however often it is told', () => {

@@ -54,6 +54,18 @@ describe('audit text', () => {
   }
 });
 
+test('what holds sending back is a warning, its end is not', () => {
+  const events = new TargetEvents();
+  const { at } = target();
+  const outage = { kind: 'unreachable', since: at, reason: 'no route' } as const;
+  const seen = [null, outage, null].map((now) => events.observe([target({ outage: now as never })], 0, 0));
+  expect(seen.map(([event]) => event && [event.level, event.message])).toEqual([
+    undefined,
+    ['warn', 'outage'],
+    ['info', 'outage over'],
+  ]);
+});
+
 /** What is told of a target that changes like this, a look each `everyMs`; of each step the time it is seen at. */
 function told(steps: Partial<TargetState>[], refreshes: number[] = [], everyMs = 1_000): [number, string][] {
   const events = new TargetEvents();
