@@ -92,7 +92,7 @@ export const serviceSettings = {
     ifRepeated: 'joined',
     parse: url.webhookUrls,
     fallback: undefined,
-    help: 'post events there: runs that start, pause, halt or end, refused lists, outages; several with commas or flags',
+    help: 'post events there: runs that start, pause, halt or end, slots without a run, outages; several with commas or flags',
   }),
   notifySecretFile: setting({
     flag: 'notify-secret-file',

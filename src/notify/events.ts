@@ -74,6 +74,45 @@ export function pausedEvent({ target, name, at, reason }: ScheduleOf, guard: str
   };
 }
 
+/** Slots of a schedule that made no run, `slots` of them in a row by then; `slot` is the last of them. */
+export function slotEvent(
+  { target, name, at, reason }: ScheduleOf,
+  trouble: keyof typeof slotTexts,
+  slot: number,
+  slots: number,
+): OutboxEvent {
+  const why = reason && `: ${oneLine(reason)}`;
+  return {
+    id: `schedule-${target.fp}-${name}-${trouble}-${slot}`,
+    type: `schedule.${trouble}`,
+    timestamp: isoTime(at),
+    data: { schedule: name, ...ofTarget(target), slot: isoTime(slot), slots, reason },
+    text: `Schedule ${name} on ${hostOf(target)} ${slotTexts[trouble](slots)}${why}`,
+  };
+}
+
+const slotTexts = {
+  failed: () => 'made no run: it got no complete list',
+  missed: (slots: number) => `missed ${plural(slots, 'slots')}`,
+  skipped: (slots: number) => `skipped ${plural(slots, 'slots')}`,
+  empty: (slots: number) => `had nothing to do in ${plural(slots, 'slots')}`,
+};
+
+/** The source of a schedule gives a complete list again, after `failed` slots. */
+export function recoveredSlotEvent(
+  { target, name, at }: Omit<ScheduleOf, 'reason'>,
+  slot: number,
+  failed: number,
+): OutboxEvent {
+  return {
+    id: `schedule-${target.fp}-${name}-recovered-${slot}`,
+    type: 'schedule.recovered',
+    timestamp: isoTime(at),
+    data: { schedule: name, ...ofTarget(target), slot: isoTime(slot), failed_slots: failed },
+    text: `Schedule ${name} on ${hostOf(target)} gets its list again, after ${plural(failed, 'slots')} failed`,
+  };
+}
+
 /** An outage of a target that has begun (`to`) or ended, for one of its limiters. */
 type OutageChange = { scope: string; from: number | null; to: number | null; reason: string; at: number };
 

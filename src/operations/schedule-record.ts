@@ -5,6 +5,7 @@ import { suggest } from '../model/suggest.ts';
 import { commandFor, type Target } from '../model/target.ts';
 import { type HistoryEntry, resultOf, type Schedule } from '../schedule/schedule.ts';
 import { listSchedules, readAudit, readHistory, readSchedule } from '../schedule/schedule-store.ts';
+import { slotsInARow } from '../schedule/slot-news.ts';
 import { nextSlot } from '../schedule/slots.ts';
 import { targetName } from '../terminal/stop-text.ts';
 import type { Session } from './session.ts';
@@ -75,6 +76,7 @@ function factsOf(schedule: Schedule, { history, audit }: Past, now: number) {
     at_most: schedule.atMost || null,
     retry_failed: schedule.retryFailed,
     carried: schedule.carried?.ids ?? 0,
+    failed_slots: slotsInARow(history, 'failed'),
     protected_list: schedule.protectedList,
     history: history.map(entryFacts),
     audit: audit.map(({ at, ...entry }) => ({ at: isoTime(at), ...entry })),

@@ -14,15 +14,15 @@ import { keys } from '../redis/keys.ts';
 import { writeCarried } from './carried.ts';
 import { type ListRejection, protectedChange, rejectionOf, withRows } from './guards.ts';
 import type { ScheduleLease } from './lease.ts';
-import { type GuardCode, type HistoryEntry, type Schedule, settingsOf, withEntry } from './schedule.ts';
+import { type GuardCode, type HistoryEntry, type Schedule, settingsOf } from './schedule.ts';
 import {
   type GuardPause,
-  readHistory,
   readSchedule,
   type ScheduleDeps,
   type ScheduleUpdate,
   updateSchedule,
 } from './schedule-store.ts';
+import { historyWith } from './slot-history.ts';
 import { type SlotList, withSlotList } from './slot-list.ts';
 
 /** The result of making a run for a slot. `void`: another process makes it, or the schedule is no longer active. */
@@ -253,7 +253,7 @@ async function recordResult(
 }
 
 async function recordSlot(
-  { ledger: { redis }, now, who }: ScheduleDeps,
+  deps: ScheduleDeps,
   lease: ScheduleLease,
   { slot, isManual }: Trigger,
   result: MakeRunResult,
@@ -264,18 +264,23 @@ async function recordSlot(
   const entry: HistoryEntry = {
     slot,
     slots: 1,
-    at: now(),
+    at: deps.now(),
     outcome: result.outcome,
     reason: reasonOf(result),
-    by: who,
+    by: deps.who,
     rows,
     ended: null,
     ...(result.outcome === 'started' ? partsOf(result) : { run: '', retried: 0, carried: 0 }),
   };
-  const history = withEntry(await readHistory(redis, lease.fp, lease.name), entry);
+  const recorded = await historyWith(deps, lease, entry);
   // A run on request does not use up a slot that waits.
   const place = isManual ? {} : { waiting: '' };
-  return updateSchedule(redis, lease, { ...settlement, fields: { ...fields, ...place }, history, ifActive: !isManual });
+  return updateSchedule(deps.ledger.redis, lease, {
+    ...recorded,
+    ...settlement,
+    fields: { ...fields, ...place },
+    ifActive: !isManual,
+  });
 }
 
 function partsOf({ run, retried, carried }: Extract<MakeRunResult, { outcome: 'started' }>) {

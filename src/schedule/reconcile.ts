@@ -5,8 +5,9 @@ import { type Decision, decide, type LiveRun } from './decide.ts';
 import { follow, removeUnstartedRun } from './follow-run.ts';
 import { leaseSchedule, type ScheduleLease } from './lease.ts';
 import { makeRun, pauseAs } from './make-run.ts';
-import { type HistoryEntry, type ReadFiles, type Schedule, withEntry } from './schedule.ts';
-import { readHistory, readSchedule, type ScheduleDeps, updateSchedule } from './schedule-store.ts';
+import type { ReadFiles, Schedule } from './schedule.ts';
+import { readSchedule, type ScheduleDeps, updateSchedule } from './schedule-store.ts';
+import { historyWith } from './slot-history.ts';
 import { dueSlots } from './slots.ts';
 
 /** The most steps for one schedule in a row; the next call continues. */
@@ -117,22 +118,21 @@ async function recordWithoutRun(
   reason: string,
   hadWaited = false,
 ): Promise<void> {
-  const history = await historyWithoutRun(deps, lease, { slot, slots }, outcome, reason);
+  const recorded = await historyWithoutRun(deps, lease, { slot, slots }, outcome, reason);
   const fields = { after: slot, ...(hadWaited && { waiting: '' }) };
-  await updateSchedule(deps.ledger.redis, lease, { fields, history, ifActive: true });
+  await updateSchedule(deps.ledger.redis, lease, { ...recorded, fields, ifActive: true });
   deps.log.info({ schedule: lease.name, slots, reason }, outcome === 'missed' ? 'slots missed' : 'slots skipped');
 }
 
-async function historyWithoutRun(
-  { ledger: { redis }, now, who }: ScheduleDeps,
+function historyWithoutRun(
+  deps: ScheduleDeps,
   lease: ScheduleLease,
   { slot, slots }: SlotsWithoutRun,
   outcome: 'missed' | 'skipped',
   reason: string,
-): Promise<HistoryEntry[]> {
+): ReturnType<typeof historyWith> {
   const facts = { run: '', rows: null, retried: 0, carried: 0, ended: null };
-  const entry = { slot, slots, at: now(), outcome, reason, by: who, ...facts };
-  return withEntry(await readHistory(redis, lease.fp, lease.name), entry);
+  return historyWith(deps, lease, { slot, slots, at: deps.now(), outcome, reason, by: deps.who, ...facts });
 }
 
 /** Records that a slot is to have a run, even if this process ends; false if the schedule is no longer active or the lease is lost. */
@@ -144,9 +144,9 @@ async function reserveSlot(
 ): Promise<boolean> {
   const reason = `${plural(missed, 'slots')} passed before one was handled`;
   const before = missed > 0 ? (dueSlots(schedule, schedule.after, slot - 1)?.latest ?? slot) : slot;
-  const history =
-    missed > 0 ? await historyWithoutRun(deps, lease, { slot: before, slots: missed }, 'missed', reason) : null;
-  const settlement = { fields: { after: slot, waiting: slot }, ...(history && { history }), ifActive: true };
+  const recorded =
+    missed > 0 ? await historyWithoutRun(deps, lease, { slot: before, slots: missed }, 'missed', reason) : {};
+  const settlement = { ...recorded, fields: { after: slot, waiting: slot }, ifActive: true };
   return (await updateSchedule(deps.ledger.redis, lease, settlement)) === 'done';
 }
 

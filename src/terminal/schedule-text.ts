@@ -7,6 +7,7 @@ import type { Target } from '../model/target.ts';
 import type { ToType } from '../model/to-type.ts';
 import { describeSlot, type SlotDescription } from '../schedule/describe-slots.ts';
 import type { Definition, HistoryEntry, RunEnd, Schedule } from '../schedule/schedule.ts';
+import { slotsInARow } from '../schedule/slot-news.ts';
 import { nextSlot, nextSlots, type Timing } from '../schedule/slots.ts';
 import { targetName } from './stop-text.ts';
 import { columns, plainLine } from './style.ts';
@@ -116,8 +117,17 @@ export function listText(all: readonly Listed[], target: Target, now: number, te
   const paused = all
     .filter(({ schedule }) => schedule.state === 'paused')
     .map(({ schedule }) => pausedText(schedule, now, telling));
+  const failed = all.flatMap(({ schedule, history }) => failedText(schedule, history));
   const kept = all.flatMap(({ schedule }) => keptText(schedule, schedule.name));
-  return [columns([['NAME', 'STATE', 'WHEN', 'NEXT', 'LAST'], ...lines]), ...paused, ...kept].join('\n');
+  return [columns([['NAME', 'STATE', 'WHEN', 'NEXT', 'LAST'], ...lines]), ...paused, ...failed, ...kept].join('\n');
+}
+
+/** One slot that failed is told by the table. */
+function failedText({ name }: Schedule, history: readonly HistoryEntry[]): string[] {
+  const failed = slotsInARow(history, 'failed');
+  return failed > 1
+    ? [`  ${name} has had no complete list in ${plural(failed, 'slots')} since one last went well`]
+    : [];
 }
 
 function pausedText(

@@ -110,7 +110,8 @@ describe('a worker with --notify', () => {
     const add = ['--cron', '* * * * * *', '--from', 'none', '--resource', 'views', '--max-deletes', '5'];
     await harness.expunge(['schedule', 'add', 'often', ...add]);
     await until('the pause is told', () => typesOf(receiver).includes('schedule.paused'));
-    const [refused, paused] = taken(receiver).filter(({ type }) => type.startsWith('schedule.'));
+    const told = taken(receiver).filter(({ type }) => type !== 'schedule.missed'); // a busy machine comes late to a slot
+    const [refused, paused] = told.filter(({ type }) => type.startsWith('schedule.'));
     expect(refused).toMatchObject({ type: 'schedule.refused', data: { schedule: 'often', guard: 'empty' } });
     expect(paused).toMatchObject({ type: 'schedule.paused', data: { schedule: 'often', guard: 'empty' } });
   });

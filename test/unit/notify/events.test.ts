@@ -1,14 +1,18 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { RunChange } from '../../../src/ledger/changes.ts';
 import { parseRun } from '../../../src/ledger/run.ts';
 import type { TargetState } from '../../../src/limiter/read-target.ts';
 import { targetOf } from '../../../src/model/target.ts';
 import {
+  lossEvent,
   outageChanges,
   outageEvent,
   pausedEvent,
+  recoveredSlotEvent,
   refusedEvent,
   runEvent,
+  slotEvent,
   stallChanges,
   stallEvent,
 } from '../../../src/notify/events.ts';
@@ -93,6 +97,17 @@ describe('the event of a schedule', () => {
     expect([event.id, event.type]).toEqual([`schedule-${target.fp}-nightly-refused-${at - 5}`, 'schedule.refused']);
   });
 
+  it('says how many slots had come to what, and why', () => {
+    const text = (trouble: Parameters<typeof slotEvent>[1]) =>
+      slotEvent({ ...of, reason: 'a\nb' }, trouble, at, 3).text;
+    expect(text('failed')).toMatch(
+      /^Schedule nightly on api.example.com \(acme\) made no run: it got no complete list: a b$/,
+    );
+    expect(text('missed')).toMatch(/ missed 3 slots: a b$/);
+    expect(text('skipped')).toMatch(/ skipped 3 slots: a b$/);
+    expect(text('empty')).toMatch(/ had nothing to do in 3 slots: a b$/);
+  });
+
   it('says who paused it', () => {
     expect(pausedEvent(of, 'empty', '').text).toContain('is paused by its guard "empty": the list is empty');
     expect(pausedEvent({ ...of, reason: '' }, '', 'ana@here').text).toMatch(/is paused by ana@here$/);
@@ -173,5 +188,40 @@ describe('that nothing was accepted for a quarter of an hour', () => {
     const [ended] = stallChanges({ 'stalled all': 1_000 }, [state(null, { isAccepting: true })]);
     expect(stallEvent(target, ended!)).toMatchObject({ id: `${event.id}-over`, type: 'target.recovered' });
     expect(stallEvent(target, { ...ended!, isAccepting: false })).toBeNull();
+  });
+});
+
+describe('the page about notifications', () => {
+  const page = readFileSync('src/help/notifications.md', 'utf8');
+  const rows = page.split('\n').filter((line) => /^\| `\w+\.\w+`/.test(line));
+  const named = new Set(
+    rows.flatMap((row) => [...row.split('|')[1]!.matchAll(/`(\w+\.\w+)`/g)].map(([, type]) => type)),
+  );
+  const of = { target, name: 'nightly', at, reason: '' };
+  const outage = { scope: 'all', from: null, to: 1, reason: 'errors', at };
+  const stall = { scope: 'stalled all', from: null, to: 1, ms: 900_000, reason: '', isAccepting: true, at };
+  const events = [
+    ...(['running', 'paused', 'halted', 'completed', 'cancelled'] as const).map((state, n) =>
+      runEvent(run, { ...change, state, n }),
+    ),
+    refusedEvent(of, at, 'empty'),
+    pausedEvent(of, '', 'ana'),
+    ...(['failed', 'missed', 'skipped', 'empty'] as const).map((trouble) => slotEvent(of, trouble, at, 1)),
+    recoveredSlotEvent(of, at, 1),
+    outageEvent(target, outage),
+    outageEvent(target, { ...outage, from: 1, to: null }),
+    stallEvent(target, stall)!,
+    stallEvent(target, { ...stall, from: 1, to: null })!,
+    lossEvent(target, { id: 'l1', what: 'schedule nightly', at }),
+  ];
+
+  it('names each type of event that there is, and no other', () => {
+    expect([...named].toSorted()).toEqual([...new Set(events.map(({ type }) => type))].toSorted());
+  });
+
+  it.each(events)('$type has an id of its own, a time and one line for people', (event) => {
+    expect(events.filter(({ id }) => id === event.id)).toHaveLength(1);
+    expect(event.text).not.toMatch(/[\n\r]|undefined|null/);
+    expect(Date.parse(event.timestamp)).toBeGreaterThan(0);
   });
 });

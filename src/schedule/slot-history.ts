@@ -1,0 +1,29 @@
+import type { OutboxEvent } from '../ledger/outbox.ts';
+import { recoveredSlotEvent, slotEvent } from '../notify/events.ts';
+import type { RedisClient } from '../redis/client.ts';
+import type { ScheduleLease } from './lease.ts';
+import { type HistoryEntry, settingsOf, withEntry } from './schedule.ts';
+import { readHistory, readSchedule, type ScheduleDeps } from './schedule-store.ts';
+import { newsOf } from './slot-news.ts';
+
+/** The history of a schedule with one more line, and what receivers are told of that; null = nothing. */
+export async function historyWith(
+  { ledger: { redis }, target }: ScheduleDeps,
+  { fp, name }: ScheduleLease,
+  entry: HistoryEntry,
+): Promise<{ history: HistoryEntry[]; event: OutboxEvent | null }> {
+  const before = await readHistory(redis, fp, name);
+  const history = withEntry(before, entry);
+  const news = newsOf(before, entry);
+  const { at, reason, slot } = entry;
+  const of = { target, name, at, reason };
+  if (news === null) return { history, event: null };
+  if (news.is === 'recovered') return { history, event: recoveredSlotEvent(of, slot, news.slots) };
+  if (news.is === 'empty' && (await isEmptyAllowed(redis, fp, name))) return { history, event: null };
+  return { history, event: slotEvent(of, news.is, slot, news.slots) };
+}
+
+async function isEmptyAllowed(redis: RedisClient, fp: string, name: string): Promise<boolean> {
+  const schedule = await readSchedule(redis, fp, name);
+  return schedule !== null && settingsOf(schedule).allowEmpty;
+}
