@@ -281,12 +281,16 @@ function standingLogger({ redis }: Session, target: Target, log: Log): () => Pro
   return async () => standings.observe(await readHeld(redis, target), performance.now());
 }
 
+/** Waits are logged by `StandingLog`, once they last. */
+const isWait = ['waiting', 'resumed'];
+
 /** Returns a function that logs what has changed at the target since its last call. */
 function targetEventLogger({ redis }: Session, fp: string, token: Token, log: Log): () => Promise<void> {
   const events = new TargetEvents();
   return async () => {
     const targetEvents = events.observe(await readTargetState(redis, fp), token.refreshes, performance.now());
-    for (const { level, message, reason } of targetEvents) log[level]({ reason }, message);
+    for (const { level, message, reason } of targetEvents)
+      if (!isWait.includes(message)) log[level]({ reason }, message);
   };
 }
 

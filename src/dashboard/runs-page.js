@@ -7,7 +7,7 @@ import { scheduleSection, standstillOf, targetSection, workerSection } from './s
 import { failuresOf, idsOf, isSealed, mayOperate, reasonOf, sealed, sum } from './words.js';
 
 /** @import { Page, Surroundings } from './app.js' */
-/** @import { Overview, RunSummary, Target } from './types.js' */
+/** @import { Overview, RunSummary } from './types.js' */
 
 /** All that goes on, and what has ended. @param {Surroundings} surroundings @returns {Page} */
 export function openRuns({ show, connection, say, query }) {
@@ -62,9 +62,8 @@ function tellChanges(before, after, say) {
 }
 
 /** @param {Overview} overview */
-function activeSection({ runs: { active }, targets, at }) {
-  const targetOf = new Map(targets.map((target) => [target.fp, target]));
-  const cards = active.map((run) => card(run, targetOf.get(run.fp), Date.parse(at)));
+function activeSection({ runs: { active }, at }) {
+  const cards = active.map((run) => card(run, Date.parse(at)));
   return html`<section aria-labelledby="active"><h2 id="active">Active <span class="soft">${count(active.length)}</span></h2>
     ${cards.length > 0 ? cards : html`<p class="soft">No run is on its way. ${beginning()}</p>`}</section>`;
 }
@@ -76,8 +75,8 @@ function beginning() {
     : nothing;
 }
 
-/** @param {RunSummary} run @param {Target | undefined} target @param {number} now */
-function card(run, target, now) {
+/** @param {RunSummary} run @param {number} now */
+function card(run, now) {
   const ids = idsOf(run);
   const note = run.note ? html`: <q>${run.note}</q>` : nothing;
   return html`<article class="card" aria-labelledby="run-${run.run}">
@@ -85,7 +84,7 @@ function card(run, target, now) {
       ${run.account ? html`<span class="soft">${run.account}</span>` : nothing}</h3>
     ${progressBar(run)}
     ${outcomeList(run)}
-    <p>${run.state === 'running' && target ? standstillOf(run, target) : why(run)} <span class="pace">${paceOf(run, now)}</span></p>
+    <p>${run.state === 'running' ? standstillOf(run) : why(run)} <span class="pace">${paceOf(run, now)}</span></p>
     <p class="soft"><b>${percent(ids - run.pending, ids)}</b> of ${plural(ids, 'ids')}, submitted ${time(run.created_at)} by ${run.created_by}${note}</p>
   </article>`;
 }

@@ -6,7 +6,7 @@ import { host, table, time } from './parts.js';
 import { mayOperate, me } from './words.js';
 
 /** @import { Content } from './parts.js' */
-/** @import { RunSummary, Schedule, Target, Worker } from './types.js' */
+/** @import { RunSummary, Schedule, Standing, Target, Worker } from './types.js' */
 
 // What stands around the runs: the APIs that they delete from, the processes that do it, and the schedules that make more.
 
@@ -60,20 +60,15 @@ function runsOf({ runs = {} }) {
   return words.join(', ') || '–';
 }
 
-/** Why a running run does not move, as far as its target shows; its own page knows more. @param {RunSummary} run @param {Target} target */
-export function standstillOf({ run, detached, per_second: perSecond }, target) {
-  const { stop, limiters, processes } = target;
-  if (stop) return html`<b class="bad">Stopped</b> with its target by ${stop.who || stop.by}: ${stop.reason}`;
-  if (processes === 0) return detached ? noWorker(target) : 'Nobody deletes it: its command has ended.';
-  const isShut = limiters.length > 0 && limiters.every(({ hold, outage }) => hold || outage);
-  if (isShut) return conditionsOf(target);
+/** Why a running run does not move. @param {RunSummary} run */
+export function standstillOf({ run, standing, per_second: perSecond }) {
+  if (standing) return standingOf(standing);
   return perSecond === 0 ? html`No id has had an outcome in the last seconds: <a href="/runs/${run}">why</a>` : nothing;
 }
 
-/** @param {{ target: string, account: string }} place */
-function noWorker({ target, account }) {
-  const more = account ? ` --account ${account}` : '';
-  return html`<b class="bad">No worker</b> deletes it. Start one: <code>expunge worker --base-url ${target}${more}</code>`;
+/** What holds it back, until when, and the command that ends it. @param {Standing} standing */
+function standingOf({ text, until, next }) {
+  return html`<b class="bad">${text}</b>${until ? html` until ${time(until)}` : nothing}${next ? html`: <code>${next}</code>` : nothing}`;
 }
 
 /** What holds a target, in words. @param {Target} target */
@@ -101,7 +96,7 @@ function conditionsOf({ stop, limiters, pinned, budget, stopped_processes: stopp
 /** @param {Target} target */
 function targetButtons(target) {
   const { fp, stop, limiters, revision } = target;
-  const isHeld = limiters.some(({ hold, outage }) => hold || outage);
+  const isHeld = limiters.some(({ hold, outage }) => hold?.why === 'retry_after' || outage); // nothing else can be released
   /** @param {string} order @param {string} title @param {string} text */
   const order = (order, title, text) => () =>
     ask({

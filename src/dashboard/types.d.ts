@@ -24,6 +24,7 @@ export type RunSummary = {
   state: string;
   revision: number;
   reason: string;
+  standing: Standing | null;
   rows: number;
   pending: number;
   attempts: number;
@@ -105,6 +106,16 @@ export type FailureGroup = {
   samples: { file?: string; line: number; id: string; excerpt?: string }[];
 };
 
+export type Standing = {
+  why: string;
+  text: string;
+  since: string | null;
+  until: string | null;
+  by: string | null;
+  next: string | null;
+  also: string[];
+};
+
 type Order = { rate: string; who: string; reason: string; at: string; used?: number[] };
 
 export type Target = {
@@ -123,7 +134,7 @@ export type Target = {
     scope: string;
     per_second: number;
     advised_per_second: number | null;
-    hold: { reason: string; until: string } | null;
+    hold: { why: string; reason: string; until: string } | null;
     outage: { reason: string; since: string } | null;
     nothing_accepted_seconds: number;
   }[];

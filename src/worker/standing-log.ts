@@ -1,11 +1,14 @@
 import { duration, isoTime } from '../format.ts';
-import type { Standing } from '../ledger/standing.ts';
+import type { Cause, Standing } from '../ledger/standing.ts';
 import type { Log } from '../logger.ts';
 import { adviceText, toTypeAnywhere } from '../model/to-type.ts';
 import { plainLine } from '../terminal/style.ts';
 
 /** A hold that goes on: since when it was seen, and whether it was logged. */
 type Seen = { why: Standing['why']; since: number; isLogged: boolean };
+
+/** Logged at once by the part that notices them. */
+const loggedElsewhere: readonly Cause[] = ['stop', 'stop_file', 'outage', 'redis_writes'];
 
 const shortestMs = 20_000;
 const repeatAfterMs = 600_000;
@@ -26,7 +29,7 @@ export class StandingLog {
   /** `held`: what is told first of each run, and under '' of the target; whatever is missing is not held. `nowMs`: monotonic. */
   observe(held: ReadonlyMap<string, Standing>, nowMs: number): void {
     for (const [key, seen] of this.#seen) if (held.get(key)?.why !== seen.why) this.#end(key, seen, nowMs);
-    for (const [key, standing] of held) this.#go(key, standing, nowMs);
+    for (const [key, standing] of held) if (!loggedElsewhere.includes(standing.why)) this.#go(key, standing, nowMs);
   }
 
   #go(key: string, standing: Standing, nowMs: number): void {

@@ -333,7 +333,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     await page.getByText('Detached runs and schedules need one: expunge worker').waitFor();
     const run = await dashboard.submit(ids, ['--rate', '50/s']);
     const card = page.getByRole('article', { name: run });
-    await card.getByText('No worker deletes it. Start one: expunge worker --base-url').waitFor();
+    await card.getByText('no worker of this target is alive: expunge worker --base-url').waitFor();
     await dashboard.harness.worker();
     await page
       .getByRole('row', { name: new RegExp(`^${hostname()}-.* at work, up to \\d+ requests at once`) })
