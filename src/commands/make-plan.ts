@@ -9,7 +9,7 @@ import { listOrderOf, sayOf, sayOn } from './session.ts';
 
 /** `plan`: reads the list as `run` would, and seals in a file what `apply` may do. Sends nothing; needs neither a token nor Redis. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { args: paths, options, toType, stderr } = invocation;
+  const { args: paths, options, toType, stdout, stderr } = invocation;
   const output = outputOf(invocation);
   const order = listOrderOf(invocation);
   const origin = newOrigin(order.by, options.approveBy);
@@ -19,7 +19,8 @@ export async function execute(invocation: Invocation): Promise<number> {
     origin,
     read: (body) => withNamedList(invocation, paths, body),
   });
-  stderr.write(`${planText({ ...made.shown, toType }, styleOf(stderr), stderr.columns || undefined)}\n`);
+  const out = options.json ? stderr : stdout; // the plan is the result
+  out.write(`${planText({ ...made.shown, toType }, styleOf(out), out.columns || undefined)}\n`);
   tell(invocation, output, made);
   return 0;
 }

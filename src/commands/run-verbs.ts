@@ -140,7 +140,7 @@ export const status: Command = {
   arguments: '[run]',
   settings: [...store, ...server, 'baseUrl', 'account', 'clientId', 'separateLimits'],
   options: [
-    { flags: '--watch', help: 'keep showing it until it ends' },
+    { flags: '--watch', help: 'keep showing it until it ends, halts or is paused; the exit code is that of the run' },
     { flags: '--audit', help: 'show everything that was done to it: by whom, when and why' },
     { flags: '--history', help: 'with --json: how it went over time, and what happened to it' },
     json,

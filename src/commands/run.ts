@@ -52,9 +52,10 @@ export async function showDryRun(
   plan: Plan,
   refusal = '',
 ): Promise<number> {
-  const lines = [planText({ ...plan, toType }, styleOf(stderr), stderr.columns || undefined)];
-  if (refusal !== '') lines.push(`warning: ${refusal}`);
-  stderr.write(`${[...lines, dryRunEnd(plan.ids, verbosity === 'quiet')].join('\n')}\n`);
+  const out = options.json ? stderr : stdout; // the plan is the result
+  out.write(`${planText({ ...plan, toType }, styleOf(out), out.columns || undefined)}\n`);
+  if (refusal !== '') stderr.write(`warning: ${refusal}\n`);
+  out.write(`${dryRunEnd(plan.ids, verbosity === 'quiet')}\n`);
   const { rows, ids, sha256 } = spool;
   const facts = {
     rows,

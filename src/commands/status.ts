@@ -18,7 +18,7 @@ import { paceLines, paceSummary } from '../terminal/pace.ts';
 import { panelText } from '../terminal/panel.ts';
 import { retryLines } from '../terminal/retry-text.ts';
 import type { Snapshot } from '../terminal/snapshot.ts';
-import { plainLine, styleOf } from '../terminal/style.ts';
+import { isTerminal, plainLine, styleOf } from '../terminal/style.ts';
 import { auditText } from '../terminal/target-events.ts';
 import { sleepUntilAborted } from '../wait.ts';
 import { type Invocation, jsonLines } from './command.ts';
@@ -29,8 +29,8 @@ import { targetStatus } from './target-status.ts';
 import { withOperations } from './with-operations.ts';
 
 /**
- * Shows the progress of a run, once or until it ends; without a run, the state of the target. Returns 0 for a run that failed, too: its
- * counts say how it went.
+ * Shows the progress of a run, once or until it ends, halts or is paused; without a run, the state of the target. Returns 0 for a run that
+ * failed, too: its counts say how it went. With --watch it returns the exit code of the run that it has seen end.
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args } = invocation;
@@ -45,12 +45,12 @@ export async function execute(invocation: Invocation): Promise<number> {
 
 /** Prints what is known of a run: with --watch when it has ended. */
 async function showRun(invocation: Invocation, found: Run, records: RecordOperations): Promise<number> {
-  const { options, stdout, verbosity } = invocation;
+  const { options, stdout, stderr, env, verbosity } = invocation;
   const last = options.watch ? await watch(invocation, records, found) : found;
   if (options.json) await writeJson(invocation, await records.record(last), records);
-  else if (!options.watch || verbosity === 'quiet')
+  else if (!options.watch || verbosity === 'quiet' || !isTerminal(stderr, env))
     stdout.write(`${await statusText(await records.record(last), invocation)}\n`);
-  return 0;
+  return options.watch && isAtRest(last) ? (exitOf(last) ?? 0) : 0;
 }
 
 function refuseHistoryAsText({ args, options }: Invocation): void {
@@ -179,6 +179,11 @@ async function expiry(run: Run, { toType, verbosity }: Invocation): Promise<stri
   return [`${forgets}, and what happened to each row${keep}`];
 }
 
+/** Whether nothing moves in a run until somebody orders it, or ever. */
+function isAtRest({ state }: Run): boolean {
+  return isSealed(state) || state === 'halted' || state === 'paused';
+}
+
 async function watch(invocation: Invocation, records: RecordOperations, run: Run): Promise<Run> {
   const taker = new SnapshotTaker(run, null, invocation.toType);
   const panel = new LivePanel(progressOn(invocation), invocation.env, () => taker.take());
@@ -186,7 +191,7 @@ async function watch(invocation: Invocation, records: RecordOperations, run: Run
   let last = run;
   panel.start();
   try {
-    while (!interrupts.signal.aborted && !isSealed(last.state)) {
+    while (!interrupts.signal.aborted && !isAtRest(last)) {
       const seen = await records.look(last);
       taker.observe(seen.run, records.away);
       taker.observeContext(seen.context);

@@ -3,7 +3,7 @@ import { wentWell } from '../ledger/conclusion.ts';
 import { anyRun, expireRun, noteSuccess } from '../ledger/end-run.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { areResultsWanted, awaitsResults, queueResults, wantResults } from '../ledger/results.ts';
-import { isSealed, type RunState, readRun, schemaVersion } from '../ledger/run.ts';
+import { isSealed, pendingOf, type RunState, readRun, schemaVersion } from '../ledger/run.ts';
 import { exitOf } from '../ledger/summary.ts';
 import { sealTally, tallyIfSealed } from '../ledger/tally.ts';
 import type { Log } from '../logger.ts';
@@ -94,6 +94,8 @@ export class Recoverer {
     const { redis } = this.#options.ledger;
     const run = await readRun(redis, id);
     if (run === null) return;
+    if (run.state === 'running')
+      this.#options.log.info({ run: id, ids: run.ids, left: pendingOf(run), target: run.baseUrl }, 'run started');
     // No chunk is held then, so that no holder logs it.
     if (run.state === 'halted' && (run.halt === 'canary' || run.halt === 'max_deletes'))
       this.#options.log.error({ run: id, code: run.halt, reason: run.reason }, 'the run has halted');

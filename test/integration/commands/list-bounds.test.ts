@@ -116,7 +116,7 @@ describe('a list with more ids than --max-deletes', () => {
     const { harness, list, refuses, sent } = await open();
     const line = [list, ...kind, '--yes'];
     const dry = await harness.run([...line, ...ten, '--partial', '--dry-run']);
-    expect([dry.code, dry.stderr]).toEqual([0, expect.stringMatching(/^ {2}At most {3}10 ids are sent, the first/m)]);
+    expect([dry.code, dry.stdout]).toEqual([0, expect.stringMatching(/^ {2}At most {3}10 ids are sent, the first/m)]);
     const part = await harness.run([...line, ...ten, '--partial']);
     expect([part.code, part.stderr]).toEqual([4, expect.stringContaining('as many as --max-deletes allows')]);
     expect(sent()).toEqual(ids.slice(0, 10));

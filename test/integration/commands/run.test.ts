@@ -155,8 +155,8 @@ describe('files whose time is over', () => {
     const folder = join(harness.stateDir, 'runs', run);
     writeFileSync(join(folder, 'kept-until'), '2020-01-01T00:00:00.000Z\n');
     const failures = join(folder, 'failures.csv');
-    const { code, stderr } = await harness.run([failures, '--resource-column', 'resource', '--dry-run']);
-    expect(stderr).toContain('1 row → 1 annotation to delete');
+    const { code, stdout } = await harness.run([failures, '--resource-column', 'resource', '--dry-run']);
+    expect(stdout).toContain('1 row → 1 annotation to delete');
     expect([code, existsSync(failures)]).toEqual([0, false]);
   });
 });

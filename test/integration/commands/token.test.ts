@@ -64,10 +64,10 @@ describe('expunge run --dry-run', () => {
     const [before, marker] = [harness.sandbox.counts.requests, join(harness.folder, 'ran')];
     const run = (args: string[]) =>
       harness.run(['ids.txt', '--resource', 'views', '--dry-run', ...args], { env: secret });
-    expect((await run(endpoint())).stderr).toContain(
+    expect((await run(endpoint())).stdout).toContain(
       `as account abc, token from ${harness.sandbox.tokenUrl} (client abc)`,
     );
-    expect((await run(['--token-command', `touch ${marker}`])).stderr).toContain('token from the command touch');
+    expect((await run(['--token-command', `touch ${marker}`])).stdout).toContain('token from the command touch');
     expect([harness.sandbox.counts.requests, existsSync(marker)]).toEqual([before, false]);
   });
 });

@@ -227,7 +227,7 @@ describe('a retry', () => {
     const told = ['--on-status', '409=failed', '--rate', '50/s', '--burst', '3', '--priority', 'low'];
     const { run } = summaryIn(await harness.run(['old.csv', '--resource', 'views', ...told, ...yes]));
     const plan = await harness.expunge(['retry', run, '--dry-run']);
-    expect(plan.stderr).toMatch(/On status {1}409=failed[\s\S]*at most 50\/s/);
+    expect(plan.stdout).toMatch(/On status {1}409=failed[\s\S]*at most 50\/s/);
     const { run: made } = summaryIn(await harness.expunge(['retry', run, '--detach', ...yes]));
     const kept = { onStatus: '409=failed', burst: 3, priority: 'low', rate: [{ count: 50, perMs: 1_000 }] };
     expect(await readRun(harness.redis, made)).toMatchObject(kept);
@@ -245,7 +245,7 @@ describe('a retry', () => {
     const unconfirmed = await retry('--confirm', '3');
     expect([unconfirmed.code, unconfirmed.stderr]).toEqual([2, expect.stringContaining('4')]);
     const dry = await retry('--dry-run');
-    expect([dry.code, dry.stderr]).toEqual([
+    expect([dry.code, dry.stdout]).toEqual([
       0,
       expect.stringContaining(`Retries   3 failed, 1 unknown of run ${run} (old.csv)`),
     ]);

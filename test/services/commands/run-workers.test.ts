@@ -85,7 +85,7 @@ describe.concurrent('a run with --workers', () => {
   }) => {
     const harness = await openHarness(onTestFinished);
     const planOf = async (...args: string[]) =>
-      (await harness.run([harness.list(ids), ...list, '--dry-run', ...args])).stderr;
+      (await harness.run([harness.list(ids), ...list, '--dry-run', ...args])).stdout;
     expect(await planOf('--workers', '3', '--max-concurrency', '2')).toContain(
       '  Workers   2 processes (--max-concurrency 2 is one request each)\n',
     );
