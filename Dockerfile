@@ -12,7 +12,9 @@ RUN npm run build && chmod +x dist/bin.js
 
 FROM node:24-bookworm-slim
 # The folder where commands run: lists, expunge.config.json and the state live there. Any --user may write to it.
-RUN mkdir --mode=1777 /work && ln -s /app/dist/bin.js /usr/local/bin/expunge
+# Nothing installs packages here.
+RUN mkdir --mode=1777 /work && ln -s /app/dist/bin.js /usr/local/bin/expunge && \
+    rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack
 COPY package.json LICENSE /app/
 COPY --from=build /app/needed /app/node_modules
 COPY --from=build /app/dist /app/dist

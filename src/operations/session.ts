@@ -109,8 +109,16 @@ export async function findRun({ redis }: Session, text: string | undefined): Pro
 }
 
 /** Throws USAGE for a run of another release, which this one would misread. */
-export function refuseOtherRelease({ id, schema }: Run): void {
+export function refuseOtherRelease({
+  id,
+  schema,
+  baseUrl,
+  account,
+}: Pick<Run, 'id' | 'schema' | 'baseUrl' | 'account'>): void {
   if (schema === schemaVersion) return;
   const message = `run ${id} was written by another release (version ${schema}, expected ${schemaVersion})`;
-  throw new ExpungeError('USAGE', message, { next: 'use that release for it until it has ended' });
+  throw new ExpungeError('USAGE', message, {
+    next: (toType) =>
+      `use that release for it until it has ended; to send nothing of it: ${toType('stop-all', '--base-url', baseUrl, ...(account ? ['--account', account] : []))}`,
+  });
 }
