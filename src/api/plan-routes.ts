@@ -9,7 +9,6 @@ import { findOverlappingRuns } from '../ledger/list-runs.ts';
 import { refuseUnprotected } from '../ledger/protection.ts';
 import { isSealed } from '../ledger/run.ts';
 import { readAbsentAnswers } from '../ledger/semantics.ts';
-import { readStart } from '../limiter/read-target.ts';
 import { priorities } from '../model/priority.ts';
 import { sumIds } from '../model/resource.ts';
 import { listOf, type Target } from '../model/target.ts';
@@ -20,10 +19,12 @@ import type { ListOrder, RunOptions } from '../operations/list-order.ts';
 import { type MadePlan, makePlan, newOrigin } from '../operations/make-plan.ts';
 import { readPlanFile } from '../operations/plan-file.ts';
 import { type ListHistory, noListHistory, readSurroundings } from '../operations/plan-list.ts';
+import { readBounds } from '../operations/read-bounds.ts';
 import { withUpload } from '../operations/read-list.ts';
 import { changedRules, isPartial, planCode } from '../operations/sealed-plan.ts';
 import { scopesOf, startList } from '../operations/start-list.ts';
 import type { RedisClient } from '../redis/client.ts';
+import { forecastFacts } from '../terminal/forecast-text.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 import { listOrderOf } from './list-order.ts';
 import { withOwnRedis } from './own-redis.ts';
@@ -174,13 +175,13 @@ async function readHistory(redis: RedisClient, order: ListOrder, target: Target,
   const last = await findRunOfList(redis, listOf(target, list.spool.sha256, ''));
   const isUnfinished = last !== null && !isSealed(last.state);
   const files = isUnfinished ? [] : list.spool.files.filter((name) => !namesOfNothing.includes(name));
-  const [overlapping, around, learned, proof] = await Promise.all([
+  const [overlapping, around, bounds, proof] = await Promise.all([
     findOverlappingRuns(redis, target, { files }),
     readSurroundings(redis, target.fp, null),
-    readStart(redis, target.fp, scopesOf(order, list)),
+    readBounds(redis, target.fp, scopesOf(order, list)),
     readAbsentAnswers(redis, target.fp),
   ]);
-  return { ...noListHistory, learned, around, proof, last, overlapping };
+  return { ...noListHistory, bounds, around, proof, last, overlapping };
 }
 
 /** A row of a list that is no id, and why. */
@@ -243,6 +244,7 @@ function shownPlan({ plan, sha256, shown }: MadePlan) {
     column: shown.column,
     first: shown.firstUrl === null ? null : { url: shown.firstUrl },
     forecast: plan.forecast,
+    expected: forecastFacts(shown.forecast),
     rules: plan.rules,
     changed_rules: changedRules(plan),
     limited: shown.limited,

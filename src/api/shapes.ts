@@ -243,6 +243,18 @@ export const tokens = list(token).extend({
 
 const forecast = z.object({ requests: count, seconds: optional(z.number()) });
 
+const expected = z.object({
+  seconds: optional(count).describe('null: the speed of the API is not known'),
+  seconds_from: count.describe('at least'),
+  seconds_to: optional(count).describe('at most, if nothing fails'),
+  ends_at: optional(time),
+  ends_from: time,
+  ends_to: optional(time),
+  per_second: optional(z.number()).describe('the rate that is expected'),
+  fits: optional(count).describe('ids that are sent before the run pauses; null: all of them'),
+  because: z.array(text),
+});
+
 export const plan = z.looseObject({
   plan: text,
   code: text,
@@ -261,6 +273,7 @@ export const plan = z.looseObject({
   samples: z.array(text),
   first: optional(z.object({ url: text })),
   forecast,
+  expected,
 });
 
 export const failures = z.object({

@@ -171,6 +171,14 @@ export const partial: OwnOption = {
   help: 'of a list with more ids than --max-deletes, send the first ones on purpose, then halt',
 };
 
+/** Refuses a list that cannot be deleted by then. */
+export const finishBy: OwnOption = {
+  flags: '--finish-by <moment>',
+  isRare: true,
+  help: 'say which rate it takes to end by then, and refuse if none that is allowed is enough: 06:00, 2026-11-20T16:00Z',
+  parse: (text) => parse.momentAhead(text),
+};
+
 /** Chooses rows of a run. */
 export function only(help: string): OwnOption {
   return { flags: '--only <rows>', help, parse: parse.selection };

@@ -3,6 +3,7 @@ import { resources } from '../model/resource.ts';
 import { input, ofRuns } from '../operations/list-settings.ts';
 import {
   type Command,
+  finishBy,
   json,
   type OwnOption,
   only,
@@ -25,10 +26,11 @@ export const plan: Command = {
   name: 'plan',
   summary: 'seal what a run would delete, where and how, in a file; send nothing',
   arguments: '<files...>',
-  settings: [...input, ...targetName, ...ofRuns, 'stateDir', 'keep'],
+  settings: [...input, ...targetName, ...ofRuns, ...store, 'keep'],
   options: [
     planFile,
     partial,
+    finishBy,
     {
       flags: '--approve-by <name>',
       help: 'who has to apply it: the login or EXPUNGE_USER of somebody else',

@@ -1,6 +1,9 @@
+import { readTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
+import { historyForPlan } from '../operations/dry-plan.ts';
 import { type MadePlan, makePlan, newOrigin } from '../operations/make-plan.ts';
 import { planCode } from '../operations/sealed-plan.ts';
+import { forecastFacts } from '../terminal/forecast-text.ts';
 import { planText } from '../terminal/plan-text.ts';
 import { styleOf } from '../terminal/style.ts';
 import { type Invocation, jsonLines } from './command.ts';
@@ -13,14 +16,25 @@ export async function execute(invocation: Invocation): Promise<number> {
   const output = outputOf(invocation);
   const order = listOrderOf(invocation);
   const origin = newOrigin(order.by, options.approveBy);
+  const notes: string[] = [];
   const made = await makePlan(order, {
     paths,
     output,
     origin,
     read: (body) => withNamedList(invocation, paths, body),
+    historyOf: async (list) => {
+      const { history, notes: told } = await historyForPlan(order, {
+        target: readTarget(order.config, order.env),
+        list,
+        retries: null,
+      });
+      notes.push(...told);
+      return history;
+    },
   });
   const out = options.json ? stderr : stdout; // the plan is the result
   out.write(`${planText({ ...made.shown, toType }, styleOf(out), out.columns || undefined)}\n`);
+  for (const note of notes) sayOn(stderr)(note);
   tell(invocation, output, made);
   return 0;
 }
@@ -41,6 +55,7 @@ function tell(invocation: Invocation, file: string, { plan, sha256, shown }: Mad
     code,
     plan_sha256: sha256,
     ends_without_newline: shown.endsWithoutNewline,
+    expected: forecastFacts(shown.forecast),
     ...facts,
   });
 }

@@ -6,6 +6,7 @@ import { exitOf } from '../ledger/summary.ts';
 import { isWorthAnotherRun, outcomes, sumOutcomes } from '../model/outcome.ts';
 import { sumIds } from '../model/resource.ts';
 import { type AppliedPlan, refuseCode } from '../operations/applied-plan.ts';
+import { refuseLate } from '../operations/forecast-list.ts';
 import type { ListOrder } from '../operations/list-order.ts';
 import type { Retries } from '../operations/retried-run.ts';
 import { type EarlySession, type Session, withRedis } from '../operations/session.ts';
@@ -41,6 +42,7 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
     return finishEnded({ invocation: given, session, run, outputFolder: folderOf(run) });
   }
   showPlan(given, known.plan);
+  refuseLate(known.plan.work, work.order.options, Date.now());
   await confirm(given, known.plan, applied);
   const run = await submit(given, session, known, work);
   if (run.detached || credentials === null) return detach(given, session, run);

@@ -4,6 +4,7 @@ import { runStates } from '../ledger/run.ts';
 import { input, ofRuns } from '../operations/list-settings.ts';
 import {
   type Command,
+  finishBy,
   json,
   type OwnOption,
   only,
@@ -35,6 +36,7 @@ const deletion: readonly OwnOption[] = [
     help: 'pause it after so much deleting time since it was last started: 90min, 2h; none: never',
     parse: parse.orNone(parse.longDuration, 0),
   },
+  finishBy,
   { flags: '-n, --dry-run', help: 'read everything and show the plan; send nothing' },
   { flags: '--detach', help: 'leave the deleting to the workers of this target' },
   share,

@@ -6,8 +6,9 @@ import { settledIn } from '../input/chunk-ids.ts';
 import { openInputs } from '../input/open-inputs.ts';
 import type { List } from '../input/with-list.ts';
 import { anyResource, sumIds } from '../model/resource.ts';
-import { checkList, checkProtection, dryRunRefusal, noListHistory, planOf } from '../operations/plan-list.ts';
+import { checkList, checkProtection, dryRunRefusal } from '../operations/plan-list.ts';
 import { withReadList } from '../operations/read-list.ts';
+import { forecastFacts } from '../terminal/forecast-text.ts';
 import { type Progress, startProgress } from '../terminal/live-panel.ts';
 import { type Plan, planText } from '../terminal/plan-text.ts';
 import { styleOf } from '../terminal/style.ts';
@@ -27,8 +28,9 @@ export async function execute(invocation: Invocation): Promise<number> {
     checkProtection(order, list.spool);
     if (list.spool.rows === 0) sayOf(invocation)('The list is empty: 0 rows. --allow-empty accepts that.');
     if (credentials === null) {
-      const plan = planOf(order, target, list, noListHistory);
-      return showDryRun(invocation, list, plan, dryRunRefusal(config, list.spool));
+      const { planOfDryRun } = await import('../operations/dry-plan.ts');
+      const { plan, notes } = await planOfDryRun(order, { target, list, retries: null, applied: null });
+      return showDryRun(invocation, list, plan, [dryRunRefusal(config, list.spool), ...notes]);
     }
     const { runList } = await import('./run-list.ts'); // a dry run and a refused list need none of it
     return runList(invocation, { order, target, credentials, list, retries: null, applied: null });
@@ -45,16 +47,16 @@ export function refuseOfWorkers({ sources }: Invocation): void {
   });
 }
 
-/** Shows the plan and sends nothing; needs neither a token nor Redis. `refusal`: what the run itself would refuse; '' = nothing. */
+/** Shows the plan and sends nothing; needs neither a token nor Redis. `notes`: what else is to be known of it; '' says nothing. */
 export async function showDryRun(
   { stdout, stderr, options, toType, verbosity }: Invocation,
   { spool }: List,
   plan: Plan,
-  refusal = '',
+  notes: readonly string[] = [],
 ): Promise<number> {
   const out = options.json ? stderr : stdout; // the plan is the result
   out.write(`${planText({ ...plan, toType }, styleOf(out), out.columns || undefined)}\n`);
-  if (refusal !== '') stderr.write(`warning: ${refusal}\n`);
+  for (const note of notes.filter(Boolean)) stderr.write(`${note}\n`);
   out.write(`${dryRunEnd(plan.ids, verbosity === 'quiet')}\n`);
   const { rows, ids, sha256 } = spool;
   const facts = {
@@ -66,6 +68,7 @@ export async function showDryRun(
     first_url: plan.firstUrl,
     last_id: plan.lastId,
     ends_without_newline: plan.endsWithoutNewline,
+    expected: forecastFacts(plan.forecast),
   };
   jsonLines(stdout, options.json)('plan', { dry_run: true, base_url: plan.baseUrl, ...facts });
   return 0;

@@ -14,9 +14,12 @@ import { namedTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
 import { type Format, formatOf } from '../input/input-options.ts';
 import { type InputFile, openInputs } from '../input/open-inputs.ts';
+import { forecast } from '../model/forecast.ts';
 import { sumIds } from '../model/resource.ts';
 import type { Target } from '../model/target.ts';
+import { refuseLate } from '../operations/forecast-list.ts';
 import type { ListOrder } from '../operations/list-order.ts';
+import { deadlineOf } from '../operations/plan-list.ts';
 import { startProgress } from '../terminal/live-panel.ts';
 import { deletedText, type Plan } from '../terminal/plan-text.ts';
 import type { Invocation } from './command.ts';
@@ -41,10 +44,11 @@ export async function execute(invocation: Invocation): Promise<number> {
   return withServer(invocation, sayOf(invocation), async (api) => {
     await refuseInVain(api, target);
     const planned = await send(invocation, api, order, { target, file, format });
-    const plan = { ...planned.record, ...timeLimits(options) };
+    const plan = planWithin(planned.record, options);
     let made: MadeAtServer;
     try {
       showPlan(invocation, plan);
+      refuseLate(plan.work, options, Date.now());
       await confirm(invocation, plan);
       made = await carryOut(api, order, planned);
     } catch (error) {
@@ -98,8 +102,11 @@ async function send(
   return sendList(api, order, { ...sent, onBytes }).finally(() => progress.stop());
 }
 
-function timeLimits({ stopAt = 0, maxDuration = 0 }: Invocation['options']) {
-  return { stopAt, maxActiveMs: maxDuration };
+/** The plan with what only this command knows of its times. */
+function planWithin(record: Plan, { stopAt = 0, maxDuration = 0, finishBy }: Invocation['options']): Plan {
+  const limits = { stopAt, maxActiveMs: maxDuration };
+  const work = { ...record.work, ...limits };
+  return { ...record, ...limits, work, forecast: forecast(work, Date.now()), deadline: deadlineOf(work, finishBy) };
 }
 
 async function confirm(invocation: Invocation, plan: Plan): Promise<void> {

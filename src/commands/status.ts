@@ -8,6 +8,7 @@ import { haltExampleText, haltSelection } from '../ledger/halt-examples.ts';
 import { awaitsResults } from '../ledger/results.ts';
 import { activeMsOf, isSealed, type Run } from '../ledger/run.ts';
 import { standingText } from '../ledger/standing.ts';
+import { exitOf } from '../ledger/summary.ts';
 import { isWorthAnotherRun, sumOutcomes } from '../model/outcome.ts';
 import type { ToType } from '../model/to-type.ts';
 import type { RecordOperations } from '../operations/operations.ts';

@@ -61,7 +61,7 @@ export async function listRuns(redis: RedisClient): Promise<ListedRun[]> {
   return runs;
 }
 
-/** Unsealed runs of the same target whose list has a file name in common with this one (never stdin), or that retry ids of the same run. */
+/** Unsealed runs of the same target whose list has a file name in common with this one (never stdin), or that retry ids of the same run. Only reads. */
 export async function findOverlappingRuns(
   redis: RedisClient,
   target: Target,
@@ -71,16 +71,16 @@ export async function findOverlappingRuns(
   const names = new Set(files.filter((name) => name !== stdinName).map((name) => normalize(name)));
   const isOverlapping = (run: ListedRun) =>
     !isSealed(run.state) &&
+    isAgainst(run, target) &&
     ((retryOf !== '' && run.retryOf === retryOf) || run.files.some((name) => names.has(normalize(name))));
   const found: ListedRun[] = [];
-  for await (const page of runsOfTarget(redis, target)) found.push(...page.filter(isOverlapping));
+  for await (const page of runPages(redis, 0, readPage)) found.push(...page.filter(isOverlapping));
   return found;
 }
 
 /** The runs of a target, newest first, in pages. */
-export async function* runsOfTarget(redis: RedisClient, { baseUrl, account }: Target): AsyncGenerator<ListedRun[]> {
-  for await (const page of runPages(redis))
-    yield page.filter((run) => run.baseUrl === baseUrl && run.account === account);
+export async function* runsOfTarget(redis: RedisClient, target: Target): AsyncGenerator<ListedRun[]> {
+  for await (const page of runPages(redis)) yield page.filter((run) => isAgainst(run, target));
 }
 
 /** Removes expired runs among the oldest thousand from the registry. Each new run does it, so that the registry stays bounded. */
@@ -122,10 +122,9 @@ export async function readRunning(redis: RedisClient, fp: string): Promise<strin
 }
 
 /** The runs made at `since` (ms since 1970) or later, newest first, in pages of a thousand: one round trip each. */
-async function* runPages(redis: RedisClient, since = 0): AsyncGenerator<ListedRun[]> {
+async function* runPages(redis: RedisClient, since = 0, read = readListed): AsyncGenerator<ListedRun[]> {
   const ids = await redis.zrevrangebyscore(keys.runs, '+inf', since);
-  for (let from = 0; from < ids.length; from += runsAtOnce)
-    yield await readListed(redis, ids.slice(from, from + runsAtOnce));
+  for (let from = 0; from < ids.length; from += runsAtOnce) yield await read(redis, ids.slice(from, from + runsAtOnce));
 }
 
 /** Parallel to `ids`; null for a run that has expired. */
@@ -135,13 +134,23 @@ function readStates(redis: RedisClient, ids: readonly string[]): Promise<(string
 
 /** These runs as a list shows them, without those that have expired. Removes what is left of them. */
 export async function readListed(redis: RedisClient, page: readonly string[]): Promise<ListedRun[]> {
-  const replies = await Promise.all(page.map((id) => redis.hmget(keys.run(id), ...fields)));
-  const runs = page.map((id, i) => listedRun(id, replies[i]!));
+  const runs = await readPage(redis, page);
+  const known = new Set(runs.map(({ id }) => id));
   await forget(
     redis,
-    page.filter((_, i) => runs[i] === null),
+    page.filter((id) => !known.has(id)),
   );
-  return runs.filter((run) => run !== null);
+  return runs;
+}
+
+/** The same, and removes nothing. */
+async function readPage(redis: RedisClient, page: readonly string[]): Promise<ListedRun[]> {
+  const replies = await Promise.all(page.map((id) => redis.hmget(keys.run(id), ...fields)));
+  return page.map((id, i) => listedRun(id, replies[i]!)).filter((run) => run !== null);
+}
+
+function isAgainst({ baseUrl, account }: ListedRun, target: Target): boolean {
+  return baseUrl === target.baseUrl && account === target.account;
 }
 
 const fields = [...listed, 'changes', 'edits', 'tat', ...outcomes];

@@ -66,16 +66,6 @@ export function paceOf(rate: Rate): number {
   return (count * 1_000) / perMs;
 }
 
-/** How many ms `requests` take at least, if nothing of the quotas is used before. */
-export function leastMs(rate: Rate, requests: number): number {
-  const paceMs = 1_000 / paceOf(rate);
-  const waits = rate.slice(1).map(({ count, perMs }) => {
-    const fullWindows = Math.max(0, Math.ceil(requests / count) - 1);
-    return fullWindows * perMs + (requests - fullWindows * count) * paceMs;
-  });
-  return Math.max(requests * paceMs, ...waits);
-}
-
 const units = [
   { suffix: 's', name: 'second', each: 'a second', perMs: 1_000 },
   { suffix: 'min', name: 'minute', each: 'a minute', perMs: 60_000 },

@@ -9,6 +9,7 @@ export type RunOptions = {
   priority?: Priority;
   stopAt?: number; // ms since 1970
   maxDuration?: number; // ms
+  finishBy?: number; // ms since 1970; refused if it cannot end by then, and stored nowhere
   partial?: boolean; // the first ids of a longer list are meant
 };
 

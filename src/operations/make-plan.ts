@@ -5,6 +5,7 @@ import { openInputs } from '../input/open-inputs.ts';
 import type { List } from '../input/with-list.ts';
 import { isSamePerson } from '../model/person.ts';
 import type { Plan } from '../terminal/plan-text.ts';
+import { refuseLate } from './forecast-list.ts';
 import type { ListOrder } from './list-order.ts';
 import { refuseLoneBurst } from './lone-burst.ts';
 import type { By } from './order.ts';
@@ -35,9 +36,11 @@ export async function makePlan(
   const input = await sealFiles(paths);
   return read(async (list) => {
     checkList(order, list.spool);
+    const shown = planOf(order, target, list, await historyOf(list));
+    refuseLate(shown.work, order.options, Date.now());
     const plan = sealPlan(origin, order.config, target, input, list);
     const sha256 = await writePlanFile(output, plan);
-    return { plan, sha256, shown: planOf(order, target, list, await historyOf(list)) };
+    return { plan, sha256, shown };
   });
 }
 

@@ -15,6 +15,7 @@ import { readTargetState } from '../limiter/read-target.ts';
 import { readStops, type Stop } from '../limiter/stop.ts';
 import { explainEmptyList, explainExcess, unexpectedCount } from '../model/brakes.ts';
 import { idPath } from '../model/check-id.ts';
+import { forecast, neededRate, type Work } from '../model/forecast.ts';
 import { paceOf } from '../model/rate.ts';
 import { sumIds } from '../model/resource.ts';
 import { stdinName } from '../model/row.ts';
@@ -23,12 +24,15 @@ import type { RedisClient } from '../redis/client.ts';
 import { filesText, type Plan } from '../terminal/plan-text.ts';
 import { tokenSource } from '../token/open-token.ts';
 import { countWorkers } from '../worker/count-workers.ts';
+import { requestsOf, workOf } from './forecast-list.ts';
 import type { ListOrder, RunOptions } from './list-order.ts';
+import { noBounds, type TargetBounds } from './read-bounds.ts';
 import type { Retries } from './retried-run.ts';
 
 /** What Redis knows of a list: the run to resume, the last run, unfinished runs of the same files, and the state of the target. */
-export type ListHistory = Pick<Plan, 'learned' | 'proof'> & {
+export type ListHistory = Pick<Plan, 'proof'> & {
   around: Surroundings | null; // of the target; null where Redis was not asked
+  bounds: TargetBounds;
   retries: Retries | null;
   existing: Run | null;
   isJoined: boolean;
@@ -39,7 +43,7 @@ export type ListHistory = Pick<Plan, 'learned' | 'proof'> & {
 /** Of a plan that is made without Redis. */
 export const noListHistory: ListHistory = {
   retries: null,
-  learned: null,
+  bounds: noBounds,
   around: null,
   proof: [],
   existing: null,
@@ -53,9 +57,11 @@ export function planOf(order: ListOrder, target: Target, list: List, known: List
   const { config, env } = order;
   const { spool, rejectsFile, openEnd } = list;
   const { first } = spool;
-  const { retries, learned, around, proof, existing, isJoined, last, overlapping } = known;
+  const { retries, bounds, around, proof, existing, isJoined, last, overlapping } = known;
   const lastId = retries === null && spool.files.length === 1 ? (spool.last?.id ?? null) : null;
   const { rules, kept } = rulesOf(order, existing);
+  const requests = existing === null ? requestsOf(list, rules) : pendingOf(existing);
+  const work = workOf({ requests, rules }, bounds);
   return {
     ...rules,
     kept,
@@ -79,7 +85,12 @@ export function planOf(order: ListOrder, target: Target, list: List, known: List
     endsWithoutNewline: openEnd !== null && openEnd === lastId,
     canary: existing === null ? (config.canary ?? []) : rungsLeft(existing),
     rateBefore: existing?.rate ?? null,
-    learned,
+    learned: bounds.learned,
+    pin: bounds.pin,
+    budget: bounds.budget,
+    work,
+    forecast: forecast(work, Date.now()),
+    deadline: deadlineOf(work, order.options.finishBy),
     maxConcurrency: config.maxConcurrency,
     workers: workersOf(order, list, known),
     seen: around && seenBy(order, target, { ...around, existing, rules }),
@@ -131,7 +142,7 @@ function seenBy(
 }
 
 /** How many processes of this machine delete the list: none of them where it is left to workers, which shows as one. */
-function workersOf({ config, options }: ListOrder, { spool }: List, { existing, learned }: ListHistory) {
+function workersOf({ config, options }: ListOrder, { spool }: List, { existing, bounds: { learned } }: ListHistory) {
   if (options.detach) return { workers: 1, reason: '' };
   const rate = config.rate ?? existing?.rate ?? null;
   const known = [rate && paceOf(rate), learned?.perSecond ?? null].filter((perSecond) => perSecond !== null);
@@ -151,6 +162,11 @@ const shownSamples = 3;
 function samplesOf(spool: Spool): string[] {
   for (const part of readChunks(spool, [shownSamples])) if ('ids' in part) return [...part.ids];
   return [];
+}
+
+/** The moment that an order names, and the rate that it takes to end by then; null without one. */
+export function deadlineOf(work: Work, finishBy: number | undefined): Plan['deadline'] {
+  return finishBy === undefined ? null : { at: finishBy, perSecond: neededRate(work, finishBy, Date.now()) };
 }
 
 function hasColumns(files: readonly string[], { format }: ListOrder['config']): boolean {
@@ -219,10 +235,10 @@ function unprotected(reason: string): ExpungeError {
   return new ExpungeError('GUARD', `${reason}; nothing was sent`, { next });
 }
 
-/** What a dry run says of a list that the same command would refuse with --yes; '' = it would not. */
+/** What a dry run warns of in a list that the same command would refuse with --yes; '' = it would not. */
 export function dryRunRefusal(config: ListOrder['config'], facts: ProtectFacts): string {
   const reason = unprotectedReason(config, facts);
-  return reason === null ? '' : `with --yes the run is refused: ${reason}; --expect-unprotected accepts that`;
+  return reason === null ? '' : `warning: with --yes the run is refused: ${reason}; --expect-unprotected accepts that`;
 }
 
 type ProtectFacts = Parameters<typeof explainUnmatched>[0];

@@ -6,12 +6,15 @@ import { settledIn } from '../input/chunk-ids.ts';
 import type { InputFile } from '../input/open-inputs.ts';
 import type { Spool } from '../input/spool.ts';
 import type { List } from '../input/with-list.ts';
+import { noRules } from '../ledger/run-rules.ts';
 import { type Canonical, canonicalJson } from '../model/canonical.ts';
+import { forecast } from '../model/forecast.ts';
 import type { ReadOutcome } from '../model/outcome.ts';
-import { leastMs } from '../model/rate.ts';
 import { type Resource, sumIds } from '../model/resource.ts';
 import type { Target } from '../model/target.ts';
+import { requestsOf, workOf } from './forecast-list.ts';
 import { input, ofRuns } from './list-settings.ts';
+import { noBounds } from './read-bounds.ts';
 
 /** The settings that a plan seals: which ids a list holds, and how they are deleted. */
 export const sealedSettings = [...input, ...ofRuns] as const satisfies readonly SettingName[];
@@ -52,9 +55,10 @@ export function sealPlan(
   config: Config,
   target: Target,
   input: SealedInput[],
-  { spool }: List,
+  list: List,
 ): SealedPlan {
-  const requests = Math.min(sumIds(spool.ids), config.maxDeletes ?? Number.POSITIVE_INFINITY);
+  const { spool } = list;
+  const requests = requestsOf(list, config);
   return {
     v: 1,
     type: 'plan',
@@ -64,11 +68,15 @@ export function sealPlan(
     ids: sealedIds(spool),
     protect: spool.protectedList && { ids: spool.protectedList.ids, sha256: spool.protectedList.sha256 },
     rules: sealedRules(config),
-    forecast: {
-      requests,
-      seconds: config.rate === undefined ? null : Math.ceil(leastMs(config.rate, requests) / 1_000),
-    },
+    forecast: { requests, seconds: leastSeconds(requests, config.rate) },
   };
+}
+
+/** With nothing but the rate of the plan: a plan says the same whatever the target is like when it is made. */
+function leastSeconds(requests: number, rate: Config['rate']): number | null {
+  if (rate === undefined) return null;
+  const rules = { ...noRules, rate };
+  return Math.ceil(forecast(workOf({ requests, rules }, noBounds), Date.now()).secondsFrom);
 }
 
 function sealedIds(spool: Spool): SealedIds {

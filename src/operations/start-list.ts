@@ -9,7 +9,7 @@ import { type LeftToWorkers, refuseUnprotected } from '../ledger/protection.ts';
 import { isOver, isSealed, type Run } from '../ledger/run.ts';
 import { givenRules } from '../ledger/run-rules.ts';
 import { readAbsentAnswers } from '../ledger/semantics.ts';
-import { type LimiterScope, readStart } from '../limiter/read-target.ts';
+import type { LimiterScope } from '../limiter/read-target.ts';
 import { resources } from '../model/resource.ts';
 import { listOf, type Target } from '../model/target.ts';
 import type { Advice, ToType } from '../model/to-type.ts';
@@ -19,7 +19,8 @@ import { type AppliedPlan, refuseKnownRun, refuseOtherRun, takeOver } from './ap
 import type { ListOrder } from './list-order.ts';
 import { hasForegroundCommand } from './liveness.ts';
 import { refuseLoneBurst } from './lone-burst.ts';
-import { planOf, readSurroundings } from './plan-list.ts';
+import { type ListHistory, planOf, readSurroundings } from './plan-list.ts';
+import { readBounds } from './read-bounds.ts';
 import { inherit, type Retries } from './retried-run.ts';
 import { refuseOtherRelease, type Session } from './session.ts';
 import { leaveToWorkers } from './steer-run.ts';
@@ -52,13 +53,26 @@ export async function findList(session: Session, given: ListOrder, work: ListWor
   refuseFixedRules(existing, givenRules(order));
   refuseLoneBurst(order, existing?.rate ?? null);
   await refuseOtherMode(order, session, existing);
-  const learned = await readStart(redis, target.fp, scopesOf(order, list));
+  const history = await readHistory(session, order, work, last);
+  return { ended: null, order, existing, plan: planOf(order, target, list, history) };
+}
+
+/** What Redis knows of a list whose last run is this one, for people. Reads only. */
+export async function readHistory(
+  session: Session,
+  order: ListOrder,
+  { target, list, retries }: Omit<ListWork, 'applied'>,
+  last: Run | null,
+): Promise<ListHistory> {
+  const { redis } = session;
+  const existing = last !== null && !isSealed(last.state) ? last : null;
+  const bounds = await readBounds(redis, target.fp, scopesOf(order, list));
   const around = await readSurroundings(redis, target.fp, await ownStop(order));
   const isJoined = existing !== null && (await hasForegroundCommand(session, existing)) === true;
+  const retryOf = retries?.run.id ?? '';
   const overlapping = existing === null ? await findOverlappingRuns(redis, target, list.spool, retryOf) : [];
   const proof = await readAbsentAnswers(redis, target.fp);
-  const known = { retries, learned, around, proof, existing, isJoined, last, overlapping };
-  return { ended: null, order, existing, plan: planOf(order, target, list, known) };
+  return { retries, bounds, around, proof, existing, isJoined, last, overlapping };
 }
 
 /**

@@ -2,16 +2,19 @@ import { count, duration, rate as perSecond, plural, roughly, utcTime } from '..
 import type { RunState } from '../ledger/run.ts';
 import type { RuleName, RunRules } from '../ledger/run-rules.ts';
 import { type Reading, standingAdvice, standingsOf, standingText } from '../ledger/standing.ts';
-import type { LearnedStart } from '../limiter/read-target.ts';
+import type { Budget, LearnedStart, Pin } from '../limiter/read-target.ts';
+import type { Forecast, Work } from '../model/forecast.ts';
 import { type OutcomeCounts, outcomes, type ReadOutcome } from '../model/outcome.ts';
-import { leastMs, paceOf, type Rate, rateText } from '../model/rate.ts';
+import { paceOf, type Rate, rateText } from '../model/rate.ts';
 import { type Resource, resources, sumIds } from '../model/resource.ts';
 import { quoteForShell } from '../model/shell-word.ts';
 import { always } from '../model/time-window.ts';
 import { type ToType, unbroken } from '../model/to-type.ts';
 import { visible } from '../model/visible.ts';
+import { deadlineText, forecastText } from './forecast-text.ts';
 import { hanging } from './render-markdown.ts';
 import { clip, plainLine, plainStyle, type Style } from './style.ts';
+import { budgetText, pinText } from './target-events.ts';
 
 /** What a run would do, as far as is known before its first request. */
 export type Plan = RunRules & {
@@ -34,7 +37,12 @@ export type Plan = RunRules & {
   lastId: string | null; // the last one to be sent of a single file; null otherwise
   endsWithoutNewline: boolean; // the line of that id has no newline, so the id may be cut off
   rateBefore: Rate | null; // of the run that would be resumed; null where it had none
-  learned: LearnedStart | null; // null also for a dry run
+  learned: LearnedStart | null; // null also if Redis was not asked
+  pin: Pin | null; // likewise, as the next one
+  budget: Budget | null;
+  work: Work;
+  forecast: Forecast; // of that work
+  deadline: { at: number; perSecond: number | null } | null; // --finish-by, and the rate that it takes; null = none is enough
   canary: readonly number[]; // after so many ids it goes on only if all went well
   maxConcurrency: number;
   workers: { workers: number; reason: string }; // processes that delete, and what decided their number
@@ -161,6 +169,8 @@ function targetLines(plan: Plan, style: Style): Line[] {
     ...timeLines(plan),
     ['Pace', `${pace(plan)}${origin(plan, 'rate')}`],
     ...rateLines(plan, style),
+    ...boundLines(plan),
+    ...forecastLines(plan),
     ...workerLines(plan),
   ];
 }
@@ -237,12 +247,20 @@ function tokenText({ tokenSource }: Plan): string {
   return tokenSource === null ? 'no token yet (EXPUNGE_TOKEN is not set)' : `token from ${plainLine(tokenSource)}`;
 }
 
-function pace({ rate, learned, maxConcurrency, ids, existing }: Plan): string {
-  const text = paceText(rate, learned);
-  if (rate === null) return text || `as fast as the API and ${plural(maxConcurrency, 'requests')} at once allow`;
-  if (isSlower(learned, rate)) return text;
-  const left = existing?.left ?? sumIds(ids);
-  return `${text}: about ${duration(leastMs(rate, left))}, longer if the API is slower`;
+function pace({ rate, learned, maxConcurrency }: Plan): string {
+  return paceText(rate, learned) || `as fast as the API and ${plural(maxConcurrency, 'requests')} at once allow`;
+}
+
+/** What operators allow over all runs of the target. */
+function boundLines({ pin, budget }: Plan): Line[] {
+  const texts = [...(pin === null ? [] : [pinText(pin)]), ...(budget === null ? [] : [budgetText(budget, Date.now())])];
+  return texts.map((text) => ['Limits', text]);
+}
+
+function forecastLines({ work, forecast, deadline }: Plan): Line[] {
+  if (work.requests === 0) return [];
+  const takes: Line = ['Takes', forecastText(forecast)];
+  return deadline === null ? [takes] : [takes, ['Deadline', deadlineText(forecast, deadline)]];
 }
 
 /** An operator may have lowered the rate meanwhile, for a reason that still applies. */

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  leastMs,
   paceOf,
   parseRate,
   type Rate,
@@ -124,15 +123,5 @@ describe('a rate', () => {
     ['36/h,86400/day', 0.01],
   ])('%s has a pace of %d a second', (text, perSecond) => {
     expect(paceOf(parseRate(text))).toBeCloseTo(perSecond, 10);
-  });
-
-  it.each([
-    ['200/s', 1_000, 5_000],
-    ['200/s,100000/day', 100_000, 500_000],
-    ['200/s,100000/day', 250_000, 2 * day + 250_000],
-    ['200/s,100000000/day', 1_000, 5_000],
-    ['200/s,100/min,1000/h', 0, 0],
-  ])('%s: %d requests take at least %d ms', (text, requests, ms) => {
-    expect(leastMs(parseRate(text), requests)).toBeCloseTo(ms, 6);
   });
 });

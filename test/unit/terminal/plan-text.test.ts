@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { noRules } from '../../../src/ledger/run-rules.ts';
+import { forecast, type Work } from '../../../src/model/forecast.ts';
 import { parseRate } from '../../../src/model/rate.ts';
 import { perResource } from '../../../src/model/resource.ts';
 import { toTypeAnywhere } from '../../../src/model/to-type.ts';
@@ -8,6 +9,24 @@ import { plainStyle } from '../../../src/terminal/style.ts';
 import { noCounts, reading } from './snapshots.ts';
 
 const none = perResource(() => 0);
+
+const work = {
+  requests: 249_981,
+  rate: parseRate('400/s'),
+  pin: null,
+  learned: null,
+  quotas: [],
+  window: null,
+  stopAt: 0,
+  maxActiveMs: 0,
+};
+const at = Date.parse('2026-11-26T12:00Z');
+
+/** What is shown of a plan of that work. */
+const forecastOf = (given: Partial<Work>): Pick<ShownPlan, 'work' | 'forecast'> => ({
+  work: { ...work, ...given },
+  forecast: { ...forecast({ ...work, ...given }, at), zone: 'Europe/Berlin' },
+});
 
 const plan: ShownPlan = {
   toType: toTypeAnywhere,
@@ -33,6 +52,10 @@ const plan: ShownPlan = {
   rate: [{ count: 400, perMs: 1_000 }],
   rateBefore: null,
   learned: null,
+  pin: null,
+  budget: null,
+  ...forecastOf({}),
+  deadline: null,
   canary: [],
   maxConcurrency: 64,
   workers: { workers: 1, reason: '' },
@@ -90,7 +113,8 @@ describe('planText', () => {
       '  Ids       a-1, a-2, a-3 (column id)',
       '  First     DELETE https://api.example.com/x/v2/annotations/a-1',
       '  Last id   a-249981',
-      '  Pace      at most 400/s: about 10 min 25 s, longer if the API is slower',
+      '  Pace      at most 400/s',
+      '  Takes     at least 10 min 25 s at the 400/s of --rate, longer if the API is slower; ends Thu 13:10 Europe/Berlin at the earliest',
     ]);
   });
 
@@ -161,14 +185,17 @@ describe('planText', () => {
   });
 
   it('promises no time without a rate', () => {
-    expect(planText({ ...plan, rate: null })).toContain('as fast as the API and 64 requests at once allow');
+    const text = planText({ ...plan, rate: null, ...forecastOf({ rate: null }) });
+    expect(text).toContain('as fast as the API and 64 requests at once allow');
+    expect(text).toContain('  Takes     not known before the first requests: no rate is set, and none was learned');
+    expect(planText({ ...plan, ...forecastOf({ requests: 0 }) })).not.toContain('Takes');
   });
 
   it.each([
     [null, 10_800_000, 'starts at 412/s, learned 3 h ago'],
     [null, 20_000, 'starts at 412/s, as learned'],
     ['600/s', 90_000, 'starts at 412/s, learned 1 min ago; at most 600/s'],
-    ['200/s', 90_000, 'at most 200/s: about 20 min 50 s, longer if the API is slower'],
+    ['200/s', 90_000, 'at most 200/s'],
   ])('begins at what was learned, unless --rate %s is lower', (text, silentMs, words) => {
     const learned = { perSecond: 412, silentMs, isPinned: false, wasRefused: true };
     const lines = planText({ ...plan, learned, rate: text === null ? null : parseRate(text) }).split('\n');
@@ -199,9 +226,19 @@ describe('planText', () => {
 
   it('forecasts with the quota where that takes longer than the pace', () => {
     const rate = parseRate('400/s,100000/day');
-    expect(planText({ ...plan, rate })).toContain(
-      'at most 400/s, at most 100,000 a day: about 2 d, longer if the API is slower',
+    const text = planText({ ...plan, rate, ...forecastOf({ rate }) });
+    expect(text).toContain('  Pace      at most 400/s, at most 100,000 a day\n');
+    expect(text).toContain(
+      '  Takes     at least 2 d at the 400/s of --rate, longer if the API is slower; waits for a quota; ends Sat 13:',
     );
+  });
+
+  it('shows what operators allow over all runs of the target', () => {
+    const order = { who: 'ana', reason: 'as agreed', at: 1 };
+    const budget = { ...order, rate: parseRate('250/day'), used: [60] };
+    const text = planText({ ...plan, pin: { ...order, rate: parseRate('20/s') }, budget });
+    expect(text).toContain('  Limits    pinned to 20/s by ana: as agreed\n');
+    expect(text).toContain('  Limits    budget 250 a day, 60 used; by ana: as agreed\n');
   });
 
   it('says that a limit left rows out', () => {
@@ -217,9 +254,9 @@ describe('planText', () => {
       left: 4_000,
       isJoined: false,
     };
-    const text = planText({ ...plan, existing });
+    const text = planText({ ...plan, existing, ...forecastOf({ requests: 4_000 }) });
     expect(text).toContain('Resumes   run r1 of the same list, 4,000 left (paused by ana: release)');
-    expect(text).toContain('about 10 s');
+    expect(text).toContain('at least 10 s');
   });
 
   it('says that another command works on the run', () => {

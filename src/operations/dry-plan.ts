@@ -1,0 +1,47 @@
+import { findRunOfList } from '../ledger/create-run.ts';
+import { listOf } from '../model/target.ts';
+import type { Plan } from '../terminal/plan-text.ts';
+import { explainLate } from './forecast-list.ts';
+import type { ListOrder } from './list-order.ts';
+import { lookAtRedis } from './look-at-redis.ts';
+import { type ListHistory, noListHistory, planOf } from './plan-list.ts';
+import { findList, type KnownList, type ListWork, readHistory } from './start-list.ts';
+
+/** What the same order would show before it asks, as far as Redis can be asked, and what else a person has to know of it. Sends and writes nothing. */
+export async function planOfDryRun(order: ListOrder, work: ListWork): Promise<{ plan: Plan; notes: string[] }> {
+  const looked = await lookAtRedis(order, (session) => findList(session, order, work));
+  const plan = 'found' in looked ? planFound(order, work, looked.found) : planAlone(order, work, noListHistory);
+  const late = explainLate(plan.work, order.options, Date.now());
+  return { plan, notes: [...notesOf(looked), ...(late === null ? [] : [refused(`${late.reason}; ${late.next}`)])] };
+}
+
+/** What Redis knows of a list that is planned, as far as it can be asked: an unfinished run of it is the one that `apply` resumes. */
+export async function historyForPlan(
+  order: ListOrder,
+  work: Omit<ListWork, 'applied'>,
+): Promise<{ history: ListHistory; notes: string[] }> {
+  const looked = await lookAtRedis(order, async (session) => {
+    const last = await findRunOfList(session.redis, listOf(work.target, work.list.spool.sha256, ''));
+    return readHistory(session, order, work, last);
+  });
+  return { history: 'found' in looked ? looked.found : noListHistory, notes: notesOf(looked) };
+}
+
+/** What Redis was not asked for, or refuses, in a line. */
+function notesOf(looked: { found: unknown } | { unasked: string } | { refusal: string }): string[] {
+  if ('refusal' in looked) return [refused(looked.refusal)];
+  return 'unasked' in looked && looked.unasked !== '' ? [`Redis was not asked: ${looked.unasked}`] : [];
+}
+
+function refused(reason: string): string {
+  return `warning: the run is refused: ${reason}`;
+}
+
+/** A run of the list that has ended, and is not over yet, sends nothing: it is shown as the previous one. */
+function planFound(order: ListOrder, work: ListWork, found: KnownList): Plan {
+  return found.ended === null ? found.plan : planAlone(order, work, { ...noListHistory, last: found.ended });
+}
+
+function planAlone(order: ListOrder, { target, list, retries }: ListWork, history: ListHistory): Plan {
+  return planOf(order, target, list, { ...history, retries });
+}

@@ -1,0 +1,61 @@
+import { ExpungeError } from '../errors.ts';
+import type { List } from '../input/with-list.ts';
+import type { RunRules } from '../ledger/run-rules.ts';
+import { type Cause, endOf, forecast, neededRate, type Work } from '../model/forecast.ts';
+import { sumIds } from '../model/resource.ts';
+import { readTimeWindow } from '../model/time-window.ts';
+import { lateText } from '../terminal/forecast-text.ts';
+import type { RunOptions } from './list-order.ts';
+import type { TargetBounds } from './read-bounds.ts';
+
+/** How many ids of a list are sent: the first ones, up to `--max-deletes`. */
+export function requestsOf({ spool }: List, { maxDeletes }: { maxDeletes?: number | null | undefined }): number {
+  return Math.min(sumIds(spool.ids), maxDeletes ?? Number.POSITIVE_INFINITY);
+}
+
+type ToSend = { requests: number; rules: Pick<RunRules, 'rate' | 'window' | 'stopAt' | 'maxActiveMs'> };
+
+/** What decides how long a run takes, before it begins. */
+export function workOf({ requests, rules }: ToSend, { learned, isLimit, pin, budget }: TargetBounds): Work {
+  return {
+    requests,
+    rate: rules.rate,
+    pin: pin?.rate ?? null,
+    learned: learned === null || learned.isPinned ? null : { ...learned, isLimit },
+    quotas: budget === null ? [] : budget.rate.map((bound, i) => ({ ...bound, used: budget.used[i]! })),
+    window: readTimeWindow(rules.window),
+    stopAt: rules.stopAt,
+    maxActiveMs: rules.maxActiveMs,
+  };
+}
+
+/** Why a run cannot end in time, in words, and what to do. */
+type Late = { reason: string; next: string };
+
+/**
+ * Why a run cannot end by `finishBy`, ms since 1970, at any rate that is allowed and known to be accepted; null = it can, or nobody asked. Where
+ * the speed of the API is not known, only what is set counts. Raises no rate.
+ */
+export function explainLate(work: Work, { finishBy }: Pick<RunOptions, 'finishBy'>, now: number): Late | null {
+  if (finishBy === undefined) return null;
+  const made = forecast(work, now);
+  if (made.fits === null && endOf(made) <= finishBy) return null;
+  const needed = neededRate(work, finishBy, now);
+  const next = needed === null ? 'send a part of it (--limit), or name a later time' : nextByCause[made.causes[0]!];
+  return { reason: lateText(made, finishBy, needed), next };
+}
+
+/** Throws GUARD for a run that cannot end in time. */
+export function refuseLate(work: Work, options: Pick<RunOptions, 'finishBy'>, now: number): void {
+  const late = explainLate(work, options, now);
+  if (late !== null) throw new ExpungeError('GUARD', `${late.reason}; nothing was sent`, { next: late.next });
+}
+
+const nextByCause: Record<Cause, string> = {
+  rate: 'allow a higher --rate, or name a later time',
+  pin: 'have the target pinned to a higher rate, or name a later time',
+  learned: 'the API refused more than that: ask for a higher limit, or name a later time',
+  quota: 'name a later time',
+  window: 'name a later time',
+  unknown: 'name a later time',
+};

@@ -1,0 +1,87 @@
+import type { Config } from '../config/settings.ts';
+import { ExpungeError, messageOf } from '../errors.ts';
+import { openLedger } from '../ledger/ledger.ts';
+import { haltRules } from '../ledger/thresholds.ts';
+import { withAccess } from '../redis/access.ts';
+import { addressFromUrl, type RedisAddress } from '../redis/address.ts';
+import { closeQueueConnection, connectLedger, openQueueConnection, ready } from '../redis/connect.ts';
+import { describeRedisError, isRedisError } from '../redis/errors.ts';
+import { findPrivateRedis } from '../redis/private/find.ts';
+import type { Session } from './session.ts';
+
+/** What was found; or why Redis was not asked, '' where there is none to ask. `refusal`: Redis was asked, and the order is refused for that. */
+export type Look<T> = { found: T } | { unasked: string } | { refusal: string };
+
+const lookMs = 2_000;
+
+/**
+ * Calls `body` with the Redis of REDIS_URL, or with the private one of the state folder if it runs. Starts none, and stops none. Returns within
+ * two seconds, and does not throw for a Redis that cannot be asked. `body` has to read only.
+ */
+export async function lookAtRedis<T>(
+  { config, env }: { config: Config; env: NodeJS.ProcessEnv },
+  body: (session: Session) => Promise<T>,
+): Promise<Look<T>> {
+  const end = new AbortController();
+  const late = new Promise<Look<T>>((resolve) => {
+    const timer = setTimeout(resolve, lookMs, { unasked: `no answer in ${lookMs / 1_000} s` });
+    end.signal.addEventListener('abort', () => clearTimeout(timer));
+  });
+  try {
+    return await Promise.race([look(config, env, end.signal, body), late]);
+  } finally {
+    end.abort();
+  }
+}
+
+async function look<T>(
+  config: Config,
+  env: NodeJS.ProcessEnv,
+  signal: AbortSignal,
+  body: (session: Session) => Promise<T>,
+): Promise<Look<T>> {
+  try {
+    const address = await addressOf(config, env);
+    return typeof address === 'string' ? { unasked: address } : await ask(address, signal, body);
+  } catch (error) {
+    if (isRedisError(error)) return { unasked: describeRedisError(error) };
+    if (!(error instanceof ExpungeError)) throw error;
+    return { unasked: messageOf(error) };
+  }
+}
+
+/** Where Redis is; or why it is not known. */
+function addressOf(config: Config, env: NodeJS.ProcessEnv): Promise<RedisAddress | string> | RedisAddress {
+  if (!env.REDIS_URL) return findPrivateRedis(config.stateDir, env);
+  return withAccess(addressFromUrl(env.REDIS_URL, config.allowPlaintextRedis), config);
+}
+
+async function ask<T>(
+  address: RedisAddress,
+  signal: AbortSignal,
+  body: (session: Session) => Promise<T>,
+): Promise<Look<T>> {
+  const redis = connectLedger(address);
+  const queueConnection = openQueueConnection(address);
+  const close = () => {
+    closeQueueConnection(queueConnection);
+    redis.disconnect();
+  };
+  signal.addEventListener('abort', close, { once: true });
+  try {
+    await ready(redis, address, lookMs);
+    const session = { redis, ledger: openLedger(redis, haltRules), queueConnection };
+    return await body(session).then(
+      (found) => ({ found }),
+      (error) => refusalOf(error),
+    );
+  } finally {
+    close();
+  }
+}
+
+/** What the same order would be refused for by what is in Redis. */
+function refusalOf(error: unknown): { refusal: string } {
+  if (error instanceof ExpungeError && error.code !== 'UNREACHABLE') return { refusal: messageOf(error) };
+  throw error;
+}

@@ -1,0 +1,97 @@
+import { existsSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { type AtEnd, openHarness } from '../../support/harness.ts';
+
+const list = ['old.txt', '--resource', 'annotations'];
+const ids = Array.from({ length: 40 }, (_, n) => `a-${String(n + 1).padStart(6, '0')}`);
+
+async function open(atEnd: AtEnd) {
+  const harness = await openHarness(atEnd, { objects: { annotations: 100, views: 0 } });
+  harness.file('old.txt', `${ids.join('\n')}\n`);
+  return harness;
+}
+
+const dryRun = ['run', ...list, '--dry-run'];
+
+test('a dry run and a plan show the budget, the stop, and how long the budget holds the list back', async ({
+  onTestFinished,
+}) => {
+  const harness = await open(onTestFinished);
+  await harness.expunge(['target', 'budget', '25/day', '--reason', 'as agreed']);
+  await harness.expunge(['stop-all', '--reason', 'they call us']);
+  for (const args of [dryRun, ['plan', ...list, '--output', 'plan.json']]) {
+    const { code, stdout, stderr } = await harness.expunge([...args, '--json']);
+    expect([code, stderr]).toEqual([0, expect.stringContaining('  Limits    budget 25 a day, 0 used; by ')]);
+    expect(stderr).toMatch(
+      /Takes +at least 1 d, longer if the API is slower; waits for a quota; ends \w{3} \d\d:\d\d /,
+    );
+    expect(stderr).toMatch(/Waits +Stopped for all runs of this target by .*they call us/);
+    expect(stderr).not.toContain('Redis was not asked');
+    const { expected } = JSON.parse(stdout);
+    expect(expected).toMatchObject({ seconds: null, seconds_from: 86_400, because: ['waits for a quota'] });
+    expect(Date.parse(expected.ends_from)).toBeGreaterThan(Date.now() + 86_000_000);
+  }
+  expect(harness.sandbox.seen).toEqual([]);
+});
+
+test('a dry run shows the run of before, an overlap, the pin and what was learned, and writes nothing', async ({
+  onTestFinished,
+}) => {
+  const harness = await open(onTestFinished);
+  await harness.run([...list, '--yes']);
+  await harness.expunge(['target', 'pin-rate', '20/s', '--reason', 'as agreed']);
+  await harness.run([...list, '--limit', '30', '--yes', '--max-failures', '1', '--detach']);
+  const before = await harness.redis.keys(`*${harness.target.fp}*`);
+  const { stderr } = await harness.expunge(dryRun, { env: { EXPUNGE_TOKEN: '' } });
+  expect(stderr).toMatch(/Previous +run \S+ of the same list completed on .*: 40 deleted/);
+  expect(stderr).toMatch(/Overlaps +run \S+ of .*old.txt has 30 ids left/);
+  expect(stderr).toMatch(/Limits +pinned to 20\/s by .*: as agreed/);
+  expect(stderr).toMatch(/Takes +at least 1.9 s at the pinned 20\/s/);
+  expect((await harness.redis.keys(`*${harness.target.fp}*`)).sort()).toEqual(before.sort());
+});
+
+test('a dry run says why Redis was not asked: it is away, or hangs', async ({ onTestFinished }) => {
+  const harness = await open(onTestFinished);
+  const silent = createServer(() => {}).listen(0, '127.0.0.1');
+  onTestFinished(() => void silent.close());
+  await new Promise((resolve) => silent.once('listening', resolve));
+  const { port } = silent.address() as { port: number };
+  for (const url of ['redis://127.0.0.1:1', `redis://127.0.0.1:${port}`, 'http://redis.example.com']) {
+    const started = performance.now();
+    const { code, stderr } = await harness.expunge(dryRun, { env: { REDIS_URL: url } });
+    expect([code, stderr]).toEqual([0, expect.stringMatching(/^Redis was not asked: .+$/m)]);
+    expect(performance.now() - started).toBeLessThan(6_000); // two seconds and what a busy machine takes
+  }
+});
+
+test('a dry run starts no private Redis, and says so only where there was one', async ({ onTestFinished }) => {
+  const harness = await open(onTestFinished);
+  const without = await harness.expunge(dryRun, { env: { REDIS_URL: '' } });
+  expect([without.code, without.stderr]).toEqual([0, expect.not.stringContaining('Redis')]);
+  expect(existsSync(join(harness.stateDir, 'redis'))).toBe(false);
+});
+
+test('--finish-by says which rate it takes, and refuses where none that is allowed is enough', async ({
+  onTestFinished,
+}) => {
+  const harness = await open(onTestFinished);
+  const inOneMinute = new Date(Date.now() + 60_000).toISOString();
+  const late = ['--rate', '6/min', '--finish-by', inOneMinute];
+  const dry = await harness.expunge([...dryRun, ...late]);
+  expect(dry.stderr).toMatch(/Deadline +\w{3} .*, which takes (39|4\d)\/min/);
+  expect(dry.stderr).toMatch(/warning: the run is refused: it ends .*, not by .*: that takes /);
+  for (const args of [
+    ['run', ...list, '--yes'],
+    ['plan', ...list, '--output', 'plan.json'],
+  ]) {
+    const refused = await harness.expunge([...args, ...late]);
+    expect([refused.code, refused.stderr]).toEqual([4, expect.stringContaining('nothing was sent')]);
+    expect(refused.stderr).toContain('allow a higher --rate');
+  }
+  expect(existsSync(join(harness.folder, 'plan.json'))).toBe(false);
+  expect([harness.sandbox.seen, await harness.runs()]).toEqual([[], []]);
+  const inTime = await harness.run([...list, '--yes', '--rate', '100/s', '--finish-by', inOneMinute]);
+  expect([inTime.code, harness.sandbox.seen.length]).toEqual([0, 40]);
+});
