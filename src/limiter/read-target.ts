@@ -87,6 +87,12 @@ export async function readBudget(redis: RedisClient, fp: string): Promise<Budget
   };
 }
 
+/** All quotas of a target, and how much of each is used. Only reads. */
+export async function readQuotas(redis: RedisClient, fp: string): Promise<QuotaUse[]> {
+  const [stored, now] = await Promise.all([readStoredQuotas(redis, fp), readClock(redis, keys.pin(fp))]);
+  return quotasOf(stored, now);
+}
+
 async function readStoredQuotas(redis: RedisClient, fp: string): Promise<StoredQuotas> {
   const reads = [keys.pin(fp), keys.ceiling(fp), keys.ceilingQuotas(fp)].map((key) => redis.hgetall(key));
   const [orders, processRates, slices] = (await Promise.all(reads)) as [Hash, Hash, Hash];

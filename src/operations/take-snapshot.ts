@@ -3,7 +3,8 @@ import { judgeRun } from '../ledger/conclusion.ts';
 import { activeMsOf, pendingOf, type Run } from '../ledger/run.ts';
 import { type Reading, type Standing, standingAdvice, standingFacts, standingsOf } from '../ledger/standing.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
-import { readTargetState } from '../limiter/read-target.ts';
+import type { QuotaUse } from '../limiter/quotas.ts';
+import { readQuotas, readTargetState } from '../limiter/read-target.ts';
 import { readStops, type Stop } from '../limiter/stop.ts';
 import type { ToType } from '../model/to-type.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -11,6 +12,7 @@ import { probeWrites } from '../redis/writes.ts';
 import { RateMeter } from '../terminal/panel.ts';
 import type { Snapshot } from '../terminal/snapshot.ts';
 import type { Token } from '../token/token.ts';
+import { secondsLeftOf } from './time-left.ts';
 
 /** What a deleting process knows of itself. */
 export type LocalView = {
@@ -20,7 +22,10 @@ export type LocalView = {
 };
 
 /** What explains the pace of a run, as Redis has it; as JSON it goes from a server to a command. */
-export type RunContext = Pick<Reading, 'targets' | 'nextTryAt' | 'stops' | 'refused'> & { isAbandoned?: boolean };
+export type RunContext = Pick<Reading, 'targets' | 'nextTryAt' | 'stops' | 'refused'> & {
+  quotas?: readonly QuotaUse[]; // of the target
+  isAbandoned?: boolean;
+};
 
 /** Reads what explains the pace of a run, and probes whether Redis accepts writes. */
 export async function readRunContext(redis: RedisClient, { id, fp }: Pick<Run, 'id' | 'fp'>): Promise<RunContext> {
@@ -29,16 +34,17 @@ export async function readRunContext(redis: RedisClient, { id, fp }: Pick<Run, '
     readNextAttempt(redis, id),
     readStops(redis, fp),
     probeWrites(redis, id),
+    readQuotas(redis, fp),
   ] as const;
-  const [targets, nextTryAt, stops, words] = await Promise.all(reads);
+  const [targets, nextTryAt, stops, words, quotas] = await Promise.all(reads);
   const refused = words.includes('NOPERM') ? '' : words; // a read-only login says nothing about processes that write
-  return { targets, nextTryAt, stops, refused };
+  return { targets, nextTryAt, stops, refused, quotas };
 }
 
 /** What is known of a run now. `seen`: what a process that deletes it, or one that is not answered, knows besides. */
 function readingOf(
   run: Run,
-  { isAbandoned = false, ...context }: RunContext,
+  { isAbandoned = false, quotas: _, ...context }: RunContext,
   seen: Partial<Pick<Reading, 'away' | 'refused' | 'here'>> = {},
 ): Reading {
   return { away: '', here: null, ...context, ...seen, now: Date.now(), target: run, run, isAbandoned };
@@ -73,6 +79,10 @@ const unknownContext: RunContext = {
 /** A `running` run that is held back, with the cause as its reason; any other run as it is. */
 export function withStanding(run: Run, [standing]: readonly Standing[]): Run {
   return run.state !== 'running' || standing === undefined ? run : { ...run, reason: standing.text };
+}
+
+function asForecast({ count, perMs, used, until }: QuotaUse) {
+  return { count, perMs, used, ...(until > 0 && { freeAt: until }) };
 }
 
 const eventsKept = 5;
@@ -118,8 +128,8 @@ export class SnapshotTaker {
     const run = this.#run;
     const at = Date.now();
     const perSecond = this.#meter.perSecond;
-    const left = run.ids - run.settled;
     const standings = standingsOf(this.#reading());
+    const { targets, quotas = [] } = this.#context;
     return {
       at,
       runId: run.id,
@@ -137,8 +147,8 @@ export class SnapshotTaker {
       inFlight: this.#local?.senders.inFlight ?? null,
       perSecond,
       idleMs: this.#idleMs,
-      secondsLeft: run.state === 'running' && perSecond !== null && perSecond > 0 ? left / perSecond : null,
-      targets: this.#context.targets,
+      secondsLeft: secondsLeftOf(run, { perSecond, targets, quotas: quotas.map(asForecast) }, at),
+      targets,
       rate: run.rate,
       elapsedMs: activeMsOf(run, at),
       events: this.#events,
