@@ -89,6 +89,11 @@ export function isoTime(ms: number): string {
   return new Date(ms).toISOString();
 }
 
+/** `2026-11-20T16:02:11Z`: of a time that is known to the second. */
+export function isoSecond(ms: number): string {
+  return isoTime(ms).replace(/\.\d+Z$/, 'Z');
+}
+
 const soonMs = 120_000;
 const todayMs = 43_200_000;
 

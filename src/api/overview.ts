@@ -3,7 +3,7 @@ import type { ListedRun } from '../ledger/list-runs.ts';
 import { runIndexOf } from '../ledger/run-index.ts';
 import { readStandings } from '../ledger/run-standings.ts';
 import { type Standing, standingFacts } from '../ledger/standing.ts';
-import { exitOf, summaryOf } from '../ledger/summary.ts';
+import { listedFacts } from '../ledger/summary.ts';
 import { readSlots } from '../limiter/read-target.ts';
 import { readProcesses, stopFacts } from '../limiter/stop.ts';
 import { type Target, targetOf } from '../model/target.ts';
@@ -131,21 +131,15 @@ export function runSummary(
   now: number,
   { standings = [], perSecond = null }: { standings?: readonly Standing[]; perSecond?: number | null } = {},
 ) {
-  const { v: _, type: __, ...summary } = summaryOf(run, exitOf(run), now);
+  const { v: _, type: __, ...facts } = listedFacts(run, now);
   const left = run.ids - run.settled;
   const isMoving = run.state === 'running' && perSecond !== null && perSecond > 0;
   return {
-    ...summary,
+    ...facts,
     revision: run.revision,
     standing: standingFacts(standings, toTypeAnywhere),
-    ...placeOf(targetOf(run.baseUrl, run.account)),
+    fp: targetOf(run.baseUrl, run.account).fp,
     results_by: run.resultsBy || null,
-    files: run.files,
-    created_at: isoTime(run.createdAt),
-    created_by: run.createdBy,
-    note: run.note,
-    changed_at: run.changedAt > 0 ? isoTime(run.changedAt) : null,
-    ended_at: run.endedAt > 0 ? isoTime(run.endedAt) : null,
     who: run.who,
     detached: run.detached,
     priority: run.priority,

@@ -5,7 +5,7 @@ import type { OutcomeRow } from '../ledger/outcome-rows.ts';
 import type { Sink } from '../ledger/report.ts';
 import { endNameOf } from '../ledger/results.ts';
 import { parseRun, type Run } from '../ledger/run.ts';
-import { summaryOf } from '../ledger/summary.ts';
+import { listedFacts } from '../ledger/summary.ts';
 import { perOutcome } from '../model/outcome.ts';
 import { type Found, isLineOf, type WrittenRows } from '../operations/follow-run.ts';
 import type { RecordOperations, ReportStyle, SearchOrder } from '../operations/operations.ts';
@@ -29,7 +29,7 @@ export function remoteRecords(api: ApiClient): RecordOperations {
       const chosen = await chooseFrom(pagesOf(api, choice, items), choice);
       return {
         ...chosen,
-        factsOf: ({ id }) => summaryFacts(items.get(id)!),
+        factsOf: ({ id }) => listedFactsOf(items.get(id)!),
         standingOf: ({ id }) => items.get(id)!.standing,
       };
     },
@@ -100,11 +100,11 @@ function at(time: string | null): number {
   return time === null ? 0 : Date.parse(time);
 }
 
-const summaryKeys = [...Object.keys(summaryOf(parseRun('', {}), null, 0)), 'standing'];
+const listedKeys = [...Object.keys(listedFacts(parseRun('', {}), 0)), 'standing'];
 
-/** What `--json` prints of a run: the API answers more. */
-function summaryFacts(item: RunItem): Record<string, unknown> {
-  const facts = Object.entries(item).filter(([key]) => summaryKeys.includes(key));
+/** What `runs --json` prints of a run: the API answers more. */
+function listedFactsOf(item: RunItem): Record<string, unknown> {
+  const facts = Object.entries(item).filter(([key]) => listedKeys.includes(key));
   return { v: 1, type: 'summary', ...Object.fromEntries(facts) };
 }
 

@@ -70,6 +70,7 @@ const runSummary = z.looseObject({
   note: text,
   created_at: time,
   created_by: text,
+  started_at: optional(time),
   changed_at: optional(time),
   ended_at: optional(time),
   who: text,

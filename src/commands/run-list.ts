@@ -9,6 +9,7 @@ import { type AppliedPlan, refuseCode } from '../operations/applied-plan.ts';
 import { refuseLate } from '../operations/forecast-list.ts';
 import type { ListOrder } from '../operations/list-order.ts';
 import type { Retries } from '../operations/retried-run.ts';
+import { isCodeOf } from '../operations/sealed-plan.ts';
 import { type EarlySession, type Session, withRedis } from '../operations/session.ts';
 import { type FoundList, findList, type ListWork, submitList } from '../operations/start-list.ts';
 import { leaveToWorkers } from '../operations/steer-run.ts';
@@ -78,7 +79,8 @@ async function confirmPlan(
   what: string,
 ): Promise<void> {
   const given = options.code;
-  refuseCode(applied, given ?? (await confirmCode(what, { stdin, stderr, env, stdinIsData: false })));
+  const isRight = (typed: string) => isCodeOf(applied.sha256, typed);
+  refuseCode(applied, given ?? (await confirmCode(what, isRight, { stdin, stderr, env, stdinIsData: false })));
 }
 
 /** Leaves a run to the workers of its target, and warns if none is alive. Repeating it is harmless. */

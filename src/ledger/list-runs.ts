@@ -45,7 +45,7 @@ const listed = [
     'rate',
     'quotaUntil',
   ] as const),
-  ...(['createdAt', 'endedAt', 'changedAt', 'activeUntil', 'activeMs', 'protectedRead'] as const),
+  ...(['createdAt', 'startedAt', 'endedAt', 'changedAt', 'activeUntil', 'activeMs', 'protectedRead'] as const),
 ];
 
 /** A run as a list shows it. */

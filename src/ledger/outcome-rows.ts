@@ -1,5 +1,5 @@
 import { ExpungeError } from '../errors.ts';
-import { isoTime } from '../format.ts';
+import { isoSecond } from '../format.ts';
 import { hasExcerpt, type Outcome } from '../model/outcome.ts';
 import { type Resource, resources } from '../model/resource.ts';
 import type { Chunk, Position, SettledRow } from '../model/row.ts';
@@ -15,7 +15,7 @@ import {
   settledAtOf,
 } from './cell.ts';
 import { decodeBlock, decodeChunk } from './manifest.ts';
-import type { Run } from './run.ts';
+import { isSealed as isEnded, type Run } from './run.ts';
 import { readNumbered } from './tally.ts';
 
 /** One row of the input and its outcome, as reports show it. */
@@ -27,7 +27,7 @@ export type OutcomeRow = {
   outcome: Outcome | 'pending';
   status: number | null;
   attempts: number;
-  settledAt: string; // ISO time, to the second, when the id was settled at the latest; '' = not yet, or settled while reading
+  settledAt: string; // ISO time, to the second, when the id was settled at the latest, never after the run's end; '' = not yet, or settled while reading
   code: string;
   excerpt: string; // the server's error answer, or the first position of a duplicate
 };
@@ -210,11 +210,14 @@ export function rowsOfChunk(
 ): Page {
   const readState = cellReader(run);
   const timeText = timeTexts();
+  const endedAt = isEnded(run.state) ? run.endedAt : Number.POSITIVE_INFINITY; // the ledger rounds its times up
   const rows = chunk.ids.map((id, i): OutcomeRow => {
     const { outcome, status, attempts, code } = readState(ledger.cells[i]!);
     const { file, line } = chunk.positions[i]!;
     const settledAt =
-      outcome === 'pending' ? '' : timeText(isSettled(ledger.cells[i]!) ? settledAtOf(ledger, i) : run.endedAt);
+      outcome === 'pending'
+        ? ''
+        : timeText(isSettled(ledger.cells[i]!) ? Math.min(settledAtOf(ledger, i), endedAt) : run.endedAt);
     const excerpt = excerpts[i] ?? '';
     return {
       file: run.files[file]!,
@@ -236,7 +239,7 @@ export function rowsOfChunk(
 function timeTexts(): (ms: number) => string {
   let last = { ms: 0, text: '' };
   return (ms) => {
-    if (ms !== last.ms) last = { ms, text: ms > 0 ? isoTime(ms) : '' };
+    if (ms !== last.ms) last = { ms, text: ms > 0 ? isoSecond(ms) : '' };
     return last.text;
   };
 }

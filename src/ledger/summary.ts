@@ -1,4 +1,5 @@
 import { type ErrorCode, exitCodes } from '../errors.ts';
+import { isoTime } from '../format.ts';
 import { perOutcome } from '../model/outcome.ts';
 import { conclusionExits, judgeRun } from './conclusion.ts';
 import type { ListedRun } from './list-runs.ts';
@@ -28,6 +29,22 @@ export function summaryOf(run: ListedRun, exit: number | null, now: number) {
     ...retryFacts(run),
     ...resultsFacts(run),
     verified: verificationFacts(run.verified),
+  } as const;
+}
+
+/** A run as `runs --json` prints it: its summary, and whose run of which list at which target it is. Pure. */
+export function listedFacts(run: ListedRun, now: number) {
+  return {
+    ...summaryOf(run, exitOf(run), now),
+    target: run.baseUrl,
+    account: run.account,
+    files: run.files,
+    note: run.note,
+    created_at: isoTime(run.createdAt),
+    created_by: run.createdBy,
+    started_at: run.startedAt > 0 ? isoTime(run.startedAt) : null,
+    changed_at: run.changedAt > 0 ? isoTime(run.changedAt) : null,
+    ended_at: run.endedAt > 0 ? isoTime(run.endedAt) : null,
   } as const;
 }
 

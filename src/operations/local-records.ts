@@ -9,7 +9,7 @@ import { writeReport } from '../ledger/report.ts';
 import { isSealed, readRun, schemaVersion } from '../ledger/run.ts';
 import { readStandings } from '../ledger/run-standings.ts';
 import { standingFacts } from '../ledger/standing.ts';
-import { exitOf, summaryOf } from '../ledger/summary.ts';
+import { listedFacts } from '../ledger/summary.ts';
 import { sealTally, tallyIfSealed } from '../ledger/tally.ts';
 import { readProof } from '../ledger/verification.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -38,7 +38,7 @@ export function localRecords(session: EarlySession): RecordOperations {
       await expireEnded(redis, chosen.runs);
       const standings = await readStandings(redis, chosen.runs);
       const standingOf = (run: ListedRun) => standingFacts(standings(run), toType);
-      const factsOf = (run: ListedRun) => ({ ...summaryOf(run, exitOf(run), Date.now()), standing: standingOf(run) });
+      const factsOf = (run: ListedRun) => ({ ...listedFacts(run, Date.now()), standing: standingOf(run) });
       return { ...chosen, factsOf, standingOf };
     },
     record: (run) => readRunRecord(session, run),

@@ -182,6 +182,6 @@ export function planCode(sha256: string): string {
 
 /** Whether a text is the code of the plan, in upper or lower case, with or without the hyphen, or its whole hash. */
 export function isCodeOf(sha256: string, text: string): boolean {
-  const typed = text.trim().toUpperCase();
+  const typed = text.replace(/\s/g, '').toUpperCase();
   return typed === sha256.toUpperCase() || typed.replace('-', '') === planCode(sha256).replace('-', '');
 }

@@ -1,6 +1,5 @@
 import { openSync } from 'node:fs';
 import { ReadStream } from 'node:tty';
-import { count as readCount } from '../config/parse-setting.ts';
 import { ExpungeError } from '../errors.ts';
 import { count } from '../format.ts';
 import { isTerminal } from './style.ts';
@@ -25,8 +24,8 @@ type Question = {
 };
 
 /**
- * Returns when this many deletions or requests are confirmed: by --yes, by the right --confirm, or by an operator who types the count.
- * Throws USAGE otherwise, also without a terminal to ask on.
+ * Returns when this many deletions or requests are confirmed: by --yes, by the right --confirm, or by an operator who types the count, in three
+ * tries. Throws USAGE otherwise, also without a terminal to ask on.
  */
 export async function confirmCount(question: Question, asking: PromptStreams): Promise<void> {
   const { expected, what, yes, confirm, verb = 'delete' } = question;
@@ -35,8 +34,10 @@ export async function confirmCount(question: Question, asking: PromptStreams): P
   if (yes) return;
   const next = `add --confirm ${expected} or --yes`;
   const message = `Type ${expected} to ${verb} ${what}, anything else to stop. It cannot be undone.`;
-  const answer = await ask(message, asking, `${wouldBe}, but there is no terminal to confirm on`, next);
-  if (!isCount(answer, expected)) throw new ExpungeError('USAGE', 'not confirmed; nothing was sent');
+  const refusal = `${wouldBe}, but there is no terminal to confirm on`;
+  const isRight = (typed: string) => isCount(typed, expected);
+  if (!isRight(await askUntil(isRight, { message, asking, refusal, next })))
+    throw new ExpungeError('USAGE', 'not confirmed; nothing was sent');
 }
 
 /** Returns when the operator answers yes; `what` is the question. Throws USAGE like `confirmCount`. */
@@ -51,15 +52,28 @@ export async function confirmYes(what: string, yes: boolean, asking: PromptStrea
   if (answer.trim() !== 'yes') throw new ExpungeError('USAGE', 'not confirmed; nothing was changed');
 }
 
-/** What the operator types for the code of a plan; '' for Ctrl-C. Throws USAGE without a terminal. */
-export function confirmCode(what: string, asking: PromptStreams): Promise<string> {
+/** What the operator types for the code of a plan, in three tries; '' for Ctrl-C. Throws USAGE without a terminal. */
+export function confirmCode(what: string, isRight: (typed: string) => boolean, asking: PromptStreams): Promise<string> {
   const message = `Type the code of the plan to delete ${what}, anything else to stop. It cannot be undone.`;
-  return ask(
-    message,
-    asking,
-    `${what} would be deleted, but there is no terminal to type the code on`,
-    'add --code CODE',
-  );
+  const refusal = `${what} would be deleted, but there is no terminal to type the code on`;
+  return askUntil(isRight, { message, asking, refusal, next: 'add --code CODE' });
+}
+
+const maxTries = 3;
+
+type Asked = { message: string; asking: PromptStreams; refusal: string; next: string };
+
+/** Asks again after a typing error: the list need not be read again. Returns the last answer; nothing typed, like Ctrl-C, ends it. */
+async function askUntil(
+  isRight: (typed: string) => boolean,
+  { message, asking, refusal, next }: Asked,
+): Promise<string> {
+  let answer = await ask(message, asking, refusal, next);
+  for (let left = maxTries - 1; left > 0 && answer.trim() !== '' && !isRight(answer); left--) {
+    const again = `That is something else; ${left === 1 ? '1 try is' : `${left} tries are`} left. ${message}`;
+    answer = await ask(again, asking, refusal, next);
+  }
+  return answer;
 }
 
 function checkConfirm(confirm: number, expected: number, wouldBe: string): void {
@@ -68,12 +82,10 @@ function checkConfirm(confirm: number, expected: number, wouldBe: string): void 
   throw new ExpungeError('USAGE', message, { next: `check the plan with --dry-run, then add --confirm ${expected}` });
 }
 
+/** Whether the digits are those of the count, however they are grouped: `1,203`, `1.203`, `1 203`, `1'203`, `1_203`. */
 function isCount(answer: string, expected: number): boolean {
-  try {
-    return readCount(answer.trim()) === expected;
-  } catch {
-    return false;
-  }
+  const digits = answer.replace(/[\s,.'’_]/g, '');
+  return /^\d+$/.test(digits) && digits.replace(/^0+(?=.)/, '') === String(expected);
 }
 
 /** The answer, '' for Ctrl-C. Throws USAGE with `refusal` without a terminal. */

@@ -110,13 +110,20 @@ describe('outcome row', () => {
       const { rows } = rowsOfChunk(running, chunk, { times, cells }, ['not yours']);
       const place = { file: 'b.csv', line: 1, resource: 'views', id: 'v-1' };
       const fate = { outcome: 'failed', status: 403, attempts: 2, code: 'http_403' };
-      expect(rows[0]).toEqual({ ...place, ...fate, settledAt: '2026-11-20T15:49:00.000Z', excerpt: 'not yours' });
+      expect(rows[0]).toEqual({ ...place, ...fate, settledAt: '2026-11-20T15:49:00Z', excerpt: 'not yours' });
+    });
+
+    test('have no time behind the end of the run, though the ledger rounds up, nor finer than it is known', () => {
+      const endedAt = Date.UTC(2026, 10, 20, 15, 48, 59, 400);
+      const ended = { ...running, state: 'completed' as const, endedAt };
+      const { rows } = rowsOfChunk(ended, chunk, { times, cells }, []);
+      expect(rows[0]!.settledAt).toBe('2026-11-20T15:48:59Z');
     });
 
     test('are pending without a time while the run goes on, and not attempted once it is cancelled', () => {
       const ledger = { times, cells };
       expect(rowsOfChunk(running, chunk, ledger, []).rows[1]).toMatchObject({ outcome: 'pending', settledAt: '' });
-      const settledAt = '2026-11-20T16:00:00.000Z';
+      const settledAt = '2026-11-20T16:00:00Z';
       expect(rowsOfChunk(cancelled, chunk, ledger, []).rows[1]).toMatchObject({ outcome: 'not_attempted', settledAt });
     });
   });

@@ -47,15 +47,16 @@ describe('confirmYes', () => {
 });
 
 describe('a confirmation on a terminal', () => {
-  /** Somebody who types this when the count is asked for. */
-  function typing(text: string) {
+  /** Somebody who types these, one each time the count is asked for. */
+  function typing(...texts: string[]) {
     const stdin = Object.assign(new Readable({ read() {} }), { isTTY: true, setRawMode: () => {} });
     let shown = '';
+    const asks = ['Type 1203 to delete 1,203 views', '2 tries are left', '1 try is left'];
     const write = (chunk: Buffer, _encoding: string, done: () => void) => {
       const before = shown;
       shown += chunk;
-      const asks = 'Type 1203 to delete 1,203 views';
-      if (shown.includes(asks) && !before.includes(asks)) stdin.push(text);
+      const asked = asks.findIndex((words) => shown.includes(words) && !before.includes(words));
+      if (asked !== -1) setImmediate(() => stdin.push(texts[asked] ?? '\u0003'));
       done();
     };
     const stderr = Object.assign(new Writable({ write }), { isTTY: true, columns: 100, rows: 30 });
@@ -63,8 +64,18 @@ describe('a confirmation on a terminal', () => {
     return confirmCount(question, { ...asking, env: { TERM: 'xterm' }, stdinIsData: false });
   }
 
-  it.each(['1203\r', '1,203\r'])('is given by typing the count: %j', async (text) => {
-    await expect(typing(text)).resolves.toBeUndefined();
+  it.each(['1203', '1,203', '1.203', "1'203", '1 203', '1\u2009203', '1\u202f203', '1_203', ' 1203 '])(
+    'is given by typing the count, however its digits are grouped: %j',
+    async (text) => {
+      await expect(typing(`${text}\r`)).resolves.toBeUndefined();
+    },
+  );
+
+  it('is given in one of three tries', async () => {
+    await expect(typing('1204\r', '120\r', '1203\r')).resolves.toBeUndefined();
+    await expect(typing('1204\r', '120\r', '12\r')).rejects.toMatchObject({
+      message: 'not confirmed; nothing was sent',
+    });
   });
 
   it.each(['1204\r', 'y\r', '\r', '\u0003'])('is not given by %j', async (text) => {
