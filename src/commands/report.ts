@@ -6,7 +6,7 @@ import { formatByName, inputOptionsOf } from '../input/input-options.ts';
 import { openInputs } from '../input/open-inputs.ts';
 import { checkJoined, type JoinedFiles, writeJoined } from '../ledger/join-report.ts';
 import { type Sink, writeReportFile } from '../ledger/report.ts';
-import { isSealed, type Run } from '../ledger/run.ts';
+import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
 import { retryFacts } from '../ledger/summary.ts';
 import { sumInWords } from '../ledger/tally.ts';
 import type { RecordOperations, ReportStyle } from '../operations/operations.ts';
@@ -130,12 +130,20 @@ async function toFile(deps: ReportDeps, path: string): Promise<void> {
 
 /** Says and prints what a file holds now. */
 function showWritten(
-  { run, format, say, print }: Pick<ReportDeps, 'run' | 'format' | 'say' | 'print'>,
+  { run, format, only, say, print }: Pick<ReportDeps, 'run' | 'format' | 'only' | 'say' | 'print'>,
   path: string,
   rows: number,
 ): void {
-  say(format === 'html' ? `page in ${path}` : `${count(rows)} rows in ${path}`);
+  say(format === 'html' ? `page in ${path}` : `${count(rows)} rows in ${path}${only === null ? pendingText(run) : ''}`);
   print('report', { run: run.id, rows, format, file: path, ...retryFacts(run) });
+}
+
+/** What is missing in a report of all rows. The run was read before its rows, which go on. */
+function pendingText(run: Run): string {
+  const pending = pendingOf(run);
+  if (isSealed(run.state) || pending === 0) return '';
+  if (run.state === 'running') return `, at most ${count(pending)} of them pending: the run goes on`;
+  return `, ${count(pending)} of them pending: the run is ${run.state}`;
 }
 
 /** A pipe or a device keeps nothing: `--output /dev/null` delivers no report. */

@@ -33,7 +33,7 @@ local function isSpent(runKey, auditKey)
   local run = redis.call('HMGET', runKey, 'settled', 'maxDeletes', 'ids')
   if tonumber(run[1]) < tonumber(run[2]) then return false end
   local left = tonumber(run[3]) - tonumber(run[1])
-  halt(runKey, auditKey, 'max_deletes', run[1] .. ' ids have an outcome, as many as --max-deletes allows; ' .. left .. ' were not sent')
+  halt(runKey, auditKey, 'max_deletes', run[1] .. ' ids have an outcome, as many as --max-deletes allows; ' .. left .. (left == 1 and ' was' or ' were') .. ' not sent')
   return true
 end
 `;

@@ -171,11 +171,12 @@ const reasons: Record<string, string> = {
   EISDIR: 'it is a folder',
 };
 
-/** The error for a report that could not be written: where, why, and that nothing is lost. */
+/** The error for a report that could not be written: where, why, and that nothing is lost. USAGE for a wrong path, else INTERNAL. */
 export function notWritten(path: string, run: string, error: unknown): ExpungeError {
-  const why = reasons[systemCode(error)] ?? describeFileError(error);
+  const mistake = reasons[systemCode(error)];
+  const why = mistake ?? describeFileError(error);
   const message = `the report could not be written to ${path}: ${why}; the run's outcomes are safe in Redis`;
-  return new ExpungeError('INTERNAL', message, {
+  return new ExpungeError(mistake === undefined ? 'INTERNAL' : 'USAGE', message, {
     cause: error,
     next: (toType) => toType('report', run, '--output', 'ELSEWHERE'),
   });

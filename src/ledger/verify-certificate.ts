@@ -35,6 +35,8 @@ class ChainReader {
     this.#line += 1;
     if (this.#end !== null) return this.#at('it stands behind the end of the certificate');
     const line = bytes && parseLine(bytes);
+    if (this.#line === 1 && bytes?.[0] === 0x1f && bytes[1] === 0x8b)
+      return this.#at('the file is compressed with gzip: unpack it first, with gunzip');
     if (line === null) return this.#at('it is no line of a certificate: it was changed, or is cut off');
     const { hash } = line;
     if (line.n !== this.#line)

@@ -189,7 +189,7 @@ const steps: Record<EndingKind, (ending: Ending) => Step[]> = {
   halted: (ending) => [
     ...seeAll(ending),
     ...causeOf(ending),
-    [ending.halt === 'max_deletes' ? 'Go on with a higher --max-deletes' : resumeSame, ending.command],
+    ending.halt === 'max_deletes' ? raiseMaxDeletes(ending) : [resumeSame, ending.command],
   ],
   interrupted: ({ command }) => [[resumeSame, command]],
   paused: ({ runId, command, toType }) => [
@@ -221,6 +221,11 @@ function tryAgain({ counts, runId, toType }: Ending): Step[] {
 
 function seeAll({ behindHalt, runId, toType }: Ending): Step[] {
   return behindHalt === '' ? [] : [['See all of them', toType('report', runId, '--only', behindHalt)]];
+}
+
+/** The number that was reached would halt the run again. */
+function raiseMaxDeletes({ command }: Ending): Step {
+  return ['Go on with a higher --max-deletes', command.replace(/(--max-deletes[ =])\S+/, '$1…')];
 }
 
 function seeMeanings({ toType }: Ending): Step {

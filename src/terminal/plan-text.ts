@@ -196,7 +196,12 @@ function brakeLines(plan: Plan): Line[] {
   return [
     ...(canary.length === 0
       ? []
-      : [['Canary', `after ${rungs} ids it goes on only if ${goesOn}${origin(plan, 'canaryOf')}`] as Line]),
+      : [
+          [
+            'Canary',
+            `after ${rungs} ${canary.at(-1) === 1 ? 'id' : 'ids'} it goes on only if ${goesOn}${origin(plan, 'canaryOf')}`,
+          ] as Line,
+        ]),
     ...(maxDeletes !== null && (maxDeletes < sumIds(ids) || plan.kept?.includes('maxDeletes'))
       ? [['At most', `${count(maxDeletes)} ${part}${origin(plan, 'maxDeletes')}`] as Line]
       : []),

@@ -180,7 +180,7 @@ describe('a report', () => {
     const run = await makeRun(settledCells);
     const message = `the report could not be written to ${folder}: it is a folder; the run's outcomes are safe in Redis`;
     const next = `expunge report ${id} --output ELSEWHERE`;
-    await expect(report(run, { output: folder })).rejects.toMatchObject({ code: 'INTERNAL', message, next });
+    await expect(report(run, { output: folder })).rejects.toMatchObject({ code: 'USAGE', message, next });
     expect((await readdir(join(folder, '..'))).filter((name) => name.endsWith('.part'))).toEqual([]);
   });
 

@@ -127,6 +127,12 @@ describe('endingText', () => {
     expect(lines).toContain('  If they are expected to be gone: expunge run ids.csv --resource views --expect-absent');
   });
 
+  it('does not propose the --max-deletes again that was reached', () => {
+    const command = 'expunge run ids.csv --max-deletes 100 --partial';
+    const text = endingText({ ...ending, kind: 'halted', halt: 'max_deletes', command });
+    expect(text).toContain('Go on with a higher --max-deletes: expunge run ids.csv --max-deletes … --partial');
+  });
+
   it('says loudly that none of the ids was there, and what to do where that was expected', () => {
     const lines = endingText({ ...ending, counts: { ...noCounts, absent: 1_003 }, isNoneThere: true }).split('\n');
     expect(lines).toContainEqual(expect.stringContaining('None of the 1,003 ids was there. Check --base-url'));

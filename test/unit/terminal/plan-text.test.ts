@@ -94,7 +94,7 @@ describe('planText', () => {
     const text = planText({ ...plan, canary: [1, 10, 1_000], maxFailures: '2%' });
     expect(text).toContain('  Canary    after 1, 10, 1,000 ids it goes on only if no more than 2% of them failed\n');
     expect(text).toContain('  Halts     when more than 2% of the ids failed or are unknown\n');
-    expect(planText({ ...plan, canary: [1] })).toContain('only if none of them failed');
+    expect(planText({ ...plan, canary: [1] })).toContain('after 1 id it goes on only if none of them failed');
   });
 
   it('says how many of the ids are sent at most, if not all of them', () => {
