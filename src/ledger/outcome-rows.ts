@@ -15,7 +15,7 @@ import {
   settledAtOf,
 } from './cell.ts';
 import { decodeBlock, decodeChunk } from './manifest.ts';
-import { isSealed as isEnded, type Run } from './run.ts';
+import type { Run } from './run.ts';
 import { readNumbered } from './tally.ts';
 
 /** One row of the input and its outcome, as reports show it. */
@@ -210,7 +210,7 @@ export function rowsOfChunk(
 ): Page {
   const readState = cellReader(run);
   const timeText = timeTexts();
-  const endedAt = isEnded(run.state) ? run.endedAt : Number.POSITIVE_INFINITY; // the ledger rounds its times up
+  const endedAt = run.endedAt || Number.POSITIVE_INFINITY; // the ledger rounds its times up
   const rows = chunk.ids.map((id, i): OutcomeRow => {
     const { outcome, status, attempts, code } = readState(ledger.cells[i]!);
     const { file, line } = chunk.positions[i]!;

@@ -67,7 +67,9 @@ describe.concurrent('a run with --max-deletes', () => {
         state: isAll ? 'completed' : 'halted',
         halt: isAll ? '' : 'max_deletes',
         settled: most,
-        reason: isAll ? '' : `${most} ids have an outcome, as many as --max-deletes allows; ${20 - most} ${most === 19 ? 'was' : 'were'} not sent`,
+        reason: isAll
+          ? ''
+          : `${most} ids have an outcome, as many as --max-deletes allows; ${20 - most} ${most === 19 ? 'was' : 'were'} not sent`,
       });
     },
   );

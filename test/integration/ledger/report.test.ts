@@ -126,11 +126,11 @@ async function readAsInput(path: string): Promise<Row[]> {
 
 const expectedCsv = [
   'file,line,resource,id,outcome,status,attempts,settled_at,code,excerpt',
-  'one.csv,2,annotations,a-1,deleted,204,1,2026-11-20T15:49:00.000Z,http_204,',
-  'one.csv,3,views,v-1,absent,404,2,2026-11-20T15:49:00.000Z,http_404,',
+  'one.csv,2,annotations,a-1,deleted,204,1,2026-11-20T15:49:00Z,http_204,',
+  'one.csv,3,views,v-1,absent,404,2,2026-11-20T15:49:00Z,http_404,',
   'one.csv,4,views,v-1,duplicate,,0,,duplicate,first at one.csv:3',
-  `'=two.csv,2,annotations,"=cmd|""a"", b",failed,403,1,2026-11-20T15:49:00.000Z,http_403,"'@owner, not you"`,
-  `'=two.csv,3,annotations,a-3,unknown,,8,2026-11-20T15:49:00.000Z,timeout,`,
+  `'=two.csv,2,annotations,"=cmd|""a"", b",failed,403,1,2026-11-20T15:49:00Z,http_403,"'@owner, not you"`,
+  `'=two.csv,3,annotations,a-3,unknown,,8,2026-11-20T15:49:00Z,timeout,`,
   `'=two.csv,4,,a-9,rejected,,0,,unknown_resource,`,
   '',
 ].join('\n');
