@@ -19,14 +19,14 @@ import { checkSession, type EarlySession, type Session, withEarlyRedis } from '.
 import { sharedQueueName } from '../queue/queue.ts';
 import { awaitRedis } from '../redis/await-redis.ts';
 import { isRedisError } from '../redis/errors.ts';
+import { keys } from '../redis/keys.ts';
 import { type Destination, openDestination } from '../results/destination.ts';
 import { paceText } from '../terminal/plan-text.ts';
 import { TargetEvents } from '../terminal/target-events.ts';
 import type { Token } from '../token/token.ts';
 import { readVersion } from '../version.ts';
 import { Deliverer } from '../worker/deliverer.ts';
-import { tellOutages } from '../worker/event-sources.ts';
-import { Notifier } from '../worker/notifier.ts';
+import { type Notifying, notifyingParts } from '../worker/notifying.ts';
 import { type Part, Parts, repeat } from '../worker/parts.ts';
 import { Recoverer } from '../worker/recoverer.ts';
 import { RedisWatch, redisWatchPart } from '../worker/redis-watch.ts';
@@ -149,13 +149,13 @@ async function partsOf(work: WorkerDeps): Promise<Part[]> {
     ...(await httpParts(work, service)),
     { name: 'redis', start: () => startRedis(work) },
     redisWatchPart(new RedisWatch(session.address.label, log), () => redisReason(session), log),
+    ...notifyingParts(notifyingOf(work)), // before the token: that there is none is to be told, too
     ...withTokenBehind('senders', service.parts, work),
     ...scheduler.parts,
     repeat('target', registerTargetEveryMs, () => noteTarget(session.redis, target, Date.now()), log),
     ...protectionParts(work),
     repeat('recoverer', recoverEveryMs, () => recoverer.recover(), log),
     ...(destination === null ? [] : [delivererOf(work, destination).part]),
-    ...notifierParts(work),
     repeat('standings', recoverEveryMs, standingLogger(session, target, log), log),
     repeat('news', recoverEveryMs, targetEventLogger(session, target.fp, credentials.token, log), log),
   ];
@@ -188,14 +188,8 @@ function protectionParts({ invocation: { config }, session: { redis }, target: {
   return [repeat('protection', recoverEveryMs, announce, log)];
 }
 
-/** Post events to each receiver on its own, so that none waits for another. */
-function notifierParts({ session: { redis }, target, receivers, log }: WorkerDeps): Part[] {
-  if (receivers.length === 0) return [];
-  const shared = { redis, fp: target.fp, log, now: Date.now, random: Math.random };
-  return [
-    repeat('outages', recoverEveryMs, () => tellOutages(redis, target), log),
-    ...receivers.map((receiver) => new Notifier({ ...shared, receiver }).part),
-  ];
+function notifyingOf({ session: { redis }, target, receivers, log }: WorkerDeps): Notifying {
+  return { redis, target, receivers, log, runs: () => redis.smembers(keys.targetRuns(target.fp)) };
 }
 
 function delivererOf({ session, target, log }: WorkerDeps, destination: Destination): Deliverer {

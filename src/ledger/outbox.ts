@@ -123,10 +123,36 @@ export async function storeRefusals(redis: RedisClient, fp: string, receiver: st
   await redis.set(keys.outboxRefusals(fp, receiver), JSON.stringify(all), 'PX', keptMs);
 }
 
+const waitPrefix = 'run ';
+
 /** Since when each scope of a target has been unavailable, as it was told last; in ms since 1970. */
 export async function readToldOutages(redis: RedisClient, fp: string): Promise<Record<string, number>> {
-  const found = await redis.hgetall(keys.outages(fp));
-  return Object.fromEntries(Object.entries(found).map(([scope, since]) => [scope, Number(since)]));
+  const found = Object.entries(await redis.hgetall(keys.outages(fp)));
+  const outages = found.filter(([scope]) => !scope.startsWith(waitPrefix));
+  return Object.fromEntries(outages.map(([scope, since]) => [scope, Number(since)]));
+}
+
+/** What is known of a run that waits for a cause, as text. */
+export type StoredWait = { run: string; why: string; text: string };
+
+/** What is known of the runs of a target that wait. */
+export async function readWaits(redis: RedisClient, fp: string): Promise<StoredWait[]> {
+  const found = Object.entries(await redis.hgetall(keys.outages(fp)));
+  return found.flatMap(([field, text]) => {
+    if (!field.startsWith(waitPrefix)) return [];
+    const [run, why] = field.slice(waitPrefix.length).split(' ') as [string, string];
+    return [{ run, why, text }];
+  });
+}
+
+/** Records what is known now of a run that waits (`to` null: nothing any more), with its event (null = none); nothing if another process has done so. */
+export async function tellWait(
+  redis: RedisClient,
+  fp: string,
+  { run, why, from, to }: { run: string; why: string; from: string | null; to: string | null },
+  event: OutboxEvent | null,
+): Promise<void> {
+  await changeTold(redis, fp, { field: `${waitPrefix}${run} ${why}`, from, to }, event);
 }
 
 /** Records that an outage has begun, or has ended (`to` null), with its event (null = none); nothing if another process has done so. */
@@ -137,20 +163,21 @@ export async function tellOutage(
   event: OutboxEvent | null,
 ): Promise<void> {
   const { scope, from, to } = change;
-  await redis.eval(
-    outageLua,
-    3,
-    keys.outages(fp),
-    ...outboxKeys(fp),
-    scope,
-    from ?? '',
-    to ?? '',
-    ...eventArguments(event),
-  );
+  await changeTold(redis, fp, { field: scope, from, to }, event);
 }
 
-// KEYS 1 outages  2 outbox  3 events  ARGV 1 scope  2 since when it was so far, or ''  3 since when it is, or ''  4 id  5 body
-const outageLua = `${addEventFunction}
+async function changeTold(
+  redis: RedisClient,
+  fp: string,
+  { field, from, to }: { field: string; from: string | number | null; to: string | number | null },
+  event: OutboxEvent | null,
+): Promise<void> {
+  const told = [field, from ?? '', to ?? ''];
+  await redis.eval(toldLua, 3, keys.outages(fp), ...outboxKeys(fp), ...told, ...eventArguments(event));
+}
+
+// KEYS 1 outages  2 outbox  3 events  ARGV 1 scope, or run and cause  2 what it held so far, or ''  3 what it holds now, or ''  4 id  5 body
+const toldLua = `${addEventFunction}
 if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return end
 if ARGV[3] == '' then redis.call('HDEL', KEYS[1], ARGV[1]) else redis.call('HSET', KEYS[1], ARGV[1], ARGV[3]) end
 addEvent(KEYS[2], KEYS[3], ARGV[4], ARGV[5])

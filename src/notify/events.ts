@@ -4,6 +4,7 @@ import { conclusionText, judgeRun } from '../ledger/conclusion.ts';
 import { type HaltExample, haltExampleText, haltSelection } from '../ledger/halt-examples.ts';
 import type { OutboxEvent } from '../ledger/outbox.ts';
 import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
+import { type Standing, standingAdvice, standingFacts } from '../ledger/standing.ts';
 import { exitOf } from '../ledger/summary.ts';
 import type { Loss } from '../ledger/target-orders.ts';
 import type { TargetState } from '../limiter/read-target.ts';
@@ -47,6 +48,34 @@ function examplesText(run: Run, examples: readonly HaltExample[]): string {
   if (examples.length === 0 || behind === '') return '';
   const all = toTypeAnywhere('report', run.id, '--only', behind);
   return oneLine(`; for example ${examples.map(haltExampleText).join('; ')}; all of them: ${all}`);
+}
+
+/** A run that has made no progress since `since`, for the first of these causes. `at`: ms since 1970, like `since`. */
+export function waitingEvent(run: Run, standings: readonly Standing[], since: number, at: number): OutboxEvent {
+  const [standing] = standings as [Standing];
+  const { why, text, until } = standing;
+  const ends = until === null ? '' : ` (until ${isoTime(until)})`;
+  const advice = standingAdvice(standing, toTypeAnywhere);
+  const facts = {
+    run: run.id,
+    base_url: run.baseUrl,
+    account: run.account,
+    state: run.state,
+    ...standingFacts(standings, toTypeAnywhere),
+    waiting_since: isoTime(since),
+    rows: run.rows,
+    pending: pendingOf(run),
+    submitted_by: run.createdBy,
+    note: run.note,
+  };
+  const words = `Run ${run.id} on ${hostOf(run)} has made no progress for ${duration(at - since)}: ${text}${ends}`;
+  return {
+    id: `waiting-${run.id}-${why}-${since}`,
+    type: 'run.waiting',
+    timestamp: isoTime(at),
+    data: facts,
+    text: oneLine(advice === '' ? words : `${words}. ${advice}`),
+  };
 }
 
 type ScheduleOf = { target: Target; name: string; at: number; reason: string };

@@ -72,7 +72,7 @@ export const keys = {
   outboxRefusals: (fp: string, receiver: string) => `expunge:{${fp}}:outbox:${receiver}:refusals`,
   /** string with expiry: which process posts to a receiver */
   outboxLease: (fp: string, receiver: string) => `expunge:{${fp}}:outbox:${receiver}:lease`,
-  /** hash: limiter of a target → since when it has been unavailable, as it was told last */
+  /** hash: limiter of a target → since when it has been unavailable, as it was told last; run and cause → since when it waits */
   outages: (fp: string) => `expunge:{${fp}}:outages`,
   /** string with expiry: which worker of the target recovers its runs */
   recoverer: (fp: string) => `expunge:{${fp}}:recoverer`,

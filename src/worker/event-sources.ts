@@ -1,10 +1,13 @@
 import { noteTold, readChanges } from '../ledger/changes.ts';
 import { haltExamples } from '../ledger/halt-examples.ts';
-import { addEvent, readToldOutages, tellOutage } from '../ledger/outbox.ts';
-import type { Run } from '../ledger/run.ts';
+import { addEvent, readToldOutages, readWaits, type StoredWait, tellOutage, tellWait } from '../ledger/outbox.ts';
+import { isSealed, pendingOf, type Run, readRun, schemaVersion } from '../ledger/run.ts';
+import { type Cause, type Standing, standingsOf } from '../ledger/standing.ts';
 import { readTargetState } from '../limiter/read-target.ts';
+import { readStops } from '../limiter/stop.ts';
 import type { Target } from '../model/target.ts';
-import { outageChanges, outageEvent, runEvent, stallChanges, stallEvent } from '../notify/events.ts';
+import { outageChanges, outageEvent, runEvent, stallChanges, stallEvent, waitingEvent } from '../notify/events.ts';
+import { waitChanges } from '../notify/waits.ts';
 import type { RedisClient } from '../redis/client.ts';
 
 /** How far the changes of a run were passed on. */
@@ -30,4 +33,57 @@ export async function tellOutages(redis: RedisClient, target: Target): Promise<v
     await tellOutage(redis, target.fp, change, outageEvent(target, change));
   for (const change of stallChanges(told, states))
     await tellOutage(redis, target.fp, change, stallEvent(target, change));
+}
+
+/**
+ * Puts an event into the outbox for each of these runs of a target that has made no progress for a quarter of an hour, for one and the same cause
+ * that a person may want to end. What is known is kept in Redis, so another worker, or a restarted one, goes on with it. `now`: ms since 1970.
+ */
+export async function tellWaits(
+  redis: RedisClient,
+  target: Target,
+  ids: readonly string[],
+  now: number,
+): Promise<void> {
+  const stored = await readWaits(redis, target.fp);
+  const runs = [...new Set([...ids, ...stored.map(({ run }) => run)])];
+  if (runs.length === 0) return;
+  const [targets, stops] = await Promise.all([readTargetState(redis, target.fp), readStops(redis, target.fp)]);
+  const shared = {
+    now,
+    target,
+    targets,
+    stops,
+    isAbandoned: false,
+    nextTryAt: null,
+    away: '',
+    refused: '',
+    here: null,
+  };
+  for (const id of runs) {
+    const run = await readRun(redis, id);
+    const known = stored.filter((wait) => wait.run === id);
+    if (run === null || isSealed(run.state)) await forgetWaits(redis, target, known);
+    else if (run.schema === schemaVersion) await tellWaitsOf(redis, run, standingsOf({ ...shared, run }), known, now);
+  }
+}
+
+async function forgetWaits(redis: RedisClient, { fp }: Target, known: readonly StoredWait[]): Promise<void> {
+  for (const { run, why, text } of known) await tellWait(redis, fp, { run, why, from: text, to: null }, null);
+}
+
+async function tellWaitsOf(
+  redis: RedisClient,
+  run: Run,
+  standings: readonly Standing[],
+  stored: readonly StoredWait[],
+  now: number,
+): Promise<void> {
+  const known = new Map(stored.map(({ why, text }) => [why as Cause, JSON.parse(text)]));
+  const held = { why: standings[0]?.why ?? null, settled: run.rows - pendingOf(run) };
+  for (const { why, to, isNews } of waitChanges(known, held, now)) {
+    const from = stored.find((wait) => wait.why === why)?.text ?? null;
+    const event = isNews && to !== null ? waitingEvent(run, standings, to.since, now) : null;
+    await tellWait(redis, run.fp, { run: run.id, why, from, to: to && JSON.stringify(to) }, event);
+  }
 }

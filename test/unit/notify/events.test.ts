@@ -15,6 +15,7 @@ import {
   slotEvent,
   stallChanges,
   stallEvent,
+  waitingEvent,
 } from '../../../src/notify/events.ts';
 
 const at = Date.parse('2027-01-01T12:00Z');
@@ -200,10 +201,12 @@ describe('the page about notifications', () => {
   const of = { target, name: 'nightly', at, reason: '' };
   const outage = { scope: 'all', from: null, to: 1, reason: 'errors', at };
   const stall = { scope: 'stalled all', from: null, to: 1, ms: 900_000, reason: '', isAccepting: true, at };
+  const waiting = { why: 'budget', text: 'the budget is used up', since: null, until: at, by: '', next: null } as const;
   const events = [
     ...(['running', 'paused', 'halted', 'completed', 'cancelled'] as const).map((state, n) =>
       runEvent(run, { ...change, state, n }),
     ),
+    waitingEvent(run, [waiting], at - 900_000, at),
     refusedEvent(of, at, 'empty'),
     pausedEvent(of, '', 'ana'),
     ...(['failed', 'missed', 'skipped', 'empty'] as const).map((trouble) => slotEvent(of, trouble, at, 1)),
