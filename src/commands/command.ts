@@ -122,6 +122,9 @@ export const target = ['baseUrl', 'account', ...token, 'allowHttp', 'caFile', 'p
 /** Names a target, for verbs that send it nothing. */
 export const targetName = ['baseUrl', 'account', 'clientId', 'allowHttp', 'separateLimits'] as const;
 
+/** Who is told what happens. */
+export const notifying = ['notify', 'notifySecretFile'] as const;
+
 export const sending = [
   'maxConcurrency',
   'workers',

@@ -4,6 +4,7 @@ import { isSealed, isTimeUp, type Run, readRun, readRunAgain } from '../ledger/r
 import { startRun } from '../ledger/start-run.ts';
 import { logFor, withoutRepeats } from '../logger.ts';
 import type { Target } from '../model/target.ts';
+import type { NamedReceiver } from '../notify/receivers.ts';
 import type { By } from '../operations/order.ts';
 import type { EarlySession, Session } from '../operations/session.ts';
 import { type LocalView, readRunContext, SnapshotTaker } from '../operations/take-snapshot.ts';
@@ -14,6 +15,7 @@ import { plainLine } from '../terminal/style.ts';
 import { eventText, TargetEvents } from '../terminal/target-events.ts';
 import { sleepUntilAborted } from '../wait.ts';
 import { connectionsOf } from '../worker/count-workers.ts';
+import { type Notifying, postLast, runNotifyingParts } from '../worker/notifying.ts';
 import { type Part, Parts } from '../worker/parts.ts';
 import type { RunWorkers } from '../worker/run-workers.ts';
 import { openService, type Service, tokenPart } from '../worker/service.ts';
@@ -28,6 +30,8 @@ type ForegroundDeletion = Finish & {
   session: EarlySession;
   target: Target;
   credentials: Credentials;
+  /** Who is told what happens to the run and its target. */
+  receivers: readonly NamedReceiver[];
   /** How many processes delete, this one included. */
   workers: number;
 };
@@ -42,7 +46,7 @@ const progressEveryMs = 10_000;
  * a signal: then requests in flight finish, the other ids are released, and the run can be resumed.
  */
 export async function deleteInForeground(work: ForegroundDeletion): Promise<number> {
-  const { invocation, session, target, credentials, run } = work;
+  const { invocation, session, target, credentials, run, receivers } = work;
   const queueName = ownQueueName(run.id);
   const isQuiet = invocation.verbosity === 'quiet'; // no panel shows a warning then
   const tell = withoutRepeats(
@@ -59,7 +63,10 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
   const startIt: Part = { name: 'run', start: () => startSeen(session, run, by) }; // after the token: a run without one does not start
   const sayWaiting = (reason: string) => sayOn(invocation.stderr)(`Waiting: ${plainLine(reason)}`);
   const [queue, ...deleting] = service.parts; // a queue that a killed command left is removed before the workers connect to it
-  const parts = new Parts([tokenPart(credentials.token, sayWaiting), startIt, queue, workers.part, ...deleting], log);
+  const notifying: Notifying = { redis: session.redis, target, receivers, log, runs: async () => [run.id] };
+  const telling = runNotifyingParts(notifying, run.id);
+  const token = tokenPart(credentials.token, sayWaiting);
+  const parts = new Parts([...telling, token, startIt, queue, workers.part, ...deleting], log);
   const local = viewOf(service, workers);
   const taker: SnapshotTaker = new SnapshotTaker(run, local, invocation.toType);
   const panel = new LivePanel(progressOn(invocation), panelEnv(invocation), () => taker.take());
@@ -81,12 +88,21 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
     panel.start();
     const left = await follow(work, service, taker, interrupts);
     await end();
-    return await finishRun(work, interrupts, left);
+    const exit = await finishRun(work, interrupts, left);
+    sayUntold(invocation, await postLast(notifying, run.id));
+    return exit;
   } finally {
     await end();
     dispose();
     interrupts.dispose();
   }
+}
+
+function sayUntold({ stderr }: Invocation, untold: Awaited<ReturnType<typeof postLast>>): void {
+  for (const { receiver, reason } of untold)
+    sayOn(stderr)(
+      `warning: not all events were posted to ${receiver}: ${plainLine(reason)}. What is left stays in Redis for a day, for the next process with this receiver.`,
+    );
 }
 
 /** What this process knows of itself and its workers. */

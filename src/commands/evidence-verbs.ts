@@ -5,6 +5,7 @@ import {
   type Command,
   finishBy,
   json,
+  notifying,
   type OwnOption,
   only,
   partial,
@@ -50,7 +51,7 @@ export const apply: Command = {
   name: 'apply',
   summary: 'carry out a plan, if list, target and rules are as it says; repeat to resume',
   arguments: '<file>',
-  settings: [...target, ...sending, ...store, 'keep'],
+  settings: [...target, ...sending, ...notifying, ...store, 'keep'],
   options: [
     { flags: '--code <code>', help: 'the code of the plan, instead of typing it' },
     { flags: '--detach', help: 'leave the deleting to the workers of this target' },

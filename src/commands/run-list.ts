@@ -5,6 +5,7 @@ import { isOver, type Run, readRun } from '../ledger/run.ts';
 import { exitOf } from '../ledger/summary.ts';
 import { isWorthAnotherRun, outcomes, sumOutcomes } from '../model/outcome.ts';
 import { sumIds } from '../model/resource.ts';
+import { openReceivers } from '../notify/receivers.ts';
 import { type AppliedPlan, refuseCode } from '../operations/applied-plan.ts';
 import { refuseLate } from '../operations/forecast-list.ts';
 import type { ListOrder } from '../operations/list-order.ts';
@@ -35,6 +36,7 @@ export function runList(invocation: Invocation, work: Work): Promise<number> {
 /** The same with a connection to Redis. */
 export async function runIn(session: EarlySession, given: Invocation, work: Work): Promise<number> {
   const { target, credentials, retries, applied } = work;
+  const receivers = given.options.detach ? [] : openReceivers(given.config, given.env);
   const folderOf = ({ id }: Run) => runFolder(given.config.stateDir, id);
   const known = await findList(session, work.order, work);
   if (known.ended !== null) {
@@ -49,7 +51,8 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
   if (run.detached || credentials === null) return detach(given, session, run);
   const invocation = { ...given, config: known.order.config };
   const { workers } = known.plan.workers;
-  return deleteInForeground({ invocation, session, target, credentials, run, workers, outputFolder: folderOf(run) });
+  const outputFolder = folderOf(run);
+  return deleteInForeground({ invocation, session, target, credentials, receivers, run, workers, outputFolder });
 }
 
 async function submit(invocation: Invocation, session: Session, known: FoundList, work: ListWork): Promise<Run> {

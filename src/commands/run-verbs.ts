@@ -6,6 +6,7 @@ import {
   type Command,
   finishBy,
   json,
+  notifying,
   type OwnOption,
   only,
   partial,
@@ -50,7 +51,7 @@ export const run: Command = {
   name: 'run',
   summary: 'delete the ids of a list and report what happened to each; repeat to resume',
   arguments: '<files...>',
-  settings: [...input, ...target, ...ofRuns, ...sending, ...store, ...server, 'keep'],
+  settings: [...input, ...target, ...ofRuns, ...sending, ...notifying, ...store, ...server, 'keep'],
   options: deletion,
   examples: [
     ['expunge run old.csv --resource annotations --dry-run', 'show what would happen'],
@@ -65,7 +66,7 @@ export const retry: Command = {
   name: 'retry',
   summary: 'delete the ids of an ended run that failed, are unknown or were not attempted, as a new run',
   arguments: '<run>',
-  settings: [...retryInput, ...target, ...ofRuns, ...sending, ...store, ...server, 'keep'],
+  settings: [...retryInput, ...target, ...ofRuns, ...sending, ...notifying, ...store, ...server, 'keep'],
   options: [
     {
       ...only('only these of them, by outcome or code: failed,http_409 (default: all)'),

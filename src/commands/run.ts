@@ -12,7 +12,7 @@ import { forecastFacts } from '../terminal/forecast-text.ts';
 import { type Progress, startProgress } from '../terminal/live-panel.ts';
 import { type Plan, planText } from '../terminal/plan-text.ts';
 import { styleOf } from '../terminal/style.ts';
-import { type Invocation, jsonLines, sending } from './command.ts';
+import { type Invocation, jsonLines, notifying, sending } from './command.ts';
 import { readCredentials } from './credentials.ts';
 import { listOrderOf, progressOn, sayOf } from './session.ts';
 
@@ -39,7 +39,9 @@ export async function execute(invocation: Invocation): Promise<number> {
 
 /** Throws USAGE for flags about sending, which workers decide. Variables and files may be meant for a worker beside this command. */
 export function refuseOfWorkers({ sources }: Invocation): void {
-  const flags = [...sending, 'caFile' as const, 'proxy' as const].filter((name) => sources[name] === 'flag');
+  const flags = [...sending, ...notifying, 'caFile' as const, 'proxy' as const].filter(
+    (name) => sources[name] === 'flag',
+  );
   if (flags.length === 0) return;
   const names = flags.map((name) => `--${settings[name].flag}`).join(', ');
   throw new ExpungeError('USAGE', `${names}: with --detach, workers send the requests with their own settings`, {

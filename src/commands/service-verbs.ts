@@ -4,7 +4,18 @@ import { resources } from '../model/resource.ts';
 import { throttlingStatus } from '../model/status.ts';
 import { retryAfterForms } from '../sandbox/fault-kinds.ts';
 import { rateHeaderKinds } from '../sandbox/rate-limit.ts';
-import { type Command, json, type OwnOption, protectReading, reason, sending, store, target, yes } from './command.ts';
+import {
+  type Command,
+  json,
+  notifying,
+  type OwnOption,
+  protectReading,
+  reason,
+  sending,
+  store,
+  target,
+  yes,
+} from './command.ts';
 import { shells } from './completion.ts';
 
 // What runs, checks and configures the services around a run: workers, the private Redis, the sandbox and the shell.
@@ -28,8 +39,7 @@ export const worker: Command = {
     'logFormat',
     'results',
     'resultsHeaderFile',
-    'notify',
-    'notifySecretFile',
+    ...notifying,
   ],
   examples: [
     ['expunge worker --base-url https://api.example.com', 'serve one target'],

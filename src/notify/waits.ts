@@ -9,7 +9,7 @@ export type Wait = {
 };
 
 /** For how long a run makes no progress before that is told. */
-export const waitMs = 900_000;
+const waitMs = 900_000;
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;

@@ -3,12 +3,14 @@ import { haltExamples } from '../ledger/halt-examples.ts';
 import { addEvent, readToldOutages, readWaits, type StoredWait, tellOutage, tellWait } from '../ledger/outbox.ts';
 import { isSealed, pendingOf, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { type Cause, type Standing, standingsOf } from '../ledger/standing.ts';
+import { tallyIfSealed } from '../ledger/tally.ts';
 import { readTargetState } from '../limiter/read-target.ts';
 import { readStops } from '../limiter/stop.ts';
 import type { Target } from '../model/target.ts';
 import { outageChanges, outageEvent, runEvent, stallChanges, stallEvent, waitingEvent } from '../notify/events.ts';
 import { waitChanges } from '../notify/waits.ts';
 import type { RedisClient } from '../redis/client.ts';
+import { keys } from '../redis/keys.ts';
 
 /** How far the changes of a run were passed on. */
 type Told = { changes: number; told: number };
@@ -24,6 +26,20 @@ export async function passChangesOn(redis: RedisClient, run: Run, { changes, tol
     await addEvent(redis, run.fp, runEvent(run, change, examples));
   }
   await noteTold(redis, run.id, changes);
+}
+
+/** Passes on what has changed of a run since that was done last. */
+export async function passNewChangesOn(redis: RedisClient, id: string): Promise<void> {
+  const [changes, told] = await redis.hmget(keys.run(id), 'changes', 'told');
+  const run = changes === told ? null : await readRun(redis, id);
+  if (run === null) return;
+  await passChangesOn(redis, await tallyIfSealed(redis, run), { changes: Number(changes), told: Number(told) });
+}
+
+/** Leaves out what happened to a run before anybody was to be told of it. */
+export async function skipOldChanges(redis: RedisClient, id: string): Promise<void> {
+  const [changes, told] = await redis.hmget(keys.run(id), 'changes', 'told');
+  if (changes !== null && told === null) await noteTold(redis, id, Number(changes));
 }
 
 /** Puts an event into the outbox for each outage and each stall of a target that has begun or ended since the last call of any worker. */

@@ -12,6 +12,7 @@ import { postEvent } from '../notify/webhook.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { acquireLease, type Lease } from '../redis/lease.ts';
+import { sleepUntilAborted } from '../wait.ts';
 import { Backoff, waitAfterMs } from './backoff.ts';
 import { type Part, repeat } from './parts.ts';
 
@@ -27,6 +28,7 @@ type NotifierOptions = {
 };
 
 const checkEveryMs = 2_000;
+const lookAgainMs = 200;
 const eventsAtOnce = 50;
 const waits = { firstMs: 2_000, mostMs: 600_000 };
 const triesOfRefused = 5;
@@ -41,6 +43,7 @@ export class Notifier {
   readonly #options: NotifierOptions;
   readonly #stop = new AbortController();
   readonly #backoff: Backoff; // of the next event
+  #problem = ''; // why the last post failed
 
   constructor(options: NotifierOptions) {
     this.#options = options;
@@ -66,6 +69,20 @@ export class Notifier {
     } finally {
       await lease.release();
     }
+  }
+
+  /** Posts until the receiver has everything, or `signal` is aborted: then it returns why not, else ''. Throws where Redis does not answer. */
+  async finish(signal: AbortSignal): Promise<string> {
+    const { redis, fp, receiver } = this.#options;
+    const stop = () => this.#stop.abort();
+    signal.addEventListener('abort', stop, { once: true });
+    while (!signal.aborted) {
+      await this.post();
+      const cursor = await readCursor(redis, fp, receiver.key);
+      if ((await readEvents(redis, fp, cursor, 1)).length === 0) return '';
+      await sleepUntilAborted(lookAgainMs, signal);
+    }
+    return this.#problem || 'it does not answer in time';
   }
 
   /** The next events; none while the first of them waits because it was refused. */
@@ -107,6 +124,7 @@ export class Notifier {
 
   #noteFailure(reason: string): void {
     const { receiver, log, now } = this.#options;
+    this.#problem = reason;
     this.#backoff.failed(now());
     log[this.#backoff.logLevel]({ receiver: receiver.label, reason }, 'an event was not posted, trying again');
   }

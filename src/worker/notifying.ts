@@ -1,8 +1,11 @@
+import { readCursor } from '../ledger/outbox.ts';
 import type { Log } from '../logger.ts';
 import type { Target } from '../model/target.ts';
 import type { NamedReceiver } from '../notify/receivers.ts';
 import type { RedisClient } from '../redis/client.ts';
-import { tellOutages, tellWaits } from './event-sources.ts';
+import { describeRedisError } from '../redis/errors.ts';
+import { withTimeout } from '../wait.ts';
+import { passNewChangesOn, skipOldChanges, tellOutages, tellWaits } from './event-sources.ts';
 import { Notifier } from './notifier.ts';
 import { type Part, repeat } from './parts.ts';
 
@@ -30,8 +33,45 @@ export function notifyingParts(notifying: Notifying): Part[] {
   ];
 }
 
-/** One for each receiver. */
-export function notifiersOf({ redis, target: { fp }, receivers, log }: Notifying): Notifier[] {
+/** The same for the process that deletes a run: its changes, too. A receiver that is named for the first time gets what happens from the start on. */
+export function runNotifyingParts(notifying: Notifying, run: string): Part[] {
+  const { redis, target, receivers, log } = notifying;
+  if (receivers.length === 0) return [];
+  const begin = async () => {
+    await skipOldChanges(redis, run);
+    await Promise.all(receivers.map(({ key }) => readCursor(redis, target.fp, key)));
+  };
+  return [
+    { name: 'receivers', start: begin },
+    ...notifyingParts(notifying),
+    repeat('changes', lookEveryMs, () => passNewChangesOn(redis, run), log),
+  ];
+}
+
+const lastPostMs = 5_000;
+const silent: Log = { debug() {}, info() {}, warn() {}, error() {} };
+
+/**
+ * Passes on how a run was left, and posts until each receiver has everything, for 5 s at most. Returns which receivers have not got everything, and
+ * why: that stays in the outbox. Never throws.
+ */
+export async function postLast(notifying: Notifying, run: string): Promise<{ receiver: string; reason: string }[]> {
+  const { redis, receivers } = notifying;
+  if (receivers.length === 0) return [];
+  const signal = AbortSignal.timeout(lastPostMs);
+  const passed = passNewChangesOn(redis, run).then(() => '', describeRedisError);
+  const post = async (notifier: Notifier) => (await passed) || notifier.finish(signal).catch(describeRedisError);
+  const posts = notifiersOf({ ...notifying, log: silent }).map((notifier) =>
+    withTimeout(lastPostMs + 500, post(notifier)),
+  );
+  const reasons = await Promise.all(posts);
+  return receivers.flatMap(({ label: receiver }, i) => {
+    const reason = reasons[i] ?? 'Redis does not answer';
+    return reason === '' ? [] : [{ receiver, reason }];
+  });
+}
+
+function notifiersOf({ redis, target: { fp }, receivers, log }: Notifying): Notifier[] {
   const shared = { redis, fp, log, now: Date.now, random: Math.random };
   return receivers.map((receiver) => new Notifier({ ...shared, receiver }));
 }
