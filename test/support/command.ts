@@ -11,8 +11,8 @@ import { type Done, type Ended, type Running, runningOf } from './processes.ts';
 export type CommandOptions = {
   env?: NodeJS.ProcessEnv;
   input?: string | Buffer; // all of its stdin
-  /** Makes stdin and stderr a terminal, on which the second is typed once it shows the first; a function does something first. */
-  typed?: readonly [afterText: string, text: string | (() => Promise<string>)];
+  /** Makes stdin and stderr a terminal, on which the second is typed once it shows the first, one pair after the other; a function does something first. */
+  typed?: Typed | readonly Typed[];
 };
 
 type Deps = Parameters<typeof executeLine>[1];
@@ -67,6 +67,12 @@ export function invoke(argv: string[], env: NodeJS.ProcessEnv): Invoked {
   return { ended, printed: () => said.stdout, told: () => said.stderr };
 }
 
+type Typed = readonly [afterText: string, text: string | (() => Promise<string>)];
+
+function isList(typed: Typed | readonly Typed[]): typed is readonly Typed[] {
+  return Array.isArray(typed[0]);
+}
+
 function openDeps({ env = {}, input = '', typed }: CommandOptions) {
   const said = { stdout: '', stderr: '' };
   const source = new EventEmitter();
@@ -75,13 +81,13 @@ function openDeps({ env = {}, input = '', typed }: CommandOptions) {
     exit = resolve;
   });
   const stdin = typed ? terminalInput() : Readable.from(input === '' ? [] : [Buffer.from(input)]);
-  let toType = typed;
+  const toType = typed === undefined ? [] : isList(typed) ? [...typed] : [typed];
   const stderr = collect((text) => {
     said.stderr += text;
-    if (!toType || !said.stderr.includes(toType[0])) return;
-    const [, toSay] = toType;
-    toType = undefined;
-    if (typeof toSay === 'string') stdin.push(toSay);
+    if (toType.length === 0 || !said.stderr.includes(toType[0]![0])) return;
+    const [, toSay] = toType.shift()!;
+    if (typeof toSay === 'string')
+      setImmediate(() => stdin.push(toSay)); // a second prompt listens only then
     else void toSay().then((line) => stdin.push(line));
   });
   const deps: Deps = {

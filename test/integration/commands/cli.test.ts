@@ -141,7 +141,12 @@ describe('--verbose', () => {
     const line = ['run', 'missing.csv', '--resource', 'views', '--base-url', 'https://api.example.com', '--dry-run'];
     const [short, long] = [await expunge(line), await expunge([...line, '--verbose'])];
     expect(short.stderr).not.toMatch(/^ {4}at /m);
-    expect(long.stderr).toContain(short.stderr);
-    expect(long.stderr).toMatch(/^ {4}at /m);
+    const [failed] = logged(long.stderr).filter(({ level }) => level === 'error');
+    expect(failed).toMatchObject({
+      exit: 2,
+      reason: 'missing.csv: not found',
+      stack: expect.stringMatching(/^ {4}at /m),
+    });
+    expect(short.stderr).toContain(failed!.reason);
   });
 });

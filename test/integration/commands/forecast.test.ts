@@ -44,11 +44,11 @@ test('a dry run shows the run of before, an overlap, the pin and what was learne
   await harness.expunge(['target', 'pin-rate', '20/s', '--reason', 'as agreed']);
   await harness.run([...list, '--limit', '30', '--yes', '--max-failures', '1', '--detach']);
   const before = await harness.redis.keys(`*${harness.target.fp}*`);
-  const { stderr } = await harness.expunge(dryRun, { env: { EXPUNGE_TOKEN: '' } });
-  expect(stderr).toMatch(/Previous +run \S+ of the same list completed on .*: 40 deleted/);
-  expect(stderr).toMatch(/Overlaps +run \S+ of .*old.txt has 30 ids left/);
-  expect(stderr).toMatch(/Limits +pinned to 20\/s by .*: as agreed/);
-  expect(stderr).toMatch(/Takes +at least 1.9 s at the pinned 20\/s/);
+  const { stdout } = await harness.expunge(dryRun, { env: { EXPUNGE_TOKEN: '' } });
+  expect(stdout).toMatch(/Previous +run \S+ of the same list completed on .*: 40 deleted/);
+  expect(stdout).toMatch(/Overlaps +run \S+ of .*old.txt has 30 ids left/);
+  expect(stdout).toMatch(/Limits +pinned to 20\/s by .*: as agreed/);
+  expect(stdout).toMatch(/Takes +at least 1.9 s at the pinned 20\/s/);
   expect((await harness.redis.keys(`*${harness.target.fp}*`)).sort()).toEqual(before.sort());
 });
 
@@ -80,7 +80,7 @@ test('--finish-by says which rate it takes, and refuses where none that is allow
   const inOneMinute = new Date(Date.now() + 60_000).toISOString();
   const late = ['--rate', '6/min', '--finish-by', inOneMinute];
   const dry = await harness.expunge([...dryRun, ...late]);
-  expect(dry.stderr).toMatch(/Deadline +\w{3} .*, which takes (39|4\d)\/min/);
+  expect(dry.stdout).toMatch(/Deadline +\w{3} .*, which takes (39|4\d)\/min/);
   expect(dry.stderr).toMatch(/warning: the run is refused: it ends .*, not by .*: that takes /);
   for (const args of [
     ['run', ...list, '--yes'],

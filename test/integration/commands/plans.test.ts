@@ -118,7 +118,13 @@ describe('a plan', () => {
   test('asks for its code on a terminal', async ({ onTestFinished }) => {
     const { harness, code, sent } = await openPlan(onTestFinished);
     const typed = (text: string) =>
-      harness.expunge(['apply', 'plan.json'], { typed: ['Type the code', `${text}\r`] as const });
+      harness.expunge(['apply', 'plan.json'], {
+        typed: [
+          ['Type the code', `${text}\r`],
+          ['2 tries are left', `${text}\r`],
+          ['1 try is left', `${text}\r`],
+        ],
+      });
     expect((await typed('AAAA-AAAA')).code).toBe(2);
     expect(sent()).toBe(0);
     expect((await typed(code.toLowerCase())).code).toBe(0);

@@ -101,6 +101,8 @@ describe('a list', () => {
         results: null,
         results_problem: null,
         verified: null,
+        standing: null,
+        examples: [],
       }),
     );
     expect([ended.code, summary.seconds > 0]).toEqual([3, true]);
@@ -114,7 +116,7 @@ describe('a list', () => {
     const [header, first] = readFileSync(report, 'utf8').split('\n');
     expect(header).toBe('file,line,resource,id,outcome,status,attempts,settled_at,code,excerpt');
     expect(first).toMatch(
-      /^twelve\.csv,2,annotations,a-000011,deleted,204,1,\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z,http_204,$/,
+      /^twelve\.csv,2,annotations,a-000011,deleted,204,1,\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ,http_204,$/,
     );
 
     const again = await harness.run([report, '--resource-column', 'resource', '--yes', '--json']);
@@ -253,7 +255,13 @@ describe('on a terminal', () => {
   });
 
   function typing(file: string, text: string) {
-    return harness.run([file, '--resource', 'views'], { typed: ['Type 2 to delete 2 views', text] });
+    return harness.run([file, '--resource', 'views'], {
+      typed: [
+        ['Type 2 to delete 2 views', text],
+        ['2 tries are left', text],
+        ['1 try is left', text],
+      ],
+    });
   }
 });
 

@@ -14,7 +14,7 @@ async function openChecked(atEnd: AtEnd, status: number) {
   const { fp } = targetOf(server.url, harness.target.account);
   atEnd(() => forgetTarget(server.url));
   const onServer = { EXPUNGE_BASE_URL: server.url };
-  const check = (args: string[], typed?: readonly [string, string]) =>
+  const check = (args: string[], typed?: readonly (readonly [string, string])[]) =>
     harness.expunge(['check', '--semantics', ...args], { env: onServer, ...(typed && { typed }) });
   return { harness, server, fp, onServer, check, known: () => readSemantics(harness.redis, fp) };
 }
@@ -114,11 +114,18 @@ describe('check --semantics', () => {
     const { server, check } = await openChecked(onTestFinished, 404);
     const unasked = await check([]);
     expect([unasked.code, unasked.stdout]).toEqual([2, expect.stringContaining('there is no terminal to confirm on')]);
-    const refused = await check([], ['Type 2 to send', 'yes\r']);
+    const refused = await check(
+      [],
+      [
+        ['Type 2 to send', 'yes\r'],
+        ['2 tries are left', 'yes\r'],
+        ['1 try is left', 'yes\r'],
+      ],
+    );
     expect([refused.code, refused.stdout]).toEqual([2, expect.stringContaining('not confirmed; nothing was sent')]);
     expect((await check(['--confirm', '1'])).code).toBe(2);
     expect(server.seen).toEqual([]);
-    expect((await check([], ['Type 2 to send', '2\r'])).code).toBe(0);
+    expect((await check([], [['Type 2 to send', '2\r']])).code).toBe(0);
     expect(server.seen).toHaveLength(2);
   });
 

@@ -31,7 +31,7 @@ async function openDeleted(atEnd: AtEnd, ids: number, statusOf: Parameters<typeo
     fp,
     /** The paths of the requests since the run ended. */
     again: () => server.seen.slice(before),
-    verify: (args: string[], typed?: readonly [string, string]) =>
+    verify: (args: string[], typed?: readonly (readonly [string, string])[]) =>
       harness.expunge(['verify', run, ...args], { env, ...(typed && { typed }) }),
     expunge: (...args: string[]) => harness.expunge(args, { env }),
   };
@@ -89,7 +89,14 @@ describe('verify', () => {
 
   test('sends nothing that was not agreed to', async ({ onTestFinished }) => {
     const { again, verify } = await openDeleted(onTestFinished, 3, honest);
-    const refused = await verify(['--sample', '2'], ['Type 2 to send', 'yes\r']);
+    const refused = await verify(
+      ['--sample', '2'],
+      [
+        ['Type 2 to send', 'yes\r'],
+        ['2 tries are left', 'yes\r'],
+        ['1 try is left', 'yes\r'],
+      ],
+    );
     expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('not confirmed; nothing was sent')]);
     expect((await verify(['--sample', '2'])).stderr).toContain('there is no terminal to confirm on');
     expect((await verify(['--sample', '2', '--confirm', '3'])).code).toBe(2);
@@ -98,7 +105,7 @@ describe('verify', () => {
       'verify cannot be done over a server',
     );
     expect(again()).toEqual([]);
-    expect((await verify(['--sample', '2'], ['Type 2 to send', '2\r'])).code).toBe(0);
+    expect((await verify(['--sample', '2'], [['Type 2 to send', '2\r']])).code).toBe(0);
     expect(again()).toHaveLength(2);
   });
 

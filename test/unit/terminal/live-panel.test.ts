@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { LivePanel } from '../../../src/terminal/live-panel.ts';
-import { snapshot } from './snapshots.ts';
+import { reading, snapshot, snapshotOf } from './snapshots.ts';
 
 type Screen = { stream: NodeJS.WriteStream; text: () => string };
 
@@ -60,7 +60,10 @@ describe('LivePanel', () => {
     let reason = 'its window opens at 22:00';
     const startedAt = performance.now();
     const take = () =>
-      snapshot({ state: 'paused', reason, elapsedMs: performance.now() - startedAt, secondsLeft: Math.random() });
+      snapshotOf(reading({ run: { state: 'paused', reason } }), {
+        elapsedMs: performance.now() - startedAt,
+        secondsLeft: Math.random(),
+      });
     const panel = new LivePanel(stream, {}, take);
     panel.start();
     vi.advanceTimersByTime(30_000);
