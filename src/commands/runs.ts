@@ -9,7 +9,7 @@ import { exitOf } from '../ledger/summary.ts';
 import { anyResource } from '../model/resource.ts';
 import type { ToType } from '../model/to-type.ts';
 import { refuseUnended } from '../operations/remove-run.ts';
-import { columns, plainLine } from '../terminal/style.ts';
+import { columns, plainLine, type TableFit, tableFit } from '../terminal/style.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { describeReportLocation, describeResults } from './report-location.ts';
 import { askYes, byOf, warnOn } from './session.ts';
@@ -21,11 +21,12 @@ export async function execute(invocation: Invocation): Promise<number> {
 }
 
 async function list(invocation: Invocation): Promise<number> {
-  const { options, toType, stdout } = invocation;
+  const { options, toType, stdout, env } = invocation;
   return withOperations(invocation, 'records', async (records) => {
     const choice = choiceOf(options);
     const { factsOf, standingOf, ...chosen } = await records.list(choice, toType);
-    if (!options.json) stdout.write(`${listText(chosen, { choice, where: records.place, toType, standingOf })}\n`);
+    const fit = tableFit(stdout, env, ['RESULTS', 'ROWS', 'TARGET', 'PENDING']);
+    if (!options.json) stdout.write(`${listText(chosen, { choice, where: records.place, toType, standingOf, fit })}\n`);
     else for (const run of chosen.runs) stdout.write(`${JSON.stringify(factsOf(run))}\n`);
     return 0;
   });
@@ -55,7 +56,14 @@ function listText(
     where,
     toType,
     standingOf,
-  }: { choice: RunChoice; where: string; toType: ToType; standingOf(run: ListedRun): StandingFacts | null },
+    fit,
+  }: {
+    choice: RunChoice;
+    where: string;
+    toType: ToType;
+    standingOf(run: ListedRun): StandingFacts | null;
+    fit: TableFit | undefined;
+  },
 ): string {
   if (runs.length === 0 && isFiltered(choice)) return `No run matches. List all: ${toType('runs', '--all')}`;
   if (runs.length === 0)
@@ -64,7 +72,7 @@ function listText(
   const hasResults = runs.some(({ resultsWanted }) => resultsWanted);
   const header = ['RUN', 'STATE', 'ROWS', 'PENDING', 'TARGET', 'LIST', ...(hasResults ? ['RESULTS'] : [])];
   const rows = runs.map((run) => [...cellsOf(run, standingOf(run)), ...(hasResults ? [describeResults(run)] : [])]);
-  return [columns([header, ...rows]), ...more].join('\n');
+  return [columns([header, ...rows], fit), ...more].join('\n');
 }
 
 function cellsOf(run: ListedRun, standing: StandingFacts | null): string[] {

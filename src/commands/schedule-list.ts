@@ -6,6 +6,7 @@ import { previewSlots } from '../schedule/describe-slots.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import { nextSlots } from '../schedule/slots.ts';
 import { listText, previewText } from '../terminal/schedule-text.ts';
+import { tableFit } from '../terminal/style.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { withOperations } from './with-operations.ts';
 
@@ -22,14 +23,15 @@ export async function execute(invocation: Invocation): Promise<number> {
 
 /** Prints the schedules of a target. */
 function showSchedules(
-  { options, toType, stdout, verbosity }: Invocation,
+  { options, toType, stdout, env, verbosity }: Invocation,
   target: Target,
   records: readonly ScheduleRecord[],
 ): void {
   const print = jsonLines(stdout, options.json);
   for (const { facts } of records) print('schedule', facts);
+  const fit = tableFit(stdout, env, ['WHEN', 'NEXT']);
   if (!options.json)
-    stdout.write(`${listText(records, target, Date.now(), { toType, isQuiet: verbosity === 'quiet' })}\n`);
+    stdout.write(`${listText(records, target, Date.now(), { toType, isQuiet: verbosity === 'quiet', fit })}\n`);
 }
 
 /** Prints the next slots of a schedule. */

@@ -4,7 +4,7 @@ import { ExpungeError } from '../errors.ts';
 import { isoTime } from '../format.ts';
 import { auditFacts } from '../ledger/audit.ts';
 import { type Session, withRedis } from '../operations/session.ts';
-import { columns, plainLine } from '../terminal/style.ts';
+import { columns, plainLine, tableFit } from '../terminal/style.ts';
 import { auditText } from '../terminal/target-events.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { sayUnlessJson, whoAmI } from './session.ts';
@@ -32,7 +32,7 @@ async function add({ args, options, env, stdout, stderr }: Invocation, { redis }
   return 0;
 }
 
-async function list({ options, toType, stdout }: Invocation, { redis }: Session): Promise<number> {
+async function list({ options, toType, stdout, env }: Invocation, { redis }: Session): Promise<number> {
   const all = await listTokens(redis);
   const print = jsonLines(stdout, options.json);
   const audit = await readTokenAudit(redis);
@@ -43,8 +43,9 @@ async function list({ options, toType, stdout }: Invocation, { redis }: Session)
     ...[name, role, isoTime(at), plainLine(who)],
     expiresAt > 0 ? isoTime(expiresAt) : 'never',
   ]);
+  const fit = tableFit(stdout, env, ['MADE', 'BY']);
   const none = `No tokens. Make one: ${toType('token add', 'NAME', '--role', 'read')}`;
-  stdout.write(`${all.length === 0 ? none : columns([['NAME', 'ROLE', 'MADE', 'BY', 'EXPIRES'], ...rows])}\n`);
+  stdout.write(`${all.length === 0 ? none : columns([['NAME', 'ROLE', 'MADE', 'BY', 'EXPIRES'], ...rows], fit)}\n`);
   for (const line of auditText(audit.slice(-shownActions))) stdout.write(`${line}\n`);
   return 0;
 }

@@ -51,6 +51,7 @@ function timeText(forecast: Forecast): string {
   const basis = basisText(forecast);
   const after = basis === '' ? '' : ` ${basis}`;
   if (secondsTo === null) return `at least ${least}${after}, longer if the API is slower`;
+  if (least === most) return `about ${least}${after}`;
   if (seconds === null)
     return `${secondsFrom < 1 ? '' : `${least} to `}${secondsFrom < 1 ? 'at most ' : ''}${most}${after}`;
   if (!isRange(forecast)) return `about ${duration(seconds * 1_000)}${after}`;

@@ -10,7 +10,7 @@ import type { Definition, HistoryEntry, RunEnd, Schedule } from '../schedule/sch
 import { slotsInARow } from '../schedule/slot-news.ts';
 import { nextSlot, nextSlots, type Timing } from '../schedule/slots.ts';
 import { targetName } from './stop-text.ts';
-import { columns, plainLine } from './style.ts';
+import { columns, plainLine, type TableFit } from './style.ts';
 
 /** `At 03:00, Europe/Berlin`. */
 export function whenText({ cron, tz }: Timing): string {
@@ -104,7 +104,12 @@ export function previewText(schedule: Schedule, slots: SlotDescription[]): strin
 type Listed = { schedule: Schedule; history: HistoryEntry[] };
 
 /** The schedules of a target as a table, and below it why some are paused. */
-export function listText(all: readonly Listed[], target: Target, now: number, telling: Telling): string {
+export function listText(
+  all: readonly Listed[],
+  target: Target,
+  now: number,
+  telling: Telling & { fit?: TableFit | undefined },
+): string {
   const { toType, isQuiet = false } = telling;
   if (all.length === 0 && isQuiet) return `No schedules of ${targetName(target)}.`;
   if (all.length === 0)
@@ -119,7 +124,12 @@ export function listText(all: readonly Listed[], target: Target, now: number, te
     .map(({ schedule }) => pausedText(schedule, now, telling));
   const failed = all.flatMap(({ schedule, history }) => failedText(schedule, history));
   const kept = all.flatMap(({ schedule }) => keptText(schedule, schedule.name));
-  return [columns([['NAME', 'STATE', 'WHEN', 'NEXT', 'LAST'], ...lines]), ...paused, ...failed, ...kept].join('\n');
+  return [
+    columns([['NAME', 'STATE', 'WHEN', 'NEXT', 'LAST'], ...lines], telling.fit),
+    ...paused,
+    ...failed,
+    ...kept,
+  ].join('\n');
 }
 
 /** One slot that failed is told by the table. */

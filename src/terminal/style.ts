@@ -1,4 +1,5 @@
 import { stripVTControlCharacters, styleText } from 'node:util';
+import fastStringWidth from 'fast-string-width';
 import { withoutUrlSecrets } from '../config/parse-url.ts';
 import { quoteForShell } from '../model/shell-word.ts';
 
@@ -27,16 +28,30 @@ export function plainLine(text: string): string {
   );
 }
 
-/** A line of at most this width; a wider one is cut and loses its style. Counts a character as one column. */
+/** How many columns a text takes on a terminal: a wide character or an emoji takes two, a combining mark none. */
+export function textWidth(text: string): number {
+  return fastStringWidth(text.replace(/[\u2068\u2069]/g, ''));
+}
+
+const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
+
+/** A line of at most this many columns; a wider one is cut between two characters as people see them, and loses its style. */
 export function clip(line: string, width: number): string {
-  const plain = stripVTControlCharacters(line);
-  return plain.length <= width ? line : `${plain.slice(0, Math.max(0, width - 1))}…`;
+  if (textWidth(line) <= width) return line;
+  let [kept, used] = ['', 0];
+  for (const { segment } of graphemes.segment(stripVTControlCharacters(line))) {
+    used += textWidth(segment);
+    if (used > width - 1) break;
+    kept += segment;
+  }
+  return `${kept}…`;
 }
 
 /** Plain text in at most this many lines of this width, broken between words; the last one is clipped. */
 export function wrap(text: string, width: number, lines: number): string[] {
-  if (lines <= 1 || text.length <= width) return [clip(text, width)];
-  const end = text.lastIndexOf(' ', width);
+  if (lines <= 1 || textWidth(text) <= width) return [clip(text, width)];
+  const fits = clip(text, width + 1); // its last character is the sign that it was cut, or the space that may be lost
+  const end = text.lastIndexOf(' ', fits.length - 1);
   if (end <= 0) return [clip(text, width)];
   return [text.slice(0, end), ...wrap(text.slice(end + 1), width, lines - 1)];
 }
@@ -56,15 +71,67 @@ export function shownWords(args: readonly string[]): string[] {
   return shown.map(quoteForShell);
 }
 
-/** Rows of cells as lines; each column is as wide as its widest cell. */
-export function columns(rows: string[][]): string {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((cells) => cells[column]!.length)));
-  return rows
-    .map((cells) =>
-      cells
-        .map((cell, column) => cell.padEnd(widths[column]!))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
+/** How wide a table may be, and which columns are left out where it is wider, the first one first. */
+export type TableFit = { width: number; dropped: readonly string[] };
+
+/** On a terminal, its width; undefined elsewhere, where nothing is left out. */
+export function tableFit(
+  stream: { isTTY?: boolean; columns?: number },
+  env: NodeJS.ProcessEnv,
+  dropped: readonly string[],
+): TableFit | undefined {
+  return isTerminal(stream, env) && stream.columns ? { width: stream.columns - 1, dropped } : undefined;
+}
+
+const leastCell = 8;
+
+/**
+ * Rows of cells as lines, the names of the columns first; each column is as wide as its widest cell. With `fit`, what a terminal shows in lines that do not
+ * wrap: the last column is shortened, then columns are left out, then cells are shortened.
+ */
+export function columns(rows: readonly (readonly string[])[], fit?: TableFit): string {
+  if (fit === undefined) return lay(rows);
+  const kept = fit.dropped.reduce<readonly (readonly string[])[]>(
+    (left, name) => (leastWidth(left) <= fit.width ? left : without(left, left[0]!.indexOf(name))),
+    rows,
+  );
+  return lay(shortened(kept, fit.width).map((cells) => cells.map(isolated)));
+}
+
+function lay(rows: readonly (readonly string[])[]): string {
+  const widths = widthsOf(rows);
+  const padded = (cell: string, column: number) => cell + ' '.repeat(widths[column]! - textWidth(cell));
+  return rows.map((cells) => cells.map(padded).join('  ').trimEnd()).join('\n');
+}
+
+function widthsOf(rows: readonly (readonly string[])[]): number[] {
+  return rows[0]!.map((_, column) => Math.max(...rows.map((cells) => textWidth(cells[column]!))));
+}
+
+/** With the last column as short as it may be. */
+function leastWidth(rows: readonly (readonly string[])[]): number {
+  const widths = widthsOf(rows);
+  const last = Math.min(leastCell, widths.at(-1)!);
+  return widths.slice(0, -1).reduce((sum, width) => sum + width + 2, last);
+}
+
+function without(rows: readonly (readonly string[])[], column: number): readonly (readonly string[])[] {
+  return column === -1 ? rows : rows.map((cells) => cells.filter((_, n) => n !== column));
+}
+
+/** The last column takes what is left, and if that is too little, all but the first one are shortened by their order. */
+function shortened(rows: readonly (readonly string[])[], width: number): readonly (readonly string[])[] {
+  const widths = widthsOf(rows);
+  for (let column = widths.length - 1; column > 0; column--) {
+    const excess = widths.reduce((sum, each) => sum + each + 2, -2) - width;
+    if (excess > 0) widths[column] = Math.max(Math.min(leastCell, widths[column]!), widths[column]! - excess);
+  }
+  return rows.map((cells) => cells.map((cell, column) => clip(cell, widths[column]!)));
+}
+
+const rightToLeft = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
+
+/** Text that is written from right to left must not turn the cells beside it. */
+function isolated(cell: string): string {
+  return rightToLeft.test(cell) ? `\u2068${cell}\u2069` : cell;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { commandLine } from '../../../src/terminal/style.ts';
+import { clip, columns, commandLine, textWidth } from '../../../src/terminal/style.ts';
 
 describe('shell word', () => {
   describe('the command line that is shown again', () => {
@@ -36,4 +36,59 @@ describe('shell word', () => {
       expect(commandLine('expunge', typed)).toBe("expunge run 'list@home/old?.csv' --reason 'ana@example.com?'");
     });
   });
+});
+
+describe('a table on a terminal', () => {
+  const header = ['RUN', 'STATE', 'ROWS', 'PENDING', 'TARGET', 'LIST'];
+  const dropped = ['ROWS', 'TARGET', 'PENDING'];
+  const rows = [
+    header,
+    [
+      '20261120-1602-m4tz',
+      'running (budget until 14:10)',
+      '250,000',
+      '154,988',
+      'api.example.com',
+      '出力データ一覧の写し.csv',
+    ],
+    ['20261120-1603-k7qd', 'completed', '12', '0', 'api.example.com', 'קובץ.csv'],
+    [
+      '20261120-1604-k7qe',
+      'completed',
+      '12',
+      '0',
+      'api.example.com',
+      '👩‍👩‍👧👩‍👩‍👧👩‍👩‍👧👩‍👩‍👧👩‍👩‍👧👩‍👩‍👧👩‍👩‍👧👩‍👩‍👧.csv',
+    ],
+  ];
+
+  it.each([60, 80, 120])('fits into %i columns, and has run and state', (width) => {
+    const lines = columns(rows, { width, dropped }).split('\n');
+    for (const line of lines) expect(textWidth(line)).toBeLessThanOrEqual(width);
+    for (const [n, [run]] of rows.entries()) expect(lines[n]).toContain(run);
+    expect(lines[1]).toContain('running');
+  });
+
+  it('has its cells one below the other, however wide their characters are', () => {
+    const lines = columns([
+      ['A', 'B'],
+      ['日本', 'x'],
+      ['abcd', 'x'],
+      ['e\u0301', 'x'],
+    ]).split('\n');
+    expect(lines.map((line) => textWidth(line))).toEqual([7, 7, 7, 7]);
+  });
+
+  it('keeps text from the right to the left within its cell, and leaves a pipe as it is', () => {
+    expect(columns(rows, { width: 120, dropped })).toContain('\u2068קובץ.csv\u2069');
+    expect(columns(rows)).not.toContain('\u2068');
+    expect(columns(rows)).toContain('出力データ一覧の写し.csv');
+  });
+});
+
+it('a line is cut between characters as people see them', () => {
+  expect(clip('ab👩‍👩‍👧cd', 5)).toBe('ab👩‍👩‍👧…');
+  expect(clip('ab👩‍👩‍👧cd', 4)).toBe('ab…');
+  expect(clip('日本語', 5)).toBe('日本…');
+  expect(clip('日本語', 6)).toBe('日本語');
 });
