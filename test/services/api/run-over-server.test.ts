@@ -128,7 +128,14 @@ describe('run --detach with --server', () => {
   test('does nothing, and keeps nothing on the server, unless the number that it shows is typed', async () => {
     const api = await openWithTarget();
     const { harness, env } = api;
-    const wrong = await harness.expunge(line, { env, typed: ['Type 30 to delete', '31\r'] });
+    const wrong = await harness.expunge(line, {
+      env,
+      typed: [
+        ['Type 30 to delete', '31\r'],
+        ['2 tries are left', '31\r'],
+        ['1 try is left', '31\r'],
+      ],
+    });
     expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('not confirmed; nothing was sent') });
     expect(await harness.expunge(line, { env })).toMatchObject({ code: 2 });
     expect(await harness.expunge([...line, '--confirm', '29'], { env })).toMatchObject({ code: 2 });

@@ -98,7 +98,7 @@ describe('what a command tells to type works where it was told, and in any other
     expect((await type(toldIn(cancelled, place, 'report'))).stdout).toContain(ids[0]!);
     const refused = await type(resume, 2); // an error, which the server words with --server
     expect((await type(toldIn(refused, place, 'status'))).stdout).toContain('Cancelled');
-    await type(watch);
+    await type(watch, 3); // it ends as the run did
     // Negative control: without its flags of place the same command finds nothing.
     const lost = await shell(watch.slice(0, watch.indexOf('--watch')), elsewhere);
     expect([lost.code === 0, lost.stdout.includes('Cancelled')]).toEqual([false, false]);
