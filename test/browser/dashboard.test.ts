@@ -227,7 +227,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     expect(stopped.code, stopped.stderr).toBe(0);
     await order(page, 'Resume', 'Resume', { Reason: 'go on' });
     const warned = page.getByRole('dialog');
-    await warned.getByRole('alert').getByText('the run is still stopped').waitFor({ timeout: 15_000 });
+    await warned.getByRole('alert').getByText('the run does not go on yet').waitFor({ timeout: 15_000 });
     await warned.getByRole('button', { name: 'Close' }).click();
     await page.getByRole('link', { name: 'Runs' }).click();
     const runNow = page.getByRole('button', { name: 'Run now …' });
