@@ -101,6 +101,7 @@ describe.skipIf(!engineComposes())('the rehearsal', () => {
       EXPUNGE_RATE: undefined,
       EXPUNGE_MAX_CONCURRENCY: undefined,
       EXPUNGE_LOG_LEVEL: undefined,
+      EXPUNGE_USER: undefined,
     });
     expect(rehearsal.secrets.token.file).toMatch(/src\/sandbox\/token$/);
     expect(rehearsal.name).not.toBe(live.name);
