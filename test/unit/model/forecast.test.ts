@@ -2,21 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { endOf, forecast, neededRate, timeToSend, type Work } from '../../../src/model/forecast.ts';
 import { parseRate } from '../../../src/model/rate.ts';
 import { parseTimeWindow } from '../../../src/model/time-window.ts';
+import { unboundWork } from './works.ts';
 
 const noon = Date.parse('2026-11-26T12:00Z'); // a Thursday
 const hour = 3_600;
 const day = 24 * hour;
 
-const work: Work = {
-  requests: 10_000,
-  rate: null,
-  pin: null,
-  learned: null,
-  quotas: [],
-  window: null,
-  stopAt: 0,
-  maxActiveMs: 0,
-};
+const work = unboundWork(10_000);
 
 const at = (given: Partial<Work>, now = noon) => forecast({ ...work, ...given }, now);
 const fresh = { perSecond: 100, silentMs: 0, isLimit: true };

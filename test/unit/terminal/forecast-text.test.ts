@@ -3,19 +3,11 @@ import { forecast, type Work } from '../../../src/model/forecast.ts';
 import { parseRate } from '../../../src/model/rate.ts';
 import { parseTimeWindow } from '../../../src/model/time-window.ts';
 import { forecastFacts, forecastText, lateText, zonedTime } from '../../../src/terminal/forecast-text.ts';
+import { unboundWork } from '../model/works.ts';
 
 const now = Date.parse('2026-11-26T12:00Z'); // a Thursday
 const dayMs = 86_400_000;
-const work: Work = {
-  requests: 100_000,
-  rate: null,
-  pin: null,
-  learned: null,
-  quotas: [],
-  window: null,
-  stopAt: 0,
-  maxActiveMs: 0,
-};
+const work = unboundWork(100_000);
 const learned = { perSecond: 83, silentMs: 0, isLimit: true };
 const made = (given: Partial<Work>) => forecast({ ...work, ...given }, now);
 

@@ -6,20 +6,12 @@ import { perResource } from '../../../src/model/resource.ts';
 import { toTypeAnywhere } from '../../../src/model/to-type.ts';
 import { idsText, planText, type ShownPlan } from '../../../src/terminal/plan-text.ts';
 import { plainStyle } from '../../../src/terminal/style.ts';
+import { unboundWork } from '../model/works.ts';
 import { noCounts, reading } from './snapshots.ts';
 
 const none = perResource(() => 0);
 
-const work = {
-  requests: 249_981,
-  rate: parseRate('400/s'),
-  pin: null,
-  learned: null,
-  quotas: [],
-  window: null,
-  stopAt: 0,
-  maxActiveMs: 0,
-};
+const work = { ...unboundWork(249_981), rate: parseRate('400/s') };
 const at = Date.parse('2026-11-26T12:00Z');
 
 /** What is shown of a plan of that work. */
