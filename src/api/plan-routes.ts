@@ -18,8 +18,8 @@ import { checkPlanned, orderOfPlan, refuseChangedFiles } from '../operations/app
 import type { ListOrder, RunOptions } from '../operations/list-order.ts';
 import { type MadePlan, makePlan, newOrigin } from '../operations/make-plan.ts';
 import { readPlanFile } from '../operations/plan-file.ts';
-import { type ListHistory, noListHistory, readSurroundings } from '../operations/plan-list.ts';
-import { readBounds } from '../operations/read-bounds.ts';
+import { type ListHistory, noListHistory } from '../operations/plan-list.ts';
+import { readBeforeRun } from '../operations/read-bounds.ts';
 import { withUpload } from '../operations/read-list.ts';
 import { changedRules, isPartial, planCode } from '../operations/sealed-plan.ts';
 import { scopesOf, startList } from '../operations/start-list.ts';
@@ -175,13 +175,12 @@ async function readHistory(redis: RedisClient, order: ListOrder, target: Target,
   const last = await findRunOfList(redis, listOf(target, list.spool.sha256, ''));
   const isUnfinished = last !== null && !isSealed(last.state);
   const files = isUnfinished ? [] : list.spool.files.filter((name) => !namesOfNothing.includes(name));
-  const [overlapping, around, bounds, proof] = await Promise.all([
+  const [overlapping, before, proof] = await Promise.all([
     findOverlappingRuns(redis, target, { files }),
-    readSurroundings(redis, target.fp, null),
-    readBounds(redis, target.fp, scopesOf(order, list)),
+    readBeforeRun(redis, target.fp, scopesOf(order, list), null),
     readAbsentAnswers(redis, target.fp),
   ]);
-  return { ...noListHistory, bounds, around, proof, last, overlapping };
+  return { ...noListHistory, ...before, proof, last, overlapping };
 }
 
 /** A row of a list that is no id, and why. */

@@ -276,7 +276,7 @@ function standingLogger({ redis }: Session, target: Target, log: Log): () => Pro
 }
 
 /** Waits are logged by `StandingLog`, once they last. */
-const isWait = ['waiting', 'resumed'];
+const waitEvents = ['waiting', 'resumed'];
 
 /** Returns a function that logs what has changed at the target since its last call. */
 function targetEventLogger({ redis }: Session, fp: string, token: Token, log: Log): () => Promise<void> {
@@ -284,7 +284,7 @@ function targetEventLogger({ redis }: Session, fp: string, token: Token, log: Lo
   return async () => {
     const targetEvents = events.observe(await readTargetState(redis, fp), token.refreshes, performance.now());
     for (const { level, message, reason } of targetEvents)
-      if (!isWait.includes(message)) log[level]({ reason }, message);
+      if (!waitEvents.includes(message)) log[level]({ reason }, message);
   };
 }
 

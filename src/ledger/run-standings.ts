@@ -4,7 +4,7 @@ import { type Target, targetOf } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { type ListedRun, readListed } from './list-runs.ts';
-import { type Standing, standingsOf } from './standing.ts';
+import { type Standing, seenFromOutside, standingsOf } from './standing.ts';
 
 /** What holds a run back, told first what is first in `causes`. */
 export type StandingsOf = (run: ListedRun) => Standing[];
@@ -22,7 +22,7 @@ export async function readStandings(redis: RedisClient, runs: readonly ListedRun
   const known = new Map(fps.map((fp, i) => [fp, read[i]!]));
   return (run) => {
     const [targets, stops] = known.get(targetOf(run.baseUrl, run.account).fp) ?? [[], nobody];
-    return standingsOf({ ...quietReading, now: Date.now(), target: run, targets, stops, run });
+    return standingsOf({ ...seenFromOutside, now: Date.now(), target: run, targets, stops, run });
   };
 }
 
@@ -34,10 +34,8 @@ async function readTargetStandings(redis: RedisClient, target: Target): Promise<
 
 /** What holds a target back, whatever its runs are. Pure but for the clock. */
 export function targetStandings(target: Target, targets: readonly TargetState[], stops: TargetStops): Standing[] {
-  return standingsOf({ ...quietReading, now: Date.now(), target, targets, stops, run: null });
+  return standingsOf({ ...seenFromOutside, now: Date.now(), target, targets, stops, run: null });
 }
-
-const quietReading = { isAbandoned: false, nextTryAt: null, away: '', refused: '', here: null } as const;
 
 const nobody: TargetStops = { target: null, processes: [], tokenless: [], alive: 0 };
 

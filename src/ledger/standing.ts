@@ -63,6 +63,15 @@ export type Reading = {
   here: Here | null; // what a process that deletes knows of itself; null = it is seen from outside
 };
 
+/** Of a reading from outside, where Redis answers and nothing else was asked. */
+export const seenFromOutside = {
+  isAbandoned: false,
+  nextTryAt: null,
+  away: '',
+  refused: '',
+  here: null,
+} as const satisfies Partial<Reading>;
+
 type StandingRun = Pick<
   Run,
   | 'id'
@@ -290,28 +299,12 @@ function isSlow(rate: Rate | null): rate is Rate {
   return rate !== null && 1_000 / paceOf(rate) > longestPermitMs;
 }
 
-const waits: readonly Cause[] = [
-  'preparing',
-  'planned',
-  'redis',
-  'redis_writes',
-  'unreadable_rate',
-  'no_token',
-  'window',
-  'budget',
-  'quota',
-  'retry_after',
-  'run_quota',
-  'run_rate',
-  'retry',
-];
-
 const shortMs = 60_000;
 
 /** One sentence without its full stop: `Waiting until 14:10 (3 h 5 min): the budget of this target is used up (250 a day)`. `now`: ms since 1970. */
 export function standingText({ why, text, since, until }: Standing, now: number): string {
   if (why === 'outage' || why === 'circuit') return outageText(text, since ?? now, now);
-  if (!waits.includes(why)) return capital(text);
+  if (!wordings[why].isWait) return capital(text);
   return `Waiting${until === null ? '' : ` ${timeLeft(until, now)}`}: ${text}`;
 }
 
@@ -330,34 +323,35 @@ function outageText(text: string, since: number, now: number): string {
 export function standingAdvice({ why, next }: Standing, toType: ToType): string {
   if (next === null) return '';
   const text = adviceText(next, toType);
-  const label = labels[why];
+  const { label } = wordings[why];
   return label === '' ? `${text}.` : `${label}: ${text}`;
 }
 
-const labels: Record<Cause, string> = {
-  preparing: '',
-  planned: 'Start it',
-  canary: 'Go on with the next part',
-  halted: 'Once its cause is gone, resume',
-  paused: 'Resume with',
-  cancelling: '',
-  redis: '',
-  redis_writes: '',
-  dead_command: 'Resume with',
-  stop: 'Resume with',
-  unreadable_rate: 'Give it another',
-  no_worker: 'Start one',
-  no_token: 'Check the token',
-  stop_file: '',
-  window: '',
-  budget: 'Allow more',
-  quota: '',
-  retry_after: 'End the wait',
-  circuit: 'Try again at once',
-  outage: 'Try again at once',
-  run_quota: 'Allow more',
-  run_rate: 'Allow more',
-  retry: '',
+/** `isWait`: its sentence begins with `Waiting`. `label`: stands before the command that ends it; '' = that is a sentence of its own, or there is none. */
+const wordings: Record<Cause, { isWait: boolean; label: string }> = {
+  preparing: { isWait: true, label: '' },
+  planned: { isWait: true, label: 'Start it' },
+  canary: { isWait: false, label: 'Go on with the next part' },
+  halted: { isWait: false, label: 'Once its cause is gone, resume' },
+  paused: { isWait: false, label: 'Resume with' },
+  cancelling: { isWait: false, label: '' },
+  redis: { isWait: true, label: '' },
+  redis_writes: { isWait: true, label: '' },
+  dead_command: { isWait: false, label: 'Resume with' },
+  stop: { isWait: false, label: 'Resume with' },
+  unreadable_rate: { isWait: true, label: 'Give it another' },
+  no_worker: { isWait: false, label: 'Start one' },
+  no_token: { isWait: true, label: 'Check the token' },
+  stop_file: { isWait: false, label: '' },
+  window: { isWait: true, label: '' },
+  budget: { isWait: true, label: 'Allow more' },
+  quota: { isWait: true, label: '' },
+  retry_after: { isWait: true, label: 'End the wait' },
+  circuit: { isWait: false, label: 'Try again at once' },
+  outage: { isWait: false, label: 'Try again at once' },
+  run_quota: { isWait: true, label: 'Allow more' },
+  run_rate: { isWait: true, label: 'Allow more' },
+  retry: { isWait: true, label: '' },
 };
 
 /** A standing as JSON has it; times are ISO 8601. */

@@ -10,9 +10,7 @@ import { rungsLeft } from '../ledger/create-run.ts';
 import type { ListedRun } from '../ledger/list-runs.ts';
 import { isSealed, parseRun, pendingOf, type Run } from '../ledger/run.ts';
 import { givenRules, isSet, noRules, type RuleName, type RunRules, ruleNames } from '../ledger/run-rules.ts';
-import type { Reading } from '../ledger/standing.ts';
-import { readTargetState } from '../limiter/read-target.ts';
-import { readStops, type Stop } from '../limiter/stop.ts';
+import { type Reading, seenFromOutside } from '../ledger/standing.ts';
 import { explainEmptyList, explainExcess, unexpectedCount } from '../model/brakes.ts';
 import { idPath } from '../model/check-id.ts';
 import { forecast, neededRate, type Work } from '../model/forecast.ts';
@@ -20,13 +18,12 @@ import { paceOf } from '../model/rate.ts';
 import { sumIds } from '../model/resource.ts';
 import { stdinName } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
-import type { RedisClient } from '../redis/client.ts';
 import { filesText, type Plan } from '../terminal/plan-text.ts';
 import { tokenSource } from '../token/open-token.ts';
 import { countWorkers } from '../worker/count-workers.ts';
 import { requestsOf, workOf } from './forecast-list.ts';
 import type { ListOrder, RunOptions } from './list-order.ts';
-import { noBounds, type TargetBounds } from './read-bounds.ts';
+import { noBounds, type Surroundings, type TargetBounds } from './read-bounds.ts';
 import type { Retries } from './retried-run.ts';
 
 /** What Redis knows of a list: the run to resume, the last run, unfinished runs of the same files, and the state of the target. */
@@ -105,15 +102,6 @@ export function planOf(order: ListOrder, target: Target, list: List, known: List
   };
 }
 
-/** What is known of a target: its limiters, what stops it, and the stop file of this process. */
-export type Surroundings = Pick<Reading, 'targets' | 'stops'> & { ownStop: Stop | null };
-
-/** Reads it, but for the stop file. */
-export async function readSurroundings(redis: RedisClient, fp: string, ownStop: Stop | null): Promise<Surroundings> {
-  const [targets, stops] = await Promise.all([readTargetState(redis, fp), readStops(redis, fp)]);
-  return { targets, stops, ownStop };
-}
-
 /** What the run would find if it were running now. */
 function seenBy(
   { options }: ListOrder,
@@ -128,17 +116,7 @@ function seenBy(
     detached: options.detach === true,
   };
   const here = options.detach ? null : { stop: around.stops.target ?? ownStop, tokenWait: '' };
-  return {
-    now: Date.now(),
-    target: { baseUrl, account },
-    ...around,
-    run,
-    isAbandoned: false,
-    nextTryAt: null,
-    away: '',
-    refused: '',
-    here,
-  };
+  return { ...seenFromOutside, now: Date.now(), target: { baseUrl, account }, ...around, run, here };
 }
 
 /** How many processes of this machine delete the list: none of them where it is left to workers, which shows as one. */

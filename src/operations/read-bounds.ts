@@ -1,3 +1,4 @@
+import type { Reading } from '../ledger/standing.ts';
 import {
   type LearnedStart,
   type LimiterScope,
@@ -6,6 +7,7 @@ import {
   readPin,
   readTargetState,
 } from '../limiter/read-target.ts';
+import { readStops, type Stop } from '../limiter/stop.ts';
 import { paceOf } from '../model/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { Plan } from '../terminal/plan-text.ts';
@@ -16,15 +18,23 @@ export type TargetBounds = Pick<Plan, 'pin' | 'budget'> & { learned: LearnedStar
 /** Of a target that nobody asked about. */
 export const noBounds: TargetBounds = { learned: null, isLimit: false, pin: null, budget: null };
 
-/** Reads what bounds the requests that these limiters admit. */
-export async function readBounds(
+/** What is known of a target: its limiters, what stops it, and the stop file of this process. */
+export type Surroundings = Pick<Reading, 'targets' | 'stops'> & { ownStop: Stop | null };
+
+/** What is known of a target before a run of it: what bounds its rate, and what holds it back. `ownStop`: the stop file of this process. */
+type BeforeRun = { bounds: TargetBounds; around: Surroundings };
+
+/** Reads it once for both. `scopes`: the limiters that admit its requests. */
+export async function readBeforeRun(
   redis: RedisClient,
   fp: string,
   scopes: readonly LimiterScope[],
-): Promise<TargetBounds> {
-  const reads = [readTargetState(redis, fp), readPin(redis, fp), readBudget(redis, fp)] as const;
-  const [targets, pin, budget] = await Promise.all(reads);
+  ownStop: Stop | null,
+): Promise<BeforeRun> {
+  const reads = [readTargetState(redis, fp), readStops(redis, fp), readPin(redis, fp), readBudget(redis, fp)] as const;
+  const [targets, stops, pin, budget] = await Promise.all(reads);
   const learned = learnedStart(targets, scopes, pin && paceOf(pin.rate));
   const known = targets.filter((target) => scopes.includes(target.scope) && target.learned !== null);
-  return { learned, isLimit: known.length > 0 && known.every(({ limitMet }) => limitMet > 0), pin, budget };
+  const isLimit = known.length > 0 && known.every(({ limitMet }) => limitMet > 0);
+  return { bounds: { learned, isLimit, pin, budget }, around: { targets, stops, ownStop } };
 }

@@ -19,8 +19,8 @@ import { type AppliedPlan, refuseKnownRun, refuseOtherRun, takeOver } from './ap
 import type { ListOrder } from './list-order.ts';
 import { hasForegroundCommand } from './liveness.ts';
 import { refuseLoneBurst } from './lone-burst.ts';
-import { type ListHistory, planOf, readSurroundings } from './plan-list.ts';
-import { readBounds } from './read-bounds.ts';
+import { type ListHistory, planOf } from './plan-list.ts';
+import { readBeforeRun } from './read-bounds.ts';
 import { inherit, type Retries } from './retried-run.ts';
 import { refuseOtherRelease, type Session } from './session.ts';
 import { leaveToWorkers } from './steer-run.ts';
@@ -66,13 +66,12 @@ export async function readHistory(
 ): Promise<ListHistory> {
   const { redis } = session;
   const existing = last !== null && !isSealed(last.state) ? last : null;
-  const bounds = await readBounds(redis, target.fp, scopesOf(order, list));
-  const around = await readSurroundings(redis, target.fp, await ownStop(order));
+  const before = await readBeforeRun(redis, target.fp, scopesOf(order, list), await ownStop(order));
   const isJoined = existing !== null && (await hasForegroundCommand(session, existing)) === true;
   const retryOf = retries?.run.id ?? '';
   const overlapping = existing === null ? await findOverlappingRuns(redis, target, list.spool, retryOf) : [];
   const proof = await readAbsentAnswers(redis, target.fp);
-  return { retries, bounds, around, proof, existing, isJoined, last, overlapping };
+  return { retries, ...before, proof, existing, isJoined, last, overlapping };
 }
 
 /**

@@ -2,7 +2,7 @@ import { noteTold, readChanges } from '../ledger/changes.ts';
 import { haltExamples } from '../ledger/halt-examples.ts';
 import { addEvent, readToldOutages, readWaits, type StoredWait, tellOutage, tellWait } from '../ledger/outbox.ts';
 import { isSealed, pendingOf, type Run, readRun, schemaVersion } from '../ledger/run.ts';
-import { type Cause, type Standing, standingsOf } from '../ledger/standing.ts';
+import { type Cause, type Standing, seenFromOutside, standingsOf } from '../ledger/standing.ts';
 import { tallyIfSealed } from '../ledger/tally.ts';
 import { readTargetState } from '../limiter/read-target.ts';
 import { readStops } from '../limiter/stop.ts';
@@ -65,17 +65,7 @@ export async function tellWaits(
   const runs = [...new Set([...ids, ...stored.map(({ run }) => run)])];
   if (runs.length === 0) return;
   const [targets, stops] = await Promise.all([readTargetState(redis, target.fp), readStops(redis, target.fp)]);
-  const shared = {
-    now,
-    target,
-    targets,
-    stops,
-    isAbandoned: false,
-    nextTryAt: null,
-    away: '',
-    refused: '',
-    here: null,
-  };
+  const shared = { ...seenFromOutside, now, target, targets, stops };
   for (const id of runs) {
     const run = await readRun(redis, id);
     const known = stored.filter((wait) => wait.run === id);
