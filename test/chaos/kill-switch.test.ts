@@ -52,7 +52,7 @@ describe('the kill switch, as a command and as a file', () => {
     expect(detached.stderr).toMatch(new RegExp(`warning: the run is stopped\\. ${resume}`));
     expect(JSON.parse(detached.stdout.trim().split('\n').at(-1)!)).toMatchObject({
       state: 'running',
-      reason: words,
+      reason: words.replace('Stopped', 'stopped'),
     });
 
     for (let n = 0; n < 2; n++) {
