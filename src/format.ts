@@ -109,3 +109,8 @@ export function timeOfDay(ms: number, now: number): string {
 export function stateText(state: string, by: string, reason: string): string {
   return `${state}${by === '' ? '' : ` by ${by}`}${reason === '' ? '' : ` (${reason.replace(/\.$/, '')})`}`;
 }
+
+/** The text with a full stop, unless it ends as a sentence. */
+export function asSentence(text: string): string {
+  return /[.?!]$/.test(text) ? text : `${text}.`;
+}

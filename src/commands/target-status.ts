@@ -1,13 +1,21 @@
 import { namedTarget } from '../config/check-target.ts';
+import { asSentence, plural } from '../format.ts';
 import { auditFacts } from '../ledger/audit.ts';
 import { isLive, type KnownTarget } from '../ledger/known-targets.ts';
+import { pendingOf } from '../ledger/run.ts';
 import { targetStandings } from '../ledger/run-standings.ts';
-import { standingAdvice } from '../ledger/standing.ts';
+import { standingAdvice, standingText } from '../ledger/standing.ts';
 import { stopAdvice, type TargetStops } from '../limiter/stop.ts';
+import { rateText } from '../model/rate.ts';
 import { nearestFirst } from '../model/suggest.ts';
 import { commandFor, type Target } from '../model/target.ts';
 import type { ToType } from '../model/to-type.ts';
-import { type TargetRecord, type TargetStatus, targetStatusFacts } from '../operations/target-status.ts';
+import {
+  standingsOfOpen,
+  type TargetRecord,
+  type TargetStatus,
+  targetRecordFacts,
+} from '../operations/target-status.ts';
 import { paceText } from '../terminal/plan-text.ts';
 import { notReachedText, targetName } from '../terminal/stop-text.ts';
 import { plainLine } from '../terminal/style.ts';
@@ -33,23 +41,47 @@ export async function targetStatus(invocation: Invocation): Promise<number> {
 /** Prints it. `unknown`: lines about a target that Redis does not know. */
 function showTarget(
   { options, toType, stdout, verbosity }: Invocation,
-  { status, trail }: TargetRecord,
+  record: TargetRecord,
   unknown: readonly string[],
 ): number {
+  const { status, trail } = record;
   const { target } = status;
   const print = jsonLines(stdout, options.json);
   const names = { target: target.baseUrl, account: target.account };
   if (options.audit) for (const entry of trail) print('audit', { ...names, ...auditFacts(entry) });
-  print('target', targetStatusFacts(status, toType));
+  print('target', targetRecordFacts(record, toType));
   if (!options.json) {
+    const how = { toType, isQuiet: verbosity === 'quiet' };
     const lines = [
-      ...targetStatusLines(status, { toType, isQuiet: verbosity === 'quiet' }),
+      ...targetStatusLines(status, how),
+      ...openRunLines(record, how),
       ...unknown,
       ...auditText(options.audit ? trail : trail.slice(-shownActions)),
     ];
     stdout.write(`${[`Target ${targetName(target)}`, ...lines].join('\n  ')}\n`);
   }
   return 0;
+}
+
+type How = { toType: ToType; isQuiet: boolean };
+
+/** Its runs that have not ended, with what holds each of them back; a cause of the target itself was told above them. */
+function openRunLines({ status, open: { runs, hasMore } }: TargetRecord, { toType, isQuiet }: How): string[] {
+  const { target, limiters, stops } = status;
+  const told = new Set(targetStandings(target, limiters, stops).map(({ why }) => why));
+  const lines = runs.flatMap((run) => {
+    const [standing] = standingsOfOpen(run, status);
+    const isTold = standing !== undefined && told.has(standing.why);
+    const advice = standing === undefined || isTold || isQuiet ? '' : standingAdvice(standing, toType);
+    const pace = run.rate === null ? 'Running' : `Running, at most ${rateText(run.rate)}`;
+    const text = standing === undefined ? pace : standingText(standing, Date.now());
+    const name = `Run ${run.id}: ${plural(pendingOf(run), 'rows')} left`;
+    return [
+      `${name}. ${isTold ? 'Held by this.' : plainLine(asSentence(text))}`,
+      ...(advice === '' ? [] : [`  ${advice}`]),
+    ];
+  });
+  return hasMore ? [...lines, `More runs: ${toType('runs')}`] : lines;
 }
 
 /** Says that Redis does not know a target, and lists the live ones, one of which was most likely meant; nothing if it does. */
@@ -68,10 +100,7 @@ export async function unknownTargetLines(
 }
 
 /** The state of a target for people, a line each; unless `isQuiet`, with the command that ends a wait. */
-export function targetStatusLines(
-  status: TargetStatus,
-  { toType, isQuiet }: { toType: ToType; isQuiet: boolean },
-): string[] {
+export function targetStatusLines(status: TargetStatus, { toType, isQuiet }: How): string[] {
   const { target, stops, limiters, pin, budget, learned } = status;
   const held = targetStandings(target, limiters, stops).filter(({ why }) => why !== 'stop' && why !== 'stop_file'); // they have lines of their own
   const advice = isQuiet ? [] : held.map((standing) => standingAdvice(standing, toType)).filter(Boolean);

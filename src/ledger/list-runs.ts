@@ -5,7 +5,7 @@ import { type Target, targetOf } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { removeRemains } from './end-run.ts';
-import { isSealed, parseRun, pendingOf, type Run, type RunState, schemaVersion } from './run.ts';
+import { isSealed, parseRun, pendingOf, type Run, type RunState, runStates, schemaVersion } from './run.ts';
 
 const runsAtOnce = 1_000;
 
@@ -81,6 +81,12 @@ export async function findOverlappingRuns(
 /** The runs of a target, newest first, in pages. */
 export async function* runsOfTarget(redis: RedisClient, target: Target): AsyncGenerator<ListedRun[]> {
   for await (const page of runPages(redis)) yield page.filter((run) => isAgainst(run, target));
+}
+
+/** The runs of a target that have not ended, newest first. */
+export function openRunsOf(redis: RedisClient, target: Target, limit: number): Promise<ChosenRuns> {
+  const states = runStates.filter((state) => !isSealed(state));
+  return chooseFrom(runsOfTarget(redis, target), { states, sort: 'created', limit });
 }
 
 /** Removes expired runs among the oldest thousand from the registry. Each new run does it, so that the registry stays bounded. */

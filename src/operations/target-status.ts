@@ -1,7 +1,9 @@
 import { isoTime } from '../format.ts';
 import { readTargetAudit } from '../ledger/audit.ts';
+import { openRunsOf } from '../ledger/list-runs.ts';
+import { pendingOf } from '../ledger/run.ts';
 import { targetStandings } from '../ledger/run-standings.ts';
-import { standingFacts } from '../ledger/standing.ts';
+import { type Standing, seenFromOutside, standingFacts, standingsOf } from '../ledger/standing.ts';
 import { readTargetRevision } from '../ledger/steer-target.ts';
 import { learnedStart, readBudget, readPin, readTargetState, scopesOf } from '../limiter/read-target.ts';
 import { readStops, stopFacts } from '../limiter/stop.ts';
@@ -14,9 +16,32 @@ import type { RedisClient } from '../redis/client.ts';
 export type TargetRecord = Awaited<ReturnType<typeof readTargetRecord>>;
 
 export async function readTargetRecord(redis: RedisClient, target: Target, separateLimits: boolean) {
-  const reads = [readTargetStatus(redis, target, separateLimits), readTargetAudit(redis, target.fp)] as const;
-  const [status, trail] = await Promise.all(reads);
-  return { status, trail };
+  const [status, trail, open] = await Promise.all([
+    readTargetStatus(redis, target, separateLimits),
+    readTargetAudit(redis, target.fp),
+    openRunsOf(redis, target, shownRuns),
+  ]);
+  return { status, trail, open };
+}
+
+const shownRuns = 5;
+
+type OpenRun = TargetRecord['open']['runs'][number];
+
+/** What holds a run of this target back, as seen from outside. Pure but for the clock. */
+export function standingsOfOpen(run: OpenRun, { target, limiters, stops }: TargetStatus): Standing[] {
+  return standingsOf({ ...seenFromOutside, now: Date.now(), target, targets: limiters, stops, run });
+}
+
+/** A target with its runs that have not ended, for `--json`. */
+export function targetRecordFacts({ status, open }: TargetRecord, toType: ToType) {
+  const runs = open.runs.map((run) => ({
+    run: run.id,
+    state: run.state,
+    pending: pendingOf(run),
+    standing: standingFacts(standingsOfOpen(run, status), toType),
+  }));
+  return { ...targetStatusFacts(status, toType), runs, has_more_runs: open.hasMore };
 }
 
 /** The state of a target at one moment. */

@@ -1,4 +1,4 @@
-import { capital, count, duration, plural, rate, timeOfDay } from '../format.ts';
+import { asSentence, capital, count, duration, plural, rate, timeOfDay } from '../format.ts';
 import type { Measures } from '../ledger/measures.ts';
 import { type Cause, liveLimiters, type Standing, standingText } from '../ledger/standing.ts';
 import type { TargetState } from '../limiter/read-target.ts';
@@ -30,7 +30,7 @@ const targetCauses: readonly Cause[] = ['budget', 'quota', 'retry_after', 'circu
 
 /** A standing in full sentences, the last without a full stop behind a command. */
 export function heldText(standing: Standing, advice: string, now: number): string {
-  return `${standingText(standing, now)}.${advice && ` ${advice}`}`;
+  return `${asSentence(standingText(standing, now))}${advice && ` ${advice}`}`;
 }
 
 /** `Nothing was accepted for 20 min: waiting 30 s: …` */
