@@ -110,6 +110,11 @@ export function stateText(state: string, by: string, reason: string): string {
   return `${state}${by === '' ? '' : ` by ${by}`}${reason === '' ? '' : ` (${reason.replace(/\.$/, '')})`}`;
 }
 
+/** `13:42:03 GMT+1` */
+export function zonedTime(ms: number): string {
+  return new Date(ms).toLocaleTimeString('en-GB', { timeZoneName: 'short' });
+}
+
 /** The text with a full stop, unless it ends as a sentence. */
 export function asSentence(text: string): string {
   return /[.?!]$/.test(text) ? text : `${text}.`;

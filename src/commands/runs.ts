@@ -4,7 +4,7 @@ import { wentWell } from '../ledger/conclusion.ts';
 import type { ChosenRuns, ListedRun, RunChoice } from '../ledger/list-runs.ts';
 import { awaitsResults } from '../ledger/results.ts';
 import { pendingOf, type Run } from '../ledger/run.ts';
-import type { StandingFacts } from '../ledger/standing.ts';
+import { causeWords, type StandingFacts } from '../ledger/standing.ts';
 import { exitOf } from '../ledger/summary.ts';
 import { anyResource } from '../model/resource.ts';
 import type { ToType } from '../model/to-type.ts';
@@ -100,7 +100,7 @@ function stateText(run: ListedRun, standing: StandingFacts | null): string {
 
 /** `budget until 14:10`, `no worker` */
 function heldText({ why, until }: StandingFacts, now: number): string {
-  return `${why.replaceAll('_', ' ')}${until === null ? '' : ` until ${timeOfDay(Date.parse(until), now)}`}`;
+  return `${causeWords(why)}${until === null ? '' : ` until ${timeOfDay(Date.parse(until), now)}`}`;
 }
 
 async function remove(invocation: Invocation): Promise<number> {

@@ -1,10 +1,11 @@
 import { namedTarget } from '../config/check-target.ts';
-import { asSentence, plural } from '../format.ts';
+import { asSentence, count, plural, timeOfDay, zonedTime } from '../format.ts';
 import { auditFacts } from '../ledger/audit.ts';
 import { isLive, type KnownTarget } from '../ledger/known-targets.ts';
+import type { ListedRun } from '../ledger/list-runs.ts';
 import { pendingOf } from '../ledger/run.ts';
 import { targetStandings } from '../ledger/run-standings.ts';
-import { standingAdvice, standingText } from '../ledger/standing.ts';
+import { type Cause, causeWords, type Standing, standingAdvice, standingText } from '../ledger/standing.ts';
 import { stopAdvice, type TargetStops } from '../limiter/stop.ts';
 import { rateText } from '../model/rate.ts';
 import { nearestFirst } from '../model/suggest.ts';
@@ -58,30 +59,41 @@ function showTarget(
       ...unknown,
       ...auditText(options.audit ? trail : trail.slice(-shownActions)),
     ];
-    stdout.write(`${[`Target ${targetName(target)}`, ...lines].join('\n  ')}\n`);
+    stdout.write(`${[`Target ${targetName(target)} at ${zonedTime(Date.now())}`, ...lines].join('\n  ')}\n`);
   }
   return 0;
 }
 
 type How = { toType: ToType; isQuiet: boolean };
 
-/** Its runs that have not ended, with what holds each of them back; a cause of the target itself was told above them. */
+/** Its runs that have not ended, with what holds each of them back. */
 function openRunLines({ status, open: { runs, hasMore } }: TargetRecord, { toType, isQuiet }: How): string[] {
   const { target, limiters, stops } = status;
-  const told = new Set(targetStandings(target, limiters, stops).map(({ why }) => why));
+  const ofTarget = new Set(targetStandings(target, limiters, stops).map(({ why }) => why));
+  const now = Date.now();
   const lines = runs.flatMap((run) => {
     const [standing] = standingsOfOpen(run, status);
-    const isTold = standing !== undefined && told.has(standing.why);
-    const advice = standing === undefined || isTold || isQuiet ? '' : standingAdvice(standing, toType);
-    const pace = run.rate === null ? 'Running' : `Running, at most ${rateText(run.rate)}`;
-    const text = standing === undefined ? pace : standingText(standing, Date.now());
-    const name = `Run ${run.id}: ${plural(pendingOf(run), 'rows')} left`;
-    return [
-      `${name}. ${isTold ? 'Held by this.' : plainLine(asSentence(text))}`,
-      ...(advice === '' ? [] : [`  ${advice}`]),
-    ];
+    const name = `Run ${run.id} (${run.files.join(', ')}; ${run.createdBy}): ${count(pendingOf(run))} of ${plural(run.rows, 'rows')} left.`;
+    const line = plainLine(
+      `${name} ${asSentence(standing === undefined ? paceOfRun(run) : heldText(standing, ofTarget, now))}`,
+    );
+    const isHalted = run.state === 'halted';
+    const look = isHalted ? `See what was answered: ${toType('status', run.id)}` : '';
+    const advice = standing === undefined || ofTarget.has(standing.why) ? '' : look || standingAdvice(standing, toType);
+    return [line, ...(advice === '' || isQuiet ? [] : [`  ${advice}`])];
   });
   return hasMore ? [...lines, `More runs: ${toType('runs')}`] : lines;
+}
+
+function paceOfRun({ rate }: ListedRun): string {
+  return rate === null ? 'Running' : `Running, at most ${rateText(rate)}`;
+}
+
+/** A cause of the target itself was told above: here its name is enough. */
+function heldText(standing: Standing, ofTarget: ReadonlySet<Cause>, now: number): string {
+  if (ofTarget.has(standing.why)) return `Held: ${causeWords(standing.why)}`;
+  const since = standing.since === null || standing.until !== null ? '' : `, since ${timeOfDay(standing.since, now)}`;
+  return `${standingText(standing, now)}${since}`;
 }
 
 /** Says that Redis does not know a target, and lists the live ones, one of which was most likely meant; nothing if it does. */
@@ -111,13 +123,11 @@ export function targetStatusLines(status: TargetStatus, { toType, isQuiet }: How
     ...new Set(advice),
     ...(pin === null ? [] : [pinText(pin)]),
     ...(budget === null ? [] : [budgetText(budget, Date.now())]),
-    paceText(null, learned) || 'its limit is not known yet',
+    `rate: ${paceText(null, learned) || 'nothing is known of its limit yet'}`,
   ];
 }
 
 function stopLines({ target: stop, processes }: TargetStops, target: Target, toType: ToType): string[] {
   const all = [stop, ...processes].filter((stop) => stop !== null);
-  return all.length === 0
-    ? ['not stopped']
-    : all.map((one) => plainLine(stopAdvice(one, commandFor(toType, 'start-all', target))));
+  return all.map((one) => plainLine(stopAdvice(one, commandFor(toType, 'start-all', target))));
 }

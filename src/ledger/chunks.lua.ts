@@ -42,7 +42,7 @@ local function passesRung(runKey, auditKey)
   local what = failures > allowed and failures .. ' of the first ' .. settled .. ' ids failed or are unknown'
     or isNoneDeleted and run[2] ~= '1' and 'none of the first ' .. settled .. ' ids was there'
   if not what then return true end
-  halt(runKey, auditKey, 'canary', what .. ': nothing behind this rung of --canary was sent; resume goes on to the next rung')
+  halt(runKey, auditKey, 'canary', what .. '; no other id was sent, and resume sends the next part')
   return false
 end
 

@@ -172,7 +172,7 @@ function deadCommand({ id, activeUntil, command }: StandingRun): Standing {
   return {
     ...byNobody,
     why: 'dead_command',
-    text: 'its command has ended and no process is deleting it',
+    text: 'the command that deleted it has ended, and no other process has taken over',
     since: activeUntil || null,
     next: (toType) => command || toType('resume', id, '--detach'),
   };
@@ -346,13 +346,18 @@ const wordings: Record<Cause, { isWait: boolean; label: string }> = {
   window: { isWait: true, label: '' },
   budget: { isWait: true, label: 'Allow more' },
   quota: { isWait: true, label: '' },
-  retry_after: { isWait: true, label: 'End the wait' },
+  retry_after: { isWait: true, label: 'To send before the server wants it' },
   circuit: { isWait: false, label: 'Try again at once' },
   outage: { isWait: false, label: 'Try again at once' },
   run_quota: { isWait: true, label: 'Allow more' },
   run_rate: { isWait: true, label: 'Allow more' },
   retry: { isWait: true, label: '' },
 };
+
+/** `no worker` */
+export function causeWords(why: Cause): string {
+  return why.replaceAll('_', ' ');
+}
 
 /** A standing as JSON has it; times are ISO 8601. */
 export type StandingFacts = NonNullable<ReturnType<typeof standingFacts>>;

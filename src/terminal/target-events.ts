@@ -125,7 +125,9 @@ export function throttleLines(targets: readonly TargetState[], now: number): str
       ...(advised === null
         ? []
         : [`${of}at most ${rate(advised)}: the server reports that its limit is almost used up`]),
-      ...(outage ? [`${of}circuit open since ${timeOfDay(outage.since, now)}: ${outage.reason}`] : []),
+      ...(outage
+        ? [`${of}outage since ${timeOfDay(outage.since, now)}: ${outage.reason}; one id is tried now and then`]
+        : []),
     ].map(plainLine);
   });
 }

@@ -61,7 +61,7 @@ describe.concurrent('the command as it is shipped', () => {
     expect(await worker.ended).toEqual({ code: 0, signal: null });
     for (const [args, words] of [
       [['status', id], 'Completed'],
-      [['status'], 'not stopped'],
+      [['status'], 'rate: '],
       [['runs'], id],
       [['report', id], 'deleted'],
       [['report', id, '--only', 'deleted,http_409'], 'deleted'],

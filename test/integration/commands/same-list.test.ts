@@ -137,17 +137,19 @@ describe.concurrent('a run whose command was killed', () => {
     const { harness, again } = await openAbandoned(onTestFinished);
     const { id } = await harness.onlyRun();
     const status = await ended(harness.start(['status', id]));
-    expect(status.stdout).toContain('Its command has ended and no process is deleting it.');
+    expect(status.stdout).toContain('The command that deleted it has ended, and no other process has taken over.');
     expect(status.stdout).not.toContain('Deleting');
     expect(status.stdout).toMatch(
       /Resume with: cd \S+ && \S+node \S+bin\.js run \S+list\.txt --resource annotations --yes/,
     );
     expect(status.stdout).toContain(`or detach it: expunge resume ${id} --detach`);
     const json = await ended(harness.start(['status', id, '--json']));
-    expect(JSON.parse(json.stdout)).toMatchObject({ reason: expect.stringContaining('its command has ended') });
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      reason: expect.stringContaining('command that deleted it has ended'),
+    });
 
     const resumed = await ended(harness.start(['resume', id]));
-    expect([resumed.code, resumed.stderr]).toEqual([0, expect.stringContaining('no process is deleting it')]);
+    expect([resumed.code, resumed.stderr]).toEqual([0, expect.stringContaining('no other process has taken over')]);
     expect(resumed.stderr).not.toContain('its command continues');
 
     const detach = await ended(again(['--detach']));

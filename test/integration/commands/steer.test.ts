@@ -79,7 +79,7 @@ test('a run whose command has ended is not said to go on', async ({ onTestFinish
   expect([exit, told]).toEqual([0, expect.stringContaining(`Resumed run ${id}, 2 rows left.\n`)]);
   expect(told).not.toContain('goes on');
   expect(told).toContain(
-    'Its command has ended and no process is deleting it. Resume with: cd here && expunge run list',
+    'The command that deleted it has ended, and no other process has taken over. Resume with: cd here && expunge run list',
   );
 });
 

@@ -20,16 +20,18 @@ test('one look at a target says of each of its runs why nothing of it is sent, a
 
   const said = await look();
   expect(said).toMatch(
-    new RegExp(`Run ${paused}: 2 rows left\\. Paused by bob: which list\\?\\n    Resume with: .*resume ${paused}`),
+    new RegExp(
+      `Run ${paused} \\(a-000002.txt; .*\\): 2 of 2 rows left\\. Paused by bob: which list\\?, since [\\d:]+\\.\\n    Resume with: .*resume ${paused}`,
+    ),
   );
   expect(said).toMatch(
-    new RegExp(`Run ${slow}: 2 rows left\\. No worker of this target is alive\\.\\n    Start one: .*worker`),
+    new RegExp(`Run ${slow} .*: 2 of 2 rows left\\. No worker of this target is alive\\.\\n    Start one: .*worker`),
   );
 
   await harness.expunge(['stop-all', '--reason', 'they phoned'], { env: { EXPUNGE_USER: 'ana' } });
   const stopped = await look();
   expect(stopped.match(/they phoned/g)).toHaveLength(2); // the stop, and the audit trail
-  expect(stopped).toContain(`Run ${slow}: 2 rows left. Held by this.`);
+  expect(stopped).toMatch(new RegExp(`Run ${slow} .*: 2 of 2 rows left\\. Held: stop\\.`));
   const { stdout } = await harness.expunge(['status', '--json']);
   expect(JSON.parse(stdout)).toMatchObject({
     standing: { why: 'stop' },

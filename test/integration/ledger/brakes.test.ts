@@ -70,7 +70,7 @@ describe.concurrent('a run with a canary', () => {
       await run.settleChunk(1, outcome);
       expect([await run.feed(), await run.feed()]).toEqual([[], []]);
       const reason =
-        '1 of the first 10 ids failed or are unknown: nothing behind this rung of --canary was sent; resume goes on to the next rung';
+        '1 of the first 10 ids failed or are unknown; no other id was sent, and resume sends the next part';
       expect(await run.record()).toMatchObject({ state: 'halted', halt: 'canary', by: 'guard', next: 2, reason });
       await run.start();
       expect(await run.feed()).toEqual([2, 3, 4, 5]);

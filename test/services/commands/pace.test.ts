@@ -61,7 +61,10 @@ describe.concurrent('a run against a server with a hidden limit', () => {
     const script = (_: string, id: string, nth: number) => (id === ids[150] && nth === 1 ? 'status-429-seconds' : null);
     const harness = await openHarness(onTestFinished, { objects, faults: { script, retryAfterSeconds: 3 } });
     const running = start(harness, ['--rate', '600/s']);
-    await statusSays(harness, /^Waiting [\d.]+ s: the server answered 429 and sent Retry-After \d+\. End the wait: /m);
+    await statusSays(
+      harness,
+      /^Waiting [\d.]+ s: the server answered 429 and sent Retry-After \d+\. To send before the server wants it: /m,
+    );
     expect(await running.ended).toMatchObject({ code: 0 });
     expect(running.stderr).toMatch(/^ {2}Pace: .* · waited [\d.]+ s · 1 × 429$/m);
     // Its chunks were handed back meanwhile; that time is lost all the same.

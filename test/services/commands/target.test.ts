@@ -28,11 +28,13 @@ describe.concurrent('expunge target', () => {
 
     const why = 'the server answered 429 and sent Retry-After 3500';
     const { stdout } = await call(harness, 'status');
-    expect(stdout).toMatch(
-      new RegExp(`not stopped\n  nothing is sent until \\d\\d:\\d\\d \\(5\\d min( \\d+ s)?\\): ${why}`),
+    expect(stdout).toMatch(new RegExp(`\n  nothing is sent until \\d\\d:\\d\\d \\(5\\d min( \\d+ s)?\\): ${why}`));
+    expect(stdout).toContain(
+      `To send before the server wants it: expunge target release --base-url ${harness.sandbox.url}`,
     );
-    expect(stdout).toContain(`End the wait: expunge target release --base-url ${harness.sandbox.url}`);
-    expect((await call(harness, 'resume', id)).stderr).toContain(`: ${why}. End the wait: expunge target release`);
+    expect((await call(harness, 'resume', id)).stderr).toContain(
+      `: ${why}. To send before the server wants it: expunge target release`,
+    );
     const released = await call(harness, 'target', 'release', '--reason', 'their mistake', '--json');
     expect(JSON.parse(released.stdout)).toMatchObject({
       v: 1,
@@ -60,13 +62,13 @@ describe.concurrent('expunge target', () => {
       expect.stringContaining(`nothing was ever sent to ${harness.sandbox.url} as account`),
     ]);
     const pinned = await call(harness, 'target', 'pin-rate', '50/s', '--reason', 'as agreed');
-    expect(pinned.stderr).toContain('pinned to 50/s by ana: as agreed\n  starts at 50/s, pinned\n');
+    expect(pinned.stderr).toContain('pinned to 50/s by ana: as agreed\n  rate: starts at 50/s, pinned\n');
     const run = await call(harness, 'run', harness.list(ids), '--resource', 'annotations', '--yes');
     expect(run.stderr).toContain('Pace      starts at 50/s, pinned');
     const status = JSON.parse((await call(harness, 'status', '--json')).stdout);
     expect(status).toMatchObject({ per_second: 50, pinned: { rate: '50/s', who: 'ana', reason: 'as agreed' } });
     await call(harness, 'target', 'forget-rate');
     const unpinned = await call(harness, 'target', 'pin-rate', 'none');
-    expect(unpinned.stderr).toContain('its limit is not known yet');
+    expect(unpinned.stderr).toContain('nothing is known of its limit yet');
   });
 });

@@ -74,7 +74,7 @@ const table: Record<Cause, Row> = {
   redis_writes: { seen: { refused: 'its disk is full' }, text: 'Redis rejects writes: its disk is full', next: null },
   dead_command: {
     seen: { isAbandoned: true, run: { detached: false, activeUntil: now - 8_000, command: './expunge run ids.csv' } },
-    text: 'its command has ended and no process is deleting it',
+    text: 'the command that deleted it has ended, and no other process has taken over',
     since: now - 8_000,
     next: './expunge run ids.csv',
   },

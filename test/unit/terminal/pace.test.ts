@@ -19,7 +19,7 @@ const hold = {
   leftMs: 21_000,
   since: at - 9_000,
 };
-const release = 'End the wait: expunge target release --base-url https://api.example.com';
+const release = 'To send before the server wants it: expunge target release --base-url https://api.example.com';
 const trouble = {
   kind: 'trouble' as const,
   reason: 'the API answers 503 to everything',
