@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ExpungeError } from '../errors.ts';
-import { pendingOf, type Run, type RunState } from '../ledger/run.ts';
+import { type HaltCode, isHaltedFor, pendingOf, type Run, type RunState } from '../ledger/run.ts';
 import type { RunRules } from '../ledger/run-rules.ts';
 import { rateSetting } from '../model/rate.ts';
+import type { Target } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
 import type { PaceChange, PriorityChange } from '../operations/change-run.ts';
 import { detachedWarnings, standingWarnings } from '../operations/liveness.ts';
@@ -16,6 +17,7 @@ import { type ApiClient, isAway } from './client.ts';
 export function remoteRuns(api: ApiClient): RunOperations {
   return {
     find: async (text) => (await readRecord(api, text)).run,
+    findHalted: (target, halt) => findHalted(api, target, halt),
     pause: async (order) => orderedOf(await steer(api, 'pause', order, () => ({}))),
     cancel: async (order, onWait) => orderedOf(await steer(api, 'cancel', order, leftOf, { onWait })),
     async resume({ seen, rules, detach, ...order }) {
@@ -47,6 +49,18 @@ export function remoteRuns(api: ApiClient): RunOperations {
 /** The run with this id, or whose id begins or ends with the text. Throws USAGE if there is none. */
 export function readRecord(api: ApiClient, text = ''): Promise<RunRecord> {
   return api.json({ method: 'GET', path: `/runs/${encodeURIComponent(text)}/record` });
+}
+
+/** Each is read whole: what is shown of it has the revision that its order names. */
+async function findHalted(api: ApiClient, { fp }: Target, halt: HaltCode): Promise<Run[]> {
+  const found: Run[] = [];
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const request = { method: 'GET', path: '/runs', query: { state: 'halted', target: fp, cursor } } as const;
+    const page = await api.json<{ items: { run: string; halt: string | null }[]; next: string | null }>(request);
+    for (const item of page.items) if (item.halt === halt) found.push((await readRecord(api, item.run)).run);
+    cursor = page.next;
+  }
+  return found.filter((run) => isHaltedFor(run, halt));
 }
 
 /** A person has confirmed what was left of it. */

@@ -1,6 +1,7 @@
 import * as parse from '../config/parse-setting.ts';
 import type { Sources } from '../config/read-config.ts';
 import type { Config, SettingName } from '../config/settings.ts';
+import { haltCodes } from '../ledger/run.ts';
 import type { Verbosity } from '../logger.ts';
 import { priorities } from '../model/priority.ts';
 import type { ToType } from '../model/to-type.ts';
@@ -160,6 +161,19 @@ export const reason: OwnOption = {
   help: 'why, for the audit trail',
   parse: parse.textUpTo(500),
 };
+
+/** One order for everything of a target that the same halt stopped. */
+export function allHalted(things: string): readonly OwnOption[] {
+  return [
+    { flags: '--all', help: `all ${things} of the target that the halts of --halted stopped; asks once` },
+    {
+      flags: '--halted <reason>',
+      help: 'with --all: only for this reason, as --json names it: credentials, target_unreachable, …',
+      parse: parse.oneOf(haltCodes),
+    },
+    yes,
+  ];
+}
 
 export const share: OwnOption = {
   flags: '--priority <share>',

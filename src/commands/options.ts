@@ -1,5 +1,6 @@
 import type { Role } from '../api/token-store.ts';
 import type { RunChoice } from '../ledger/list-runs.ts';
+import type { HaltCode } from '../ledger/run.ts';
 import type { Resource } from '../model/resource.ts';
 import type { Selection } from '../model/selection.ts';
 import type { RunOptions } from '../operations/list-order.ts';
@@ -28,6 +29,7 @@ type OfRuns = {
   history?: boolean;
   maxDeletes?: number | null;
   burst?: number;
+  halted?: HaltCode;
   allAccounts?: boolean;
 };
 

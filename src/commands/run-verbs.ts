@@ -3,6 +3,7 @@ import { runOrders } from '../ledger/list-runs.ts';
 import { runStates } from '../ledger/run.ts';
 import { input, ofRuns } from '../operations/list-settings.ts';
 import {
+  allHalted,
   type Command,
   finishBy,
   json,
@@ -180,10 +181,11 @@ export const pause: Command = {
 
 export const resume: Command = {
   name: 'resume',
-  summary: 'resume a paused or halted run',
-  arguments: '<run>',
-  settings: [...store, ...server, 'expectAbsent', 'onStatus'],
+  summary: 'resume a paused or halted run, or all of a target that the same halt stopped',
+  arguments: '[run]',
+  settings: [...store, ...server, 'baseUrl', 'account', 'clientId', 'expectAbsent', 'onStatus'],
   options: [
+    ...allHalted('runs'),
     { flags: '--detach', help: 'leave a run whose command has ended to the workers of its target' },
     {
       flags: '--max-deletes <n>',
@@ -199,6 +201,10 @@ export const resume: Command = {
     ['expunge resume 20261120-1602-m4tz --expect-absent', 'of a list that is mostly gone already'],
     ['expunge resume 20261120-1602-m4tz --on-status 403=wait', 'where the API answers 403 above its rate'],
     ['expunge resume 20261120-1602-m4tz --detach', 'with the workers, after its command was killed'],
+    [
+      'expunge resume --all --halted credentials --base-url https://api.example.com',
+      'all of a target, with a new token',
+    ],
   ],
   overServer: true,
   load: steer,

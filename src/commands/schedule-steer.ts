@@ -1,7 +1,9 @@
 import { orderedTarget } from '../config/check-target.ts';
+import { isPausedFor, type Schedule } from '../schedule/schedule.ts';
 import type { ScheduleAction } from '../schedule/schedule-store.ts';
 import { steeredText } from '../terminal/schedule-text.ts';
 import { type Invocation, jsonLines } from './command.ts';
+import { haltedSchedules, haltOfAll, resumeAll } from './resume-all.ts';
 import { askYes, byOf } from './session.ts';
 import { withOperations } from './with-operations.ts';
 
@@ -10,13 +12,22 @@ export async function execute(invocation: Invocation): Promise<number> {
   const { verb, args, config, env, options, toType, stdout, stderr, verbosity } = invocation;
   const target = orderedTarget(config, env);
   const action = verb.replace('schedule ', '') as ScheduleAction;
+  const halt = action === 'resume' ? haltOfAll(invocation, 'a schedule') : null;
   return withOperations(invocation, 'schedules', async (schedules) => {
+    const steer = async (schedule: Schedule) => {
+      const { name, revision: seen } = schedule;
+      const { at, facts } = await schedules[action]({ target, name, by: byOf(invocation), seen });
+      stderr.write(`${steeredText(action, schedule, at, { toType, isQuiet: verbosity === 'quiet' })}\n`);
+      jsonLines(stdout, options.json)('schedule', facts);
+    };
+    if (halt !== null) {
+      const all = (await schedules.list(target)).map(({ schedule }) => schedule);
+      const found = all.filter((schedule) => isPausedFor(schedule, halt));
+      return resumeAll(invocation, { target, halt, found, table: haltedSchedules, resume: steer });
+    }
     const schedule = await schedules.find(target, args[0] ?? '');
-    const { name, revision: seen } = schedule;
-    if (action === 'remove') await askYes(invocation, `Remove schedule ${name}? Its runs stay.`);
-    const { at, facts } = await schedules[action]({ target, name, by: byOf(invocation), seen });
-    stderr.write(`${steeredText(action, schedule, at, { toType, isQuiet: verbosity === 'quiet' })}\n`);
-    jsonLines(stdout, options.json)('schedule', facts);
+    if (action === 'remove') await askYes(invocation, `Remove schedule ${schedule.name}? Its runs stay.`);
+    await steer(schedule);
     return 0;
   });
 }

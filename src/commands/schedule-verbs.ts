@@ -1,7 +1,18 @@
 import * as parse from '../config/parse-setting.ts';
 import { webhookUrl } from '../config/parse-url.ts';
 import { missedPolicies, overlapPolicies, scheduledSettings } from '../schedule/schedule.ts';
-import { type Command, json, type OwnOption, reason, server, share, store, targetName, yes } from './command.ts';
+import {
+  allHalted,
+  type Command,
+  json,
+  type OwnOption,
+  reason,
+  server,
+  share,
+  store,
+  targetName,
+  yes,
+} from './command.ts';
 
 const where = [...targetName, ...store] as const;
 const adding = () => import('./schedule-add.ts');
@@ -140,12 +151,16 @@ const pause: Command = {
 const resume: Command = {
   name: 'resume',
   summary: 'resume with the next slot, and accept the list that a guard rejected',
-  arguments: '<name>',
+  arguments: '[name]',
   settings: [...where, ...server],
-  options: [reason, json],
+  options: [...allHalted('schedules'), reason, json],
   examples: [
     ['expunge schedule resume nightly', 'resume it'],
     ['expunge schedule resume nightly --reason "the list is right"', 'and say why'],
+    [
+      'expunge schedule resume --all --halted credentials',
+      'all that the same halts paused, once their runs are resumed',
+    ],
   ],
   overServer: true,
   load: steering,

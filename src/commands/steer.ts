@@ -1,7 +1,9 @@
+import { namedTarget } from '../config/check-target.ts';
 import { plural } from '../format.ts';
 import { conclusionText, judgeRun } from '../ledger/conclusion.ts';
-import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
+import { type HaltCode, isSealed, pendingOf, type Run } from '../ledger/run.ts';
 import { givenRules } from '../ledger/run-rules.ts';
+import { commandFor } from '../model/target.ts';
 import type { ToType } from '../model/to-type.ts';
 import type { RunOperations } from '../operations/operations.ts';
 import { goals, type Ordered, type Resumed } from '../operations/steer-run.ts';
@@ -9,6 +11,7 @@ import { standingSummary } from '../operations/take-snapshot.ts';
 import { plainLine } from '../terminal/style.ts';
 import type { Invocation } from './command.ts';
 import { sayDetached } from './finish-run.ts';
+import { haltedRuns, haltOfAll, resumeAll } from './resume-all.ts';
 import { askYes, byOf, sayOf, warnOn } from './session.ts';
 import { withOperations } from './with-operations.ts';
 
@@ -17,6 +20,8 @@ type Action = 'pause' | 'resume' | 'cancel';
 /** pause, resume and cancel: from any machine, within a second. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
   const action = invocation.verb as Action;
+  const halt = action === 'resume' ? haltOfAll(invocation, 'a run') : null;
+  if (halt !== null) return resumeHalted(invocation, halt);
   return withOperations(invocation, 'runs', async (runs) =>
     orders[action](invocation, runs, await runs.find(invocation.args[0])),
   );
@@ -34,21 +39,41 @@ const orders: Record<Action, Order> = {
     const onWait = () => sayOf(invocation)(waitsForAnswers);
     return sayOutcome(invocation, 'cancel', await runs.cancel({ run: run.id, by: byOf(invocation) }, onWait));
   },
-  async resume(invocation, runs, run) {
-    const { config, options } = invocation;
-    const { expectAbsent, onStatus } = config; // ids that have an outcome keep it; each chunk reads the setting when it is claimed
-    const { maxDeletes } = options;
-    const resumed = await runs.resume({
-      run: run.id,
-      seen: run.revision,
-      by: byOf(invocation),
-      rules: givenRules({ config: { expectAbsent, onStatus, maxDeletes } }),
-      detach: options.detach === true,
-    });
-    if (options.detach) return sayDetached(invocation, resumed.run, resumed.context, resumed.warnings);
-    return sayOutcome(invocation, 'resume', resumed);
-  },
+  resume,
 };
+
+async function resume(invocation: Invocation, runs: RunOperations, run: Run): Promise<number> {
+  const { config, options } = invocation;
+  const { expectAbsent, onStatus } = config; // ids that have an outcome keep it; each chunk reads the setting when it is claimed
+  const { maxDeletes } = options;
+  const resumed = await runs.resume({
+    run: run.id,
+    seen: run.revision,
+    by: byOf(invocation),
+    rules: givenRules({ config: { expectAbsent, onStatus, maxDeletes } }),
+    detach: options.detach === true,
+  });
+  if (options.detach) return sayDetached(invocation, resumed.run, resumed.context, resumed.warnings);
+  return sayOutcome(invocation, 'resume', resumed);
+}
+
+/** A run that an operator has paused as well is not meant: what holds it is no halt alone. */
+async function resumeHalted(invocation: Invocation, halt: HaltCode): Promise<number> {
+  const { config, stderr, toType, verbosity } = invocation;
+  const target = namedTarget(config);
+  return withOperations(invocation, 'runs', async (runs) => {
+    const all = await runs.findHalted(target, halt);
+    const found = all.filter(({ pauses }) => pauses.length === 0);
+    for (const { id, pauses } of all.filter((run) => !found.includes(run)))
+      stderr.write(`Left out: run ${id} is also paused${byWhom(pauses[0]!)}. Resume it: ${toType('resume', id)}\n`);
+    const work = { target, halt, found, table: haltedRuns, resume: (run: Run) => resume(invocation, runs, run) };
+    const exit = await resumeAll(invocation, work);
+    const allHalted: ToType = (verb, ...words) => toType(verb, '--all', '--halted', halt, ...words);
+    if (verbosity !== 'quiet' && found.some(({ createdBy }) => createdBy.startsWith('schedule ')))
+      stderr.write(`Schedules that these halts paused: ${commandFor(allHalted, 'schedule resume', target)}\n`);
+    return exit;
+  });
+}
 
 const waitsForAnswers =
   'No more requests are sent. Waiting for the answers to requests in flight, at most for their request timeout.';

@@ -26,22 +26,25 @@ export const runStates = [
   'cancelled',
 ] as const;
 
-/** Why a run was halted by a rule or a guard, or paused because its time is up; each has an exit code. */
-export type HaltCode =
-  | 'unexpected_answers'
-  | 'wrong_endpoint'
-  | 'forbidden'
-  | 'refused_input'
-  | 'all_absent'
-  | 'max_failures'
-  | 'canary'
-  | 'max_deletes'
-  | 'time_up' // paused by --stop-at or --max-duration
-  | 'halting_status' // a status that halts a run at once
-  | 'credentials'
-  | 'target_configuration'
-  | 'target_unreachable'
-  | 'ledger_lost';
+/** Why a rule or a guard halted a run; each has an exit code. */
+export const haltCodes = [
+  'unexpected_answers',
+  'wrong_endpoint',
+  'forbidden',
+  'refused_input',
+  'all_absent',
+  'max_failures',
+  'canary',
+  'max_deletes',
+  'halting_status', // a status that halts a run at once
+  'credentials',
+  'target_configuration',
+  'target_unreachable',
+  'ledger_lost',
+] as const;
+
+/** The same, or that `--stop-at` or `--max-duration` paused it. */
+export type HaltCode = (typeof haltCodes)[number] | 'time_up';
 
 /** Who brought a run into its state: an operator, Ctrl-C or SIGTERM of `run`, or a guard of expunge. */
 export type SteeredBy = 'operator' | 'interrupt' | 'guard';
@@ -124,6 +127,11 @@ const sealedStates: readonly RunState[] = ['completed', 'cancelled'];
 /** Whether nothing changes the ledger of a run in this state any more. */
 export function isSealed(state: RunState): boolean {
   return sealedStates.includes(state);
+}
+
+/** Whether a run is halted for this reason. */
+export function isHaltedFor({ state, halt }: Pick<Run, 'state' | 'halt'>, code: HaltCode): boolean {
+  return state === 'halted' && halt === code;
 }
 
 /** Whether a guard has paused a run because of `--stop-at` or `--max-duration`. */

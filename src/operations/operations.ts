@@ -3,7 +3,7 @@ import type { KnownTarget } from '../ledger/known-targets.ts';
 import type { ChosenRuns, ListedRun, RunChoice } from '../ledger/list-runs.ts';
 import type { OutcomeRow } from '../ledger/outcome-rows.ts';
 import type { ReportFormat, Sink } from '../ledger/report.ts';
-import type { Run } from '../ledger/run.ts';
+import type { HaltCode, Run } from '../ledger/run.ts';
 import type { StandingFacts } from '../ledger/standing.ts';
 import type { Rate } from '../model/rate.ts';
 import type { Selection } from '../model/selection.ts';
@@ -41,6 +41,8 @@ export type Operations = {
 export type RunOperations = {
   /** The run with this id, or whose id ends with the text. Throws USAGE if there is none, or if another release wrote it. */
   find(text: string | undefined): Promise<Run>;
+  /** The runs of a target that are halted for this reason, the newest first. */
+  findHalted(target: Target, halt: HaltCode): Promise<Run[]>;
   /** Throws USAGE for a run that has ended. */
   pause(order: RunOrder): Promise<Ordered>;
   /** Throws USAGE for a run that has ended, and GUARD for one that has moved since it was shown. */

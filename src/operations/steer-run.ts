@@ -4,10 +4,12 @@ import { count } from '../format.ts';
 import { noteRunAction } from '../ledger/audit.ts';
 import { changeRules } from '../ledger/change-rules.ts';
 import { changedSince } from '../ledger/changed-since.ts';
+import { runsOfTarget } from '../ledger/list-runs.ts';
 import { openIdsOf, refuseUnprotected } from '../ledger/protection.ts';
-import { isSealed, type Run, type RunState, readRunAgain } from '../ledger/run.ts';
+import { type HaltCode, isHaltedFor, isSealed, type Run, type RunState, readRun, readRunAgain } from '../ledger/run.ts';
 import { isSameRule, type RunRules, ruleNames } from '../ledger/run-rules.ts';
 import { sealTally } from '../ledger/tally.ts';
+import type { Target } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
 import { createFeeder, registerWithWorkers, startDetachedRun } from '../queue/feeder.ts';
 import { type ChunkQueue, withSharedQueue } from '../queue/queue.ts';
@@ -31,6 +33,16 @@ export type ResumeOrder = SeenOrder & {
 
 /** The same, and what keeps the run from going on; `warnings` say that in words. */
 export type Resumed = Ordered & { context: RunContext; warnings: readonly Advice[] };
+
+/** The runs of a target that are halted for this reason, the newest first. Only reads. */
+export async function findHaltedRuns({ redis }: Session, target: Target, halt: HaltCode): Promise<Run[]> {
+  const found: Run[] = [];
+  for await (const page of runsOfTarget(redis, target)) {
+    const ids = page.filter((run) => isHaltedFor(run, halt)).map(({ id }) => id);
+    found.push(...(await Promise.all(ids.map((id) => readRun(redis, id)))).filter((run) => run !== null));
+  }
+  return found;
+}
 
 export async function pauseRun(session: Session, { run: id, by }: RunOrder): Promise<Ordered> {
   return steer(session, await findRun(session, id), 'pause', by);

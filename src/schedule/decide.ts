@@ -1,14 +1,14 @@
-import type { RunState } from '../ledger/run.ts';
+import type { Run } from '../ledger/run.ts';
 import type { Schedule } from './schedule.ts';
 import { type Due, dueSlots, nextSlot } from './slots.ts';
 
 /** A run of the schedule that has not ended. */
-export type LiveRun = { id: string; state: RunState; reason: string };
+export type LiveRun = Pick<Run, 'id' | 'state' | 'reason' | 'halt'>;
 
 /** What to do about all slots of a schedule up to `slot`: there are `slots` of them, or `missed` ones before it. */
 export type Decision =
   | { do: 'nothing' }
-  | { do: 'pause'; reason: string }
+  | { do: 'pause'; halt: Run['halt']; reason: string }
   | { do: 'miss'; slot: number; slots: number; lateMs: number; hadWaited: boolean }
   | { do: 'skip'; slot: number; slots: number; reason: string }
   | { do: 'wait'; slot: number; missed: number; cancel: string | null }
@@ -17,7 +17,8 @@ export type Decision =
 /** Decides what to do about a schedule now. Pure: the same schedule, run and time give the same decision. */
 export function decide(schedule: Schedule, live: LiveRun | null, now: number): Decision {
   if (schedule.state !== 'active') return { do: 'nothing' };
-  if (live?.state === 'halted') return { do: 'pause', reason: `its run ${live.id} is halted: ${live.reason}` };
+  if (live?.state === 'halted')
+    return { do: 'pause', halt: live.halt, reason: `its run ${live.id} is halted: ${live.reason}` };
   const due = dueSlots(schedule, schedule.after, now);
   if (due === null) return decideWaiting(schedule, live, now);
   if (isMissed(schedule, due.latest, now)) {

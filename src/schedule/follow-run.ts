@@ -54,7 +54,7 @@ export async function follow(
   const conclusion = judgeRun(sealed)!;
   // Before its end is recorded: a process that dies in between leaves no such run with a schedule that is active.
   if (conclusion === 'none_there' && !isRetry(sealed, schedule))
-    await pauseAs('none_there', deps, lease, noneThere(sealed));
+    await pauseAs(deps, lease, { guard: 'none_there', halt: '', reason: noneThere(sealed) });
   const history = withEnd(await readHistory(redis, lease.fp, lease.name), sealed.id, endOfRun(sealed, conclusion));
   const { state, endedAt } = sealed;
   if (conclusion === 'well') await noteSuccess(redis, lease.fp, lease.name, endedAt);

@@ -14,7 +14,7 @@ import { keys } from '../redis/keys.ts';
 import { writeCarried } from './carried.ts';
 import { type ListRejection, protectedChange, rejectionOf, withRows } from './guards.ts';
 import type { ScheduleLease } from './lease.ts';
-import { type GuardCode, type HistoryEntry, type Schedule, settingsOf } from './schedule.ts';
+import { type HistoryEntry, type Schedule, settingsOf } from './schedule.ts';
 import {
   type GuardPause,
   readSchedule,
@@ -95,26 +95,24 @@ async function rejectList(
   const { guard, reason } = refusal;
   const event = refusedEvent({ target: deps.target, name: lease.name, at: deps.now(), reason }, trigger.slot, guard);
   // In one update: a process that dies leaves no refused list with a schedule that is active.
-  const pause = trigger.isManual ? null : pauseBy(guard, deps, lease, reason);
+  const pause = trigger.isManual ? null : pauseBy(deps, lease, { guard, halt: '', reason });
   const result = await recordResult(deps, lease, trigger, { outcome: 'refused', refusal }, rows, { event, pause });
   if (pause !== null && result.outcome !== 'void') logPause(deps, lease, pause);
   return result;
 }
 
 /** Pauses a schedule as a guard; the process that reconciles is not recorded. Repeating it changes nothing. */
-export async function pauseAs(
-  guard: GuardCode,
-  deps: ScheduleDeps,
-  lease: ScheduleLease,
-  reason: string,
-): Promise<void> {
-  const pause = pauseBy(guard, deps, lease, reason);
+export async function pauseAs(deps: ScheduleDeps, lease: ScheduleLease, grounds: Grounds): Promise<void> {
+  const pause = pauseBy(deps, lease, grounds);
   if ((await updateSchedule(deps.ledger.redis, lease, { pause })) === 'done') logPause(deps, lease, pause);
 }
 
-function pauseBy(guard: GuardCode, { target, now }: ScheduleDeps, { name }: ScheduleLease, reason: string): GuardPause {
+/** Why a guard pauses a schedule. */
+type Grounds = Pick<GuardPause, 'guard' | 'halt' | 'reason'>;
+
+function pauseBy({ target, now }: ScheduleDeps, { name }: ScheduleLease, { guard, halt, reason }: Grounds): GuardPause {
   const at = now();
-  return { guard, at, reason, event: pausedEvent({ target, name, at, reason }, guard, '') };
+  return { guard, halt, at, reason, event: pausedEvent({ target, name, at, reason }, guard, '') };
 }
 
 function logPause({ log }: ScheduleDeps, { name }: ScheduleLease, { guard, reason }: GuardPause): void {

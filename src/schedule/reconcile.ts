@@ -59,8 +59,8 @@ async function findDueWork(
   return isIdle ? null : { schedule, last, isToFollow, archive, decision };
 }
 
-function liveOf({ id, state, reason }: Run): LiveRun | null {
-  return isSealed(state) ? null : { id, state, reason };
+function liveOf({ id, state, reason, halt }: Run): LiveRun | null {
+  return isSealed(state) ? null : { id, state, reason, halt };
 }
 
 async function act(deps: ScheduleDeps, lease: ScheduleLease, due: DueWork): Promise<void> {
@@ -72,7 +72,7 @@ async function act(deps: ScheduleDeps, lease: ScheduleLease, due: DueWork): Prom
     case 'nothing':
       return;
     case 'pause':
-      return pauseAs('halted', deps, lease, decision.reason);
+      return pauseAs(deps, lease, { guard: 'halted', halt: decision.halt, reason: decision.reason });
     case 'miss':
       return recordWithoutRun(
         deps,

@@ -2,6 +2,7 @@ import type { ListSources } from '../config/list-source.ts';
 import type { ProtectedList } from '../input/spool.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { addEventFunction, eventArguments, type OutboxEvent, outboxKeys } from '../ledger/outbox.ts';
+import type { HaltCode } from '../ledger/run.ts';
 import { liftedFunction, newOrderId } from '../ledger/steer-target.ts';
 import type { Log } from '../logger.ts';
 import type { Target } from '../model/target.ts';
@@ -44,8 +45,8 @@ export type ScheduleDeps = Omit<SourceDeps, 'stop'> & {
 /** Who changes a schedule, when and why; `who` is '' for a guard. */
 type Order = { at: number; by: 'operator' | 'guard'; who: string; reason: string };
 
-/** A guard pauses a schedule. */
-export type GuardPause = { guard: GuardCode; at: number; reason: string; event: OutboxEvent };
+/** A guard pauses a schedule. `halt`: why its run is halted, '' for another guard. */
+export type GuardPause = { guard: GuardCode; halt: HaltCode | ''; at: number; reason: string; event: OutboxEvent };
 
 /** A line of the audit trail. `guard`: the guard that paused it. */
 type AuditEntry = Order & { guard?: GuardCode } & { action: 'add' | 'change' | 'pause' | 'resume' | 'remove' };
@@ -199,8 +200,8 @@ export async function updateSchedule(
   return done as 'done' | 'lost' | 'stopped' | 'taken';
 }
 
-function pausedFields({ guard, at, reason }: GuardPause) {
-  return { state: 'paused', pausedBy: guard, reason, who: '', changedAt: at, waiting: '', waived: '' };
+function pausedFields({ guard, halt, at, reason }: GuardPause) {
+  return { state: 'paused', pausedBy: guard, halt, reason, who: '', changedAt: at, waiting: '', waived: '' };
 }
 
 function pauseLine({ guard, at, reason }: GuardPause): string {

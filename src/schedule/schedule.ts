@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { type Config, type SettingName, settings, settingText } from '../config/settings.ts';
 import type { ProtectedList } from '../input/spool.ts';
 import type { Conclusion } from '../ledger/conclusion.ts';
-import type { RunState } from '../ledger/run.ts';
+import type { HaltCode, RunState } from '../ledger/run.ts';
 import { type RunSettings, ruleSettings } from '../ledger/run-rules.ts';
 import type { Priority } from '../model/priority.ts';
 import type { Carried } from './carried.ts';
@@ -163,6 +163,8 @@ export type Schedule = Definition & {
   /** The guard that paused it, and the guard that a resume waives for the next list; '' = none. */
   pausedBy: GuardCode | '';
   waived: GuardCode | '';
+  /** Why the run is halted for which the guard `halted` paused it; '' = another guard, or an older release. */
+  halt: HaltCode | '';
   /** The content of the file of protected ids when the schedule was added, or at its last run; null = it protects none. */
   protectedList: ProtectedList | null;
   /** The ids that its slots carry to the next one; null = none. */
@@ -174,6 +176,11 @@ export type Schedule = Definition & {
   /** Files to archive after the last run, if nothing of them is to be read again; null = none. */
   toArchive: ReadFiles | null;
 };
+
+/** Whether the guard alone has paused a schedule whose run halted for this reason: no operator has paused it since. */
+export function isPausedFor({ state, pausedBy, halt, who }: Schedule, code: HaltCode): boolean {
+  return state === 'paused' && pausedBy === 'halted' && halt === code && who === '';
+}
 
 /** Files as they were when they were read. */
 export type ReadFiles = { run: string; files: { path: string; size: number; mtimeMs: number }[] };
@@ -212,6 +219,7 @@ export function parseSchedule(name: string, hash: Record<string, string>): Sched
     rows: JSON.parse(hash.rows ?? '[]'),
     pausedBy: text('pausedBy') as Schedule['pausedBy'],
     waived: text('waived') as Schedule['waived'],
+    halt: text('halt') as Schedule['halt'],
     protectedList: text('protectedList') === '' ? null : JSON.parse(text('protectedList')),
     carried: text('carried') === '' ? null : JSON.parse(text('carried')),
     retriedFrom: text('retriedFrom') === '' ? null : JSON.parse(text('retriedFrom')),

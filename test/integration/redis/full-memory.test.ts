@@ -271,7 +271,7 @@ const refused: Case[] = [
     arrange: async () => {
       const fp = await scheduled();
       const event = { id: 'e', type: 'schedule.paused', timestamp: '', data: {}, text: '' };
-      const pause = { guard: 'empty', at: now, reason: 'the list is empty', event } as const;
+      const pause = { guard: 'empty', halt: '', at: now, reason: 'the list is empty', event } as const;
       return () => updateSchedule(redis, { fp, name: 'nightly', token: 'token' }, { pause });
     },
   },

@@ -33,6 +33,8 @@ const needed: Record<string, string> = {
   '<high|normal|low>': 'high',
   '<annotations|views>': 'views',
 };
+/** Without their argument they need --all. */
+const oneOrAll = ['resume', 'schedule resume'];
 const argumentsOf = (names = '') =>
   names.split(' ').flatMap((name) => (name[0] === '<' ? [needed[name] ?? 'm4tz'] : []));
 
@@ -42,7 +44,7 @@ test.each(all.filter(([verb]) => ![...beginning, ...withoutRedis, ...afterItsPla
     const folder = mkdtempSync(join(tmpdir(), 'expunge-test-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const stateDir = join(folder, '.expunge');
-    const args = argumentsOf(command.arguments);
+    const args = oneOrAll.includes(verb) ? ['m4tz'] : argumentsOf(command.arguments);
     const env = {
       PATH: '',
       EXPUNGE_TOKEN: 'token',

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { decide, type LiveRun } from '../../../src/schedule/decide.ts';
 import { aSchedule, minute, noon } from './schedules.ts';
 
-const live: LiveRun = { id: 'r1', state: 'running', reason: '' };
+const live: LiveRun = { id: 'r1', state: 'running', reason: '', halt: '' };
 const [one, three] = [noon + minute, noon + 3 * minute];
 
 describe('a schedule', () => {
@@ -20,9 +20,9 @@ describe('a schedule', () => {
   });
 
   it('is paused by a run that is halted, also before its slot', () => {
-    const halted: LiveRun = { id: 'r1', state: 'halted', reason: 'all ids answered 403' };
+    const halted: LiveRun = { id: 'r1', state: 'halted', reason: 'all ids answered 403', halt: 'forbidden' };
     const reason = 'its run r1 is halted: all ids answered 403';
-    expect(decide(aSchedule(), halted, noon)).toEqual({ do: 'pause', reason });
+    expect(decide(aSchedule(), halted, noon)).toEqual({ do: 'pause', halt: 'forbidden', reason });
   });
 
   it('leaves out slots that are later than its grace, unless the latest missed one is wanted', () => {
