@@ -46,7 +46,7 @@ export const furtherReading: Readonly<Record<string, readonly Topic[]>> = {
   run: ['input', 'outcomes', 'rates', 'exit-codes'],
   plan: ['plans', 'input'],
   apply: ['plans', 'exit-codes'],
-  worker: ['workers', 'results', 'notifications', 'monitoring', 'exit-codes'],
+  worker: ['workers', 'results', 'notifications', 'monitoring', 'upgrade', 'exit-codes'],
   schedule: ['schedules', 'notifications'],
   dashboard: ['api', 'control'],
   token: ['api'],

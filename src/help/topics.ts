@@ -26,6 +26,7 @@ export const topics = {
   notifications: 'webhooks for runs, schedules and outages, and heartbeats',
   redis: 'which one is used, what it must be, login, TLS, Sentinel, Cluster',
   recovery: 'after a crash, a halt, an outage, or a loss in Redis',
+  upgrade: 'another release of expunge: the schema number, the order of draining, rolling back',
   troubleshooting: 'what you see, why, and what to do',
   sandbox: 'an API of the same kind on this machine, with faults on demand',
   benchmarks: 'what was measured, when, on which machine',

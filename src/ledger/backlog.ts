@@ -3,9 +3,9 @@ import { chunkSize } from '../model/row.ts';
 import { type RedisClient, readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { sendableChunks } from './max-deletes.ts';
-import type { RunState } from './run.ts';
+import { type RunState, schemaVersion } from './run.ts';
 
-/** What is left to do in the detached runs of a target that have not ended. */
+/** What is left to do in the detached runs of a target that have not ended. Those of another release count in `otherRelease` only. */
 export type Backlog = {
   runs: Partial<Record<RunState, number>>;
   /** Ids without an outcome. */
@@ -15,6 +15,8 @@ export type Backlog = {
    * the run's own rate allows in a minute.
    */
   runnable: number;
+  /** Runs that another release has written: workers of this one leave them alone. */
+  otherRelease: number;
 };
 
 const runsAtOnce = 500;
@@ -22,7 +24,7 @@ const runsAtOnce = 500;
 /** The backlog of a target. `now`: by the clock of Redis, in ms since 1970. Only reads. */
 export async function readBacklog(redis: RedisClient, fp: string, now: number): Promise<Backlog> {
   const ids = await redis.smembers(keys.targetRuns(fp));
-  const backlog: Backlog = { runs: {}, pending: 0, runnable: 0 };
+  const backlog: Backlog = { runs: {}, pending: 0, runnable: 0, otherRelease: 0 };
   for (let from = 0; from < ids.length; from += runsAtOnce) {
     const batch = ids.slice(from, from + runsAtOnce);
     for (const left of await Promise.all(batch.map((id) => readLeft(redis, id, now)))) addTo(backlog, left);
@@ -32,12 +34,17 @@ export async function readBacklog(redis: RedisClient, fp: string, now: number): 
 
 const numberFields = ['ids', 'settled', 'chunks', 'next', 'quotaUntil'] as const;
 
-type Left = { state: RunState; pending: number; runnable: number };
+type Left = { state: RunState; pending: number; runnable: number } | 'other release';
 
 async function readLeft(redis: RedisClient, id: string, now: number): Promise<Left | null> {
-  const fields = ['state', 'rate', 'canary', 'sendable'] as const;
-  const [state, rate, canary, sendable, ...numbers] = await redis.hmget(keys.run(id), ...fields, ...numberFields);
+  const fields = ['state', 'schema', 'rate', 'canary', 'sendable'] as const;
+  const [state, schema, rate, canary, sendable, ...numbers] = await redis.hmget(
+    keys.run(id),
+    ...fields,
+    ...numberFields,
+  );
   if (!state) return null;
+  if (schema !== String(schemaVersion)) return 'other release';
   const [all = 0, settled = 0, chunks = 0, next = 0, quotaUntil = 0] = numbers.map(Number);
   const pending = all - settled;
   if (state !== 'running') return { state: state as RunState, pending, runnable: 0 };
@@ -57,6 +64,10 @@ function inOneMinute(rate: string): number {
 
 function addTo(backlog: Backlog, left: Left | null): void {
   if (left === null) return;
+  if (left === 'other release') {
+    backlog.otherRelease++;
+    return;
+  }
   backlog.runs[left.state] = (backlog.runs[left.state] ?? 0) + 1;
   backlog.pending += left.pending;
   backlog.runnable += left.runnable;

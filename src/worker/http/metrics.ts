@@ -223,6 +223,12 @@ export const families: readonly Family[] = [
       redis === null ? [] : [{ value: (redis.backlog.runs.running ?? 0) + (redis.backlog.runs.cancelling ?? 0) }],
   },
   {
+    name: 'expunge_runs_other_release',
+    type: 'gauge',
+    help: 'Detached runs of the target that another release has written and that have not ended. No other metric counts them: workers of that release continue them.',
+    read: ({ redis }) => (redis === null ? [] : [{ value: redis.backlog.otherRelease }]),
+  },
+  {
     name: 'expunge_items_pending',
     type: 'gauge',
     help: 'Ids without an outcome in the detached runs of the target.',

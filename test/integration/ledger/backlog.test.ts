@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { readBacklog, readNextAttempt } from '../../../src/ledger/backlog.ts';
 import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
+import { schemaVersion } from '../../../src/ledger/run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
@@ -39,9 +40,19 @@ async function addRun(sizes: number[], perSecond: number | null = null): Promise
 
 test('only ids of running runs that wait for no later pass can be worked on', async () => {
   const run = await addRun([500, 500, 10]);
-  expect(await readBacklog(redis, fp, now)).toEqual({ runs: { planned: 1 }, pending: 1_010, runnable: 0 });
+  expect(await readBacklog(redis, fp, now)).toEqual({
+    runs: { planned: 1 },
+    pending: 1_010,
+    runnable: 0,
+    otherRelease: 0,
+  });
   await steer(run, 'start');
-  expect(await readBacklog(redis, fp, now)).toEqual({ runs: { running: 1 }, pending: 1_010, runnable: 1_010 });
+  expect(await readBacklog(redis, fp, now)).toEqual({
+    runs: { running: 1 },
+    pending: 1_010,
+    runnable: 1_010,
+    otherRelease: 0,
+  });
   await ledger.feed(run);
   for (const chunk of [0, 1, 2]) {
     const claim = await ledger.claim(run, chunk);
@@ -49,10 +60,28 @@ test('only ids of running runs that wait for no later pass can be worked on', as
     expect((await readBacklog(redis, fp, now)).runnable).toBe(Math.min(1_010, 500 * (3 - chunk)));
     await ledger.handBack(run, chunk, claim.epoch, 5_000);
   }
-  expect(await readBacklog(redis, fp, now)).toEqual({ runs: { running: 1 }, pending: 1_010, runnable: 0 });
+  expect(await readBacklog(redis, fp, now)).toEqual({
+    runs: { running: 1 },
+    pending: 1_010,
+    runnable: 0,
+    otherRelease: 0,
+  });
   expect((await readBacklog(redis, fp, now + 5_000)).runnable).toBe(1_010);
   await steer(run, 'pause');
-  expect(await readBacklog(redis, fp, now + 5_000)).toEqual({ runs: { paused: 1 }, pending: 1_010, runnable: 0 });
+  expect(await readBacklog(redis, fp, now + 5_000)).toEqual({
+    runs: { paused: 1 },
+    pending: 1_010,
+    runnable: 0,
+    otherRelease: 0,
+  });
+});
+
+test('a run of another release is counted apart: no worker of this one sends its ids', async () => {
+  const run = await addRun([500, 10]);
+  await steer(run, 'start');
+  expect(await readBacklog(redis, fp, now), 'negative control').toMatchObject({ runnable: 510, otherRelease: 0 });
+  await redis.hset(keys.run(run), { schema: schemaVersion + 1 });
+  expect(await readBacklog(redis, fp, now)).toEqual({ runs: {}, pending: 0, runnable: 0, otherRelease: 1 });
 });
 
 test('of a run with a rate of its own no more can be worked on than that lets go in a minute, and nothing of a spent quota', async () => {
@@ -77,7 +106,7 @@ test('what is settled is no longer in the backlog', async () => {
   const run = await addRun([10]);
   await steer(run, 'start');
   await redis.hset(keys.run(run), 'settled', 4);
-  expect(await readBacklog(redis, fp, now)).toEqual({ runs: { running: 1 }, pending: 6, runnable: 6 });
+  expect(await readBacklog(redis, fp, now)).toEqual({ runs: { running: 1 }, pending: 6, runnable: 6, otherRelease: 0 });
 });
 
 test('the next attempt is that of the first chunk that waits, once no other is open', async ({ onTestFinished }) => {
@@ -93,5 +122,5 @@ test('the next attempt is that of the first chunk that waits, once no other is o
 
 test('a run that Redis has forgotten counts nowhere', async () => {
   await redis.sadd(keys.targetRuns(fp), 'gone');
-  expect(await readBacklog(redis, fp, now)).toEqual({ runs: {}, pending: 0, runnable: 0 });
+  expect(await readBacklog(redis, fp, now)).toEqual({ runs: {}, pending: 0, runnable: 0, otherRelease: 0 });
 });
