@@ -10,6 +10,7 @@ import { describeRedisError, rejectionAdvice } from './errors.ts';
 import { checkRights } from './rights.ts';
 import { askSentinels, evaluateSentinels } from './sentinels.ts';
 import { evaluateServer, type Finding, fail, inspectCluster, pass } from './server.ts';
+import { readServerSettings } from './server-settings.ts';
 import { probeWrites } from './writes.ts';
 
 /**
@@ -73,8 +74,8 @@ function withPort(finding: Finding, redis: RedisClient, port = '?'): Finding {
 }
 
 async function flushOf(server: Redis): Promise<string | null> {
-  const flat = (await server.config('GET', 'appendfsync').catch(() => [])) as string[];
-  return flat[1] ?? null;
+  const flat = await readServerSettings(server, 'appendfsync').catch(() => null);
+  return flat?.[1] ?? null;
 }
 
 async function inspectRights(redis: RedisClient): Promise<Finding> {

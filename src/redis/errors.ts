@@ -42,12 +42,21 @@ export function describeRedisError(error: unknown): string {
   if (root !== error && message === 'Connection is closed.') return 'none of its servers answers';
   if (/^(Connection is closed|Stream isn't writeable|Cluster isn't ready|Reached the max retries)/.test(message))
     return noConnection;
+  if (message.startsWith(noPrimaryStart)) return describeNoPrimary(message);
   if (message.startsWith('Unknown RESP type')) return 'what answers there is no Redis';
   if (isConnectionError(root)) return describeConnectionError(root);
   return describeRejection(root) || message.slice(0, 200);
 }
 
 const noConnection = 'there is no connection to it';
+
+/** ioredis says so also where sentinels answer: during a failover none of them may name a primary. */
+const noPrimaryStart = 'All sentinels are unreachable';
+
+function describeNoPrimary(message: string): string {
+  const [, last] = /Last error: (.*?)\.?$/s.exec(message) ?? [];
+  return `none of its sentinels names a primary${last ? `; the last one that failed: ${last.slice(0, 200)}` : ''}`;
+}
 
 /** The error of the last server that a cluster client tried, if there is one; else the error itself. */
 export function rootOf<T>(error: T): T {

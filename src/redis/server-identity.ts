@@ -2,6 +2,7 @@ import { Cluster, type Redis } from 'ioredis';
 import { parseInfo } from './boot-check.ts';
 import type { RedisClient } from './client.ts';
 import { keys } from './keys.ts';
+import { readServerSettings } from './server-settings.ts';
 
 /** The Redis process that holds a run, and what is known about its data. */
 export type ServerIdentity = {
@@ -75,13 +76,9 @@ function historyOf({ master_replid2: history = '' }: Partial<Record<string, stri
 
 /** Whether each write is flushed before it is acknowledged; null if the login may not use CONFIG. */
 async function flushesAlways(redis: Redis): Promise<boolean | null> {
-  try {
-    const flat = (await redis.config('GET', '*append*')) as string[];
-    const setting = (name: string) => flat[flat.indexOf(name) + 1];
-    const isPaused = setting('no-appendfsync-on-rewrite') !== 'no';
-    return setting('appendonly') === 'yes' && setting('appendfsync') === 'always' && !isPaused;
-  } catch (error) {
-    if ((error as Error).name === 'ReplyError') return null;
-    throw error;
-  }
+  const flat = await readServerSettings(redis, '*append*');
+  if (flat === null) return null;
+  const setting = (name: string) => flat[flat.indexOf(name) + 1];
+  const isPaused = setting('no-appendfsync-on-rewrite') !== 'no';
+  return setting('appendonly') === 'yes' && setting('appendfsync') === 'always' && !isPaused;
 }

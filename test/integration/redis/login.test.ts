@@ -3,6 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { addressFromUrl } from '../../../src/redis/address.ts';
 import { checkRedis } from '../../../src/redis/boot-check.ts';
 import { describeRedisError } from '../../../src/redis/errors.ts';
+import { readServerIdentity } from '../../../src/redis/server-identity.ts';
 import { loginRule } from '../../support/login.ts';
 import { type OwnRedis, openOwnRedis } from '../../support/own-redis.ts';
 import { openLedgerOn } from '../../support/redis.ts';
@@ -36,6 +37,19 @@ describe('the login of the README', () => {
       denied.map(async (command) => [command, await said(redis, command.trim().split(' '))]),
     );
     expect(found.filter(([, words]) => !refused.test(words!))).toEqual([]);
+  });
+
+  test('asks for no setting of Redis that it may not read: no entry of ACL LOG is ours', async () => {
+    const own = await openOwnRedis(onTestFinished);
+    const redis = await logIn(own);
+    const admin = own.connect();
+    const entries = async () => (await admin.call('ACL', 'LOG')) as unknown[];
+    await admin.call('ACL', 'LOG', 'RESET');
+    expect((await readServerIdentity(redis, 'r1')).isDurable).toBeNull();
+    expect(await entries()).toEqual([]);
+    await admin.acl('SETUSER', 'expunge', '+config|get');
+    expect((await readServerIdentity(redis, 'r1')).isDurable, 'negative control').toEqual(expect.any(Boolean));
+    expect(await entries()).toEqual([]);
   });
 
   test('reaches no key but ours, by no way', async () => {

@@ -42,6 +42,16 @@ describe('trouble with Redis', () => {
     const error = new Error('Unknown RESP type 72 "H". Please report this.');
     expect(describeRedisError(error)).toBe('what answers there is no Redis');
   });
+
+  it.each([
+    ['All sentinels are unreachable. Retrying from scratch after 50ms.', 'none of its sentinels names a primary'],
+    [
+      'All sentinels are unreachable and retry is disabled. Last error: NOAUTH Authentication required.',
+      'none of its sentinels names a primary; the last one that failed: NOAUTH Authentication required',
+    ],
+  ])('does not call sentinels unreachable that name no primary: %s', (words, said) => {
+    expect(describeRedisError(new Error(words))).toBe(said);
+  });
 });
 
 describe('refusal words', () => {
