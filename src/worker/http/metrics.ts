@@ -291,7 +291,7 @@ export const families: readonly Family[] = [
       (redis?.schedules ?? []).map(({ name, lateMs }) => ({ value: lateMs / 1_000, labels: { schedule: name } })),
   },
   {
-    name: 'bullmq_job_count',
+    name: 'expunge_queue_jobs',
     type: 'gauge',
     labels: ['queue', 'state'],
     help: 'Chunks of the target in the queue, by state. Only a few of each run are queued at a time.',
