@@ -44,9 +44,11 @@ function outputOf({ options }: Invocation): string {
   throw new ExpungeError('USAGE', 'expected a file for the plan, got none', { next: 'add --output plan.json' });
 }
 
-function tell(invocation: Invocation, file: string, { plan, sha256, shown }: MadePlan): void {
+function tell(invocation: Invocation, file: string, { plan, sha256, shown, replaced }: MadePlan): void {
   const code = planCode(sha256);
   sayOn(invocation.stderr)(`Nothing was sent. The plan is in ${file}, its code is ${code}`);
+  if (replaced !== null && replaced !== sha256)
+    sayOf(invocation)(`  It replaced the plan ${planCode(replaced)}, which cannot be applied any more.`);
   const who = plan.approve_by === null ? '' : ` (by ${plan.approve_by})`;
   sayOf(invocation)(`  Carry it out${who}: ${invocation.toType('apply', file)}`);
   const { v: _, type: __, ...facts } = plan;

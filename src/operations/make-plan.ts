@@ -9,7 +9,7 @@ import { refuseLate } from './forecast-list.ts';
 import type { ListOrder } from './list-order.ts';
 import { refuseLoneBurst } from './lone-burst.ts';
 import type { By } from './order.ts';
-import { writePlanFile } from './plan-file.ts';
+import { readPlanInPlace, writePlanFile } from './plan-file.ts';
 import { checkList, type ListHistory, noListHistory, planOf } from './plan-list.ts';
 import { type PlanOrigin, type SealedInput, type SealedPlan, sealInputs, sealPlan } from './sealed-plan.ts';
 
@@ -24,7 +24,12 @@ type PlanOrder = {
 };
 
 /** A sealed plan, its hash, and what is shown of it. */
-export type MadePlan = { plan: SealedPlan; sha256: string; shown: Plan };
+export type MadePlan = {
+  plan: SealedPlan;
+  sha256: string;
+  shown: Plan;
+  replaced: string | null; // the hash of the plan that its file held before; null = none
+};
 
 /** Seals the list of an order in a file. Throws USAGE and GUARD for what a run of it would be refused for. */
 export async function makePlan(
@@ -33,6 +38,7 @@ export async function makePlan(
 ): Promise<MadePlan> {
   const target = readTarget(order.config, order.env);
   refuseLoneBurst(order, null);
+  const replaced = await readPlanInPlace(output); // a wrong file is told before the list is read
   const input = await sealFiles(paths);
   return read(async (list) => {
     checkList(order, list.spool);
@@ -40,7 +46,7 @@ export async function makePlan(
     refuseLate(shown.work, order.options, Date.now());
     const plan = sealPlan(origin, order.config, target, input, list);
     const sha256 = await writePlanFile(output, plan);
-    return { plan, sha256, shown };
+    return { plan, sha256, shown, replaced };
   });
 }
 

@@ -1,12 +1,16 @@
 import { open, readFile, rename, rm } from 'node:fs/promises';
 import { ExpungeError } from '../errors.ts';
 import { processName } from '../stale-path.ts';
-import { explainFileError, isFileError } from '../system-errors.ts';
+import { explainFileError, isFileError, systemCode } from '../system-errors.ts';
 import { planFileText, planHash, type SealedPlan, sealedSettings } from './sealed-plan.ts';
 
-/** Writes a plan, readable by its owner only, and returns its hash. A file of that name is replaced as a whole. */
+/**
+ * Writes a plan, readable by its owner only, and returns its hash. A plan of that name is replaced as a whole; throws USAGE for any other
+ * file, which stays.
+ */
 export async function writePlanFile(path: string, plan: SealedPlan): Promise<string> {
   const text = planFileText(plan);
+  await readPlanInPlace(path);
   const draft = `${path}.${processName()}.part`;
   try {
     const file = await open(draft, 'wx', 0o600);
@@ -22,6 +26,24 @@ export async function writePlanFile(path: string, plan: SealedPlan): Promise<str
     throw unusable(path, 'the plan cannot be written', error);
   }
   return planHash(text);
+}
+
+/**
+ * The hash of the plan that stands where one is to be written; null where there is no file, or an empty one. Throws USAGE for a file that holds anything
+ * else: nobody who names the list by mistake loses it.
+ */
+export async function readPlanInPlace(path: string): Promise<string | null> {
+  try {
+    const text = await readFile(path, 'utf8');
+    if (text === '') return null; // as mktemp makes it
+    if (parsePlan(text) !== null) return planHash(text);
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return null;
+    throw unusable(path, 'the plan cannot be written', error);
+  }
+  throw new ExpungeError('USAGE', `${path}: the file is there and holds no plan; it was not replaced`, {
+    next: 'name another file with --output, or remove this one',
+  });
 }
 
 /** The plan in a file, and its hash. Throws USAGE for a file that cannot be read or that no `expunge plan` wrote so. */

@@ -199,6 +199,39 @@ describe('a plan is refused, and nothing is sent, for', () => {
   });
 });
 
+describe('the file of a plan', () => {
+  const made = ['--resource', 'annotations', '--rate'];
+
+  test('is replaced by the next plan, which says that the one before cannot be applied', async ({ onTestFinished }) => {
+    const { harness, code, list, apply } = await openPlan(onTestFinished);
+    const again = await harness.expunge(['plan', list, ...made, '7/s', '-o', 'plan.json']);
+    expect([again.code, again.stderr]).toEqual([
+      0,
+      expect.stringContaining(`It replaced the plan ${code}, which cannot be applied any more.`),
+    ]);
+    expect((await apply()).code).not.toBe(0);
+  });
+
+  test('is refused where another file would be lost, such as the list, before the list is read', async ({
+    onTestFinished,
+  }) => {
+    const { harness, list } = await openPlan(onTestFinished);
+    const refused = await harness.expunge(['plan', list, ...made, '7/s', '-o', list]);
+    expect([refused.code, refused.stdout, refused.stderr]).toEqual([
+      2,
+      '',
+      expect.stringContaining(`${list}: the file is there and holds no plan; it was not replaced`),
+    ]);
+    expect(readFileSync(list, 'utf8')).toBe('a-1\na-2\na-3\n');
+  });
+
+  test('may be there without anything in it, as mktemp makes it', async ({ onTestFinished }) => {
+    const { harness, list } = await openPlan(onTestFinished);
+    const empty = harness.file('empty', '');
+    expect(await harness.expunge(['plan', list, ...made, '7/s', '-o', empty])).toMatchObject({ code: 0 });
+  });
+});
+
 describe('a plan for somebody else to approve', () => {
   test('is applied by that person alone, who stands in the audit trail', async ({ onTestFinished }) => {
     const { harness, apply, sent } = await openPlan(onTestFinished, '--approve-by', 'Ben');
