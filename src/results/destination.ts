@@ -1,10 +1,13 @@
+import { accessSync, constants, mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { refusePlainHttp } from '../config/check-target.ts';
 import { readHeaders } from '../config/header-lines.ts';
 import type { Config } from '../config/settings.ts';
+import { ExpungeError } from '../errors.ts';
 import type { Run } from '../ledger/run.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { Lease } from '../redis/lease.ts';
+import { explainFileError, isFileError, systemCode } from '../system-errors.ts';
 import { putSet, shownAddress } from './put-set.ts';
 import { moveSet, removeSet, writeSet } from './result-set.ts';
 
@@ -29,7 +32,23 @@ export function openDestination(settings: Settings, env: NodeJS.ProcessEnv): Des
   if (settings.results === undefined) return null;
   return /^https?:\/\//i.test(settings.results)
     ? openReceiver(settings.results, settings, env)
-    : openFolder(resolve(settings.results));
+    : openFolder(makeFolder(settings.results));
+}
+
+/** Its path. Throws USAGE where no results could be written: a file of that name, no permission. */
+function makeFolder(path: string): string {
+  const folder = resolve(path);
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    accessSync(folder, constants.W_OK | constants.X_OK);
+    return folder;
+  } catch (error) {
+    if (!isFileError(error)) throw error;
+    const isFile = ['EEXIST', 'ENOTDIR'].includes(systemCode(error));
+    const why = isFile ? 'it is a file, or below one' : explainFileError(error).words;
+    const next = 'name a folder that this process may write to';
+    throw new ExpungeError('USAGE', `--results: expected a folder, got ${path}: ${why}`, { cause: error, next });
+  }
 }
 
 function openFolder(folder: string): Destination {

@@ -44,6 +44,17 @@ describe.concurrent('a worker that cannot work says so in one line of its log, w
     expect(code).toBe(2);
   });
 
+  test('results that are to go into a file', async ({ onTestFinished }) => {
+    const harness = await openHarness(onTestFinished);
+    const file = harness.file('results', '');
+    for (const path of [file, `${file}/below`]) {
+      const { code, stderr } = await harness.expunge(['worker', '--results', path]);
+      const reason = `--results: expected a folder, got ${path}: it is a file, or below one`;
+      expect(linesOf(stderr).at(-1)).toMatchObject({ level: 'error', msg: 'command failed', exit: 2, reason });
+      expect(code).toBe(2);
+    }
+  });
+
   test('for people, with --log-format text, it says what it always said', async ({ onTestFinished }) => {
     const harness = await openHarness(onTestFinished);
     const env = { EXPUNGE_TOKEN_FILE: '/none/token' };
