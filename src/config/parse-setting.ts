@@ -169,7 +169,9 @@ export const momentAhead = (value: string, now = Date.now()): number => {
 /** Where the clocks jump over the time, it is the moment after that. */
 function nextTime(value: string, now: number): number {
   const [, hours = '', minutes = '', zone = ''] = /^([01]\d|2[0-3]):([0-5]\d)( .*)?$/.exec(value) ?? [];
-  if (hours === '') throw new Error(`expected a time like 06:00 or 06:00 Europe/Berlin, got "${value}"`);
+  const isToTheSecond = /^\d\d:\d\d:\d\d/.test(value);
+  const form = isToTheSecond ? 'hours and minutes without seconds, like 06:00' : 'a time like 06:00';
+  if (hours === '') throw new Error(`expected ${form} or 06:00 Europe/Berlin, got "${value}"`);
   const later = String((Number(hours) + 12) % 24).padStart(2, '0');
   const window = parseTimeWindow(`${hours}:${minutes}-${later}:${minutes}${zone}`); // it opens at this time
   const { isOpen, until } = windowStateAt(window, now);

@@ -141,15 +141,16 @@ function inline(text: string, { bold }: Style): string {
     .join('');
 }
 
-/** Without its marks, unless nothing else would tell it from prose: a lone word without a style, or signs. */
+/** Without its marks; in quotes where nothing else would tell it from prose: a lone word without a style, or signs. */
 function codeSpan(part: string, bold: (text: string) => string): string {
   const text = part.slice(1, -1);
   const isLoneWord = /^[a-z]+$/.test(text) && bold(text) === text;
-  return styled(isLoneWord || !/\w/.test(text) ? part : text, bold);
+  return styled(isLoneWord || !/\w/.test(text) ? `"${text}"` : text, bold);
 }
 
 function linkText(link: string, bold: (text: string) => string): string {
-  const [, text = '', to = ''] = /^\[([^\]]+)\]\(([^)]+)\)$/.exec(link) ?? [];
+  const [, linked = '', to = ''] = /^\[([^\]]+)\]\(([^)]+)\)$/.exec(link) ?? [];
+  const text = linked.replace(/`[^`]+`/g, (span) => codeSpan(span, bold));
   const [, topic] = /^([\w-]+)\.md(?:#[\w-]+)?$/.exec(to) ?? [];
   if (topic === undefined) return text;
   const command = styled(toTypeAnywhere('help', topic), bold);

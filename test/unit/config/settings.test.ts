@@ -189,6 +189,12 @@ describe('a moment to come', () => {
   it.each(['25:00', '6:00', '06:00 Europe/Bonn', 'tomorrow', '2026-11-23', '06:00,07:00'])('is not %s', (value) => {
     expect(() => at(value, '2026-11-24T00:00Z')).toThrow(/expected|is no time zone/);
   });
+
+  it('is no time to the second, and says which form is', () => {
+    expect(() => at('02:43:11', '2026-11-24T00:00Z')).toThrow(
+      'expected hours and minutes without seconds, like 06:00 or 06:00 Europe/Berlin, got "02:43:11"',
+    );
+  });
 });
 
 describe('the address to listen on', () => {

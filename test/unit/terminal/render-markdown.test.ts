@@ -70,16 +70,16 @@ describe('renderMarkdown', () => {
   });
 
   it('says what to type for a link to a topic', () => {
-    expect(plain('See [rates](rates.md), [halts](outcomes.md#halts), [it](https://x.example).', 100)).toBe(
-      'See expunge help rates, halts (expunge help outcomes), it.\n',
-    );
+    expect(
+      plain('See [rates](rates.md), [halts](outcomes.md#halts), [it](https://x.example), [`run`](control.md).', 100),
+    ).toBe('See expunge help rates, halts (expunge help outcomes), it, "run" (expunge help control).\n');
   });
 
-  it('keeps the marks of code that would be lost in prose: signs, and a word where nothing is bold', () => {
+  it('puts code into quotes that would be lost in prose: signs, and a word where nothing is bold', () => {
     const text = '`.` and `/s` and `run` and `--rate 5/s` and *in doubt* and `*` **now**';
-    expect(plain(text, 100)).toBe('`.` and /s and `run` and --rate 5/s and in doubt and `*` now\n');
+    expect(plain(text, 100)).toBe('"." and /s and "run" and --rate 5/s and in doubt and "*" now\n');
     expect(stripVTControlCharacters(renderMarkdown(text, 100, bold))).toBe(
-      '`.` and /s and run and --rate 5/s and in doubt and `*` now\n',
+      '"." and /s and run and --rate 5/s and in doubt and "*" now\n',
     );
   });
 
