@@ -50,3 +50,35 @@ test('a receiver that is away changes no exit code, is named in one line, and it
   const events = await readEvents(harness.redis, harness.target.fp, 0, 10);
   expect(events.map(({ event }) => event.type)).toEqual(['run.running', 'run.completed']);
 });
+
+test('retry and apply post what becomes of their runs, as run does', async ({ onTestFinished }) => {
+  const ids = makeIds('n', 3);
+  const script = (_: string, id: string, nth: number) => (id === ids[0] && nth === 1 ? 'status-400' : null);
+  const harness = await openHarness(onTestFinished, { objects: annotations(ids), faults: { script } });
+  const receiver = await openReceiver(onTestFinished);
+  const list = harness.list(ids);
+  const notify = ['--notify', receiver.url];
+  const made = await harness.expunge(['plan', list, '--resource', 'annotations', '--output', 'plan.json']);
+  const code = /its code is (\S+)/.exec(made.stderr)![1]!;
+  expect(await harness.expunge(['apply', 'plan.json', '--code', code, ...notify])).toMatchObject({ code: 3 });
+  expect(typesOf(receiver)).toEqual(['run.running', 'run.completed']);
+  const { id } = await harness.onlyRun();
+  expect(await harness.expunge(['retry', id, '--yes', ...notify])).toMatchObject({ code: 0 });
+  expect(typesOf(receiver).slice(2)).toEqual(['run.running', 'run.completed']);
+  const runs = receiver.received.map(({ body }) => JSON.parse(body).data.run);
+  expect(runs.filter((run) => run === id)).toHaveLength(2);
+});
+
+test('Ctrl-C posts that the run is paused before its command ends', async ({ onTestFinished }) => {
+  const ids = makeIds('n', 200);
+  const harness = await openHarness(onTestFinished, { objects: annotations(ids) });
+  const receiver = await openReceiver(onTestFinished);
+  const list = harness.list(ids);
+  const slow = ['--resource', 'annotations', '--yes', '--rate', '20/s', '--notify', receiver.url];
+  const running = harness.start(['run', list, ...slow]);
+  await harness.runIs('deleting', ({ counts }) => counts.deleted > 0);
+  running.signal('SIGINT');
+  expect(await running.ended).toMatchObject({ code: 130 });
+  expect(typesOf(receiver)).toEqual(['run.running', 'run.paused']);
+  expect(JSON.parse(receiver.received.at(-1)!.body)).toMatchObject({ data: { by: 'interrupt' } });
+});
