@@ -1,14 +1,16 @@
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { ExpungeError, exitCodes } from '../errors.ts';
+import { ExpungeError, exitCodes, messageOf } from '../errors.ts';
 import { count } from '../format.ts';
 import { formatByName, inputOptionsOf } from '../input/input-options.ts';
 import { openInputs } from '../input/open-inputs.ts';
+import { keptFolders } from '../ledger/file-retention.ts';
 import { checkJoined, type JoinedFiles, writeJoined } from '../ledger/join-report.ts';
 import { type Sink, writeReportFile } from '../ledger/report.ts';
 import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
 import { retryFacts } from '../ledger/summary.ts';
 import { sumInWords } from '../ledger/tally.ts';
+import { quoteForShell } from '../model/shell-word.ts';
 import type { RecordOperations, ReportStyle } from '../operations/operations.ts';
 import type { Verification } from '../operations/verify-run.ts';
 import { retryLines } from '../terminal/retry-text.ts';
@@ -30,7 +32,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const print = jsonLines(stdout, options.json);
   return withOperations(invocation, 'records', async (records) => {
     if (options.follow === true) return followReport(invocation, records, await records.find(args[0]));
-    const { run, proof } = await records.findTallied(args[0]);
+    const { run, proof } = await records.findTallied(args[0]).catch((error) => tellKept(error, invocation));
     if (options.certificate === true) return certify(invocation, evidenceOf(records, run));
     const { output = null, only = null, verify = false } = options;
     const { format = 'csv', spreadsheetSafe = false } = options;
@@ -38,6 +40,15 @@ export async function execute(invocation: Invocation): Promise<number> {
     const join = await openJoined(invocation);
     return reportRun({ records, run, format, spreadsheetSafe, output, only, join, verify, out: stdout, say, print });
   });
+}
+
+/** Throws the error again; of a run that is no longer in Redis it says where on this machine its report was kept. */
+async function tellKept(error: unknown, { args, config }: Invocation): Promise<never> {
+  const isUnknown = error instanceof ExpungeError && error.code === 'USAGE';
+  const [folder, ...others] = isUnknown ? await keptFolders(config.stateDir, args[0] ?? '') : [];
+  if (folder === undefined || others.length > 0) throw error;
+  const message = `${messageOf(error)}: Redis no longer has it; its report is kept in ${plainLine(folder)}`;
+  throw new ExpungeError('USAGE', message, { cause: error, next: `ls ${quoteForShell(folder)}` });
 }
 
 /** The files of `--join`, or null. Throws USAGE for what is no CSV file: lines have no columns, and a pipe is read once. */

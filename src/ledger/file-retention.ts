@@ -21,6 +21,13 @@ export function runFolder(stateDir: string, run: string): string {
   return join(stateDir, 'runs', run);
 }
 
+/** The folders of report files here whose run is called so: by its id, or by the end or the beginning of it. */
+export async function keptFolders(stateDir: string, text: string): Promise<string[]> {
+  const found = await readdir(join(stateDir, 'runs')).catch(() => []);
+  const named = text === '' ? [] : found.filter((run) => run.startsWith(text) || run.endsWith(text));
+  return named.map((run) => runFolder(stateDir, run));
+}
+
 /** Writes until when the files of a sealed run are kept, in ms since 1970. Throws errors of the file system. */
 export async function keepUntil(folder: string, until: number): Promise<void> {
   await writeFile(join(folder, dateFile), `${isoTime(until)}\n`, { mode: 0o600 });
