@@ -97,3 +97,48 @@ describe('a run with a rate of its own', () => {
     expect(await running.ended).toMatchObject({ code: 143 });
   });
 });
+
+describe('the pace of a whole run, though what it may do changed', () => {
+  const many = makeIds('w', 900);
+  const paceIn = (stderr: string) => /^ {2}Pace: (\d+)\/s(?: of (\d+)\/s allowed)?/m.exec(stderr)!.slice(1).map(Number);
+  const args = (list: string) => [
+    'run',
+    list,
+    '--resource',
+    'annotations',
+    '--yes',
+    '--rate',
+    '100/s',
+    '--workers',
+    '1',
+  ];
+
+  test('is none above what was allowed, after a kill -9 and a resume', async ({ expect, onTestFinished }) => {
+    const harness = await openHarness(onTestFinished, { objects: annotations(many) });
+    const list = harness.list(many);
+    const killed = harness.spawn(args(list));
+    await harness.runIs('under way', ({ counts }) => counts.deleted > 300, 60_000);
+    killed.signal('SIGKILL');
+    await killed.ended;
+    const resumed = harness.start(args(list));
+    expect(await resumed.ended).toMatchObject({ code: 0 });
+    const [achieved, allowed] = paceIn(resumed.stderr);
+    expect(allowed).toBeCloseTo(100, -1);
+    expect(achieved).toBeLessThanOrEqual(allowed!);
+  });
+
+  test.for([
+    ['lowered', '30/s'],
+    ['lifted', 'none'],
+  ] as const)('is none above what was allowed, though its rate is %s half-way', async ([, rate], context) => {
+    const harness = await openHarness(context.onTestFinished, { objects: annotations(many) });
+    const ids = rate === 'none' ? many : many.slice(0, 300);
+    const running = harness.start(args(harness.list(ids)));
+    const { id } = await harness.runIs('half-way', ({ counts }) => counts.deleted > ids.length / 2, 60_000);
+    expect(await harness.expunge(['rate', id, rate])).toMatchObject({ code: 0 });
+    expect(await running.ended).toMatchObject({ code: 0 });
+    const [achieved, allowed] = paceIn(running.stderr);
+    if (rate === 'none') expect(allowed).toBeNaN();
+    else expect(achieved).toBeLessThanOrEqual(allowed!);
+  });
+});
