@@ -6,6 +6,7 @@ import { readRun } from '../../../src/ledger/run.ts';
 import { startRun } from '../../../src/ledger/start-run.ts';
 import { startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
+import { storedSaying } from '../../../src/limiter/stop.ts';
 import { targetOf } from '../../../src/model/target.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { tellWaits } from '../../../src/worker/event-sources.ts';
@@ -75,6 +76,25 @@ test('a run that a stop holds for 15 minutes is told once, with who, why and the
     /^Run \S+ on \S+ \(\S+\) has made no progress for 15 min: stopped for all runs .*they call us\. /,
   );
   expect(event!.text.endsWith(`Resume with: ${command}`)).toBe(true);
+});
+
+test('a run whose only process says that it has no token is told, with why and how to check it', async ({
+  onTestFinished,
+}) => {
+  const { redis, target, look, told } = await openStage(onTestFinished);
+  const says = storedSaying({ stop: null, token: { reason: 'token command: exit 1', since: start } });
+  const callAs = (name: string, saying: string) =>
+    redis.hset(keys.processes(target.fp), name, `${Date.now()} ${saying}`);
+  await callAs('tokenless', says);
+  await look(0);
+  await look(14);
+  expect(await told()).toEqual([]);
+  await look(15);
+  const [event, ...others] = await told();
+  expect(others).toEqual([]);
+  expect(event).toMatchObject({ type: 'run.waiting', data: { why: 'no_token', state: 'running', pending: 3 } });
+  expect(event!.text).toContain('no token: token command: exit 1');
+  expect(event!.data).toMatchObject({ next: expect.stringMatching(/^expunge check /) });
 });
 
 test('a stop that is lifted is no wait any more, and the next one is told anew', async ({ onTestFinished }) => {
