@@ -8,10 +8,12 @@ import { keptFolders } from '../ledger/file-retention.ts';
 import { checkJoined, type JoinedFiles, writeJoined } from '../ledger/join-report.ts';
 import { type Sink, writeReportFile } from '../ledger/report.ts';
 import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
+import { type Standing, standingText } from '../ledger/standing.ts';
 import { retryFacts } from '../ledger/summary.ts';
 import { sumInWords } from '../ledger/tally.ts';
 import { quoteForShell } from '../model/shell-word.ts';
 import type { RecordOperations, ReportStyle } from '../operations/operations.ts';
+import { standingsOfRun } from '../operations/take-snapshot.ts';
 import type { Verification } from '../operations/verify-run.ts';
 import { retryLines } from '../terminal/retry-text.ts';
 import { plainLine } from '../terminal/style.ts';
@@ -38,7 +40,9 @@ export async function execute(invocation: Invocation): Promise<number> {
     const { format = 'csv', spreadsheetSafe = false } = options;
     for (const line of [...retryLines(run), ...proof]) sayOf(invocation)(`Run ${run.id}: ${plainLine(line)}`);
     const join = await openJoined(invocation);
-    return reportRun({ records, run, format, spreadsheetSafe, output, only, join, verify, out: stdout, say, print });
+    const standings = output === null ? [] : standingsOfRun(run, (await records.record(run)).context);
+    const choice = { format, spreadsheetSafe, output, only, join, verify };
+    return reportRun({ records, run, standings, ...choice, out: stdout, say, print });
   });
 }
 
@@ -77,6 +81,7 @@ function refuseJsonBesideRows({ options }: Invocation): void {
 export type ReportDeps = ReportStyle & {
   records: Pick<RecordOperations, 'rows' | 'verify' | 'write' | 'noteReport'>;
   run: Run;
+  standings: readonly Standing[]; // what holds it back
   output: string | null; // null: to `out`
   join: JoinedFiles | null; // lists of the run, to which the outcomes are added
   verify: boolean; // count instead of writing a report
@@ -141,20 +146,24 @@ async function toFile(deps: ReportDeps, path: string): Promise<void> {
 
 /** Says and prints what a file holds now. */
 function showWritten(
-  { run, format, only, say, print }: Pick<ReportDeps, 'run' | 'format' | 'only' | 'say' | 'print'>,
+  { run, standings, format, only, say, print }: Omit<ReportDeps, 'records' | 'output' | 'join' | 'verify' | 'out'>,
   path: string,
   rows: number,
 ): void {
-  say(format === 'html' ? `page in ${path}` : `${count(rows)} rows in ${path}${only === null ? pendingText(run) : ''}`);
+  say(
+    format === 'html'
+      ? `page in ${path}`
+      : `${count(rows)} rows in ${path}${only === null ? pendingText(run, standings) : ''}`,
+  );
   print('report', { run: run.id, rows, format, file: path, ...retryFacts(run) });
 }
 
 /** What is missing in a report of all rows. The run was read before its rows, which go on. */
-function pendingText(run: Run): string {
+function pendingText(run: Run, [standing]: readonly Standing[]): string {
   const pending = pendingOf(run);
   if (isSealed(run.state) || pending === 0) return '';
-  if (run.state === 'running') return `, at most ${count(pending)} of them pending: the run goes on`;
-  return `, ${count(pending)} of them pending: the run is ${run.state}`;
+  if (standing === undefined) return `, at most ${count(pending)} of them pending: the run goes on`;
+  return `, ${count(pending)} of them pending. ${plainLine(standingText(standing, Date.now()))}`;
 }
 
 /** A pipe or a device keeps nothing: `--output /dev/null` delivers no report. */

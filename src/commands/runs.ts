@@ -91,10 +91,10 @@ function cellsOf(run: ListedRun, standing: StandingFacts | null): string[] {
   ];
 }
 
-/** The state; of a running run also what holds it back, of a halted one the rule; of a completed run that did not go well, also its exit code. */
+/** The state, and what holds the run back where the state does not say it, of a halted one the rule; of a completed run that did not go well, also its exit code. */
 function stateText(run: ListedRun, standing: StandingFacts | null): string {
-  if (run.state === 'running' && standing !== null) return `running (${heldText(standing, Date.now())})`;
   if (run.state === 'halted' && run.halt !== '') return `halted (${run.halt.replaceAll('_', ' ')})`;
+  if (standing !== null && standing.why !== run.state) return `${run.state} (${heldText(standing, Date.now())})`;
   return run.state === 'completed' && !wentWell(run) ? `completed, exit ${exitOf(run)}` : run.state;
 }
 

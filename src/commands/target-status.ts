@@ -4,7 +4,6 @@ import { auditFacts } from '../ledger/audit.ts';
 import { isLive, type KnownTarget } from '../ledger/known-targets.ts';
 import type { ListedRun } from '../ledger/list-runs.ts';
 import { pendingOf } from '../ledger/run.ts';
-import { targetStandings } from '../ledger/run-standings.ts';
 import { type Cause, causeWords, type Standing, standingAdvice, standingText } from '../ledger/standing.ts';
 import { stopAdvice, type TargetStops } from '../limiter/stop.ts';
 import { rateText } from '../model/rate.ts';
@@ -13,6 +12,7 @@ import { commandFor, type Target } from '../model/target.ts';
 import type { ToType } from '../model/to-type.ts';
 import {
   standingsOfOpen,
+  statusStandings,
   type TargetRecord,
   type TargetStatus,
   targetRecordFacts,
@@ -68,11 +68,11 @@ type How = { toType: ToType; isQuiet: boolean };
 
 /** Its runs that have not ended, with what holds each of them back. */
 function openRunLines({ status, open: { runs, hasMore } }: TargetRecord, { toType, isQuiet }: How): string[] {
-  const { target, limiters, stops } = status;
-  const ofTarget = new Set(targetStandings(target, limiters, stops).map(({ why }) => why));
+  const ofTarget = new Set(statusStandings(status).map(({ why }) => why));
   const now = Date.now();
-  const lines = runs.flatMap((run) => {
-    const [standing] = standingsOfOpen(run, status);
+  const lines = runs.flatMap((one) => {
+    const { run } = one;
+    const [standing] = standingsOfOpen(one, status);
     const name = `Run ${run.id} (${run.files.join(', ')}; ${run.createdBy}): ${count(pendingOf(run))} of ${plural(run.rows, 'rows')} left.`;
     const line = plainLine(
       `${name} ${asSentence(standing === undefined ? paceOfRun(run) : heldText(standing, ofTarget, now))}`,
@@ -114,18 +114,21 @@ export async function unknownTargetLines(
 /** The state of a target for people, a line each; unless `isQuiet`, with the command that ends a wait. */
 export function targetStatusLines(status: TargetStatus, { toType, isQuiet }: How): string[] {
   const { target, stops, limiters, pin, budget, learned } = status;
-  const held = targetStandings(target, limiters, stops).filter(({ why }) => why !== 'stop' && why !== 'stop_file'); // they have lines of their own
+  const held = statusStandings(status).filter(({ why }) => why !== 'stop' && why !== 'stop_file'); // they have lines of their own
   const advice = isQuiet ? [] : held.map((standing) => standingAdvice(standing, toType)).filter(Boolean);
   return [
     ...stopLines(stops, target, toType),
     ...throttleLines(limiters, Date.now()),
-    ...held.flatMap(({ why, text }) => (why === 'no_token' ? [plainLine(text)] : [])),
+    ...held.flatMap(({ why, text }) => (linesElsewhere.includes(why) ? [] : [plainLine(text)])),
     ...new Set(advice),
     ...(pin === null ? [] : [pinText(pin)]),
     ...(budget === null ? [] : [budgetText(budget, Date.now())]),
     `rate: ${paceText(null, learned) || 'nothing is known of its limit yet'}`,
   ];
 }
+
+/** What the lines of a limiter say. */
+const linesElsewhere: readonly Cause[] = ['budget', 'quota', 'retry_after', 'circuit', 'outage'];
 
 function stopLines({ target: stop, processes }: TargetStops, target: Target, toType: ToType): string[] {
   const all = [stop, ...processes].filter((stop) => stop !== null);

@@ -84,7 +84,7 @@ function card(run, now) {
       ${run.account ? html`<span class="soft">${run.account}</span>` : nothing}</h3>
     ${progressBar(run)}
     ${outcomeList(run)}
-    <p>${run.state === 'running' ? standstillOf(run) : why(run)} <span class="pace">${paceOf(run, now)}</span></p>
+    <p>${standstillOf(run)} <span class="pace">${paceOf(run, now)}</span></p>
     <p class="soft"><b>${percent(ids - run.pending, ids)}</b> of ${plural(ids, 'ids')}, submitted ${time(run.created_at)} by ${run.created_by}${note}</p>
   </article>`;
 }

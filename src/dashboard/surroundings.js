@@ -60,7 +60,7 @@ function runsOf({ runs = {} }) {
   return words.join(', ') || '–';
 }
 
-/** Why a running run does not move. @param {RunSummary} run */
+/** Why a run that has not ended does not move. @param {RunSummary} run */
 export function standstillOf({ run, standing, per_second: perSecond }) {
   if (standing) return standingOf(standing);
   return perSecond === 0 ? html`No id has had an outcome in the last seconds: <a href="/runs/${run}">why</a>` : nothing;

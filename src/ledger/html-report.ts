@@ -11,11 +11,14 @@ import { type Measures, readMeasures } from './measures.ts';
 import { type OutcomeRow, readOutcomes } from './outcome-rows.ts';
 import { activeMsOf, pendingOf, type Run } from './run.ts';
 import { ruleLines } from './run-rules.ts';
+import { readStandings } from './run-standings.ts';
+import type { Standing } from './standing.ts';
 import { readProof } from './verification.ts';
 
 /** What the page shows of a run. */
 export type PageFacts = {
   run: Run;
+  standing: Standing | null; // what holds it back, told first
   history: History;
   measures: Measures;
   audit: readonly AuditEntry[];
@@ -32,13 +35,22 @@ export async function htmlReport(redis: RedisClient, run: Run): Promise<string> 
 
 /** The same, for who has read the rows already. */
 export async function htmlOf(redis: RedisClient, run: Run, samples: FailureSamples): Promise<string> {
-  const [history, measures, audit, proof] = await Promise.all([
+  const [standings, history, measures, audit, proof] = await Promise.all([
+    readStandings(redis, [run]),
     readHistory(redis, run),
     readMeasures(redis, run.id),
     readAudit(redis, run),
     readProof(redis, run),
   ]);
-  return pageOf({ run, history, measures, audit, failures: samples.list(), proof });
+  return pageOf({
+    run,
+    standing: standings(run)[0] ?? null,
+    history,
+    measures,
+    audit,
+    failures: samples.list(),
+    proof,
+  });
 }
 
 /** Most runs have none: their ledger need not be read for them. */
@@ -88,9 +100,9 @@ export class FailureSamples {
 }
 
 /** Pure. */
-export function pageOf({ run, history, measures, audit, failures, proof }: PageFacts): string {
+export function pageOf({ run, standing, history, measures, audit, failures, proof }: PageFacts): string {
   return page(`Run ${run.id}`, [
-    headline(run),
+    headline(run, standing),
     html`${proof.map((sentence) => html`<p>${cut(sentence, proofLength)}</p>`)}`,
     section('Outcomes', totals(run)),
     section('Pace', pace(run, measures)),
@@ -102,13 +114,14 @@ export function pageOf({ run, history, measures, audit, failures, proof }: PageF
   ]);
 }
 
-function headline(run: Run): Markup {
+function headline(run: Run, standing: Standing | null): Markup {
   const { id, state, reason, counts, rows } = run;
   const conclusion = judgeRun(run);
   const isBad = state === 'halted' || hasFailures(run) || (conclusion !== null && conclusion !== 'well');
   const tone = isBad ? 'bad' : conclusion === 'well' && state === 'completed' ? 'good' : '';
   const fault = conclusionText(conclusion, run.ids);
-  const why = state === 'completed' || reason === '' ? fault && `, but ${fault}` : `: ${cut(reason, textLength)}`;
+  const ended = state === 'completed' || reason === '' ? fault && `, but ${fault}` : `: ${reason}`;
+  const why = cut(standing === null ? ended : heldText(state, standing), textLength);
   const open = pendingOf(run);
   const good = fault === '' ? `, ${count(sumOutcomes(counts, isSuccess))} of them without a problem` : '';
   return html`<h1>Run ${id}</h1>
@@ -118,6 +131,12 @@ function headline(run: Run): Markup {
 <p class="soft">${timesOf(run)}</p>
 ${describeBodies(run.bodies).map((sentence) => html`<p class="bad">${sentence}</p>`)}
 `;
+}
+
+/** Why a run sends nothing, behind the word of its state: ` by ana: release window`, `: the budget is used up, until …` */
+function heldText(state: Run['state'], { text, until }: Standing): string {
+  const words = text.startsWith(state) ? text.slice(state.length) : `: ${text}`;
+  return until === null ? words : `${words}, until ${utcTime(until, 'second')}`;
 }
 
 function timesOf({ startedAt, endedAt }: Run): string {

@@ -39,9 +39,14 @@ const windowSize = 16;
 
 /**
  * All rows of a run in input order: by file in the order they were named, then by line. Holds a few chunks in memory, whatever the size of
- * the run. Throws INTERNAL for a chunk that Redis has lost. A run may continue meanwhile: each row is as it was when its chunk was read.
+ * the run. Throws USAGE for a run whose list was not written completely, and INTERNAL for a chunk that Redis has lost. A run may continue meanwhile: each row is as it was when its chunk was read.
  */
 export function readOutcomes(redis: RedisClient, run: Run): AsyncGenerator<OutcomeRow[]> {
+  if (run.state === 'preparing') {
+    throw new ExpungeError('USAGE', `run ${run.id} has no rows to report yet: its list is being written to Redis`, {
+      next: (toType) => toType('status', run.id),
+    });
+  }
   return mergePages(readAllPages(redis, run));
 }
 

@@ -1,43 +1,64 @@
-import { readTargetState, type TargetState } from '../limiter/read-target.ts';
-import { readStops, type TargetStops } from '../limiter/stop.ts';
+import { readTargetState } from '../limiter/read-target.ts';
+import { readStops } from '../limiter/stop.ts';
 import { type Target, targetOf } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
+import { probeWritesOfOthers } from '../redis/writes.ts';
+import { readNextAttempt } from './backlog.ts';
 import { type ListedRun, readListed } from './list-runs.ts';
-import { type Standing, seenFromOutside, standingsOf } from './standing.ts';
+import { type Reading, type Standing, seenFromOutside, standingsOf } from './standing.ts';
 
 /** What holds a run back, told first what is first in `causes`. */
 export type StandingsOf = (run: ListedRun) => Standing[];
 
+/** What is known of a target, whatever its runs are. */
+type AroundTarget = Pick<Reading, 'targets' | 'stops' | 'refused'>;
+
+/** Reads it, and probes whether Redis accepts writes. */
+async function readAround(redis: RedisClient, fp: string): Promise<AroundTarget> {
+  const reads = [readTargetState(redis, fp), readStops(redis, fp), probeWritesOfOthers(redis, fp)] as const;
+  const [targets, stops, refused] = await Promise.all(reads);
+  return { targets, stops, refused };
+}
+
 /**
- * Reads what holds these runs back: each of their targets once, however many runs it has. Whether ids wait for a retry is not read. A command
- * that has ended is noticed once no process calls for its target any more, within 5 s.
+ * Reads what holds these runs back: each of their targets once, however many runs it has. A command that has ended is noticed once no process
+ * calls for its target any more, within 5 s.
  */
 export async function readStandings(redis: RedisClient, runs: readonly ListedRun[]): Promise<StandingsOf> {
-  const moving = runs
-    .filter(({ state }) => state === 'running')
-    .map(({ baseUrl, account }) => targetOf(baseUrl, account));
-  const fps = [...new Set(moving.map(({ fp }) => fp))];
-  const read = await Promise.all(fps.map((fp) => Promise.all([readTargetState(redis, fp), readStops(redis, fp)])));
-  const known = new Map(fps.map((fp, i) => [fp, read[i]!]));
+  const moving = runs.filter(({ state }) => state === 'running');
+  const fps = [...new Set(moving.map(fpOf))];
+  const [read, tries] = await Promise.all([
+    Promise.all(fps.map((fp) => readAround(redis, fp))),
+    Promise.all(moving.map(({ id }) => readNextAttempt(redis, id))),
+  ]);
+  const around = new Map(fps.map((fp, i) => [fp, read[i]!]));
+  const nextTries = new Map(moving.map(({ id }, i) => [id, tries[i]!]));
   return (run) => {
-    const [targets, stops] = known.get(targetOf(run.baseUrl, run.account).fp) ?? [[], nobody];
-    return standingsOf({ ...seenFromOutside, now: Date.now(), target: run, targets, stops, run });
+    const known = { ...(around.get(fpOf(run)) ?? nothingKnown), nextTryAt: nextTries.get(run.id) ?? null };
+    return standingsOf({ ...seenFromOutside, ...known, now: Date.now(), target: run, run });
   };
+}
+
+function fpOf({ baseUrl, account }: ListedRun): string {
+  return targetOf(baseUrl, account).fp;
 }
 
 /** Reads what holds a target back, whatever its runs are. */
 async function readTargetStandings(redis: RedisClient, target: Target): Promise<Standing[]> {
-  const [targets, stops] = await Promise.all([readTargetState(redis, target.fp), readStops(redis, target.fp)]);
-  return targetStandings(target, targets, stops);
+  return targetStandings(target, await readAround(redis, target.fp));
 }
 
 /** What holds a target back, whatever its runs are. Pure but for the clock. */
-export function targetStandings(target: Target, targets: readonly TargetState[], stops: TargetStops): Standing[] {
-  return standingsOf({ ...seenFromOutside, now: Date.now(), target, targets, stops, run: null });
+export function targetStandings(target: Target, around: AroundTarget): Standing[] {
+  return standingsOf({ ...seenFromOutside, ...around, now: Date.now(), target, run: null });
 }
 
-const nobody: TargetStops = { target: null, processes: [], tokenless: [], alive: 0 };
+const nothingKnown: AroundTarget = {
+  targets: [],
+  stops: { target: null, processes: [], tokenless: [], alive: 0 },
+  refused: '',
+};
 
 /** What is told first of a target (under '') and of each of its detached runs that has not ended; what is not held is missing. */
 export async function readHeld(redis: RedisClient, target: Target): Promise<Map<string, Standing>> {

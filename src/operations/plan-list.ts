@@ -32,6 +32,7 @@ export type ListHistory = Pick<Plan, 'proof'> & {
   bounds: TargetBounds;
   retries: Retries | null;
   existing: Run | null;
+  nextTryAt: number | null; // of the run to resume, when its failed ids are retried, if nothing else is left to do
   isJoined: boolean;
   last: Run | null;
   overlapping: readonly ListedRun[];
@@ -44,6 +45,7 @@ export const noListHistory: ListHistory = {
   around: null,
   proof: [],
   existing: null,
+  nextTryAt: null,
   isJoined: false,
   last: null,
   overlapping: [],
@@ -54,7 +56,7 @@ export function planOf(order: ListOrder, target: Target, list: List, known: List
   const { config, env } = order;
   const { spool, rejectsFile, openEnd } = list;
   const { first } = spool;
-  const { retries, bounds, around, proof, existing, isJoined, last, overlapping } = known;
+  const { retries, bounds, around, proof, existing, nextTryAt, isJoined, last, overlapping } = known;
   const lastId = retries === null && spool.files.length === 1 ? (spool.last?.id ?? null) : null;
   const { rules, kept } = rulesOf(order, existing);
   const requests = existing === null ? requestsOf(list, rules) : pendingOf(existing);
@@ -90,7 +92,7 @@ export function planOf(order: ListOrder, target: Target, list: List, known: List
     deadline: deadlineOf(work, order.options.finishBy),
     maxConcurrency: config.maxConcurrency,
     workers: workersOf(order, list, known),
-    seen: around && seenBy(order, target, { ...around, existing, rules }),
+    seen: around && seenBy(order, target, { ...around, existing, nextTryAt, rules }),
     proof,
     existing: existing && { ...existingOf(existing), isJoined },
     previous: last !== null && isSealed(last.state) ? previousOf(last) : null,
@@ -106,7 +108,12 @@ export function planOf(order: ListOrder, target: Target, list: List, known: List
 function seenBy(
   { options }: ListOrder,
   target: Target,
-  { existing, rules, ownStop, ...around }: Surroundings & { existing: Run | null; rules: RunRules },
+  {
+    existing,
+    rules,
+    ownStop,
+    ...around
+  }: Surroundings & Pick<ListHistory, 'existing' | 'nextTryAt'> & { rules: RunRules },
 ): Reading {
   const { baseUrl, account } = target;
   const run = {

@@ -10,6 +10,7 @@ import {
 import { readStops, type Stop } from '../limiter/stop.ts';
 import { paceOf } from '../model/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
+import { probeWritesOfOthers } from '../redis/writes.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 
 /** What bounds the rate of a new run of a target. `isLimit`: a rate above the learned one was refused. */
@@ -19,7 +20,7 @@ export type TargetBounds = Pick<Plan, 'pin' | 'budget'> & { learned: LearnedStar
 export const noBounds: TargetBounds = { learned: null, isLimit: false, pin: null, budget: null };
 
 /** What is known of a target: its limiters, what stops it, and the stop file of this process. */
-export type Surroundings = Pick<Reading, 'targets' | 'stops'> & { ownStop: Stop | null };
+export type Surroundings = Pick<Reading, 'targets' | 'stops' | 'refused'> & { ownStop: Stop | null };
 
 /** What is known of a target before a run of it: what bounds its rate, and what holds it back. `ownStop`: the stop file of this process. */
 type BeforeRun = { bounds: TargetBounds; around: Surroundings };
@@ -31,10 +32,15 @@ export async function readBeforeRun(
   scopes: readonly LimiterScope[],
   ownStop: Stop | null,
 ): Promise<BeforeRun> {
-  const reads = [readTargetState(redis, fp), readStops(redis, fp), readPin(redis, fp), readBudget(redis, fp)] as const;
-  const [targets, stops, pin, budget] = await Promise.all(reads);
+  const [targets, stops, pin, budget, refused] = await Promise.all([
+    readTargetState(redis, fp),
+    readStops(redis, fp),
+    readPin(redis, fp),
+    readBudget(redis, fp),
+    probeWritesOfOthers(redis, fp),
+  ]);
   const learned = learnedStart(targets, scopes, pin && paceOf(pin.rate));
   const known = targets.filter((target) => scopes.includes(target.scope) && target.learned !== null);
   const isLimit = known.length > 0 && known.every(({ limitMet }) => limitMet > 0);
-  return { bounds: { learned, isLimit, pin, budget }, around: { targets, stops, ownStop } };
+  return { bounds: { learned, isLimit, pin, budget }, around: { targets, stops, refused, ownStop } };
 }

@@ -2,6 +2,7 @@ import { ExpungeError } from '../errors.ts';
 import { idsIn, readChunks } from '../input/chunk-ids.ts';
 import { removeSpool } from '../input/spool.ts';
 import type { List } from '../input/with-list.ts';
+import { readNextAttempt } from '../ledger/backlog.ts';
 import { changedSince } from '../ledger/changed-since.ts';
 import { findRunOfList } from '../ledger/create-run.ts';
 import { findOverlappingRuns } from '../ledger/list-runs.ts';
@@ -70,8 +71,9 @@ export async function readHistory(
   const isJoined = existing !== null && (await hasForegroundCommand(session, existing)) === true;
   const retryOf = retries?.run.id ?? '';
   const overlapping = existing === null ? await findOverlappingRuns(redis, target, list.spool, retryOf) : [];
+  const nextTryAt = existing === null ? null : await readNextAttempt(redis, existing.id);
   const proof = await readAbsentAnswers(redis, target.fp);
-  return { retries, ...before, proof, existing, isJoined, last, overlapping };
+  return { retries, ...before, nextTryAt, proof, existing, isJoined, last, overlapping };
 }
 
 /**

@@ -8,7 +8,7 @@ import { readQuotas, readTargetState } from '../limiter/read-target.ts';
 import { readStops, type Stop } from '../limiter/stop.ts';
 import type { ToType } from '../model/to-type.ts';
 import type { RedisClient } from '../redis/client.ts';
-import { probeWrites } from '../redis/writes.ts';
+import { probeWritesOfOthers } from '../redis/writes.ts';
 import { RateMeter } from '../terminal/panel.ts';
 import type { Snapshot } from '../terminal/snapshot.ts';
 import type { Token } from '../token/token.ts';
@@ -33,11 +33,10 @@ export async function readRunContext(redis: RedisClient, { id, fp }: Pick<Run, '
     readTargetState(redis, fp),
     readNextAttempt(redis, id),
     readStops(redis, fp),
-    probeWrites(redis, id),
+    probeWritesOfOthers(redis, id),
     readQuotas(redis, fp),
   ] as const;
-  const [targets, nextTryAt, stops, words, quotas] = await Promise.all(reads);
-  const refused = words.includes('NOPERM') ? '' : words; // a read-only login says nothing about processes that write
+  const [targets, nextTryAt, stops, refused, quotas] = await Promise.all(reads);
   return { targets, nextTryAt, stops, refused, quotas };
 }
 

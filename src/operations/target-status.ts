@@ -1,5 +1,6 @@
 import { isoTime } from '../format.ts';
 import { readTargetAudit } from '../ledger/audit.ts';
+import { readNextAttempt } from '../ledger/backlog.ts';
 import { openRunsOf } from '../ledger/list-runs.ts';
 import { pendingOf } from '../ledger/run.ts';
 import { targetStandings } from '../ledger/run-standings.ts';
@@ -11,6 +12,7 @@ import { paceOf, rateSetting } from '../model/rate.ts';
 import type { Target } from '../model/target.ts';
 import type { ToType } from '../model/to-type.ts';
 import type { RedisClient } from '../redis/client.ts';
+import { probeWritesOfOthers } from '../redis/writes.ts';
 
 /** What Redis holds of a target, and who did what to it: all that is shown. JSON keeps it as it is, as a `RunRecord`. */
 export type TargetRecord = Awaited<ReturnType<typeof readTargetRecord>>;
@@ -21,7 +23,9 @@ export async function readTargetRecord(redis: RedisClient, target: Target, separ
     readTargetAudit(redis, target.fp),
     openRunsOf(redis, target, shownRuns),
   ]);
-  return { status, trail, open };
+  const tries = await Promise.all(open.runs.map(({ id }) => readNextAttempt(redis, id)));
+  const runs = open.runs.map((run, i) => ({ run, nextTryAt: tries[i]! }));
+  return { status, trail, open: { runs, hasMore: open.hasMore } };
 }
 
 const shownRuns = 5;
@@ -29,17 +33,20 @@ const shownRuns = 5;
 type OpenRun = TargetRecord['open']['runs'][number];
 
 /** What holds a run of this target back, as seen from outside. Pure but for the clock. */
-export function standingsOfOpen(run: OpenRun, { target, limiters, stops }: TargetStatus): Standing[] {
-  return standingsOf({ ...seenFromOutside, now: Date.now(), target, targets: limiters, stops, run });
+export function standingsOfOpen(
+  open: OpenRun,
+  { target, limiters: targets, stops, refused }: TargetStatus,
+): Standing[] {
+  return standingsOf({ ...seenFromOutside, ...open, now: Date.now(), target, targets, stops, refused });
 }
 
 /** A target with its runs that have not ended, for `--json`. */
 export function targetRecordFacts({ status, open }: TargetRecord, toType: ToType) {
-  const runs = open.runs.map((run) => ({
-    run: run.id,
-    state: run.state,
-    pending: pendingOf(run),
-    standing: standingFacts(standingsOfOpen(run, status), toType),
+  const runs = open.runs.map((one) => ({
+    run: one.run.id,
+    state: one.run.state,
+    pending: pendingOf(one.run),
+    standing: standingFacts(standingsOfOpen(one, status), toType),
   }));
   return { ...targetStatusFacts(status, toType), runs, has_more_runs: open.hasMore };
 }
@@ -51,10 +58,20 @@ export type TargetStatus = Awaited<ReturnType<typeof readTargetStatus>>;
 export async function readTargetStatus(redis: RedisClient, target: Target, separateLimits: boolean) {
   const { fp } = target;
   const revision = await readTargetRevision(redis, fp); // first: what changes from here on is not as it was seen
-  const reads = [readStops(redis, fp), readTargetState(redis, fp), readPin(redis, fp), readBudget(redis, fp)] as const;
-  const [stops, limiters, pin, budget] = await Promise.all(reads);
+  const [stops, limiters, pin, budget, refused] = await Promise.all([
+    readStops(redis, fp),
+    readTargetState(redis, fp),
+    readPin(redis, fp),
+    readBudget(redis, fp),
+    probeWritesOfOthers(redis, fp),
+  ]);
   const learned = learnedStart(limiters, scopesOf({ separateLimits }), pin && paceOf(pin.rate));
-  return { target, revision, stops, limiters, pin, budget, learned };
+  return { target, revision, stops, limiters, pin, budget, learned, refused };
+}
+
+/** What holds a target back, whatever its runs are. */
+export function statusStandings({ target, limiters: targets, stops, refused }: TargetStatus): Standing[] {
+  return targetStandings(target, { targets, stops, refused });
 }
 
 /** The state of a target for `--json`. Times are ISO 8601. */
@@ -65,7 +82,7 @@ export function targetStatusFacts(status: TargetStatus, toType: ToType) {
     target: baseUrl,
     account,
     revision,
-    standing: standingFacts(targetStandings(target, limiters, stops), toType),
+    standing: standingFacts(statusStandings(status), toType),
     stop: stopFacts(stops.target),
     processes: stops.alive,
     stopped_processes: stops.processes.length,

@@ -58,3 +58,12 @@ export async function probeWrites(redis: RedisClient, tag: string): Promise<stri
     return words;
   }
 }
+
+/**
+ * The same for people who ask why nothing is sent: a login that may only read says nothing about the processes that write, so its own rejection
+ * counts as ''.
+ */
+export async function probeWritesOfOthers(redis: RedisClient, tag: string): Promise<string> {
+  const words = await probeWrites(redis, tag);
+  return words.includes('NOPERM') ? '' : words;
+}

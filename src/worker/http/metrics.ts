@@ -63,7 +63,7 @@ export const families: readonly Family[] = [
     name: 'expunge_hold',
     type: 'gauge',
     labels: ['reason'],
-    help: 'Of the target: 1 while nothing is sent to it for this reason, else 0; redis and redis_writes are those of this process.',
+    help: 'Of the target: 1 while nothing is sent to it for this reason, else 0; redis and redis_writes also while this process alone sees it.',
     read: ({ redis, service }) =>
       targetHolds.map((reason) => ({ value: isHeld(reason, redis, service) ? 1 : 0, labels: { reason } })),
   },
@@ -322,7 +322,7 @@ function isHeld(
   { writeRejection }: Scrape['service'],
 ): boolean {
   if (redis === null) return reason === 'redis';
-  if (reason === 'redis_writes') return writeRejection !== '';
+  if (reason === 'redis_writes' && writeRejection !== '') return true;
   return redis.held.get('')?.why === reason;
 }
 

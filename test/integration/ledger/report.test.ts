@@ -110,7 +110,7 @@ async function report(run: Run, deps: Partial<ReportDeps>): Promise<{ exit: numb
   const style = { format: 'csv', spreadsheetSafe: false } as const;
   const usual = { ...style, output: null, only: null, join: null, verify: false, out: new PassThrough() };
   const records = localRecords({ redis, address: { label: '' } } as unknown as EarlySession);
-  return { exit: await reportRun({ records, run, say, print() {}, ...usual, ...deps }), said };
+  return { exit: await reportRun({ records, run, standings: [], say, print() {}, ...usual, ...deps }), said };
 }
 
 async function readAsInput(path: string): Promise<Row[]> {

@@ -49,6 +49,7 @@ function pageWith(text: string, rows: OutcomeRow[], wish: Partial<PageFacts> = {
   const history = { points: [point(0)], events: [{ at: start, event: 'state', text } as const] };
   const facts = {
     run: runOf(text),
+    standing: null,
     history,
     measures: measuresOf({}),
     audit: [entry],
