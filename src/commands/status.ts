@@ -16,10 +16,10 @@ import type { RunRecord } from '../operations/run-record.ts';
 import { SnapshotTaker, standingSummary } from '../operations/take-snapshot.ts';
 import { LivePanel } from '../terminal/live-panel.ts';
 import { paceLines, paceSummary } from '../terminal/pace.ts';
-import { panelText } from '../terminal/panel.ts';
+import { wholePanelText } from '../terminal/panel.ts';
 import { retryLines } from '../terminal/retry-text.ts';
 import type { Snapshot } from '../terminal/snapshot.ts';
-import { isTerminal, plainLine, styleOf } from '../terminal/style.ts';
+import { isTerminal, plainLine, styleOf, wrapWhole } from '../terminal/style.ts';
 import { auditText } from '../terminal/target-events.ts';
 import { sleepUntilAborted } from '../wait.ts';
 import { type Invocation, jsonLines } from './command.ts';
@@ -100,16 +100,16 @@ function auditLines({ run, audit }: RunRecord, { options, toType, verbosity }: I
 }
 
 async function statusText(record: RunRecord, invocation: Invocation): Promise<string> {
-  const { toType, stdout, verbosity } = invocation;
+  const { toType, stdout, env, verbosity } = invocation;
   const { run, context, proof } = record;
   const isQuiet = verbosity === 'quiet';
   const taker = new SnapshotTaker(run, null, invocation.toType);
   taker.observeContext(context);
-  // Shown once, so nothing is cut off: a reason may be longer than a line.
-  const panel = panelText(taker.take(), Number.POSITIVE_INFINITY, styleOf(stdout));
+  const width = isTerminal(stdout, env) ? stdout.columns : Number.POSITIVE_INFINITY;
+  const panel = wholePanelText(taker.take(), width, styleOf(stdout));
   const lines = [
     ...(context.isAbandoned && !isQuiet ? [`or detach it: ${toType('resume', run.id, '--detach')}`] : []),
-    ...alsoHeld(taker.take()),
+    ...alsoHeld(taker.take(), width - 2),
     ...describeBodies(run.bodies),
     ...proof.map(plainLine),
     ...doubt(run),
@@ -128,8 +128,9 @@ async function statusText(record: RunRecord, invocation: Invocation): Promise<st
 }
 
 /** What else holds it back, once the first cause is gone. */
-function alsoHeld({ standings, at }: Snapshot): string[] {
-  return standings.slice(1).map((standing) => `then: ${plainLine(standingText(standing, at))}`);
+function alsoHeld({ standings, at }: Snapshot, width: number): string[] {
+  const words = standings.slice(1).map((standing) => `then: ${plainLine(standingText(standing, at))}`);
+  return words.flatMap((text) => wrapWhole(text, width - 2).map((line, n) => (n === 0 ? line : `  ${line}`)));
 }
 
 /** A few ids that show why a run halted, and how to see all of them. */

@@ -2,6 +2,7 @@ import { paceOf, readableRate } from '../model/rate.ts';
 import { chunkSize } from '../model/row.ts';
 import { type RedisClient, readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
+import { retryMark } from './chunks.lua.ts';
 import { sendableChunks } from './max-deletes.ts';
 import { type RunState, schemaVersion } from './run.ts';
 
@@ -73,12 +74,17 @@ function addTo(backlog: Backlog, left: Left | null): void {
   backlog.runnable += left.runnable;
 }
 
-/** When the next ids are retried (ms since 1970 by our clock), if all chunks that are left wait for that; else null. Only reads. */
+/**
+ * When the next ids are retried (ms since 1970 by our clock), if all chunks that are left wait for that; else null. A chunk that was parked because no
+ * permit came in time waits for no retry. Only reads.
+ */
 export async function readNextAttempt(redis: RedisClient, run: string): Promise<number | null> {
   const [now, open, [, due]] = await Promise.all([
     readClock(redis, keys.later(run)),
     redis.hlen(keys.open(run)),
     redis.zrange(keys.later(run), 0, '0', 'WITHSCORES'),
   ]);
-  return open > 0 || due === undefined ? null : Date.now() + Math.ceil(Number(due)) - now;
+  return open > 0 || due === undefined || Number(due) % 1 !== retryMark
+    ? null
+    : Date.now() + Math.ceil(Number(due)) - now;
 }

@@ -14,7 +14,7 @@ import { schemaVersion } from './run.ts';
  */
 
 /** A chunk whose ids have all failed before is noted as due half a ms early, which no clock shows; the others are due at whole ones. */
-const retryMark = 0.5;
+export const retryMark = 0.5;
 
 const timeFunctions = `${activeTimeFunctions}
 local function timeOr(given) return given == '' and redisTime() or tonumber(given) end

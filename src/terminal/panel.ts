@@ -5,7 +5,7 @@ import { idOutcomes, isAlwaysShown, isFailure } from '../model/outcome.ts';
 import { describePace, heldText } from './pace.ts';
 import { foldCommand } from './render-markdown.ts';
 import { type Snapshot, settledOf } from './snapshot.ts';
-import { clip, plainLine, plainStyle, type Style, wrap } from './style.ts';
+import { clip, plainLine, plainStyle, type Style, wrap, wrapWhole } from './style.ts';
 
 const longestBar = 40;
 const shownEvents = 5;
@@ -17,19 +17,24 @@ export function panelText(snapshot: Snapshot, width: number, style: Style = plai
     header(snapshot, style),
     progress(snapshot, width, style),
     outcomes(snapshot, style),
-    ...activityLines(snapshot, width),
+    ...activityLines(snapshot, width, (text) => wrap(text, width, sentenceLines)),
   ];
   const events = snapshot.events.slice(-shownEvents).map((event) => style.dim(plainLine(event)));
   return [...lines, ...events].map((line) => clip(line, width)).join('\n');
 }
 
+/** The same, shown once: nothing is cut off, and what is wider than `width` is broken between words. */
+export function wholePanelText(snapshot: Snapshot, width: number, style: Style): string {
+  const activity = activityLines(snapshot, width, (text) => wrapWhole(text, width));
+  return [header(snapshot, style), progress(snapshot, width, style), outcomes(snapshot, style), ...activity].join('\n');
+}
+
 /** A command that has no room behind its sentence stands below it, as a shell takes it. */
-function activityLines(snapshot: Snapshot, width: number): string[] {
+function activityLines(snapshot: Snapshot, width: number, broken: (text: string) => string[]): string[] {
   const text = describeActivity(snapshot);
   const command = snapshot.advice.slice(snapshot.advice.indexOf(': ') + 2);
-  if (snapshot.advice === '' || text.length <= width || !text.endsWith(`: ${command}`))
-    return wrap(text, width, sentenceLines);
-  const sentence = wrap(text.slice(0, -command.length - 1), width, sentenceLines);
+  if (snapshot.advice === '' || text.length <= width || !text.endsWith(`: ${command}`)) return broken(text);
+  const sentence = broken(text.slice(0, -command.length - 1));
   return [...sentence, ...`  ${foldCommand(command, width, 4)}`.split('\n')];
 }
 

@@ -56,6 +56,17 @@ export function wrap(text: string, width: number, lines: number): string[] {
   return [text.slice(0, end), ...wrap(text.slice(end + 1), width, lines - 1)];
 }
 
+/** Plain text in lines of this width, broken between words. Nothing is cut off: a word that is wider has a line of its own. */
+export function wrapWhole(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const longer = `${lines.at(-1)} ${word}`;
+    if (lines.length > 0 && textWidth(longer) <= width) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines;
+}
+
 /** A command line to be typed again; `***` replaces what may be a secret: it is printed, and stored with the run. */
 export function commandLine(program: string, args: readonly string[]): string {
   return [program, ...shownWords(args)].join(' ');

@@ -154,7 +154,7 @@ const made: Record<Cause, Made> = {
       await ledger.feed(id);
       const claimed = await ledger.claim(id, 0);
       if (typeof claimed === 'string') throw new Error(claimed);
-      await ledger.handBack(id, 0, claimed.epoch, 10 * minute);
+      await ledger.handBack(id, 0, claimed.epoch, 10 * minute, false, '', true);
     },
   },
 };

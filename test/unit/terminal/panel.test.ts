@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Run } from '../../../src/ledger/run.ts';
-import { lineText, panelText } from '../../../src/terminal/panel.ts';
+import { lineText, panelText, wholePanelText } from '../../../src/terminal/panel.ts';
 import type { Snapshot } from '../../../src/terminal/snapshot.ts';
+import { plainStyle, textWidth } from '../../../src/terminal/style.ts';
 import { reading, snapshot, snapshotOf } from './snapshots.ts';
 import { target } from './target-states.ts';
 
@@ -103,5 +104,21 @@ describe('lineText', () => {
     expect(lineText(snapshot())).toBe(
       '20261120-1602-m4tz: 38.0 %, 94,993 of 249,981 · deleted 94,021 · absent 958 · failed 14 · 398/s · 6–7 min left · Deleting.',
     );
+  });
+});
+
+describe('the whole panel', () => {
+  const reason = `${'the legal team has to agree first, '.repeat(9)}then it goes on`;
+  const paused = snapshotOf(reading({ run: { state: 'paused', by: 'operator', who: 'ana', reason } }));
+
+  it.each([60, 80])('is broken between words at %i columns, and loses none of them', (width) => {
+    const text = wholePanelText(paused, width, plainStyle);
+    for (const line of text.split('\n')) expect(textWidth(line)).toBeLessThanOrEqual(width);
+    expect(text.replaceAll('\n', ' ')).toContain(`Paused by ana: ${reason}.`);
+  });
+
+  it('has the command on lines of its own, as a shell takes it', () => {
+    const lines = wholePanelText(paused, 60, plainStyle).split('\n');
+    expect(lines.at(-1)).toBe(`  expunge resume ${paused.runId}`);
   });
 });
