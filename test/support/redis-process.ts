@@ -97,7 +97,7 @@ async function firstPort(start: (port: number) => Promise<boolean>): Promise<num
 }
 
 /** Below those that the system hands out, so that no connection takes it while its server is down; a Cluster adds 10,000 for its bus. */
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   for (;;) {
     const port = 10_000 + Math.floor(Math.random() * 10_000);
     if (await isFree(port)) return port;
