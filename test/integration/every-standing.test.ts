@@ -92,7 +92,11 @@ const made: Record<Cause, Made> = {
     make: () => needReplicas(1),
     mend: () => needReplicas(0),
   },
-  dead_command: { words: /its command has ended and no process is deleting it/i, detached: false, isAlone: true },
+  dead_command: {
+    words: /command that deleted it has ended, and no other process has taken over/i,
+    detached: false,
+    isAlone: true,
+  },
   stop: {
     words: /stopped for all runs of this target by ana@here: they call us/i,
     make: ({ redis, target }) => stopTarget(redis, target.fp, order()),
@@ -272,7 +276,7 @@ const asWished = 'it was asked for, and ends by itself';
 const noCommand = 'only detached runs are read there';
 const resumes = 'the command that is planned ends it; the plan shows the state';
 
-const noTarget = { target: ofRun, 'target --json': ofRun, 'API target': ofRun, hold: ofRun };
+const noTarget = { 'target --json': ofRun, 'API target': ofRun, hold: ofRun };
 
 /** Why a surface does not say a cause. */
 const silent: Record<Cause, Partial<Record<Surface, string>>> = {
@@ -292,7 +296,6 @@ const silent: Record<Cause, Partial<Record<Surface, string>>> = {
   stop: { log: 'logged when it is seen' },
   unreadable_rate: noTarget,
   no_worker: {
-    target: ofTarget,
     'target --json': ofTarget,
     'API target': ofTarget,
     hold: 'a worker that is scraped is alive',
