@@ -1,0 +1,153 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { chmodSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { summaryIn } from '../../support/command.ts';
+import { type AtEnd, openHarness } from '../../support/harness.ts';
+import { type Done, runProgram, until } from '../../support/processes.ts';
+import { openReceiver } from '../../support/receiver.ts';
+
+const launcher = fileURLToPath(new URL('../../../expunge', import.meta.url));
+const page = readFileSync(new URL('../../../src/help/examples.md', import.meta.url), 'utf8');
+
+/** The lines of each section's code that are no comments. */
+const sections = page
+  .split(/^## /m)
+  .slice(1)
+  .map((text) => {
+    const [, code = ''] = /^```sh\n([^`]*)^```/m.exec(text) ?? [];
+    const lines = code.split('\n').filter((line) => line !== '' && !line.startsWith('#') && !line.startsWith('set '));
+    return { title: text.slice(0, text.indexOf('\n')), lines };
+  });
+
+const isService = /^expunge worker\b/;
+
+/** A shell in a folder with a list, keys and the settings that the page assumes; each command is one of the page. */
+async function openPlace(atEnd: AtEnd) {
+  const script = (_: string, id: string) => (/^a-0002\d[05]$/.test(id) ? 'status-409' : null);
+  const harness = await openHarness(atEnd, { objects: { annotations: 600, views: 4_000 }, faults: { script } });
+  const { folder, target, env } = harness;
+  const receiver = await openReceiver(atEnd);
+  mkdirSync(join(folder, 'bin'));
+  symlinkSync(launcher, join(folder, 'bin', 'expunge'));
+  // What is old is another thing each time.
+  harness.file(
+    'bin/psql',
+    '#!/bin/sh\necho >>asked; seq -f "v-%06g" $(($(wc -l <asked) * 1203 - 1000)) $(($(wc -l <asked) * 1203 + 202))\n',
+  );
+  chmodSync(join(folder, 'bin', 'psql'), 0o755);
+  const sources = { expired: { command: ['psql', '-Atc', 'select id from old_views'] } };
+  harness.file('expunge.config.json', JSON.stringify({ baseUrl: target.baseUrl, account: target.account, sources }));
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519');
+  harness.file('key.pem', privateKey.export({ type: 'pkcs8', format: 'pem' }));
+  harness.file('public.pem', publicKey.export({ type: 'spki', format: 'pem' }));
+  const { EXPUNGE_BASE_URL: _, EXPUNGE_ACCOUNT: __, ...others } = env;
+  const surroundings = {
+    ...others,
+    SHELL: '/bin/bash',
+    EXPUNGE_RETRY_DELAYS: '0s,0s,0s,0s,0s',
+    PATH: `${join(folder, 'bin')}:${process.env.PATH}`,
+  };
+  let run = '';
+  let code = '';
+  /** The line as it works here: its run, code, addresses and folders are those of this test. */
+  const here = (line: string) =>
+    line
+      .replaceAll('m4tz', run)
+      .replace('K7QD-M4TZ', code)
+      .replace('https://api.example.com', target.baseUrl)
+      .replace('https://ops.example.com', receiver.url)
+      .replace('/srv/results', join(folder, 'results'))
+      .replace('--http 9464', '--http 0');
+  const shell = async (line: string, typed?: string): Promise<Done> => {
+    const options = { cwd: folder, env: surroundings };
+    const words = `set -o pipefail; ${here(line)}`;
+    const done =
+      typed === undefined
+        ? await runProgram('timeout', ['-s', 'INT', /--watch$/.test(line) ? '4' : '60', 'bash', '-c', words], options)
+        : await runProgram(
+            'timeout',
+            ['-s', 'INT', '60', 'script', '-qec', `stty cols 100 rows 30; ${words}`, '/dev/null'],
+            { ...options, typed: ['Type ', `${typed}\r`] },
+          );
+    code = /\b[A-Z0-9]{4}-[A-Z0-9]{4}\b/.exec(done.stdout + done.stderr)?.[0] ?? code;
+    return done;
+  };
+  /** A new list of annotations. */
+  const list = (...numbers: number[]) => {
+    const rows = numbers.map((n) => `a-${String(n).padStart(6, '0')}\n`);
+    harness.file('old.csv', `annotation_id\n${rows.join('')}`);
+  };
+  const submit = async (more: readonly string[]) => {
+    const done = await harness.run(
+      ['old.csv', '--resource', 'annotations', '--column', 'annotation_id', '--yes', '--json', ...more],
+      {
+        env: surroundings,
+      },
+    );
+    run = summaryIn(done).run;
+  };
+  return { harness, shell, here, list, submit, surroundings };
+}
+
+type Place = Awaited<ReturnType<typeof openPlace>>;
+
+const numbers = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, n) => from + n);
+
+/** What is there before a section. */
+const before: Record<string, (place: Place) => unknown> = {
+  'Before the first run': ({ list }) => list(...numbers(1, 64)),
+  'Planned by one, approved by another': ({ list }) => list(...numbers(101, 164)),
+  'What failed, once more': ({ list, submit }) => {
+    list(...numbers(201, 264), 900_001, 900_002); // which are not there
+    return submit([]);
+  },
+  'Leave it to workers': ({ list }) => list(...numbers(301, 364)),
+  'Control a run': async ({ harness, list, submit, surroundings }) => {
+    list(...numbers(401, 600));
+    await harness.spawnWorker([], surroundings);
+    await submit(['--detach', '--rate', '5/s']);
+  },
+};
+
+/** What is typed at a line that asks. */
+const typed: [line: RegExp, text: string][] = [
+  [/--limit 10$/, '10'],
+  [/--max-deletes 6000/, '64'],
+  [/--probe-id/, 'yes'],
+  [/^expunge retry m4tz$/, '12'],
+  [/^expunge retry m4tz --only absent/, '2'],
+  [/^expunge run rest.csv/, '12'],
+];
+/** How a line ends that does not end with 0. */
+const codes: [line: RegExp, code: number][] = [
+  [/^expunge retry|^expunge run rest/, 3], // they fail again
+  [/--watch$/, 124], // it is left
+];
+
+async function serve({ harness, here, surroundings }: Place, line: string): Promise<void> {
+  const worker = harness.spawn(here(line).split(' ').slice(1), surroundings);
+  await until('the worker is ready', () => worker.stderr.includes('ready'));
+  worker.signal('SIGTERM');
+  expect(await worker.ended, worker.stderr).toMatchObject({ code: 0 });
+}
+
+describe('the page of examples', () => {
+  test('works line by line, in its order', async ({ onTestFinished }) => {
+    const place = await openPlace(onTestFinished);
+    for (const { title, lines } of sections) {
+      await before[title]?.(place);
+      for (const line of lines) {
+        if (isService.test(line)) {
+          await serve(place, line);
+          continue;
+        }
+        const answer = typed.find(([words]) => words.test(line))?.[1];
+        const done = await place.shell(line, answer);
+        const code = codes.find(([words]) => words.test(line))?.[1] ?? 0;
+        expect(done.code, `${line}\n${done.stdout}\n${done.stderr}`).toBe(code);
+      }
+    }
+  });
+});
