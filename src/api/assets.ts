@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { stripTypeScriptTypes } from 'node:module';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isFileError } from '../system-errors.ts';
@@ -21,11 +22,16 @@ const types: Record<string, string> = {
 
 const pages = fileURLToPath(new URL('../dashboard/', import.meta.url));
 
-/** The folders whose files are served, by the first part of their path below /assets; '' is that of the pages themselves. */
+/** Whether this runs from the sources: in them pages are TypeScript, in the build JavaScript. */
+const isSource = import.meta.url.endsWith('.ts');
+
+/** The scripts of pages, by path: to make one takes longer than to read its source. */
+const stripped = new Map<string, { source: Buffer; script: Buffer }>();
+
+/** The folders whose files are served, by the first part of their path below /assets. */
 const folders: Record<string, string> = {
   'lit-html': folderOf(import.meta.resolve('lit-html')),
   uplot: folderOf(import.meta.resolve('uplot')),
-  '': pages,
 };
 
 /** Where the modules of a package are that a browser loads: beside its main file. */
@@ -34,9 +40,9 @@ function folderOf(url: string): string {
   return normalize(`${main.slice(0, main.lastIndexOf('/'))}/`).replace(/\/node\/(development\/)?$/, '/');
 }
 
-/** A page by its name; null if there is none. */
+/** A file of the pages by its name, a script by that of the build; null if there is none. */
 export function readPageFile(name: string): Promise<Asset | null> {
-  return readAsset(pages, name);
+  return readAsset(pages, isSource ? name.replace(/\.js$/, '.ts') : name);
 }
 
 /** The login page. With a problem it shows the sentence about that one, which it keeps hidden otherwise: also without a script. */
@@ -50,20 +56,37 @@ export async function readLoginPage(problem: string): Promise<Asset | null> {
 /** The file of a path below /assets, already decoded; null if none is served there. */
 export function readAssetAt(path: string): Promise<Asset | null> {
   const [first = '', ...rest] = path.split('/');
-  const isPackage = rest.length > 0 && first !== '' && Object.hasOwn(folders, first);
-  return isPackage ? readAsset(folders[first]!, rest.join('/')) : readAsset(folders['']!, path);
+  const isPackage = rest.length > 0 && Object.hasOwn(folders, first);
+  return isPackage ? readAsset(folders[first]!, rest.join('/')) : readPageFile(path);
 }
 
 /** No path leads out of its folder: it has only plain names. */
 async function readAsset(folder: string, path: string): Promise<Asset | null> {
-  const type = types[extname(path)];
+  const hasTypes = isSource && folder === pages && extname(path) === '.ts'; // pages import each other by these names
+  const type = types[hasTypes ? '.js' : extname(path)];
   const isPlain = path.split('/').every((part) => /^[\w-][\w.-]*$/.test(part));
   if (type === undefined || !isPlain) return null;
   try {
-    return assetOf(await readFile(join(folder, path)), type);
+    const content = await readFile(join(folder, path));
+    return assetOf(hasTypes ? withoutTypes(path, content) : content, type);
   } catch (error) {
     if (isFileError(error)) return null;
     throw error;
+  }
+}
+
+/** The script of a page, as browsers run it. */
+function withoutTypes(path: string, content: Buffer): Buffer {
+  const known = stripped.get(path);
+  if (known?.source.equals(content)) return known.script;
+  const { emitWarning } = process;
+  process.emitWarning = () => {}; // Node would tell whoever serves the pages that this function of it is experimental
+  try {
+    const script = Buffer.from(stripTypeScriptTypes(content.toString()));
+    stripped.set(path, { source: content, script });
+    return script;
+  } finally {
+    process.emitWarning = emitWarning;
   }
 }
 

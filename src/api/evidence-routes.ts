@@ -211,7 +211,13 @@ async function searchWith({ deps: { streams } }: Pick<Call, 'deps'>, search: Sea
 }
 
 /** Rows that ended the same way without success. */
-type Group = { outcome: string; code: string; words: string; count: number; samples: object[] };
+export type FailureGroup = {
+  outcome: string;
+  code: string;
+  words: string;
+  count: number;
+  samples: Pick<OutcomeRow, 'file' | 'line' | 'resource' | 'id' | 'excerpt'>[];
+};
 
 const samplesOfGroup = 5;
 const freshMs = 5_000;
@@ -221,13 +227,13 @@ const keptAtMost = 20;
 class FailureReader {
   readonly #session: Session;
   /** `at`: when they were read; infinite while they are. */
-  readonly #kept = new Map<string, { at: number; isFinal: boolean; groups: Promise<Group[]> }>();
+  readonly #kept = new Map<string, { at: number; isFinal: boolean; groups: Promise<FailureGroup[]> }>();
 
   constructor(session: Session) {
     this.#session = session;
   }
 
-  async of(id: string): Promise<{ items: Group[] }> {
+  async of(id: string): Promise<{ items: FailureGroup[] }> {
     const run = await findRunById(this.#session, id);
     const known = this.#kept.get(id);
     const isFinal = isSealed(run.state);
@@ -248,8 +254,8 @@ class FailureReader {
   }
 
   /** Of an ended run it reads until it has found all: often they are few. */
-  async #read(run: Run): Promise<Group[]> {
-    const groups = new Map<string, Group>();
+  async #read(run: Run): Promise<FailureGroup[]> {
+    const groups = new Map<string, FailureGroup>();
     const all = isSealed(run.state)
       ? sumOutcomes(run.counts, (outcome) => !isSuccess(outcome))
       : Number.POSITIVE_INFINITY;
@@ -267,7 +273,7 @@ class FailureReader {
   }
 }
 
-function addToGroup(groups: Map<string, Group>, run: Run, row: OutcomeRow): void {
+function addToGroup(groups: Map<string, FailureGroup>, run: Run, row: OutcomeRow): void {
   const { outcome, code, file, line, resource, id, excerpt } = row;
   const key = `${outcome} ${code}`;
   const words = () => whyText(run, { ...row, open: null }, Date.now());

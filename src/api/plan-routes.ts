@@ -135,6 +135,9 @@ async function plan(call: Call<z.output<typeof planQuery>>) {
   }
 }
 
+/** A plan as it is shown. */
+export type ShownPlan = Awaited<ReturnType<typeof planUpload>>;
+
 async function planUpload({ deps, query, context, caller }: Call<z.output<typeof planQuery>>) {
   const { target: fp, name, reason, approve_by: approveBy, partial, piped, ...others } = query;
   const target = await knownTargetOf(deps.session, fp);

@@ -40,7 +40,7 @@ const listQuery = z.strictObject({
 });
 
 /** The words of runs, for pages that show them: they have no list of their own. */
-const words = {
+export const words = {
   outcomes: outcomes.map((outcome) => ({
     outcome,
     means: outcomeText(outcome),

@@ -55,7 +55,7 @@ export async function readTargetAudit(redis: RedisClient, fp: string): Promise<A
 }
 
 /** An entry for `--json` and files; `at` in ISO 8601. */
-export function auditFacts({ at, ...others }: AuditEntry): Record<string, unknown> {
+export function auditFacts({ at, ...others }: AuditEntry) {
   return { at: isoTime(at), ...others };
 }
 

@@ -235,7 +235,7 @@ function withReason(text: string, reason: string): string {
 }
 
 /** A point for `--json`. */
-export function pointFacts(point: HistoryPoint): Record<string, unknown> {
+export function pointFacts(point: HistoryPoint) {
   const { from, to, activeMs, requests, refused, retried, waitedMs, takeovers, counts, latencyMs } = point;
   return {
     from: isoTime(from),
@@ -255,7 +255,7 @@ export function pointFacts(point: HistoryPoint): Record<string, unknown> {
 }
 
 /** An event for `--json`. */
-export function eventFacts({ at, ...others }: HistoryEvent): Record<string, unknown> {
+export function eventFacts({ at, ...others }: HistoryEvent) {
   return { at: isoTime(at), ...others };
 }
 

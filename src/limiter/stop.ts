@@ -106,7 +106,7 @@ export async function readProcesses(redis: RedisClient, fp: string): Promise<Sen
 }
 
 /** A stop for scripts, its time as ISO 8601. */
-export function stopFacts(stop: Stop | null): Record<string, unknown> | null {
+export function stopFacts(stop: Stop | null) {
   if (stop === null) return null;
   const others = stop.others?.map((other) => ({ ...other, at: isoTime(other.at) }));
   return { ...stop, at: isoTime(stop.at), ...(others && { others }) };

@@ -375,11 +375,12 @@ async function get(path: string) {
 
 const isRun = (id: string) => (item: { run: string }) => item.run === id;
 
-type Summary = Facts & Parameters<typeof import('../../src/dashboard/surroundings.js').standstillOf>[0];
+/** Named here only, since it is compiled with the types of browsers. */
+const cards = new URL('../../src/dashboard/surroundings.ts', import.meta.url).href;
 
-async function cardOf(run: Summary | undefined): Promise<string> {
+async function cardOf(run: Facts | undefined): Promise<string> {
   if (run === undefined) return '';
-  const { standstillOf } = await import('../../src/dashboard/surroundings.js');
+  const { standstillOf } = await import(cards);
   return textOf(standstillOf(run));
 }
 
@@ -411,7 +412,7 @@ async function samplesOf({ redis, target }: Scene, name: string): Promise<string
 }
 
 /** The overview is read once for all who look: one that was read after the scene was made. */
-async function overview(): Promise<{ runs: { active: Summary[] } }> {
+async function overview(): Promise<{ runs: { active: (Facts & { run: string })[] } }> {
   const since = Date.now();
   return until('the overview is new', async () => {
     const read = await get('/overview');

@@ -60,6 +60,7 @@ describe('expunge dashboard', () => {
       '%2e%2e/app.ts',
       'lit-html/../../package.json',
       'lit-html/package.json',
+      'lit-html/lit-html.d.ts',
       'nothing.js',
     ])
       expect((await call(null, `//assets/${path}`)).status).not.toBe(200);

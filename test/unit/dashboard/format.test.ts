@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import * as page from '../../../src/dashboard/format.js';
+import * as page from '../../../src/dashboard/format.ts';
 import * as terminal from '../../../src/format.ts';
 
 const numbers = [0, 0.0004, 0.02, 0.9, 1, 1.26, 9.94, 9.96, 59, 59.6, 60, 90, 999, 3_600, 7_290, 86_399.7, 90_000, 1e6];

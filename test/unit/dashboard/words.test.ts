@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import * as page from '../../../src/dashboard/words.js';
+import * as page from '../../../src/dashboard/words.ts';
 
 type Summary = Parameters<typeof page.toneOf>[0];
 

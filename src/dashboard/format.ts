@@ -1,24 +1,24 @@
 // Numbers and times as people read them, in the same words as in the terminal. All pure.
 
-/** 249,981 @param {number} n */
-export function count(n) {
+/** 249,981 */
+export function count(n: number) {
   return n.toLocaleString('en-US');
 }
 
-/** `1 view`, `1,203 views`. @param {number} n @param {string} nouns a plural that ends in s */
-export function plural(n, nouns) {
+/** `1 view`, `1,203 views`. `nouns`: a plural that ends in s. */
+export function plural(n: number, nouns: string) {
   return `${count(n)} ${n === 1 ? nouns.replace(/s$/, '') : nouns}`;
 }
 
-const units = /** @type {const} */ ([
+const units = [
   ['d', 86_400],
   ['h', 3_600],
   ['min', 60],
   ['s', 1],
-]);
+] as const;
 
-/** `0.4 s`, `45 s`, `6 min 30 s`, `2 h 5 min`: the two largest units. @param {number} seconds */
-export function duration(seconds) {
+/** `0.4 s`, `45 s`, `6 min 30 s`, `2 h 5 min`: the two largest units. */
+export function duration(seconds: number) {
   if (seconds < 9.95) return `${seconds.toFixed(1).replace(/\.0$/, '')} s`;
   const whole = Math.round(seconds);
   const at = units.findIndex(([, size]) => whole >= size);
@@ -28,49 +28,48 @@ export function duration(seconds) {
   return `${Math.floor(whole / size)} ${unit}${below && rest > 0 ? ` ${rest} ${below}` : ''}`;
 }
 
-/** `398/s`, `3.2/s`, `12/min`. @param {number} perSecond */
-export function rate(perSecond) {
+/** `398/s`, `3.2/s`, `12/min`. */
+export function rate(perSecond: number) {
   if (perSecond >= 9.95) return `${count(Math.round(perSecond))}/s`;
   if (perSecond >= 1 || perSecond <= 0) return `${oneDecimal(perSecond)}/s`;
   return perSecond * 60 >= 1 ? `${oneDecimal(perSecond * 60)}/min` : `${oneDecimal(perSecond * 3_600)}/h`;
 }
 
-/** @param {number} n */
-function oneDecimal(n) {
+function oneDecimal(n: number) {
   return n.toFixed(1).replace(/\.0$/, '');
 }
 
-/** `38.0 %`, rounded down: 100 % means all. @param {number} part @param {number} whole */
-export function percent(part, whole) {
+/** `38.0 %`, rounded down: 100 % means all. */
+export function percent(part: number, whole: number) {
   if (whole === 0 || part >= whole) return '100 %';
   return `${(Math.floor((part / whole) * 1_000) / 10).toFixed(1)} %`;
 }
 
-/** `0.31 ms`, `12 ms`, `1.2 s` @param {number} ms */
-export function millis(ms) {
+/** `0.31 ms`, `12 ms`, `1.2 s` */
+export function millis(ms: number) {
   return ms < 1_000 ? `${Number(ms.toPrecision(2))} ms` : `${Number((ms / 1_000).toPrecision(2))} s`;
 }
 
-/** `1.5 MB` @param {number} bytes */
-export function size(bytes) {
+/** `1.5 MB` */
+export function size(bytes: number) {
   return bytes < 1e6 ? `${Math.max(1, Math.round(bytes / 1e3))} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }
 
-/** When so much time is left, as a range: `between 14:05 and 14:12`. @param {{ least: number, most: number }} left @param {number} now */
-export function endRange({ least, most }, now) {
+/** When so much time is left, as a range: `between 14:05 and 14:12`. */
+export function endRange({ least, most }: { least: number; most: number }, now: number) {
   const [from, to] = [clock(now + least * 1_000), clock(now + most * 1_000)];
   return from === to ? `about ${from}` : `between ${from} and ${to}`;
 }
 
 const leastStep = 10;
 
-/** A time that was extrapolated, as a range: the last minutes say little about the next ones. @param {number} seconds */
-export function rangeOf(seconds) {
+/** A time that was extrapolated, as a range: the last minutes say little about the next ones. */
+export function rangeOf(seconds: number) {
   return { least: seconds * 0.9, most: seconds * 1.2 + leastStep };
 }
 
-/** `6–8 min`, `a few seconds`: in the largest unit of which there are at least two. @param {{ least: number, most: number }} left */
-export function leftText({ least, most }) {
+/** `6–8 min`, `a few seconds`: in the largest unit of which there are at least two. */
+export function leftText({ least, most }: { least: number; most: number }) {
   if (most < leastStep * 1.5) return 'a few seconds';
   const [unit, size] = units.find(([, size]) => most >= 2 * size) ?? ['s', 1];
   const [from, to] = [Math.round(least / size), Math.round(most / size)];
@@ -79,8 +78,8 @@ export function leftText({ least, most }) {
 
 const dayMs = 86_400_000;
 
-/** `15:00`, on another day `22 Nov 15:00`, in another year `22 Nov 2025 15:00`, by the clock of this machine. @param {number} ms @param {number} [now] */
-export function clock(ms, now = Date.now()) {
+/** `15:00`, on another day `22 Nov 15:00`, in another year `22 Nov 2025 15:00`, by the clock of this machine. */
+export function clock(ms: number, now = Date.now()) {
   const at = new Date(ms);
   const time = at.toTimeString().slice(0, 5);
   const isToday = Math.abs(ms - now) < dayMs && at.getDate() === new Date(now).getDate();
@@ -89,25 +88,25 @@ export function clock(ms, now = Date.now()) {
   return `${at.getDate()} ${at.toLocaleString('en-US', { month: 'short' })} ${year}${time}`;
 }
 
-/** The zone of the clock of this machine: `Europe/Berlin, UTC+1`; just `UTC` where it is that. @param {string} [name] @param {Date} [at] */
+/** The zone of the clock of this machine: `Europe/Berlin, UTC+1`; just `UTC` where it is that. */
 export function zone(name = Intl.DateTimeFormat().resolvedOptions().timeZone, at = new Date()) {
   const parts = new Intl.DateTimeFormat('en-US', { timeZone: name, timeZoneName: 'shortOffset' }).formatToParts(at);
   const offset = (parts.find(({ type }) => type === 'timeZoneName')?.value ?? '').replace('GMT', 'UTC');
   return name === 'UTC' ? name : `${name}, ${offset}`;
 }
 
-/** `15:00:41`, on another day with the date. @param {string} iso */
-export function moment(iso) {
+/** `15:00:41`, on another day with the date. */
+export function moment(iso: string) {
   const at = new Date(iso);
   return `${clock(at.getTime())}:${String(at.getSeconds()).padStart(2, '0')}`;
 }
 
-/** A moment in UTC: `2026-11-20 16:02:41 UTC`. @param {string} iso */
-export function utc(iso) {
+/** A moment in UTC: `2026-11-20 16:02:41 UTC`. */
+export function utc(iso: string) {
   return `${new Date(iso).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 }
 
-/** A host out of a base URL, with its path. @param {string} url */
-export function hostOf(url) {
+/** A host out of a base URL, with its path. */
+export function hostOf(url: string) {
   return url.replace(/^https?:\/\//, '');
 }

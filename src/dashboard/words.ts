@@ -1,13 +1,14 @@
-/** @import { Me, OutcomeWord, RunSummary } from './types.js' */
+import type { OutcomeWord, Person, RunSummary, Words } from './types.ts';
 
 // What the server says once: who looks at the page, and the words for outcomes. Each outcome has a colour and a pattern of the same number, as
 // in the report: good ones differ from bad ones.
 
-/** @type {Me} */
-export let me = { name: '', role: 'read', worker_of: null, outcomes: [], resources: [], priorities: [] };
+/** Who looks at the page, and the words. */
+type Me = Person & Words;
 
-/** @param {Me} found */
-export function setMe(found) {
+export let me: Me = { name: '', role: 'read', worker_of: null, outcomes: [], resources: [], priorities: [] };
+
+export function setMe(found: Me) {
   me = found;
 }
 
@@ -20,8 +21,8 @@ export function idOutcomes() {
   return me.outcomes.filter(({ of_id }) => of_id);
 }
 
-/** The number of the colour and the pattern of an outcome. @param {OutcomeWord} word */
-export function styleNumber(word) {
+/** The number of the colour and the pattern of an outcome. */
+export function styleNumber(word: OutcomeWord) {
   const alike = idOutcomes().filter(({ is_success }) => is_success === word.is_success);
   const at = Math.max(
     0,
@@ -33,8 +34,8 @@ export function styleNumber(word) {
   return word.is_success ? at : 3 + at;
 }
 
-/** What is drawn over the colour of a number. @type {Record<number, string>} */
-export const strokes = {
+/** What is drawn over the colour of a number. */
+export const strokes: Record<number, string> = {
   0: '',
   1: 'M-2 6L6 -2M2 10L10 2',
   2: 'M3 4H5',
@@ -43,45 +44,50 @@ export const strokes = {
   5: 'M2 0V8M6 0V8',
 };
 
-/** How many rows of a run had it. @param {Readonly<Record<string, unknown>>} run @param {OutcomeWord} word */
-export function countOf(run, { outcome }) {
+/** How many rows of a run had it. */
+export function countOf(run: Readonly<Record<string, unknown>>, { outcome }: OutcomeWord) {
   const n = run[outcome];
   return typeof n === 'number' ? n : 0;
 }
 
-/** How many rows of a run had an outcome of this kind. @param {Readonly<Record<string, unknown>>} run @param {(word: OutcomeWord) => boolean} isCounted */
-export function sum(run, isCounted) {
+/** How many rows of a run had an outcome of this kind. */
+export function sum(run: Readonly<Record<string, unknown>>, isCounted: (word: OutcomeWord) => boolean) {
   return me.outcomes.filter(isCounted).reduce((total, word) => total + countOf(run, word), 0);
 }
 
-/** How many rows of a run need attention. @param {RunSummary} run */
-export function failuresOf(run) {
+/** How many rows of a run need attention. */
+export function failuresOf(run: RunSummary) {
   return sum(run, ({ is_success }) => !is_success);
 }
 
-/** How many ids of the run were to be sent. @param {RunSummary} run */
-export function idsOf(run) {
+/** How many ids of the run were to be sent. */
+export function idsOf(run: RunSummary) {
   return run.pending + sum(run, ({ of_id }) => of_id);
 }
 
 /** The states of runs that have ended. */
 export const sealed = ['completed', 'cancelled'];
 
-/** Whether nothing changes in the run any more. @param {{ state: string }} run */
-export function isSealed({ state }) {
+/** Whether nothing changes in the run any more. */
+export function isSealed({ state }: { state: string }) {
   return sealed.includes(state);
 }
 
-/** @type {Record<string, string>} */
-const symbols = { running: '▶', paused: '‖', halted: '■', completed: '✔', cancelled: '✖', cancelling: '✖' };
+const symbols: Record<string, string> = {
+  running: '▶',
+  paused: '‖',
+  halted: '■',
+  completed: '✔',
+  cancelled: '✖',
+  cancelling: '✖',
+};
 
-/** A symbol beside the word, for those who see no colours. @param {RunSummary} run */
-export function symbolOf(run) {
+/** A symbol beside the word, for those who see no colours. */
+export function symbolOf(run: RunSummary) {
   return run.state === 'completed' && run.exit !== 0 ? '⚠\ufe0e' : (symbols[run.state] ?? '…');
 }
 
-/** @param {RunSummary} run */
-export function toneOf(run) {
+export function toneOf(run: RunSummary) {
   if (run.state === 'halted') return 'bad';
   if (run.state === 'running') return 'good';
   if (!isSealed(run)) return 'warn';
@@ -89,8 +95,8 @@ export function toneOf(run) {
   return run.state === 'completed' ? 'good' : '';
 }
 
-/** Why a run is in its state: `Paused by ana: release window`; '' where there is nothing to say. @param {RunSummary} run */
-export function reasonOf({ state, who, by, reason }) {
+/** Why a run is in its state: `Paused by ana: release window`; '' where there is nothing to say. */
+export function reasonOf({ state, who, by, reason }: RunSummary & { by?: string | null }) {
   if (state === 'completed' || state === 'running') return reason;
   const whose = who || (by === 'guard' ? 'a guard' : '');
   const words = `${state.charAt(0).toUpperCase()}${state.slice(1)}${whose ? ` by ${whose}` : ''}`;

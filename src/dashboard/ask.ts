@@ -1,31 +1,43 @@
 import { html, nothing, render } from '/assets/lit-html/lit-html.js';
-import { wordsOf } from './api.js';
-import { alarm } from './parts.js';
+import { wordsOf } from './api.ts';
+import { alarm, type Content } from './parts.ts';
 
-/** @import { Content } from './parts.js' */
+/** A field of a question. `mustBe`: the pattern of what it takes. */
+export type Field = {
+  name: string;
+  label: string;
+  hint?: string;
+  value?: string;
+  choices?: readonly string[];
+  isOptional?: boolean;
+  isNumber?: boolean;
+  mustBe?: string;
+};
 
-/**
- * @typedef {{ name: string, label: string, hint?: string, value?: string, choices?: readonly string[], isOptional?: boolean,
- *   isNumber?: boolean, mustBe?: string }} Field
- * @typedef {{ title: string, text?: Content, fields?: Field[], verb: string, isDangerous?: boolean,
- *   act: (values: Record<string, string>) => Promise<unknown> }} Question
- */
+/** What an order asks before it is given. */
+export type Question = {
+  title: string;
+  text?: Content;
+  fields?: Field[];
+  verb: string;
+  isDangerous?: boolean;
+  act: (values: Record<string, string>) => Promise<unknown>;
+};
 
-/** The question that the dialog shows. @type {Question | null} */
-let asked = null;
+/** The question that the dialog shows. */
+let asked: Question | null = null;
 
 const reasonField = { name: 'reason', label: 'Reason', hint: 'stands in the audit trail' };
 
-/** Asks in a dialog for a reason and what else an order needs, and gives it. What the server refuses is told in the dialog. @param {Question} question */
-export function ask(question) {
-  const dialog = /** @type {HTMLDialogElement} */ (document.querySelector('dialog'));
+/** Asks in a dialog for a reason and what else an order needs, and gives it. What the server refuses is told in the dialog. */
+export function ask(question: Question) {
+  const dialog = document.querySelector('dialog') as HTMLDialogElement;
   const fields = [...(question.fields ?? []), reasonField];
-  /** @param {string} problem @param {boolean} isBusy */
-  const show = (problem, isBusy) => render(formOf(question, fields, { problem, isBusy, submit }), dialog);
-  /** @param {SubmitEvent} event */
-  const submit = async (event) => {
+  const show = (problem: string, isBusy: boolean) =>
+    render(formOf(question, fields, { problem, isBusy, submit }), dialog);
+  const submit = async (event: SubmitEvent) => {
     event.preventDefault();
-    const values = new FormData(/** @type {HTMLFormElement} */ (event.target));
+    const values = new FormData(event.target as HTMLFormElement);
     show('', true);
     try {
       const done = await question.act(Object.fromEntries([...values].map(([name, value]) => [name, String(value)])));
@@ -41,24 +53,23 @@ export function ask(question) {
   render(nothing, dialog); // no value of the last question stays in a field
   show('', false);
   dialog.showModal();
-  /** @type {HTMLElement | null} */ (dialog.querySelector('input, select'))?.focus();
+  (dialog.querySelector('input, select') as HTMLElement | null)?.focus();
 }
 
-/** Shows in a dialog what the server warns of; nothing where it does not. @param {unknown} answer */
-export function tell(answer) {
-  const { warnings = [] } = /** @type {{ warnings?: string[] }} */ (answer ?? {});
+/** Shows in a dialog what the server warns of; nothing where it does not. */
+export function tell(answer: unknown) {
+  const { warnings = [] } = (answer ?? {}) as { warnings?: string[] };
   if (warnings.length > 0) notice('It is done, but mind this', warnings);
 }
 
 /** Closes the dialog. */
 export function leaveQuestion() {
-  /** @type {HTMLDialogElement} */ (document.querySelector('dialog')).close();
+  (document.querySelector('dialog') as HTMLDialogElement).close();
 }
 
-/** @param {string} title @param {string[]} alarms */
-function notice(title, alarms) {
+function notice(title: string, alarms: string[]) {
   asked = null;
-  const dialog = /** @type {HTMLDialogElement} */ (document.querySelector('dialog'));
+  const dialog = document.querySelector('dialog') as HTMLDialogElement;
   render(
     html`<form method="dialog" aria-labelledby="question"><h2 id="question">${title}</h2>
       ${alarms.map(alarm)}
@@ -68,10 +79,9 @@ function notice(title, alarms) {
   dialog.showModal();
 }
 
-/** @typedef {{ problem: string, isBusy: boolean, submit: (event: SubmitEvent) => void }} Answering */
+type Answering = { problem: string; isBusy: boolean; submit: (event: SubmitEvent) => void };
 
-/** @param {Question} question @param {Field[]} fields @param {Answering} answering */
-function formOf({ title, text, verb, isDangerous }, fields, { problem, isBusy, submit }) {
+function formOf({ title, text, verb, isDangerous }: Question, fields: Field[], { problem, isBusy, submit }: Answering) {
   return html`<form @submit=${submit} autocomplete="off" aria-labelledby="question">
     <h2 id="question">${title}</h2>
     ${text ? html`<p>${text}</p>` : nothing}
@@ -83,8 +93,7 @@ function formOf({ title, text, verb, isDangerous }, fields, { problem, isBusy, s
     </p></form>`;
 }
 
-/** @param {Field} field */
-export function fieldOf({ name, label, hint, value = '', choices, isOptional, isNumber, mustBe }) {
+export function fieldOf({ name, label, hint, value = '', choices, isOptional, isNumber, mustBe }: Field) {
   const id = `field-${name}`;
   const about = hint ? html`<small id="${id}-hint">${hint}</small>` : nothing;
   const control = choices

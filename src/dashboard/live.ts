@@ -1,22 +1,30 @@
-import { address, isMissing, problemText } from './api.js';
+import { address, isMissing, problemText } from './api.ts';
 
-/** @typedef {'connecting' | 'live' | 'lost' | 'hidden' | 'none'} Connection */
+/** How a page is connected; none: it needs no connection. */
+export type Connection = 'connecting' | 'live' | 'lost' | 'hidden' | 'none';
 
 const silentMs = 15_000; // the server sends about once a second
 const retryMs = 2_000;
 
+type Following<T> = {
+  path: string;
+  event: string;
+  /** Asks for the same once. */
+  read: () => Promise<T>;
+  onData: (data: T) => void;
+  onState: (state: Connection) => void;
+  /** What the server says instead of data. */
+  onProblem: (words: string) => void;
+  /** The server has no such thing. */
+  onMissing?: () => void;
+};
+
 /**
  * Follows an event stream until the returned function is called. While nobody looks at the page there is no connection; one that is lost or
  * silent is opened again, without end, unless there is no such thing.
- *
- * @param {{ path: string, event: string, read: () => Promise<any>, onData: (data: any) => void, onState: (state: Connection) => void,
- *   onProblem: (words: string) => void, onMissing?: () => void }} options `read`: asks for the same once; `onProblem`: what the server says instead
- *   of data; `onMissing`: it has no such thing
- * @returns {() => void}
  */
-export function follow({ path, event, read, onData, onState, onProblem, onMissing }) {
-  /** @type {EventSource | null} */
-  let source = null;
+export function follow<T>({ path, event, read, onData, onState, onProblem, onMissing }: Following<T>): () => void {
+  let source: EventSource | null = null;
   let timer = 0;
   let isOver = false;
   let hasData = false;
@@ -26,8 +34,7 @@ export function follow({ path, event, read, onData, onState, onProblem, onMissin
     source?.close();
     source = null;
   };
-  /** @param {() => void} task @param {number} ms */
-  const later = (task, ms) => {
+  const later = (task: () => void, ms: number) => {
     clearTimeout(timer);
     timer = window.setTimeout(task, ms);
   };

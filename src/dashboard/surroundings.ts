@@ -1,17 +1,15 @@
 import { html, nothing } from '/assets/lit-html/lit-html.js';
-import { post } from './api.js';
-import { ask } from './ask.js';
-import { count, hostOf, plural, rate } from './format.js';
-import { host, table, time } from './parts.js';
-import { mayOperate, me } from './words.js';
-
-/** @import { Content } from './parts.js' */
-/** @import { RunSummary, Schedule, Standing, Target, Worker } from './types.js' */
+import { post } from './api.ts';
+import { ask } from './ask.ts';
+import { count, hostOf, plural, rate } from './format.ts';
+import type { Content } from './parts.ts';
+import { host, table, time } from './parts.ts';
+import type { RunSummary, Schedule, Standing, Target, Worker } from './types.ts';
+import { mayOperate, me } from './words.ts';
 
 // What stands around the runs: the APIs that they delete from, the processes that do it, and the schedules that make more.
 
-/** @param {Target[]} targets */
-export function targetSection(targets) {
+export function targetSection(targets: Target[]) {
   const resting = targets.filter(isAtRest);
   const none = 'None is known yet: a run or a worker brings its target.';
   return html`${section('Targets', targetRows(targets.filter((target) => !isAtRest(target))), targetNames(), resting.length > 0 ? 'None has a run or a worker now.' : none, [3, 4])}
@@ -23,8 +21,8 @@ export function targetSection(targets) {
     }`;
 }
 
-/** Whether nobody needs to look at it now. @param {Target} target */
-function isAtRest({ runs = {}, processes, stop, pinned, budget }) {
+/** Whether nobody needs to look at it now. */
+function isAtRest({ runs = {}, processes, stop, pinned, budget }: Target) {
   return Object.keys(runs).length === 0 && processes === 0 && !stop && !pinned && !budget;
 }
 
@@ -32,8 +30,7 @@ function targetNames() {
   return ['Target', 'Runs', 'State', 'Rate', 'Processes', ...orders('Orders')];
 }
 
-/** @param {Target[]} targets */
-function targetRows(targets) {
+function targetRows(targets: Target[]) {
   return targets.map((target) => [
     placeOf(target),
     runsOf(target),
@@ -44,39 +41,37 @@ function targetRows(targets) {
   ]);
 }
 
-/** Only who may give orders has a column of them. @template {Content} T @param {T} cell @returns {T[]} */
-function orders(cell) {
+/** Only who may give orders has a column of them. */
+function orders<T extends Content>(cell: T): T[] {
   return mayOperate() ? [cell] : [];
 }
 
-/** A target with its account. @param {{ target: string, account: string }} place */
-function placeOf({ target, account }) {
+/** A target with its account. */
+function placeOf({ target, account }: { target: string; account: string }) {
   return html`${host(target)}${account ? html`<br><span class="soft">${account}</span>` : nothing}`;
 }
 
-/** `2 running, 1 halted` @param {Target} target */
-function runsOf({ runs = {} }) {
+/** `2 running, 1 halted` */
+function runsOf({ runs = {} }: Target) {
   const words = Object.entries(runs).map(([state, n]) => `${count(n)} ${state}`);
   return words.join(', ') || '–';
 }
 
-/** Why a run that has not ended does not move. @param {RunSummary} run */
-export function standstillOf({ run, standing, per_second: perSecond }) {
+/** Why a run that has not ended does not move. */
+export function standstillOf({ run, standing, per_second: perSecond }: RunSummary) {
   if (standing) return standingOf(standing);
   return perSecond === 0 ? html`No id has had an outcome in the last seconds: <a href="/runs/${run}">why</a>` : nothing;
 }
 
-/** What holds it back, until when, and the command that ends it. @param {Standing} standing */
-function standingOf({ text, until, next }) {
+/** What holds it back, until when, and the command that ends it. */
+function standingOf({ text, until, next }: Standing) {
   return html`<b class="bad">${text}</b>${until ? html` until ${time(until)}` : nothing}${next ? html`: <code>${next}</code>` : nothing}`;
 }
 
-/** What holds a target, in words. @param {Target} target */
-function conditionsOf({ stop, limiters, pinned, budget, stopped_processes: stopped }) {
-  /** @param {string} scope */
-  const of = (scope) => (limiters.length > 1 ? `${scope}: ` : '');
-  /** @type {Content[]} */
-  const words = [
+/** What holds a target, in words. */
+function conditionsOf({ stop, limiters, pinned, budget, stopped_processes: stopped }: Target) {
+  const of = (scope: string) => (limiters.length > 1 ? `${scope}: ` : '');
+  const words: Content[] = [
     ...(stop
       ? [html`<b class="bad">Stopped</b> by ${stop.who || stop.by}: ${stop.reason}, since ${time(stop.at)}`]
       : []),
@@ -93,12 +88,10 @@ function conditionsOf({ stop, limiters, pinned, budget, stopped_processes: stopp
   return words.length === 0 ? 'ready' : html`<ul class="plain">${words.map((word) => html`<li>${word}</li>`)}</ul>`;
 }
 
-/** @param {Target} target */
-function targetButtons(target) {
+function targetButtons(target: Target) {
   const { fp, stop, limiters, revision } = target;
   const isHeld = limiters.some(({ hold, outage }) => hold?.why === 'retry_after' || outage); // nothing else can be released
-  /** @param {string} order @param {string} title @param {string} text */
-  const order = (order, title, text) => () =>
+  const order = (order: string, title: string, text: string) => () =>
     ask({
       title: `${title} ${hostOf(target.target)}?`,
       text,
@@ -116,23 +109,19 @@ function targetButtons(target) {
   </span>`;
 }
 
-/** @param {Worker[]} workers */
-export function workerSection(workers) {
+export function workerSection(workers: Worker[]) {
   const rows = workers.map((worker) => [worker.process, placeOf(worker), loadOf(worker), time(worker.seen_at)]);
   const none = html`None is at work. Detached runs and schedules need one: <code>expunge worker --base-url URL</code>`;
   return section('Workers', rows, ['Worker', 'Target', 'Load', 'Last seen'], none);
 }
 
-/** @param {Worker} worker */
-function loadOf({ stop, slots }) {
+function loadOf({ stop, slots }: Worker) {
   if (stop) return html`<b class="bad">Stopped</b>: ${stop.reason}`;
   return slots === null ? 'idle' : `at work, up to ${plural(slots, 'requests')} at once`;
 }
 
-/** @param {Schedule[]} schedules */
-export function scheduleSection(schedules) {
-  /** @type {Content[][]} */
-  const rows = schedules.map((schedule) => [
+export function scheduleSection(schedules: Schedule[]) {
+  const rows: Content[][] = schedules.map((schedule) => [
     html`<b>${schedule.name}</b><br><span class="soft">${host(schedule.target)}</span>`,
     html`${schedule.state}${schedule.reason ? html`<br><span class="soft">${schedule.reason}</span>` : nothing}`,
     html`<span title=${schedule.cron}>${schedule.when}</span>`,
@@ -144,8 +133,7 @@ export function scheduleSection(schedules) {
   return section('Schedules', rows, ['Schedule', 'State', 'When', 'Next slot', 'Last slot', ...orders('Orders')], none);
 }
 
-/** @param {Schedule} schedule @returns {Content} */
-function lastOf({ history: [last] }) {
+function lastOf({ history: [last] }: Schedule): Content {
   if (!last) return '–';
   const link = last.run ? html` <a href="/runs/${last.run}">${last.run}</a>` : nothing;
   const reason = last.reason ? html`<br><span class="soft">${last.reason}</span>` : nothing;
@@ -154,14 +142,12 @@ function lastOf({ history: [last] }) {
 
 const elsewhere = 'Only workers of its target have its list: order it on the pages of one of them.';
 
-/** @param {Schedule} schedule @returns {Content} */
-function scheduleButtons({ fp, name, state, revision }) {
+function scheduleButtons({ fp, name, state, revision }: Schedule): Content {
   if (state === 'removed') return nothing;
-  /** @param {string} order @param {string} verb @param {string} text @param {string} [hindrance] */
-  const button = (order, verb, text, hindrance = '') => {
+  const button = (order: string, verb: string, text: string, hindrance = '') => {
     const path = `/schedules/${fp}/${encodeURIComponent(name)}/${order}`;
     const title = `${verb} the schedule ${name}?`;
-    const act = (/** @type {Record<string, string>} */ { reason }) =>
+    const act = ({ reason }: Record<string, string>) =>
       post(path, order === 'pause' ? { reason } : { reason, seen: revision });
     return html`<button ?disabled=${hindrance !== ''} title=${hindrance || nothing} @click=${() => ask({ title, text, verb, act })}>${verb} …</button>`;
   };
@@ -175,8 +161,8 @@ function scheduleButtons({ fp, name, state, revision }) {
   </span>`;
 }
 
-/** `none`: what stands there without a row. @param {string} title @param {Content[][]} rows @param {string[]} names @param {Content} none @param {number[]} [numbers] */
-function section(title, rows, names, none, numbers) {
+/** `none`: what stands there without a row. */
+function section(title: string, rows: Content[][], names: string[], none: Content, numbers?: number[]) {
   const id = title.toLowerCase();
   return html`<section aria-labelledby=${id}><h2 id=${id}>${title} <span class="soft">${count(rows.length)}</span></h2>
     ${rows.length > 0 ? table(title, names, rows, numbers) : html`<p class="soft">${none}</p>`}</section>`;

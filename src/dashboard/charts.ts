@@ -1,25 +1,15 @@
 import { html, nothing } from '/assets/lit-html/lit-html.js';
-import { count, millis, moment, rate } from './format.js';
-import { swatch, table, time } from './parts.js';
-import { drawPlot } from './plot.js';
-import { idOutcomes, styleNumber } from './words.js';
+import { count, millis, moment, rate } from './format.ts';
+import { type Content, swatch, table, time } from './parts.ts';
+import { type Chart, drawPlot, type Series } from './plot.ts';
+import type { Point, RunHistory } from './types.ts';
+import { countOf, idOutcomes, styleNumber } from './words.ts';
 
-/** @import { Content } from './parts.js' */
-/** @import { Point, RunHistory } from './types.js' */
-
-/**
- * A value at each point; null = there is none. `style`: the number of its colour and pattern.
- * @typedef {{ name: string, style: number, of: (point: Point) => number | null }} Series
- * @typedef {{ id: string, title: string, series: Series[], isStacked: boolean, text: (value: number) => string }} Chart
- */
-
-/** @param {unknown} n @param {Point} point */
-function perSecond(n, { active_seconds: active }) {
-  return active > 0 ? Math.max(0, Number(n)) / active : null;
+function perSecond(n: number, { active_seconds: active }: Point) {
+  return active > 0 ? Math.max(0, n) / active : null;
 }
 
-/** @returns {Chart[]} */
-function charts() {
+function charts(): Chart[] {
   return [
     {
       id: 'ids',
@@ -29,7 +19,7 @@ function charts() {
       series: idOutcomes().map((word) => ({
         name: word.outcome,
         style: styleNumber(word),
-        of: (point) => perSecond(point[word.outcome], point),
+        of: (point) => perSecond(countOf(point, word), point),
       })),
     },
     {
@@ -58,20 +48,17 @@ function charts() {
 
 /** The charts of a run, with its events as numbered lines. A chart without a value is left out. */
 export class Charts {
-  /** @type {RunHistory} */
-  #history = { points: [], events: [] };
-  /** What the pointer is on, by chart. @type {Map<string, string>} */
-  #read = new Map();
+  #history: RunHistory = { points: [], events: [] };
+  /** What the pointer is on, by chart. */
+  #read = new Map<string, string>();
   #isOpen = false;
   #show;
 
-  /** @param {() => void} show */
-  constructor(show) {
+  constructor(show: () => void) {
     this.#show = show;
   }
 
-  /** @param {RunHistory} history */
-  set history(history) {
+  set history(history: RunHistory) {
     this.#history = history;
   }
 
@@ -87,8 +74,7 @@ export class Charts {
     return html`${shown.map((chart) => this.#figure(chart))}${this.#numbers(shown)}`;
   }
 
-  /** @param {Chart} chart */
-  #figure(chart) {
+  #figure(chart: Chart) {
     const { id, title, series } = chart;
     const keys = series.map(
       ({ name, style }) => html`<li>${chart.isStacked ? swatch(style) : line(style)}${name}</li>`,
@@ -109,8 +95,7 @@ export class Charts {
     }
   }
 
-  /** @param {Chart} chart @param {Series[]} series @param {Point | null} point */
-  #point({ id, text }, series, point) {
+  #point({ id, text }: Chart, series: Series[], point: Point | null) {
     const values = point ? series.map(({ name, of }) => `${name} ${text(of(point) ?? 0)}`) : [];
     const words = point ? `${moment(point.to)}: ${values.join(', ')}` : '';
     if (this.#read.get(id) === words) return;
@@ -118,11 +103,10 @@ export class Charts {
     this.#show();
   }
 
-  /** The same as a table, for those who see no chart. @param {Chart[]} shown */
-  #numbers(shown) {
+  /** The same as a table, for those who see no chart. */
+  #numbers(shown: Chart[]) {
     const all = shown.flatMap(({ series, text }) => series.map(({ name, of }) => ({ name, of, text })));
-    /** @param {Point} point @returns {Content[]} */
-    const row = (point) => [
+    const row = (point: Point): Content[] => [
       time(point.to),
       ...all.map(({ of, text }) => {
         const value = of(point);
@@ -132,9 +116,8 @@ export class Charts {
     ];
     const names = ['Until', ...all.map(({ name }) => name), 'requests'];
     const numbers = names.map((_, i) => i).slice(1);
-    /** @param {Event} event */
-    const toggle = (event) => {
-      this.#isOpen = /** @type {HTMLDetailsElement} */ (event.target).open;
+    const toggle = (event: Event) => {
+      this.#isOpen = (event.target as HTMLDetailsElement).open;
       this.#show();
     };
     return html`<details @toggle=${toggle}><summary>The numbers of the charts</summary>
@@ -142,7 +125,6 @@ export class Charts {
   }
 }
 
-/** @param {number} style @returns {Content} */
-function line(style) {
+function line(style: number): Content {
   return html`<svg class="swatch" aria-hidden="true"><path class="l${style}" d="M0 6H22"/></svg>`;
 }

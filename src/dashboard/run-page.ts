@@ -1,22 +1,19 @@
 import { html, nothing } from '/assets/lit-html/lit-html.js';
-import { address, get } from './api.js';
-import { Charts } from './charts.js';
-import { Failures } from './failures.js';
-import { duration, endRange, leftText, percent, plural, rangeOf, rate } from './format.js';
-import { follow } from './live.js';
-import { alarm, facts, host, outcomeList, progressBar, stateBadge, table, time, why } from './parts.js';
-import { orderButtons } from './run-orders.js';
-import { failuresOf, idsOf, isSealed, reasonOf } from './words.js';
+import { address, get } from './api.ts';
+import { Charts } from './charts.ts';
+import { Failures } from './failures.ts';
+import { duration, endRange, leftText, percent, plural, rangeOf, rate } from './format.ts';
+import { follow } from './live.ts';
+import type { Page, Surroundings } from './page.ts';
+import { alarm, facts, host, outcomeList, progressBar, stateBadge, table, time, why } from './parts.ts';
+import { orderButtons } from './run-orders.ts';
+import type { AuditEntry, Run, RunEvent, RunHistory } from './types.ts';
+import { failuresOf, idsOf, isSealed, reasonOf } from './words.ts';
 
-/** @import { Page, Surroundings } from './app.js' */
-/** @import { AuditEntry, Run, RunEvent, RunHistory } from './types.js' */
-
-/** One run: how far it is, what it does now, how it went, what failed and who did what. @param {string} id @param {Surroundings} surroundings @returns {Page} */
-export function openRun(id, { show, go, connection, say }) {
-  /** @type {Run | null} */
-  let run = null;
-  /** @type {RunHistory} */
-  let history = { points: [], events: [] };
+/** One run: how far it is, what it does now, how it went, what failed and who did what. */
+export function openRun(id: string, { show, go, connection, say }: Surroundings): Page {
+  let run: Run | null = null;
+  let history: RunHistory = { points: [], events: [] };
   let problem = '';
   let isMissing = false;
   const charts = new Charts(show);
@@ -25,10 +22,10 @@ export function openRun(id, { show, go, connection, say }) {
     path: `/runs/${id}/events`,
     event: 'run',
     read: async () => {
-      const [run, history] = await Promise.all([get(`/runs/${id}`), get(`/runs/${id}/history`)]);
+      const [run, history] = await Promise.all([get<Run>(`/runs/${id}`), get<RunHistory>(`/runs/${id}/history`)]);
       return { run, history };
     },
-    onData: (/** @type {{ run: Run, history: RunHistory }} */ found) => {
+    onData: (found) => {
       if (run && run.state !== found.run.state) say(`The run is ${found.run.state}. ${reasonOf(found.run)}`);
       ({ run, history } = found);
       problem = '';
@@ -62,15 +59,13 @@ export function openRun(id, { show, go, connection, say }) {
   };
 }
 
-/** @param {string} id */
-function missing(id) {
+function missing(id: string) {
   return html`<h1>No such run</h1>
     <p>No run is called <b>${id}</b>. A run that has ended is kept for a while (<code>--keep</code>), then its results are all that is left of it.</p>
     <p><a href="/">See all runs</a></p>`;
 }
 
-/** @param {Run} run @param {(path: string) => void} go */
-function headline(run, go) {
+function headline(run: Run, go: (path: string) => void) {
   const ids = idsOf(run);
   return html`<h1><span class="soft">Run</span> ${run.run} ${stateBadge(run)}</h1>
     <p class="target">${host(run.target)}${run.account ? html` <span class="soft">account ${run.account}</span>` : nothing}</p>
@@ -84,8 +79,8 @@ function headline(run, go) {
     ${orderButtons(run, go)}`;
 }
 
-/** A few ids that show why it halted. @param {Run} run */
-function haltSection({ run, examples, behind_halt: behind }) {
+/** A few ids that show why it halted. */
+function haltSection({ run, examples, behind_halt: behind }: Run) {
   if (examples.length === 0) return nothing;
   const rows = examples.map(({ id, outcome, code, excerpt }) => [html`<code>${id}</code>`, outcome, code, excerpt]);
   const all = address(`/runs/${run}/report?${new URLSearchParams({ format: 'csv', only: behind ?? '' })}`);
@@ -94,22 +89,21 @@ function haltSection({ run, examples, behind_halt: behind }) {
     ${behind ? html`<p class="soft"><a href=${all} download>Download all of them</a></p>` : nothing}</section>`;
 }
 
-/** What was ordered last, if it was not carried out after its dialog had closed; else ''. @param {AuditEntry[]} audit */
-function failedOrder(audit) {
+/** What was ordered last, if it was not carried out after its dialog had closed; else ''. */
+function failedOrder(audit: AuditEntry[]) {
   const last = audit.at(-1);
   return last?.action === 'failed'
     ? `The order of ${last.who} to ${last.order} the run was not carried out: ${last.error}`
     : '';
 }
 
-/** What an end leaves to somebody. @param {Run} run */
-function leftOf(run) {
+/** What an end leaves to somebody. */
+function leftOf(run: Run) {
   const n = failuresOf(run);
   return isSealed(run) && n > 0 ? html` <a href="#failures">${plural(n, 'rows')} without success</a>.` : nothing;
 }
 
-/** @param {Run} run */
-function paceOf(run) {
+function paceOf(run: Run) {
   const { per_second: perSecond, eta, seconds, settings } = run;
   const left = eta ? { least: eta.at_least_seconds, most: eta.at_most_seconds } : null;
   const estimate = left ?? (run.seconds_left === null ? null : rangeOf(run.seconds_left));
@@ -125,15 +119,13 @@ function paceOf(run) {
     .join(' · ');
 }
 
-/** @param {RunEvent[]} events */
-function eventList(events) {
+function eventList(events: RunEvent[]) {
   if (events.length === 0) return nothing;
   const lines = events.map(({ at, text }, i) => html`<li value=${i + 1}>${time(at)} ${text}</li>`).reverse();
   return html`<h3>Events <span class="soft">newest first; each is a line with its number in the charts</span></h3><ol class="events" reversed tabindex="0" aria-label="Events">${lines}</ol>`;
 }
 
-/** @param {AuditEntry[]} audit */
-function auditSection(audit) {
+function auditSection(audit: AuditEntry[]) {
   const rows = [...audit].reverse().map(({ at, action, by, who, reason, ...more }) => {
     const further = Object.entries(more).map(
       ([name, value]) => `${name === action ? '' : `${name} `}${value ?? 'none'}`,
@@ -143,17 +135,15 @@ function auditSection(audit) {
   return html`<section aria-labelledby="audit"><h2 id="audit">Who did what</h2>${table('Who did what', ['At', 'What', 'Who', 'Why'], rows)}</section>`;
 }
 
-/** @param {Run} run */
-function planSection(run) {
-  /** @param {string} id */
-  const link = (id) => html`<a href="/runs/${id}">${id}</a> `;
+function planSection(run: Run) {
+  const link = (id: string) => html`<a href="/runs/${id}">${id}</a> `;
   const settings = Object.entries(run.settings ?? {}).filter(
     ([, value]) => value !== null && value !== '' && value !== false,
   );
   return html`<section aria-labelledby="plan"><h2 id="plan">Plan</h2>${facts([
     ['list', Array.isArray(run.files) ? run.files.join(', ') : ''],
     ['target', run.target],
-    ...settings.map(([name, value]) => /** @type {const} */ ([name.replaceAll('_', ' '), String(value)])),
+    ...settings.map(([name, value]) => [name.replaceAll('_', ' '), String(value)] as const),
     ['deleted by', run.detached ? 'workers' : 'its command'],
     ['retry of', run.retry_of ? link(run.retry_of) : ''],
     ['retried by', run.retried_by.length > 0 ? html`${run.retried_by.map(link)}` : ''],

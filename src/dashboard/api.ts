@@ -1,9 +1,16 @@
+import type { ProblemDocument } from '../api/problem.ts';
+
 // Calls of the API. The session is a cookie that no script can read.
+
+/** What a page shows of a problem document. */
+type ProblemWords = Partial<Pick<ProblemDocument, 'title' | 'detail' | 'next'>>;
 
 /** Why the server did not do what it was asked, in its words. */
 class Refusal extends Error {
-  /** @param {number} status @param {{ title?: string, detail?: string, next?: string }} problem */
-  constructor(status, { title, detail, next }) {
+  readonly status: number;
+  readonly next: string;
+
+  constructor(status: number, { title, detail, next }: ProblemWords) {
     super(detail ?? title ?? `the server answered ${status}`);
     this.status = status;
     this.next = next ?? '';
@@ -12,29 +19,25 @@ class Refusal extends Error {
 
 const base = '/api/v1';
 
-/** @param {string} path @returns {Promise<any>} */
-export function get(path) {
+export function get<T>(path: string): Promise<T> {
   return call(path, { method: 'GET' });
 }
 
-/** @param {string} path @param {unknown} body @param {Record<string, string>} [headers] @returns {Promise<any>} */
-export function post(path, body, headers = {}) {
+export function post<T>(path: string, body: unknown, headers: Record<string, string> = {}): Promise<T> {
   const json = { 'content-type': 'application/json', ...headers };
   return call(path, { method: 'POST', headers: json, body: JSON.stringify(body) });
 }
 
-/** Sends a list as it is. @param {string} path @param {Blob} file @returns {Promise<any>} */
-export function postFile(path, file) {
+/** Sends a list as it is. */
+export function postFile<T>(path: string, file: Blob): Promise<T> {
   return call(path, { method: 'POST', headers: { 'content-type': 'text/csv' }, body: file });
 }
 
-/** @param {string} path */
-export function address(path) {
+export function address(path: string) {
   return base + path;
 }
 
-/** @param {string} path @param {RequestInit} request */
-async function call(path, request) {
+async function call<T>(path: string, request: RequestInit): Promise<T> {
   const response = await fetch(address(path), { ...request, redirect: 'error' }).catch(() => {
     throw new Refusal(0, { detail: 'The server did not answer.', next: 'try again' });
   });
@@ -47,19 +50,18 @@ async function call(path, request) {
   return content;
 }
 
-/** Whether the server has no such thing. @param {unknown} error */
-export function isMissing(error) {
+/** Whether the server has no such thing. */
+export function isMissing(error: unknown) {
   return error instanceof Refusal && error.status === 404;
 }
 
-/** What went wrong, for people. @param {unknown} error */
-export function wordsOf(error) {
+/** What went wrong, for people. */
+export function wordsOf(error: unknown) {
   if (!(error instanceof Error)) return String(error);
   const next = error instanceof Refusal && error.next ? ` → ${error.next}` : '';
   return `${error.message}${next}`;
 }
 
-/** @param {{ title?: string, detail?: string, next?: string }} problem */
-export function problemText({ title, detail, next }) {
+export function problemText({ title, detail, next }: ProblemWords) {
   return `${detail ?? title ?? 'The server has a problem.'}${next ? ` → ${next}` : ''}`;
 }

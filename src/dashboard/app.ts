@@ -1,29 +1,18 @@
 import { html, nothing, render } from '/assets/lit-html/lit-html.js';
-import { get, wordsOf } from './api.js';
-import { leaveQuestion } from './ask.js';
-import { zone } from './format.js';
-import { alarm, patterns } from './parts.js';
-import { mayOperate, me, setMe } from './words.js';
+import { get, wordsOf } from './api.ts';
+import { leaveQuestion } from './ask.ts';
+import { zone } from './format.ts';
+import type { Connection } from './live.ts';
+import type { Page, Surroundings } from './page.ts';
+import { alarm, patterns } from './parts.ts';
+import type { Person, Words } from './types.ts';
+import { mayOperate, me, setMe } from './words.ts';
 
-/** @import { TemplateResult } from '/assets/lit-html/lit-html.js' */
-/** @import { Connection } from './live.js' */
-
-/**
- * A page: what it shows now, and what ends it. `title`: what stands in the tab of the browser; `drawn`: what follows when it was drawn.
- * @typedef {{ view: () => TemplateResult, title: () => string, drawn?: () => void, close: () => void }} Page
- *
- * What a page gets: `show` draws it anew, `go` leads to another page, `connection` says how it is connected, `say` tells those who do not see the page.
- * @typedef {{ show: () => void, go: (path: string) => void, connection: (state: Connection) => void, say: (words: string) => void, query: URLSearchParams }} Surroundings
- */
-
-/** @type {Page | null} */
-let page = null;
-/** @type {Connection | ''} */
-let connection = '';
+let page: Page | null = null;
+let connection: Connection | '' = '';
 let isDue = false;
 
-/** @type {Record<Connection, string>} */
-const connectionWords = {
+const connectionWords: Record<Connection, string> = {
   connecting: 'Connecting …',
   live: 'Live',
   lost: 'Connection lost, trying again. What stands here may be old.',
@@ -42,15 +31,14 @@ function show() {
 
 function draw() {
   document.title = page ? `${page.title()} · expunge` : 'expunge';
-  render(layout(page), /** @type {HTMLElement} */ (document.querySelector('#page')));
+  render(layout(page), document.querySelector('#page') as HTMLElement);
   page?.drawn?.();
 }
 
-/** @param {Page | null} page */
-function layout(page) {
+function layout(page: Page | null) {
   const path = location.pathname;
-  /** @param {string} to @param {string} name */
-  const link = (to, name) => html`<a href=${to} aria-current=${path === to ? 'page' : nothing}>${name}</a>`;
+  const link = (to: string, name: string) =>
+    html`<a href=${to} aria-current=${path === to ? 'page' : nothing}>${name}</a>`;
   return html`${patterns()}
     <header>
       <a class="brand" href="/">expunge</a>
@@ -62,8 +50,7 @@ function layout(page) {
     <footer>${zone() === 'UTC' ? 'Times are in UTC.' : `Times are in ${zone()}; point at one to read it in UTC.`}</footer>`;
 }
 
-/** @returns {Page} */
-function openNothing() {
+function openNothing(): Page {
   return {
     title: () => 'No such page',
     view: () =>
@@ -72,8 +59,7 @@ function openNothing() {
   };
 }
 
-/** @param {Connection} state */
-function setConnection(state) {
+function setConnection(state: Connection) {
   if (state === 'lost' && connection !== 'lost') say(connectionWords.lost);
   if (state === 'live' && connection === 'lost') say('Connected again.');
   if (state === connection) return;
@@ -81,9 +67,8 @@ function setConnection(state) {
   show();
 }
 
-/** @param {string} words */
-function say(words) {
-  const said = /** @type {HTMLElement} */ (document.querySelector('#said'));
+function say(words: string) {
+  const said = document.querySelector('#said') as HTMLElement;
   said.textContent = words;
 }
 
@@ -105,16 +90,15 @@ async function navigate() {
   if (!isFirst) document.querySelector('main')?.focus();
 }
 
-/** @param {string} path */
-function go(path) {
+function go(path: string) {
   history.pushState(null, '', path);
   navigate();
   scrollTo(0, 0);
 }
 
-/** A link to another page leads there without loading it. @param {MouseEvent} event */
-function follow(event) {
-  const link = /** @type {Element} */ (event.target).closest('a');
+/** A link to another page leads there without loading it. */
+function follow(event: MouseEvent) {
+  const link = (event.target as Element).closest('a');
   const isPlain = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
   const path = link?.getAttribute('href') ?? '';
   if (!isPlain || !path.startsWith('/') || path.startsWith('/api/')) return;
@@ -122,23 +106,23 @@ function follow(event) {
   go(path);
 }
 
-/** A page is loaded when it is needed. @param {string} path @returns {Promise<(surroundings: Surroundings) => Page>} */
-async function loadPage(path) {
+/** A page is loaded when it is needed. */
+async function loadPage(path: string): Promise<(surroundings: Surroundings) => Page> {
   const [, first = '', id = '', more] = path.split('/');
   if (first === 'runs' && id !== '' && more === undefined) {
-    const { openRun } = await import('./run-page.js');
+    const { openRun } = await import('./run-page.ts');
     return (surroundings) => openRun(decodeURIComponent(id), surroundings);
   }
-  if (path === '/new' && mayOperate()) return (await import('./new-run.js')).openNewRun;
-  return path === '/' ? (await import('./runs-page.js')).openRuns : openNothing;
+  if (path === '/new' && mayOperate()) return (await import('./new-run.ts')).openNewRun;
+  return path === '/' ? (await import('./runs-page.ts')).openRuns : openNothing;
 }
 
 try {
-  const [person, words] = await Promise.all([get('/me'), get('/words')]);
+  const [person, words] = await Promise.all([get<Person>('/me'), get<Words>('/words')]);
   setMe({ ...person, ...words });
   addEventListener('popstate', navigate);
   document.addEventListener('click', follow);
   await navigate();
 } catch (error) {
-  render(alarm(wordsOf(error)), /** @type {HTMLElement} */ (document.querySelector('#page')));
+  render(alarm(wordsOf(error)), document.querySelector('#page') as HTMLElement);
 }

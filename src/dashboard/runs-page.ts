@@ -1,25 +1,23 @@
 import { html, nothing } from '/assets/lit-html/lit-html.js';
-import { get, wordsOf } from './api.js';
-import { count, endRange, leftText, percent, plural, rangeOf, rate } from './format.js';
-import { follow } from './live.js';
-import { alarm, host, outcomeList, progressBar, stateBadge, table, time, why } from './parts.js';
-import { scheduleSection, standstillOf, targetSection, workerSection } from './surroundings.js';
-import { failuresOf, idsOf, isSealed, mayOperate, reasonOf, sealed, sum } from './words.js';
+import { get, wordsOf } from './api.ts';
+import { count, endRange, leftText, percent, plural, rangeOf, rate } from './format.ts';
+import { follow } from './live.ts';
+import type { Page, Surroundings } from './page.ts';
+import { alarm, host, outcomeList, progressBar, stateBadge, table, time, why } from './parts.ts';
+import { scheduleSection, standstillOf, targetSection, workerSection } from './surroundings.ts';
+import type { Overview, RunPage, RunSummary } from './types.ts';
+import { failuresOf, idsOf, isSealed, mayOperate, reasonOf, sealed, sum } from './words.ts';
 
-/** @import { Page, Surroundings } from './app.js' */
-/** @import { Overview, RunSummary } from './types.js' */
-
-/** All that goes on, and what has ended. @param {Surroundings} surroundings @returns {Page} */
-export function openRuns({ show, connection, say, query }) {
-  /** @type {Overview | null} */
-  let overview = null;
+/** All that goes on, and what has ended. */
+export function openRuns({ show, connection, say, query }: Surroundings): Page {
+  let overview: Overview | null = null;
   let problem = '';
   const ended = new EndedRuns(query, show);
   const close = follow({
     path: '/events',
     event: 'snapshot',
-    read: () => get('/overview'),
-    onData: (/** @type {Overview} */ snapshot) => {
+    read: () => get<Overview>('/overview'),
+    onData: (snapshot) => {
       if (overview) tellChanges(overview.runs.active, snapshot.runs.active, say);
       if (overview && overview.runs.ended !== snapshot.runs.ended) ended.load();
       overview = snapshot;
@@ -43,14 +41,13 @@ export function openRuns({ show, connection, say, query }) {
   };
 }
 
-/** `3 active runs, 1 halted`: whoever has the page in a tab sees what needs them. @param {RunSummary[]} active */
-function titleOf(active) {
+/** `3 active runs, 1 halted`: whoever has the page in a tab sees what needs them. */
+function titleOf(active: RunSummary[]) {
   const halted = active.filter(({ state }) => state === 'halted').length;
   return `${plural(active.length, 'active runs')}${halted > 0 ? `, ${halted} halted` : ''}`;
 }
 
-/** @param {RunSummary[]} before @param {RunSummary[]} after @param {(words: string) => void} say */
-function tellChanges(before, after, say) {
+function tellChanges(before: RunSummary[], after: RunSummary[], say: (words: string) => void) {
   const states = new Map(before.map(({ run, state }) => [run, state]));
   const changed = after.filter(({ run, state }) => states.has(run) && states.get(run) !== state);
   const gone = before.filter(({ run }) => !after.some((other) => other.run === run));
@@ -61,8 +58,7 @@ function tellChanges(before, after, say) {
   if (words.length > 0) say(words.join(' '));
 }
 
-/** @param {Overview} overview */
-function activeSection({ runs: { active }, at }) {
+function activeSection({ runs: { active }, at }: Overview) {
   const cards = active.map((run) => card(run, Date.parse(at)));
   return html`<section aria-labelledby="active"><h2 id="active">Active <span class="soft">${count(active.length)}</span></h2>
     ${cards.length > 0 ? cards : html`<p class="soft">No run is on its way. ${beginning()}</p>`}</section>`;
@@ -75,8 +71,7 @@ function beginning() {
     : nothing;
 }
 
-/** @param {RunSummary} run @param {number} now */
-function card(run, now) {
+function card(run: RunSummary, now: number) {
   const ids = idsOf(run);
   const note = run.note ? html`: <q>${run.note}</q>` : nothing;
   return html`<article class="card" aria-labelledby="run-${run.run}">
@@ -89,8 +84,7 @@ function card(run, now) {
   </article>`;
 }
 
-/** @param {RunSummary} run @param {number} now */
-function paceOf({ state, per_second: perSecond, seconds_left: left }, now) {
+function paceOf({ state, per_second: perSecond, seconds_left: left }: RunSummary, now: number) {
   if (state !== 'running' || !perSecond) return '';
   const range = left === null ? null : rangeOf(left);
   return `${rate(perSecond)}${range ? `, ${leftText(range)} left, ends ${endRange(range, now)}` : ''}`;
@@ -100,20 +94,18 @@ const pageSize = 50;
 
 /** The runs that have ended, a page at a time: there may be ten thousand. */
 class EndedRuns {
-  /** @type {RunSummary[]} */
-  #items = [];
+  #items: RunSummary[] = [];
   #next = '';
   #problem = '';
   #isLoading = true;
-  /** The cursors of the pages before this one. @type {string[]} */
-  #before = [];
+  /** The cursors of the pages before this one. */
+  #before: string[] = [];
   #cursor = '';
   #asked = 0;
   #query;
   #show;
 
-  /** @param {URLSearchParams} query @param {() => void} show */
-  constructor(query, show) {
+  constructor(query: URLSearchParams, show: () => void) {
     this.#query = query;
     this.#show = show;
   }
@@ -125,7 +117,7 @@ class EndedRuns {
     if (words) query.set('q', words);
     if (this.#cursor) query.set('cursor', this.#cursor);
     try {
-      const { items, next } = await get(`/runs?${query}`);
+      const { items, next } = await get<RunPage>(`/runs?${query}`);
       if (asked !== this.#asked) return; // another page was asked for meanwhile
       [this.#items, this.#next, this.#problem] = [items, next ?? '', ''];
     } catch (error) {
@@ -139,8 +131,7 @@ class EndedRuns {
     return { state: this.#query.get('state') ?? '', words: this.#query.get('q') ?? '' };
   }
 
-  /** @param {string} cursor */
-  #turn(cursor) {
+  #turn(cursor: string) {
     this.#cursor = cursor;
     this.load();
   }
@@ -154,10 +145,9 @@ class EndedRuns {
     this.#turn(this.#before.pop() ?? '');
   }
 
-  /** @param {SubmitEvent} event */
-  #search(event) {
+  #search(event: SubmitEvent) {
     event.preventDefault();
-    const values = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
+    const values = new FormData(event.currentTarget as HTMLFormElement);
     const query = new URLSearchParams(
       [...values].map(([name, value]) => [name, String(value)]).filter(([, value]) => value),
     );
@@ -166,15 +156,14 @@ class EndedRuns {
     this.#turn('');
   }
 
-  /** @param {number | null} total */
-  view(total) {
+  view(total: number | null) {
     const { state, words } = this.#filter();
     const head = html`<h2 id="ended">Ended <span class="soft">${total === null ? '' : count(total)}</span></h2>`;
     if (total === 0)
       return html`<section aria-labelledby="ended">${head}<p class="soft">No run has ended yet, or those that have are kept no longer.</p></section>`;
     const hasPages = this.#before.length > 0 || this.#next !== '';
     return html`<section aria-labelledby="ended">${head}
-      <form class="filter" role="search" aria-label="Ended runs" @submit=${(/** @type {SubmitEvent} */ event) => this.#search(event)}>
+      <form class="filter" role="search" aria-label="Ended runs" @submit=${(event: SubmitEvent) => this.#search(event)}>
         <label>State <select name="state" @change=${submitForm}>${['', ...sealed].map(
           (one) => html`<option value=${one} ?selected=${one === state}>${one || 'any'}</option>`,
         )}</select></label>
@@ -193,13 +182,11 @@ class EndedRuns {
   }
 }
 
-/** @param {Event} event */
-function submitForm(event) {
-  /** @type {HTMLSelectElement} */ (event.target).form?.requestSubmit();
+function submitForm(event: Event) {
+  (event.target as HTMLSelectElement).form?.requestSubmit();
 }
 
-/** @param {RunSummary[]} runs */
-function endedTable(runs) {
+function endedTable(runs: RunSummary[]) {
   const rows = runs.map((run) => [
     html`<a href="/runs/${run.run}">${run.run}</a>`,
     html`${stateBadge(run)} ${isSealed(run) ? nothing : why(run)}`,

@@ -1,17 +1,15 @@
 import { html, nothing } from '/assets/lit-html/lit-html.js';
-import { address, get, wordsOf } from './api.js';
-import { count, plural } from './format.js';
-import { alarm, swatch, table } from './parts.js';
-import { me, styleNumber } from './words.js';
-
-/** @import { FailureGroup } from './types.js' */
+import { address, get, wordsOf } from './api.ts';
+import { count, plural } from './format.ts';
+import { alarm, swatch, table } from './parts.ts';
+import type { FailureGroup } from './types.ts';
+import { me, styleNumber } from './words.ts';
 
 const leastWaitMs = 5_000; // reading them takes the server longer than anything else
 
 /** What failed in a run, by reason. Read again when there are more, but not all the time. */
 export class Failures {
-  /** @type {FailureGroup[]} */
-  #groups = [];
+  #groups: FailureGroup[] = [];
   #problem = '';
   #known = -1;
   #readAt = Number.NEGATIVE_INFINITY;
@@ -19,14 +17,13 @@ export class Failures {
   #id;
   #show;
 
-  /** @param {string} id @param {() => void} show */
-  constructor(id, show) {
+  constructor(id: string, show: () => void) {
     this.#id = id;
     this.#show = show;
   }
 
-  /** Tells how many there are now. @param {number} n @param {boolean} isSealed */
-  expect(n, isSealed) {
+  /** Tells how many there are now. */
+  expect(n: number, isSealed: boolean) {
     const known = n + (isSealed ? 0.5 : 0); // the end may bring other samples
     const isNew = known !== this.#known && (n > 0 || this.#known > 0);
     if (!isNew || this.#isReading || performance.now() - this.#readAt < leastWaitMs) return;
@@ -37,7 +34,7 @@ export class Failures {
   async #read() {
     this.#isReading = true;
     try {
-      const found = await get(`/runs/${this.#id}/failures`);
+      const found = await get<{ items: FailureGroup[] }>(`/runs/${this.#id}/failures`);
       this.#groups = found.items;
       this.#problem = '';
     } catch (error) {
@@ -48,8 +45,7 @@ export class Failures {
     this.#show();
   }
 
-  /** @param {number} total */
-  view(total) {
+  view(total: number) {
     const outcomes = [...new Set(this.#groups.map(({ outcome }) => outcome))];
     const all = outcomes.length > 0 ? downloads(this.#id, 'all of them', outcomes.join(',')) : nothing;
     return html`<section aria-labelledby="failures"><h2 id="failures">Failures <span class="soft">${count(total)}</span></h2>
@@ -58,8 +54,7 @@ export class Failures {
       ${this.#groups.map((group) => this.#group(group))}</section>`;
   }
 
-  /** @param {FailureGroup} group */
-  #group({ outcome, code, words, count: n, samples }) {
+  #group({ outcome, code, words, count: n, samples }: FailureGroup) {
     const word = me.outcomes.find((one) => one.outcome === outcome);
     const rows = samples.map(({ file, line, id, excerpt }) => [
       html`<code>${id}</code>`,
@@ -75,9 +70,7 @@ export class Failures {
   }
 }
 
-/** @param {string} run @param {string} what @param {string} only */
-function downloads(run, what, only) {
-  /** @param {string} format */
-  const link = (format) => address(`/runs/${run}/report?${new URLSearchParams({ only, format })}`);
+function downloads(run: string, what: string, only: string) {
+  const link = (format: string) => address(`/runs/${run}/report?${new URLSearchParams({ only, format })}`);
   return html`<p class="soft">Download ${what}: <a href=${link('csv')} download>CSV</a>, <a href=${link('ndjson')} download>NDJSON</a></p>`;
 }

@@ -1,35 +1,34 @@
+import type { TemplateResult } from '/assets/lit-html/lit-html.js';
 import { html, nothing, svg } from '/assets/lit-html/lit-html.js';
-import { count, hostOf, moment, percent, utc } from './format.js';
-import { countOf, idOutcomes, idsOf, me, reasonOf, strokes, styleNumber, symbolOf, toneOf } from './words.js';
+import { count, hostOf, moment, percent, utc } from './format.ts';
+import type { OutcomeWord, RunSummary } from './types.ts';
+import { countOf, idOutcomes, idsOf, me, reasonOf, strokes, styleNumber, symbolOf, toneOf } from './words.ts';
 
-/** @import { TemplateResult } from '/assets/lit-html/lit-html.js' */
-/** @import { OutcomeWord, RunSummary } from './types.js' */
-/** @typedef {TemplateResult | string | number | typeof nothing} Content */
+/** What may stand in a page. */
+export type Content = TemplateResult | string | number | typeof nothing;
 
-/** A moment by the clock of the reader, in UTC as its title. @param {string | null | undefined} iso */
-export function time(iso) {
+/** A moment by the clock of the reader, in UTC as its title. */
+export function time(iso: string | null | undefined) {
   return iso ? html`<time datetime=${iso} title=${utc(iso)}>${moment(iso)}</time>` : '–';
 }
 
-/** A target, which may be broken into two lines at its slashes. @param {string} url */
-export function host(url) {
+/** A target, which may be broken into two lines at its slashes. */
+export function host(url: string) {
   const [first = '', ...rest] = hostOf(url).split('/');
   return html`<b class="host">${first}${rest.map((part) => html`/<wbr>${part}`)}</b>`;
 }
 
-/** @param {RunSummary} run */
-export function stateBadge(run) {
+export function stateBadge(run: RunSummary) {
   return html`<span class="badge ${toneOf(run)}"><span aria-hidden="true">${symbolOf(run)}</span> ${run.state}</span>`;
 }
 
-/** @param {RunSummary} run */
-export function why(run) {
+export function why(run: RunSummary) {
   const reason = reasonOf(run);
   return reason === '' ? nothing : html`<span class="why">${reason}</span>`;
 }
 
-/** A bar of all ids of a run, split by outcome. What is left is empty. @param {RunSummary} run */
-export function progressBar(run) {
+/** A bar of all ids of a run, split by outcome. What is left is empty. */
+export function progressBar(run: RunSummary) {
   const ids = idsOf(run);
   const settled = ids - run.pending;
   let from = 0;
@@ -53,41 +52,39 @@ export function patterns() {
   )}</defs></svg>`;
 }
 
-/** A small field in the colour and pattern of a number. @param {number} n */
-export function swatch(n) {
+/** A small field in the colour and pattern of a number. */
+export function swatch(n: number) {
   return html`<svg class="swatch" aria-hidden="true"><rect class="p${n}" width="100%" height="100%"/></svg>`;
 }
 
-/** What became of the rows of a run, each outcome with its pattern, its number and its share. @param {RunSummary} run */
-export function outcomeList(run) {
-  /** @param {OutcomeWord} word */
-  const entry = (word) => html`<li title=${word.means}>
+/** What became of the rows of a run, each outcome with its pattern, its number and its share. */
+export function outcomeList(run: RunSummary) {
+  const entry = (word: OutcomeWord) => html`<li title=${word.means}>
     ${word.of_id ? swatch(styleNumber(word)) : nothing}${word.outcome} <b>${count(countOf(run, word))}</b></li>`;
   const shown = me.outcomes.filter((word) => countOf(run, word) > 0);
   const left = run.pending > 0 ? html`<li>left <b>${count(run.pending)}</b></li>` : nothing;
   return html`<ul class="outcomes" aria-label="Outcomes">${shown.map(entry)}${left}</ul>`;
 }
 
-/** A table; on a phone each row is a block. @param {string} caption @param {string[]} names @param {Content[][]} rows @param {number[]} [numbers] columns that are aligned to the right */
-export function table(caption, names, rows, numbers = []) {
-  /** @param {number} i */
-  const align = (i) => (numbers.includes(i) ? 'n' : '');
+/** A table; on a phone each row is a block. `numbers`: the columns that are aligned to the right. */
+export function table(caption: string, names: string[], rows: Content[][], numbers: number[] = []) {
+  const align = (i: number) => (numbers.includes(i) ? 'n' : '');
   // The roles stay where a phone shows rows as blocks.
   const head = names.map((name, i) => html`<th scope="col" role="columnheader" class=${align(i)}>${name}</th>`);
-  /** @param {Content} cell @param {number} i */
-  const field = (cell, i) => html`<td role="cell" class=${align(i)} data-name=${names[i]}><div>${cell}</div></td>`;
+  const field = (cell: Content, i: number) =>
+    html`<td role="cell" class=${align(i)} data-name=${names[i]}><div>${cell}</div></td>`;
   const body = rows.map((row) => html`<tr role="row">${row.map(field)}</tr>`);
   return html`<div class="wide"><table role="table" aria-label=${caption}>
     <thead role="rowgroup"><tr role="row">${head}</tr></thead><tbody role="rowgroup">${body}</tbody></table></div>`;
 }
 
-/** Names with their values, those without one left out. @param {(readonly [string, Content | null | undefined])[]} pairs */
-export function facts(pairs) {
+/** Names with their values, those without one left out. */
+export function facts(pairs: (readonly [string, Content | null | undefined])[]) {
   const shown = pairs.filter(([, value]) => value !== '' && value !== null && value !== undefined && value !== nothing);
   return html`<dl>${shown.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
 }
 
-/** What went wrong, told at once. @param {string} words */
-export function alarm(words) {
+/** What went wrong, told at once. */
+export function alarm(words: string) {
   return words === '' ? nothing : html`<p class="alarm" role="alert">${words}</p>`;
 }

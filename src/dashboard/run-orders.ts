@@ -1,17 +1,14 @@
 import { html, nothing } from '/assets/lit-html/lit-html.js';
-import { post } from './api.js';
-import { ask } from './ask.js';
-import { count, hostOf, plural } from './format.js';
-import { countOf, isSealed, mayOperate, me, sum } from './words.js';
+import { post } from './api.ts';
+import { ask, type Question } from './ask.ts';
+import { count, hostOf, plural } from './format.ts';
+import type { Run } from './types.ts';
+import { countOf, isSealed, mayOperate, me, sum } from './words.ts';
 
-/** @import { Question } from './ask.js' */
-/** @import { Run } from './types.js' */
-
-/** What an operator may order about a run in its state. Each order asks for a reason. @param {Run} run @param {(path: string) => void} go */
-export function orderButtons(run, go) {
+/** What an operator may order about a run in its state. Each order asks for a reason. */
+export function orderButtons(run: Run, go: (path: string) => void) {
   const { state } = run;
-  /** @param {string} name @param {boolean} isShown @param {() => void} click @param {string} [kind] */
-  const button = (name, isShown, click, kind = '') =>
+  const button = (name: string, isShown: boolean, click: () => void, kind = '') =>
     isShown ? html`<button class=${kind} ?disabled=${!mayOperate()} @click=${click}>${name} …</button>` : nothing;
   const isOpen = !isSealed(run) && state !== 'cancelling';
   const isGoing = ['planned', 'running'].includes(state);
@@ -26,18 +23,16 @@ export function orderButtons(run, go) {
     ${mayOperate() || (isSealed(run) && leftOver(run) === 0) ? nothing : html`<p class="soft">Your token may only read: an operator can give orders.</p>`}`;
 }
 
-/** How many ids another run may still delete. @param {Run} run */
-function leftOver(run) {
+/** How many ids another run may still delete. */
+function leftOver(run: Run) {
   return sum(run, ({ is_retryable }) => is_retryable);
 }
 
-/** @param {Run} run @param {string} order @param {Record<string, unknown>} body @param {Record<string, string>} [headers] */
-function give({ run }, order, body, headers) {
-  return post(`/runs/${run}/${order}`, body, headers);
+function give({ run }: Run, order: string, body: Record<string, unknown>, headers?: Record<string, string>) {
+  return post<{ run: string }>(`/runs/${run}/${order}`, body, headers);
 }
 
-/** @param {Run} run @returns {Question} */
-function pauseQuestion(run) {
+function pauseQuestion(run: Run): Question {
   return {
     title: 'Pause this run?',
     verb: 'Pause',
@@ -48,8 +43,7 @@ function pauseQuestion(run) {
 
 const absentChoices = ['halt it again', 'are expected'];
 
-/** @param {Run} run @returns {Question} */
-function resumeQuestion(run) {
+function resumeQuestion(run: Run): Question {
   return {
     title: 'Resume this run?',
     verb: 'Resume',
@@ -62,8 +56,7 @@ function resumeQuestion(run) {
   };
 }
 
-/** @param {Run} run @returns {Question} */
-function rateQuestion(run) {
+function rateQuestion(run: Run): Question {
   const now = typeof run.settings?.rate === 'string' ? run.settings.rate : '';
   return {
     title: 'Change the rate of this run',
@@ -76,8 +69,7 @@ function rateQuestion(run) {
   };
 }
 
-/** @param {Run} run @returns {Question} */
-function priorityQuestion(run) {
+function priorityQuestion(run: Run): Question {
   return {
     title: 'Change the priority of this run',
     verb: 'Change the priority',
@@ -87,8 +79,7 @@ function priorityQuestion(run) {
   };
 }
 
-/** @param {Run} run @returns {Question} */
-function cancelQuestion(run) {
+function cancelQuestion(run: Run): Question {
   const left = run.pending;
   return {
     title: `Cancel run ${run.run}?`,
@@ -102,8 +93,7 @@ function cancelQuestion(run) {
   };
 }
 
-/** @param {Run} run @param {(path: string) => void} go @returns {Question} */
-function retryQuestion(run, go) {
+function retryQuestion(run: Run, go: (path: string) => void): Question {
   const words = me.outcomes.filter((word) => word.is_retryable && countOf(run, word) > 0);
   const key = { 'idempotency-key': crypto.randomUUID() }; // the same order twice makes the same run
   return {
@@ -122,8 +112,8 @@ function retryQuestion(run, go) {
   };
 }
 
-/** A field that takes nothing but this number, so that nobody agrees to what was not read. @param {number} n @param {string} what */
-export function typed(n, what) {
+/** A field that takes nothing but this number, so that nobody agrees to what was not read. */
+export function typed(n: number, what: string) {
   return {
     name: 'number',
     label: `Type the number of ${what}: ${count(n)}`,

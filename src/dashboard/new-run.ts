@@ -1,28 +1,24 @@
 import { html, nothing } from '/assets/lit-html/lit-html.js';
-import { get, post, postFile, wordsOf } from './api.js';
-import { fieldOf, tell } from './ask.js';
-import { count, duration, hostOf, plural, size } from './format.js';
-import { alarm, facts, table, time } from './parts.js';
-import { typed } from './run-orders.js';
-import { me } from './words.js';
+import { get, post, postFile, wordsOf } from './api.ts';
+import { fieldOf, tell } from './ask.ts';
+import { count, duration, hostOf, plural, size } from './format.ts';
+import type { Page, Surroundings } from './page.ts';
+import { alarm, facts, table, time } from './parts.ts';
+import { typed } from './run-orders.ts';
+import type { Plan, Target } from './types.ts';
+import { me } from './words.ts';
 
-/** @import { Page, Surroundings } from './app.js' */
-/** @import { Plan, Target } from './types.js' */
-
-/** A list becomes a run: it is read, its plan is shown, and nothing is sent before its number is typed. @param {Surroundings} surroundings @returns {Page} */
-export function openNewRun({ show, go }) {
+/** A list becomes a run: it is read, its plan is shown, and nothing is sent before its number is typed. */
+export function openNewRun({ show, go }: Surroundings): Page {
   const newRun = new NewRun(show, go);
   newRun.loadTargets();
   return { title: () => 'New run', view: () => newRun.view(), close: () => {} };
 }
 
 class NewRun {
-  /** @type {Target[] | null} */
-  #targets = null;
-  /** @type {File | null} */
-  #file = null;
-  /** @type {Plan | null} */
-  #plan = null;
+  #targets: Target[] | null = null;
+  #file: File | null = null;
+  #plan: Plan | null = null;
   /** Makes the same order twice the same run. */
   #key = '';
   #problem = '';
@@ -31,21 +27,19 @@ class NewRun {
   #show;
   #go;
 
-  /** @param {() => void} show @param {(path: string) => void} go */
-  constructor(show, go) {
+  constructor(show: () => void, go: (path: string) => void) {
     this.#show = show;
     this.#go = go;
   }
 
   async loadTargets() {
     await this.#try('', async () => {
-      const found = await get('/targets');
+      const found = await get<{ items: Target[] }>('/targets');
       this.#targets = found.items;
     });
   }
 
-  /** @param {string} busy @param {() => Promise<void>} task */
-  async #try(busy, task) {
+  async #try(busy: string, task: () => Promise<void>) {
     [this.#busy, this.#problem] = [busy, ''];
     this.#show();
     try {
@@ -57,15 +51,13 @@ class NewRun {
     this.#show();
   }
 
-  /** @param {File | undefined} file */
-  #take(file) {
+  #take(file: File | undefined) {
     this.#file = file ?? null;
     [this.#plan, this.#problem] = [null, ''];
     this.#show();
   }
 
-  /** @param {SubmitEvent} event */
-  #read(event) {
+  #read(event: SubmitEvent) {
     event.preventDefault();
     const file = this.#file;
     if (!file) {
@@ -73,30 +65,30 @@ class NewRun {
       this.#show();
       return;
     }
-    const values = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
+    const values = new FormData(event.currentTarget as HTMLFormElement);
     const options = [...values]
       .map(([name, value]) => [name, String(value).trim()])
       .filter(([name, value]) => value && name !== 'list');
     options.push(['name', plainName(file.name)]);
     this.#try(`Reading ${file.name} …`, async () => {
       const isChosen = () => this.#file === file; // else another list was chosen meanwhile: this answer is not about it
-      const plan = await postFile(`/plans?${new URLSearchParams(options)}`, file).catch((error) => {
+      const plan = await postFile<Plan>(`/plans?${new URLSearchParams(options)}`, file).catch((error) => {
         if (isChosen()) throw error;
+        return null;
       });
-      if (!isChosen()) return;
+      if (plan === null || !isChosen()) return;
       this.#plan = plan;
       this.#key = crypto.randomUUID();
       setTimeout(() => document.querySelector('#plan')?.scrollIntoView({ block: 'start' }), 50);
     });
   }
 
-  /** @param {SubmitEvent} event @param {Plan} plan */
-  #apply(event, plan) {
+  #apply(event: SubmitEvent, plan: Plan) {
     event.preventDefault();
-    const values = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
+    const values = new FormData(event.currentTarget as HTMLFormElement);
     const confirm = Number(String(values.get('number')).replaceAll(',', ''));
     this.#try('Making the run …', async () => {
-      const made = await post(
+      const made = await post<{ run: string }>(
         `/plans/${plan.plan}/apply`,
         { confirm, reason: String(values.get('reason')), ...(isUnprotected(plan) && { expect_unprotected: 'true' }) },
         { 'idempotency-key': this.#key },
@@ -111,11 +103,10 @@ class NewRun {
       ${this.#plan ? this.#planView(this.#plan) : nothing}`;
   }
 
-  /** @param {Target[]} targets */
-  #form(targets) {
+  #form(targets: Target[]) {
     if (targets.length === 0)
       return html`<p>No target is known yet. Start a worker of the API, or a first run in a terminal: <code>expunge run LIST --detach</code></p>`;
-    return html`<form class="new" @submit=${(/** @type {SubmitEvent} */ event) => this.#read(event)}>
+    return html`<form class="new" @submit=${(event: SubmitEvent) => this.#read(event)}>
       ${this.#dropZone()}
       <p class="field"><label for="target">Target</label><select id="target" name="target">${targets.map(
         ({ fp, target, account, processes }) =>
@@ -137,28 +128,24 @@ class NewRun {
 
   #dropZone() {
     const file = this.#file;
-    /** @param {DragEvent} event @param {boolean} isOver */
-    const drag = (event, isOver) => {
+    const drag = (event: DragEvent, isOver: boolean) => {
       event.preventDefault();
       this.#isOver = isOver;
       this.#show();
     };
-    /** @param {DragEvent} event */
-    const drop = (event) => {
+    const drop = (event: DragEvent) => {
       drag(event, false);
       this.#take(event.dataTransfer?.files[0]);
     };
-    /** @param {Event} event */
-    const choose = (event) => this.#take(/** @type {HTMLInputElement} */ (event.target).files?.[0]);
+    const choose = (event: Event) => this.#take((event.target as HTMLInputElement).files?.[0]);
     return html`<div class="drop ${this.#isOver ? 'over' : ''}" @drop=${drop}
-      @dragover=${(/** @type {DragEvent} */ event) => drag(event, true)} @dragleave=${(/** @type {DragEvent} */ event) => drag(event, false)}>
+      @dragover=${(event: DragEvent) => drag(event, true)} @dragleave=${(event: DragEvent) => drag(event, false)}>
       <label for="list">List of ids, as CSV</label>
       <input id="list" name="list" type="file" accept=".csv,.tsv,.txt,text/csv,text/plain" @change=${choose}>
       <p class="soft">${file ? `${file.name}, ${size(file.size)}` : 'Choose a file, or drop one here.'}</p></div>`;
   }
 
-  /** @param {Plan} plan */
-  #planView(plan) {
+  #planView(plan: Plan) {
     const { counts, duplicates, rejected, first, forecast, confirm: n } = plan;
     const reasons = Object.entries(rejected).filter(([, many]) => many > 0);
     const { seconds } = forecast;
@@ -183,10 +170,9 @@ class NewRun {
     </section>`;
   }
 
-  /** @param {Plan} plan */
-  #confirmation(plan) {
+  #confirmation(plan: Plan) {
     const n = plan.confirm;
-    return html`<form autocomplete="off" @submit=${(/** @type {SubmitEvent} */ event) => this.#apply(event, plan)}>
+    return html`<form autocomplete="off" @submit=${(event: SubmitEvent) => this.#apply(event, plan)}>
       ${fieldOf(typed(n, 'ids to delete'))}
       ${fieldOf({ name: 'reason', label: 'Reason', hint: 'stands in the audit trail' })}
       ${alarm(isUnprotected(plan) ? `None of the ${count(plan.protected_read ?? 0)} ids that the server protects is in this list. Is it the right one?` : '')}
@@ -196,25 +182,24 @@ class NewRun {
   }
 }
 
-/** What is not as by default, as flags; one that takes no value stands alone. @param {Plan} plan */
-function rulesOf({ changed_rules: rules = {} }) {
+/** What is not as by default, as flags; one that takes no value stands alone. */
+function rulesOf({ changed_rules: rules = {} }: Plan) {
   return Object.entries(rules).map(([flag, value]) => (value === 'true' ? flag : `${flag} ${value}`));
 }
 
-/** Whether the server protects ids, and the list holds none of them: who confirms the plan is told. @param {Plan} plan */
-function isUnprotected({ protected_read: read, counts }) {
+/** Whether the server protects ids, and the list holds none of them: who confirms the plan is told. */
+function isUnprotected({ protected_read: read, counts }: Plan) {
   return typeof read === 'number' && !counts.protected;
 }
 
-/** @param {NonNullable<Plan['rejected_samples']>} rows */
-function rejectedTable(rows) {
+function rejectedTable(rows: NonNullable<Plan['rejected_samples']>) {
   if (rows.length === 0) return nothing;
   const fields = rows.map(({ line, id, code }) => [String(line), html`<code>${id}</code>`, code]);
   return html`<h3>Rejected rows</h3>${table('Rejected rows', ['Line', 'Value', 'Why'], fields)}`;
 }
 
-/** The name of a file as the server takes it. @param {string} name */
-function plainName(name) {
+/** The name of a file as the server takes it. */
+function plainName(name: string) {
   return (
     name
       .replace(/\.\w+$/, '')

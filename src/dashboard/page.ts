@@ -1,0 +1,25 @@
+import type { TemplateResult } from '/assets/lit-html/lit-html.js';
+import type { Connection } from './live.ts';
+
+/** A page: what it shows now, and what ends it. */
+export type Page = {
+  view: () => TemplateResult;
+  /** What stands in the tab of the browser. */
+  title: () => string;
+  /** What follows when it was drawn. */
+  drawn?: () => void;
+  close: () => void;
+};
+
+/** What a page gets. */
+export type Surroundings = {
+  /** Draws it anew. */
+  show: () => void;
+  /** Leads to another page. */
+  go: (path: string) => void;
+  /** Says how it is connected. */
+  connection: (state: Connection) => void;
+  /** Tells those who do not see the page. */
+  say: (words: string) => void;
+  query: URLSearchParams;
+};

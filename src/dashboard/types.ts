@@ -1,0 +1,28 @@
+import type { Caller } from '../api/access.ts';
+import type { FailureGroup } from '../api/evidence-routes.ts';
+import type { OverviewReader, runSummary } from '../api/overview.ts';
+import type { ShownPlan } from '../api/plan-routes.ts';
+import type { words } from '../api/read-routes.ts';
+import type { historyOf, RunView } from '../api/run-view.ts';
+
+// What the API sends, as its own source has it: pages take nothing but types from there.
+
+export type Words = { [name in keyof typeof words]: readonly (typeof words)[name][number][] };
+export type OutcomeWord = Words['outcomes'][number];
+export type Person = Pick<Caller, 'name' | 'role'> & { worker_of: string | null };
+
+export type Overview = Awaited<ReturnType<OverviewReader['read']>>;
+export type RunSummary = ReturnType<typeof runSummary>;
+export type RunPage = { items: RunSummary[]; next: string | null };
+export type Standing = NonNullable<RunSummary['standing']>;
+export type Target = Overview['targets'][number];
+export type Worker = Overview['workers'][number];
+export type Schedule = Overview['schedules'][number];
+
+export type Run = Awaited<ReturnType<RunView['read']>>;
+export type AuditEntry = Run['audit'][number] & { [fact: string]: unknown };
+export type RunHistory = Awaited<ReturnType<typeof historyOf>>;
+export type Point = RunHistory['points'][number];
+export type RunEvent = RunHistory['events'][number];
+
+export type { FailureGroup, ShownPlan as Plan };

@@ -1,0 +1,45 @@
+import { posix } from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import * as fromSource from '../../../src/api/assets.ts';
+
+type Assets = Pick<typeof fromSource, 'readPageFile' | 'readAssetAt'>;
+
+const built = new URL('../../../dist/api/assets.js', import.meta.url).href;
+
+/** The scripts that a browser loads for all pages, by their paths below /assets; what they import is asked for as it stands there. */
+async function loadScripts({ readPageFile, readAssetAt }: Assets) {
+  const page = Buffer.from((await readPageFile('index.html'))!.body).toString();
+  const scripts = new Map<string, { type: string; text: string } | null>();
+  const due = [...page.matchAll(/src="\/assets\/([^"]+)"/g)].map(([, path]) => path!);
+  for (const path of due) {
+    const file = await readAssetAt(path);
+    const text = file === null ? '' : Buffer.from(file.body).toString();
+    scripts.set(path, file && { type: file.type, text });
+    const named = [...text.matchAll(/^import [^;]*?from ['"](\.[^'"]+)['"]|\bimport\(['"](\.[^'"]+)['"]\)/gm)];
+    const imported = named.map(([, a, b]) => posix.join(posix.dirname(path), (a ?? b)!));
+    due.push(...imported.filter((one) => !due.includes(one)));
+  }
+  return scripts;
+}
+
+// The first of this file: Node warns once a process.
+test('serves a page from the sources without a word of Node about it, and as the same file again', async () => {
+  const warned = vi.spyOn(process, 'emitWarning');
+  onTestFinished(() => warned.mockRestore());
+  const first = await fromSource.readAssetAt('words.js');
+  expect(first?.tag).toMatch(/^"[\w-]{22}"$/);
+  expect(await fromSource.readAssetAt('words.js')).toEqual(first);
+  expect(warned).not.toHaveBeenCalled();
+});
+
+test.each([
+  ['the sources', async () => fromSource],
+  ['the build', async (): Promise<Assets> => import(built)],
+])('serves from %s the scripts of all pages, as a browser asks for them', async (_, open) => {
+  const scripts = await loadScripts(await open());
+  expect(scripts.size).toBeGreaterThan(12);
+  for (const [path, script] of scripts) {
+    expect([path, script?.type]).toEqual([path, 'text/javascript; charset=utf-8']);
+    expect(script!.text).not.toMatch(/^import type|^type \w+ =|\w: string/m);
+  }
+});
