@@ -19,6 +19,8 @@ class NewRun {
   #targets: Target[] | null = null;
   #file: File | null = null;
   #plan: Plan | null = null;
+  /** Moves with every change of the form: a plan is of the form as it stands. */
+  #version = 0;
   /** Makes the same order twice the same run. */
   #key = '';
   #problem = '';
@@ -53,6 +55,12 @@ class NewRun {
 
   #take(file: File | undefined) {
     this.#file = file ?? null;
+    this.#dropPlan();
+  }
+
+  /** What was read, or is being read, is not of the form as it stands now. */
+  #dropPlan() {
+    this.#version += 1;
     [this.#plan, this.#problem] = [null, ''];
     this.#show();
   }
@@ -71,12 +79,12 @@ class NewRun {
       .filter(([name, value]) => value && name !== 'list');
     options.push(['name', plainName(file.name)]);
     this.#try(`Reading ${file.name} …`, async () => {
-      const isChosen = () => this.#file === file; // else another list was chosen meanwhile: this answer is not about it
+      const version = this.#version;
       const plan = await postFile<Plan>(`/plans?${new URLSearchParams(options)}`, file).catch((error) => {
-        if (isChosen()) throw error;
+        if (version === this.#version) throw error;
         return null;
       });
-      if (plan === null || !isChosen()) return;
+      if (plan === null || version !== this.#version) return;
       this.#plan = plan;
       this.#key = crypto.randomUUID();
       setTimeout(() => document.querySelector('#plan')?.scrollIntoView({ block: 'start' }), 50);
@@ -106,11 +114,11 @@ class NewRun {
   #form(targets: Target[]) {
     if (targets.length === 0)
       return html`<p>No target is known yet. Start a worker of the API, or a first run in a terminal: <code>expunge run LIST --detach</code></p>`;
-    return html`<form class="new" @submit=${(event: SubmitEvent) => this.#read(event)}>
+    return html`<form class="new" @submit=${(event: SubmitEvent) => this.#read(event)} @input=${() => this.#dropPlan()}>
       ${this.#dropZone()}
       <p class="field"><label for="target">Target</label><select id="target" name="target">${targets.map(
-        ({ fp, target, account, processes }) =>
-          html`<option value=${fp}>${hostOf(target)}${account ? ` (${account})` : ''}${processes > 0 ? '' : ' – no worker now'}</option>`,
+        (target) =>
+          html`<option value=${target.fp}>${nameOf(target)}${target.processes > 0 ? '' : ' – no worker now'}</option>`,
       )}</select></p>
       ${fieldOf({ name: 'resource', label: 'Ids of', choices: me.resources })}
       ${fieldOf({ name: 'column', label: 'Column', hint: 'that holds the id; without a name: id', isOptional: true })}
@@ -177,9 +185,21 @@ class NewRun {
       ${fieldOf({ name: 'reason', label: 'Reason', hint: 'stands in the audit trail' })}
       ${alarm(isUnprotected(plan) ? `None of the ${count(plan.protected_read ?? 0)} ids that the server protects is in this list. Is it the right one?` : '')}
       ${alarm(this.#problem)}
-      <p class="buttons"><button class="danger" ?disabled=${this.#busy !== ''}>Delete ${plural(n, 'ids')}</button>
+      <p class="buttons"><button class="danger" ?disabled=${this.#busy !== ''}>Delete ${deletedBy(plan)}</button>
         <span class="soft">This cannot be undone.</span></p></form>`;
   }
+}
+
+/** `api.example.com/v2 (main)`: a target with its account. */
+function nameOf({ target, account }: Pick<Target, 'target' | 'account'>) {
+  return `${hostOf(target)}${account ? ` (${account})` : ''}`;
+}
+
+/** `3 annotations at api.example.com/v2` */
+function deletedBy(plan: Plan) {
+  const { counts } = plan;
+  const kinds = me.resources.filter((resource) => counts[resource] > 0);
+  return `${kinds.map((resource) => plural(counts[resource], resource)).join(' and ')} at ${nameOf(plan)}`;
 }
 
 /** What is not as by default, as flags; one that takes no value stands alone. */

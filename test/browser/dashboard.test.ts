@@ -3,8 +3,10 @@ import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, test } from 'vitest';
+import { hostOf } from '../../src/dashboard/format.ts';
 import { noteFailedOrder } from '../../src/ledger/audit.ts';
 import { noteTarget } from '../../src/ledger/known-targets.ts';
+import { targetOf } from '../../src/model/target.ts';
 import { barriersOn, type Dashboard, logIn, noBrowser, openBrowser, openDashboard } from '../support/browser.ts';
 import { annotations, makeIds } from '../support/ids.ts';
 import { writeManyRuns } from '../support/many-runs.ts';
@@ -48,6 +50,11 @@ async function order(page: Page, name: string, verb: string, fields: Record<stri
   const dialog = page.getByRole('dialog');
   for (const [label, value] of Object.entries(fields)) await dialog.getByRole('textbox', { name: label }).fill(value);
   await dialog.getByRole('button', { name: verb, exact: true }).click();
+}
+
+/** A list of ids, as somebody chooses it. */
+function listFile(name: string, list: readonly string[]) {
+  return { name, mimeType: 'text/csv', buffer: Buffer.from(['id', ...list].join('\n')) };
 }
 
 describe.skipIf(noBrowser !== null)('the dashboard', () => {
@@ -254,38 +261,80 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     expect(harness.arrivals).toHaveLength(0);
     await page.getByLabel('Type the number').fill('40');
     await page.getByLabel('Reason').fill('ticket 4711');
-    await page.getByRole('button', { name: 'Delete 40 ids' }).click();
+    await page.getByRole('button', { name: `Delete 40 annotations at ${hostOf(harness.target.baseUrl)}` }).click();
     await showsState(page, 'completed');
     expect(harness.arrivals).toHaveLength(40);
     expect((await harness.onlyRun()).note).toBe('ticket 4711');
     expect(dashboard.complaints).toEqual([]);
   });
 
-  test('shows no plan of a list beside another one that was chosen meanwhile', async ({ expect, onTestFinished }) => {
+  test('drops a plan with every change of its form, and names on its button what is deleted where', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const { harness } = dashboard;
+    const other = targetOf('https://b.example', '');
+    for (const target of [harness.target, other]) await noteTarget(harness.redis, target, Date.now());
+    const page = await dashboard.page('operate');
+    await page.getByRole('link', { name: 'New run' }).click();
+    await page.getByLabel('List of ids').setInputFiles(listFile('old.csv', ids.slice(0, 3)));
+    await page.getByLabel('Target').selectOption(harness.target.fp);
+    const show = async (button: string) => {
+      await page.getByRole('button', { name: 'Show the plan' }).click();
+      await page.getByRole('button', { name: button, exact: true }).waitFor();
+    };
+    const changes: [change: () => Promise<unknown>, button: string][] = [
+      [() => page.getByLabel('Target').selectOption(other.fp), 'Delete 3 annotations at b.example'],
+      [() => page.getByLabel('Ids of').selectOption('views'), 'Delete 3 views at b.example'],
+      [() => page.getByText('More settings').click(), ''],
+      [() => page.getByLabel('Limit').fill('2'), 'Delete 2 views at b.example'],
+      [() => page.getByLabel('Rate').pressSequentially('5'), ''],
+    ];
+    await show(`Delete 3 annotations at ${hostOf(harness.target.baseUrl)} (${harness.target.account})`);
+    for (const [change, button] of changes) {
+      await page.getByLabel('Type the number').fill('3');
+      await change();
+      if (button === '') continue;
+      await page.locator('#plan').waitFor({ state: 'detached' });
+      await show(button);
+    }
+    await page.locator('#plan').waitFor({ state: 'detached' });
+    expect(harness.arrivals).toEqual([]);
+    expect(dashboard.complaints).toEqual([]);
+  });
+
+  test('shows no plan of a form that was changed meanwhile', async ({ expect, onTestFinished }) => {
     const dashboard = await openDashboard(browser, onTestFinished, { objects });
     const { harness } = dashboard;
     await noteTarget(harness.redis, harness.target, Date.now());
     const page = await dashboard.page('operate');
     await page.getByRole('link', { name: 'New run' }).click();
     const choose = (name: string, list: readonly string[]) =>
-      page
-        .getByLabel('List of ids')
-        .setInputFiles({ name, mimeType: 'text/csv', buffer: Buffer.from(['id', ...list].join('\n')) });
+      page.getByLabel('List of ids').setInputFiles(listFile(name, list));
     const show = () => page.getByRole('button', { name: 'Show the plan' }).click();
-    let release = () => {};
-    const isReleased = new Promise<void>((resolve) => {
-      release = resolve;
+    const held: (() => void)[] = [];
+    await page.route(/\/api\/v1\/plans\?/, async (route) => {
+      await new Promise<void>((resolve) => held.push(resolve));
+      await route.continue();
     });
-    await page.route(/\/api\/v1\/plans\?/, (route) => isReleased.then(() => route.continue()));
+    const release = async () => (await until('the list is sent', () => held.shift()))();
+    const changes = [
+      () => choose('second.csv', ids.slice(3, 5)),
+      () => page.getByLabel('Ids of').selectOption('views'),
+      () => page.getByLabel('Ids of').selectOption('annotations'),
+    ];
     await choose('first.csv', ids.slice(0, 3));
+    for (const change of changes) {
+      await show();
+      await page.getByText(/^Reading \w+\.csv …/).waitFor();
+      await change();
+      await release();
+      await page.getByText('Nothing is sent yet.').waitFor();
+      expect(await page.locator('#plan').count()).toBe(0);
+    }
     await show();
-    await page.getByText('Reading first.csv …').waitFor();
-    await choose('second.csv', ids.slice(3, 5));
-    await page.getByText('second.csv, ').waitFor();
-    release();
-    await page.getByText('Nothing is sent yet.').waitFor();
-    expect(await page.locator('#plan').count()).toBe(0);
-    await show();
+    await release();
     await page.getByText(`DELETE ${harness.sandbox.url}/v2/annotations/${ids[3]}`).waitFor();
     expect(await page.locator('#plan dl').innerText()).toMatch(/^list\s+second\s+target/i);
     expect(dashboard.complaints).toEqual([]);
