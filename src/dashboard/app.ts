@@ -91,7 +91,7 @@ async function navigate() {
 }
 
 function go(path: string) {
-  history.pushState(null, '', path);
+  if (path !== location.pathname + location.search) history.pushState(null, '', path); // as browsers do for a second click
   navigate();
   scrollTo(0, 0);
 }

@@ -41,7 +41,9 @@ class NewRun {
     });
   }
 
+  /** Does one thing at a time: the second click of a double one comes before the buttons are drawn anew. */
   async #try(busy: string, task: () => Promise<void>) {
+    if (this.#busy !== '') return;
     [this.#busy, this.#problem] = [busy, ''];
     this.#show();
     try {

@@ -57,6 +57,12 @@ function listFile(name: string, list: readonly string[]) {
   return { name, mimeType: 'text/csv', buffer: Buffer.from(['id', ...list].join('\n')) };
 }
 
+/** Two clicks before the page is drawn again. */
+function clickTwice(element: { click(): void }): void {
+  element.click();
+  element.click();
+}
+
 describe.skipIf(noBrowser !== null)('the dashboard', () => {
   let browser: Browser;
   beforeAll(async () => {
@@ -301,6 +307,32 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     }
     await page.locator('#plan').waitFor({ state: 'detached' });
     expect(harness.arrivals).toEqual([]);
+    expect(dashboard.complaints).toEqual([]);
+  });
+
+  test('makes one run and one entry of the history of a double click', async ({ expect, onTestFinished }) => {
+    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const { harness } = dashboard;
+    await noteTarget(harness.redis, harness.target, Date.now());
+    const page = await dashboard.page('operate');
+    const entries = () => page.evaluate<number>('history.length');
+    const posts: string[] = [];
+    page.on('request', (request) => request.method() === 'POST' && posts.push(new URL(request.url()).pathname));
+    const before = await entries();
+    await page.getByRole('link', { name: 'New run' }).evaluate(clickTwice);
+    await page.getByLabel('List of ids').setInputFiles(listFile('old.csv', ids.slice(0, 3)));
+    expect(await entries()).toBe(before + 1);
+    await page.getByRole('button', { name: 'Show the plan' }).evaluate(clickTwice);
+    await page.getByLabel('Type the number').fill('3');
+    await page.getByLabel('Reason').fill('once');
+    await page.getByRole('button', { name: /^Delete 3/ }).evaluate(clickTwice);
+    await showsState(page, 'running');
+    await page.getByText('because').waitFor();
+    expect(await entries()).toBe(before + 2);
+    expect(posts.map((path) => path.replace(/[0-9a-f]{18}/, 'PLAN'))).toEqual([
+      '/api/v1/plans',
+      '/api/v1/plans/PLAN/apply',
+    ]);
     expect(dashboard.complaints).toEqual([]);
   });
 
