@@ -118,7 +118,10 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     await openRun(page, dashboard, run, 'running');
     await dashboard.harness.worker();
     await page
-      .locator('.now', { hasText: /^Waiting [\d.]+ s: the server answered 429 and sent Retry-After 3\.$/ })
+      .locator('.now', {
+        hasText:
+          /^Waiting [\d.]+ s: the server answered 429 and sent Retry-After 3\. To send before the server wants it: /,
+      })
       .waitFor();
     await page.locator('.events', { hasText: 'waiting: the server answered 429 and sent Retry-After 3' }).waitFor();
     expect(dashboard.complaints).toEqual([]);
@@ -240,7 +243,10 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     expect(stopped.code, stopped.stderr).toBe(0);
     await order(page, 'Resume', 'Resume', { Reason: 'go on' });
     const warned = page.getByRole('dialog');
-    await warned.getByRole('alert').getByText('the run does not go on yet').waitFor({ timeout: 15_000 });
+    await warned
+      .getByRole('alert')
+      .getByText('the run does not go on yet. Stopped for all runs of this target by ')
+      .waitFor({ timeout: 15_000 });
     await warned.getByRole('button', { name: 'Close' }).click();
     await page.getByRole('link', { name: 'Runs' }).click();
     const runNow = page.getByRole('button', { name: 'Run now …' });
@@ -421,7 +427,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
       .waitFor();
     await card.getByText(/^[\d.]+\/s, .* left, ends /).waitFor();
     await order(page, 'Stop', 'Stop', { Reason: 'the database is full' });
-    await card.getByText(/^Stopped with its target by .*: the database is full/).waitFor();
+    await card.getByText(/^stopped for all runs of this target by .*: the database is full/).waitFor();
     expect(await page.title()).toBe('1 active run · expunge');
     expect(await barriersOn(page)).toEqual([]);
     expect(dashboard.complaints).toEqual([]);
