@@ -1,7 +1,8 @@
-import { BlockList, isIP } from 'node:net';
+import { BlockList, isIP, type Socket } from 'node:net';
 import type { Context } from 'hono';
 import { getCookie } from 'hono/cookie';
 import { isLoopback } from '../config/parse-url.ts';
+import { noteMember } from '../http/strangers.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { inTime, Problem } from './problem.ts';
 import { hashOf, mayAct, type Person, type Role, readSession, readToken } from './token-store.ts';
@@ -32,7 +33,15 @@ type Authority = {
 /** Who sends a request: by a token, by a trusted proxy, or by a session; null for nobody. Throws `unavailable` if Redis does not say so in time. */
 export async function authenticate(context: Context, authority: Authority, now: number): Promise<Caller | null> {
   const late = new Problem('unavailable', 'Redis does not answer', 'try it again soon');
-  return inTime(longestWaitMs, findCaller(context, authority, now), late);
+  const caller = await inTime(longestWaitMs, findCaller(context, authority, now), late);
+  const { incoming } = connectionOf(context);
+  if (caller !== null && incoming?.socket !== undefined) noteMember(incoming.socket);
+  return caller;
+}
+
+/** What a request came over; nothing in tests without one. */
+function connectionOf(context: Context): { incoming?: { socket?: Socket } } {
+  return context.env ?? {};
 }
 
 async function findCaller(context: Context, { redis, proxy, linked }: Authority, now: number): Promise<Caller | null> {
@@ -117,7 +126,7 @@ export function requireRole(caller: Caller | null, needed: Role): Caller {
 
 /** The address that a request came from; '' where there is no connection, as in tests. */
 function addressOf(context: Context): string {
-  const { incoming } = (context.env ?? {}) as { incoming?: { socket?: { remoteAddress?: string } } };
+  const { incoming } = connectionOf(context);
   return (incoming?.socket?.remoteAddress ?? '').replace(/^::ffff:/, '');
 }
 

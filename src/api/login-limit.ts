@@ -1,13 +1,13 @@
+import { isIPv6 } from 'node:net';
+
 const windowMs = 5 * 60_000;
-const failuresAtMost = 10; // of one address
-const allFailuresAtMost = 300; // of all addresses together: guessing does not get faster with more of them
+const failuresAtMost = 10; // of one address, or of one IPv6 network of a customer
 const addressesAtMost = 10_000;
 
-/** Counts failed logins for five minutes. `clock`: monotonic ms. */
+/** Counts failed logins of each address for five minutes: one that guesses locks nobody else out. `clock`: monotonic ms. */
 export class LoginLimit {
   readonly #clock: () => number;
   readonly #failures = new Map<string, { count: number; until: number }>();
-  #all = { count: 0, until: 0 };
 
   constructor(clock: () => number) {
     this.#clock = clock;
@@ -16,19 +16,38 @@ export class LoginLimit {
   /** For how many seconds this address may not try again; 0 = it may. */
   waitOf(address: string): number {
     const now = this.#clock();
-    const own = this.#failures.get(address);
-    const isFull = own !== undefined && own.until > now && own.count >= failuresAtMost;
-    const areAllFull = this.#all.until > now && this.#all.count >= allFailuresAtMost;
-    const until = Math.max(isFull ? own.until : 0, areAllFull ? this.#all.until : 0);
-    return Math.ceil(Math.max(0, until - now) / 1_000);
+    const own = this.#failures.get(peerOf(address));
+    if (own === undefined || own.count < failuresAtMost) return 0;
+    return Math.ceil(Math.max(0, own.until - now) / 1_000);
   }
 
+  /** The addresses are bounded: the one that failed longest ago is forgotten for a new one. */
   failed(address: string): void {
     const now = this.#clock();
-    for (const [known, { until }] of this.#failures) if (until <= now) this.#failures.delete(known);
-    const own = this.#failures.get(address) ?? { count: 0, until: now + windowMs };
-    if (this.#failures.size < addressesAtMost) this.#failures.set(address, { ...own, count: own.count + 1 });
-    if (this.#all.until <= now) this.#all = { count: 0, until: now + windowMs };
-    this.#all.count += 1;
+    const peer = peerOf(address);
+    const own = this.#failures.get(peer);
+    this.#failures.delete(peer);
+    this.#failures.set(
+      peer,
+      own !== undefined && own.until > now ? { ...own, count: own.count + 1 } : { count: 1, until: now + windowMs },
+    );
+    const [oldest] = this.#failures.keys();
+    if (this.#failures.size > addressesAtMost) this.#failures.delete(oldest!);
   }
+}
+
+const groupsOfNetwork = 4;
+
+/** Whoever has one IPv6 address has the whole /64 around it. Pure. */
+function peerOf(address: string): string {
+  if (!isIPv6(address)) return address;
+  const [head = '', tail] = address.split('::');
+  const front = head.split(':').filter(Boolean);
+  const back = (tail ?? '').split(':').filter(Boolean);
+  const zeros = tail === undefined ? 0 : Math.max(0, 8 - front.length - back.length);
+  const groups = [...front, ...Array<string>(zeros).fill('0'), ...back];
+  return groups
+    .slice(0, groupsOfNetwork)
+    .map((group) => Number.parseInt(group, 16))
+    .join(':');
 }

@@ -4,11 +4,11 @@ import { createAdaptorServer } from '@hono/node-server';
 import type { Hono } from 'hono';
 import { type ListenAddress, listenText } from '../../config/parse-setting.ts';
 import { ExpungeError } from '../../errors.ts';
+import { boundStrangers } from '../../http/strangers.ts';
 import { explainListenError } from '../../system-errors.ts';
 import type { Part } from '../parts.ts';
 
-const connectionsAtMost = 512;
-const requestTimeoutMs = 3_600_000; // a list that is sent may be large
+const requestTimeoutMs = 3_600_000; // a list that is sent may be large; strangers have less
 // Who sends no whole header holds a connection no longer than this: nobody who is not logged in keeps probes from getting one.
 const late = { headersTimeout: 5_000, connectionsCheckingInterval: 1_000 };
 
@@ -31,7 +31,7 @@ export function httpPart(address: ListenAddress, app: Hono, options: HttpPartOpt
     closeAllConnections(): void;
     requestTimeout: number;
   };
-  server.maxConnections = connectionsAtMost;
+  boundStrangers(server);
   server.requestTimeout = requestTimeoutMs;
   const stopLooking = closeStalled(server, options.stalledMs ?? stalledMs);
   return {

@@ -67,7 +67,7 @@ describe('the person behind a proxy', () => {
 });
 
 describe('failed logins', () => {
-  it('are counted by address and all together, for five minutes', () => {
+  it('are counted by address, for five minutes', () => {
     let now = 0;
     const limit = new LoginLimit(() => now);
     for (let n = 0; n < 10; n++) limit.failed('a');
@@ -76,8 +76,19 @@ describe('failed logins', () => {
     expect(limit.waitOf('a')).toBe(1);
     now = 300_000;
     expect(limit.waitOf('a')).toBe(0);
-    for (let n = 0; n < 300; n++) limit.failed(`10.0.${n >> 8}.${n & 255}`);
-    expect(limit.waitOf('c')).toBe(300);
+  });
+
+  it('lock nobody else out, from however many addresses they come', () => {
+    const limit = new LoginLimit(() => 0);
+    for (let n = 0; n < 20_000; n++) limit.failed(`10.0.${n >> 8}.${n & 255}`);
+    expect(limit.waitOf('c')).toBe(0);
+  });
+
+  it('count for the whole /64 of an IPv6 address, and for no other', () => {
+    const limit = new LoginLimit(() => 0);
+    for (let n = 0; n < 10; n++) limit.failed(`2001:db8:0:7::${n.toString(16)}`);
+    const tried = ['2001:db8:0:7:1:2:3:4', '2001:DB8::7:0:0:0:9', '2001:db8:0:8::1', '::1'];
+    expect(tried.map((address) => limit.waitOf(address) > 0)).toEqual([true, true, false, false]);
   });
 });
 

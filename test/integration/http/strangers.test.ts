@@ -1,0 +1,84 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { boundStrangers, noteMember } from '../../../src/http/strangers.ts';
+import { until } from '../../support/processes.ts';
+
+const longMs = 600_000;
+
+/** A server with these limits, whose `/in` is that of somebody who is logged in. */
+async function serve(limits: Parameters<typeof boundStrangers>[1]) {
+  const answer: RequestListener = (request, response) => {
+    if (request.url === '/in') noteMember(request.socket);
+    if (request.method === 'GET') response.end('{}');
+    else request.resume().once('end', () => response.end('{}'));
+  };
+  const server = createServer(answer);
+  boundStrangers(server, limits);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  /** `said`: what was answered so far. `isOver`: whether the connection is closed. */
+  const dial = async (text = '') => {
+    const socket: Socket = connect(port, '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    const peer = { socket, said: '', isOver: false };
+    socket.on('error', () => {});
+    socket.on('close', () => {
+      peer.isOver = true;
+    });
+    socket.on('data', (data) => {
+      peer.said += data;
+    });
+    await once(socket, 'connect');
+    socket.write(text);
+    return peer;
+  };
+  return { dial, ask: () => fetch(`http://127.0.0.1:${port}/healthz`) };
+}
+
+const long = { connectionsAtMost: 512, wholeRequestMs: longMs };
+const slowly = (method: string, path: string) =>
+  `${method} ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: 100000\r\n\r\n{`;
+
+describe('a connection of somebody who is not logged in', () => {
+  test('ends after the answer if its request is not read to the end', async () => {
+    const { dial } = await serve(long);
+    const peer = await dial(slowly('GET', '/healthz'));
+    await until('it is answered', () => peer.said.includes('200 OK'));
+    await until('it is closed', () => peer.isOver);
+  });
+
+  test('ends where its request takes too long, and not that of somebody who is', async () => {
+    const { dial } = await serve({ connectionsAtMost: 512, wholeRequestMs: 300 });
+    const stranger = await dial(slowly('POST', '/login'));
+    const member = await dial('GET /in HTTP/1.1\r\nhost: x\r\n\r\n');
+    await until('the member is answered', () => member.said !== '');
+    member.socket.write(slowly('POST', '/in'));
+    await until('the stranger is closed', () => stranger.isOver);
+    expect(member.isOver).toBe(false);
+  });
+
+  test('gives way to a new one where there are too many, and not that of somebody who is', async () => {
+    const { dial, ask } = await serve({ connectionsAtMost: 8, wholeRequestMs: longMs });
+    const member = await dial('GET /in HTTP/1.1\r\nhost: x\r\n\r\n');
+    await until('the member is answered', () => member.said !== '');
+    const silent: Awaited<ReturnType<typeof dial>>[] = [];
+    for (let n = 0; n < 20; n++) silent.push(await dial());
+    expect((await ask()).status).toBe(200);
+    await until('the oldest are closed', () => silent.filter(({ isOver }) => isOver).length >= 13);
+    expect([member.isOver, silent[0]!.isOver, silent.at(-1)!.isOver]).toEqual([false, true, false]);
+  });
+
+  test('stays while there is room', async () => {
+    const { dial, ask } = await serve(long);
+    const silent = await Promise.all(Array.from({ length: 20 }, () => dial()));
+    expect((await ask()).status).toBe(200);
+    expect(silent.filter(({ isOver }) => isOver)).toEqual([]);
+  });
+});
