@@ -111,7 +111,7 @@ export function stateText(state: string, by: string, reason: string): string {
 }
 
 /** `13:42:03 GMT+1` */
-export function zonedTime(ms: number): string {
+export function timeInZone(ms: number): string {
   return new Date(ms).toLocaleTimeString('en-GB', { timeZoneName: 'short' });
 }
 

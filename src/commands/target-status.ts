@@ -1,5 +1,5 @@
 import { namedTarget } from '../config/check-target.ts';
-import { asSentence, count, plural, timeOfDay, zonedTime } from '../format.ts';
+import { asSentence, count, plural, timeInZone, timeOfDay } from '../format.ts';
 import { auditFacts } from '../ledger/audit.ts';
 import { isLive, type KnownTarget } from '../ledger/known-targets.ts';
 import type { ListedRun } from '../ledger/list-runs.ts';
@@ -59,7 +59,7 @@ function showTarget(
       ...unknown,
       ...auditText(options.audit ? trail : trail.slice(-shownActions)),
     ];
-    stdout.write(`${[`Target ${targetName(target)} at ${zonedTime(Date.now())}`, ...lines].join('\n  ')}\n`);
+    stdout.write(`${[`Target ${targetName(target)} at ${timeInZone(Date.now())}`, ...lines].join('\n  ')}\n`);
   }
   return 0;
 }
