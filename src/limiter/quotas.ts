@@ -30,6 +30,11 @@ export function quotasOf({ orders, processRates, slices }: StoredQuotas, now: nu
   ];
 }
 
+/** What a forecast takes of a quota. `freeAt`: when there is room again, if it is used up. */
+export function boundOf({ count, perMs, used, until }: QuotaUse) {
+  return { count, perMs, used, ...(until > 0 && { freeAt: until }) };
+}
+
 /** The quota that keeps requests back the longest; null while all have room. */
 export function spentQuota(quotas: readonly QuotaUse[], now: number): QuotaUse | null {
   const spent = quotas.filter(({ until }) => until > now);

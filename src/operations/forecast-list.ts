@@ -1,6 +1,7 @@
 import { ExpungeError } from '../errors.ts';
 import type { List } from '../input/with-list.ts';
 import type { RunRules } from '../ledger/run-rules.ts';
+import { boundOf } from '../limiter/quotas.ts';
 import { type Cause, endOf, forecast, neededRate, type Work } from '../model/forecast.ts';
 import { sumIds } from '../model/resource.ts';
 import { readTimeWindow } from '../model/time-window.ts';
@@ -16,13 +17,13 @@ export function requestsOf({ spool }: List, { maxDeletes }: { maxDeletes?: numbe
 type ToSend = { requests: number; rules: Pick<RunRules, 'rate' | 'window' | 'stopAt' | 'maxActiveMs'> };
 
 /** What decides how long a run takes, before it begins. */
-export function workOf({ requests, rules }: ToSend, { learned, isLimit, pin, budget }: TargetBounds): Work {
+export function workOf({ requests, rules }: ToSend, { learned, isLimit, pin, quotas }: TargetBounds): Work {
   return {
     requests,
     rate: rules.rate,
     pin: pin?.rate ?? null,
     learned: learned === null || learned.isPinned ? null : { ...learned, isLimit },
-    quotas: budget === null ? [] : budget.rate.map((bound, i) => ({ ...bound, used: budget.used[i]! })),
+    quotas: quotas.map(boundOf),
     window: readTimeWindow(rules.window),
     stopAt: rules.stopAt,
     maxActiveMs: rules.maxActiveMs,

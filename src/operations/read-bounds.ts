@@ -1,10 +1,12 @@
 import type { Reading } from '../ledger/standing.ts';
+import type { QuotaUse } from '../limiter/quotas.ts';
 import {
   type LearnedStart,
   type LimiterScope,
   learnedStart,
   readBudget,
   readPin,
+  readQuotas,
   readTargetState,
 } from '../limiter/read-target.ts';
 import { readStops, type Stop } from '../limiter/stop.ts';
@@ -13,11 +15,15 @@ import type { RedisClient } from '../redis/client.ts';
 import { probeWritesOfOthers } from '../redis/writes.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 
-/** What bounds the rate of a new run of a target. `isLimit`: a rate above the learned one was refused. */
-export type TargetBounds = Pick<Plan, 'pin' | 'budget'> & { learned: LearnedStart | null; isLimit: boolean };
+/** What bounds the rate of a new run of a target. `isLimit`: a rate above the learned one was refused. `quotas`: its budget, and those of its workers. */
+export type TargetBounds = Pick<Plan, 'pin' | 'budget'> & {
+  learned: LearnedStart | null;
+  isLimit: boolean;
+  quotas: readonly QuotaUse[];
+};
 
 /** Of a target that nobody asked about. */
-export const noBounds: TargetBounds = { learned: null, isLimit: false, pin: null, budget: null };
+export const noBounds: TargetBounds = { learned: null, isLimit: false, pin: null, budget: null, quotas: [] };
 
 /** What is known of a target: its limiters, what stops it, and the stop file of this process. */
 export type Surroundings = Pick<Reading, 'targets' | 'stops' | 'refused'> & { ownStop: Stop | null };
@@ -32,15 +38,16 @@ export async function readBeforeRun(
   scopes: readonly LimiterScope[],
   ownStop: Stop | null,
 ): Promise<BeforeRun> {
-  const [targets, stops, pin, budget, refused] = await Promise.all([
+  const [targets, stops, pin, budget, quotas, refused] = await Promise.all([
     readTargetState(redis, fp),
     readStops(redis, fp),
     readPin(redis, fp),
     readBudget(redis, fp),
+    readQuotas(redis, fp),
     probeWritesOfOthers(redis, fp),
   ]);
   const learned = learnedStart(targets, scopes, pin && paceOf(pin.rate));
   const known = targets.filter((target) => scopes.includes(target.scope) && target.learned !== null);
   const isLimit = known.length > 0 && known.every(({ limitMet }) => limitMet > 0);
-  return { bounds: { learned, isLimit, pin, budget }, around: { targets, stops, refused, ownStop } };
+  return { bounds: { learned, isLimit, pin, budget, quotas }, around: { targets, stops, refused, ownStop } };
 }

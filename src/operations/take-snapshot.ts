@@ -3,7 +3,7 @@ import { judgeRun } from '../ledger/conclusion.ts';
 import { activeMsOf, pendingOf, type Run } from '../ledger/run.ts';
 import { type Reading, type Standing, standingAdvice, standingFacts, standingsOf } from '../ledger/standing.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
-import type { QuotaUse } from '../limiter/quotas.ts';
+import { boundOf, type QuotaUse } from '../limiter/quotas.ts';
 import { readQuotas, readTargetState } from '../limiter/read-target.ts';
 import { readStops, type Stop } from '../limiter/stop.ts';
 import type { ToType } from '../model/to-type.ts';
@@ -80,10 +80,6 @@ export function withStanding(run: Run, [standing]: readonly Standing[]): Run {
   return run.state !== 'running' || standing === undefined ? run : { ...run, reason: standing.text };
 }
 
-function asForecast({ count, perMs, used, until }: QuotaUse) {
-  return { count, perMs, used, ...(until > 0 && { freeAt: until }) };
-}
-
 const eventsKept = 5;
 const redisAway = 'Redis does not answer; nothing is sent without it';
 
@@ -146,7 +142,7 @@ export class SnapshotTaker {
       inFlight: this.#local?.senders.inFlight ?? null,
       perSecond,
       idleMs: this.#idleMs,
-      secondsLeft: secondsLeftOf(run, { perSecond, targets, quotas: quotas.map(asForecast) }, at),
+      secondsLeft: secondsLeftOf(run, { perSecond, targets, quotas: quotas.map(boundOf) }, at),
       targets,
       rate: run.rate,
       elapsedMs: activeMsOf(run, at),

@@ -2,6 +2,8 @@ import { existsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { parseRate, storedRate } from '../../../src/model/rate.ts';
+import { keys } from '../../../src/redis/keys.ts';
 import { type AtEnd, openHarness } from '../../support/harness.ts';
 
 const list = ['old.txt', '--resource', 'annotations'];
@@ -94,4 +96,26 @@ test('--finish-by says which rate it takes, and refuses where none that is allow
   expect([harness.sandbox.seen, await harness.runs()]).toEqual([[], []]);
   const inTime = await harness.run([...list, '--yes', '--rate', '100/s', '--finish-by', inOneMinute]);
   expect([inTime.code, harness.sandbox.seen.length]).toEqual([0, 40]);
+});
+
+test('a forecast ends no sooner than a budget that is used up, or a quota of the workers, lets anything through again', async ({
+  onTestFinished,
+}) => {
+  const harness = await open(onTestFinished);
+  const ends = async () => {
+    const { stdout } = await harness.expunge([...dryRun, '--json']);
+    return Date.parse(JSON.parse(stdout).expected.ends_from);
+  };
+  await harness.expunge(['target', 'budget', '25/day']);
+  await harness.run([...list, '--limit', '25', '--yes']);
+  const { stdout } = await harness.expunge(['status', '--json']);
+  expect(await ends()).toBeGreaterThanOrEqual(Date.parse(JSON.parse(stdout).budget.until));
+  await harness.expunge(['target', 'budget', 'none']);
+  expect(await ends()).toBeLessThan(Date.now() + 3_600_000);
+  await harness.redis.hset(
+    keys.ceiling(harness.target.fp),
+    'p:worker',
+    `${Date.now()} ${storedRate(parseRate('9/s,20/day'))}`,
+  );
+  expect(await ends()).toBeGreaterThan(Date.now() + 3_600_000);
 });
