@@ -71,6 +71,8 @@ const rules = {
   growth: 1.5, // a cycle may be several windows, so a known window grows by this at most
 };
 
+const throttlesAll = 'the API throttles every request';
+
 const hasty = { ...noCost, isHasty: true };
 
 export function firstCycle(now: number): Cycle {
@@ -103,7 +105,7 @@ export function whileOpen(state: Step, seen: Observation, sums: Sums): Step {
     return close({ kind: 'held', why: '', sinceMs: now, askedMs: blockedUntilMs - now }, rules.gapMs);
   cycle.dry = sums.accepted > 0 ? notDry(now) : dryer(cycle.dry, seen);
   if (isDry(cycle.dry, now))
-    return close({ kind: 'refused', why: 'the API throttles every request', sinceMs: cycle.dry.sinceMs }, rules.gapMs);
+    return close({ kind: 'refused', why: throttlesAll, sinceMs: cycle.dry.sinceMs }, rules.gapMs);
   return { closed: null, cycle, rate: state.rate };
 }
 
@@ -146,8 +148,14 @@ export function whileClosed(state: Step, seen: Observation, sums: Sums): Step {
   const cycle =
     sums.recall > 0 ? { ...begunAnew(state.cycle, seen.now), openedMs: null } : countOn(state.cycle, seen, sums);
   const rate = { ...state.rate, lookedAtMs: seen.now };
-  const since = sums.recall > 0 ? { ...closed, sinceMs: seen.now } : closed; // nobody has probed it meanwhile
+  const since = sums.recall > 0 ? { ...closed, sinceMs: seen.now } : asAnswered(closed, seen, sums); // nobody has probed it meanwhile
   return { closed: { ...since, ...sums.alarm, probeGapMs: nextGap(since, seen, sums) }, cycle, rate };
+}
+
+/** Whoever refuses a probe can be reached. */
+function asAnswered(closed: Closed, { now }: Observation, { currentRefused }: Sums): Closed {
+  if (closed.kind !== 'unreachable' || currentRefused === 0) return closed;
+  return { ...closed, kind: 'refused', why: throttlesAll, sinceMs: now };
 }
 
 function nextGap({ kind, sinceMs, probeGapMs }: Closed, seen: Observation, sums: Sums): number {

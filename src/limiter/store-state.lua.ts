@@ -33,6 +33,11 @@ if asked.closed ~= '' then
   if (s[5] == 'held' or s[5] == 'refused') and asked.closed ~= 'held' and asked.closed ~= s[5] then
     redis.call('HSET', KEYS[1], 'closedAt', time(now), 'outageSince', time(now))
   end
+  -- It refuses now, so it can be reached. What the outage costs goes on, because still nothing is accepted.
+  if s[5] == 'unreachable' and asked.closed == 'refused' then
+    redis.call('HSET', KEYS[1], 'outageSince', time(now))
+    redis.call('HDEL', KEYS[1], 'unreachableAt')
+  end
   if asked.closed == 'unreachable' and not s[6] then redis.call('HSET', KEYS[1], 'unreachableAt', time(now)) end
 elseif s[5] then
   tat = now

@@ -160,7 +160,8 @@ export class TargetLimiter {
    * that it fails again may be its own fault.
    */
   observe(epoch: number, signal: Signal, ms: number, why: string, hasFailed = false): void {
-    this.#tally.add(epoch, signal, ms);
+    const isBack = signal === 'nothing' && this.#reply?.closed === 'unreachable'; // a 401, too, shows that the API can be reached
+    this.#tally.add(epoch, isBack ? 'accepted' : signal, ms);
     if (signal === 'unavailable') this.#unavailableSinceMs ??= this.#options.clock();
     if (signal === 'accepted') {
       this.#alarm = null;

@@ -528,6 +528,28 @@ describe('the breaker', () => {
     expect(closed.count).toBeGreaterThan(10);
   });
 
+  test('says that the API throttles where it could not be reached before, and counts a later outage anew', async ({
+    onTestFinished,
+  }) => {
+    const { live, fp } = await openRated(onTestFinished, 1_000);
+    await live(0, 'p0');
+    const away = { why: 'the API cannot be reached', kind: 'unreachable' } as const;
+    const { epoch } = await live(100, 'p0', { alarm: away });
+    await live(60_000, 'p0', { tally: tally(epoch, { refused: 1 }) });
+    const refusing = await live(60_200, 'p0');
+    expect(refusing).toMatchObject({
+      closed: 'refused',
+      outageWhy: 'the API throttles every request',
+      unreachableAt: 0,
+    });
+    expect(refusing.now - refusing.outageAt).toBeGreaterThan(60_000);
+    expect((await readTargetState(redis, fp))[0]!.outage).toMatchObject({ kind: 'refused', since: startMs + 60_000 });
+    await live(70_000, 'p0', { alarm: away });
+    const again = await live(70_100, 'p0');
+    expect(again).toMatchObject({ closed: 'unreachable', outageWhy: away.why });
+    expect(again.now - again.unreachableAt).toBeLessThan(1_000);
+  });
+
   test('stays closed where only one process fails, which backs off locally', async ({ onTestFinished }) => {
     const { live } = await openRated(onTestFinished, 1_000);
     const { epoch } = await live(0, 'p0');

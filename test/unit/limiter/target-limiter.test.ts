@@ -3,13 +3,27 @@ import { replyNumbers, replyTexts } from '../../../src/limiter/script-fields.ts'
 import type { TargetCall, TargetReply } from '../../../src/limiter/target-call.ts';
 import { TargetLimiter } from '../../../src/limiter/target-limiter.ts';
 
-type Odd = { isPaced?: boolean; permits?: number[]; redisMs?: number; isBusy?: () => boolean; calls?: TargetCall[] };
+type Odd = {
+  closed?: string;
+  isPaced?: boolean;
+  permits?: number[];
+  redisMs?: number;
+  isBusy?: () => boolean;
+  calls?: TargetCall[];
+};
 
 /**
  * A limiter that got one permit for this moment from a Redis of the test's own, and passes its time there. `redisMs`: how long a call takes;
  * `calls`: gets all of them.
  */
-async function openLimiter({ isPaced = false, permits = [1], redisMs = 0, isBusy = () => false, calls = [] }: Odd) {
+async function openLimiter({
+  isPaced = false,
+  permits = [1],
+  redisMs = 0,
+  isBusy = () => false,
+  calls = [],
+  closed = '',
+}: Odd) {
   vi.useFakeTimers({ now: 1_000 });
   const nothing = [...replyNumbers.map((name) => [name, 0]), ...replyTexts.map((name) => [name, ''])];
   const left = [...permits];
@@ -17,7 +31,7 @@ async function openLimiter({ isPaced = false, permits = [1], redisMs = 0, isBusy
     calls.push(asked);
     const lease = { first: Date.now(), gap: 1, count: left.shift() ?? 0 };
     if (redisMs > 0) await new Promise((resolve) => setTimeout(resolve, redisMs));
-    return { ...Object.fromEntries(nothing), now: Date.now(), ...lease } as TargetReply;
+    return { ...Object.fromEntries(nothing), now: Date.now(), closed, epoch: '7', ...lease } as TargetReply;
   };
   const limiter = new TargetLimiter({
     calls: { call, store: async () => false },
@@ -70,4 +84,16 @@ test('a call that follows another at once says of the load of its process what t
   for (let n = 0; n < 5; n++) limiter.observe(0, 'unreachable', 1, 'no route to host');
   await vi.advanceTimersByTimeAsync(98);
   expect(calls.map(({ busy }) => busy)).toEqual([true, true, false]);
+});
+
+test.for([
+  ['unreachable', [7, 1, 0, 0]],
+  ['trouble', []],
+  ['', []],
+] as const)('a 401 ends the outage "%s" only where the API could not be reached', async ([closed, counted]) => {
+  const calls: TargetCall[] = [];
+  const limiter = await openLimiter({ calls, closed });
+  limiter.observe(7, 'nothing', 1, '');
+  await vi.advanceTimersByTimeAsync(100);
+  expect(calls.at(-1)!.tally.flat()).toEqual(counted);
 });
