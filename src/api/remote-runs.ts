@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ExpungeError } from '../errors.ts';
 import { type HaltCode, isHaltedFor, pendingOf, type Run, type RunState } from '../ledger/run.ts';
 import type { RunRules } from '../ledger/run-rules.ts';
+import { stopsFor } from '../limiter/stop.ts';
 import { rateSetting } from '../model/rate.ts';
 import type { Target } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
@@ -26,7 +27,9 @@ export function remoteRuns(api: ApiClient): RunOperations {
       const { record, warnings, ...ordered } = await steer(api, 'resume', order, () => body, { isDone: isLeft });
       const { run, context } = record;
       const { stops } = context;
-      const late = detach ? detachedWarnings(run, stops.alive, stops.target) : standingWarnings(run, context);
+      const late = detach
+        ? detachedWarnings(run, stopsFor(run, stops).alive, stops.target)
+        : standingWarnings(run, context);
       return { ...ordered, context, warnings: warnings ?? late };
     },
     changePace: ({ run, by, pace }) =>

@@ -5,7 +5,7 @@ import { isLive, type KnownTarget } from '../ledger/known-targets.ts';
 import type { ListedRun } from '../ledger/list-runs.ts';
 import { pendingOf } from '../ledger/run.ts';
 import { type Cause, causeWords, type Standing, standingAdvice, standingText } from '../ledger/standing.ts';
-import { stopAdvice, type TargetStops } from '../limiter/stop.ts';
+import { type Stop, stopAdvice, type TargetStops } from '../limiter/stop.ts';
 import { rateText } from '../model/rate.ts';
 import { nearestFirst } from '../model/suggest.ts';
 import { commandFor, type Target } from '../model/target.ts';
@@ -130,7 +130,8 @@ export function targetStatusLines(status: TargetStatus, { toType, isQuiet }: How
 /** What the lines of a limiter say. */
 const linesElsewhere: readonly Cause[] = ['budget', 'quota', 'retry_after', 'circuit', 'outage'];
 
-function stopLines({ target: stop, processes }: TargetStops, target: Target, toType: ToType): string[] {
-  const all = [stop, ...processes].filter((stop) => stop !== null);
-  return all.map((one) => plainLine(stopAdvice(one, commandFor(toType, 'start-all', target))));
+function stopLines({ target: stop, processes, alive }: TargetStops, target: Target, toType: ToType): string[] {
+  const line = (one: Stop) => plainLine(stopAdvice(one, commandFor(toType, 'start-all', target)));
+  const ofOne = processes.length < alive ? `One of ${alive} processes: ` : '';
+  return [...(stop === null ? [] : [line(stop)]), ...processes.map((one) => `${ofOne}${line(one)}`)];
 }

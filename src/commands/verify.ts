@@ -163,7 +163,13 @@ async function sendAll(work: Work, results: Results, { signal }: Interrupts): Pr
       maxConcurrency,
       log,
     },
-    { clock, writes: trackWrites(clock, () => {}), onChange() {}, onLongThrottle: (reason) => held.abort(reason) },
+    {
+      run: run.id,
+      clock,
+      writes: trackWrites(clock, () => {}),
+      onChange() {},
+      onLongThrottle: (reason) => held.abort(reason),
+    },
   );
   const interrupted = () => held.abort('interrupted');
   if (signal.aborted) interrupted();

@@ -1,6 +1,6 @@
 import { capital, duration, isoTime, timeOfDay } from '../format.ts';
 import { isSilent, type TargetState } from '../limiter/read-target.ts';
-import { type Stop, stopText, type TargetStops } from '../limiter/stop.ts';
+import { type Stop, stopsFor, stopText, type TargetStops } from '../limiter/stop.ts';
 import { paceOf, quotasText, type Rate, rateText } from '../model/rate.ts';
 import { commandFor } from '../model/target.ts';
 import { readTimeWindow, windowStateAt, windowTime } from '../model/time-window.ts';
@@ -158,12 +158,13 @@ function unreadableRate({ id, unreadRate }: StandingRun): Standing {
 
 function processStandings({ run, target, targets, stops, isAbandoned, here, now }: Reading): Standing[] {
   if (isAbandoned && run !== null) return [deadCommand(run), ...stopStandings(stops.target, target)];
-  const hasWorker = here !== null || stops.alive > 0 || targets.some((limiter) => !isSilent(limiter));
-  if (!hasWorker && run !== null)
+  const own = run === null ? stops : stopsFor(run, stops);
+  const isUnasked = stops.said === undefined && targets.some((limiter) => !isSilent(limiter));
+  if (run !== null && here === null && own.alive === 0 && !isUnasked)
     return [...stopStandings(stops.target, target), run.detached ? noWorker(target, targets, now) : deadCommand(run)];
-  const tokenWait = here === null ? sharedWait(stops) : here.tokenWait && { reason: here.tokenWait, since: null };
+  const tokenWait = here === null ? sharedWait(own) : here.tokenWait && { reason: here.tokenWait, since: null };
   return [
-    ...stopStandings(here === null ? stopFromOutside(stops, targets) : here.stop, target),
+    ...stopStandings(here === null ? stopFromOutside(own) : here.stop, target),
     ...(tokenWait ? [noToken(tokenWait, target)] : []),
   ];
 }
@@ -184,7 +185,7 @@ function noWorker(target: Reading['target'], targets: readonly TargetState[], no
     ...byNobody,
     why: 'no_worker',
     text: 'no worker of this target is alive',
-    since: targets.length > 0 ? now - silentMs : null,
+    since: targets.length > 0 && targets.every(isSilent) ? now - silentMs : null,
     next: (toType) => commandFor(toType, 'worker', target),
   };
 }
@@ -194,14 +195,18 @@ function noToken({ reason, since }: { reason: string; since: number | null }, ta
   return { ...byNobody, why: 'no_token', text: `no token: ${reason}`, since, next };
 }
 
-/** A wait that each process has. */
-function sharedWait({ tokenless, alive }: TargetStops): { reason: string; since: number } | null {
-  return alive > 0 && tokenless.length === alive ? tokenless[0]! : null;
+/** What holds single processes counts only if each of them is held. */
+function isEachHeld({ processes, tokenless, alive, said }: TargetStops): boolean {
+  if (said !== undefined) return said.every(({ stop, token }) => stop !== null || token !== null);
+  return Math.max(processes.length, tokenless.length) === alive;
 }
 
-/** A process that a stop file stops counts only if no other one is deleting. */
-function stopFromOutside({ target, processes }: TargetStops, targets: readonly TargetState[]): Stop | null {
-  return target ?? (targets.every((limiter) => limiter.processes === 0) ? (processes[0] ?? null) : null);
+function sharedWait(stops: TargetStops): { reason: string; since: number } | null {
+  return isEachHeld(stops) ? (stops.tokenless[0] ?? null) : null;
+}
+
+function stopFromOutside(stops: TargetStops): Stop | null {
+  return stops.target ?? (isEachHeld(stops) ? (stops.processes[0] ?? null) : null);
 }
 
 function stopStandings(stop: Stop | null, target: Reading['target']): Standing[] {

@@ -33,19 +33,21 @@ export function storedStop(stop: Stop): string {
 /** That a process has no token: why, and since when, in ms since 1970. */
 export type TokenWait = { reason: string; since: number };
 
-/** What a process says of itself with each call: which stop file holds it, and that it has no token. */
-type Saying = { stop: Stop | null; token: TokenWait | null };
+/**
+ * What a process says of itself with each call: which stop file holds it, that it has no token, and the one run that it deletes. A worker deletes
+ * the detached runs: ''. One of an older release does not say.
+ */
+type Saying = { stop: Stop | null; token: TokenWait | null; run?: string | undefined };
 
-/** As Redis holds it; '' for a process that nothing holds. */
-export function storedSaying({ stop, token }: Saying): string {
-  if (token === null) return stop === null ? '' : storedStop(stop);
-  return JSON.stringify({ stop, token } satisfies Saying);
+/** As Redis holds it. */
+export function storedSaying({ stop, token, run }: Saying): string {
+  return JSON.stringify({ stop, token, run } satisfies Saying);
 }
 
 function sayingFromStored(text: string): Saying {
   const said = text === '' ? {} : (parsed(text) as Partial<Saying>);
   if (said.token === undefined) return { stop: stopFromStored(text), token: null };
-  return { stop: said.stop ?? null, token: said.token };
+  return { stop: said.stop ?? null, token: said.token, run: said.run };
 }
 
 /** Reads what `storedStop` wrote; null for ''. Any other text is a stop as well, because its meaning is unknown. */
@@ -79,17 +81,41 @@ function parsed(text: string): Partial<StopOrder> & { others?: Partial<StopOrder
   }
 }
 
-/** What stops a target: the stop of all its runs, and what holds single processes. `alive`: how many processes may send to it at all. */
-export type TargetStops = { target: Stop | null; processes: Stop[]; tokenless: TokenWait[]; alive: number };
+/**
+ * What stops a target: the stop of all its runs, and what holds single processes. `alive`: how many processes may send to it at all; `said`: what
+ * each of them says, if it was asked.
+ */
+export type TargetStops = {
+  target: Stop | null;
+  processes: Stop[];
+  tokenless: TokenWait[];
+  alive: number;
+  said?: readonly Saying[];
+};
 
 const aliveMs = 5_000; // a process calls at least once a second, unless its machine is overloaded
 
 /** Only reads, in one round trip. */
 export async function readStops(redis: RedisClient, fp: string): Promise<TargetStops> {
   const [stop, alive] = await Promise.all([redis.get(keys.stop(fp)), readProcesses(redis, fp)]);
-  const processes = alive.flatMap(({ stop }) => stop ?? []);
-  const tokenless = alive.flatMap(({ token }) => token ?? []);
-  return { target: stopFromStored(stop ?? ''), processes, tokenless, alive: alive.length };
+  const said = alive.map(({ stop, token, run }) => ({ stop, token, run }));
+  return stopsOf(stopFromStored(stop ?? ''), said);
+}
+
+function stopsOf(target: Stop | null, said: readonly Saying[]): TargetStops {
+  const processes = said.flatMap(({ stop }) => stop ?? []);
+  const tokenless = said.flatMap(({ token }) => token ?? []);
+  return { target, processes, tokenless, alive: said.length, said };
+}
+
+/** The same of the processes that may delete this run: its own commands, or for a detached run the workers. */
+export function stopsFor({ id, detached }: { id: string; detached: boolean }, stops: TargetStops): TargetStops {
+  if (stops.said === undefined) return stops;
+  const own = detached ? '' : id;
+  return stopsOf(
+    stops.target,
+    stops.said.filter(({ run = own }) => run === own),
+  );
 }
 
 /** A process that may send to a target, when it called last (ms since 1970), and what holds it. */

@@ -16,6 +16,8 @@ type LimiterOptions = {
   calls: TargetCalls;
   /** A name that no other process of the target has. */
   process: string;
+  /** The one run that this process deletes; '' = the detached ones. */
+  run: string;
   /** Of this process, as stored; '' = none. The lowest of all processes holds. */
   rate: string;
   burst: number | null;
@@ -264,7 +266,7 @@ export class TargetLimiter {
       claim: this.#claimNow(),
       tally: this.#tally,
       ...this.#load.at(this.#options.clock()),
-      here: storedSaying({ stop: stopHere, token: this.#options.tokenWait?.() ?? null }),
+      here: storedSaying({ stop: stopHere, token: this.#options.tokenWait?.() ?? null, run: this.#options.run }),
     };
     this.#tally = new AnswerTally();
     this.#claim = null;

@@ -21,6 +21,11 @@ export function ownQueueName(run: string): string {
   return `run-${run}`;
 }
 
+/** The run whose queue that is; '' for the one that the detached runs share. */
+export function runOfQueue(name: string): string {
+  return name === sharedQueueName ? '' : name.slice(ownQueueName('').length);
+}
+
 /** The queue of the notifications for a source's schedules. */
 export function notifierQueueName(source: string): string {
   return `notifications-${source}`;

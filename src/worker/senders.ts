@@ -65,6 +65,7 @@ const closeTimeoutMs = 300;
 const lateBodyMs = 100; // so long after its 204 a body is still noticed at the end of a process
 
 type SharedSenderDeps = {
+  run: string; // the one that this process deletes; '' = the detached ones
   clock: () => number;
   writes: WriteStatus;
   orders?: Orders;
@@ -129,11 +130,12 @@ function openSender(
   scope: LimiterScope,
   options: SendersOptions,
   stopFile: StopFile,
-  { process, clock, writes, orders, onChange, onLongThrottle, onUnreadableWait }: SenderDeps,
+  { process, run, clock, writes, orders, onChange, onLongThrottle, onUnreadableWait }: SenderDeps,
 ): OpenSender {
   const { ledger, target, token, connection, maxConcurrency, rate, burst } = options;
   const limiter = new TargetLimiter({
     process,
+    run,
     calls: withWriteReports(openTargetCalls(ledger.redis, limiterKeys(target.fp, scope)), writes),
     rate: rate === null ? '' : storedRate(rate),
     burst,

@@ -12,7 +12,7 @@ import { perResource, type Resource } from '../model/resource.ts';
 import { growNewSpace } from '../new-space.ts';
 import { type Consumer, maxJobs, openConsumer } from '../queue/consumer.ts';
 import { createFeeder, type Feeder } from '../queue/feeder.ts';
-import { type ChunkQueue, openQueue, sharedQueueName } from '../queue/queue.ts';
+import { type ChunkQueue, openQueue, runOfQueue, sharedQueueName } from '../queue/queue.ts';
 import type { QueueConnection } from '../redis/connect.ts';
 import { keys } from '../redis/keys.ts';
 import { trackWrites } from '../redis/writes.ts';
@@ -84,6 +84,7 @@ export function openService(
   const isShared = options.queueName === sharedQueueName;
   const orders = openOrders({ ledger, target, isShared, log, onChange: () => senders.pump() });
   const senders: Senders = openSenders(options, {
+    run: runOfQueue(options.queueName),
     clock,
     writes,
     orders,

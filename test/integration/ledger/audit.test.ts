@@ -161,7 +161,7 @@ describe.concurrent('the stop of a target', () => {
     expect(await stopTarget(redis, fp, bob)).toMatchObject({ before: ana, isChanged: true });
     expect(await stopTarget(redis, fp, bob), 'again').toMatchObject({ isChanged: false });
     const both = { by, ...ana, others: [{ by, ...bob }] };
-    expect(await readStops(redis, fp)).toEqual({ target: both, processes: [], tokenless: [], alive: 0 });
+    expect(await readStops(redis, fp)).toEqual({ target: both, processes: [], tokenless: [], alive: 0, said: [] });
     expect(await startTarget(redis, fp, { who: 'bob', reason: '', at: 3 })).toMatchObject({ after: ana });
     expect(await startTarget(redis, fp, { who: 'bob', reason: '', at: 4 })).toMatchObject({ after: null });
     expect(await startTarget(redis, fp, { who: 'bob', reason: '', at: 5 })).toMatchObject({ isChanged: false });

@@ -35,7 +35,13 @@ test('a target is known by its run, and by its worker alone for 90 days', async 
   expect(await find(idle.account)).toEqual({
     ...idle,
     live: {},
-    stops: { target: null, processes: [], tokenless: [], alive: 1 },
+    stops: {
+      target: null,
+      processes: [],
+      tokenless: [],
+      alive: 1,
+      said: [{ stop: null, token: null, run: undefined }],
+    },
   });
   await noteTarget(redis, other, now + 60_001);
   expect([await find(idle.account), (await find(other.account))?.fp]).toEqual([undefined, other.fp]);

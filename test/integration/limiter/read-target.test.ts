@@ -30,6 +30,7 @@ function openLimiter(atEnd: AtEnd, rate = '') {
   const calls = openTargetCalls(redis, owned);
   const clock = () => performance.now();
   const target = new TargetLimiter({
+    run: '',
     calls,
     process: 'p0',
     rate,

@@ -57,6 +57,7 @@ class Play {
     const clock = () => startMs + this.#now;
     const process = { inFlight: 0, wasFull: false };
     const limiter = new TargetLimiter({
+      run: '',
       process: name,
       rate: '',
       burst: null,

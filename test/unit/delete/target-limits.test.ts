@@ -238,6 +238,7 @@ function recordOf(limiter: TargetLimiter, answer: Answer, hasFailed: boolean): v
 
 function openTargetLimiter(): TargetLimiter {
   return new TargetLimiter({
+    run: '',
     calls: { call: () => Promise.reject(new Error('Redis is away')), store: async () => false },
     process: 'p',
     rate: '',

@@ -216,6 +216,47 @@ describe('what holds a run back', () => {
     expect(standingsOf(reading({ stops, targets: [target()] }))).toEqual([]);
   });
 
+  it('is not that of a process that cannot delete this run: a command deletes its own, a worker the detached ones', () => {
+    const file = { ...stop, by: 'file' as const };
+    const says = (run: string, stop: typeof file | null = null) => ({ run, stop, token: null });
+    const why = (run: Partial<Run>, said: readonly ReturnType<typeof says>[]) => {
+      const alive = said.length;
+      const stops = { ...nobody, alive, processes: said.flatMap(({ stop }) => stop ?? []), said };
+      return standingsOf(reading({ stops, run, targets: [target()] })).map((one) => one.why);
+    };
+    const own = { id: 'r1', detached: false };
+    expect([why({ detached: true }, [says('r1')]), why(own, [says(''), says('r2')])]).toEqual([
+      ['no_worker'],
+      ['dead_command'],
+    ]);
+    expect([why({ detached: true }, [says('r1'), says('')]), why(own, [says('r2'), says('r1')])]).toEqual([[], []]);
+    expect([why({ detached: true }, [says('', file), says('r1')]), why(own, [says('r1', file), says('')])]).toEqual([
+      ['stop_file'],
+      ['stop_file'],
+    ]);
+    expect(why({ detached: true }, [{ ...says(''), run: undefined! }])).toEqual([]); // of an older release: it does not say
+  });
+
+  it('is a wait that the server asked for, not the stop file of one of two workers, though neither wants permits', () => {
+    const file = { ...stop, by: 'file' as const };
+    const said = [file, null].map((one) => ({ run: '', stop: one, token: null }));
+    const targets = [{ ...held('retry_after', 'asked for').targets[0]!, processes: 0 }];
+    const both = reading({ stops: { ...nobody, alive: 2, processes: [file], said }, targets });
+    expect(standingsOf(both).map((one) => one.why)).toEqual(['retry_after']);
+  });
+
+  it('is a stop file and a missing token where one of two workers has either', () => {
+    const said = [
+      { run: '', stop: { ...stop, by: 'file' as const }, token: null },
+      { run: '', stop: null, token: { reason: 'none', since: now } },
+    ];
+    const stops = { target: null, alive: 2, processes: [said[0]!.stop!], tokenless: [said[1]!.token!], said };
+    expect(standingsOf(reading({ stops, targets: [target()] })).map((one) => one.why)).toEqual([
+      'stop_file',
+      'no_token',
+    ]);
+  });
+
   it('is a dead command for an attended run and a missing worker for a detached one', () => {
     const why = (detached: boolean) => standingsOf(reading({ stops: nobody, run: { detached } })).map((one) => one.why);
     expect([why(true), why(false)]).toEqual([['no_worker'], ['dead_command']]);

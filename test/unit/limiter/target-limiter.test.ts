@@ -36,6 +36,7 @@ async function openLimiter({
   const limiter = new TargetLimiter({
     calls: { call, store: async () => false },
     process: 'p',
+    run: '',
     rate: '',
     burst: null,
     slots: 1,
