@@ -6,6 +6,7 @@ import { keys } from '../redis/keys.ts';
 import { probeWritesOfOthers } from '../redis/writes.ts';
 import { readNextAttempt } from './backlog.ts';
 import { type ListedRun, readListed } from './list-runs.ts';
+import { limitersFor } from './run-limiters.ts';
 import { type Reading, type Standing, seenFromOutside, standingsOf } from './standing.ts';
 
 /** What holds a run back, told first what is first in `causes`. */
@@ -33,10 +34,13 @@ export async function readStandings(redis: RedisClient, runs: readonly ListedRun
     Promise.all(moving.map(({ id }) => readNextAttempt(redis, id))),
   ]);
   const around = new Map(fps.map((fp, i) => [fp, read[i]!]));
+  const limiters = await Promise.all(moving.map((run) => limitersFor(redis, run.id, around.get(fpOf(run))!.targets)));
+  const own = new Map(moving.map(({ id }, i) => [id, limiters[i]!]));
   const nextTries = new Map(moving.map(({ id }, i) => [id, tries[i]!]));
   return (run) => {
-    const known = { ...(around.get(fpOf(run)) ?? nothingKnown), nextTryAt: nextTries.get(run.id) ?? null };
-    return standingsOf({ ...seenFromOutside, ...known, now: Date.now(), target: run, run });
+    const shared = around.get(fpOf(run)) ?? nothingKnown;
+    const known = { targets: own.get(run.id) ?? shared.targets, nextTryAt: nextTries.get(run.id) ?? null };
+    return standingsOf({ ...seenFromOutside, ...shared, ...known, now: Date.now(), target: run, run });
   };
 }
 

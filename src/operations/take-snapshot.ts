@@ -1,6 +1,7 @@
 import { readNextAttempt } from '../ledger/backlog.ts';
 import { judgeRun } from '../ledger/conclusion.ts';
 import { activeMsOf, pendingOf, type Run } from '../ledger/run.ts';
+import { limitersFor } from '../ledger/run-limiters.ts';
 import { type Reading, type Standing, standingAdvice, standingFacts, standingsOf } from '../ledger/standing.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { boundOf, type QuotaUse } from '../limiter/quotas.ts';
@@ -37,7 +38,7 @@ export async function readRunContext(redis: RedisClient, { id, fp }: Pick<Run, '
     readQuotas(redis, fp),
   ] as const;
   const [targets, nextTryAt, stops, refused, quotas] = await Promise.all(reads);
-  return { targets, nextTryAt, stops, refused, quotas };
+  return { targets: await limitersFor(redis, id, targets), nextTryAt, stops, refused, quotas };
 }
 
 /** What is known of a run now. `seen`: what a process that deletes it, or one that is not answered, knows besides. */

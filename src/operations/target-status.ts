@@ -3,6 +3,7 @@ import { readTargetAudit } from '../ledger/audit.ts';
 import { readNextAttempt } from '../ledger/backlog.ts';
 import { openRunsOf } from '../ledger/list-runs.ts';
 import { pendingOf } from '../ledger/run.ts';
+import { limitersFor } from '../ledger/run-limiters.ts';
 import { targetStandings } from '../ledger/run-standings.ts';
 import { type Standing, seenFromOutside, standingFacts, standingsOf } from '../ledger/standing.ts';
 import { readTargetRevision } from '../ledger/steer-target.ts';
@@ -24,7 +25,8 @@ export async function readTargetRecord(redis: RedisClient, target: Target, separ
     openRunsOf(redis, target, shownRuns),
   ]);
   const tries = await Promise.all(open.runs.map(({ id }) => readNextAttempt(redis, id)));
-  const runs = open.runs.map((run, i) => ({ run, nextTryAt: tries[i]! }));
+  const limiters = await Promise.all(open.runs.map(({ id }) => limitersFor(redis, id, status.limiters)));
+  const runs = open.runs.map((run, i) => ({ run, nextTryAt: tries[i]!, targets: limiters[i]! }));
   return { status, trail, open: { runs, hasMore: open.hasMore } };
 }
 
@@ -33,11 +35,8 @@ const shownRuns = 5;
 type OpenRun = TargetRecord['open']['runs'][number];
 
 /** What holds a run of this target back, as seen from outside. Pure but for the clock. */
-export function standingsOfOpen(
-  open: OpenRun,
-  { target, limiters: targets, stops, refused }: TargetStatus,
-): Standing[] {
-  return standingsOf({ ...seenFromOutside, ...open, now: Date.now(), target, targets, stops, refused });
+export function standingsOfOpen(open: OpenRun, { target, stops, refused }: TargetStatus): Standing[] {
+  return standingsOf({ ...seenFromOutside, ...open, now: Date.now(), target, stops, refused });
 }
 
 /** A target with its runs that have not ended, for `--json`. */

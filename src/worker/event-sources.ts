@@ -2,6 +2,7 @@ import { noteTold, readChanges } from '../ledger/changes.ts';
 import { haltExamples } from '../ledger/halt-examples.ts';
 import { addEvent, readToldOutages, readWaits, type StoredWait, tellOutage, tellWait } from '../ledger/outbox.ts';
 import { isSealed, pendingOf, type Run, readRun, schemaVersion } from '../ledger/run.ts';
+import { limitersFor } from '../ledger/run-limiters.ts';
 import { type Cause, type Standing, seenFromOutside, standingsOf } from '../ledger/standing.ts';
 import { tallyIfSealed } from '../ledger/tally.ts';
 import { readTargetState } from '../limiter/read-target.ts';
@@ -65,12 +66,15 @@ export async function tellWaits(
   const runs = [...new Set([...ids, ...stored.map(({ run }) => run)])];
   if (runs.length === 0) return;
   const [targets, stops] = await Promise.all([readTargetState(redis, target.fp), readStops(redis, target.fp)]);
-  const shared = { ...seenFromOutside, now, target, targets, stops };
+  const shared = { ...seenFromOutside, now, target, stops };
   for (const id of runs) {
     const run = await readRun(redis, id);
     const known = stored.filter((wait) => wait.run === id);
     if (run === null || isSealed(run.state)) await forgetWaits(redis, target, known);
-    else if (run.schema === schemaVersion) await tellWaitsOf(redis, run, standingsOf({ ...shared, run }), known, now);
+    else if (run.schema === schemaVersion) {
+      const own = { run, targets: await limitersFor(redis, id, targets) };
+      await tellWaitsOf(redis, run, standingsOf({ ...shared, ...own }), known, now);
+    }
   }
 }
 
