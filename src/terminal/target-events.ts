@@ -1,6 +1,6 @@
 import { count, duration, rate, timeOfDay, utcTime } from '../format.ts';
 import { type AuditEntry, auditLength } from '../ledger/audit.ts';
-import type { Budget, Pin, TargetState } from '../limiter/read-target.ts';
+import { type Budget, isSilent, type Pin, type TargetState } from '../limiter/read-target.ts';
 import { quotasText, rateText } from '../model/rate.ts';
 import { columns, plainLine } from './style.ts';
 
@@ -115,7 +115,8 @@ function factText([name, value]: [string, unknown]): string {
  * `now`: ms since 1970. Pure.
  */
 export function throttleLines(targets: readonly TargetState[], now: number): string[] {
-  return targets.flatMap(({ scope, hold, outage, advised, stalled }) => {
+  return targets.flatMap((target) => {
+    const { scope, hold, advised, stalled } = target;
     const of = scope === 'all' ? '' : `${scope}: `;
     return [
       ...(stalled ? [`${of}nothing was accepted for ${duration(stalled.ms)}`] : []),
@@ -125,11 +126,17 @@ export function throttleLines(targets: readonly TargetState[], now: number): str
       ...(advised === null
         ? []
         : [`${of}at most ${rate(advised)}: the server reports that its limit is almost used up`]),
-      ...(outage
-        ? [`${of}outage since ${timeOfDay(outage.since, now)}: ${outage.reason}; one id is tried now and then`]
-        : []),
+      ...outageLines(target, now).map((line) => `${of}${line}`),
     ].map(plainLine);
   });
+}
+
+/** Nobody tries an id of a limiter that no process uses. What is known of its outage is old, and a wait of it is over. */
+function outageLines(target: TargetState, now: number): string[] {
+  if (target.outage === null) return [];
+  const { kind, reason, since } = target.outage;
+  if (!isSilent(target)) return [`outage since ${timeOfDay(since, now)}: ${reason}; one id is tried now and then`];
+  return kind === 'held' ? [] : [`in an outage when it was used last, ${duration(target.silentMs)} ago: ${reason}`];
 }
 
 /** `pinned to 200/s by ana: they asked for it`. */

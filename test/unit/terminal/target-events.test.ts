@@ -162,6 +162,9 @@ describe('target text', () => {
       `views: outage since ${timeOfDay(now - 600_000, now)}: the API answers 503 to everything; one id is tried now and then`,
     ]);
     expect(throttleLines([target()], now)).toEqual([]);
+    const old = { outage: { ...outage, kind: 'trouble' as const, reason: 'no route' }, silentMs: 840_000 };
+    expect(throttleLines([target(old)], now)).toEqual(['in an outage when it was used last, 14 min ago: no route']);
+    expect(throttleLines([target({ ...old, outage: { ...old.outage, kind: 'held' } })], now)).toEqual([]);
   });
 
   it('a pinned rate is told with who pinned it and why', () => {
