@@ -49,8 +49,8 @@ function modulesOfDist(): { path: string; text: string }[] {
 }
 
 describe('the package', () => {
-  it('is smaller than 600 KB', () => {
-    expect(packed.size).toBeLessThan(600_000);
+  it('is smaller than 700 KB', () => {
+    expect(packed.size).toBeLessThan(700_000);
   });
 
   it('holds what runs and what is read, and neither sources nor maps to them', () => {
