@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { type LogFormat, logText } from './log-text.ts';
+import { visible } from './model/visible.ts';
 
 /** Writes one line: facts in fields, the message is a constant. `reason`, if there is one, says why in words. */
 type Write = (facts: object, message: string) => void;
@@ -44,7 +45,8 @@ export function isJsonLog(format: LogFormat | undefined, stderr: Stderr): boolea
 
 function destinationOf(format: LogFormat | undefined, stderr: Stderr): { write(line: string): void } {
   if (!isJsonLog(format, stderr)) return { write: (line) => void stderr.write(`${logText(line)}\n`) };
-  return stderr.fd === undefined ? stderr : pino.destination({ dest: stderr.fd, sync: true });
+  const lines = stderr.fd === undefined ? stderr : pino.destination({ dest: stderr.fd, sync: true });
+  return { write: (line) => void lines.write(`${visible(line.trimEnd())}\n`) }; // escapes of JSON: it stays exact
 }
 
 /** What decides where a command logs, and how. */

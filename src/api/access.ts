@@ -3,6 +3,7 @@ import type { Context } from 'hono';
 import { getCookie } from 'hono/cookie';
 import { isLoopback } from '../config/parse-url.ts';
 import { noteMember } from '../http/strangers.ts';
+import { storedName } from '../model/person.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { inTime, Problem } from './problem.ts';
 import { hashOf, mayAct, type Person, type Role, readSession, readToken } from './token-store.ts';
@@ -53,7 +54,7 @@ async function findCaller(context: Context, { redis, proxy, linked }: Authority,
   const named = proxy === null ? '' : (context.req.header(proxy.header) ?? '').trim();
   if (proxy !== null && named !== '' && proxy.isTrusted(addressOf(context))) {
     refuseOtherNames(context, proxy);
-    return { name: plainName(named), role: proxy.role, by: 'proxy' };
+    return { name: storedName(named), role: proxy.role, by: 'proxy' };
   }
   const cookie = getCookie(context, cookieNameOf(context));
   if (cookie === undefined || cookie.length > longestSecret) return null;
@@ -106,10 +107,6 @@ function urlOf(host: string): URL | null {
 export function cookieNameOf({ req }: Context): string {
   const port = urlOf(req.header('host') ?? '')?.port ?? '';
   return port === '' ? sessionCookie : `${sessionCookie}_${port}`;
-}
-
-function plainName(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}]+/gu, ' ').slice(0, longestName);
 }
 
 /** Throws where nobody is logged in, or somebody whose role is not enough. */

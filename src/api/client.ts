@@ -5,8 +5,8 @@ import type { Config } from '../config/settings.ts';
 import { type ErrorCode, ExpungeError } from '../errors.ts';
 import { openDispatcher } from '../http/send-once.ts';
 import { type Advice, readAdvice } from '../model/to-type.ts';
+import { visibleLine } from '../model/visible.ts';
 import { explainConnectionError } from '../system-errors.ts';
-import { plainLine } from '../terminal/style.ts';
 import { bareToken, readTokenFile, readTokenVariable } from '../token/bearer-token.ts';
 import { readVersion } from '../version.ts';
 import type { ProblemDocument, ProblemKind } from './problem.ts';
@@ -58,7 +58,7 @@ export async function withServer<T>(
     const me = await api.json<Me>({ method: 'GET', path: '/me' });
     refuseOtherRelease(api.url, me);
     api.role = me.role;
-    say(`Server: ${api.url}, as ${plainLine(me.name)} (${plainLine(me.role)})`);
+    say(`Server: ${api.url}, as ${visibleLine(me.name)} (${visibleLine(me.role)})`);
     return await body(api);
   } finally {
     await api.close();
@@ -82,7 +82,7 @@ function refuseOtherRelease(url: string, { version }: Me): void {
   const ours = readVersion();
   if (typeof version !== 'string') throw notOurs(url, 'it does not say its version');
   if (releaseOf(version) === releaseOf(ours)) return;
-  throw new ExpungeError('USAGE', `the server ${url} is expunge ${plainLine(version)}, and this is ${ours}`, {
+  throw new ExpungeError('USAGE', `the server ${url} is expunge ${visibleLine(version)}, and this is ${ours}`, {
     next: 'use the same release on both sides, or a command where Redis can be reached',
   });
 }
@@ -205,12 +205,12 @@ export class ApiClient {
     const text = await this.#textOf(answer, problemBytesAtMost, request);
     const problem = text.replaceAll(bareToken(this.#authorization), '***');
     const { code, detail, next, commands, seconds } = this.#parse<ProblemDocument>(problem);
-    const said = plainLine(String(detail));
+    const said = visibleLine(String(detail));
     if (code === 'conflict' && typeof seconds === 'number')
       return Object.assign(new BeingDone('UNREACHABLE', said, { next: doubtAbout(request) }), { seconds });
     const shown =
       typeof next === 'string' && isForCommands(code)
-        ? readAdvice(plainLine(next), commandsIn(commands))
+        ? readAdvice(visibleLine(next), commandsIn(commands))
         : (advice[code] ?? null);
     return new ExpungeError(codes[code] ?? 'USAGE', said, { next: shown });
   }
@@ -279,7 +279,7 @@ function isOfType({ headers }: Answer, type: string): boolean {
 }
 
 function describeAnswer({ statusCode, headers }: Answer): string {
-  return `it answers ${statusCode}, ${plainLine(String(headers['content-type'] ?? 'without a type')).slice(0, 100)}`;
+  return `it answers ${statusCode}, ${visibleLine(String(headers['content-type'] ?? 'without a type')).slice(0, 100)}`;
 }
 
 function notOurs(url: string, what: string): ExpungeError {

@@ -7,10 +7,10 @@ import { endNameOf } from '../ledger/results.ts';
 import { parseRun, type Run } from '../ledger/run.ts';
 import { listedFacts } from '../ledger/summary.ts';
 import { perOutcome } from '../model/outcome.ts';
+import { visibleLine } from '../model/visible.ts';
 import { type Found, isLineOf, type WrittenRows } from '../operations/follow-run.ts';
 import type { RecordOperations, ReportStyle, SearchOrder } from '../operations/operations.ts';
 import type { Appearance, Search } from '../operations/search-runs.ts';
-import { plainLine } from '../terminal/style.ts';
 import { type ApiClient, isAway } from './client.ts';
 import type { runSummary } from './overview.ts';
 import { readRecord, unlessAway } from './remote-runs.ts';
@@ -168,7 +168,7 @@ async function copyNews(api: ApiClient, { id }: Run, written: WrittenRows, signa
     const last = lines.at(-1)!;
     const problem = isLineOf('problem', last) ? JSON.parse(lines.pop()!) : null;
     if (lines.length > 0 && !(await written.copy(lines))) return 'closed';
-    if (problem !== null) throw new ExpungeError('INTERNAL', plainLine(String(problem.detail)));
+    if (problem !== null) throw new ExpungeError('INTERNAL', visibleLine(String(problem.detail)));
     if (isLineOf('summary', last)) return 'all';
   }
   return 'more';

@@ -7,6 +7,7 @@ import { noteFailedOrder } from '../ledger/audit.ts';
 import { awaitsResults } from '../ledger/results.ts';
 import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
 import { givenRules } from '../ledger/run-rules.ts';
+import { longestReason, storedReason } from '../model/person.ts';
 import { type Priority, priorities } from '../model/priority.ts';
 import { parseRate } from '../model/rate.ts';
 import { parseRetrySelection, type Selection } from '../model/selection.ts';
@@ -28,7 +29,13 @@ import * as shapes from './shapes.ts';
 import { spellOutWarnings } from './warnings.ts';
 
 /** Why somebody does this, for the audit trail. */
-export const reason = z.string().trim().max(500).default('').describe('why, for the audit trail');
+export const reason = z
+  .string()
+  .trim()
+  .max(longestReason)
+  .overwrite(storedReason)
+  .default('')
+  .describe('why, for the audit trail');
 
 /** What steers a run: each order goes the way of the command, with its checks and its entry in the audit trail. */
 export const runRoutes: readonly Route[] = [

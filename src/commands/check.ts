@@ -6,6 +6,7 @@ import { describeHaltRule, describeHaltStatuses } from '../ledger/halt-rules.ts'
 import { isIdle } from '../ledger/list-runs.ts';
 import { haltRules } from '../ledger/thresholds.ts';
 import { adviceText, toTypeAnywhere, unbroken } from '../model/to-type.ts';
+import { visibleLine } from '../model/visible.ts';
 import type { RedisAddress } from '../redis/address.ts';
 import { inspectRedis } from '../redis/check-redis.ts';
 import { connectLedger, ready } from '../redis/connect.ts';
@@ -13,7 +14,6 @@ import { resolveRedis } from '../redis/private/open.ts';
 import { leavePrivateRedis } from '../redis/private/stop.ts';
 import { type Finding, fail, pass } from '../redis/server.ts';
 import { hanging } from '../terminal/render-markdown.ts';
-import { plainLine } from '../terminal/style.ts';
 import { startToken } from '../token/open-token.ts';
 import { lookUpHost, reachApi, readProbe, sendProbe } from './check-api.ts';
 import { checkSemantics, readAbsent } from './check-semantics.ts';
@@ -99,14 +99,14 @@ const marks = { ok: 'ok    ', warn: 'warn  ', fail: 'fail  ' };
 function textOf(what: string, { aspect, state, words, next }: Finding, { stdout, toType }: Invocation): string {
   const width = stdout.columns || Number.POSITIVE_INFINITY;
   const before = `${marks[state]} ${what.padEnd(7)} `;
-  const line = hanging(`${aspect && `${aspect}: `}${plainLine(words)}`, before, width);
+  const line = hanging(`${aspect && `${aspect}: `}${visibleLine(words)}`, before, width);
   if (!next) return `${line}\n`;
   const arrow = `${' '.repeat(before.length)} → `;
   return `${line}\n${unbroken(toType, (solid) => hanging(adviceText(next, solid), arrow, width))}\n`;
 }
 
 async function getToken({ stderr }: Invocation, { token }: Credentials): Promise<string> {
-  await startToken(token, (waiting) => sayOn(stderr)(`Waiting: ${plainLine(waiting)}`));
+  await startToken(token, (waiting) => sayOn(stderr)(`Waiting: ${visibleLine(waiting)}`));
   if (token.waiting !== '') throw new ExpungeError('UNREACHABLE', token.waiting);
   return `from ${token.source}${token.lifeMs === null ? '' : `, lives ${duration(token.lifeMs)}`}`;
 }

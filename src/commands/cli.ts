@@ -2,6 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { keepNewSpace } from '../new-space.ts';
 import { explainFileError, systemCode } from '../system-errors.ts';
+import { safeOutput } from '../terminal/safe-output.ts';
 import { complain, complainingBefore, executeLine } from './execute.ts';
 import { programOf } from './program.ts';
 
@@ -10,7 +11,8 @@ import { programOf } from './program.ts';
 setFlagsFromString('--heap-growing-percent=50');
 keepNewSpace();
 
-const { env, stdin, stdout, stderr } = process;
+const { env, stdin } = process;
+const [stdout, stderr] = [safeOutput(process.stdout), safeOutput(process.stderr)];
 const program = programOf({ node: process.argv0, script: process.argv[1] ?? '' }, env);
 const complaining = complainingBefore({ program, env });
 complaining.isVerbose ||= process.argv.some((arg) => arg === '-v' || arg === '--verbose');

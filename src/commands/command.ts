@@ -3,6 +3,7 @@ import type { Sources } from '../config/read-config.ts';
 import type { Config, SettingName } from '../config/settings.ts';
 import { haltCodes } from '../ledger/run.ts';
 import type { Verbosity } from '../logger.ts';
+import { longestReason, storedReason } from '../model/person.ts';
 import { priorities } from '../model/priority.ts';
 import type { ToType } from '../model/to-type.ts';
 import type { RedisAddress } from '../redis/address.ts';
@@ -79,7 +80,7 @@ export function jsonLines(stdout: NodeJS.WriteStream, wanted: unknown): JsonLine
 
 /** The text of `--reason`, for the audit trail; '' without it. */
 export function reasonOf({ reason = '' }: Pick<Options, 'reason'>): string {
-  return reason.trim();
+  return storedReason(reason);
 }
 
 // Groups of settings and options that several verbs share.
@@ -159,7 +160,7 @@ export const yes: OwnOption = { flags: '-y, --yes', help: 'do not ask for confir
 export const reason: OwnOption = {
   flags: '--reason <text>',
   help: 'why, for the audit trail',
-  parse: parse.textUpTo(500),
+  parse: parse.textUpTo(longestReason),
 };
 
 /** One order for everything of a target that the same halt stopped. */

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { Config } from '../config/settings.ts';
+import { visibleLine } from '../model/visible.ts';
 import { withAccess } from '../redis/access.ts';
 import { addressFromUrl, type RedisAddress } from '../redis/address.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -7,7 +8,6 @@ import { connectLedger, ready } from '../redis/connect.ts';
 import { keys } from '../redis/keys.ts';
 import { serverOptions } from '../redis/private/container.ts';
 import { privatePlace } from '../redis/private/place.ts';
-import { plainLine } from '../terminal/style.ts';
 import type { Candidate } from './complete-words.ts';
 
 const deadlineMs = 1_000;
@@ -51,5 +51,5 @@ async function connect(address: RedisAddress): Promise<RedisClient> {
 }
 
 function helpOf([state, files]: (string | null)[]): string {
-  return [state, files && (JSON.parse(files) as string[]).map(plainLine).join(', ')].filter(Boolean).join(', ');
+  return [state, files && (JSON.parse(files) as string[]).map(visibleLine).join(', ')].filter(Boolean).join(', ');
 }

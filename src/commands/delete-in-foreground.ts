@@ -4,6 +4,7 @@ import { isSealed, isTimeUp, type Run, readRun, readRunAgain } from '../ledger/r
 import { startRun } from '../ledger/start-run.ts';
 import { logFor, withoutRepeats } from '../logger.ts';
 import type { Target } from '../model/target.ts';
+import { visibleLine } from '../model/visible.ts';
 import type { NamedReceiver } from '../notify/receivers.ts';
 import type { By } from '../operations/order.ts';
 import type { EarlySession, Session } from '../operations/session.ts';
@@ -11,7 +12,6 @@ import { type LocalView, readRunContext, SnapshotTaker } from '../operations/tak
 import { ownQueueName } from '../queue/queue.ts';
 import { LivePanel } from '../terminal/live-panel.ts';
 import { lineText } from '../terminal/panel.ts';
-import { plainLine } from '../terminal/style.ts';
 import { eventText, TargetEvents } from '../terminal/target-events.ts';
 import { sleepUntilAborted } from '../wait.ts';
 import { connectionsOf } from '../worker/count-workers.ts';
@@ -61,7 +61,7 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
   const { workers, kill, dispose } = openRunWorkers({ ...work, tell, say: (line) => say(line) });
   const by = { who: whoAmI(invocation.env), reason: reasonOf(invocation.options) };
   const startIt: Part = { name: 'run', start: () => startSeen(session, run, by) }; // after the token: a run without one does not start
-  const sayWaiting = (reason: string) => sayOn(invocation.stderr)(`Waiting: ${plainLine(reason)}`);
+  const sayWaiting = (reason: string) => sayOn(invocation.stderr)(`Waiting: ${visibleLine(reason)}`);
   const [queue, ...deleting] = service.parts; // a queue that a killed command left is removed before the workers connect to it
   const notifying: Notifying = { redis: session.redis, target, receivers, log, runs: async () => [run.id] };
   const telling = runNotifyingParts(notifying, run.id);
@@ -101,7 +101,7 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
 function sayUntold({ stderr }: Invocation, untold: Awaited<ReturnType<typeof postLast>>): void {
   for (const { receiver, reason } of untold)
     sayOn(stderr)(
-      `warning: not all events were posted to ${receiver}: ${plainLine(reason)}. What is left stays in Redis for a day, for the next process with this receiver.`,
+      `warning: not all events were posted to ${receiver}: ${visibleLine(reason)}. What is left stays in Redis for a day, for the next process with this receiver.`,
     );
 }
 

@@ -5,8 +5,9 @@ import { duration } from '../format.ts';
 import { logFormats } from '../log-text.ts';
 import type { Log } from '../logger.ts';
 import { adviceText, type ToType } from '../model/to-type.ts';
+import { visibleLine } from '../model/visible.ts';
 import { explainFileError, isFileError } from '../system-errors.ts';
-import { plainLine } from '../terminal/style.ts';
+import { safeOutput } from '../terminal/safe-output.ts';
 import { readVersion } from '../version.ts';
 import type { Command, Invocation, StatusAnswer, Verb } from './command.ts';
 import { type Call, readCommandLine } from './command-line.ts';
@@ -32,9 +33,10 @@ export function complainingBefore({ program, env }: Pick<Deps, 'program' | 'env'
  */
 export async function executeLine(
   argv: readonly string[],
-  deps: Deps,
-  complaining = complainingBefore(deps),
+  started: Deps,
+  complaining = complainingBefore(started),
 ): Promise<number> {
+  const deps: Deps = { ...started, stdout: safeOutput(started.stdout), stderr: safeOutput(started.stderr) };
   try {
     if (argv[0] === 'complete') return await answerShell(argv.slice(1), deps);
     const call = readCommandLine([...argv], readVersion(), (text) => deps.stdout.write(text));
@@ -139,7 +141,7 @@ export function complain(
     log.error({ exit, reason: messageOf(known ?? error), next, ...stack }, 'command failed');
     return exit;
   }
-  stderr.write(`${known ? 'error' : 'internal error'}: ${plainLine(messageOf(known ?? error))}\n`);
+  stderr.write(`${known ? 'error' : 'internal error'}: ${visibleLine(messageOf(known ?? error))}\n`);
   if (next) stderr.write(next.replace(/^/gm, '  ').concat('\n'));
   if (isVerbose && error instanceof Error) stderr.write(`${error.stack}\n`);
   return exit;

@@ -12,11 +12,11 @@ import { type Standing, standingText } from '../ledger/standing.ts';
 import { retryFacts } from '../ledger/summary.ts';
 import { sumInWords } from '../ledger/tally.ts';
 import { quoteForShell } from '../model/shell-word.ts';
+import { visibleLine } from '../model/visible.ts';
 import type { RecordOperations, ReportStyle } from '../operations/operations.ts';
 import { standingsOfRun } from '../operations/take-snapshot.ts';
 import type { Verification } from '../operations/verify-run.ts';
 import { retryLines } from '../terminal/retry-text.ts';
-import { plainLine } from '../terminal/style.ts';
 import { certify, type Evidence, refuseBesideCertificate } from './certify.ts';
 import { type Invocation, type JsonLines, jsonLines } from './command.ts';
 import { followReport, refuseBesideFollow } from './follow-report.ts';
@@ -38,7 +38,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     if (options.certificate === true) return certify(invocation, evidenceOf(records, run));
     const { output = null, only = null, verify = false } = options;
     const { format = 'csv', spreadsheetSafe = false } = options;
-    for (const line of [...retryLines(run), ...proof]) sayOf(invocation)(`Run ${run.id}: ${plainLine(line)}`);
+    for (const line of [...retryLines(run), ...proof]) sayOf(invocation)(`Run ${run.id}: ${visibleLine(line)}`);
     const join = await openJoined(invocation);
     const standings = output === null ? [] : standingsOfRun(run, (await records.record(run)).context);
     const choice = { format, spreadsheetSafe, output, only, join, verify };
@@ -51,7 +51,7 @@ async function tellKept(error: unknown, { args, config }: Invocation): Promise<n
   const isUnknown = error instanceof ExpungeError && error.code === 'USAGE';
   const [folder, ...others] = isUnknown ? await keptFolders(config.stateDir, args[0] ?? '') : [];
   if (folder === undefined || others.length > 0) throw error;
-  const message = `${messageOf(error)}: Redis no longer has it; its report is kept in ${plainLine(folder)}`;
+  const message = `${messageOf(error)}: Redis no longer has it; its report is kept in ${visibleLine(folder)}`;
   throw new ExpungeError('USAGE', message, { cause: error, next: `ls ${quoteForShell(folder)}` });
 }
 
@@ -163,7 +163,7 @@ function pendingText(run: Run, [standing]: readonly Standing[]): string {
   const pending = pendingOf(run);
   if (isSealed(run.state) || pending === 0) return '';
   if (standing === undefined) return `, at most ${count(pending)} of them pending: the run goes on`;
-  return `, ${count(pending)} of them pending. ${plainLine(standingText(standing, Date.now()))}`;
+  return `, ${count(pending)} of them pending. ${visibleLine(standingText(standing, Date.now()))}`;
 }
 
 /** A pipe or a device keeps nothing: `--output /dev/null` delivers no report. */

@@ -3,9 +3,10 @@ import { plural } from '../format.ts';
 import { type HaltCode, pendingOf, type Run } from '../ledger/run.ts';
 import type { Target } from '../model/target.ts';
 import { type Advice, adviceText } from '../model/to-type.ts';
+import { visibleLine } from '../model/visible.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import { targetName } from '../terminal/stop-text.ts';
-import { columns, plainLine } from '../terminal/style.ts';
+import { columns } from '../terminal/style.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { askYes } from './session.ts';
 
@@ -37,14 +38,19 @@ type Table<T> = { things: string; header: readonly string[]; cellsOf(one: T): st
 export const haltedRuns: Table<Run> = {
   things: 'runs',
   header: ['RUN', 'PENDING', 'LIST', 'WHY'],
-  cellsOf: (run) => [run.id, plural(pendingOf(run), 'rows'), plainLine(run.files.join(', ')), plainLine(run.reason)],
+  cellsOf: (run) => [
+    run.id,
+    plural(pendingOf(run), 'rows'),
+    visibleLine(run.files.join(', ')),
+    visibleLine(run.reason),
+  ],
   noneNext: (toType) => `${toType('runs', '--state', 'halted')} lists all that are halted`,
 };
 
 export const haltedSchedules: Table<Schedule> = {
   things: 'schedules',
   header: ['SCHEDULE', 'LAST RUN', 'WHY'],
-  cellsOf: ({ name, lastRun, reason }) => [name, lastRun, plainLine(reason)],
+  cellsOf: ({ name, lastRun, reason }) => [name, lastRun, visibleLine(reason)],
   noneNext: (toType) => `${toType('schedule list')} shows why a schedule is paused`,
 };
 
@@ -70,7 +76,7 @@ export async function resumeAll<T>(
     refused.push(error);
     const [name] = cellsOf(one);
     const next = error.advice === null ? '' : `\n  ${adviceText(error.advice, toType)}`;
-    stderr.write(`Not resumed: ${plainLine(error.message)}${next}\n`);
+    stderr.write(`Not resumed: ${visibleLine(error.message)}${next}\n`);
     jsonLines(stdout, options.json)('refused', { name, reason: error.message });
   }
   if (refused.length === 0) return 0;

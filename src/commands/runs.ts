@@ -8,8 +8,9 @@ import { causeWords, type StandingFacts } from '../ledger/standing.ts';
 import { exitOf } from '../ledger/summary.ts';
 import { anyResource } from '../model/resource.ts';
 import type { ToType } from '../model/to-type.ts';
+import { visibleLine } from '../model/visible.ts';
 import { refuseUnended } from '../operations/remove-run.ts';
-import { columns, plainLine, type TableFit, tableFit } from '../terminal/style.ts';
+import { columns, type TableFit, tableFit } from '../terminal/style.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { describeReportLocation, describeResults } from './report-location.ts';
 import { askYes, byOf, warnOn } from './session.ts';
@@ -87,7 +88,7 @@ function cellsOf(run: ListedRun, standing: StandingFacts | null): string[] {
     count(run.rows),
     count(pendingOf(run)),
     new URL(run.baseUrl).host,
-    plainLine(list),
+    visibleLine(list),
   ];
 }
 
@@ -123,5 +124,5 @@ function lostWith(run: Run): string {
   if (state === 'preparing' || (resultsIn !== '' && !awaitsResults(run)) || (reportIn !== '' && existsSync(reportIn)))
     return '';
   if (reportIn === '') return ' Its report was not written: what happened to each row is lost with it.';
-  return ` Its report is not visible from this machine: ${plainLine(reportIn)}. Unless it is on another machine, what happened to each row is lost.`;
+  return ` Its report is not visible from this machine: ${visibleLine(reportIn)}. Unless it is on another machine, what happened to each row is lost.`;
 }

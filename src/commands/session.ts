@@ -1,24 +1,27 @@
 import { hostname, userInfo } from 'node:os';
 import { Writable } from 'node:stream';
+import { storedName } from '../model/person.ts';
 import { quoteForShell } from '../model/shell-word.ts';
 import { type Advice, adviceText, type ToType } from '../model/to-type.ts';
+import { visibleLine } from '../model/visible.ts';
 import type { ListOrder } from '../operations/list-order.ts';
 import type { By } from '../operations/order.ts';
 import { confirmCount, confirmYes } from '../terminal/ask.ts';
-import { commandLine, plainLine } from '../terminal/style.ts';
+import { commandLine } from '../terminal/style.ts';
 import { type Invocation, reasonOf } from './command.ts';
 
 /** The operator for the audit trail: EXPUNGE_USER if it is set, else `user@machine`. */
 export function whoAmI(env: NodeJS.ProcessEnv): string {
-  if (env.EXPUNGE_USER) return env.EXPUNGE_USER.slice(0, longestName);
+  return storedName(env.EXPUNGE_USER || nameHere());
+}
+
+function nameHere(): string {
   try {
     return `${userInfo().username}@${hostname()}`;
   } catch {
     return `uid ${process.getuid?.() ?? '?'}@${hostname()}`; // a user without a name, as in containers
   }
 }
-
-const longestName = 100;
 
 /** Who gives an order, and why. */
 export function byOf({ env, options }: Pick<Invocation, 'env' | 'options'>): By {
@@ -49,7 +52,7 @@ export function sayOn(stderr: NodeJS.WriteStream): (line: string) => void {
 export function warnOn(stderr: NodeJS.WriteStream, warnings: readonly Advice[], toType: ToType): void {
   for (const warning of warnings) {
     const lines = adviceText(warning, toType).split('\n');
-    stderr.write(`warning: ${lines.map(plainLine).join('\n  ')}\n`);
+    stderr.write(`warning: ${lines.map(visibleLine).join('\n  ')}\n`);
   }
 }
 

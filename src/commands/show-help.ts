@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { withoutOwnSecrets } from '../child-process.ts';
 import { isTopic, readTopic } from '../help/topics.ts';
 import { readingWidth, renderMarkdown } from '../terminal/render-markdown.ts';
+import { safeText } from '../terminal/safe-output.ts';
 import { isTerminal, styleOf } from '../terminal/style.ts';
 import type { Invocation } from './command.ts';
 
@@ -12,7 +13,7 @@ const notFound = 127; // how a shell says that there is no such program
 export async function execute({ args: [name = ''], env, stdout }: Invocation): Promise<number> {
   if (!isTopic(name)) throw new Error(`no topic ${name}`);
   const text = renderMarkdown(readTopic(name), readingWidth(stdout, env), styleOf(stdout));
-  const isPaged = isTerminal(stdout, env) && (await page(text, env));
+  const isPaged = isTerminal(stdout, env) && (await page(safeText(text), env));
   if (!isPaged) stdout.write(text);
   return 0;
 }

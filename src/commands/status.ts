@@ -11,6 +11,7 @@ import { standingText } from '../ledger/standing.ts';
 import { exitOf } from '../ledger/summary.ts';
 import { isWorthAnotherRun, sumOutcomes } from '../model/outcome.ts';
 import type { ToType } from '../model/to-type.ts';
+import { visibleLine } from '../model/visible.ts';
 import type { RecordOperations } from '../operations/operations.ts';
 import type { RunRecord } from '../operations/run-record.ts';
 import { SnapshotTaker, standingSummary } from '../operations/take-snapshot.ts';
@@ -19,7 +20,7 @@ import { paceLines, paceSummary } from '../terminal/pace.ts';
 import { wholePanelText } from '../terminal/panel.ts';
 import { retryLines } from '../terminal/retry-text.ts';
 import type { Snapshot } from '../terminal/snapshot.ts';
-import { isTerminal, plainLine, styleOf, wrapWhole } from '../terminal/style.ts';
+import { isTerminal, styleOf, wrapWhole } from '../terminal/style.ts';
 import { auditText } from '../terminal/target-events.ts';
 import { sleepUntilAborted } from '../wait.ts';
 import { type Invocation, jsonLines } from './command.ts';
@@ -111,7 +112,7 @@ async function statusText(record: RunRecord, invocation: Invocation): Promise<st
     ...(context.isAbandoned && !isQuiet ? [`or detach it: ${toType('resume', run.id, '--detach')}`] : []),
     ...alsoHeld(taker.take(), width - 2),
     ...describeBodies(run.bodies),
-    ...proof.map(plainLine),
+    ...proof.map(visibleLine),
     ...doubt(run),
     ...haltLines(record, invocation),
     ...(run.priority === 'normal' ? [] : [`priority ${run.priority}`]),
@@ -129,7 +130,7 @@ async function statusText(record: RunRecord, invocation: Invocation): Promise<st
 
 /** What else holds it back, once the first cause is gone. */
 function alsoHeld({ standings, at }: Snapshot, width: number): string[] {
-  const words = standings.slice(1).map((standing) => `then: ${plainLine(standingText(standing, at))}`);
+  const words = standings.slice(1).map((standing) => `then: ${visibleLine(standingText(standing, at))}`);
   return words.flatMap((text) => wrapWhole(text, width - 2).map((line, n) => (n === 0 ? line : `  ${line}`)));
 }
 
@@ -139,7 +140,7 @@ function haltLines({ run, examples }: RunRecord, { toType, verbosity }: Invocati
   if (examples.length === 0) return [];
   const all =
     verbosity === 'quiet' || behind === '' ? [] : [`all of them: ${toType('report', run.id, '--only', behind)}`];
-  return ['for example:', ...examples.map((example) => `  ${plainLine(haltExampleText(example))}`), ...all];
+  return ['for example:', ...examples.map((example) => `  ${visibleLine(haltExampleText(example))}`), ...all];
 }
 
 /** What to do about a run that found none of its ids. The runs of a schedule have no command. */
@@ -162,7 +163,7 @@ function pace({ run, measures }: RunRecord): string[] {
 
 /** Why ids that are gone may not be recorded as absent. */
 function doubt({ doubt, doubtSince }: Run): string[] {
-  return doubtSince > 0 ? [`in doubt since ${timeOfDay(doubtSince, Date.now())}: ${plainLine(doubt)}`] : [];
+  return doubtSince > 0 ? [`in doubt since ${timeOfDay(doubtSince, Date.now())}: ${visibleLine(doubt)}`] : [];
 }
 
 function results(run: Run): string[] {

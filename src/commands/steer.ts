@@ -5,10 +5,10 @@ import { type HaltCode, isSealed, pendingOf, type Run } from '../ledger/run.ts';
 import { givenRules } from '../ledger/run-rules.ts';
 import { commandFor } from '../model/target.ts';
 import type { ToType } from '../model/to-type.ts';
+import { visibleLine } from '../model/visible.ts';
 import type { RunOperations } from '../operations/operations.ts';
 import { goals, type Ordered, type Resumed } from '../operations/steer-run.ts';
 import { standingSummary } from '../operations/take-snapshot.ts';
-import { plainLine } from '../terminal/style.ts';
 import type { Invocation } from './command.ts';
 import { sayDetached } from './finish-run.ts';
 import { haltedRuns, haltOfAll, resumeAll } from './resume-all.ts';
@@ -149,5 +149,5 @@ function pausedLines({ before, run, isChanged }: Ordered, left: string, toType: 
 
 /** ` by ana: legal hold`. */
 function byWhom({ who, reason }: { who: string; reason: string }): string {
-  return plainLine(`${who ? ` by ${who}` : ''}${reason ? `: ${reason.replace(/\.$/, '')}` : ''}`);
+  return visibleLine(`${who ? ` by ${who}` : ''}${reason ? `: ${reason.replace(/\.$/, '')}` : ''}`);
 }

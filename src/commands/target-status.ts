@@ -10,6 +10,7 @@ import { rateText } from '../model/rate.ts';
 import { nearestFirst } from '../model/suggest.ts';
 import { commandFor, type Target } from '../model/target.ts';
 import type { ToType } from '../model/to-type.ts';
+import { visibleLine } from '../model/visible.ts';
 import {
   standingsOfOpen,
   statusStandings,
@@ -19,7 +20,6 @@ import {
 } from '../operations/target-status.ts';
 import { paceText } from '../terminal/plan-text.ts';
 import { notReachedText, targetName } from '../terminal/stop-text.ts';
-import { plainLine } from '../terminal/style.ts';
 import { auditText, budgetText, pinText, throttleLines } from '../terminal/target-events.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { withOperations } from './with-operations.ts';
@@ -74,7 +74,7 @@ function openRunLines({ status, open: { runs, hasMore } }: TargetRecord, { toTyp
     const { run } = one;
     const [standing] = standingsOfOpen(one, status);
     const name = `Run ${run.id} (${run.files.join(', ')}; ${run.createdBy}): ${count(pendingOf(run))} of ${plural(run.rows, 'rows')} left.`;
-    const line = plainLine(
+    const line = visibleLine(
       `${name} ${asSentence(standing === undefined ? paceOfRun(run) : heldText(standing, ofTarget, now))}`,
     );
     const isHalted = run.state === 'halted';
@@ -119,7 +119,7 @@ export function targetStatusLines(status: TargetStatus, { toType, isQuiet }: How
   return [
     ...stopLines(stops, target, toType),
     ...throttleLines(limiters, Date.now()),
-    ...held.flatMap(({ why, text }) => (linesElsewhere.includes(why) ? [] : [plainLine(text)])),
+    ...held.flatMap(({ why, text }) => (linesElsewhere.includes(why) ? [] : [visibleLine(text)])),
     ...new Set(advice),
     ...(pin === null ? [] : [pinText(pin)]),
     ...(budget === null ? [] : [budgetText(budget, Date.now())]),
@@ -131,7 +131,7 @@ export function targetStatusLines(status: TargetStatus, { toType, isQuiet }: How
 const linesElsewhere: readonly Cause[] = ['budget', 'quota', 'retry_after', 'circuit', 'outage'];
 
 function stopLines({ target: stop, processes, alive }: TargetStops, target: Target, toType: ToType): string[] {
-  const line = (one: Stop) => plainLine(stopAdvice(one, commandFor(toType, 'start-all', target)));
+  const line = (one: Stop) => visibleLine(stopAdvice(one, commandFor(toType, 'start-all', target)));
   const ofOne = processes.length < alive ? `One of ${alive} processes: ` : '';
   return [...(stop === null ? [] : [line(stop)]), ...processes.map((one) => `${ofOne}${line(one)}`)];
 }

@@ -3,8 +3,9 @@ import { isName, nameRule } from '../config/list-source.ts';
 import { ExpungeError } from '../errors.ts';
 import { isoTime } from '../format.ts';
 import { auditFacts } from '../ledger/audit.ts';
+import { visibleLine } from '../model/visible.ts';
 import { type Session, withRedis } from '../operations/session.ts';
-import { columns, plainLine, tableFit } from '../terminal/style.ts';
+import { columns, tableFit } from '../terminal/style.ts';
 import { auditText } from '../terminal/target-events.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { sayUnlessJson, whoAmI } from './session.ts';
@@ -40,7 +41,7 @@ async function list({ options, toType, stdout, env }: Invocation, { redis }: Ses
   for (const entry of audit) print('audit', auditFacts(entry));
   if (options.json) return 0;
   const rows = all.map(({ name, role, who, at, expiresAt }) => [
-    ...[name, role, isoTime(at), plainLine(who)],
+    ...[name, role, isoTime(at), visibleLine(who)],
     expiresAt > 0 ? isoTime(expiresAt) : 'never',
   ]);
   const fit = tableFit(stdout, env, ['MADE', 'BY']);
@@ -54,7 +55,7 @@ async function revoke({ args, options, env, stdout, stderr }: Invocation, { redi
   const [name = ''] = args;
   const isRevoked = await revokeToken(redis, name, whoAmI(env), Date.now());
   if (!isRevoked)
-    throw new ExpungeError('USAGE', `no token is called "${plainLine(name)}"`, {
+    throw new ExpungeError('USAGE', `no token is called "${visibleLine(name)}"`, {
       next: (toType) => `${toType('token list')} shows all`,
     });
   stderr.write(`Revoked the token ${name}; what was logged in with it is logged out.\n`);

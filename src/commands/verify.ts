@@ -14,13 +14,13 @@ import type { Target } from '../model/target.ts';
 import { readTimeWindow, windowStateAt } from '../model/time-window.ts';
 import type { ToType } from '../model/to-type.ts';
 import type { Verification } from '../model/verification.ts';
+import { visibleLine } from '../model/visible.ts';
 import { targetOfRun } from '../operations/retry-list.ts';
 import { findRun, type Session, withRedis } from '../operations/session.ts';
 import { readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { trackWrites } from '../redis/writes.ts';
 import { startProgress } from '../terminal/live-panel.ts';
-import { plainLine } from '../terminal/style.ts';
 import { startToken } from '../token/open-token.ts';
 import { openSenders } from '../worker/senders.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
@@ -129,7 +129,7 @@ async function verifySample(work: Work): Promise<number> {
     who: whoAmI(invocation.env),
     reason: reasonOf(invocation.options),
   } as const;
-  await startToken(credentials.token, (waiting) => sayOn(invocation.stderr)(`Waiting: ${plainLine(waiting)}`));
+  await startToken(credentials.token, (waiting) => sayOn(invocation.stderr)(`Waiting: ${visibleLine(waiting)}`));
   // Before the requests: after a crash it shows that they may have been sent.
   await noteVerifying(redis, run.id, { ...order, action: 'verify', sample: sample.length });
   const results = new Results(invocation, sample.length);
@@ -217,7 +217,7 @@ class Results {
     if (options.json) jsonLines(stdout, true)('not_verified', facts);
     else
       stdout.write(
-        `${found === 'there' ? 'was there' : 'unclear  '}  ${plainLine(`${resource} ${id} (${place}): ${words}`)}\n`,
+        `${found === 'there' ? 'was there' : 'unclear  '}  ${visibleLine(`${resource} ${id} (${place}): ${words}`)}\n`,
       );
   }
 
@@ -245,7 +245,7 @@ function tell(invocation: Invocation, run: Run, found: Verification, { stop, exi
     });
   else stdout.write(`Run ${run.id}: ${describeVerification(found)}\n`);
   if (stop !== null)
-    stderr.write(`Stopped early: ${plainLine(stop.words)}. The other ids of the sample were not sent.\n`);
+    stderr.write(`Stopped early: ${visibleLine(stop.words)}. The other ids of the sample were not sent.\n`);
   if (found.there > 0 && verbosity !== 'quiet') stderr.write(`  ${whatNow(found, invocation.toType)}\n`);
   return exit;
 }

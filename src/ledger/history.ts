@@ -1,5 +1,6 @@
 import { isoTime, rate } from '../format.ts';
 import { idOutcomes } from '../model/outcome.ts';
+import { visibleLine } from '../model/visible.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { type AuditEntry, readAudit } from './audit.ts';
@@ -60,8 +61,7 @@ export async function noteHistory(redis: RedisClient, run: string, { limit, hold
 
 /** In one line, and cut to whole characters. */
 function cutReason(text: string): string {
-  const line = text.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ');
-  return Buffer.from(line)
+  return Buffer.from(visibleLine(text))
     .subarray(0, reasonBytes)
     .toString()
     .replace(/\ufffd$/, '…');

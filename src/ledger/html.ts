@@ -1,5 +1,7 @@
 // A page of HTML that needs nothing else: no script, no network, readable in the dark and on a phone. All pure.
 
+import { visible } from '../model/visible.ts';
+
 /** Text that is markup already. Everything else is escaped. */
 export type Markup = { readonly markup: string };
 
@@ -19,14 +21,8 @@ export const noMarkup: Markup = { markup: '' };
 
 const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 
-/** Control characters, those that turn the direction of a text, and lone surrogates, are shown by their number. */
 function escaped(text: string): string {
-  return text
-    .replace(/[&<>"']/g, (character) => entities[character]!)
-    .replace(
-      /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu,
-      (character) => `\\u${character.codePointAt(0)!.toString(16).padStart(4, '0')}`,
-    );
+  return visible(text).replace(/[&<>"']/g, (character) => entities[character]!);
 }
 
 /** Cuts a text to so many characters. */

@@ -1,3 +1,5 @@
+// The one place that decides which characters cannot be seen, and how people are shown them.
+
 /**
  * Characters that leave no mark on a screen or change the order of others: zero-width and direction marks, byte order marks, fillers, white
  * space other than the plain space. Two ids that differ only in them look alike.
@@ -10,9 +12,19 @@ export function hasInvisible(text: string): boolean {
   return invisible.test(text);
 }
 
-/** Text with each invisible or control character as its code, so that people see what is there: `a\u{200b}b`. */
+/** Text with each invisible or control character as JSON escapes it, so that people see what is there: `a\u200bb`. Doing it twice changes nothing. */
 export function visible(text: string): string {
-  return text.replace(invisibleOrControl, (character) => escapes[character] ?? `\\u{${hexOf(character)}}`);
+  return text.replace(invisibleOrControl, (found) => escapes[found] ?? found.split('').map(escaped).join(''));
+}
+
+/** The same in one line: line breaks and tabs are white space. For what people and servers wrote. */
+export function visibleLine(text: string): string {
+  return visible(text.replace(/[\t\n\v\f\r\u0085\u2028\u2029]+/g, ' '));
+}
+
+/** A name or reason as it is stored, for all who read it later: in one line, without control and format characters, and so many characters at most. */
+export function storedLine(text: string, most: number): string {
+  return visibleLine(text).trim().slice(0, most);
 }
 
 /** An id for people; one with white space around it is in quotes, or nobody would see it. */
@@ -22,6 +34,6 @@ export function visibleId(id: string): string {
 
 const escapes: Record<string, string> = { '\t': '\\t', '\n': '\\n', '\r': '\\r' };
 
-function hexOf(character: string): string {
-  return character.codePointAt(0)!.toString(16).padStart(4, '0');
+function escaped(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }

@@ -11,6 +11,7 @@ import type { TargetState } from '../limiter/read-target.ts';
 import { outcomes, perOutcome } from '../model/outcome.ts';
 import type { Target } from '../model/target.ts';
 import { toTypeAnywhere } from '../model/to-type.ts';
+import { visibleLine } from '../model/visible.ts';
 
 // What somebody is told, from what has happened. All pure: the same change makes an event with the same id.
 
@@ -47,7 +48,7 @@ function examplesText(run: Run, examples: readonly HaltExample[]): string {
   const behind = haltSelection(run);
   if (examples.length === 0 || behind === '') return '';
   const all = toTypeAnywhere('report', run.id, '--only', behind);
-  return oneLine(`; for example ${examples.map(haltExampleText).join('; ')}; all of them: ${all}`);
+  return visibleLine(`; for example ${examples.map(haltExampleText).join('; ')}; all of them: ${all}`);
 }
 
 /** A run that has made no progress since `since`, for the first of these causes. `at`: ms since 1970, like `since`. */
@@ -74,7 +75,7 @@ export function waitingEvent(run: Run, standings: readonly Standing[], since: nu
     type: 'run.waiting',
     timestamp: isoTime(at),
     data: facts,
-    text: oneLine(advice === '' ? words : `${words}. ${advice}`),
+    text: visibleLine(advice === '' ? words : `${words}. ${advice}`),
   };
 }
 
@@ -87,7 +88,7 @@ export function refusedEvent({ target, name, at, reason }: ScheduleOf, slot: num
     type: 'schedule.refused',
     timestamp: isoTime(at),
     data: { schedule: name, ...ofTarget(target), slot: isoTime(slot), guard, reason },
-    text: `Schedule ${name} on ${hostOf(target)} made no run: its guard "${guard}" refused the list: ${oneLine(reason)}`,
+    text: `Schedule ${name} on ${hostOf(target)} made no run: its guard "${guard}" refused the list: ${visibleLine(reason)}`,
   };
 }
 
@@ -110,7 +111,7 @@ export function slotEvent(
   slot: number,
   slots: number,
 ): OutboxEvent {
-  const why = reason && `: ${oneLine(reason)}`;
+  const why = reason && `: ${visibleLine(reason)}`;
   return {
     id: `schedule-${target.fp}-${name}-${trouble}-${slot}`,
     type: `schedule.${trouble}`,
@@ -169,7 +170,7 @@ export function outageEvent(target: Target, { scope, from, to, reason, at }: Out
     data: { ...ofTarget(target), scope, since: isoTime(since), ...(isOver ? {} : { reason }) },
     text: isOver
       ? `Outage over: ${what} answers again, after ${lasted}`
-      : `Outage: no request to ${what} succeeds: ${oneLine(reason)}`,
+      : `Outage: no request to ${what} succeeds: ${visibleLine(reason)}`,
   };
 }
 
@@ -209,7 +210,7 @@ export function stallEvent(target: Target, change: StallChange): OutboxEvent | n
   const id = `stalled-${target.fp}-${scope}-${to ?? from}`;
   const data = { ...ofTarget(target), scope, since: isoTime(to ?? from!) };
   if (to !== null) {
-    const why = oneLine(reason);
+    const why = visibleLine(reason);
     return {
       id,
       type: 'target.stalled',
@@ -230,7 +231,7 @@ export function lossEvent(target: Target, { id, what, at }: Loss): OutboxEvent {
     type: 'target.data_lost',
     timestamp: isoTime(at),
     data: { ...ofTarget(target), lost: what },
-    text: `Redis has lost data of ${hostOf(target)}: ${oneLine(what)}. Its workers are not ready until somebody acknowledges that`,
+    text: `Redis has lost data of ${hostOf(target)}: ${visibleLine(what)}. Its workers are not ready until somebody acknowledges that`,
   };
 }
 
@@ -243,12 +244,7 @@ function hostOf({ baseUrl, account }: Pick<Target, 'baseUrl' | 'account'>): stri
 }
 
 function reasonText(who: string, reason: string): string {
-  return oneLine(`${who && ` by ${who}`}${reason && `: ${reason}`}`);
-}
-
-/** What people and servers wrote, without line breaks. */
-function oneLine(text: string): string {
-  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ');
+  return visibleLine(`${who && ` by ${who}`}${reason && `: ${reason}`}`);
 }
 
 function completedText(run: Run): string {

@@ -3,7 +3,7 @@ import { ExpungeError } from '../errors.ts';
 import { isoTime } from '../format.ts';
 import { openInputs } from '../input/open-inputs.ts';
 import type { List } from '../input/with-list.ts';
-import { isSamePerson } from '../model/person.ts';
+import { isSamePerson, storedName } from '../model/person.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 import { refuseLate } from './forecast-list.ts';
 import type { ListOrder } from './list-order.ts';
@@ -60,7 +60,8 @@ export function newOrigin({ who, reason }: By, approver: string | undefined): Pl
         next: 'name another person, as EXPUNGE_USER or their login names them',
       },
     );
-  return { planned_at: isoTime(Date.now()), planned_by: who, approve_by: approver ?? null, reason };
+  const approve_by = approver === undefined ? null : storedName(approver);
+  return { planned_at: isoTime(Date.now()), planned_by: who, approve_by, reason };
 }
 
 /** The hashes of the files of a plan. Throws USAGE for what cannot be read a second time. */

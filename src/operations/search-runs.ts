@@ -6,10 +6,10 @@ import { runsOfTarget } from '../ledger/list-runs.ts';
 import { type Run, readRun } from '../ledger/run.ts';
 import { readProof } from '../ledger/verification.ts';
 import type { Target } from '../model/target.ts';
+import { visibleLine } from '../model/visible.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { whyText } from '../terminal/explain-text.ts';
 import { targetName } from '../terminal/stop-text.ts';
-import { plainLine } from '../terminal/style.ts';
 import { refuseOtherRelease } from './session.ts';
 
 /** USAGE: what was looked for, and where. */
@@ -48,7 +48,7 @@ export async function* searchRuns(search: Search): AsyncGenerator<Appearance> {
       searched.runs += 1;
       const found = await searchRun(redis, run, wanted, onRows).catch((error) => {
         if (!(error instanceof ExpungeError)) throw error;
-        onProblem(`run ${id} is not searched: ${plainLine(error.message)}`);
+        onProblem(`run ${id} is not searched: ${visibleLine(error.message)}`);
         return null;
       });
       if (found !== null && found.rows.length > 0) yield { run, found, proof: await readProof(redis, run) };

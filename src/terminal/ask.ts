@@ -2,6 +2,7 @@ import { openSync } from 'node:fs';
 import { ReadStream } from 'node:tty';
 import { ExpungeError } from '../errors.ts';
 import { count } from '../format.ts';
+import { bareOutput, safeText } from './safe-output.ts';
 import { isTerminal } from './style.ts';
 
 /** A question appears on stderr; the answer comes from stdin, or from the terminal if stdin is data. */
@@ -94,7 +95,7 @@ async function ask(message: string, asking: PromptStreams, refusal: string, next
   if (input === null) throw new ExpungeError('USAGE', refusal, { next });
   try {
     const { isCancel, text } = await import('@clack/prompts'); // loaded only for a question, because it is slow to load
-    const answer = await text({ message, input, output: asking.stderr });
+    const answer = await text({ message: safeText(message), input, output: bareOutput(asking.stderr) }); // it moves the cursor
     return isCancel(answer) ? '' : (answer ?? '');
   } finally {
     if (input !== asking.stdin) input.destroy();

@@ -12,8 +12,8 @@ import {
   sumOutcomes,
 } from '../model/outcome.ts';
 import type { ToType } from '../model/to-type.ts';
-import { visibleId } from '../model/visible.ts';
-import { plainLine, plainStyle, type Style } from './style.ts';
+import { visibleId, visibleLine } from '../model/visible.ts';
+import { plainStyle, type Style } from './style.ts';
 
 /** How a command that deletes or detaches a run ended. */
 export type EndingKind = 'completed' | 'cancelled' | 'halted' | Interrupted | 'detached';
@@ -85,7 +85,7 @@ function hasOutcomes({ kind }: Ending): boolean {
 
 function headline(ending: Ending): string {
   const { kind, runId, ids, pending, who, reason } = ending;
-  const why = plainLine(`${who ? ` by ${who}` : ''}${reason ? `: ${reason.replace(/\.$/, '')}` : ''}`);
+  const why = visibleLine(`${who ? ` by ${who}` : ''}${reason ? `: ${reason.replace(/\.$/, '')}` : ''}`);
   const settled = `${count(ids - pending)} of ${count(ids)} ids are settled, ${count(pending)} left`;
   const words: Record<EndingKind, string> = {
     completed: `Run ${runId} completed: ${plural(ids, 'ids')}${speed(ending)}.`,
@@ -137,13 +137,13 @@ function bodyLines({ bodies }: Ending, style: Style): string[] {
 }
 
 function proofLines({ proof }: Ending, style: Style): string[] {
-  return proof.map((sentence) => `  ${style.yellow(plainLine(sentence))}`);
+  return proof.map((sentence) => `  ${style.yellow(visibleLine(sentence))}`);
 }
 
 /** Shown if the doubt affects an outcome. */
 function doubtLines({ doubt, counts, pending }: Ending): string[] {
   if (doubt === '' || sumOutcomes(counts, isUncertain) + pending === 0) return [];
-  return [`  In doubt: ${plainLine(doubt)}. Ids found gone since then are gone_unconfirmed, not absent.`];
+  return [`  In doubt: ${visibleLine(doubt)}. Ids found gone since then are gone_unconfirmed, not absent.`];
 }
 
 const shownGroups = 10;
@@ -158,12 +158,12 @@ function failureLines({ failures }: Ending): string[] {
 
 function groupLine({ code, count: n, samples }: FailureGroup, width: number): string {
   const ids = samples.slice(0, shownSamples).map(visibleId).join('  ');
-  return `    ${count(n).padStart(width)}  ${plainLine(code)}   ${ids}${n > shownSamples ? ' …' : ''}`.trimEnd();
+  return `    ${count(n).padStart(width)}  ${visibleLine(code)}   ${ids}${n > shownSamples ? ' …' : ''}`.trimEnd();
 }
 
 function exampleLines({ examples }: Ending): string[] {
   if (examples.length === 0) return [];
-  return ['  For example:', ...examples.map((example) => `    ${plainLine(haltExampleText(example))}`)];
+  return ['  For example:', ...examples.map((example) => `    ${visibleLine(haltExampleText(example))}`)];
 }
 
 function paceLines({ pace }: Ending): string[] {
@@ -171,7 +171,7 @@ function paceLines({ pace }: Ending): string[] {
 }
 
 function fileLines({ files }: Ending): string[] {
-  return files.length > 0 ? [`  Report: ${files.map(plainLine).join(' · ')}`] : [];
+  return files.length > 0 ? [`  Report: ${files.map(visibleLine).join(' · ')}`] : [];
 }
 
 type Step = [does: string, command: string];

@@ -4,8 +4,9 @@ import type { Run, RunState } from '../ledger/run.ts';
 import type { Outcome } from '../model/outcome.ts';
 import { cancelCode } from '../model/selection.ts';
 import { factsOf, successStatus } from '../model/status.ts';
+import { visibleLine } from '../model/visible.ts';
 import { hanging } from './render-markdown.ts';
-import { plainLine, plainStyle, type Style } from './style.ts';
+import { plainStyle, type Style } from './style.ts';
 
 type RunFacts = Pick<Run, 'id' | 'state' | 'doubt' | 'retryOf'>;
 
@@ -27,7 +28,7 @@ export function explainText(
   const more = Math.max(0, others.length - shownLines) + found.more;
   const also = [...places, ...(more > 0 ? [`${plural(more, 'other lines')}`] : [])];
   const details = [
-    plainLine(whyText(run, first!, now)),
+    visibleLine(whyText(run, first!, now)),
     ...excerptLines(first!),
     ...(first!.outcome === 'deleted' ? (found.proof ?? []).map(sentence) : []),
     ...(also.length === 0 ? [] : [`Also at ${also.join(', ')}`]),
@@ -41,17 +42,17 @@ export function explainText(
 }
 
 function sentence(text: string): string {
-  return plainLine(`${text[0]!.toUpperCase()}${text.slice(1)}.`);
+  return visibleLine(`${text[0]!.toUpperCase()}${text.slice(1)}.`);
 }
 
 /** What the API answered, or why there was no answer. */
 function excerptLines({ excerpt, outcome, status }: FoundRow): string[] {
   if (excerpt === '' || outcome === 'duplicate') return [];
-  return [`${status === null ? 'The last error' : 'It answered'}: ${plainLine(excerpt)}`];
+  return [`${status === null ? 'The last error' : 'It answered'}: ${visibleLine(excerpt)}`];
 }
 
 function place({ file, line }: FoundRow): string {
-  return `${plainLine(file)}:${line}`;
+  return `${visibleLine(file)}:${line}`;
 }
 
 function facts({ code, outcome, attempts, settledAt }: FoundRow): string[] {

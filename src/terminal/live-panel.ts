@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import { describeActivity, lineText, panelText } from './panel.ts';
+import { bareOutput, safeText } from './safe-output.ts';
 import { type Snapshot, settledOf } from './snapshot.ts';
 import { isTerminal, styleOf } from './style.ts';
 
@@ -55,8 +56,8 @@ function panelOn(stream: NodeJS.WriteStream): Drawing {
   const update = redrawOn(stream);
   const style = styleOf(stream);
   // One column stays free: a full last column makes some terminals wrap.
-  const show = (snapshot: Snapshot) => update(panelText(snapshot, (stream.columns || 80) - 1, style));
-  return { show, say: (line) => update.persist(line), end: () => update.done(), everyMs: redrawMs };
+  const show = (snapshot: Snapshot) => update.show(panelText(snapshot, (stream.columns || 80) - 1, style));
+  return { show, say: update.say, end: update.end, everyMs: redrawMs };
 }
 
 function linesOn(stream: NodeJS.WriteStream): Drawing {
@@ -106,13 +107,13 @@ export function startProgress(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv
   const update = redrawOn(stream);
   const startedAt = performance.now();
   const timer = setInterval(() => {
-    if (performance.now() - startedAt >= quietMs) update(text());
+    if (performance.now() - startedAt >= quietMs) update.show(text());
   }, redrawMs);
   return {
     stop: () => {
       clearInterval(timer);
       update.clear();
-      update.done();
+      update.end();
     },
   };
 }
@@ -120,7 +121,13 @@ export function startProgress(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv
 const require = createRequire(import.meta.url);
 
 /** Draws text over what it drew before. Loaded only on a terminal: loading it takes a tenth of the start. */
-function redrawOn(stream: NodeJS.WriteStream): ReturnType<typeof import('log-update').createLogUpdate> {
+function redrawOn(stream: NodeJS.WriteStream) {
   const { createLogUpdate } = require('log-update') as typeof import('log-update');
-  return createLogUpdate(stream);
+  const update = createLogUpdate(bareOutput(stream)); // it moves the cursor
+  return {
+    show: (text: string) => update(safeText(text)),
+    say: (line: string) => update.persist(safeText(line)),
+    clear: () => update.clear(),
+    end: () => update.done(),
+  };
 }

@@ -2,10 +2,11 @@ import { count, duration, percent, plural, rate, timeLeft } from '../format.ts';
 import { conclusionText } from '../ledger/conclusion.ts';
 import type { RunState } from '../ledger/run.ts';
 import { idOutcomes, isAlwaysShown, isFailure } from '../model/outcome.ts';
+import { visibleLine } from '../model/visible.ts';
 import { describePace, heldText } from './pace.ts';
 import { foldCommand } from './render-markdown.ts';
 import { type Snapshot, settledOf } from './snapshot.ts';
-import { clip, plainLine, plainStyle, type Style, wrap, wrapWhole } from './style.ts';
+import { clip, plainStyle, type Style, wrap, wrapWhole } from './style.ts';
 
 const longestBar = 40;
 const shownEvents = 5;
@@ -19,7 +20,7 @@ export function panelText(snapshot: Snapshot, width: number, style: Style = plai
     outcomes(snapshot, style),
     ...activityLines(snapshot, width, (text) => wrap(text, width, sentenceLines)),
   ];
-  const events = snapshot.events.slice(-shownEvents).map((event) => style.dim(plainLine(event)));
+  const events = snapshot.events.slice(-shownEvents).map((event) => style.dim(visibleLine(event)));
   return [...lines, ...events].map((line) => clip(line, width)).join('\n');
 }
 
@@ -49,7 +50,7 @@ export function lineText(snapshot: Snapshot): string {
 }
 
 function header({ runId, host, elapsedMs }: Snapshot, style: Style): string {
-  return `Run ${runId} · ${style.bold(plainLine(host))} · ${duration(Math.floor(elapsedMs / 1_000) * 1_000)}`;
+  return `Run ${runId} · ${style.bold(visibleLine(host))} · ${duration(Math.floor(elapsedMs / 1_000) * 1_000)}`;
 }
 
 function progress(snapshot: Snapshot, width: number, style: Style): string {
@@ -109,7 +110,7 @@ export class RateMeter {
 
 /** Describes what a run is doing now, and why. */
 export function describeActivity(snapshot: Snapshot): string {
-  return plainLine(activities[snapshot.state](snapshot));
+  return visibleLine(activities[snapshot.state](snapshot));
 }
 
 const activities: Record<RunState, (snapshot: Snapshot) => string> = {

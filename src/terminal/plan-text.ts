@@ -10,10 +10,10 @@ import { type Resource, resources, sumIds } from '../model/resource.ts';
 import { quoteForShell } from '../model/shell-word.ts';
 import { always } from '../model/time-window.ts';
 import { type ToType, unbroken } from '../model/to-type.ts';
-import { visible } from '../model/visible.ts';
+import { visible, visibleLine } from '../model/visible.ts';
 import { deadlineText, forecastText } from './forecast-text.ts';
 import { hanging } from './render-markdown.ts';
-import { clip, plainLine, plainStyle, type Style } from './style.ts';
+import { clip, plainStyle, type Style } from './style.ts';
 import { budgetText, pinText } from './target-events.ts';
 
 /** What a run would do, as far as is known before its first request. */
@@ -153,7 +153,7 @@ function limitLines({ limited }: Plan, style: Style): Line[] {
 function targetLines(plan: Plan, style: Style): Line[] {
   const { host } = new URL(plan.baseUrl);
   const target = plan.baseUrl.replace(host, style.bold(host));
-  const account = plan.account ? ` as account ${plainLine(plan.account)}` : '';
+  const account = plan.account ? ` as account ${visibleLine(plan.account)}` : '';
   return [
     ['Target', `${target}${account}, ${tokenText(plan)}`],
     ...pathLines(plan, style),
@@ -249,7 +249,7 @@ function samples({ samples, column }: Plan): string {
 const longestSample = 40;
 
 function tokenText({ tokenSource }: Plan): string {
-  return tokenSource === null ? 'no token yet (EXPUNGE_TOKEN is not set)' : `token from ${plainLine(tokenSource)}`;
+  return tokenSource === null ? 'no token yet (EXPUNGE_TOKEN is not set)' : `token from ${visibleLine(tokenSource)}`;
 }
 
 function pace({ rate, learned, maxConcurrency }: Plan): string {
@@ -314,7 +314,7 @@ function existingLines({ existing }: Plan): Line[] {
 
 function stateText({ state, who, reason }: ExistingRun): string {
   if (state === 'running') return state;
-  return plainLine(`${state}${who ? ` by ${who}` : ''}${reason ? `: ${reason}` : ''}`);
+  return visibleLine(`${state}${who ? ` by ${who}` : ''}${reason ? `: ${reason}` : ''}`);
 }
 
 function previousLines({ previous }: Plan): Line[] {
@@ -348,6 +348,6 @@ function heldLines({ seen, toType }: ShownPlan, style: Style): Line[] {
   if (seen === null) return [];
   return standingsOf(seen).map((standing) => {
     const words = [`${standingText(standing, seen.now)}.`, standingAdvice(standing, toType)];
-    return ['Waits', style.yellow(plainLine(words.filter(Boolean).join(' ')))];
+    return ['Waits', style.yellow(visibleLine(words.filter(Boolean).join(' ')))];
   });
 }

@@ -5,17 +5,18 @@ import { count, plural, roughly } from '../format.ts';
 import { conclusionText } from '../ledger/conclusion.ts';
 import type { Target } from '../model/target.ts';
 import type { ToType } from '../model/to-type.ts';
+import { visibleLine } from '../model/visible.ts';
 import { describeSlot, type SlotDescription } from '../schedule/describe-slots.ts';
 import type { Definition, HistoryEntry, RunEnd, Schedule } from '../schedule/schedule.ts';
 import { slotsInARow } from '../schedule/slot-news.ts';
 import { nextSlot, nextSlots, type Timing } from '../schedule/slots.ts';
 import { targetName } from './stop-text.ts';
-import { columns, plainLine, type TableFit } from './style.ts';
+import { columns, type TableFit } from './style.ts';
 
 /** `At 03:00, Europe/Berlin`. */
 export function whenText({ cron, tz }: Timing): string {
   const words = cronstrue.toString(cron, { use24HourTimeFormat: true, throwExceptionOnParseError: false });
-  return plainLine(`${/^An error/.test(words) ? cron : words}, ${tz}`);
+  return visibleLine(`${/^An error/.test(words) ? cron : words}, ${tz}`);
 }
 
 const overlapTexts = {
@@ -37,7 +38,7 @@ export function addedText(
 ): string {
   const { name, from, settings, overlap } = schedule;
   const next = nextSlots(schedule, now, 3).map((slot) => describeSlot(schedule.tz, slot).local);
-  const what = settings.resource ?? `ids by ${plainLine(settings.resourceColumn ?? '')}`;
+  const what = settings.resource ?? `ids by ${visibleLine(settings.resourceColumn ?? '')}`;
   return [
     `Schedule ${name} ${{ added: 'added', same: 'exists already, with these settings', changed: 'changed' }[done]}: ${whenText(schedule)}; ${what} from ${from}, at most ${count(Number(settings.maxDeletes))} ids a run.`,
     `  Next  ${next.join(' · ')}`,
@@ -56,7 +57,7 @@ function keptText(
   { settings: { protect, limit }, protectedList, atMost, retryFailed, carried }: Schedule,
   who: string,
 ): string[] {
-  const never = `never deletes the ${plural(protectedList?.ids ?? 0, 'ids')} of ${plainLine(protect ?? '')}`;
+  const never = `never deletes the ${plural(protectedList?.ids ?? 0, 'ids')} of ${visibleLine(protect ?? '')}`;
   return [
     ...(protect === undefined ? [] : [`  ${who} ${never}`]),
     ...(limit === undefined ? [] : [`  ${who} takes the first ${plural(Number(limit), 'rows')} of a list`]),
@@ -74,7 +75,7 @@ export function differences(before: Definition, after: Definition): string[] {
   const names = [...new Set([...Object.keys(was), ...Object.keys(is)])].filter((name) => was[name] !== is[name]);
   const shown = (name: string, value = 'none') =>
     name === 'heartbeat' && value !== 'none' ? originsOf([value]) : value;
-  return names.map((name) => plainLine(`--${name} ${shown(name, was[name])} → ${shown(name, is[name])}`));
+  return names.map((name) => visibleLine(`--${name} ${shown(name, was[name])} → ${shown(name, is[name])}`));
 }
 
 function flagsOf({ settings: kept, note, cron, tz, from, overlap, missed, priority, ...others }: Definition) {
@@ -97,7 +98,7 @@ export function previewText(schedule: Schedule, slots: SlotDescription[]): strin
     return `  ${local}${schedule.tz === 'UTC' ? '' : ` · ${utc}`}${note && ` (${note})`}`;
   });
   const paused =
-    schedule.state === 'paused' ? [`  It is paused: ${plainLine(schedule.reason) || 'no reason given'}`] : [];
+    schedule.state === 'paused' ? [`  It is paused: ${visibleLine(schedule.reason) || 'no reason given'}`] : [];
   return [`${schedule.name}: ${whenText(schedule)}`, ...lines, ...keptText(schedule, 'It'), ...paused].join('\n');
 }
 
@@ -146,7 +147,7 @@ function pausedText(
   { toType, isQuiet = false }: Telling,
 ): string {
   const by = pausedBy === '' ? who : `its guard "${pausedBy}"`;
-  const why = plainLine(reason) || 'no reason given';
+  const why = visibleLine(reason) || 'no reason given';
   const expect = `\n    If its ids may be gone: ${toType('schedule add', name, '…', '--expect-absent', '--replace')}`;
   const resume = `\n    Resume: ${toType('schedule resume', name)}`;
   const goOn = isQuiet ? '' : `${pausedBy === 'none_there' ? expect : ''}${resume}`;
@@ -156,14 +157,14 @@ function pausedText(
 function lastText({ outcome, slots, reason, run, ended, rows, retried, carried }: HistoryEntry): string {
   const again = retried === 0 ? '' : `, ${count(retried)} retried`;
   const rest = carried === 0 ? '' : `, ${count(carried)} carried to the next slot`;
-  const detail = `${again}${rest}${reason === '' ? '' : `; ${plainLine(reason)}`}`;
+  const detail = `${again}${rest}${reason === '' ? '' : `; ${visibleLine(reason)}`}`;
   if (outcome === 'started' && ended === null) return `run ${run}, ${plural(rows ?? 0, 'rows')}${detail}`;
   if (outcome === 'started' && ended !== null) {
     return `${endText(ended)} (${run})${detail}`;
   }
   const word = outcome === 'empty' ? 'nothing to do' : outcome;
   const what = slots > 1 ? `${word} ${outcome === 'empty' ? 'in ' : ''}${plural(slots, 'slots')}` : word;
-  return reason === '' ? what : `${what}: ${plainLine(reason)}`;
+  return reason === '' ? what : `${what}: ${visibleLine(reason)}`;
 }
 
 /** `completed: 12 deleted, 3 gone, 1 not` or `completed, but none of its 3 ids was there`. */

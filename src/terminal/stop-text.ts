@@ -3,7 +3,7 @@ import { type KnownTarget, liveRuns } from '../ledger/known-targets.ts';
 import type { Stop } from '../limiter/stop.ts';
 import { commandFor, type Target } from '../model/target.ts';
 import type { ToType } from '../model/to-type.ts';
-import { plainLine } from './style.ts';
+import { visibleLine } from '../model/visible.ts';
 
 // Texts of stop-all and start-all. All pure; times are ms since 1970.
 
@@ -12,7 +12,7 @@ export type StopResult = { before: Stop | null; isChanged: boolean; known: Known
 
 /** `https://api.example.com as account acme`. */
 export function targetName({ baseUrl, account }: Target): string {
-  return account ? `${baseUrl} as account ${plainLine(account)}` : baseUrl;
+  return account ? `${baseUrl} as account ${visibleLine(account)}` : baseUrl;
 }
 
 export function stoppedText(
@@ -63,5 +63,5 @@ export function notReachedText(verb: string, missed: readonly KnownTarget[], toT
 
 function byWhom({ who, reason, others = [] }: Stop): string {
   const all = [{ who, reason }, ...others];
-  return plainLine(all.map((one) => `by ${one.who}${one.reason ? `: ${one.reason}` : ''}`).join('; '));
+  return visibleLine(all.map((one) => `by ${one.who}${one.reason ? `: ${one.reason}` : ''}`).join('; '));
 }

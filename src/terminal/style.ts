@@ -2,14 +2,22 @@ import { stripVTControlCharacters, styleText } from 'node:util';
 import fastStringWidth from 'fast-string-width';
 import { withoutUrlSecrets } from '../config/parse-url.ts';
 import { quoteForShell } from '../model/shell-word.ts';
+import { ownMark } from './safe-output.ts';
 
 /** Functions that highlight text on a stream; each returns its text unchanged without colours. */
 export type Style = Record<'bold' | 'dim' | 'green' | 'yellow' | 'red', (text: string) => string>;
 
 /** The style of a stream: plain unless it is a terminal with colours. Respects NO_COLOR and FORCE_COLOR. */
 export function styleOf(stream: NodeJS.WriteStream): Style {
-  const as = (format: keyof Style) => (text: string) => styleText(format, text, { stream });
+  const as = (format: keyof Style) => {
+    const [open = '', close = ''] = styleText(format, ' ', { stream }).split(' ').map(asOwn);
+    return (text: string) => `${open}${text}${close}`;
+  };
   return { bold: as('bold'), dim: as('dim'), green: as('green'), yellow: as('yellow'), red: as('red') };
+}
+
+function asOwn(sequence: string): string {
+  return sequence.replace(/\u001b\[(\d+)m/g, (_, code) => ownMark(Number(code)));
 }
 
 const same = (text: string) => text;
@@ -20,17 +28,9 @@ export function isTerminal(stream: { isTTY?: boolean }, env: NodeJS.ProcessEnv):
   return stream.isTTY === true && env.TERM !== 'dumb';
 }
 
-/** Untrusted text (reasons, file names, answers) in one line, without control sequences. */
-export function plainLine(text: string): string {
-  return stripVTControlCharacters(text).replace(
-    /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]+/g,
-    ' ',
-  );
-}
-
 /** How many columns a text takes on a terminal: a wide character or an emoji takes two, a combining mark none. */
 export function textWidth(text: string): number {
-  return fastStringWidth(text.replace(/[\u2068\u2069]/g, ''));
+  return fastStringWidth(text);
 }
 
 const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
@@ -144,5 +144,5 @@ const rightToLeft = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
 
 /** Text that is written from right to left must not turn the cells beside it. */
 function isolated(cell: string): string {
-  return rightToLeft.test(cell) ? `\u2068${cell}\u2069` : cell;
+  return rightToLeft.test(cell) ? `${ownMark(0x2068)}${cell}${ownMark(0x2069)}` : cell;
 }

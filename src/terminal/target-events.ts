@@ -2,7 +2,8 @@ import { count, duration, rate, timeOfDay, utcTime } from '../format.ts';
 import { type AuditEntry, auditLength } from '../ledger/audit.ts';
 import { type Budget, isSilent, type Pin, type TargetState } from '../limiter/read-target.ts';
 import { quotasText, rateText } from '../model/rate.ts';
-import { columns, plainLine } from './style.ts';
+import { visibleLine } from '../model/visible.ts';
+import { columns } from './style.ts';
 
 /** An event of a target for panel and log: the message is a constant, the reason holds the numbers. What holds sending back is a warning. */
 type TargetEvent = { level: 'info' | 'warn'; message: string; reason: string };
@@ -98,7 +99,7 @@ function rowOf({ at, action, by, who, reason, ...facts }: AuditEntry, isFirstSta
   const what = [action === 'start' && !isFirstStart ? 'resume' : action, ...Object.entries(facts).map(factText)]
     .filter(Boolean)
     .join(' ');
-  return [utcTime(at, 'second'), what, who || by, reason].map((cell) => plainLine(cell));
+  return [utcTime(at, 'second'), what, who || by, reason].map((cell) => visibleLine(cell));
 }
 
 /** The name of a fact is omitted if its value is clear without it. */
@@ -127,7 +128,7 @@ export function throttleLines(targets: readonly TargetState[], now: number): str
         ? []
         : [`${of}at most ${rate(advised)}: the server reports that its limit is almost used up`]),
       ...outageLines(target, now).map((line) => `${of}${line}`),
-    ].map(plainLine);
+    ].map(visibleLine);
   });
 }
 
@@ -141,12 +142,12 @@ function outageLines(target: TargetState, now: number): string[] {
 
 /** `pinned to 200/s by ana: they asked for it`. */
 export function pinText({ rate, who, reason }: Pin): string {
-  return plainLine(`pinned to ${rateText(rate)} by ${who}${reason ? `: ${reason}` : ''}`);
+  return visibleLine(`pinned to ${rateText(rate)} by ${who}${reason ? `: ${reason}` : ''}`);
 }
 
 /** `budget 100,000 a day, 250 used; by ana: as agreed`. */
 export function budgetText({ rate, who, reason, used, until }: Budget, now: number): string {
   const left = until > now ? `; it allows more from ${timeOfDay(until, now)}` : '';
   const bounds = rate.map((bound, i) => `${quotasText([bound, bound])}, ${count(used[i]!)} used`);
-  return plainLine(`budget ${bounds.join('; ')}${left}; by ${who}${reason ? `: ${reason}` : ''}`);
+  return visibleLine(`budget ${bounds.join('; ')}${left}; by ${who}${reason ? `: ${reason}` : ''}`);
 }

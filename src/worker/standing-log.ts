@@ -2,7 +2,7 @@ import { duration, isoTime } from '../format.ts';
 import type { Cause, Standing } from '../ledger/standing.ts';
 import type { Log } from '../logger.ts';
 import { adviceText, toTypeAnywhere } from '../model/to-type.ts';
-import { plainLine } from '../terminal/style.ts';
+import { visibleLine } from '../model/visible.ts';
 
 /** A hold that goes on: since when it was seen, and whether it was logged. */
 type Seen = { why: Standing['why']; since: number; isLogged: boolean };
@@ -44,7 +44,7 @@ export class StandingLog {
     const facts = {
       ...runOf(key),
       why,
-      reason: plainLine(text),
+      reason: visibleLine(text),
       since: since === null ? null : isoTime(since),
       until: until === null ? null : isoTime(until),
       next: next === null ? null : adviceText(next, toTypeAnywhere),

@@ -1,6 +1,7 @@
 import { open } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import type { Stop } from '../limiter/stop.ts';
+import { storedLine } from '../model/visible.ts';
 import { systemCode } from '../system-errors.ts';
 
 /** A file that stops this process while it exists. States: open → started → closed; after that the last result stays. */
@@ -105,5 +106,5 @@ async function readReason(path: string): Promise<string | null> {
 }
 
 function oneLine(text: string): string {
-  return text.replace(/\s+/g, ' ').trim().slice(0, mostCharacters);
+  return storedLine(text.replace(/\s+/g, ' '), mostCharacters);
 }

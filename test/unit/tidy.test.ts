@@ -283,6 +283,37 @@ describe('the sources', () => {
     expect(found).toEqual(['unit/tidy.test.ts']);
   });
 
+  it('write what reaches a terminal through the streams that make it safe only', () => {
+    const beside = /\bprocess\.std(?:out|err)\b|\bconsole\.\w|\bbareOutput\(|\bwriteSync\(\s*[12]\b|from 'node:tty'/;
+    for (const text of ['process.stderr.write(x)', 'console.log(x)', 'bareOutput(stderr).write(x)', 'writeSync(2, x)'])
+      expect(beside.test(text)).toBe(true);
+    expect(
+      sources
+        .filter(({ path, text }) => beside.test(withoutComments(text)) && !/^src\/dashboard\//.test(path))
+        .map(({ path }) => path),
+    ).toEqual([
+      'src/bin.js', // it says that Node is too old
+      'src/commands/cli.ts', // it opens them
+      'src/commands/help.ts', // it only asks for the width
+      'src/commands/report-sink.ts', // data in a pipe
+      'src/terminal/ask.ts', // these two move the cursor, around text that is safe
+      'src/terminal/live-panel.ts',
+    ]);
+    const own = /\\u001b\[|\\x1b|styleText\(|stream: process/;
+    const steering = sources.filter(
+      ({ path, text }) => own.test(withoutComments(text)) && path !== 'src/terminal/safe-output.ts',
+    );
+    expect(steering.map(({ path }) => path)).toEqual(['src/terminal/style.ts']);
+  });
+
+  it('decide in one place how characters that cannot be seen are stored and shown', () => {
+    const classes = /\\p\{(?:Cc|Cf|C|Default_Ignorable_Code_Point|Bidi_Control)\}|\\u202[a-e]|\\u200[b-f]|\\ufeff/i;
+    expect(classes.test('/[\\p{Cc}\\p{Cf}]/u')).toBe(true);
+    const shown = sources.filter(({ path }) => /^src\/(?!input\/|token\/|delete\/|model\/|[a-z-]+\.ts$)/.test(path)); // those take or refuse texts
+    const found = shown.filter(({ text }) => classes.test(withoutComments(text)));
+    expect(found.map(({ path }) => path)).toEqual([]);
+  });
+
   it('write a command to type by the one function that knows how its reader starts it', () => {
     const names = allVerbs(verbs).map(({ name }) => name);
     const handMade = new RegExp(`expunge (${names.join('|')})\\b`, 'g');

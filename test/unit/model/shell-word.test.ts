@@ -10,6 +10,15 @@ test.each(['a', '', 'a b', "it's", '"$HOME"', '`id`', 'a\\b', '*.csv', '~', 'a;b
   },
 );
 
+test.each(['a\u202eb', "it's\u001b[2J", 'a\\\u200b', '\ufeff\n\t'])(
+  'what cannot be seen in %j stands as codes, which bash reads',
+  (text) => {
+    expect(quoteForShell(text)).toMatch(/^[ -~]+$/);
+    const script = `LC_ALL=C.UTF-8; printf %s ${quoteForShell(text)}`;
+    expect(execFileSync('bash', ['-c', script], { encoding: 'utf8' })).toBe(text);
+  },
+);
+
 test.each([
   ['old.csv', 'old.csv'],
   ['https://api.example.com/v2', 'https://api.example.com/v2'],

@@ -98,7 +98,7 @@ describe('an id in a run', () => {
       'Run r1 · completed · old.csv:18',
       '  failed · http_403 · 1 attempt · 2026-11-20 15:49:00 UTC',
       '  The API refused it: the last answer was 403. It presumably still exists.',
-      '  It answered: not yours',
+      '  It answered: \\u001b[31mnot yours',
       `  Also at ${[40, 41, 42, 43, 44].map((line) => `old.csv:${line} duplicate`).join(', ')}, 5 other lines`,
     ]);
   });

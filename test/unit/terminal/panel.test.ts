@@ -86,7 +86,9 @@ describe('panelText', () => {
   });
 
   it('gives a terminal nothing to obey that stands in a reason', () => {
-    expect(lastOf(seen({ state: 'halted', reason: 'a\u001b[2Jb\r\nc\u0007' }))).toMatch(/^Halted: ab c \. /);
+    expect(lastOf(seen({ state: 'halted', reason: 'a\u001b[2Jb\r\nc\u0007' }))).toMatch(
+      /^Halted: a\\u001b\[2Jb c\\u0007\. /,
+    );
   });
 
   it('shows only the last five events', () => {

@@ -21,7 +21,7 @@ describe('audit text', () => {
       { ...entry, action: 'halt', by: 'guard', who: '', halt: 'forbidden', reason: 'all of the first 20' },
     ];
     expect(auditText(entries)).toEqual([
-      '2026-11-20 16:06:07 UTC  pause                ana    release window',
+      '2026-11-20 16:06:07 UTC  pause                ana    release window \\u001b[31m',
       '2026-11-20 16:06:07 UTC  rate 200/s           ana',
       '2026-11-20 16:06:07 UTC  rate none burst 5    ana',
       '2026-11-20 16:06:07 UTC  resume expectAbsent  ana',
@@ -157,7 +157,7 @@ describe('target text', () => {
       countsTries: false,
     };
     expect(throttleLines([target({ hold }), target({ scope: 'views', outage, advised: 0.5 })], now)).toEqual([
-      `nothing is sent until ${timeOfDay(now + 3_540_000, now)} (59 min): the server answered 429`,
+      `nothing is sent until ${timeOfDay(now + 3_540_000, now)} (59 min): the server answered 429\\u001b[31m`,
       'views: at most 30/min: the server reports that its limit is almost used up',
       `views: outage since ${timeOfDay(now - 600_000, now)}: the API answers 503 to everything; one id is tried now and then`,
     ]);
