@@ -173,7 +173,7 @@ describe('schedules with --server', () => {
     const add = (...more: string[]) => harness.expunge(['schedule', 'add', 'new', ...words, ...more], { env });
     await add('--reason', 'a \u001b[2J\nSchedule new removed');
     const done = await add('--replace');
-    expect(done.stderr).toContain('--reason a  Schedule new removed → none');
+    expect(done.stderr).toContain('--reason a \\u001b[2J Schedule new removed → none');
     expect(done.stderr).not.toContain('\u001b');
   });
 
