@@ -2,7 +2,7 @@ import { isoTime } from '../format.ts';
 import { auditFacts, readAudit } from '../ledger/audit.ts';
 import { describeBodies } from '../ledger/bodies.ts';
 import { haltExamples, haltSelection } from '../ledger/halt-examples.ts';
-import { eventFacts, pointFacts, readHistory } from '../ledger/history.ts';
+import { historyFacts, readHistory } from '../ledger/history.ts';
 import { activeMsOf, type Run, readRun } from '../ledger/run.ts';
 import { ruleFacts } from '../ledger/run-rules.ts';
 import { tallyIfSealed } from '../ledger/tally.ts';
@@ -82,8 +82,7 @@ export class RunView {
 
 /** The points and events of `status --json --history`. */
 export async function historyOf(session: Session, id: string) {
-  const { points, events } = await readHistory(session.redis, await findRunById(session, id));
-  return { points: points.map(pointFacts), events: events.map(eventFacts) };
+  return historyFacts(await readHistory(session.redis, await findRunById(session, id)));
 }
 
 /** When it will have ended, between what it does now and what it did on average: null while it is not running, or nothing was settled. */

@@ -155,8 +155,9 @@ export const targetRecord = z
   .describe('a target as it is stored, for the command of the same release');
 
 export const history = z.object({
-  points: z.array(z.looseObject({ from: time, to: time, requests: count })),
+  points: z.array(z.looseObject({ from: time, to: time, open: z.boolean(), requests: count, throttled: count })),
   events: z.array(z.object({ at: time, event: text, text })),
+  waits: z.array(z.object({ from: time, to: z.nullable(time), text })),
 });
 
 const stop = optional(z.looseObject({ by: text, who: text, reason: text, at: time }));

@@ -5,8 +5,9 @@ import { type Chart, drawPlot, type Series } from './plot.ts';
 import type { Point, RunHistory } from './types.ts';
 import { countOf, idOutcomes, styleNumber } from './words.ts';
 
-function perSecond(n: number, { active_seconds: active }: Point) {
-  return active > 0 ? Math.max(0, n) / active : null;
+/** A count as a rate over the whole bin. */
+function perSecond(n: number, { from, to }: Point) {
+  return (1_000 * Math.max(0, n)) / (Date.parse(to) - Date.parse(from));
 }
 
 function charts(): Chart[] {
@@ -30,8 +31,14 @@ function charts(): Chart[] {
       series: [
         { name: 'allowed', style: 1, of: (point) => point.rate_allowed },
         { name: 'achieved', style: 0, of: (point) => point.rate_achieved },
-        { name: 'throttled', style: 4, of: (point) => perSecond(point.throttled, point) },
       ],
+    },
+    {
+      id: 'throttled',
+      title: 'Throttled',
+      isStacked: true,
+      text: rate,
+      series: [{ name: 'throttled', style: 4, of: (point) => perSecond(point.throttled, point) }],
     },
     {
       id: 'latency',
@@ -48,7 +55,7 @@ function charts(): Chart[] {
 
 /** The charts of a run, with its events as numbered lines. A chart without a value is left out. */
 export class Charts {
-  #history: RunHistory = { points: [], events: [] };
+  #history: RunHistory = { points: [], events: [], waits: [] };
   /** What the pointer is on, by chart. */
   #read = new Map<string, string>();
   #isOpen = false;
@@ -58,8 +65,9 @@ export class Charts {
     this.#show = show;
   }
 
+  /** What is not recorded to the end is not drawn. */
   set history(history: RunHistory) {
-    this.#history = history;
+    this.#history = { ...history, points: history.points.filter(({ open }) => !open) };
   }
 
   view() {

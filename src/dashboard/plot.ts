@@ -79,9 +79,9 @@ export async function drawPlot(
 function columnsOf({ series, isStacked }: Chart, points: Point[]) {
   const levels: [number, Point, boolean][] = points.flatMap((point, i) => {
     const to = Date.parse(point.to) / 1_000;
-    const from = Math.max(Date.parse(point.from) / 1_000, to - point.active_seconds);
+    const from = Date.parse(point.from) / 1_000;
     const next = points[i + 1];
-    const nextFrom = next ? Date.parse(next.to) / 1_000 - next.active_seconds : Number.POSITIVE_INFINITY;
+    const nextFrom = next ? Date.parse(next.from) / 1_000 : Number.POSITIVE_INFINITY;
     const step: [number, Point, boolean][] = [[from, point, true]];
     return nextFrom - to < 1
       ? step

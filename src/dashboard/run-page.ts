@@ -13,7 +13,7 @@ import { failuresOf, idsOf, isSealed, reasonOf } from './words.ts';
 /** One run: how far it is, what it does now, how it went, what failed and who did what. */
 export function openRun(id: string, { show, go, connection, say }: Surroundings): Page {
   let run: Run | null = null;
-  let history: RunHistory = { points: [], events: [] };
+  let history: RunHistory = { points: [], events: [], waits: [] };
   let problem = '';
   let isMissing = false;
   const charts = new Charts(show);

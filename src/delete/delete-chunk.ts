@@ -139,6 +139,7 @@ function passDeps(
         return ledger.step(run, chunk, epoch, joins, n === 1 ? wanted : [], known, isLast);
       }, deps);
       requests.recordResults(joins);
+      meter.recordResults(joins);
       // The first chunk that finds the run halted stops the other chunks of this process, too.
       if (grant.state === 'halted' && !gate.closed.aborted) deps.onHalted(run);
       if (grant.state !== 'running' && grant.state !== 'stale') gate.close();

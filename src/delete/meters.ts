@@ -1,7 +1,9 @@
 import { isSettled, type Join, sentOutcomeOf } from '../ledger/cell.ts';
+import type { Slice } from '../ledger/history-points.ts';
 import type { MeasureChanges } from '../ledger/measures.ts';
 import { type CodeWord, type SentOutcome, sentOutcomes } from '../model/outcome.ts';
 import { isThrottling, successStatus } from '../model/status.ts';
+import { SliceMeter } from './slice-meter.ts';
 import { type Answer, noContent } from './verdict.ts';
 
 /** Why an id is sent once more: its status, a request without an answer, or something that costs it no attempt. */
@@ -63,29 +65,52 @@ function codeOf(answer: Answer): string {
   return answer.kind === 'not-sent' ? 'not_sent' : answer.code;
 }
 
+/** What a process did for a run since it last said so: changes to the run's sums, and the same by the second for its history. */
+export type Taken = { changes: MeasureChanges; slices: Slice[] };
+
+type Sum = 'refreshes' | 'workMs' | 'heldMs' | 'allowed' | 'limitedMs';
+
 /** Counts the requests of this process for one run, until the sums are taken and added to those of the other processes. */
 export class RunMeter {
+  readonly #slices: SliceMeter;
   #requests = 0;
   #throttled = 0;
   #busyMs = 0;
   readonly #latencies: number[] = [];
   #changes: MeasureChanges = new Map();
 
+  /** `now`: ms since 1970 by the clock of Redis. */
+  constructor(now: () => number) {
+    this.#slices = new SliceMeter(now);
+  }
+
   /** Called for each request, so it is cheap. `ms`: the latency; `bucket`: its bucket. */
   recordAnswer(answer: Answer, ms: number, bucket: number): void {
+    const isRefused = answer.kind === 'status' && answer !== noContent && isThrottling(answer.status);
     this.#requests++;
     this.#busyMs += ms;
-    if (answer.kind !== 'status') return;
-    if (answer !== noContent && isThrottling(answer.status)) this.#throttled++;
-    this.#latencies[bucket] = (this.#latencies[bucket] ?? 0) + 1;
+    if (isRefused) this.#throttled++;
+    if (answer.kind === 'status') this.#latencies[bucket] = (this.#latencies[bucket] ?? 0) + 1;
+    const isSuccess = answer === noContent || (answer.kind === 'status' && answer.status === successStatus);
+    this.#slices.recordAnswer({ ms, bucket: answer.kind === 'status' ? bucket : null, isRefused, isSuccess });
   }
 
-  add(field: 'refreshes' | 'workMs' | 'heldMs' | 'allowed' | 'limitedMs', by: number): void {
+  /** These results are in the ledger. What was deleted is counted with its answer. */
+  recordResults(joins: readonly Join[]): void {
+    for (const { cell } of joins) {
+      if (!isSettled(cell)) continue;
+      const outcome = sentOutcomeOf(cell);
+      if (outcome !== 'deleted') this.#slices.add(outcome, 1);
+    }
+  }
+
+  add(field: Sum, by: number): void {
     this.#changes.set(field, (this.#changes.get(field) ?? 0) + by);
+    if (field !== 'refreshes') this.#slices.add(field, field === 'allowed' ? 1_000 * by : by);
   }
 
-  /** The changes since the last call. */
-  take(): MeasureChanges {
+  /** What was counted since the last call. */
+  take(): Taken {
     const changes = this.#changes;
     if (this.#requests > 0) changes.set('requests', this.#requests);
     if (this.#throttled > 0) changes.set('refused', this.#throttled);
@@ -98,6 +123,6 @@ export class RunMeter {
     this.#requests = 0;
     this.#throttled = 0;
     this.#busyMs = 0;
-    return changes;
+    return { changes, slices: this.#slices.take() };
   }
 }

@@ -1,21 +1,27 @@
-import { idOutcomes } from '../model/outcome.ts';
-import { activeTimeFunctions, longestSilenceMs } from './active-time.lua.ts';
+import { sentOutcomes } from '../model/outcome.ts';
+import { activeTimeFunctions } from './active-time.lua.ts';
 
-/** How many samples of a run are kept. Once there are as many, every second one goes and the time between two doubles. */
-export const samplesMax = 144;
+/** How many bins of a run are kept. When there are more, two become one, and the width of a bin doubles. */
+export const binsMax = 144;
 
-/** How many waits and rates are kept, and how many bytes of a reason. With the samples that is less than 64 KB. */
+/** How many waits and rates are kept, and how many bytes of a reason. With the bins that is less than 64 KB. */
 export const eventsMax = 50;
 export const reasonBytes = 100;
 
-/** The time between two samples at first, in ms. */
-export const firstSampleMs = 1_000;
+/** The sums of a bin that processes record. `allowed`: thousandths of a request, which the rate would have allowed in `limitedMs`. */
+export const sliceSums = [
+  'requests',
+  'refused',
+  'workMs',
+  'heldMs',
+  'allowed',
+  'limitedMs',
+  'busyMs',
+  ...sentOutcomes,
+] as const;
 
-const ofRun = ['takeovers', ...idOutcomes] as const;
-const ofMeasures = ['requests', 'refused', 'workMs', 'heldMs', 'allowed', 'limitedMs', 'busyMs'] as const;
-
-/** The sums at the front of a sample, in this order, six bytes each. `at`: when it was taken; `activeMs`: the deleting time until then. */
-export const sampleSums = ['at', 'activeMs', ...ofRun, ...ofMeasures] as const;
+/** The sums at the front of a bin, in this order, six bytes each. */
+export const binSums = [...sliceSums, 'takeovers'] as const;
 export const sumBytes = 6;
 
 /** Behind them the latencies, four bytes a bucket: each has four buckets of the measures, so neighbours differ by 41 %. */
@@ -23,34 +29,38 @@ export const bucketsOfOne = 4;
 export const latencyBuckets = 40;
 export const latencyBytes = 4;
 
-const luaList = (names: readonly string[]) => names.map((name) => `'${name}'`).join(', ');
+const binLength = binSums.length + latencyBuckets;
+const format = `>${`I${sumBytes}`.repeat(binSums.length)}${`I${latencyBytes}`.repeat(latencyBuckets)}`;
 
-// A sample holds sums since the start of the run. So dropping one loses nothing but a point in time, and what a killed process has reported
-// is in the next one.
-const sampleFunction = `${activeTimeFunctions}
-local function packSum(n) return struct.pack('>I${sumBytes}', math.max(0, tonumber(n or 0) or 0)) end
+const binFunctions = `
+local function decodeBin(text)
+  local bin = text and {struct.unpack('${format}', text)} or {}
+  for i = 1, ${binLength} do bin[i] = bin[i] or 0 end
+  return bin
+end
 
-local function takeSample(runKey, measuresKey, now)
-  local run = redis.call('HMGET', runKey, 'activeMs', 'activeUntil', ${luaList(ofRun)})
-  local sinceMs = now - tonumber(run[2] or now)
-  if sinceMs < 0 or sinceMs > ${longestSilenceMs} then sinceMs = 0 end
-  local parts, sums, latencies = {packSum(now), packSum(tonumber(run[1] or 0) + sinceMs)}, {}, {}
-  for i = 3, ${2 + ofRun.length} do parts[#parts + 1] = packSum(run[i] or 0) end
-  local measures = redis.call('HGETALL', measuresKey)
-  for i = 1, #measures, 2 do
-    local bucket = string.match(measures[i], '^l(%d+)$')
-    if bucket then
-      local to = math.min(${latencyBuckets - 1}, math.ceil(bucket / ${bucketsOfOne}))
-      latencies[to] = (latencies[to] or 0) + measures[i + 1]
-    else
-      sums[measures[i]] = measures[i + 1]
-    end
+local function encodeBin(bin)
+  for i = 1, ${binLength} do
+    bin[i] = math.max(0, math.min(bin[i], i <= ${binSums.length} and ${2 ** (8 * sumBytes) - 1} or ${2 ** (8 * latencyBytes) - 1}))
   end
-  for _, name in ipairs({${luaList(ofMeasures)}}) do parts[#parts + 1] = packSum(sums[name]) end
-  for bucket = 0, ${latencyBuckets - 1} do
-    parts[#parts + 1] = struct.pack('>I${latencyBytes}', math.min(latencies[bucket] or 0, 4294967295))
+  return struct.pack('${format}', unpack(bin, 1, ${binLength}))
+end
+
+local function addTo(bin, more)
+  for i = 1, ${binLength} do bin[i] = bin[i] + (more[i] or 0) end
+end
+
+local function binStart(second, width) return math.floor(second / width) * width end
+
+local function widenBins(historyKey, width)
+  local bins, all = {}, redis.call('HGETALL', historyKey)
+  for i = 1, #all, 2 do
+    local start = binStart(tonumber(all[i]), width)
+    bins[start] = bins[start] or decodeBin(nil)
+    addTo(bins[start], decodeBin(all[i + 1]))
   end
-  return table.concat(parts)
+  redis.call('DEL', historyKey)
+  for start, bin in pairs(bins) do redis.call('HSET', historyKey, start, encodeBin(bin)) end
 end
 `;
 
@@ -80,17 +90,18 @@ end
 `;
 
 /**
- * Adds a sample if one is due, and an event if sending was stopped or went on, or the rate is another one. Every process that works on the
- * run calls it about once a second; who comes first writes. Repeating it changes nothing.
+ * Adds what a process did in some seconds to the bins of the run, and an event if sending was stopped or went on, or the rate is another one.
+ * Every process that works on the run calls it about once a second. Repeating it would count twice.
  *
  * KEYS  1 run  2 measures  3 history  4 historyEvents
  * ARGV  1 the rate that is allowed, '' = none is known  2 why nothing may be sent, '' = requests may be sent
+ *       3 JSON: for each second a list of the second (since 1970, by the clock of Redis), its sums and its latencies
  */
-export const noteHistoryLua = `${sampleFunction}${leastTellingFunction}
+export const noteHistoryLua = `${activeTimeFunctions}${binFunctions}${leastTellingFunction}
 local left = redis.call('PTTL', KEYS[1])
 if left == -2 then return end
 local now = redisTime()
-local known = redis.call('HMGET', KEYS[2], 'sampledAt', 'sampleMs', 'isHeld', 'heldAt', 'rateNoted')
+local known = redis.call('HMGET', KEYS[2], 'binSeconds', 'takeoversNoted', 'isHeld', 'heldAt', 'rateNoted')
 
 local function note(event, reason)
   if redis.call('RPUSH', KEYS[4], cjson.encode({at = now, event = event, reason = reason})) <= ${eventsMax} then return end
@@ -109,30 +120,46 @@ if rate and rate > 0 and not isHeld and (rate >= before * ${rateFactor} or rate 
   note('rate', ARGV[1])
 end
 
-local sampledAt, everyMs = tonumber(known[1] or 0), tonumber(known[2] or ${firstSampleMs})
-if now < sampledAt or now - sampledAt >= everyMs then
-  redis.call('HSET', KEYS[2], 'sampledAt', now)
-  if redis.call('RPUSH', KEYS[3], takeSample(KEYS[1], KEYS[2], now)) >= ${samplesMax} then
-    local all, kept = redis.call('LRANGE', KEYS[3], 0, -1), {}
-    for i = 2, #all, 2 do kept[#kept + 1] = all[i] end
-    redis.call('DEL', KEYS[3])
-    redis.call('RPUSH', KEYS[3], unpack(kept))
-    redis.call('HSET', KEYS[2], 'sampleMs', 2 * everyMs)
-  end
+local run = redis.call('HMGET', KEYS[1], 'takeovers', 'startedAt', 'endedAt')
+local first = math.floor(tonumber(run[2] or 0) / 1000)
+local last = math.floor(math.min(now, tonumber(run[3]) or now) / 1000)
+local width, bins = tonumber(known[1] or 1), {}
+local function binAt(second)
+  local start = binStart(math.max(first, math.min(second, last)), width)
+  bins[start] = bins[start] or decodeBin(redis.call('HGET', KEYS[3], start))
+  return bins[start]
+end
+for _, slice in ipairs(cjson.decode(ARGV[3])) do addTo(binAt(table.remove(slice, 1)), slice) end
+local takeovers = tonumber(run[1] or 0) - tonumber(known[2] or 0)
+if takeovers > 0 then
+  redis.call('HSET', KEYS[2], 'takeoversNoted', run[1])
+  addTo(binAt(last), {[${binSums.indexOf('takeovers') + 1}] = takeovers})
+end
+for start, bin in pairs(bins) do redis.call('HSET', KEYS[3], start, encodeBin(bin)) end
+while redis.call('HLEN', KEYS[3]) > ${binsMax} do
+  width = 2 * width
+  redis.call('HSET', KEYS[2], 'binSeconds', width)
+  widenBins(KEYS[3], width)
 end
 if left >= 0 then
   for i = 2, 4 do redis.call('PEXPIRE', KEYS[i], left) end
 end
 `;
 
+/** The sums of a run that its bins are held against. */
+export const runTotals = [...sentOutcomes, 'takeovers'] as const;
+
 /**
  * Only reads.
  *
  * KEYS  1 run  2 measures  3 history
- * returns the samples, the last of them of this moment
+ * returns now in ms, the width of a bin in seconds, the totals of the run; then for each bin, in any order, its second and its bytes
  */
-export const readHistoryLua = `${sampleFunction}
-local samples = redis.call('LRANGE', KEYS[3], 0, -1)
-samples[#samples + 1] = takeSample(KEYS[1], KEYS[2], redisTime())
-return samples
+export const readHistoryLua = `${activeTimeFunctions}
+local found = {redisTime(), tonumber(redis.call('HGET', KEYS[2], 'binSeconds') or 1)}
+for _, total in ipairs(redis.call('HMGET', KEYS[1], ${runTotals.map((name) => `'${name}'`).join(', ')})) do
+  found[#found + 1] = tonumber(total or 0)
+end
+for _, part in ipairs(redis.call('HGETALL', KEYS[3])) do found[#found + 1] = part end
+return found
 `;

@@ -1,47 +1,27 @@
 import { isoTime, rate } from '../format.ts';
-import { idOutcomes } from '../model/outcome.ts';
 import { visibleLine } from '../model/visible.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { type AuditEntry, readAudit } from './audit.ts';
 import { readChanges } from './changes.ts';
 import {
-  bucketsOfOne,
+  binSums,
   latencyBuckets,
   latencyBytes,
   noteHistoryLua,
   readHistoryLua,
   reasonBytes,
-  sampleSums,
+  runTotals,
   sumBytes,
 } from './history.lua.ts';
-import { latencyAt } from './measures.ts';
-import { isSealed, type Run } from './run.ts';
+import { type Bin, type HistoryPoint, pointsOf, type RecordedHistory, type Slice } from './history-points.ts';
+import type { Run } from './run.ts';
 
-/** What a process sees now. `limit`: requests per second, null = none is known; `hold`: why nothing may be sent, '' = it may. */
-type Conditions = { limit: number | null; hold: string };
-
-type Sum = (typeof sampleSums)[number];
-
-/** The sums of a run at one moment. */
-export type Sample = Record<Sum, number> & { latencies: number[] };
-
-/** What happened between two samples. Rates are requests per second of deleting time; null = nothing was measured. */
-export type HistoryPoint = {
-  from: number; // ms since 1970
-  to: number;
-  activeMs: number; // the deleting time in it, without pauses
-  requests: number;
-  refused: number; // throttled requests
-  retried: number; // answers after which an id was tried again
-  waitedMs: number; // part of `activeMs`: no request was allowed
-  achieved: number | null; // without throttled requests
-  allowed: number | null; // on average, while a limit was known
-  inFlight: number | null; // on average, by how long the answers took
-  takeovers: number; // chunks of processes that did not hand them back
-  counts: Readonly<Record<string, number>>; // ids by outcome; below 0 where better evidence came
-  latencyMs: { p50: number; p95: number } | null;
-};
+/**
+ * What a process sees now, and what it did since it last said so. `limit`: requests per second, null = none is known; `hold`: why nothing may
+ * be sent, '' = it may.
+ */
+type Seen = { limit: number | null; hold: string; slices: readonly Slice[] };
 
 /** Something that happened to a run. */
 type HistoryEvent = {
@@ -53,10 +33,17 @@ type HistoryEvent = {
 /** How a run went, the oldest first. The sums of the points are those of the run. */
 export type History = { points: HistoryPoint[]; events: HistoryEvent[] };
 
-/** Adds to the history of a run what a process sees, unless its record has expired. Best effort; repeating it changes nothing. */
-export async function noteHistory(redis: RedisClient, run: string, { limit, hold }: Conditions): Promise<void> {
+/** Adds to the history of a run what a process did and sees, unless its record has expired. Best effort; repeating it would count twice. */
+export async function noteHistory(redis: RedisClient, run: string, { limit, hold, slices }: Seen): Promise<void> {
   const all = [keys.run(run), keys.measures(run), keys.history(run), keys.historyEvents(run)];
-  await redis.eval(noteHistoryLua, all.length, ...all, limit === null ? '' : limit.toFixed(1), cutReason(hold));
+  const done = JSON.stringify(slices.map(numbersOf));
+  await redis.eval(noteHistoryLua, all.length, ...all, limit === null ? '' : limit.toFixed(1), cutReason(hold), done);
+}
+
+/** A slice as the script takes it. `takeovers` are counted by the run. */
+function numbersOf(slice: Slice): number[] {
+  const sums = binSums.map((name) => (name === 'takeovers' ? 0 : Math.round(slice[name])));
+  return [slice.second, ...sums, ...slice.latencies];
 }
 
 /** In one line, and cut to whole characters. */
@@ -69,13 +56,13 @@ function cutReason(text: string): string {
 
 /** The history of a run so far. Only reads. */
 export async function readHistory(redis: RedisClient, run: Run): Promise<History> {
-  const [samples, noted, changes, audit] = await Promise.all([
-    readSamples(redis, run.id),
+  const [recorded, noted, changes, audit] = await Promise.all([
+    readRecorded(redis, run.id),
     redis.lrange(keys.historyEvents(run.id), 0, -1),
     redis.hget(keys.run(run.id), 'changes'),
     readAudit(redis, run),
   ]);
-  const points = pointsOf(samples, run);
+  const points = pointsOf(recorded, run);
   const states = (await readChanges(redis, run.id, Number(changes ?? 0), 0)).map(
     ({ at, state, reason, by, who }): HistoryEvent => ({
       at,
@@ -87,101 +74,24 @@ export async function readHistory(redis: RedisClient, run: Run): Promise<History
   return { points, events: events.sort((a, b) => a.at - b.at) };
 }
 
-async function readSamples(redis: RedisClient, run: string): Promise<Sample[]> {
+async function readRecorded(redis: RedisClient, run: string): Promise<RecordedHistory> {
   redis.defineCommand('expungeReadHistory', { numberOfKeys: 3, lua: readHistoryLua });
   const { expungeReadHistoryBuffer: read } = redis as unknown as { expungeReadHistoryBuffer: ReadHistory };
-  return (await read.call(redis, keys.run(run), keys.measures(run), keys.history(run))).map(readSample);
+  const found = await read.call(redis, keys.run(run), keys.measures(run), keys.history(run));
+  const [now, seconds, ...numbers] = found.slice(0, 2 + runTotals.length).map(Number) as [number, number, ...number[]];
+  const totals = Object.fromEntries(runTotals.map((name, i) => [name, numbers[i]!])) as RecordedHistory['totals'];
+  const parts = found.slice(2 + runTotals.length) as Buffer[];
+  const bins = parts.flatMap((part, i) => (i % 2 === 0 ? [{ start: Number(part), ...readBin(parts[i + 1]!) }] : []));
+  return { now, seconds, totals, bins: bins.sort((a, b) => a.start - b.start) };
 }
 
-type ReadHistory = (...keys: string[]) => Promise<Buffer[]>;
+type ReadHistory = (...keys: string[]) => Promise<(number | Buffer)[]>;
 
-function readSample(bytes: Buffer): Sample {
-  const sums = sampleSums.map((name, i) => [name, bytes.readUIntBE(i * sumBytes, sumBytes)]);
-  const from = sampleSums.length * sumBytes;
+function readBin(bytes: Buffer): Bin {
+  const sums = binSums.map((name, i) => [name, bytes.readUIntBE(i * sumBytes, sumBytes)]);
+  const from = binSums.length * sumBytes;
   const latencies = Array.from({ length: latencyBuckets }, (_, i) => bytes.readUInt32BE(from + i * latencyBytes));
-  return { ...(Object.fromEntries(sums) as Record<Sum, number>), latencies };
-}
-
-const nothing = Object.fromEntries(sampleSums.map((name) => [name, 0])) as Record<Sum, number>;
-
-/**
- * What happened from each sample to the next, from the start of the run on. The last one is of now: of a run that is not running, it
- * belongs to when that began. Pure.
- */
-export function pointsOf(samples: readonly Sample[], run: Pick<Run, 'state' | 'startedAt' | 'changedAt' | 'endedAt'>) {
-  const until = run.state === 'running' ? samples.at(-1)!.at : isSealed(run.state) ? run.endedAt : run.changedAt;
-  const points: HistoryPoint[] = [];
-  const retried = retriedUntil(samples);
-  let before: Sample = { ...nothing, at: run.startedAt || until, latencies: new Array(latencyBuckets).fill(0) };
-  for (const [i, sample] of samples.entries()) {
-    const isLast = i === samples.length - 1;
-    const now = isLast ? { ...sample, at: Math.max(before.at, until) } : sample;
-    const more = retried[i]! - (retried[i - 1] ?? 0);
-    if (!isLast || hasChanged(before, now)) points.push(pointBetween(before, now, more));
-    before = now;
-  }
-  return points;
-}
-
-const sentOutcomes = idOutcomes.filter((outcome) => outcome !== 'not_attempted');
-
-/**
- * How many answers until each sample settled no id. Outcomes are joined a moment after their answers, so it is never more than at any later
- * sample. Pure.
- */
-function retriedUntil(samples: readonly Sample[]): number[] {
-  let least = Number.POSITIVE_INFINITY;
-  return samples
-    .toReversed()
-    .map((sample) => {
-      const settled = sentOutcomes.reduce((sum, outcome) => sum + sample[outcome], 0);
-      least = Math.min(least, Math.max(0, sample.requests - sample.refused - settled));
-      return least;
-    })
-    .reverse();
-}
-
-function hasChanged(before: Sample, now: Sample): boolean {
-  return sampleSums.some((name) => name !== 'at' && now[name] !== before[name]);
-}
-
-function pointBetween(before: Sample, now: Sample, retried: number): HistoryPoint {
-  const more = (name: Sum) => now[name] - before[name];
-  const activeMs = more('activeMs');
-  const perSecond = (n: number, ms: number) => (ms > 0 ? (n / ms) * 1_000 : null);
-  const isUsed = more('requests') > 0;
-  const isMeasured = isUsed || sentOutcomes.every((outcome) => more(outcome) === 0); // measures come once a second, outcomes at once
-  return {
-    from: before.at,
-    to: now.at,
-    activeMs,
-    requests: more('requests'),
-    refused: more('refused'),
-    retried,
-    waitedMs: more('workMs') > 0 ? Math.min(1, more('heldMs') / more('workMs')) * activeMs : 0,
-    achieved: isMeasured ? perSecond(more('requests') - more('refused'), activeMs) : null,
-    allowed: perSecond(more('allowed'), more('limitedMs')),
-    inFlight: isUsed && activeMs > 0 ? more('busyMs') / activeMs : null,
-    takeovers: more('takeovers'),
-    counts: Object.fromEntries(idOutcomes.map((outcome) => [outcome, more(outcome)])),
-    latencyMs: percentiles(now.latencies.map((n, i) => n - before.latencies[i]!)),
-  };
-}
-
-function percentiles(buckets: readonly number[]): HistoryPoint['latencyMs'] {
-  const all = buckets.reduce((sum, n) => sum + Math.max(0, n), 0);
-  return all === 0 ? null : { p50: percentile(buckets, 0.5 * all), p95: percentile(buckets, 0.95 * all) };
-}
-
-/** The latency of the n-th answer, which lies between the bounds of its bucket. */
-function percentile(buckets: readonly number[], nth: number): number {
-  let left = nth;
-  const found = buckets.findIndex((n) => {
-    if (left <= n && n > 0) return true;
-    left -= Math.max(0, n);
-    return false;
-  });
-  return latencyAt(bucketsOfOne * Math.max(0, found - 1 + left / buckets[found]!));
+  return { ...(Object.fromEntries(sums) as Omit<Bin, 'latencies'>), latencies };
 }
 
 /** A time in which nothing was sent; `to` null: it has not ended. */
@@ -234,12 +144,21 @@ function withReason(text: string, reason: string): string {
   return reason === '' ? text : `${text}: ${reason}`;
 }
 
-/** A point for `--json`. */
-export function pointFacts(point: HistoryPoint) {
-  const { from, to, activeMs, requests, refused, retried, waitedMs, takeovers, counts, latencyMs } = point;
+/** A history for `--json`, the API and the dashboard. A wait is a time in which nothing was sent; `to` null: it has not ended. */
+export function historyFacts({ points, events }: History) {
+  return {
+    points: points.map(pointFacts),
+    events: events.map(eventFacts),
+    waits: waitsIn(events).waits.map(waitFacts),
+  };
+}
+
+function pointFacts(point: HistoryPoint) {
+  const { from, to, isOpen, activeMs, requests, refused, retried, waitedMs, takeovers, counts, latencyMs } = point;
   return {
     from: isoTime(from),
     to: isoTime(to),
+    open: isOpen,
     active_seconds: activeMs / 1_000,
     requests,
     throttled: refused,
@@ -254,9 +173,12 @@ export function pointFacts(point: HistoryPoint) {
   };
 }
 
-/** An event for `--json`. */
-export function eventFacts({ at, ...others }: HistoryEvent) {
+function eventFacts({ at, ...others }: HistoryEvent) {
   return { at: isoTime(at), ...others };
+}
+
+function waitFacts({ from, to, text }: Wait) {
+  return { from: isoTime(from), to: to === null ? null : isoTime(to), text };
 }
 
 function tenths(n: number | null): number | null {

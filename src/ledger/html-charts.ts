@@ -1,7 +1,8 @@
 import { count, rate, utcTime } from '../format.ts';
-import { idOutcomes, isSuccess } from '../model/outcome.ts';
+import { isSuccess } from '../model/outcome.ts';
 import { statusesText } from '../model/status.ts';
-import { type History, type HistoryPoint, waitsIn } from './history.ts';
+import { type History, waitsIn } from './history.ts';
+import { closedPoints, type HistoryPoint, pointOutcomes, ratePerSecond } from './history-points.ts';
 import { html, type Markup } from './html.ts';
 
 // Charts over the time of a run, as SVG. A shape is stretched to the width of the page; texts stand beside it, so that they stay readable. All
@@ -26,15 +27,11 @@ const badColors = [3, 4, 5];
 /** A colour for each outcome: good ones differ from bad ones. */
 function outcomeSeries(): Series[] {
   const [good, bad] = [[...goodColors], [...badColors]];
-  return idOutcomes.map((outcome) => ({
+  return pointOutcomes.map((outcome) => ({
     name: outcome,
     color: (isSuccess(outcome) ? good : bad).shift() ?? badColors.at(-1)!,
-    of: ({ counts, activeMs }) => perSecond(counts[outcome]!, activeMs),
+    of: (point) => ratePerSecond(point.counts[outcome]!, point),
   }));
-}
-
-function perSecond(n: number, activeMs: number): number | null {
-  return activeMs > 0 ? (Math.max(0, n) / activeMs) * 1_000 : null;
 }
 
 const millis = (ms: number) =>
@@ -53,15 +50,13 @@ const charts: readonly Chart[] = [
   },
   {
     title: 'Throttled',
-    series: [
-      { name: statusesText('throttled'), color: 4, of: ({ refused, activeMs }) => perSecond(refused, activeMs) },
-    ],
+    series: [{ name: statusesText('throttled'), color: 4, of: (point) => ratePerSecond(point.refused, point) }],
     isStacked: true,
     text: rate,
   },
   {
     title: 'Retried',
-    series: [{ name: 'errors, no answer', color: 3, of: ({ retried, activeMs }) => perSecond(retried, activeMs) }],
+    series: [{ name: 'errors, no answer', color: 3, of: (point) => ratePerSecond(point.retried, point) }],
     isStacked: true,
     text: rate,
   },
@@ -83,7 +78,8 @@ const charts: readonly Chart[] = [
 ];
 
 /** The charts of a run, each with its events: waits as areas, the others as lines. A chart without a value is left out. */
-export function drawCharts({ points, events }: History): Markup[] {
+export function drawCharts({ points: all, events }: History): Markup[] {
+  const points = closedPoints(all);
   if (points.length === 0) return [html`<p>Nothing was measured.</p>`];
   const from = points[0]!.from;
   const to = Math.max(from + 1, points.at(-1)!.to);
@@ -139,11 +135,6 @@ function mostOf({ series, isStacked }: Chart, points: readonly HistoryPoint[]): 
   }, 0);
 }
 
-/** Where a point begins: a pause has no width, so it lies before the deleting time. */
-function beginOf({ from, to, activeMs }: HistoryPoint): number {
-  return Math.max(from, to - activeMs);
-}
-
 /** A shape for each series: bars, each series on the one before. */
 function stack(series: readonly Series[], points: readonly HistoryPoint[], most: number, across: Across): string[] {
   const below = points.map(() => 0);
@@ -152,7 +143,7 @@ function stack(series: readonly Series[], points: readonly HistoryPoint[], most:
       .map((point, i) => {
         const value = of(point) ?? 0;
         if (value === 0) return '';
-        const [left, right] = [across(beginOf(point)), across(point.to)];
+        const [left, right] = [across(point.from), across(point.to)];
         const bottom = up(below[i]!, most);
         below[i]! += value;
         const wide = round(Math.max(1, right - left));
@@ -168,7 +159,7 @@ function steps({ of }: Series, points: readonly HistoryPoint[], most: number, ac
   return points
     .map((point) => {
       const value = of(point);
-      const left = across(beginOf(point));
+      const left = across(point.from);
       const isJoined = value !== null && end !== null && left - end < 1;
       end = value === null ? null : across(point.to);
       return value === null ? '' : `${isJoined ? `V${up(value, most)}` : `M${left} ${up(value, most)}`}H${end}`;

@@ -117,6 +117,11 @@ const driftPerMs = 0.0005; // even bad clocks drift apart by half a millisecond 
 export class ClockOffset {
   #best: Sample | null = null;
 
+  /** Whether Redis has answered. */
+  get isKnown(): boolean {
+    return this.#best !== null;
+  }
+
   /** Our clock − that of Redis, in ms; 0 before the first answer. */
   get ms(): number {
     return this.#best?.offsetMs ?? 0;

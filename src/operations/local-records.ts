@@ -1,7 +1,7 @@
 import { ExpungeError } from '../errors.ts';
 import { markDelivered } from '../ledger/end-run.ts';
 import { readProgress } from '../ledger/follow-outcomes.ts';
-import { eventFacts, pointFacts, readHistory } from '../ledger/history.ts';
+import { historyFacts, readHistory } from '../ledger/history.ts';
 import { htmlReport } from '../ledger/html-report.ts';
 import { chooseRuns, type ListedRun } from '../ledger/list-runs.ts';
 import { readOutcomes } from '../ledger/outcome-rows.ts';
@@ -47,8 +47,7 @@ export function localRecords(session: EarlySession): RecordOperations {
       return { run, context: await readWholeContext(session, run ?? last).catch(() => undefined) };
     },
     async history(run) {
-      const { points, events } = await readHistory(redis, run);
-      return { points: points.map(pointFacts), events: events.map(eventFacts) };
+      return historyFacts(await readHistory(redis, run));
     },
     search: (order) => searchRuns({ redis, ...order }),
     rows: (run) => readOutcomes(redis, run),

@@ -89,7 +89,7 @@ export type RecordOperations = {
   record(run: Run): Promise<RunRecord>;
   /** The run as it is now, and what explains its pace. undefined: nobody says so now; a run of null is no longer known. */
   look(run: Run): Promise<{ run: Run | null | undefined; context: RunRecord['context'] | undefined }>;
-  history(run: Run): Promise<Record<'points' | 'events', Record<string, unknown>[]>>;
+  history(run: Run): Promise<Record<'points' | 'events' | 'waits', Record<string, unknown>[]>>;
   /** The runs that have an id, the newest first. */
   search(order: SearchOrder): AsyncIterable<Appearance>;
   /** In input order. */

@@ -30,7 +30,7 @@ export const keys = {
   paceQuotas: (run: string) => `expunge:{${run}}:pace:quotas`,
   /** hash: the measures of the run: latencies, throttled requests, waits */
   measures: (run: string) => `expunge:{${run}}:measures`,
-  /** list: samples of what the run's counters and measures were, the oldest first, bounded */
+  /** hash: what processes did for the run in bins of whole seconds, by the second in which a bin begins, bounded */
   history: (run: string) => `expunge:{${run}}:history`,
   /** list: when sending was stopped and went on, and new rates, the oldest first, bounded */
   historyEvents: (run: string) => `expunge:{${run}}:history:events`,

@@ -2,9 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { Absence } from '../delete/absence.ts';
 import { longestWaitMs } from '../delete/chunk-pass.ts';
 import { Gate } from '../delete/gate.ts';
-import { RunMeter } from '../delete/meters.ts';
+import { RunMeter, type Taken } from '../delete/meters.ts';
 import { RunRequestQueue } from '../delete/run-request-queue.ts';
-import type { MeasureChanges } from '../ledger/measures.ts';
 import { ClockOffset } from '../limiter/permits.ts';
 import type { PaceCall, PaceReply } from '../limiter/run-pace.ts';
 import { chunkSize } from '../model/row.ts';
@@ -36,8 +35,8 @@ type WatchOptions = {
   conditions(): { isHeld: boolean; limit: number | null; refreshes: number };
   /** Records that this process is alive and holds chunks of a run of which nothing is sent any more. */
   heartbeat(run: string, process: string): Promise<void>;
-  /** Adds to the measures of a run. */
-  store(run: string, changes: MeasureChanges): Promise<void>;
+  /** Adds to the measures and the history of a run. */
+  store(run: string, taken: Taken): Promise<void>;
 };
 
 const storeEveryMs = 1_000;
@@ -165,7 +164,7 @@ export class RunWatch {
     const watched = {
       gate: new Gate(clock),
       requestQueue: new RunRequestQueue(clock),
-      meter: new RunMeter(),
+      meter: new RunMeter(() => clock() - this.#offset.ms),
       absence: new Absence(clock, isAlone),
       users: 1,
       till: '0',
@@ -255,6 +254,7 @@ export class RunWatch {
   }
 
   #measure(run: string, watched: WatchedRun): void {
+    if (!this.#offset.isKnown) return; // what is measured has no second yet; the time counts with the next one
     const { clock, conditions } = this.#options;
     const now = clock();
     const { isHeld, limit: known, refreshes } = conditions();

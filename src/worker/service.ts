@@ -107,9 +107,9 @@ export function openService(
       refreshes: token.refreshes,
     }),
     heartbeat: (run, process) => ledger.heartbeat(run, process, options.connection.requestTimeoutMs),
-    store: async (run, changes) => {
+    store: async (run, { changes, slices }) => {
       await addMeasures(ledger.redis, run, changes);
-      await noteHistory(ledger.redis, run, { limit: senders.limit, hold: senders.hold?.reason ?? '' });
+      await noteHistory(ledger.redis, run, { limit: senders.limit, hold: senders.hold?.reason ?? '', slices });
     },
   });
   const address = { fp: target.fp, name: options.queueName, connection: options.queueConnection };

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { eventsMax, firstSampleMs, samplesMax } from '../../../src/ledger/history.lua.ts';
+import { binsMax, eventsMax, latencyBuckets, sliceSums } from '../../../src/ledger/history.lua.ts';
 import { noteHistory, readHistory, waitsIn } from '../../../src/ledger/history.ts';
+import type { Slice } from '../../../src/ledger/history-points.ts';
 import { openLedger } from '../../../src/ledger/ledger.ts';
-import { addMeasures } from '../../../src/ledger/measures.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
@@ -29,10 +29,24 @@ function steer(action: 'start' | 'pause') {
 }
 
 const history = async () => readHistory(redis, (await readRun(redis, id))!);
-const note = (hold = '', limit: number | null = null) => noteHistory(redis, id, { hold, limit });
+const note = (hold = '', limit: number | null = null, slices: Slice[] = []) =>
+  noteHistory(redis, id, { hold, limit, slices });
 
 /** What was noted last was long ago, so the next call notes again. */
-const later = () => redis.hset(keys.measures(id), { sampledAt: 0, heldAt: 0 });
+const later = () => redis.hset(keys.measures(id), { heldAt: 0 });
+
+/** What a process did in one second. */
+function slice(second: number, sums: Partial<Slice>, latency = 0): Slice {
+  const none = Object.fromEntries(sliceSums.map((name) => [name, 0])) as Record<(typeof sliceSums)[number], number>;
+  return { ...none, ...sums, second, latencies: new Array<number>(latencyBuckets).fill(latency) };
+}
+
+/** The second of now by the clock of Redis, which is also that of this machine. The run started long before. */
+async function longAgoStarted(): Promise<number> {
+  const now = Math.floor(Date.now() / 1_000);
+  await redis.hset(keys.run(id), 'startedAt', 1_000 * (now - 100_000));
+  return now;
+}
 
 /** The bytes that Redis takes for it. */
 async function memory(): Promise<number> {
@@ -42,28 +56,62 @@ async function memory(): Promise<number> {
 
 describe('the history of a run', () => {
   test('takes less than 64 KB however long the run is, and loses nothing of its sums', async () => {
-    const calls = 5 * samplesMax;
+    const calls = 5 * binsMax;
+    const now = await longAgoStarted();
     for (let n = 1; n <= calls; n++) {
-      const latencies = Array.from({ length: 160 }, (_, bucket) => [`l${bucket}`, 1e6 + bucket] as const);
-      await addMeasures(redis, id, new Map([['requests', 7], ['busyMs', 1e9], ...latencies]));
       await redis.hincrby(keys.run(id), 'deleted', 6);
       await later();
-      await note(n % 2 === 0 ? '' : `"\u2028\\ü${'"/é'.repeat(200)}`, n % 2 === 0 ? 10 * n ** 3 : 1);
+      const hold = n % 2 === 0 ? '' : `"\u2028\\ü${'"/é'.repeat(200)}`;
+      const sums = { requests: 7, busyMs: 1e9, deleted: 6 };
+      await note(hold, n % 2 === 0 ? 10 * n ** 3 : 1, [slice(now - calls + n, sums, 1e6)]);
     }
-    expect(await redis.llen(keys.history(id))).toBeLessThan(samplesMax);
+    expect(await redis.hlen(keys.history(id))).toBeLessThanOrEqual(binsMax);
     expect(await redis.llen(keys.historyEvents(id))).toBeLessThanOrEqual(eventsMax);
     expect(await memory()).toBeLessThan(65_536);
     const { points, events } = await history();
-    expect(points.length).toBeGreaterThanOrEqual(samplesMax / 2);
+    expect(points.length).toBeGreaterThanOrEqual(binsMax / 2);
     expect(points.reduce((sum, { requests }) => sum + requests, 0)).toBe(7 * calls);
     expect(points.reduce((sum, { counts }) => sum + counts.deleted!, 0)).toBe(6 * calls);
+    expect(new Set(points.map(({ from, to }) => to - from))).toEqual(new Set([8_000]));
+    expect(points[20]).toMatchObject({ from: points[0]!.from + 160_000, requests: 56 });
     expect(events.filter(({ event }) => event === 'waiting').length).toBeGreaterThan(10);
-    expect(Number(await redis.hget(keys.measures(id), 'sampleMs'))).toBeGreaterThanOrEqual(8 * firstSampleMs);
   });
 
-  test('has one sample and one event, however many processes see the same', async () => {
+  test('adds what several processes did in the same second, whenever they say so', async () => {
+    const now = await longAgoStarted();
+    await note('', null, [
+      slice(now - 20, { requests: 60, deleted: 58 }),
+      slice(now - 19, { requests: 61, refused: 2 }),
+    ]);
+    await note('', null, [slice(now - 20, { requests: 40, deleted: 40 })]);
+    await note('', null, [slice(now - 21, { requests: 5 })]);
+    await redis.hset(keys.run(id), 'deleted', 98);
+    expect(
+      (await history()).points.map(({ from, to, requests, refused, counts }) => [
+        from,
+        to,
+        requests,
+        refused,
+        counts.deleted,
+      ]),
+    ).toEqual([
+      [1_000 * (now - 21), 1_000 * (now - 20), 5, 0, 0],
+      [1_000 * (now - 20), 1_000 * (now - 19), 100, 0, 98],
+      [1_000 * (now - 19), 1_000 * (now - 18), 61, 2, 0],
+    ]);
+  });
+
+  test('holds nothing from before the run or from the future, whatever a clock says', async () => {
+    const now = await longAgoStarted();
+    await note('', null, [slice(7, { requests: 1 }), slice(now + 5_000, { requests: 2 })]);
+    const { points } = await history();
+    expect(points.map(({ requests }) => requests)).toEqual([1, 2]);
+    expect(points[0]!.from).toBe(1_000 * (now - 100_000));
+    expect(points[1]!.from).toBeLessThanOrEqual(Date.now() + 1_000);
+  });
+
+  test('has one event, however many processes see the same', async () => {
     await Promise.all(Array.from({ length: 20 }, () => note('the server answered 429', 50)));
-    expect(await redis.llen(keys.history(id))).toBe(1);
     expect((await history()).events.map(({ text }) => text)).toEqual([
       'running by ana: the release',
       'waiting: the server answered 429',
@@ -125,7 +173,7 @@ describe('the history of a run', () => {
 
   test('goes with the record of the run', async () => {
     await redis.pexpire(keys.run(id), 60_000);
-    await note('held');
+    await note('held', null, [slice(await longAgoStarted(), { requests: 1 })]);
     for (const key of [keys.history(id), keys.historyEvents(id), keys.measures(id)])
       expect(await redis.pttl(key)).toBeGreaterThan(0);
     await redis.del(keys.history(id), keys.historyEvents(id), keys.measures(id));

@@ -323,7 +323,7 @@ const refused: Case[] = [
     script: 'ledger/history.lua.ts noteHistoryLua',
     arrange: async () => {
       const { id } = await claimed();
-      return () => noteHistory(redis, id, { limit: 100, hold: '' });
+      return () => noteHistory(redis, id, { limit: 100, hold: '', slices: [] });
     },
   },
   {

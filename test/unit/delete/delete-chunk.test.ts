@@ -96,7 +96,7 @@ function openWork(cells: number[], odd: Odd = {}) {
     chunk: 0,
     gate,
     requestQueue: line,
-    meter: new RunMeter(),
+    meter: new RunMeter(() => 0),
     absence,
     signal: stop.signal,
   };
@@ -118,7 +118,7 @@ describe('a chunk', () => {
     expect(Object.fromEntries(meters.annotations.codes)).toEqual({ '204': 2 });
     expect(Object.fromEntries(meters.annotations.outcomes).deleted).toBe(2);
     expect(meters.views.codes).toEqual([['204', 0]]);
-    expect(Object.fromEntries(job.meter.take()).requests).toBe(2);
+    expect(Object.fromEntries(job.meter.take().changes).requests).toBe(2);
   });
 
   test('has its 204s with a body counted for its run, also after it was handed back', async () => {

@@ -55,10 +55,10 @@ test('counts why ids are sent once more, and settled ids only among the outcomes
 });
 
 describe('run meter', () => {
-  const taken = (meter: RunMeter) => Object.fromEntries(meter.take());
+  const taken = (meter: RunMeter) => Object.fromEntries(meter.take().changes);
 
   test('counts requests, refusals and how long answers took, once', () => {
-    const meter = new RunMeter();
+    const meter = new RunMeter(() => 0);
     meter.recordAnswer(status(204), 7, 3);
     meter.recordAnswer(status(204), 7, 3);
     meter.recordAnswer(status(429), 7, 5);
@@ -68,7 +68,7 @@ describe('run meter', () => {
   });
 
   test('counts anew after its sums were taken', () => {
-    const meter = new RunMeter();
+    const meter = new RunMeter(() => 0);
     meter.recordAnswer(status(429), 7, 1);
     meter.take();
     meter.recordAnswer(status(204), 7, 2);
@@ -76,7 +76,7 @@ describe('run meter', () => {
   });
 
   test('adds up what it is told, and names nothing that did not happen', () => {
-    const meter = new RunMeter();
+    const meter = new RunMeter(() => 0);
     expect(taken(meter)).toEqual({});
     meter.add('workMs', 5);
     meter.add('workMs', 7);

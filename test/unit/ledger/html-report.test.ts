@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { AuditEntry } from '../../../src/ledger/audit.ts';
-import { samplesMax } from '../../../src/ledger/history.lua.ts';
-import type { HistoryPoint } from '../../../src/ledger/history.ts';
+import { binsMax } from '../../../src/ledger/history.lua.ts';
+import type { HistoryPoint } from '../../../src/ledger/history-points.ts';
 import { FailureSamples, type PageFacts, pageOf } from '../../../src/ledger/html-report.ts';
 import { measuresOf } from '../../../src/ledger/measures.ts';
 import type { OutcomeRow } from '../../../src/ledger/outcome-rows.ts';
@@ -63,6 +63,7 @@ function point(n: number): HistoryPoint {
   return {
     from: start + 1_000 * n,
     to: start + 1_000 * (n + 1),
+    isOpen: false,
     activeMs: 1_000,
     requests: 100,
     refused: 3,
@@ -164,6 +165,15 @@ describe('the page of a run', () => {
     expect(page).toContain('<path class="mark" d="M0 0V100"/>');
   });
 
+  it('draws no bin that is not all recorded, and nothing of what was not attempted', () => {
+    const closed = [point(0), point(1)];
+    const drawn = (points: HistoryPoint[]) => shapesOf(pageWith('ana', [], { history: { points, events: [] } }));
+    const counts = { ...point(2).counts, deleted: 240_000 };
+    expect(drawn([...closed, { ...point(2), isOpen: true, counts }])).toEqual(drawn(closed));
+    const left = closed.map((one) => ({ ...one, counts: { ...one.counts, not_attempted: 1_800 } }));
+    expect(drawn(left)).toEqual(drawn(closed));
+  });
+
   it('stays below 1 MB, whatever the ids, the answers and the reasons are', () => {
     const long = '"'.repeat(10_000);
     const codes = Array.from({ length: 400 }, (_, i) => `http_${200 + i}`);
@@ -177,7 +187,7 @@ describe('the page of a run', () => {
     );
     const page = pageWith(long, rows, {
       run: runOf(long, { files }),
-      history: { points: Array.from({ length: samplesMax }, (_, n) => point(n)), events },
+      history: { points: Array.from({ length: binsMax }, (_, n) => point(n)), events },
       audit: Array.from({ length: 201 }, () => ({
         at: start,
         action: 'halt',
@@ -290,7 +300,7 @@ describe('all that a page says', () => {
         "latency p50 18 ms, p95 43 ms, p99 43 ms",
         "tokens fetched 2",
         "Over time",
-        "Ids by outcome deleted absent gone_unconfirmed failed unknown not_attempted up to 279/s 2027-01-15 08:00:00 UTC 2027-01-15 08:00:04 UTC",
+        "Ids by outcome deleted absent gone_unconfirmed failed unknown up to 190/s 2027-01-15 08:00:00 UTC 2027-01-15 08:00:04 UTC",
         "Requests allowed achieved up to 403/s 2027-01-15 08:00:00 UTC 2027-01-15 08:00:04 UTC",
         "Throttled 429 up to 3/s 2027-01-15 08:00:00 UTC 2027-01-15 08:00:04 UTC",
         "Retried errors, no answer up to 3/s 2027-01-15 08:00:00 UTC 2027-01-15 08:00:04 UTC",
@@ -348,12 +358,11 @@ describe('all that a page says', () => {
         [
           "<path class="wait" d="M250 0h125V100h-125z"/>",
           "<path class="mark" d="M0 0V100M500 0V100"/>",
-          "<path class="fill" style="--c:var(--s0)" d="M0 100h250V99.7h-250zM250 100h250V99.3h-250zM500 100h250V99h-250zM750 100h250V98.6h-250z"/>",
-          "<path class="fill" style="--c:var(--s1)" d="M0 99.7h250V93.5h-250zM250 99.3h250V92.8h-250zM500 99h250V92.1h-250zM750 98.6h250V91.4h-250z"/>",
-          "<path class="fill" style="--c:var(--s2)" d="M0 93.5h250V81.4h-250zM250 92.8h250V80.4h-250zM500 92.1h250V79.4h-250zM750 91.4h250V78.3h-250z"/>",
-          "<path class="fill" style="--c:var(--s3)" d="M0 81.4h250V63.5h-250zM250 80.4h250V62.2h-250zM500 79.4h250V60.8h-250zM750 78.3h250V59.4h-250z"/>",
-          "<path class="fill" style="--c:var(--s4)" d="M0 63.5h250V39.8h-250zM250 62.2h250V38.1h-250zM500 60.8h250V36.3h-250zM750 59.4h250V34.6h-250z"/>",
-          "<path class="fill" style="--c:var(--s5)" d="M0 39.8h250V10.2h-250zM250 38.1h250V8.1h-250zM500 36.3h250V6.1h-250zM750 34.6h250V4h-250z"/>",
+          "<path class="fill" style="--c:var(--s0)" d="M0 100h250V99.5h-250zM250 100h250V99h-250zM500 100h250V98.5h-250zM750 100h250V98h-250z"/>",
+          "<path class="fill" style="--c:var(--s1)" d="M0 99.5h250V90.4h-250zM250 99h250V89.4h-250zM500 98.5h250V88.4h-250zM750 98h250V87.4h-250z"/>",
+          "<path class="fill" style="--c:var(--s2)" d="M0 90.4h250V72.7h-250zM250 89.4h250V71.2h-250zM500 88.4h250V69.7h-250zM750 87.4h250V68.2h-250z"/>",
+          "<path class="fill" style="--c:var(--s3)" d="M0 72.7h250V46.4h-250zM250 71.2h250V44.4h-250zM500 69.7h250V42.4h-250zM750 68.2h250V40.4h-250z"/>",
+          "<path class="fill" style="--c:var(--s4)" d="M0 46.4h250V11.6h-250zM250 44.4h250V9.1h-250zM500 42.4h250V6.5h-250zM750 40.4h250V4h-250z"/>",
         ],
         [
           "<path class="wait" d="M250 0h125V100h-125z"/>",

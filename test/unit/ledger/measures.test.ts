@@ -5,9 +5,11 @@ import { bucketOf, latencyBounds, measuresOf } from '../../../src/ledger/measure
 const answer = (status: number) => ({ kind: 'status', status, headers: {}, body: '', authorization: '' }) as const;
 
 it('latencies of a run are told to within a tenth', () => {
-  const meter = new RunMeter();
+  const meter = new RunMeter(() => 0);
   for (let ms = 1; ms <= 1_000; ms++) meter.recordAnswer(answer(204), ms, bucketOf(ms));
-  const { latencyMs, requests } = measuresOf(Object.fromEntries([...meter.take()].map(([k, v]) => [k, String(v)])));
+  const { latencyMs, requests } = measuresOf(
+    Object.fromEntries([...meter.take().changes].map(([k, v]) => [k, String(v)])),
+  );
   expect(requests).toBe(1_000);
   for (const [found, exact] of [
     [latencyMs!.p50, 500],
@@ -25,12 +27,12 @@ it('latencies beyond all measure have a bucket, too', () => {
 });
 
 it('what was taken from a meter is not told again', () => {
-  const meter = new RunMeter();
+  const meter = new RunMeter(() => 0);
   meter.recordAnswer(answer(429), 5, bucketOf(5));
   meter.recordAnswer({ kind: 'maybe-sent', code: 'timeout', why: '' }, 10_000, bucketOf(10_000));
   meter.add('heldMs', 100);
-  expect(Object.fromEntries(meter.take())).toMatchObject({ requests: 2, refused: 1, heldMs: 100 });
-  expect([...meter.take()]).toEqual([]);
+  expect(Object.fromEntries(meter.take().changes)).toMatchObject({ requests: 2, refused: 1, heldMs: 100 });
+  expect([...meter.take().changes]).toEqual([]);
 });
 
 it('a run without measures has no latencies', () => {

@@ -131,9 +131,9 @@ describe.each(throttled)('a %i', (status) => {
     expect(verdictOf(answered(status), true)).toEqual({ kind: 'wait', ambiguous: false });
     expect(isThrottling(status)).toBe(true);
     expect(waitStatuses(verdictTable).has(status)).toBe(true);
-    const meter = new RunMeter();
+    const meter = new RunMeter(() => 0);
     meter.recordAnswer(answered(status), 1, 0);
-    expect(meter.take().get('refused')).toBe(1);
+    expect(meter.take().changes.get('refused')).toBe(1);
   });
 });
 

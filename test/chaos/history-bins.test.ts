@@ -1,0 +1,33 @@
+import { describe, test } from 'vitest';
+import { measureBins } from '../support/history-bins.ts';
+import { sized } from '../support/size.ts';
+
+const seeds = Array.from({ length: sized(2, 20) }, (_, n) => n + 1);
+
+describe.concurrent('the bins of a history', () => {
+  test.for(seeds)(
+    'show what the server saw, within 2 %, whatever happens to the run: %i',
+    async (seed, { expect, onTestFinished }) => {
+      const onTheirWayMs = sized(250, 50);
+      const { points, errors, sent, words } = await measureBins({
+        seed,
+        phases: sized(3, 6),
+        onTheirWayMs,
+        atEnd: onTestFinished,
+      });
+      console.log(words);
+      expect(
+        points.reduce((sum, { requests }) => sum + requests, 0),
+        words,
+      ).toBe(sent);
+      expect(
+        points.every(({ from, to }) => from % 1_000 === 0 && to > from),
+        words,
+      ).toBe(true);
+      expect(
+        errors.filter(({ share }) => share > 0.02),
+        words,
+      ).toEqual([]);
+    },
+  );
+});
