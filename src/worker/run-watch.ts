@@ -72,6 +72,7 @@ export class RunWatch {
   readonly #leased = new Map<string, number>(); // leased chunks by run, also of runs that have stopped
   readonly #waitsUntil = new Map<string, number>(); // until when runs cannot send, for their own rate or window, by the clock
   readonly #offset = new ClockOffset();
+  readonly #storing = new Set<Promise<void>>();
   #timer: NodeJS.Timeout | null = null;
   #polledAt = 0;
   #heartbeatAt = 0;
@@ -86,7 +87,8 @@ export class RunWatch {
     this.#timer = setInterval(() => this.#poll(), everyMs);
   }
 
-  stop(): void {
+  /** Ends when what was measured is stored, or could not be. */
+  async stop(): Promise<void> {
     if (this.#timer) clearInterval(this.#timer);
     this.#timer = null;
     for (const run of this.#idle.keys()) this.#endIdle(run);
@@ -94,6 +96,7 @@ export class RunWatch {
       gate.close();
       requestQueue.close();
     }
+    await Promise.all(this.#storing);
   }
 
   /** The runs with leased chunks whose gates are open. */
@@ -278,7 +281,10 @@ export class RunWatch {
   }
 
   async #store(run: string, { meter }: WatchedRun): Promise<void> {
-    await this.#options.store(run, meter.take()).catch(() => {}); // measures are best effort; the ledger doesn't depend on them
+    const storing = this.#options.store(run, meter.take()).catch(() => {}); // measures are best effort; the ledger doesn't depend on them
+    this.#storing.add(storing);
+    await storing;
+    this.#storing.delete(storing);
   }
 
   async #askPace(run: string, watched: WatchedRun): Promise<void> {

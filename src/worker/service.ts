@@ -57,6 +57,7 @@ export type Service = {
 const longestDrainMs = 10_000; // for the requests in flight, also if the request timeout is longer
 const drainSpareMs = 400; // after that: to return the chunks of requests in flight
 const closeMs = 300;
+const storeMs = 1_000; // for the last measures of its runs
 const refreshEveryMs = 500;
 const flushEveryMs = 500;
 
@@ -164,7 +165,7 @@ export function openService(
     orders.part,
     bodyPart(bodies, log),
     { name: 'senders', start: senders.start, drain: senders.close },
-    { name: 'watch', start: () => watch.start(), drain: () => watch.stop() },
+    watchPart(watch),
     ...(isShared ? [repeat('waiting runs', refreshEveryMs, () => waiting.refresh(), log)] : []),
     { name: 'consumer', start: consumer.start, drain: () => drainConsumer(consumer, shutdownDeadline, drainAtMostMs) },
   ];
@@ -212,6 +213,17 @@ function queuePart(queue: ChunkQueue, isOwn: boolean): Part {
     drain: async () => {
       if (isOwn) await withTimeout(closeMs, queue.remove(false));
       await withTimeout(closeMs, queue.close());
+    },
+  };
+}
+
+/** Watches the runs; its end waits a moment for their last measures. */
+function watchPart(watch: RunWatch): Part {
+  return {
+    name: 'watch',
+    start: () => watch.start(),
+    drain: async () => {
+      await withTimeout(storeMs, watch.stop());
     },
   };
 }

@@ -4,11 +4,11 @@ import { sized } from '../support/size.ts';
 
 const seeds = Array.from({ length: sized(2, 20) }, (_, n) => n + 1);
 
-describe.concurrent('the bins of a history', () => {
+describe('the bins of a history', () => {
   test.for(seeds)(
     'show what the server saw, within 2 %, whatever happens to the run: %i',
     async (seed, { expect, onTestFinished }) => {
-      const onTheirWayMs = sized(250, 50);
+      const onTheirWayMs = sized(100, 50);
       const { points, errors, sent, words } = await measureBins({
         seed,
         phases: sized(3, 6),

@@ -3,6 +3,7 @@ import type { PaceCall } from '../../../src/limiter/run-pace.ts';
 import { RunWatch } from '../../../src/worker/run-watch.ts';
 
 let watch: RunWatch;
+let stored: Promise<void>;
 let state: string;
 let asked: PaceCall[];
 let count: number;
@@ -45,12 +46,13 @@ beforeEach(() => {
     onChange: () => {},
     conditions: () => ({ isHeld: false, limit: null, refreshes: 0 }),
     heartbeat: async (run) => void heartbeats.push(run),
-    store: async () => {},
+    store: async () => stored,
   });
+  stored = Promise.resolve();
   watch.start();
 });
-afterEach(() => {
-  watch.stop();
+afterEach(async () => {
+  await watch.stop();
   vi.useRealTimers();
 });
 
@@ -154,4 +156,21 @@ test('takes chunks again at the moment the window opens', async () => {
   await vi.advanceTimersByTimeAsync(2_001);
   expect(watch.isFull('r')).toBe(false);
   expect(watch.enter('r').requestQueue.isOpen).toBe(true);
+});
+
+test('ends when the measures of the last chunk are stored: nothing of a short run is missing', async () => {
+  let end = () => {};
+  stored = new Promise((resolve) => {
+    end = resolve;
+  });
+  const { gate } = watch.enter('r');
+  watch.leave('r', gate);
+  let hasEnded = false;
+  const stopped = watch.stop().then(() => {
+    hasEnded = true;
+  });
+  await vi.advanceTimersByTimeAsync(100);
+  expect(hasEnded).toBe(false);
+  end();
+  await stopped;
 });
