@@ -72,6 +72,7 @@ export class RunWatch {
   readonly #leased = new Map<string, number>(); // leased chunks by run, also of runs that have stopped
   readonly #waitsUntil = new Map<string, number>(); // until when runs cannot send, for their own rate or window, by the clock
   readonly #offset = new ClockOffset();
+  readonly #meters = new WeakMap<Gate, RunMeter>();
   readonly #storing = new Set<Promise<void>>();
   #timer: NodeJS.Timeout | null = null;
   #polledAt = 0;
@@ -179,6 +180,7 @@ export class RunWatch {
     };
     if (known !== undefined) void this.#store(run, known);
     this.#runs.set(run, watched);
+    this.#meters.set(watched.gate, watched.meter);
     this.#endIdle(run);
     void this.#askPace(run, watched);
     return watched;
@@ -190,7 +192,12 @@ export class RunWatch {
     if (left > 0) this.#leased.set(run, left);
     else this.#leased.delete(run);
     const known = this.#runs.get(run);
-    if (known?.gate !== gate || --known.users > 0) return;
+    if (known?.gate !== gate) {
+      const meter = this.#meters.get(gate); // its requests in flight were answered after another gate of the run had taken its place
+      if (meter !== undefined) void this.#store(run, { meter });
+      return;
+    }
+    if (--known.users > 0) return;
     this.#noteWait(run, known.requestQueue);
     known.requestQueue.close();
     this.#runs.delete(run);
@@ -280,7 +287,7 @@ export class RunWatch {
     void this.#store(run, watched);
   }
 
-  async #store(run: string, { meter }: WatchedRun): Promise<void> {
+  async #store(run: string, { meter }: Pick<WatchedRun, 'meter'>): Promise<void> {
     const storing = this.#options.store(run, meter.take()).catch(() => {}); // measures are best effort; the ledger doesn't depend on them
     this.#storing.add(storing);
     await storing;

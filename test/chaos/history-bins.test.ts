@@ -9,7 +9,7 @@ describe('the bins of a history', () => {
     'show what the server saw, within 2 %, whatever happens to the run: %i',
     async (seed, { expect, onTestFinished }) => {
       const onTheirWayMs = sized(100, 50);
-      const { points, errors, sent, words } = await measureBins({
+      const { points, errors, shifted, sent, words } = await measureBins({
         seed,
         phases: sized(3, 6),
         onTheirWayMs,
@@ -22,6 +22,10 @@ describe('the bins of a history', () => {
       ).toBe(sent);
       expect(
         points.every(({ from, to }) => from % 1_000 === 0 && to > from),
+        words,
+      ).toBe(true);
+      expect(
+        shifted.some(({ share }) => share > 0.02),
         words,
       ).toBe(true);
       expect(

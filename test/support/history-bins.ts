@@ -14,7 +14,14 @@ type Phase = { faults: FaultTable; latencyMs: number; rate: string | null; secon
 /** How far a bin is from what the server saw, as a share of that: `plain`, and beyond what was on its way at the edges of the bin. */
 type BinError = { of: string; from: number; shown: number; seen: number; share: number; plain: number };
 
-export type BinsResult = { points: HistoryPoint[]; errors: BinError[]; sent: number; words: string };
+/** `shifted`: the errors if each bin were a second later, which a test that sees anything finds. */
+export type BinsResult = {
+  points: HistoryPoint[];
+  errors: BinError[];
+  shifted: BinError[];
+  sent: number;
+  words: string;
+};
 
 type BinsRun = {
   seed: number;
@@ -50,11 +57,13 @@ export async function measureBins({ seed, phases, onTheirWayMs, atEnd }: BinsRun
     return found.reduce((sum, { requests }) => sum + requests, 0) >= sent && found;
   });
   const errors = errorsOf(harness.sandbox.arrivals, { points: closedPoints(points), ticks, onTheirWayMs });
+  const later = closedPoints(points).map((point) => ({ ...point, from: point.from + 1_000, to: point.to + 1_000 }));
+  const shifted = errorsOf(harness.sandbox.arrivals, { points: later, ticks, onTheirWayMs });
   const large = errors.filter(({ of, seen }) => of === 'requests' && seen >= 50);
   const plain = Math.max(0, ...large.map(({ plain }) => plain));
   const worst = Math.max(...errors.map(({ share }) => share));
   const words = `seed ${seed}: ${points.length} bins, ${sent} requests of ${Math.max(1, workers)} processes, worst bin ${percent(worst)} off; with what was on its way ${percent(plain)} of at least 50 requests (${large.length} bins); ${told.join(' ')}`;
-  return { points, errors, sent, words };
+  return { points, errors, shifted, sent, words };
 }
 
 async function begin({ sandbox, spawn }: Harness, run: string, { faults, latencyMs, rate }: Phase): Promise<void> {

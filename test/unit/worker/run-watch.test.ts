@@ -4,6 +4,7 @@ import { RunWatch } from '../../../src/worker/run-watch.ts';
 
 let watch: RunWatch;
 let stored: Promise<void>;
+let requests: number;
 let state: string;
 let asked: PaceCall[];
 let count: number;
@@ -46,9 +47,13 @@ beforeEach(() => {
     onChange: () => {},
     conditions: () => ({ isHeld: false, limit: null, refreshes: 0 }),
     heartbeat: async (run) => void heartbeats.push(run),
-    store: async () => stored,
+    store: async (_run, { changes }) => {
+      requests += changes.get('requests') ?? 0;
+      return stored;
+    },
   });
   stored = Promise.resolve();
+  requests = 0;
   watch.start();
 });
 afterEach(async () => {
@@ -173,4 +178,14 @@ test('ends when the measures of the last chunk are stored: nothing of a short ru
   expect(hasEnded).toBe(false);
   end();
   await stopped;
+});
+
+test('stores what was answered after the run was stopped and another chunk of it had come and gone', async () => {
+  const { gate, meter } = watch.enter('r');
+  gate.close();
+  watch.leave('r', watch.enter('r').gate);
+  meter.recordAnswer({ kind: 'maybe-sent', code: 'timeout', why: '' }, 300, 90);
+  watch.leave('r', gate);
+  await watch.stop();
+  expect(requests).toBe(1);
 });
