@@ -189,7 +189,7 @@ type SampleList = { csv: string; rows: number; listedIds: string[]; otherIds: st
 function makeSampleList(): SampleList {
   const ids = Array.from({ length: heldObjects + alreadyGone }, (_, i) => madeId(resource, i + 1));
   const otherIds = ids.slice(listed, heldObjects);
-  const listedIds = [...ids.slice(0, listed), ...ids.slice(heldObjects)];
+  const listedIds = scatter(ids.slice(0, listed), ids.slice(heldObjects)); // together, they would look like an API that is away
   const twice = Array.from({ length: listedTwice }, (_, i) => listedIds[(i + 1) * 150]!);
   const cells = scatter(listedIds, [...twice, ...unusable]);
   const csv = ['id,author,last_opened', ...cells.map(rowOf), ''].join('\n');

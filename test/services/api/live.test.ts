@@ -163,7 +163,7 @@ describe('ten thousand ended runs', () => {
     expect(narrow.body.items).toMatchObject([{ files: ['list-4711.csv'] }]);
     const halted = await api.call('read', '/runs?state=halted,paused&limit=10');
     expect(halted.body.items.map(({ state }: { state: string }) => state)).not.toContain('completed');
-    expect(Math.max(...commands)).toBeLessThan(600); // one a run, and a few of others
+    expect(Math.max(...commands)).toBeLessThan(1_000); // one a run, a few more of each that is running, and a few of others
   });
 
   test('cost the overview nothing once they are known to have ended', async () => {

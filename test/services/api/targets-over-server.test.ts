@@ -47,7 +47,10 @@ describe('orders to a target with --server', () => {
       await liveRun(harness, 't-1');
       await noteTarget(redis, targetOf(harness.target.baseUrl, 'other'), Date.now());
       const env = isOver ? await envOf(api, 'operate') : { EXPUNGE_USER: 'test-operate' };
-      const name = (text: string) => said(text).replaceAll(harness.target.baseUrl, 'URL');
+      const name = (text: string) =>
+        said(text)
+          .replaceAll(harness.target.baseUrl, 'URL')
+          .replaceAll(/\d{8}-\d{4}-\w{4}/g, 'RUN');
       for (const line of lines) {
         const { code, stdout, stderr } = await harness.expunge(line, { env });
         done[i]!.push({ code, stdout: name(stdout), stderr: name(stderr) });

@@ -149,5 +149,5 @@ describe('the page of examples', () => {
         expect(done.code, `${line}\n${done.stdout}\n${done.stderr}`).toBe(code);
       }
     }
-  });
+  }, 900_000);
 });

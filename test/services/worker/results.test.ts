@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import files from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import { hostname } from 'node:os';
@@ -521,9 +521,11 @@ describe.concurrent('the results of a run that has ended', () => {
     const { harness } = await openStage(onTestFinished, ids);
     await harness.worker();
     const run = await endedRun(harness, ids);
-    const file = harness.file('taken', '');
+    const file = join(harness.folder, 'taken');
     let now = Date.now();
     const deliverer = delivererTo(harness, file, { now: () => now });
+    rmSync(file, { recursive: true }); // somebody puts a file in its place
+    writeFileSync(file, '');
     await deliverer.deliver();
     const problem = (await readRun(harness.redis, run))!.resultsProblem;
     expect(problem).toContain(file);
