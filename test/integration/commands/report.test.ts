@@ -36,5 +36,7 @@ test('a report of a running run says in its last line how many rows are pending,
   running.signal('SIGTERM');
   expect(await running.ended).toMatchObject({ code: 143 });
   const paused = await harness.expunge(['report', id, '--output', 'report.csv']);
-  expect(paused.stderr).toMatch(/^200 rows in report\.csv, \d+ of them pending: the run is paused$/m);
+  expect(paused.stderr).toMatch(
+    /^200 rows in report\.csv, \d+ of them pending\. Paused by .*: interrupted by SIGTERM$/m,
+  );
 });
