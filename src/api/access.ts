@@ -9,7 +9,7 @@ import { inTime, Problem } from './problem.ts';
 import { hashOf, mayAct, type Person, type Role, readSession, readToken } from './token-store.ts';
 
 /** Who asks, and how they showed it. */
-export type Caller = { name: string; role: Role; by: 'token' | 'session' | 'proxy' };
+export type Caller = Person & { by: 'token' | 'session' | 'proxy' };
 
 /** A proxy that has checked who somebody is, and names them in a header. `hosts`: the names under which it is reached; [] = none are stated. */
 export type TrustedProxy = {
@@ -49,17 +49,21 @@ async function findCaller(context: Context, { redis, proxy, linked }: Authority,
   const [, token] = /^Bearer +(\S+)$/i.exec(context.req.header('authorization') ?? '') ?? [];
   if (token !== undefined) {
     const known = token.length > longestSecret ? null : await readToken(redis, hashOf(token), now);
-    return known && { name: known.name, role: known.role, by: 'token' };
+    return known && { ...personOf(known), by: 'token' };
   }
   const named = proxy === null ? '' : (context.req.header(proxy.header) ?? '').trim();
   if (proxy !== null && named !== '' && proxy.isTrusted(addressOf(context))) {
     refuseOtherNames(context, proxy);
-    return { name: storedName(named), role: proxy.role, by: 'proxy' };
+    return { name: storedName(named), role: proxy.role, reach: null, by: 'proxy' };
   }
   const cookie = getCookie(context, cookieNameOf(context));
   if (cookie === undefined || cookie.length > longestSecret) return null;
   const session = linked(cookie, now) ?? (await readSession(redis, cookie, now));
-  return session && { name: session.name, role: session.role, by: 'session' };
+  return session && { ...personOf(session), by: 'session' };
+}
+
+function personOf({ name, role, reach }: Person): Person {
+  return { name, role, reach };
 }
 
 /** Throws forbidden for a request that may be of a page whose name leads here, and not of the proxy. */

@@ -10,6 +10,7 @@ import type { Login } from './login.ts';
 import { openApiOf } from './openapi.ts';
 import { planRoutes } from './plan-routes.ts';
 import { Problem, type ProblemDocument, problemAnswer, problemOf, problemPage } from './problem.ts';
+import { refuseBeyondReach } from './reach.ts';
 import { readJson } from './read-body.ts';
 import { readRoutes } from './read-routes.ts';
 import { type ApiDeps, checked, type Route } from './route.ts';
@@ -128,12 +129,14 @@ function serve(app: Hono, route: Route, options: SiteOptions): void {
     };
     const params = context.req.param();
     const call = { deps: options, caller: known, params, query, body, context, isStillAllowed, onRun: async () => {} };
+    await refuseBeyondReach(route, call);
     if (!route.isCreating) return answerWith(context, await route.handle(call), route.status);
     const work: Work = {
       handle: (onRun) => route.handle({ ...call, onRun }),
       made: (run) => route.made(params, run),
     };
-    const facts = [route.path, query, body, context.req.header('content-length')];
+    const bound = (known.reach ?? []).map(({ fp }) => fp); // a token of that name may be bound otherwise meanwhile
+    const facts = [route.path, query, body, context.req.header('content-length'), ...bound];
     const { answer, isRepeated } = await doOnce(context, options.session.redis, known, facts, work);
     if (isRepeated) context.header('idempotency-replayed', 'true');
     return answerWith(context, answer, route.status);

@@ -78,6 +78,7 @@ export const evidenceRoutes: readonly Route[] = [
     method: 'get',
     path: '/explain/{resource}/{id}',
     role: 'read',
+    about: 'target',
     summary: 'what became of an id in each run',
     query: z.strictObject({ target: z.string().length(16).describe('fingerprint of the target') }),
     answer: shapes.list(z.looseObject({ run: z.string(), outcome: z.string(), why: z.string() })),

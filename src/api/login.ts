@@ -49,7 +49,7 @@ export class Login {
   /** The path of a link that logs this person in as admin, once and within ten minutes. A new one replaces the last. */
   newLink(name: string): string {
     const secret = randomSecret();
-    this.#once = { hash: hashOf(secret), who: { name, role: 'admin' }, until: performance.now() + onceMs };
+    this.#once = { hash: hashOf(secret), who: { name, role: 'admin', reach: null }, until: performance.now() + onceMs };
     return `/login?once=${secret}`;
   }
 
@@ -107,7 +107,7 @@ export class Login {
     const hash = hashOf(secret);
     const known = secret === '' ? null : await readToken(this.#redis, hash, Date.now());
     if (known !== null) {
-      const who: LoggedIn = { name: known.name, role: known.role, token: hash };
+      const who: LoggedIn = { name: known.name, role: known.role, reach: known.reach, token: hash };
       return this.#enter(context, await beginSession(this.#redis, who));
     }
     this.#limit.failed(address);

@@ -6,7 +6,7 @@ import { type Standing, standingFacts } from '../ledger/standing.ts';
 import { listedFacts } from '../ledger/summary.ts';
 import { readSlots } from '../limiter/read-target.ts';
 import { readProcesses, stopFacts } from '../limiter/stop.ts';
-import { type Target, targetOf } from '../model/target.ts';
+import { type Reach, type Target, targetOf } from '../model/target.ts';
 import { toTypeAnywhere } from '../model/to-type.ts';
 import { scheduleFacts } from '../operations/schedule-record.ts';
 import type { Session } from '../operations/session.ts';
@@ -18,20 +18,22 @@ import { whenText } from '../terminal/schedule-text.ts';
 
 const shownHistory = 5;
 
-/** Reads everything that Redis knows of at one moment, and measures between two readings how fast runs are. */
+/** Reads everything within reach that Redis knows of at one moment, and measures between two readings how fast runs are. */
 export class OverviewReader {
   readonly #session: Session;
   readonly #separateLimits: boolean;
+  readonly #reach: Reach;
   #meters = new Map<string, RateMeter>();
 
-  constructor(session: Session, separateLimits: boolean) {
+  constructor(session: Session, separateLimits: boolean, reach: Reach) {
     this.#session = session;
     this.#separateLimits = separateLimits;
+    this.#reach = reach;
   }
 
   async read() {
     const now = Date.now();
-    const { active, recent, ended, targets } = await runIndexOf(this.#session.redis).read();
+    const { active, recent, ended, targets } = await runIndexOf(this.#session.redis).read(this.#reach);
     this.#measure(active, now);
     const standings = await readStandings(this.#session.redis, active);
     const each = await Promise.all(targets.map((target) => this.#readTarget(target, active, now)));

@@ -79,6 +79,7 @@ export const planRoutes: readonly Route[] = [
     method: 'post',
     path: '/plans',
     role: 'operate',
+    about: 'target',
     summary: 'read a list, and say what would be deleted',
     query: planQuery,
     upload: Object.keys(uploads),

@@ -66,11 +66,7 @@ export class PlanStore {
     const text = /^[0-9a-f]{18}$/.test(id) ? await readFile(this.pathOf(id, 'kept.json'), 'utf8').catch(() => '') : '';
     const plan = text === '' ? null : (JSON.parse(text) as KeptPlan);
     if (plan !== null && Date.now() < plan.at + keptMs) return plan;
-    throw new Problem(
-      'not_found',
-      `this server has no plan "${id}"`,
-      'it is kept for a day, or until it is applied; send the list again',
-    );
+    throw noPlan(id);
   }
 
   /** Repeating it is harmless. */
@@ -152,6 +148,15 @@ const removeEveryMs = 10 * 60_000;
 /** Removes old lists when the process starts, and from then on. */
 export function oldListsPart(stateDir: string, log: Log): Part {
   return repeat('uploads', removeEveryMs, () => new PlanStore(stateDir).removeOld(), log);
+}
+
+/** What is said of a plan that is not there. */
+export function noPlan(id: string): Problem {
+  return new Problem(
+    'not_found',
+    `this server has no plan "${id}"`,
+    'it is kept for a day, or until it is applied; send the list again',
+  );
 }
 
 function tooLarge(): Problem {

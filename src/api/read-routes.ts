@@ -8,6 +8,7 @@ import { readStandings } from '../ledger/run-standings.ts';
 import { idOutcomes, isSuccess, isWorthAnotherRun, outcomes, outcomeText } from '../model/outcome.ts';
 import { priorities } from '../model/priority.ts';
 import { resources } from '../model/resource.ts';
+import { isWithin } from '../model/target.ts';
 import { readRunRecord } from '../operations/run-record.ts';
 import { readScheduleRecords } from '../operations/schedule-record.ts';
 import { findRun } from '../operations/session.ts';
@@ -18,10 +19,12 @@ import { readVersion } from '../version.ts';
 import type { Edition } from './live.ts';
 import { OverviewReader, runSummary, targetFacts, wholeSchedule, workersOf } from './overview.ts';
 import { Problem, type ProblemDocument, problemAnswer } from './problem.ts';
+import { hasTarget, reachKey } from './reach.ts';
 import { type ApiDeps, type Call, type Route, route } from './route.ts';
 import { historyOf, RunView } from './run-view.ts';
 import * as shapes from './shapes.ts';
 import { knownTargetOf, targetsOf } from './targets.ts';
+import { reachFacts } from './token-store.ts';
 
 const listQuery = z.strictObject({
   state: z
@@ -58,12 +61,14 @@ export const readRoutes: readonly Route[] = [
     method: 'get',
     path: '/me',
     role: 'read',
+    about: 'within reach',
     summary: 'who is logged in',
     answer: shapes.me,
-    handle: async ({ deps: { workerOf }, caller: { name, role } }) => ({
+    handle: async ({ deps: { workerOf }, caller: { name, role, reach } }) => ({
       name,
       role,
-      worker_of: workerOf,
+      targets: reachFacts(reach),
+      worker_of: workerOf !== null && hasTarget(reach, workerOf) ? workerOf : null,
       version: readVersion(),
     }),
   }),
@@ -71,6 +76,7 @@ export const readRoutes: readonly Route[] = [
     method: 'get',
     path: '/words',
     role: 'read',
+    about: 'within reach',
     summary: 'the words for outcomes, resources and priorities',
     answer: shapes.words,
     handle: async () => words,
@@ -79,24 +85,29 @@ export const readRoutes: readonly Route[] = [
     method: 'get',
     path: '/overview',
     role: 'read',
+    about: 'within reach',
     summary: 'everything at one moment',
     answer: shapes.overview,
-    handle: async ({ deps }) => editionAnswer(await overviewOf(deps).current()),
+    handle: async (call) => editionAnswer(await overviewOf(call).current()),
   }),
   route({
     method: 'get',
     path: '/events',
     role: 'read',
+    about: 'within reach',
     summary: 'the same about once a second, as it changes',
     answer: null,
     type: 'text/event-stream',
-    handle: async ({ deps, context, caller, isStillAllowed }) =>
-      deps.streams.send(context, overviewOf(deps), caller, isStillAllowed),
+    handle: async (call) => {
+      const { deps, context, caller, isStillAllowed } = call;
+      return deps.streams.send(context, overviewOf(call), caller, isStillAllowed);
+    },
   }),
   route({
     method: 'get',
     path: '/runs',
     role: 'read',
+    about: 'within reach',
     summary: 'runs, newest first, in pages',
     query: listQuery,
     answer: shapes.runPage,
@@ -114,9 +125,11 @@ export const readRoutes: readonly Route[] = [
     method: 'get',
     path: '/runs/{run}/record',
     role: 'read',
+    about: 'within reach', // a part of an id names a run
     summary: 'a run as --server shows it; a part of its id is enough',
     answer: shapes.runRecord,
-    handle: async ({ deps: { session }, params }) => readRunRecord(session, await findRun(session, params.run!)),
+    handle: async ({ deps: { session }, params, caller }) =>
+      readRunRecord(session, await findRun(session, params.run!, caller.reach)),
   }),
   route({
     method: 'get',
@@ -146,10 +159,11 @@ export const readRoutes: readonly Route[] = [
     method: 'get',
     path: '/targets',
     role: 'read',
+    about: 'within reach',
     summary: 'every target, with its stop, rate and waits',
     answer: shapes.list(shapes.target),
-    handle: async ({ deps: { session, config } }) => {
-      const { active, targets } = await runIndexOf(session.redis).read();
+    handle: async ({ deps: { session, config }, caller }) => {
+      const { active, targets } = await runIndexOf(session.redis).read(caller.reach);
       const facts = targets.map((target) => targetFacts(session, target, config.separateLimits, active));
       return { items: await Promise.all(facts) };
     },
@@ -187,18 +201,24 @@ export const readRoutes: readonly Route[] = [
     method: 'get',
     path: '/known-targets',
     role: 'read',
+    about: 'within reach',
     summary: 'targets, their runs and stops as --server shows them',
     answer: shapes.knownTargets,
-    handle: async ({ deps: { session } }) => ({ items: await knownTargets(session.redis) }),
+    handle: async ({ deps: { session }, caller: { reach } }) => {
+      const known = await knownTargets(session.redis);
+      return { items: known.filter((target) => isWithin(reach, target)) };
+    },
   }),
   route({
     method: 'get',
     path: '/workers',
     role: 'read',
+    about: 'within reach',
     summary: 'every process that may send now',
     answer: shapes.list(shapes.worker),
-    handle: async ({ deps: { session } }) => {
-      const each = await Promise.all((await targetsOf(session)).map((target) => workersOf(session, target)));
+    handle: async ({ deps: { session }, caller }) => {
+      const targets = await targetsOf(session, caller.reach);
+      const each = await Promise.all(targets.map((target) => workersOf(session, target)));
       return { items: each.flat() };
     },
   }),
@@ -206,10 +226,11 @@ export const readRoutes: readonly Route[] = [
     method: 'get',
     path: '/schedules',
     role: 'read',
+    about: 'within reach',
     summary: 'every schedule',
     answer: shapes.list(shapes.schedule),
-    handle: async ({ deps: { session } }) => {
-      const each = (await targetsOf(session)).map(async (target) => {
+    handle: async ({ deps: { session }, caller }) => {
+      const each = (await targetsOf(session, caller.reach)).map(async (target) => {
         const all = await listSchedules(session.redis, target.fp);
         return Promise.all(all.map((schedule) => wholeSchedule(session, target, schedule, Date.now())));
       });
@@ -237,10 +258,10 @@ function withoutSecrets(schedule: Schedule): Schedule {
   return { ...schedule, heartbeat: '', toArchive: null };
 }
 
-/** The one reading of everything, for all who look. */
-function overviewOf({ streams, session, config }: ApiDeps) {
-  return streams.live('overview', 'snapshot', () => {
-    const reader = new OverviewReader(session, config.separateLimits);
+/** The one reading of everything within reach, for all who look and have this reach. */
+function overviewOf({ deps: { streams, session, config }, caller: { reach } }: Pick<Call, 'deps' | 'caller'>) {
+  return streams.live(`overview ${reachKey(reach)}`, 'snapshot', () => {
+    const reader = new OverviewReader(session, config.separateLimits, reach);
     return () => reader.read();
   });
 }
@@ -251,10 +272,10 @@ function editionAnswer({ event, text }: Edition): Response {
   return new Response(text, { headers: { 'content-type': 'application/json' } });
 }
 
-async function listRuns({ deps, query }: Call<z.output<typeof listQuery>>) {
+async function listRuns({ deps, query, caller: { reach } }: Call<z.output<typeof listQuery>>) {
   const { state, target, q: text, limit, cursor } = query;
   const states = state?.split(',').map(stateOf);
-  const choice = { limit, ...(states && { states }), ...(target && { target }), ...(text && { text }) };
+  const choice = { limit, reach, ...(states && { states }), ...(target && { target }), ...(text && { text }) };
   const { runs, next } = await pageOfRuns(deps.session.redis, choice, cursor === undefined ? null : readCursor(cursor));
   const standings = await readStandings(deps.session.redis, runs);
   const now = Date.now();

@@ -37,11 +37,18 @@ export type Call<Q = Record<string, unknown>, B = Record<string, unknown>> = {
   onRun(run: string): Promise<void>;
 };
 
+/**
+ * What a route is about: the run, plan or target that its path names, the target that its query or body names, what its handler finds within
+ * the reach of the caller, or everything.
+ */
+export type About = 'run' | 'plan' | 'target' | 'within reach' | 'everything';
+
 /** One operation of the API: everything that serves, describes and tests it follows from this. */
 export type Route = {
   method: 'get' | 'post' | 'delete';
   path: string; // below /api/v1: `/runs/{run}/pause`
   role: Role;
+  about: About; // what `api/reach.ts` looks at for a token that is bound to targets
   summary: string;
   query: Shape;
   body: Shape | null; // null: it reads no JSON
@@ -56,7 +63,7 @@ export type Route = {
 };
 
 type Given<Q extends Shape, B extends Shape> = Pick<Route, 'method' | 'path' | 'role' | 'summary'> &
-  Partial<Pick<Route, 'upload' | 'answer' | 'type' | 'status' | 'isCreating' | 'made' | 'mayTakeLong'>> & {
+  Partial<Pick<Route, 'about' | 'upload' | 'answer' | 'type' | 'status' | 'isCreating' | 'made' | 'mayTakeLong'>> & {
     query?: Q;
     body?: B;
     handle(call: Call<z.output<Q>, z.output<B>>): Promise<unknown>;
@@ -67,6 +74,7 @@ const nothing = z.strictObject({});
 export function route<Q extends Shape = typeof nothing, B extends Shape = typeof nothing>(given: Given<Q, B>): Route {
   const { query, body, handle, ...others } = given;
   return {
+    about: aboutOf(given.path),
     upload: [],
     answer: z.looseObject({}),
     type: 'application/json',
@@ -79,6 +87,13 @@ export function route<Q extends Shape = typeof nothing, B extends Shape = typeof
     body: body ?? null,
     handle: handle as Route['handle'],
   };
+}
+
+/** Nobody is shown anything of a target because a route forgot to say what it is about. */
+function aboutOf(path: string): About {
+  if (path.includes('{run}')) return 'run';
+  if (path.includes('{plan}')) return 'plan';
+  return path.includes('{fp}') ? 'target' : 'everything';
 }
 
 /** A value that fits a schema. Throws `invalid` with what was expected and where. */

@@ -18,9 +18,14 @@ import { Problem } from './problem.ts';
 /** The run with this id, tallied if it has ended. Throws not_found. */
 export async function findRunById({ redis }: Pick<Session, 'redis'>, id: string): Promise<Run> {
   const run = await readRun(redis, id);
-  if (run === null) throw new Problem('not_found', `no run is called "${id}"`, 'GET /api/v1/runs lists them');
+  if (run === null) throw noRun(id);
   refuseOtherRelease(run);
   return tallyIfSealed(redis, run);
+}
+
+/** What is said of a run that is not there. */
+export function noRun(id: string): Problem {
+  return new Problem('not_found', `no run is called "${id}"`, 'GET /api/v1/runs lists them');
 }
 
 /** Shows one run again and again; between two readings it measures how fast that is. */

@@ -71,6 +71,7 @@ export const scheduleRoutes: readonly Route[] = [
     method: 'post',
     path: '/schedules',
     role: 'operate',
+    about: 'target',
     summary: 'add a schedule, or change one',
     body: definition,
     answer: shapes.schedule,

@@ -21,9 +21,14 @@ const outcomeWord = z.object({
   of_id: z.boolean(),
 });
 
+const reach = optional(z.array(z.object({ fp: text, target: text, account: text }))).describe(
+  'all that it sees and steers; null: every target',
+);
+
 export const me = z.object({
   name: text,
   role: z.enum(roles),
+  targets: reach,
   version: text.describe('of the server'),
   worker_of: z.string().nullable().describe('fingerprint of the target whose worker answers; null: a dashboard'),
 });
@@ -234,6 +239,7 @@ export const made = z.object({ run: text, warnings, commands });
 export const token = z.object({
   name: text,
   role: z.enum(roles),
+  targets: reach,
   created_at: time,
   created_by: text,
   expires_at: optional(time),

@@ -3,10 +3,11 @@ import type { ListenAddress } from '../config/parse-setting.ts';
 import { isLoopback } from '../config/parse-url.ts';
 import type { Config } from '../config/settings.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
-import { addressFilter, isOwnName, nameIn, requireRole, type TrustedProxy } from './access.ts';
+import { addressFilter, type Caller, isOwnName, nameIn, requireRole, type TrustedProxy } from './access.ts';
 import { openSite } from './app.ts';
 import { Login } from './login.ts';
-import { problemAnswer, problemOf } from './problem.ts';
+import { Problem, problemAnswer, problemOf } from './problem.ts';
+import { hasTarget } from './reach.ts';
 import type { ApiDeps } from './route.ts';
 import { Streams } from './streams.ts';
 
@@ -25,13 +26,19 @@ export function openWorkerSite({ host }: ListenAddress, deps: SiteDeps): { app: 
   const admit: MiddlewareHandler = async (context, next) => {
     if (isOpen(context.req.header('host') ?? '')) return next();
     try {
-      requireRole(await login.caller(context), 'read');
+      refuseMetrics(requireRole(await login.caller(context), 'read'), deps.workerOf);
     } catch (error) {
       return problemAnswer(problemOf(error, log, context.req.path), { 'www-authenticate': 'Bearer' });
     }
     return next();
   };
   return { app, admit };
+}
+
+/** Throws forbidden where the metrics of a worker are about a target beyond the reach of whoever asks. */
+function refuseMetrics({ name, reach }: Caller, workerOf: string | null): void {
+  if (workerOf === null || hasTarget(reach, workerOf)) return;
+  throw new Problem('forbidden', `this worker is of a target that the token ${name} is not bound to`);
 }
 
 /** The API and the pages of `expunge dashboard`, and how to make a link that logs somebody in. */

@@ -1,18 +1,23 @@
 import { runIndexOf } from '../ledger/run-index.ts';
-import type { Target } from '../model/target.ts';
+import type { Reach, Target } from '../model/target.ts';
 import type { Session } from '../operations/session.ts';
 import { Problem } from './problem.ts';
 
-/** Every target that this Redis knows. */
-export async function targetsOf({ redis }: Pick<Session, 'redis'>): Promise<Target[]> {
-  return (await runIndexOf(redis).read()).targets;
+/** The targets within reach that this Redis knows. */
+export async function targetsOf({ redis }: Pick<Session, 'redis'>, reach: Reach): Promise<Target[]> {
+  return (await runIndexOf(redis).read(reach)).targets;
 }
 
 /** The target with this fingerprint. Throws not_found: the API steers only what workers, runs and schedules made known. */
 export async function knownTargetOf(session: Pick<Session, 'redis'>, fp: string): Promise<Target> {
-  const target = (await targetsOf(session)).find((known) => known.fp === fp);
+  const target = (await targetsOf(session, null)).find((known) => known.fp === fp);
   if (target !== undefined) return target;
-  throw new Problem(
+  throw noTarget(fp);
+}
+
+/** What is said of a target that is not known. */
+export function noTarget(fp: string): Problem {
+  return new Problem(
     'not_found',
     `this Redis knows no target with the fingerprint "${fp}"`,
     'GET /api/v1/targets lists them',

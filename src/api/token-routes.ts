@@ -4,9 +4,11 @@ import { auditFacts } from '../ledger/audit.ts';
 import { Problem } from './problem.ts';
 import { type Route, route } from './route.ts';
 import * as shapes from './shapes.ts';
+import { knownTargetOf } from './targets.ts';
 import { addToken, listTokens, readTokenAudit, revokeToken, roles, tokenFacts } from './token-store.ts';
 
 const longestDays = 3_650;
+const mostTargets = 100;
 
 /** Who may use the API. */
 export const tokenRoutes: readonly Route[] = [
@@ -29,13 +31,21 @@ export const tokenRoutes: readonly Route[] = [
     body: z.strictObject({
       name: z.string().regex(namePattern, `expected a name of ${nameRule}`),
       role: z.enum(roles),
+      targets: z
+        .array(z.string().length(16))
+        .min(1)
+        .max(mostTargets)
+        .optional()
+        .describe('fingerprints of all that it may see and steer; every target'),
       expires_days: z.int().min(1).max(longestDays).optional(),
     }),
     answer: shapes.token.extend({ token: z.string() }),
     status: 201,
-    handle: async ({ deps, caller, body: { name, role, expires_days: days = 0 } }) => {
+    handle: async ({ deps, caller, body: { name, role, targets, expires_days: days = 0 } }) => {
       const at = Date.now();
-      const made = { name, role, at, who: caller.name, expiresAt: days > 0 ? at + days * 86_400_000 : 0 };
+      const reach =
+        targets === undefined ? null : await Promise.all(targets.map((fp) => knownTargetOf(deps.session, fp)));
+      const made = { name, role, reach, at, who: caller.name, expiresAt: days > 0 ? at + days * 86_400_000 : 0 };
       const token = await addToken(deps.session.redis, made);
       deps.log.info({ name, role, who: caller.name }, 'a token was made');
       return { ...tokenFacts(made), token };

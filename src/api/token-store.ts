@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { ExpungeError } from '../errors.ts';
 import { isoTime } from '../format.ts';
 import { type AuditEntry, noteAuditLua, parseEntry, storedEntry } from '../ledger/audit.ts';
+import type { Reach } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 
@@ -15,8 +16,11 @@ export function mayAct(role: Role, needed: Role): boolean {
   return roles.indexOf(role) >= roles.indexOf(needed);
 }
 
-/** A token as Redis has it: never the token itself. Times are ms since 1970; `expiresAt` 0 = never. */
-export type KnownToken = { name: string; role: Role; at: number; who: string; expiresAt: number };
+/** A token as Redis has it: never the token itself. Times are ms since 1970; `expiresAt` 0 = never; `reach`: the targets that it is bound to. */
+export type KnownToken = Person & { at: number; who: string; expiresAt: number };
+
+/** Somebody, what they may do, and to which targets. */
+export type Person = { name: string; role: Role; reach: Reach };
 
 const tokenPrefix = 'expunge_';
 const tokensAtMost = 1_000;
@@ -30,11 +34,19 @@ export function randomSecret(): string {
   return randomBytes(32).toString('base64url');
 }
 
-/** Stores a new token under a name with an entry in the audit trail, and returns it: it is shown this once. Throws USAGE for a name that has one. */
+/**
+ * Stores a new token under a name with an entry in the audit trail, and returns it: it is shown this once. Throws USAGE for a name that has one,
+ * and for an admin who is bound to targets: an admin makes tokens for all.
+ */
 export async function addToken(redis: RedisClient, token: KnownToken): Promise<string> {
+  const { at, who, name, role, reach } = token;
+  if (role === 'admin' && reach !== null)
+    throw new ExpungeError('USAGE', 'an admin makes tokens for all targets, and cannot be bound to some', {
+      next: 'use the role operate',
+    });
   const secret = tokenPrefix + randomSecret();
-  const { at, who, name, role } = token;
-  const entry: AuditEntry = { at, action: 'add', by: 'operator', who, reason: '', name, role };
+  const targets = reach === null ? {} : { targets: reachFacts(reach) };
+  const entry: AuditEntry = { at, action: 'add', by: 'operator', who, reason: '', name, role, ...targets };
   const added = await redis.eval(
     ...[addLua, 2, keys.apiTokens, keys.apiTokenAudit],
     ...[hashOf(secret), name, JSON.stringify(token), tokensAtMost, storedEntry(entry)],
@@ -58,9 +70,14 @@ ${noteAuditLua('KEYS[2]', 'ARGV[5]')}
 return 1
 `;
 
+/** One that was stored before tokens could be bound reaches all targets. */
+function parseToken(text: string): KnownToken {
+  return { reach: null, ...JSON.parse(text) };
+}
+
 /** Every token by name. */
 export async function listTokens(redis: RedisClient): Promise<KnownToken[]> {
-  const all = (await redis.hvals(keys.apiTokens)).map((text) => JSON.parse(text) as KnownToken);
+  const all = (await redis.hvals(keys.apiTokens)).map(parseToken);
   return all.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
@@ -94,11 +111,9 @@ export async function readTokenAudit(redis: RedisClient): Promise<AuditEntry[]> 
 /** The token with this hash; null if it is unknown, revoked or expired. */
 export async function readToken(redis: RedisClient, hash: string, now: number): Promise<KnownToken | null> {
   const text = await redis.hget(keys.apiTokens, hash);
-  const token = text === null ? null : (JSON.parse(text) as KnownToken);
+  const token = text === null ? null : parseToken(text);
   return token === null || (token.expiresAt > 0 && token.expiresAt <= now) ? null : token;
 }
-
-export type Person = { name: string; role: Role };
 
 /** Who is logged in. `token`: the hash of the token that it began with. */
 export type LoggedIn = Person & { token: string };
@@ -118,7 +133,7 @@ export async function readSession(redis: RedisClient, cookie: string, now: numbe
   if (text === null) return null;
   const who = JSON.parse(text) as LoggedIn;
   const token = await readToken(redis, who.token, now);
-  return token === null ? null : { ...who, role: token.role };
+  return token === null ? null : { ...who, role: token.role, reach: token.reach };
 }
 
 /** Ends a session. Repeating it is harmless. */
@@ -127,12 +142,18 @@ export async function endSession(redis: RedisClient, cookie: string): Promise<vo
 }
 
 /** A token for `--json` and the API: never the token itself. */
-export function tokenFacts({ name, role, at, who, expiresAt }: KnownToken) {
+export function tokenFacts({ name, role, reach, at, who, expiresAt }: KnownToken) {
   return {
     name,
     role,
+    targets: reachFacts(reach),
     created_at: isoTime(at),
     created_by: who,
     expires_at: expiresAt > 0 ? isoTime(expiresAt) : null,
   };
+}
+
+/** The targets that somebody is bound to, for the API; null: all. */
+export function reachFacts(reach: Reach) {
+  return reach?.map(({ fp, baseUrl, account }) => ({ fp, target: baseUrl, account })) ?? null;
 }

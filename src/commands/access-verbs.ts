@@ -1,4 +1,5 @@
 import * as parse from '../config/parse-setting.ts';
+import { baseUrl } from '../config/parse-url.ts';
 import { type Command, json, store } from './command.ts';
 
 // Who may look and steer over HTTP, and the dashboard.
@@ -22,6 +23,8 @@ export const dashboard: Command = {
   load: () => import('./dashboard.ts'),
 };
 
+const baseUrls = (text: string): string => [...new Set(text.split(',').map((one) => baseUrl(one.trim())))].join(',');
+
 export const token: Command = {
   name: 'token',
   summary: 'make, list and revoke tokens for the API and the dashboard of workers',
@@ -32,8 +35,13 @@ export const token: Command = {
       name: 'add',
       summary: 'make a token and print it, this once',
       arguments: '<name>',
-      settings: store,
+      settings: [...store, 'account', 'clientId'],
       options: [
+        {
+          flags: '--target <urls>',
+          help: 'bind it to the targets of these base URLs, with commas, and of --account: it sees and steers no other one',
+          parse: baseUrls,
+        },
         {
           flags: '--role <role>',
           help: 'read, operate or admin (default: read)',
@@ -49,6 +57,7 @@ export const token: Command = {
       examples: [
         ['expunge token add ana --role operate', 'for a person'],
         ['expunge token add prometheus --role read', 'for a scraper'],
+        ['expunge token add acme --role read --target https://acme.example.com', 'for one target only'],
       ],
       load: () => import('./token.ts'),
     },

@@ -3,8 +3,11 @@ import { isName, nameRule } from '../config/list-source.ts';
 import { ExpungeError } from '../errors.ts';
 import { isoTime } from '../format.ts';
 import { auditFacts } from '../ledger/audit.ts';
+import { runIndexOf } from '../ledger/run-index.ts';
+import { type Reach, type Target, targetOf } from '../model/target.ts';
 import { visibleLine } from '../model/visible.ts';
 import { type Session, withRedis } from '../operations/session.ts';
+import { targetName } from '../terminal/stop-text.ts';
 import { columns, tableFit } from '../terminal/style.ts';
 import { auditText } from '../terminal/target-events.ts';
 import { type Invocation, jsonLines } from './command.ts';
@@ -20,17 +23,44 @@ export async function execute(invocation: Invocation): Promise<number> {
   return withRedis(invocation, say, (session) => act(invocation, session));
 }
 
-async function add({ args, options, env, stdout, stderr }: Invocation, { redis }: Session): Promise<number> {
+async function add(invocation: Invocation, { redis }: Session): Promise<number> {
+  const { args, options, env, stdout, stderr } = invocation;
   const [name = ''] = args;
   if (!isName(name)) throw new ExpungeError('USAGE', `"${name}": expected a name of ${nameRule}`);
   const at = Date.now();
   const { role = 'read', expires = 0 } = options;
-  const token: KnownToken = { name, role, at, who: whoAmI(env), expiresAt: expires > 0 ? at + expires : 0 };
+  const reach = reachOf(invocation);
+  const token: KnownToken = { name, role, reach, at, who: whoAmI(env), expiresAt: expires > 0 ? at + expires : 0 };
   const secret = await addToken(redis, token);
   if (options.json) jsonLines(stdout, true)('token', { ...tokenFacts(token), token: secret });
   else stdout.write(`${secret}\n`);
-  stderr.write(`Made the token ${name} with the role ${role}. It is shown this once.\n`);
+  const bound = reach === null ? '' : `, bound to ${reachText(reach)}`;
+  stderr.write(`Made the token ${name} with the role ${role}${bound}. It is shown this once.\n`);
+  for (const target of await unknownOf(redis, reach))
+    stderr.write(`warning: Redis knows no target ${targetName(target)} yet: check --target and --account\n`);
   return 0;
+}
+
+/** The targets of `--target`, each with the account; null: all. Throws USAGE for an account that was named alone. */
+function reachOf({ options, config, sources }: Invocation): Reach {
+  const { target } = options;
+  const account = config.account || (config.clientId ?? '');
+  if (target !== undefined) return target.split(',').map((url) => targetOf(url, account));
+  if (sources.account !== 'flag') return null;
+  throw new ExpungeError('USAGE', '--account says which account of --target is meant, and there is none', {
+    next: 'add --target URL; without both, the token is for all targets',
+  });
+}
+
+/** A target that was mistyped: nobody would see anything with its token. */
+async function unknownOf(redis: Session['redis'], reach: Reach): Promise<readonly Target[]> {
+  if (reach === null) return [];
+  const { targets } = await runIndexOf(redis).read(reach);
+  return reach.filter((target) => !targets.some(({ fp }) => fp === target.fp));
+}
+
+function reachText(reach: Reach): string {
+  return reach === null ? 'all' : reach.map((target) => visibleLine(targetName(target))).join(', ');
 }
 
 async function list({ options, toType, stdout, env }: Invocation, { redis }: Session): Promise<number> {
@@ -40,13 +70,15 @@ async function list({ options, toType, stdout, env }: Invocation, { redis }: Ses
   for (const token of all) print('token', tokenFacts(token));
   for (const entry of audit) print('audit', auditFacts(entry));
   if (options.json) return 0;
-  const rows = all.map(({ name, role, who, at, expiresAt }) => [
-    ...[name, role, isoTime(at), visibleLine(who)],
+  const rows = all.map(({ name, role, reach, who, at, expiresAt }) => [
+    ...[name, role, reachText(reach), isoTime(at), visibleLine(who)],
     expiresAt > 0 ? isoTime(expiresAt) : 'never',
   ]);
   const fit = tableFit(stdout, env, ['MADE', 'BY']);
   const none = `No tokens. Make one: ${toType('token add', 'NAME', '--role', 'read')}`;
-  stdout.write(`${all.length === 0 ? none : columns([['NAME', 'ROLE', 'MADE', 'BY', 'EXPIRES'], ...rows], fit)}\n`);
+  stdout.write(
+    `${all.length === 0 ? none : columns([['NAME', 'ROLE', 'TARGETS', 'MADE', 'BY', 'EXPIRES'], ...rows], fit)}\n`,
+  );
   for (const line of auditText(audit.slice(-shownActions))) stdout.write(`${line}\n`);
   return 0;
 }

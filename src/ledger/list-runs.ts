@@ -1,7 +1,7 @@
 import { normalize } from 'node:path';
 import { isFailure, outcomes, sumOutcomes } from '../model/outcome.ts';
 import { stdinName } from '../model/row.ts';
-import { type Target, targetOf } from '../model/target.ts';
+import { isWithin, type Reach, type Target, targetOf } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { removeRemains } from './end-run.ts';
@@ -224,7 +224,7 @@ function holds(text: string, part: string): boolean {
 export type RunCursor = { at: number; id: string };
 
 /** Which runs a page holds. A missing filter accepts every run. `text`: a part of the id, of a file's name or of who submitted it. */
-type PageChoice = { states?: readonly RunState[]; target?: string; text?: string; limit: number };
+type PageChoice = { states?: readonly RunState[]; target?: string; text?: string; reach?: Reach; limit: number };
 
 const lookedAtMost = 20_000;
 
@@ -275,11 +275,12 @@ async function fittingOf(redis: RedisClient, part: readonly RunCursor[], choice:
 
 const compared = ['state', 'baseUrl', 'account', 'createdBy', 'files'] as const;
 
-function isNarrow({ states, target, text }: PageChoice): boolean {
-  return states !== undefined || target !== undefined || text !== undefined;
+function isNarrow({ states, target, text, reach = null }: PageChoice): boolean {
+  return states !== undefined || target !== undefined || text !== undefined || reach !== null;
 }
 
-function fits(run: ListedRun, { states, target, text }: PageChoice): boolean {
+function fits(run: ListedRun, { states, target, text, reach = null }: PageChoice): boolean {
+  if (!isWithin(reach, run)) return false;
   if (states !== undefined && !states.includes(run.state)) return false;
   if (target !== undefined && !isOfTarget(run, target)) return false;
   return text === undefined || [run.id, run.createdBy, ...run.files].some((word) => holds(word, text));

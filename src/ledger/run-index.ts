@@ -1,4 +1,4 @@
-import { type Target, targetOf } from '../model/target.ts';
+import { isWithin, type Reach, type Target, targetOf } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { type ListedRun, readListed } from './list-runs.ts';
@@ -29,8 +29,22 @@ class RunIndex {
     this.#redis = redis;
   }
 
-  /** Throws what Redis throws. Calls may overlap. */
-  async read(): Promise<RunsNow> {
+  /** What is within reach. Throws what Redis throws. Calls may overlap. */
+  async read(reach: Reach = null): Promise<RunsNow> {
+    const [active, ended] = await this.#readAll();
+    const near = <T extends Pick<Target, 'baseUrl' | 'account'>>(all: readonly T[]) =>
+      all.filter((one) => isWithin(reach, one));
+    const known = reach === null ? ended : ended.filter(([, run]) => isWithin(reach, run));
+    const last = known.sort(([, a], [, b]) => b.endedAt - a.endedAt).slice(0, recentRuns);
+    const recent = await readListed(
+      this.#redis,
+      last.map(([id]) => id),
+    );
+    const targets = near(await this.#targets([...active, ...ended.map(([, run]) => run)]));
+    return { active: near(active), recent, ended: known.length, targets };
+  }
+
+  async #readAll(): Promise<[active: ListedRun[], ended: [id: string, Ended][]]> {
     const ids = await this.#redis.zrevrange(keys.runs, 0, -1);
     if (performance.now() - this.#begunAt > readAgainMs) this.#forget();
     const known = new Map<string, Ended>();
@@ -48,12 +62,7 @@ class RunIndex {
       }
     }
     this.#ended = known;
-    const last = [...known].sort(([, a], [, b]) => b.endedAt - a.endedAt).slice(0, recentRuns);
-    const recent = await readListed(
-      this.#redis,
-      last.map(([id]) => id),
-    );
-    return { active, recent, ended: known.size, targets: await this.#targets([...active, ...known.values()]) };
+    return [active, [...known]];
   }
 
   #forget(): void {

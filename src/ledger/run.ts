@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto';
 import { ExpungeError } from '../errors.ts';
 import { type Outcome, type OutcomeCounts, perOutcome, sumOutcomes } from '../model/outcome.ts';
 import { readableRate } from '../model/rate.ts';
+import { isWithin, type Reach } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
 import { type Verification, verificationFromStored } from '../model/verification.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -263,10 +264,12 @@ export function newRunId(now: number): string {
 }
 
 /** The id of the run with this id, or the only one whose id begins or ends with the text. Throws USAGE if there is none, or several. */
-export async function findRunId(redis: RedisClient, text: string): Promise<string> {
+export async function findRunId(redis: RedisClient, text: string, reach: Reach = null): Promise<string> {
   const all = await redis.zrevrange(keys.runs, 0, -1);
-  if (all.includes(text)) return text;
-  const matches = text === '' ? [] : all.filter((id) => id.startsWith(text) || id.endsWith(text));
+  const named = all.includes(text)
+    ? [text]
+    : all.filter((id) => text !== '' && (id.startsWith(text) || id.endsWith(text)));
+  const matches = reach === null ? named : await withinReach(redis, named, reach);
   if (matches.length === 1) return matches[0]!;
   const next: Advice = (toType) => `${toType('runs')} lists them`;
   if (matches.length === 0) throw new ExpungeError('USAGE', `no run is called "${text}"`, { next });
@@ -275,4 +278,9 @@ export async function findRunId(redis: RedisClient, text: string): Promise<strin
     `"${text}" fits ${matches.length} runs, among them ${matches.slice(0, 3).join(', ')}`,
     { next },
   );
+}
+
+async function withinReach(redis: RedisClient, ids: readonly string[], reach: Reach): Promise<string[]> {
+  const places = await Promise.all(ids.map((id) => redis.hmget(keys.run(id), 'baseUrl', 'account')));
+  return ids.filter((_, i) => isWithin(reach, { baseUrl: places[i]![0] ?? '', account: places[i]![1] ?? '' }));
 }

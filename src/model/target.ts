@@ -11,6 +11,14 @@ export function targetOf(baseUrl: string, account: string): Target {
   return { baseUrl, account, fp };
 }
 
+/** The targets that somebody may see and steer; null: all. */
+export type Reach = readonly Target[] | null;
+
+/** Whether what is of this target is within reach. */
+export function isWithin(reach: Reach, { baseUrl, account }: Pick<Target, 'baseUrl' | 'account'>): boolean {
+  return reach === null || reach.some((target) => target.baseUrl === baseUrl && target.account === account);
+}
+
 /**
  * The identity of a list for a target: the same rows for the same target are the same run. Rows of a run that are retried are another list
  * than the same rows in a file.

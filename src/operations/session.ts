@@ -4,6 +4,7 @@ import { type Ledger, openLedger } from '../ledger/ledger.ts';
 import { isIdle } from '../ledger/list-runs.ts';
 import { findRunId, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { haltRules } from '../ledger/thresholds.ts';
+import type { Reach } from '../model/target.ts';
 import type { RedisAddress } from '../redis/address.ts';
 import { checkRedis, type RedisFacts } from '../redis/boot-check.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -96,9 +97,9 @@ export async function withRedisAt<T>(address: RedisAddress, body: (session: Earl
   }
 }
 
-/** The run with this id, or whose id ends with this text. Throws USAGE if there is none, or if another release wrote it. */
-export async function findRun({ redis }: Session, text: string | undefined): Promise<Run> {
-  const id = await findRunId(redis, text ?? '');
+/** The run within reach that has this id, or whose id ends with this text. Throws USAGE if there is none, or if another release wrote it. */
+export async function findRun({ redis }: Session, text: string | undefined, reach: Reach = null): Promise<Run> {
+  const id = await findRunId(redis, text ?? '', reach);
   const run = await readRun(redis, id);
   if (run === null)
     throw new ExpungeError('USAGE', `run ${id} is no longer in Redis`, {

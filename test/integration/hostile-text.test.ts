@@ -85,7 +85,14 @@ async function submit(line: string): Promise<string> {
 async function pauseOverHttp(): Promise<void> {
   const server = harness.start(['dashboard', '--port', '0'], env);
   const url = await until('it listens', () => /http:\/\/[\d.]+:\d+/.exec(server.stdout + server.stderr)?.[0]);
-  const token = await addToken(harness.redis, { name: 'o', role: 'operate', at: Date.now(), who: 'x', expiresAt: 0 });
+  const token = await addToken(harness.redis, {
+    name: 'o',
+    role: 'operate',
+    reach: null,
+    at: Date.now(),
+    who: 'x',
+    expiresAt: 0,
+  });
   const answer = await fetch(`${url}/api/v1/runs/${names.OTHER}/pause`, {
     method: 'POST',
     body: JSON.stringify({ reason: `over HTTP ${poison}` }),

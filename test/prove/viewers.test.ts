@@ -23,7 +23,9 @@ async function look(api: Api, count: number): Promise<() => Promise<void>> {
   const stop = new AbortController();
   const names = Array.from({ length: Math.ceil(count / 10) }, (_, n) => ({ name: `v-${n}-${Date.now()}` }));
   const tokens = await Promise.all(
-    names.map(({ name }) => addToken(api.redis, { name, role: 'read', at: Date.now(), who: 'test', expiresAt: 0 })),
+    names.map(({ name }) =>
+      addToken(api.redis, { name, role: 'read', reach: null, at: Date.now(), who: 'test', expiresAt: 0 }),
+    ),
   );
   const opened = Array.from({ length: count }, (_, n) => {
     const headers = { authorization: `Bearer ${tokens[Math.floor(n / 10)]}` };

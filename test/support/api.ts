@@ -47,7 +47,8 @@ export async function openApi(
   const tokens = new Map<Role, Promise<string>>();
   const token = (role: Role) => {
     const made =
-      tokens.get(role) ?? addToken(redis, { name: `test-${role}`, role, at: Date.now(), who: 'test', expiresAt: 0 });
+      tokens.get(role) ??
+      addToken(redis, { name: `test-${role}`, role, reach: null, at: Date.now(), who: 'test', expiresAt: 0 });
     tokens.set(role, made);
     return made;
   };

@@ -103,7 +103,7 @@ export async function openScene(atEnd: AtEnd, lists: readonly List[], without: C
   const api = await until('the server listens', () => /http:\/\/[\d.]+:\d+/.exec(server.stdout + server.stderr)?.[0]);
   const tokens = new Map<string, string>();
   for (const name of people) {
-    const login = { name, role: 'operate', at: Date.now(), who: 'test', expiresAt: 0 } as const;
+    const login = { name, role: 'operate', reach: null, at: Date.now(), who: 'test', expiresAt: 0 } as const;
     tokens.set(name, await addToken(harness.redis, login));
   }
 

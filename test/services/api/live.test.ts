@@ -42,6 +42,7 @@ async function followAsMany(api: Api, count: number) {
   const callers = Array.from({ length: Math.ceil(count / 10) }, (_, n) => ({
     name: `viewer-${n}`,
     role: 'read' as const,
+    reach: null,
   }));
   const tokens = await Promise.all(
     callers.map((caller) => addToken(api.redis, { ...caller, at: 0, who: 'test', expiresAt: 0 })),

@@ -35,6 +35,7 @@ describe('a list of any size', () => {
     const token = await addToken(harness.redis, {
       name: harness.target.fp,
       role: 'operate',
+      reach: null,
       at: 0,
       who: 'test',
       expiresAt: 0,

@@ -11,7 +11,9 @@ function openApp(streams: Streams) {
   const wait = () => new Promise<void>((resolve) => void setImmediate(resolve));
   const live = new Live({ read: async () => 'all', event: 'snapshot', everyMs: 0, wait, problem: () => ({}) });
   const app = new Hono();
-  app.get('/', (context) => streams.send(context, live, { name: 'ana', role: 'read', by: 'token' }, async () => true));
+  app.get('/', (context) =>
+    streams.send(context, live, { name: 'ana', role: 'read', reach: null, by: 'token' }, async () => true),
+  );
   return app;
 }
 
