@@ -8,6 +8,7 @@ import type { ReadableStream } from 'node:stream/web';
 import { count, isoTime, plural } from '../format.ts';
 import { makeStateDir } from '../input/with-list.ts';
 import type { Log } from '../logger.ts';
+import { uploadBytesAtMost } from '../operations/read-list.ts';
 import { systemCode } from '../system-errors.ts';
 import { type Part, repeat } from '../worker/parts.ts';
 import { Problem } from './problem.ts';
@@ -25,7 +26,6 @@ export type KeptPlan = {
 
 const keptMs = 86_400_000;
 const plansAtMost = 1_000;
-const listBytesAtMost = 16e9;
 const allBytesAtMost = 32e9;
 const lookEveryBytes = 16e6; // at most so much too much per upload
 const idleMs = 60_000;
@@ -42,7 +42,7 @@ export class PlanStore {
 
   /** A new folder, and the place for a list of so many bytes in it; 0 = nobody knows. Throws `too_large`, or `no_space` where all are too much. */
   async open(name: string, bytes: number): Promise<{ id: string; list: string }> {
-    if (bytes > listBytesAtMost) throw tooLarge();
+    if (bytes > uploadBytesAtMost) throw tooLarge();
     await makeStateDir(this.#stateDir);
     await this.removeOld();
     await this.#refuseFull({ lists: 1, bytes });
@@ -89,7 +89,7 @@ export class PlanStore {
       transform: (chunk: Uint8Array, _encoding, done) => {
         idle.refresh();
         bytes += chunk.length;
-        if (bytes > listBytesAtMost) return done(tooLarge());
+        if (bytes > uploadBytesAtMost) return done(tooLarge());
         if (bytes < lookAt) return done(null, chunk);
         lookAt = bytes + lookEveryBytes;
         this.#refuseFull({ lists: 0, bytes: 0 }).then(() => done(null, chunk), done);
@@ -160,7 +160,7 @@ export function noPlan(id: string): Problem {
 }
 
 function tooLarge(): Problem {
-  return new Problem('too_large', `expected a list of at most ${gigabytes(listBytesAtMost)}`, 'send it in parts');
+  return new Problem('too_large', `expected a list of at most ${gigabytes(uploadBytesAtMost)}`, 'send it in parts');
 }
 
 function gigabytes(bytes: number): string {

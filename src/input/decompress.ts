@@ -1,5 +1,6 @@
 import { pipeline, Readable } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
+import { megabytes } from '../format.ts';
 import { systemCode } from '../system-errors.ts';
 import { adviceToUnpack } from './convert-advice.ts';
 import { headBytes, refuseForeign } from './foreign-format.ts';
@@ -8,18 +9,35 @@ import { ZstdFrames } from './zstd-frames.ts';
 
 type Packing = 'gzip' | 'zstd';
 
+/** How much a list of a stranger may be, in bytes: as it comes, and unpacked. */
+export type Size = { packed: number; unpackedAtMost: number };
+
 /**
  * Decompresses gzip and zstd, which it detects by the first bytes and never by a name; other data passes unchanged. Throws USAGE for
- * data that is damaged or cut off, and for formats that are no list, packed or not.
+ * data that is damaged or cut off, for formats that are no list, packed or not, and for packed data that is more than `size` allows.
  */
-export async function* decompress(name: string, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+export async function* decompress(name: string, chunks: AsyncIterable<Buffer>, size?: Size): AsyncGenerator<Buffer> {
   const { head, all } = await peek(
     checkHead(chunks, (begin) => refuseForeign(name, begin, null)),
     headBytes,
   );
   const packing = packingOf(head);
   if (packing === null) yield* all;
-  else yield* checkHead(unpack(name, packing, all), (begin) => refuseForeign(name, begin, packing));
+  else yield* checkHead(unpackWithin(name, packing, all, size), (begin) => refuseForeign(name, begin, packing));
+}
+
+async function* unpackWithin(name: string, packing: Packing, packed: AsyncIterable<Buffer>, size?: Size) {
+  let bytes = 0;
+  for await (const chunk of unpack(name, packing, packed)) {
+    bytes += chunk.length;
+    if (size !== undefined && bytes > size.unpackedAtMost) throw tooLong(name, packing, size);
+    yield chunk;
+  }
+}
+
+function tooLong(name: string, packing: Packing, { packed, unpackedAtMost }: Size): Error {
+  const message = `unpacks to more than ${megabytes(unpackedAtMost)}, the most that a packed list of ${megabytes(packed)} may have; nothing was sent`;
+  return inputError(name, null, message, adviceToUnpack(name, packing));
 }
 
 /** Calls `check` with the first bytes; what that throws closes the source, which may be a process or a connection. */

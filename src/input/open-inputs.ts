@@ -3,7 +3,7 @@ import { access, stat } from 'node:fs/promises';
 import { stdinName } from '../model/row.ts';
 import { quotePath } from '../model/shell-word.ts';
 import { explainFileError, isFileError } from '../system-errors.ts';
-import { decompress } from './decompress.ts';
+import { decompress, type Size } from './decompress.ts';
 import { inputError } from './input-error.ts';
 
 /** One source of ids. */
@@ -11,6 +11,7 @@ export type InputFile = {
   name: string; // as shown: the path, or (stdin)
   isStdin: boolean;
   isPipe: boolean; // stdin or a named pipe, whose writer can die unnoticed within a line
+  size?: Size; // of a list that somebody sent: what it may unpack to
   isUnattended?: true; // nobody sees its last id in a plan before it is deleted, or relies on it
   /** Called behind the last line if it has no newline. */
   onOpenEnd?(): void;

@@ -33,7 +33,7 @@ function readFile(file: InputFile, index: number, options: InputOptions, isAlone
   const format = formatOf(file, options.format);
   const text = checkText(
     { ...file, isLined: format !== 'json', needsNewline: needsNewline(file, format, isAlone) },
-    decompress(file.name, file.open()),
+    decompress(file.name, file.open(), file.size),
   );
   const facts = { file: index, name: file.name, format };
   if (format === 'csv') {

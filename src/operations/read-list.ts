@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Config } from '../config/settings.ts';
 import { inputOptionsOf } from '../input/input-options.ts';
@@ -27,6 +28,17 @@ export function withReadList<T>(
   );
 }
 
+/** How many bytes a list may have that is sent to a server, also unpacked. */
+export const uploadBytesAtMost = 16e9;
+
+const unpackedAnyway = 10e6;
+const unpackedTimes = 300; // of their size: ids that are counted up, which shrink most, are packed to a 140th by zstd -19
+
+/** How many bytes a packed list of so many may have: a few kilobytes that are made for it would keep a server busy for minutes. Pure. */
+function unpackedAtMost(packed: number): number {
+  return Math.min(Math.max(unpackedTimes * packed, unpackedAnyway), uploadBytesAtMost);
+}
+
 /** A list that was sent to a server. `isPiped`: whether a program wrote it, so that it may be cut off. */
 type Upload = { folder: string; path: string; isPiped: boolean };
 
@@ -37,8 +49,9 @@ export function withUpload<T>(
   body: (list: List) => Promise<T>,
 ): Promise<T> {
   const open = async () => {
-    const opened = await openInputs([path]);
-    const files = opened.map((file) => ({ ...file, name: basename(file.name), isPipe: isPiped }));
+    const [opened, { size: packed }] = await Promise.all([openInputs([path]), stat(path)]);
+    const size = { packed, unpackedAtMost: unpackedAtMost(packed) };
+    const files = opened.map((file) => ({ ...file, name: basename(file.name), isPipe: isPiped, size }));
     return { files, rejectsFolder: folder, onRows: () => {} };
   };
   return withReadList(config, open, body);
