@@ -6,18 +6,25 @@ import { noteMember } from '../http/strangers.ts';
 import { storedName } from '../model/person.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { inTime, Problem } from './problem.ts';
-import { hashOf, mayAct, type Person, type Role, readSession, readToken } from './token-store.ts';
+import { hashOf, mayAct, type Person, type Role, readSession, readToken, roles } from './token-store.ts';
 
 /** Who asks, and how they showed it. */
 export type Caller = Person & { by: 'token' | 'session' | 'proxy' };
 
-/** A proxy that has checked who somebody is, and names them in a header. `hosts`: the names under which it is reached; [] = none are stated. */
+/**
+ * A proxy that has checked who somebody is, and names them in a header. `hosts`: the names under which it is reached; [] = none are stated.
+ * `role`: of whoever is in no group with a role; null = nobody comes in so.
+ */
 export type TrustedProxy = {
   header: string;
-  role: Role;
+  role: Role | null;
+  groups: GroupRoles | null;
   hosts: readonly string[];
   isTrusted(address: string): boolean;
 };
+
+/** The header in which a proxy names groups, and what those may do. */
+export type GroupRoles = { header: string; roles: ReadonlyMap<string, Role> };
 
 const sessionCookie = 'expunge_session';
 const longestName = 100;
@@ -54,7 +61,8 @@ async function findCaller(context: Context, { redis, proxy, linked }: Authority,
   const named = proxy === null ? '' : (context.req.header(proxy.header) ?? '').trim();
   if (proxy !== null && named !== '' && proxy.isTrusted(addressOf(context))) {
     refuseOtherNames(context, proxy);
-    return { name: storedName(named), role: proxy.role, reach: null, by: 'proxy' };
+    const name = storedName(named);
+    return { name, role: roleAt(proxy, name, context), reach: null, by: 'proxy' };
   }
   const cookie = getCookie(context, cookieNameOf(context));
   if (cookie === undefined || cookie.length > longestSecret) return null;
@@ -64,6 +72,23 @@ async function findCaller(context: Context, { redis, proxy, linked }: Authority,
 
 function personOf({ name, role, reach }: Person): Person {
   return { name, role, reach };
+}
+
+/** Throws forbidden for somebody who is in no group that may do something. */
+function roleAt({ role, groups }: TrustedProxy, name: string, { req }: Context): Role {
+  const found = groups === null ? role : (highestRole(groups.roles, req.header(groups.header) ?? '') ?? role);
+  if (found !== null) return found;
+  throw new Problem(
+    'forbidden',
+    `${name} is in no group that may use this server, by the header ${groups?.header}`,
+    'start the worker with --trust-proxy-group-roles for one of their groups, or with --trust-proxy-role for everybody',
+  );
+}
+
+/** The highest role of these groups, which stand with commas; null for none that has one. Pure. */
+function highestRole(known: ReadonlyMap<string, Role>, groups: string): Role | null {
+  const found = new Set(groups.split(',').map((group) => known.get(group.trim())));
+  return roles.findLast((role) => found.has(role)) ?? null;
 }
 
 /** Throws forbidden for a request that may be of a page whose name leads here, and not of the proxy. */

@@ -3,13 +3,22 @@ import type { ListenAddress } from '../config/parse-setting.ts';
 import { isLoopback } from '../config/parse-url.ts';
 import type { Config } from '../config/settings.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
-import { addressFilter, type Caller, isOwnName, nameIn, requireRole, type TrustedProxy } from './access.ts';
+import {
+  addressFilter,
+  type Caller,
+  type GroupRoles,
+  isOwnName,
+  nameIn,
+  requireRole,
+  type TrustedProxy,
+} from './access.ts';
 import { openSite } from './app.ts';
 import { Login } from './login.ts';
 import { Problem, problemAnswer, problemOf } from './problem.ts';
 import { hasTarget } from './reach.ts';
 import type { ApiDeps } from './route.ts';
 import { Streams } from './streams.ts';
+import { type Role, roles } from './token-store.ts';
 
 type SiteDeps = Omit<ApiDeps, 'streams'>;
 
@@ -50,7 +59,7 @@ export function openDashboardSite(deps: SiteDeps): { app: Hono; newLink(name: st
 
 /** The proxy that the settings trust. Throws USAGE for one without addresses: everybody could be anybody. */
 function trustedProxyOf(config: Config): TrustedProxy | null {
-  const { trustProxyUser: header, trustProxyFrom, trustProxyHost, trustProxyRole } = config;
+  const { trustProxyUser: header, trustProxyFrom, trustProxyHost, trustProxyRole: role } = config;
   if (header === undefined) return null;
   if (trustProxyFrom === undefined)
     throw new ExpungeError('USAGE', '--trust-proxy-user needs the address of the proxy, and there is none', {
@@ -58,7 +67,25 @@ function trustedProxyOf(config: Config): TrustedProxy | null {
     });
   const isTrusted = readOf('--trust-proxy-from', () => addressFilter(trustProxyFrom.split(',')));
   const hosts = readOf('--trust-proxy-host', () => (trustProxyHost ?? '').split(',').filter(Boolean).map(readName));
-  return { header, role: trustProxyRole ?? 'read', hosts, isTrusted };
+  const groups = groupRolesOf(config);
+  return { header, role: role ?? (groups === null ? 'read' : null), groups, hosts, isTrusted };
+}
+
+/** Throws USAGE where only one of the two settings is there. */
+function groupRolesOf({ trustProxyGroups: header, trustProxyGroupRoles: texts }: Config): GroupRoles | null {
+  if (header === undefined && texts === undefined) return null;
+  if (header !== undefined && texts !== undefined)
+    return { header, roles: readOf('--trust-proxy-group-roles', () => new Map(texts.split(',').map(readGroupRole))) };
+  throw new ExpungeError('USAGE', '--trust-proxy-groups and --trust-proxy-group-roles need each other', {
+    next: 'add --trust-proxy-groups X-Forwarded-Groups --trust-proxy-group-roles admins=admin,sre=operate',
+  });
+}
+
+function readGroupRole(text: string): [group: string, Role] {
+  const [, group = '', word] = /^(.*\S)\s*=\s*(\w+)$/.exec(text.trim()) ?? [];
+  const role = roles.find((known) => known === word);
+  if (role !== undefined) return [group, role];
+  throw new Error(`"${text}": expected a group and a role like sre=operate, and one of ${roles.join(', ')}`);
 }
 
 /** Throws USAGE that names the flag. */

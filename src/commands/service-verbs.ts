@@ -35,6 +35,8 @@ export const worker: Command = {
     'trustProxyFrom',
     'trustProxyHost',
     'trustProxyRole',
+    'trustProxyGroups',
+    'trustProxyGroupRoles',
     'logLevel',
     'logFormat',
     'results',

@@ -82,6 +82,8 @@ const settingRoles = {
   trustProxyFrom: 'process',
   trustProxyHost: 'process',
   trustProxyRole: 'process',
+  trustProxyGroups: 'process',
+  trustProxyGroupRoles: 'process',
   results: 'process',
   resultsHeaderFile: 'process',
   notify: 'process',

@@ -238,6 +238,37 @@ describe('worker --http', () => {
     expect((await login(await token('read'), '198.51.100.4')).status).toBe(303);
   });
 
+  test('takes a role from the groups that a proxy names: the highest, and none where nobody knows them', async () => {
+    const groups = ['--trust-proxy-groups', 'X-Groups', '--trust-proxy-group-roles', 'db admins=admin,sre=operate'];
+    const withoutRole = proxied.slice(0, -2);
+    const { call } = await worker(['0', ...withoutRole, ...groups]);
+    const me = (named: string) => call(null, '/me', { headers: { 'x-user': 'ana', 'x-groups': named } });
+    expect((await me('all, sre')).body).toMatchObject({ name: 'ana', role: 'operate' });
+    expect((await me('sre,db admins')).body).toMatchObject({ role: 'admin' });
+    const stranger = await me('all,admins,SRE,sre=operate');
+    expect([stranger.status, stranger.body.detail]).toEqual([
+      403,
+      expect.stringMatching(/ana is in no group.*X-Groups/),
+    ]);
+    expect((await call(null, '/me', { headers: { 'x-user': 'ana' } })).status).toBe(403);
+    expect((await call(null, '/me', { headers: { 'x-groups': 'sre' } })).status).toBe(401);
+    const withDefault = await worker(['0', ...withoutRole, '--trust-proxy-role', 'read', ...groups]);
+    const by = (named: string) => withDefault.call(null, '/me', { headers: { 'x-user': 'ana', 'x-groups': named } });
+    expect([(await by('all')).body.role, (await by('sre')).body.role]).toEqual(['read', 'operate']);
+  });
+
+  test('says what is wrong with roles of groups', async () => {
+    const { harness } = await openApi(onTestFinished);
+    for (const more of [
+      ['--trust-proxy-groups', 'X-Groups'],
+      ['--trust-proxy-group-roles', 'sre=operate'],
+      ['--trust-proxy-groups', 'X-Groups', '--trust-proxy-group-roles', 'sre=root'],
+    ]) {
+      const { code, stderr } = await harness.expunge(['worker', '--http', '0', ...proxied, ...more]);
+      expect([code, stderr]).toEqual([2, expect.stringContaining('--trust-proxy-group-roles')]);
+    }
+  });
+
   test('does not believe the header from elsewhere', async () => {
     const { call } = await worker(['0', '--trust-proxy-user', 'X-User', '--trust-proxy-from', '10.0.0.7']);
     expect((await call(null, '/me', { headers: { 'x-user': 'ana' } })).status).toBe(401);

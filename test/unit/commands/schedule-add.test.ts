@@ -81,6 +81,8 @@ const samples: Record<SettingName, string> = {
   trustProxyFrom: '10.0.0.7',
   trustProxyHost: 'expunge.example.com',
   trustProxyRole: 'operate',
+  trustProxyGroups: 'X-Groups',
+  trustProxyGroupRoles: 'sre=operate',
   results: '/srv/results',
   resultsHeaderFile: 'h',
   notify: 'https://a.example.com/x,https://b.example.com/y',
