@@ -60,6 +60,8 @@ export function openSite(options: SiteOptions): Hono {
     requireRole(await login.caller(context), 'read');
     return context.json(openApiOf(routes, readVersion(), cookieNameOf(context)));
   });
+  for (const path of [...new Set(routes.map(({ path }) => path)), '/openapi.json'])
+    refuseOtherMethods(app, path, login);
   app.all(`${apiPath}/*`, async (context) => {
     requireRole(await login.caller(context), 'read');
     throw new Problem(
@@ -114,13 +116,12 @@ function headers() {
 }
 
 function serve(app: Hono, route: Route, options: SiteOptions): void {
-  const path = apiPath + route.path.replace(/\{(\w+)\}/g, ':$1');
   const answer = async (context: Context): Promise<Response> => {
     const caller = await options.login.caller(context);
     const known = requireRole(caller, route.role);
     refuseCrossSite(context, known.by !== 'token');
     if (context.req.method === 'HEAD' && route.answer === null)
-      return context.body(null, 200, { 'content-type': route.type }); // nobody would read a stream, or end it
+      return context.body(null, 200, { 'content-type': route.types[0]! }); // nobody would read a stream, or end it
     const query = checked(route.query, context.req.query(), 'query');
     const body = route.body === null ? {} : checked(route.body, await readJson(context), 'body');
     const isStillAllowed = async () => {
@@ -141,12 +142,28 @@ function serve(app: Hono, route: Route, options: SiteOptions): void {
     if (isRepeated) context.header('idempotency-replayed', 'true');
     return answerWith(context, answer, route.status);
   };
-  app.on(route.method.toUpperCase(), path, (context) =>
+  app.on(route.method.toUpperCase(), servedAt(route.path), (context) =>
     answer(context).catch((error) => {
       if (!(error instanceof ExpungeError)) throw error;
       return answerOf(withFields(problemOf(error, options.log, context.req.path), route));
     }),
   );
+}
+
+/** Answers whatever is no method of this path with those that are. HEAD is what GET is, without a body. */
+function refuseOtherMethods(app: Hono, path: string, login: Login): void {
+  const own = routes.filter((route) => route.path === path).map(({ method }) => method);
+  const methods = own.length === 0 ? ['get' as const] : own;
+  const allow = methods.flatMap((method) => (method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()])).join(', ');
+  app.all(servedAt(path), async (context) => {
+    requireRole(await login.caller(context), 'read');
+    const { method } = context.req;
+    throw new Problem('method_not_allowed', `${apiPath}${path} takes ${allow}, not ${method}`, null, { allow });
+  });
+}
+
+function servedAt(path: string): string {
+  return apiPath + path.replace(/\{(\w+)\}/g, ':$1');
 }
 
 /** What a command says names its flags; this adds the fields of the route that stand for them. */
@@ -165,9 +182,10 @@ function fileOf(context: Context, asset: Awaited<ReturnType<typeof readPageFile>
 }
 
 function answerOf(problem: ReturnType<typeof problemOf>): Response {
-  const { status, seconds } = problem as { status: number; seconds?: number };
+  const { status, seconds, allow } = problem as { status: number; seconds?: number; allow?: string };
   return problemAnswer(problem, {
     ...(status === 401 && { 'www-authenticate': 'Bearer' }),
     ...(seconds !== undefined && { 'retry-after': String(seconds) }),
+    ...(allow !== undefined && { allow }),
   });
 }

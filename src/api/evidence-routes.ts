@@ -36,6 +36,10 @@ const outcomesQuery = z.strictObject({
 
 const types = { csv: 'text/csv; charset=utf-8', ndjson: 'application/x-ndjson', html: 'text/html; charset=utf-8' };
 
+function plainType(type: string): string {
+  return type.split(';')[0]!;
+}
+
 /** What became of rows and ids. */
 export const evidenceRoutes: readonly Route[] = [
   route({
@@ -53,7 +57,7 @@ export const evidenceRoutes: readonly Route[] = [
     summary: 'what became of every row, as a file',
     query: reportQuery,
     answer: null,
-    type: 'text/csv',
+    types: Object.values(types).map(plainType),
     handle: report,
   }),
   route({
@@ -63,7 +67,7 @@ export const evidenceRoutes: readonly Route[] = [
     summary: 'rows that have an outcome since a cursor',
     query: outcomesQuery,
     answer: null,
-    type: 'application/x-ndjson',
+    types: [types.ndjson],
     handle: outcomes,
   }),
   route({

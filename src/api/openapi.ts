@@ -40,8 +40,9 @@ const problem = z.looseObject({
 });
 
 function operationOf(route: Route) {
-  const { method, path, role, summary, query, body, upload, answer, type, status, isCreating, mayTakeLong } = route;
-  const content = answer === null ? { [type]: {} } : { [type]: { schema: schemaOf(answer, 'output') } };
+  const { method, path, role, summary, query, body, upload, answer, types, status, isCreating, mayTakeLong } = route;
+  const shown = answer === null ? {} : { schema: schemaOf(answer, 'output') };
+  const content = Object.fromEntries(types.map((type) => [type, shown]));
   return {
     operationId: `${method} ${path}`.replace(/[^a-z]+/gi, '_').replace(/_$/, ''),
     summary,

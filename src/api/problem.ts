@@ -12,6 +12,7 @@ const kinds = {
   forbidden: [403, 'this role may not do that'],
   cross_site: [403, 'the request comes from another site'],
   not_found: [404, 'there is no such thing'],
+  method_not_allowed: [405, 'this path takes other methods'],
   slow: [408, 'the request took too long'],
   conflict: [409, 'things are not as the request expects'],
   too_large: [413, 'the body is too large'],

@@ -97,7 +97,7 @@ export const readRoutes: readonly Route[] = [
     about: 'within reach',
     summary: 'the same about once a second, as it changes',
     answer: null,
-    type: 'text/event-stream',
+    types: ['text/event-stream'],
     handle: async (call) => {
       const { deps, context, caller, isStillAllowed } = call;
       return deps.streams.send(context, overviewOf(call), caller, isStillAllowed);
@@ -145,7 +145,7 @@ export const readRoutes: readonly Route[] = [
     role: 'read',
     summary: 'a run and its history, as they change',
     answer: null,
-    type: 'text/event-stream',
+    types: ['text/event-stream'],
     handle: async ({ deps, params, context, caller, isStillAllowed }) => {
       const view = () => {
         const shown = new RunView(deps.session, params.run!);

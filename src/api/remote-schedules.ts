@@ -61,7 +61,7 @@ async function add(api: ApiClient, { target, name, by, definition, replace }: Ad
   const before = (await look()) ?? null;
   const body = { target: target.fp, name, ...bodyOf(definition), reason: by.reason, replace };
   const answer = await api.create<Placed & Pick<Added, 'done'>>('/schedules', body, false);
-  const { done, ...facts } = withoutPlace(answer);
+  const { done, when: _, ...facts } = withoutPlace(answer); // what --json prints has no words for the time
   const schedule = (await look().catch(unlessAway)) ?? null;
   return { done: answer.done, before, schedule, at: Date.now(), facts, warnings: readWarnings(answer) };
 }

@@ -54,7 +54,7 @@ export type Route = {
   body: Shape | null; // null: it reads no JSON
   upload: readonly string[]; // content types of a body that is streamed; [] = none
   answer: z.ZodType | null; // of a JSON answer; null: a stream
-  type: string; // content type of the answer
+  types: readonly string[]; // content types of the answer; the first one where nothing else is asked for
   status: 200 | 201;
   isCreating: boolean; // it takes an Idempotency-Key
   made(params: Record<string, string>, run: string): object; // the answer to a repetition whose first request broke off once it had made the run
@@ -63,7 +63,7 @@ export type Route = {
 };
 
 type Given<Q extends Shape, B extends Shape> = Pick<Route, 'method' | 'path' | 'role' | 'summary'> &
-  Partial<Pick<Route, 'about' | 'upload' | 'answer' | 'type' | 'status' | 'isCreating' | 'made' | 'mayTakeLong'>> & {
+  Partial<Pick<Route, 'about' | 'upload' | 'answer' | 'types' | 'status' | 'isCreating' | 'made' | 'mayTakeLong'>> & {
     query?: Q;
     body?: B;
     handle(call: Call<z.output<Q>, z.output<B>>): Promise<unknown>;
@@ -77,7 +77,7 @@ export function route<Q extends Shape = typeof nothing, B extends Shape = typeof
     about: aboutOf(given.path),
     upload: [],
     answer: z.looseObject({}),
-    type: 'application/json',
+    types: ['application/json'],
     status: 200,
     isCreating: false,
     mayTakeLong: false,

@@ -20,6 +20,7 @@ import {
   settingsOf,
 } from '../schedule/schedule.ts';
 import { readSchedule } from '../schedule/schedule-store.ts';
+import { whenText } from '../terminal/schedule-text.ts';
 import { placeOf } from './overview.ts';
 import { withOwnRedis } from './own-redis.ts';
 import { Problem, parsedAs } from './problem.ts';
@@ -191,7 +192,8 @@ async function add(call: Call<unknown, Body>) {
     protectedList: before?.settings.protect === undefined ? undefined : before.protectedList,
   };
   const { done, facts, warnings } = await withSchedules(call, (schedules) => schedules.add(order));
-  return placed(target, { done, ...facts }, warnings);
+  const when = whenText(order.definition);
+  return placed(target, { done, ...facts, when }, warnings);
 }
 
 /** What a body says, and what stays of a schedule that is changed: also its heartbeat and its protected ids, which cannot be said here. */

@@ -77,7 +77,7 @@ async function request({ call, url }: Api, token: string, route: Route, operatio
   const needed = operation.parameters.filter((one) => one.in === 'query' && (one.required || one.name === 'resource'));
   const query = new URLSearchParams(needed.map(({ name }): [string, string] => [name, String(all[name])]));
   const headers = { authorization: `Bearer ${token}`, ...(route.upload.length > 0 && { 'content-type': 'text/csv' }) };
-  if (route.type === 'text/event-stream') return firstEvent(`${url}/api/v1${path}`, headers);
+  if (route.types.includes('text/event-stream')) return firstEvent(`${url}/api/v1${path}`, headers);
   const { properties = {}, required = [] } = operation.requestBody?.content['application/json']?.schema ?? {};
   const fields = Object.keys(properties).filter((field) => field === 'seen' || required.includes(field));
   return call(null, `${path}?${query}`, {

@@ -68,6 +68,75 @@ describe('the description of the API', () => {
     }
   });
 
+  test('names every format of a report, and the server sends each as that', async () => {
+    const { api, description, runs } = await openDescribed();
+    const { parameters, responses } = description.paths['/runs/{run}/report']!.get!;
+    const described = Object.keys(responses['200']!.content);
+    const formats = parameters.find(({ name }) => name === 'format')!.schema.enum!;
+    const sent = await Promise.all(
+      formats.map(async (format) => (await api.call('read', `/runs/${runs[0]}/report?format=${format}`)).headers),
+    );
+    expect(sent.map((headers) => headers.get('content-type')!.split(';')[0])).toEqual(described);
+    expect(described).toEqual(['text/csv', 'application/x-ndjson', 'text/html']);
+  });
+
+  test('says when a schedule runs, in words, also where it was just added', async () => {
+    const { api, description } = await openDescribed();
+    const { required } = description.paths['/schedules']!.post!.responses['201']!.content['application/json']!.schema!;
+    expect(required).toContain('when');
+    const order = {
+      target: api.harness.target.fp,
+      name: 'weekly',
+      cron: '0 3 * * 0',
+      from: 'expired',
+      resource: 'views',
+    };
+    const body = { ...order, max_deletes: 5 };
+    const added = await api.call('operate', '/schedules', { method: 'POST', body });
+    expect(added.status, added.text).toBe(201);
+    expect(added.body.when).toBe('At 03:00, only on Sunday, UTC');
+    expect(added.body.when).toBe((await api.call('read', `/schedules/${body.target}/weekly`)).body.when);
+  });
+
+  test('has the names of fields, and so have errors about them', async () => {
+    const { api, runs } = await openDescribed();
+    const { fp } = api.harness.target;
+    const wrong = '403=nonsense';
+    const csv = { raw: 'id\na\n', headers: { 'content-type': 'text/csv' } };
+    const schedule = { target: fp, name: 'one', cron: '0 3 * * *', from: 'x', resource: 'views', max_deletes: 5 };
+    const sent = [
+      await api.call('operate', `/plans?target=${fp}&resource=views&on_status=${wrong}`, { method: 'POST', ...csv }),
+      await api.call('operate', '/schedules', { method: 'POST', body: { ...schedule, on_status: wrong } }),
+      await api.call('operate', `/runs/${runs[0]}/resume`, { method: 'POST', body: { seen: 1, on_status: wrong } }),
+    ];
+    for (const { body } of sent) {
+      expect(body).toMatchObject({ status: 400, detail: expect.stringMatching(/^(body\.)?on_status: /) });
+      expect(JSON.stringify(body)).not.toContain('onStatus');
+    }
+  });
+
+  test('has every method of a path: any other one is answered 405, with those that there are', async () => {
+    const { api, description } = await openDescribed();
+    const wrong: string[] = [];
+    for (const [template, methods] of Object.entries(description.paths)) {
+      const allowed = Object.keys(methods).flatMap((method) =>
+        method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()],
+      );
+      const path = template.replace(/\{\w+\}/g, 'x');
+      for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+        if (allowed.includes(method)) continue;
+        const { status, headers, body } = await api.call('read', path, { method });
+        const isSaid =
+          status === 405 && body.code === 'method_not_allowed' && headers.get('allow') === allowed.join(', ');
+        if (!isSaid) wrong.push(`${method} ${path}: ${status} ${headers.get('allow')}`);
+      }
+    }
+    expect(wrong).toEqual([]);
+    expect((await api.call('read', '/openapi.json', { method: 'POST' })).status).toBe(405);
+    expect((await api.call('read', '/nowhere', { method: 'POST' })).status).toBe(404);
+    expect((await api.call(null, '/runs', { method: 'PUT' })).status).toBe(401);
+  });
+
   test('is what the server does: whatever is sent gets an answer as described, and no internal error', async () => {
     const { api, requests } = await openDescribed();
     const seen = new Map<string, Set<number>>();
@@ -100,7 +169,7 @@ describe('the description of the API', () => {
     );
     await fc.assert(sent, { numRuns: requestsSent, endOnFailure: true });
     expect([...seen].filter(([, statuses]) => statuses.size > 0)).toHaveLength(
-      routes.filter(({ type }) => type !== 'text/event-stream').length,
+      routes.filter(({ types }) => !types.includes('text/event-stream')).length,
     );
   });
 
