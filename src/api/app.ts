@@ -6,7 +6,7 @@ import { cookieNameOf, isOwnName, refuseCrossSite, requireRole } from './access.
 import { assetAnswer, readAssetAt, readPageFile } from './assets.ts';
 import { evidenceRoutes } from './evidence-routes.ts';
 import { doOnce, type Work } from './idempotency.ts';
-import type { Login } from './login.ts';
+import { type Login, loginPath } from './login.ts';
 import { openApiOf } from './openapi.ts';
 import { planRoutes } from './plan-routes.ts';
 import { Problem, type ProblemDocument, problemAnswer, problemOf, problemPage } from './problem.ts';
@@ -75,7 +75,8 @@ export function openSite(options: SiteOptions): Hono {
   );
   login.serve(app);
   app.get('*', async (context) => {
-    if ((await login.caller(context)) === null) return context.redirect('/login', 303);
+    const { pathname, search } = new URL(context.req.url);
+    if ((await login.caller(context)) === null) return context.redirect(loginPath(pathname + search), 303);
     return fileOf(context, await readPageFile('index.html'));
   });
   app.all('*', (context) => {

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { stripTypeScriptTypes } from 'node:module';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { html } from '../ledger/html.ts';
 import { isFileError } from '../system-errors.ts';
 
 /** A file of the pages. `tag`: of its content. */
@@ -45,11 +46,17 @@ export function readPageFile(name: string): Promise<Asset | null> {
   return readAsset(pages, isSource ? name.replace(/\.js$/, '.ts') : name);
 }
 
-/** The login page. With a problem it shows the sentence about that one, which it keeps hidden otherwise: also without a script. */
-export async function readLoginPage(problem: string): Promise<Asset | null> {
+/**
+ * The login page, which leads to `to`. With a problem it shows the sentence about that one, which it keeps hidden otherwise: also without a
+ * script.
+ */
+export async function readLoginPage(problem: string, to: string): Promise<Asset | null> {
   const page = await readPageFile('login.html');
-  if (page === null || problem === '') return page;
-  const text = Buffer.from(page.body).toString().replace(`id="${problem}" hidden`, 'id="problem"');
+  if (page === null) return page;
+  const text = Buffer.from(page.body)
+    .toString()
+    .replace(`id="${problem}" hidden`, 'id="problem"')
+    .replace('name="to" value="/"', () => html`name="to" value="${to}"`.markup);
   return assetOf(Buffer.from(text), page.type);
 }
 

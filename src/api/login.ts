@@ -67,10 +67,10 @@ export class Login {
 
   serve(app: Hono): void {
     app.get('/login', async (context) => {
-      const { once, problem = '' } = context.req.query();
+      const { once, problem = '', to = '/' } = context.req.query();
       const isLooking = context.req.method === 'HEAD'; // as a mail or chat program does before a person opens the link
       if (once !== undefined && !isLooking) return this.#byLink(context, once);
-      const page = await readLoginPage(problem);
+      const page = await readLoginPage(problem, pagePath(to));
       if (page === null) throw new Problem('not_found', 'there is no /login');
       return assetAnswer(page, context.req.header('if-none-match'));
     });
@@ -95,34 +95,36 @@ export class Login {
     this.#once = null;
     const cookie = randomSecret();
     this.#linked.set(hashOf(cookie), { who: once.who, until: Date.now() + sessionMs });
-    return this.#enter(context, cookie);
+    return this.#enter(context, cookie, '/');
   }
 
   async #byToken(context: Context): Promise<Response> {
     refuseCrossSite(context, false);
     const address = personAddressOf(context, this.#proxy);
     const waitSeconds = this.#limit.waitOf(address);
-    if (waitSeconds > 0) return this.#refuse(context, 'busy', waitSeconds);
-    const secret = (new URLSearchParams(await readText(context)).get('token') ?? '').trim();
+    if (waitSeconds > 0) return this.#refuse(context, '/', { problem: 'busy', seconds: waitSeconds });
+    const form = new URLSearchParams(await readText(context));
+    const secret = (form.get('token') ?? '').trim();
+    const to = pagePath(form.get('to') ?? '/');
     const hash = hashOf(secret);
     const known = secret === '' ? null : await readToken(this.#redis, hash, Date.now());
     if (known !== null) {
       const who: LoggedIn = { name: known.name, role: known.role, reach: known.reach, token: hash };
-      return this.#enter(context, await beginSession(this.#redis, who));
+      return this.#enter(context, await beginSession(this.#redis, who), to);
     }
     this.#limit.failed(address);
     this.#log.warn({ address }, 'a login was refused');
-    return this.#refuse(context, 'credentials', 0);
+    return this.#refuse(context, to, { problem: 'credentials', seconds: 0 });
   }
 
-  #refuse(context: Context, problem: 'busy' | 'credentials', seconds: number): Response {
-    if (context.req.header('accept')?.includes('text/html')) return context.redirect(`/login?problem=${problem}`, 303);
+  #refuse(context: Context, to: string, { problem, seconds }: LoginProblem): Response {
+    if (context.req.header('accept')?.includes('text/html')) return context.redirect(loginPath(to, problem), 303);
     if (problem === 'busy')
       throw new Problem('too_many', 'too many failed logins', `try again in ${seconds} s`, { seconds });
     throw new Problem('unauthenticated', 'no such token', (toType) => `${toType('token list')} shows the names of all`);
   }
 
-  #enter(context: Context, cookie: string): Response {
+  #enter(context: Context, cookie: string, to: string): Response {
     const host = new URL(`http://${context.req.header('host') ?? 'localhost'}`).hostname;
     setCookie(context, cookieNameOf(context), cookie, {
       path: '/',
@@ -130,6 +132,23 @@ export class Login {
       sameSite: 'Strict',
       secure: !isLoopback(host),
     });
-    return context.redirect('/', 303);
+    return context.redirect(to, 303);
   }
+}
+
+type LoginProblem = { problem: 'busy' | 'credentials'; seconds: number };
+
+const here = 'http://here.invalid';
+
+/** The path of a page of this server, with its query; that of all runs for anything else. Pure. */
+export function pagePath(to: string): string {
+  const url = to.startsWith('/') && URL.canParse(to, here) ? new URL(to, here) : null;
+  if (url === null || url.origin !== here || /^\/(login|logout|api)\b/.test(url.pathname)) return '/';
+  return url.pathname.startsWith('//') ? '/' : url.pathname + url.search; // two slashes name a host
+}
+
+/** The path of the login that leads to a page. Pure. */
+export function loginPath(to: string, problem = ''): string {
+  const query = new URLSearchParams({ ...(problem && { problem }), ...(pagePath(to) !== '/' && { to: pagePath(to) }) });
+  return query.size === 0 ? '/login' : `/login?${query}`;
 }

@@ -104,13 +104,20 @@ export function problemAnswer(problem: ProblemDocument, headers: Record<string, 
   return new Response(JSON.stringify(problem), { status: problem.status, headers: { ...type, ...headers } });
 }
 
-/** The same for somebody who opens a page with a browser. */
+const againSeconds = 5;
+
+/** The same for somebody who opens a page with a browser. One that time may end is asked for again. */
 export function problemPage({ title, detail, next, status }: ProblemDocument): Response {
+  const isPassing = status >= 500 || status === 429;
+  const again = html`<meta http-equiv="refresh" content="${againSeconds}" />`;
+  const words = html`<p>Runs do not need this page. It tries again every ${againSeconds} seconds.</p>`;
   const page = html`<!doctype html>
 <html lang="en">
   <head>
     <meta charset="utf-8" />
     <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <meta name="color-scheme" content="light dark" />
+    ${isPassing ? again : noMarkup}
     <title>${title} · expunge</title>
     <link rel="stylesheet" href="/assets/style.css" />
   </head>
@@ -118,6 +125,7 @@ export function problemPage({ title, detail, next, status }: ProblemDocument): R
     <main class="login">
       <h1>${capital(title)}</h1>
       <p>${capital(detail)}.${next === undefined ? noMarkup : html` Next: ${next}.`}</p>
+      ${isPassing ? words : noMarkup}
       <p><a href="/">See all runs</a></p>
     </main>
   </body>

@@ -5,7 +5,7 @@ import { pageOfRuns, type RunCursor } from '../ledger/list-runs.ts';
 import { type RunState, runStates } from '../ledger/run.ts';
 import { runIndexOf } from '../ledger/run-index.ts';
 import { readStandings } from '../ledger/run-standings.ts';
-import { idOutcomes, isSuccess, isWorthAnotherRun, outcomes, outcomeText } from '../model/outcome.ts';
+import { idOutcomes, isLeft, isSuccess, isWorthAnotherRun, outcomes, outcomeText } from '../model/outcome.ts';
 import { priorities } from '../model/priority.ts';
 import { resources } from '../model/resource.ts';
 import { isWithin } from '../model/target.ts';
@@ -50,6 +50,7 @@ export const words = {
     is_success: isSuccess(outcome),
     is_retryable: isWorthAnotherRun(outcome),
     of_id: idOutcomes.includes(outcome),
+    is_left: isLeft(outcome),
   })),
   resources,
   priorities,

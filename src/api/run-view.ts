@@ -3,12 +3,12 @@ import { auditFacts, readAudit } from '../ledger/audit.ts';
 import { describeBodies } from '../ledger/bodies.ts';
 import { haltExamples, haltSelection } from '../ledger/halt-examples.ts';
 import { historyFacts, readHistory } from '../ledger/history.ts';
-import { activeMsOf, type Run, readRun } from '../ledger/run.ts';
+import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
 import { ruleFacts } from '../ledger/run-rules.ts';
 import { tallyIfSealed } from '../ledger/tally.ts';
 import { readProof } from '../ledger/verification.ts';
 import { toTypeAnywhere } from '../model/to-type.ts';
-import { isAbandoned } from '../operations/liveness.ts';
+import { hasForegroundCommand } from '../operations/liveness.ts';
 import { refuseOtherRelease, type Session } from '../operations/session.ts';
 import { readRunContext, SnapshotTaker, withStanding } from '../operations/take-snapshot.ts';
 import { describeActivity } from '../terminal/panel.ts';
@@ -44,12 +44,13 @@ export class RunView {
     const run = await findRunById(this.#session, this.#id);
     const reads = [
       readRunContext(redis, run),
-      isAbandoned(this.#session, run),
+      run.detached || isSealed(run.state) ? null : hasForegroundCommand(this.#session, run),
       readAudit(redis, run),
       readProof(redis, run),
       haltExamples(redis, run),
     ] as const;
-    const [context, abandoned, audit, proof, examples] = await Promise.all(reads);
+    const [context, hasCommand, audit, proof, examples] = await Promise.all(reads);
+    const abandoned = run.state === 'running' && hasCommand === false;
     this.#taker ??= new SnapshotTaker(run, null, toTypeAnywhere);
     this.#taker.observe(run);
     this.#taker.observeContext({ ...context, isAbandoned: abandoned });
@@ -60,6 +61,7 @@ export class RunView {
       sentence: describeActivity(snapshot),
       eta: etaOf(run, snapshot.perSecond, now),
       abandoned,
+      has_command: hasCommand,
       by: run.by || null,
       note: run.note,
       command: run.command,

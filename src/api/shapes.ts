@@ -19,6 +19,7 @@ const outcomeWord = z.object({
   is_success: z.boolean(),
   is_retryable: z.boolean(),
   of_id: z.boolean(),
+  is_left: z.boolean().describe('never sent, because the run ended before: no failure'),
 });
 
 const reach = optional(z.array(z.object({ fp: text, target: text, account: text }))).describe(
@@ -124,6 +125,9 @@ export const runDetail = runSummary.extend({
   sentence: text.describe('what it does now, and why not faster'),
   eta: optional(z.object({ at_least_seconds: z.number(), at_most_seconds: z.number() })),
   abandoned: z.boolean(),
+  has_command: optional(z.boolean()).describe(
+    'whether a command deletes it; null: workers do, it has ended, or Redis does not say',
+  ),
   note: text,
   command: text,
   plan: optional(text),

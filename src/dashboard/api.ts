@@ -1,19 +1,19 @@
-import type { ProblemDocument } from '../api/problem.ts';
+import { type ProblemWords, type Trouble, troubleOf } from './trouble.ts';
 
 // Calls of the API. The session is a cookie that no script can read.
-
-/** What a page shows of a problem document. */
-type ProblemWords = Partial<Pick<ProblemDocument, 'title' | 'detail' | 'next'>>;
 
 /** Why the server did not do what it was asked, in its words. */
 class Refusal extends Error {
   readonly status: number;
   readonly next: string;
+  readonly trouble: Trouble;
 
-  constructor(status: number, { title, detail, next }: ProblemWords) {
-    super(detail ?? title ?? `the server answered ${status}`);
+  constructor(status: number, words: ProblemWords) {
+    const trouble = troubleOf({ status, ...words });
+    super(words.detail ?? words.title ?? `${trouble.title}.`);
     this.status = status;
-    this.next = next ?? '';
+    this.next = words.next ?? '';
+    this.trouble = trouble;
   }
 }
 
@@ -29,8 +29,8 @@ export function post<T>(path: string, body: unknown, headers: Record<string, str
 }
 
 /** Sends a list as it is. */
-export function postFile<T>(path: string, file: Blob): Promise<T> {
-  return call(path, { method: 'POST', headers: { 'content-type': 'text/csv' }, body: file });
+export function postFile<T>(path: string, file: Blob, type: string): Promise<T> {
+  return call(path, { method: 'POST', headers: { 'content-type': type }, body: file });
 }
 
 export function address(path: string) {
@@ -41,13 +41,23 @@ async function call<T>(path: string, request: RequestInit): Promise<T> {
   const response = await fetch(address(path), { ...request, redirect: 'error' }).catch(() => {
     throw new Refusal(0, { detail: 'The server did not answer.', next: 'try again' });
   });
-  if (response.status === 401) {
-    location.assign('/login');
-    return new Promise(() => {}); // this page is left
-  }
+  if (response.status === 401 && request.method === 'GET') return leaveForLogin();
+  if (response.status === 401) throw new Refusal(401, sessionEnded); // what was typed stays on its page
   const content = await response.json().catch(() => ({}));
   if (!response.ok) throw new Refusal(response.status, content);
   return content;
+}
+
+const sessionEnded = {
+  detail: 'Your session has ended, and nothing was done.',
+  next: 'sign in again in another tab, then repeat it here',
+};
+
+/** The login leads back to where its reader was. */
+function leaveForLogin(): Promise<never> {
+  const { pathname, search } = location;
+  location.assign(`/login?${new URLSearchParams({ problem: 'session', to: pathname + search })}`);
+  return new Promise(() => {}); // this page is left
 }
 
 /** Whether the server has no such thing. */
@@ -62,6 +72,7 @@ export function wordsOf(error: unknown) {
   return `${error.message}${next}`;
 }
 
-export function problemText({ title, detail, next }: ProblemWords) {
-  return `${detail ?? title ?? 'The server has a problem.'}${next ? ` → ${next}` : ''}`;
+/** Why what was asked for cannot be shown. */
+export function troubleIn(error: unknown): Trouble {
+  return error instanceof Refusal ? error.trouble : troubleOf({ status: 500, detail: wordsOf(error) });
 }

@@ -1,24 +1,22 @@
 import { html, nothing, render } from '/assets/lit-html/lit-html.js';
-import { get, wordsOf } from './api.ts';
+import { get, troubleIn } from './api.ts';
 import { leaveQuestion } from './ask.ts';
+import { ConnectionState } from './connection.ts';
 import { zone } from './format.ts';
 import type { Connection } from './live.ts';
+import { openNewRun } from './new-run.ts';
 import type { Page, Surroundings } from './page.ts';
-import { alarm, patterns } from './parts.ts';
+import { patterns } from './parts.ts';
+import { openRun } from './run-page.ts';
+import { openRuns } from './runs-page.ts';
 import type { Person, Words } from './types.ts';
 import { mayOperate, me, setMe } from './words.ts';
 
-let page: Page | null = null;
-let connection: Connection | '' = '';
-let isDue = false;
+// All pages are loaded with the first one: another one opens also while the server is away.
 
-const connectionWords: Record<Connection, string> = {
-  connecting: 'Connecting …',
-  live: 'Live',
-  lost: 'Connection lost, trying again. What stands here may be old.',
-  hidden: 'Waits while nobody looks.',
-  none: '',
-};
+let page: Page | null = null;
+let isDue = false;
+const connection = new ConnectionState(say);
 
 function show() {
   if (isDue) return;
@@ -43,27 +41,33 @@ function layout(page: Page | null) {
     <header>
       <a class="brand" href="/">expunge</a>
       <nav aria-label="Pages">${link('/', 'Runs')}${mayOperate() ? link('/new', 'New run') : nothing}</nav>
-      ${connection && connection !== 'none' ? html`<p class="connection ${connection}"><span>${connectionWords[connection]}</span></p>` : nothing}
-      <form class="who" method="post" action="/logout"><span>${me.name} <small>${me.role}</small></span><button>Sign out</button></form>
+      ${connection.badge()}
+      ${me.name ? html`<form class="who" method="post" action="/logout"><span>${me.name} <small>${me.role}</small></span><button>Sign out</button></form>` : nothing}
     </header>
-    <main id="main" tabindex="-1">${page ? page.view() : html`<p>Loading …</p>`}</main>
+    ${connection.banner()}
+    <main id="main" tabindex="-1" class=${connection.isOld ? 'old' : ''}>${page ? page.view() : html`<p>Loading …</p>`}</main>
     <footer>${zone() === 'UTC' ? 'Times are in UTC.' : `Times are in ${zone()}; point at one to read it in UTC.`}</footer>`;
 }
 
-function openNothing(): Page {
-  return {
-    title: () => 'No such page',
-    view: () =>
-      html`<h1>No such page</h1><p>Nothing is at <code>${location.pathname}</code>. <a href="/">See all runs</a></p>`,
+/** A page that only says something. */
+function openWords(title: string, words: () => ReturnType<Page['view']>) {
+  return (): Page => ({
+    title: () => title,
+    view: () => html`<h1>${title}</h1><p>${words()} <a href="/">See all runs</a></p>`,
     close: () => {},
-  };
+  });
 }
 
+const openNothing = openWords('No such page', () => html`Nothing is at <code>${location.pathname}</code>.`);
+
+const openForbidden = openWords(
+  'Not allowed',
+  () => html`Your token may only read. To delete a list, sign in with a token of the role <b>operate</b>;
+    whoever gave you yours can make one.`,
+);
+
 function setConnection(state: Connection) {
-  if (state === 'lost' && connection !== 'lost') say(connectionWords.lost);
-  if (state === 'live' && connection === 'lost') say('Connected again.');
-  if (state === connection) return;
-  connection = state;
+  connection.set(state);
   show();
 }
 
@@ -72,28 +76,43 @@ function say(words: string) {
   said.textContent = words;
 }
 
-let shownPath = '';
+/** The address of the page that is shown. */
+let shown = '';
+
+function addressNow() {
+  return location.pathname + location.search;
+}
 
 /** Shows the page of the address, unless it is shown already: an address can also name a place on it. */
-async function navigate() {
-  const { pathname, search } = location;
-  if (shownPath === pathname) return;
-  const isFirst = shownPath === '';
-  shownPath = pathname;
+function navigate() {
+  if (shown === addressNow()) return;
+  const isFirst = shown === '';
+  shown = addressNow();
   leaveQuestion(); // it is about the page that is left
-  const open = await loadPage(pathname);
-  if (shownPath !== pathname) return; // somebody was faster
   page?.close();
-  connection = '';
-  page = open({ show, go, connection: setConnection, say, query: new URLSearchParams(search) });
+  connection.reset();
+  page = pageAt(location.pathname)({
+    show,
+    go,
+    rename,
+    connection: setConnection,
+    asOf: () => connection.asOf(),
+    say,
+    query: new URLSearchParams(location.search),
+  });
   show();
   if (!isFirst) document.querySelector('main')?.focus();
 }
 
 function go(path: string) {
-  if (path !== location.pathname + location.search) history.pushState(null, '', path); // as browsers do for a second click
+  if (path !== addressNow()) history.pushState(null, '', path); // as browsers do for a second click
   navigate();
   scrollTo(0, 0);
+}
+
+function rename(path: string) {
+  history.replaceState(null, '', path);
+  shown = addressNow();
 }
 
 /** A link to another page leads there without loading it. */
@@ -106,23 +125,37 @@ function follow(event: MouseEvent) {
   go(path);
 }
 
-/** A page is loaded when it is needed. */
-async function loadPage(path: string): Promise<(surroundings: Surroundings) => Page> {
+function pageAt(path: string): (surroundings: Surroundings) => Page {
   const [, first = '', id = '', more] = path.split('/');
-  if (first === 'runs' && id !== '' && more === undefined) {
-    const { openRun } = await import('./run-page.ts');
-    return (surroundings) => openRun(decodeURIComponent(id), surroundings);
-  }
-  if (path === '/new' && mayOperate()) return (await import('./new-run.ts')).openNewRun;
-  return path === '/' ? (await import('./runs-page.ts')).openRuns : openNothing;
+  const run = first === 'runs' && more === undefined ? decoded(id) : '';
+  if (run !== '') return (surroundings) => openRun(run, surroundings);
+  if (path === '/new') return mayOperate() ? openNewRun : openForbidden;
+  return path === '/' ? openRuns : openNothing;
 }
 
-try {
-  const [person, words] = await Promise.all([get<Person>('/me'), get<Words>('/words')]);
-  setMe({ ...person, ...words });
+/** '' for a part of a path that is no text. */
+function decoded(part: string) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return '';
+  }
+}
+
+const retryMs = 2_000;
+
+async function start() {
+  try {
+    const [person, words] = await Promise.all([get<Person>('/me'), get<Words>('/words')]);
+    setMe({ ...person, ...words });
+  } catch (error) {
+    setConnection(troubleIn(error));
+    setTimeout(start, retryMs);
+    return;
+  }
   addEventListener('popstate', navigate);
   document.addEventListener('click', follow);
-  await navigate();
-} catch (error) {
-  render(alarm(wordsOf(error)), document.querySelector('#page') as HTMLElement);
+  navigate();
 }
+
+start();

@@ -14,14 +14,18 @@ export type Field = {
   mustBe?: string;
 };
 
-/** What an order asks before it is given. */
+/** A box of a question, and whether it is checked at first. */
+type Check = { value: string; label: Content; isChecked: boolean };
+
+/** What an order asks before it is given. `fields` follow from the boxes that are checked: none may be given where the order needs one. */
 export type Question = {
   title: string;
   text?: Content;
-  fields?: Field[];
+  checks?: Check[];
+  fields?: Field[] | ((checked: string[]) => Field[]);
   verb: string;
   isDangerous?: boolean;
-  act: (values: Record<string, string>) => Promise<unknown>;
+  act: (values: Record<string, string>, checked: string[]) => Promise<unknown>;
 };
 
 /** The question that the dialog shows. */
@@ -32,15 +36,17 @@ const reasonField = { name: 'reason', label: 'Reason', hint: 'stands in the audi
 /** Asks in a dialog for a reason and what else an order needs, and gives it. What the server refuses is told in the dialog. */
 export function ask(question: Question) {
   const dialog = document.querySelector('dialog') as HTMLDialogElement;
-  const fields = [...(question.fields ?? []), reasonField];
   const show = (problem: string, isBusy: boolean) =>
-    render(formOf(question, fields, { problem, isBusy, submit }), dialog);
+    render(formOf(question, checkedOf(question, dialog), { problem, isBusy, submit, change }), dialog);
+  const change = () => show('', false);
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
     const values = new FormData(event.target as HTMLFormElement);
+    const checked = checkedOf(question, dialog);
     show('', true);
     try {
-      const done = await question.act(Object.fromEntries([...values].map(([name, value]) => [name, String(value)])));
+      const given = Object.fromEntries([...values].map(([name, value]) => [name, String(value)]));
+      const done = await question.act(given, checked);
       if (isAsked()) dialog.close();
       tell(done);
     } catch (error) {
@@ -79,18 +85,38 @@ function notice(title: string, alarms: string[]) {
   dialog.showModal();
 }
 
-type Answering = { problem: string; isBusy: boolean; submit: (event: SubmitEvent) => void };
+/** The boxes that are checked in the dialog, or will be once it is drawn. */
+function checkedOf({ checks = [] }: Question, dialog: HTMLDialogElement) {
+  const boxes = [...dialog.querySelectorAll<HTMLInputElement>('input[name=check]')];
+  if (boxes.length === 0) return checks.filter(({ isChecked }) => isChecked).map(({ value }) => value);
+  return boxes.filter(({ checked }) => checked).map(({ value }) => value);
+}
 
-function formOf({ title, text, verb, isDangerous }: Question, fields: Field[], { problem, isBusy, submit }: Answering) {
+type Answering = {
+  problem: string;
+  isBusy: boolean;
+  submit: (event: SubmitEvent) => void;
+  change: () => void;
+};
+
+function formOf(question: Question, checked: string[], { problem, isBusy, submit, change }: Answering) {
+  const { title, text, verb, isDangerous, checks = [], fields = [] } = question;
+  const asked = typeof fields === 'function' ? fields(checked) : fields;
+  const isReady = !isBusy && (checks.length === 0 || checked.length > 0);
   return html`<form @submit=${submit} autocomplete="off" aria-labelledby="question">
     <h2 id="question">${title}</h2>
     ${text ? html`<p>${text}</p>` : nothing}
-    ${fields.map(fieldOf)}
+    ${checks.length > 0 ? html`<fieldset @change=${change}><legend>Which ids</legend>${checks.map(checkOf)}</fieldset>` : nothing}
+    ${[...asked, reasonField].map(fieldOf)}
     ${alarm(problem)}
     <p class="buttons">
-      <button class=${isDangerous ? 'danger' : 'main'} ?disabled=${isBusy}>${verb}</button>
+      <button class=${isDangerous ? 'danger' : 'main'} ?disabled=${!isReady}>${verb}</button>
       <button type="button" @click=${leaveQuestion}>Leave it</button>
     </p></form>`;
+}
+
+function checkOf({ value, label, isChecked }: Check) {
+  return html`<label class="check"><input type="checkbox" name="check" value=${value} ?checked=${isChecked}> <span>${label}</span></label>`;
 }
 
 export function fieldOf({ name, label, hint, value = '', choices, isOptional, isNumber, mustBe }: Field) {

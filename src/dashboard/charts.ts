@@ -3,7 +3,7 @@ import { count, millis, moment, rate } from './format.ts';
 import { type Content, swatch, table, time } from './parts.ts';
 import { type Chart, drawPlot, type Series } from './plot.ts';
 import type { Point, RunHistory } from './types.ts';
-import { countOf, idOutcomes, styleNumber } from './words.ts';
+import { countOf, sentOutcomes, styleNumber } from './words.ts';
 
 /** A count as a rate over the whole bin. */
 function perSecond(n: number, { from, to }: Point) {
@@ -17,7 +17,7 @@ function charts(): Chart[] {
       title: 'Ids by outcome',
       isStacked: true,
       text: rate,
-      series: idOutcomes().map((word) => ({
+      series: sentOutcomes().map((word) => ({
         name: word.outcome,
         style: styleNumber(word),
         of: (point) => perSecond(countOf(point, word), point),
@@ -99,7 +99,8 @@ export class Charts {
       const place = document.querySelector(`#plot-${chart.id}`);
       const series = chart.series.filter(({ of }) => points.some((point) => (of(point) ?? 0) > 0));
       if (!(place instanceof HTMLElement) || series.length === 0) continue;
-      await drawPlot(place, { ...chart, series }, points, events, (point) => this.#point(chart, series, point));
+      const onPoint = (point: Point | null) => this.#point(chart, series, point);
+      await drawPlot(place, { ...chart, series }, points, events, onPoint).catch(() => {}); // while the server is away: the table has the numbers
     }
   }
 

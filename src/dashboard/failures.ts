@@ -2,8 +2,8 @@ import { html, nothing } from '/assets/lit-html/lit-html.js';
 import { address, get, wordsOf } from './api.ts';
 import { count, plural } from './format.ts';
 import { alarm, swatch, table } from './parts.ts';
-import type { FailureGroup } from './types.ts';
-import { me, styleNumber } from './words.ts';
+import type { FailureGroup, OutcomeWord, RunSummary } from './types.ts';
+import { countOf, failuresOf, isFailure, leftOf, me, styleNumber } from './words.ts';
 
 const leastWaitMs = 5_000; // reading them takes the server longer than anything else
 
@@ -45,17 +45,29 @@ export class Failures {
     this.#show();
   }
 
-  view(total: number) {
-    const outcomes = [...new Set(this.#groups.map(({ outcome }) => outcome))];
-    const all = outcomes.length > 0 ? downloads(this.#id, 'all of them', outcomes.join(',')) : nothing;
+  /** The counters of the run say how many there are, and which files have all of them: groups are read later. */
+  view(run: RunSummary) {
+    const total = failuresOf(run);
+    const groups = this.#groups.filter(({ outcome }) => wordOf(outcome)?.is_left !== true);
+    const grouped = groups.reduce((sum, group) => sum + group.count, 0);
+    const lag =
+      grouped < total ? html`<p class="soft">${count(total - grouped)} are not in the groups yet.</p>` : nothing;
     return html`<section aria-labelledby="failures"><h2 id="failures">Failures <span class="soft">${count(total)}</span></h2>
       ${alarm(this.#problem)}
-      ${total === 0 && this.#groups.length === 0 ? html`<p class="good">None.</p>` : all}
-      ${this.#groups.map((group) => this.#group(group))}</section>`;
+      ${total === 0 ? html`<p class="good">None.</p>` : downloads(this.#id, `all ${count(total)}`, had(run, isFailure))}
+      ${groups.map((group) => this.#group(group))}${lag}${this.#left(run)}</section>`;
+  }
+
+  #left(run: RunSummary) {
+    const only = had(run, ({ is_left }) => is_left);
+    if (only === '') return nothing;
+    return html`<h3>Left <span class="soft">${count(leftOf(run))}</span></h3>
+      <p>The run ended before these ids were sent: nothing was asked of the API for them.</p>
+      ${downloads(this.#id, plural(leftOf(run), 'ids'), only)}`;
   }
 
   #group({ outcome, code, words, count: n, samples }: FailureGroup) {
-    const word = me.outcomes.find((one) => one.outcome === outcome);
+    const word = wordOf(outcome);
     const rows = samples.map(({ file, line, id, excerpt }) => [
       html`<code>${id}</code>`,
       file ? `${file}:${line}` : String(line),
@@ -68,6 +80,18 @@ export class Failures {
       ${others > 0 ? html`<p class="soft">and ${count(others)} more</p>` : nothing}
       ${downloads(this.#id, plural(n, 'rows'), code || outcome)}</details>`;
   }
+}
+
+function wordOf(outcome: string) {
+  return me.outcomes.find((one) => one.outcome === outcome);
+}
+
+/** The outcomes of this kind that rows of the run had, as a report takes them. */
+function had(run: RunSummary, isMeant: (word: OutcomeWord) => boolean) {
+  return me.outcomes
+    .filter((word) => isMeant(word) && countOf(run, word) > 0)
+    .map(({ outcome }) => outcome)
+    .join();
 }
 
 function downloads(run: string, what: string, only: string) {

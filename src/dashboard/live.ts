@@ -1,7 +1,9 @@
-import { address, isMissing, problemText } from './api.ts';
+import type { ProblemDocument } from '../api/problem.ts';
+import { address, isMissing, troubleIn } from './api.ts';
+import { type Trouble, troubleOf } from './trouble.ts';
 
-/** How a page is connected; none: it needs no connection. */
-export type Connection = 'connecting' | 'live' | 'lost' | 'hidden' | 'none';
+/** How a page is connected; live: what it shows is so now; none: it needs no connection. A trouble says why it may show what was so before. */
+export type Connection = 'connecting' | 'live' | 'hidden' | 'none' | Trouble;
 
 const silentMs = 15_000; // the server sends about once a second
 const retryMs = 2_000;
@@ -13,8 +15,6 @@ type Following<T> = {
   read: () => Promise<T>;
   onData: (data: T) => void;
   onState: (state: Connection) => void;
-  /** What the server says instead of data. */
-  onProblem: (words: string) => void;
   /** The server has no such thing. */
   onMissing?: () => void;
 };
@@ -23,11 +23,10 @@ type Following<T> = {
  * Follows an event stream until the returned function is called. While nobody looks at the page there is no connection; one that is lost or
  * silent is opened again, without end, unless there is no such thing.
  */
-export function follow<T>({ path, event, read, onData, onState, onProblem, onMissing }: Following<T>): () => void {
+export function follow<T>({ path, event, read, onData, onState, onMissing }: Following<T>): () => void {
   let source: EventSource | null = null;
   let timer = 0;
   let isOver = false;
-  let hasData = false;
 
   const close = () => {
     clearTimeout(timer);
@@ -38,47 +37,52 @@ export function follow<T>({ path, event, read, onData, onState, onProblem, onMis
     clearTimeout(timer);
     timer = window.setTimeout(task, ms);
   };
+  const take = (data: T) => {
+    onState('live');
+    onData(data);
+  };
+  // A stream does not say why it was refused or ended. A single answer does: without a session it leads to the login.
   const reopen = () => {
     close();
-    // A stream does not say why it was refused. A single answer does: without a session it leads to the login.
     read().then(
       (data) => {
-        if (isOver) return;
-        hasData = true;
-        onData(data);
+        if (isOver || document.hidden) return;
+        take(data);
         open();
       },
       (error) => {
-        if (isOver) return;
-        if (!isMissing(error)) return later(reopen, retryMs);
+        if (isOver || document.hidden) return;
+        if (!isMissing(error)) {
+          onState(troubleIn(error));
+          return later(reopen, retryMs);
+        }
         onState('none');
         onMissing?.();
       },
     );
   };
-  const lost = () => {
-    if (hasData) onState('lost');
-    later(reopen, hasData ? retryMs : 0);
-  };
   const open = () => {
     close();
     if (isOver || document.hidden) return;
+    let hasData = false;
     const opened = new EventSource(address(path));
     source = opened;
     opened.addEventListener(event, (message) => {
       hasData = true;
-      onState('live');
-      later(lost, silentMs);
-      onData(JSON.parse(message.data));
+      later(reopen, silentMs);
+      take(JSON.parse(message.data));
     });
     opened.addEventListener('problem', (message) => {
-      later(lost, silentMs);
-      onProblem(problemText(JSON.parse(message.data)));
+      hasData = true;
+      later(reopen, silentMs);
+      onState(troubleOf(JSON.parse(message.data) as ProblemDocument));
     });
     opened.addEventListener('error', () => {
-      if (source === opened) lost();
+      if (source !== opened) return;
+      if (hasData) reopen();
+      else later(reopen, retryMs); // one that is refused again and again is asked for no more often
     });
-    later(lost, silentMs);
+    later(reopen, silentMs);
   };
   const watch = () => {
     if (document.hidden) {
@@ -86,7 +90,7 @@ export function follow<T>({ path, event, read, onData, onState, onProblem, onMis
       onState('hidden');
     } else {
       onState('connecting');
-      open();
+      reopen();
     }
   };
 

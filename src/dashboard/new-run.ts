@@ -11,9 +11,15 @@ import { me } from './words.ts';
 /** A list becomes a run: it is read, its plan is shown, and nothing is sent before its number is typed. */
 export function openNewRun({ show, go }: Surroundings): Page {
   const newRun = new NewRun(show, go);
-  newRun.loadTargets();
-  return { title: () => 'New run', view: () => newRun.view(), close: () => {} };
+  let timer = 0;
+  const load = async () => {
+    if (!(await newRun.loadTargets())) timer = window.setTimeout(load, retryMs);
+  };
+  load();
+  return { title: () => 'New run', view: () => newRun.view(), close: () => clearTimeout(timer) };
 }
+
+const retryMs = 2_000;
 
 class NewRun {
   #targets: Target[] | null = null;
@@ -34,11 +40,13 @@ class NewRun {
     this.#go = go;
   }
 
+  /** Whether they are known now. */
   async loadTargets() {
     await this.#try('', async () => {
       const found = await get<{ items: Target[] }>('/targets');
       this.#targets = found.items;
     });
+    return this.#targets !== null;
   }
 
   /** Does one thing at a time: the second click of a double one comes before the buttons are drawn anew. */
@@ -82,7 +90,7 @@ class NewRun {
     options.push(['name', plainName(file.name)]);
     this.#try(`Reading ${file.name} …`, async () => {
       const version = this.#version;
-      const plan = await postFile<Plan>(`/plans?${new URLSearchParams(options)}`, file).catch((error) => {
+      const plan = await postFile<Plan>(`/plans?${new URLSearchParams(options)}`, file, 'text/csv').catch((error) => {
         if (version === this.#version) throw error;
         return null;
       });

@@ -17,8 +17,12 @@ export type Surroundings = {
   show: () => void;
   /** Leads to another page. */
   go: (path: string) => void;
+  /** Gives this page another address. */
+  rename: (path: string) => void;
   /** Says how it is connected. */
   connection: (state: Connection) => void;
+  /** `As of 15:00:41: ` while what is known may not be so any more, otherwise ''. */
+  asOf: () => string;
   /** Tells those who do not see the page. */
   say: (words: string) => void;
   query: URLSearchParams;

@@ -1,8 +1,21 @@
 import type { TemplateResult } from '/assets/lit-html/lit-html.js';
 import { html, nothing, svg } from '/assets/lit-html/lit-html.js';
-import { count, hostOf, moment, percent, utc } from './format.ts';
+import { count, hostOf, moment, percent, plural, utc } from './format.ts';
 import type { OutcomeWord, RunSummary } from './types.ts';
-import { countOf, idOutcomes, idsOf, me, reasonOf, strokes, styleNumber, symbolOf, toneOf } from './words.ts';
+import {
+  countOf,
+  idsOf,
+  isSealed,
+  leftOf,
+  me,
+  reasonOf,
+  sentOutcomes,
+  settledOf,
+  strokes,
+  styleNumber,
+  symbolOf,
+  toneOf,
+} from './words.ts';
 
 /** What may stand in a page. */
 export type Content = TemplateResult | string | number | typeof nothing;
@@ -18,8 +31,10 @@ export function host(url: string) {
   return html`<b class="host">${first}${rest.map((part) => html`/<wbr>${part}`)}</b>`;
 }
 
+/** The state of a run; of one that sends nothing although it runs, also why: `running · no worker`. */
 export function stateBadge(run: RunSummary) {
-  return html`<span class="badge ${toneOf(run)}"><span aria-hidden="true">${symbolOf(run)}</span> ${run.state}</span>`;
+  const cause = run.state === 'running' && run.standing ? ` · ${run.standing.why.replaceAll('_', ' ')}` : '';
+  return html`<span class="badge ${toneOf(run)}"><span aria-hidden="true">${symbolOf(run)}</span> ${run.state}${cause}</span>`;
 }
 
 export function why(run: RunSummary) {
@@ -27,12 +42,19 @@ export function why(run: RunSummary) {
   return reason === '' ? nothing : html`<span class="why">${reason}</span>`;
 }
 
+/** `26.2 % of 2,000 ids`, and of a run that was cancelled how many it left. */
+export function progressText(run: RunSummary) {
+  const [ids, left] = [idsOf(run), leftOf(run)];
+  const rest = isSealed(run) && left > 0 ? html`, <b>${count(left)}</b> left` : nothing;
+  return html`<b>${percent(ids - left, ids)}</b> of ${plural(ids, 'ids')}${rest}`;
+}
+
 /** A bar of all ids of a run, split by outcome. What is left is empty. */
 export function progressBar(run: RunSummary) {
   const ids = idsOf(run);
-  const settled = ids - run.pending;
+  const settled = settledOf(run);
   let from = 0;
-  const parts = idOutcomes().map((word) => {
+  const parts = sentOutcomes().map((word) => {
     const share = ids === 0 ? 0 : (countOf(run, word) / ids) * 100;
     const x = from;
     from += share;
@@ -61,8 +83,8 @@ export function swatch(n: number) {
 export function outcomeList(run: RunSummary) {
   const entry = (word: OutcomeWord) => html`<li title=${word.means}>
     ${word.of_id ? swatch(styleNumber(word)) : nothing}${word.outcome} <b>${count(countOf(run, word))}</b></li>`;
-  const shown = me.outcomes.filter((word) => countOf(run, word) > 0);
-  const left = run.pending > 0 ? html`<li>left <b>${count(run.pending)}</b></li>` : nothing;
+  const shown = me.outcomes.filter((word) => !word.is_left && countOf(run, word) > 0);
+  const left = leftOf(run) > 0 ? html`<li title="without an outcome">left <b>${count(leftOf(run))}</b></li>` : nothing;
   return html`<ul class="outcomes" aria-label="Outcomes">${shown.map(entry)}${left}</ul>`;
 }
 

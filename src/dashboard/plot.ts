@@ -40,7 +40,10 @@ function loadUPlot(): Promise<typeof UPlot> {
     const script = document.createElement('script');
     script.src = '/assets/uplot/uPlot.iife.min.js';
     script.onload = () => resolve((window as unknown as { uPlot: typeof UPlot }).uPlot);
-    script.onerror = reject;
+    script.onerror = () => {
+      loading = null; // the next drawing tries again
+      reject(new Error('the charts could not be loaded'));
+    };
     document.head.append(style, script);
   });
   return loading;

@@ -15,9 +15,10 @@ export function orderButtons(run: Run, go: (path: string) => void) {
   return html`<div class="buttons orders" role="group" aria-label="Orders">
       ${button('Pause', isGoing, () => ask(pauseQuestion(run)))}
       ${button('Resume', ['paused', 'halted'].includes(state), () => ask(resumeQuestion(run)), 'main')}
+      ${button('Leave to workers', run.abandoned, () => ask(leaveQuestion(run)), 'main')}
       ${button('Rate', isOpen, () => ask(rateQuestion(run)))}
       ${button('Priority', isOpen && run.detached, () => ask(priorityQuestion(run)))}
-      ${button('Retry failed', isSealed(run) && leftOver(run) > 0, () => ask(retryQuestion(run, go)))}
+      ${button('Retry', isSealed(run) && leftOver(run) > 0, () => ask(retryQuestion(run, go)))}
       ${button('Cancel', isOpen, () => ask(cancelQuestion(run)), 'danger')}
     </div>
     ${mayOperate() || (isSealed(run) && leftOver(run) === 0) ? nothing : html`<p class="soft">Your token may only read: an operator can give orders.</p>`}`;
@@ -41,6 +42,25 @@ function pauseQuestion(run: Run): Question {
   };
 }
 
+const whoChoices = ['the workers of its target', 'its command, typed again in a terminal'];
+
+/** Who deletes a run that a command was to delete: nobody does if that is gone. */
+function whoField({ detached, has_command: hasCommand }: Run) {
+  if (detached || hasCommand === true) return [];
+  const hint = hasCommand === false ? 'its command has ended' : 'it is not known whether its command still runs';
+  return [{ name: 'who', label: 'Deleted by', hint, choices: whoChoices }];
+}
+
+function leaveQuestion(run: Run): Question {
+  return {
+    title: 'Leave this run to workers?',
+    verb: 'Leave to workers',
+    text: html`Its command has ended, and nobody deletes it. The workers of <b>${hostOf(run.target)}</b> delete the
+      ${plural(run.pending, 'ids')} that are left.`,
+    act: ({ reason }) => give(run, 'resume', { reason, seen: run.revision, detach: true }),
+  };
+}
+
 const absentChoices = ['halt it again', 'are expected'];
 
 function resumeQuestion(run: Run): Question {
@@ -48,11 +68,20 @@ function resumeQuestion(run: Run): Question {
     title: 'Resume this run?',
     verb: 'Resume',
     text: html`It deletes the ${plural(run.pending, 'ids')} that are left at <b>${hostOf(run.target)}</b>.
-      ${run.detached ? nothing : 'Its command has to be there, or is typed again.'}`,
-    fields:
-      run.halt === 'all_absent' ? [{ name: 'absent', label: 'Ids that are not there', choices: absentChoices }] : [],
-    act: ({ reason, absent }) =>
-      give(run, 'resume', { reason, seen: run.revision, expect_absent: absent === absentChoices[1] }),
+      ${run.has_command === true ? 'Its command is there, and continues.' : nothing}`,
+    fields: [
+      ...whoField(run),
+      ...(run.halt === 'all_absent'
+        ? [{ name: 'absent', label: 'Ids that are not there', choices: absentChoices }]
+        : []),
+    ],
+    act: ({ reason, absent, who }) =>
+      give(run, 'resume', {
+        reason,
+        seen: run.revision,
+        expect_absent: absent === absentChoices[1],
+        detach: who === whoChoices[0],
+      }),
   };
 }
 
@@ -61,9 +90,17 @@ function rateQuestion(run: Run): Question {
   return {
     title: 'Change the rate of this run',
     verb: 'Change the rate',
-    text: `Now ${now || 'none of its own: it goes as fast as the API allows'}.`,
+    text: now
+      ? html`This run sends at most <b>${now}</b>. The limit of its target holds as well.`
+      : 'This run has no limit of its own: it is as fast as its target allows.',
     fields: [
-      { name: 'rate', label: 'Rate', hint: '200/s, 3000/min; empty for none of its own', value: now, isOptional: true },
+      {
+        name: 'rate',
+        label: 'At most',
+        hint: 'like 200/s or 3000/min; leave it empty for no limit of its own',
+        value: now,
+        isOptional: true,
+      },
     ],
     act: ({ reason, rate }) => give(run, 'rate', { reason, rate: rate?.trim() || null }),
   };
@@ -96,16 +133,21 @@ function cancelQuestion(run: Run): Question {
 function retryQuestion(run: Run, go: (path: string) => void): Question {
   const words = me.outcomes.filter((word) => word.is_retryable && countOf(run, word) > 0);
   const key = { 'idempotency-key': crypto.randomUUID() }; // the same order twice makes the same run
+  const chosenOf = (checked: string[]) => sum(run, ({ outcome }) => checked.includes(outcome));
   return {
-    title: 'Retry what failed?',
+    title: 'Which ids are to be sent again?',
     verb: 'Make the run',
     isDangerous: true,
-    text: html`A new run sends ${plural(leftOver(run), 'ids')} to <b>${hostOf(run.target)}</b> again:
-      ${words.map((word) => `${count(countOf(run, word))} ${word.outcome}`).join(', ')}.`,
-    fields: [typed(leftOver(run), 'ids that are retried')],
-    act: async ({ reason, number }) => {
+    text: html`A new run sends them to <b>${hostOf(run.target)}</b>.`,
+    checks: words.map((word) => ({
+      value: word.outcome,
+      label: html`${word.outcome} <b>${count(countOf(run, word))}</b><br><small>${word.means}</small>`,
+      isChecked: !(word.is_left && run.state === 'cancelled'), // somebody wanted these ids to stay
+    })),
+    fields: (checked) => (checked.length === 0 ? [] : [typed(chosenOf(checked), 'ids that are sent again')]),
+    act: async ({ reason, number }, only) => {
       const confirm = Number(number?.replaceAll(',', ''));
-      const made = await give(run, 'retry', { reason, confirm, only: words.map(({ outcome }) => outcome) }, key);
+      const made = await give(run, 'retry', { reason, confirm, only }, key);
       go(`/runs/${made.run}`);
       return made;
     },

@@ -5,55 +5,51 @@ import { Failures } from './failures.ts';
 import { duration, endRange, leftText, percent, plural, rangeOf, rate } from './format.ts';
 import { follow } from './live.ts';
 import type { Page, Surroundings } from './page.ts';
-import { alarm, facts, host, outcomeList, progressBar, stateBadge, table, time, why } from './parts.ts';
+import { alarm, facts, host, outcomeList, progressBar, progressText, stateBadge, table, time, why } from './parts.ts';
 import { orderButtons } from './run-orders.ts';
+import { standstillOf } from './standing.ts';
 import type { AuditEntry, Run, RunEvent, RunHistory } from './types.ts';
-import { failuresOf, idsOf, isSealed, reasonOf } from './words.ts';
+import { failuresOf, idsOf, isSealed, reasonOf, settledOf } from './words.ts';
 
 /** One run: how far it is, what it does now, how it went, what failed and who did what. */
-export function openRun(id: string, { show, go, connection, say }: Surroundings): Page {
+export function openRun(id: string, { show, go, connection, asOf, say }: Surroundings): Page {
+  const path = `/runs/${encodeURIComponent(id)}`;
   let run: Run | null = null;
   let history: RunHistory = { points: [], events: [], waits: [] };
-  let problem = '';
   let isMissing = false;
   const charts = new Charts(show);
   const failures = new Failures(id, show);
   const close = follow({
-    path: `/runs/${id}/events`,
+    path: `${path}/events`,
     event: 'run',
     read: async () => {
-      const [run, history] = await Promise.all([get<Run>(`/runs/${id}`), get<RunHistory>(`/runs/${id}/history`)]);
+      const [run, history] = await Promise.all([get<Run>(path), get<RunHistory>(`${path}/history`)]);
       return { run, history };
     },
     onData: (found) => {
       if (run && run.state !== found.run.state) say(`The run is ${found.run.state}. ${reasonOf(found.run)}`);
       ({ run, history } = found);
-      problem = '';
       charts.history = history;
       failures.expect(failuresOf(run), isSealed(run));
       show();
     },
     onState: connection,
-    onProblem: (words) => {
-      problem = words;
-      show();
-    },
     onMissing: () => {
       isMissing = true;
       show();
     },
   });
-  const titleNow = () => (run ? `${percent(idsOf(run) - run.pending, idsOf(run))} ${run.state} · ${id}` : id);
+  const titleNow = () => (run ? `${percent(settledOf(run), idsOf(run))} ${run.state} · ${id}` : id);
   return {
     title: () => (isMissing ? 'No such run' : titleNow()),
     view: () =>
       isMissing
         ? missing(id)
         : run
-          ? html`${alarm(problem)}${headline(run, go)}
+          ? html`${headline(run, go, asOf())}
             <section aria-labelledby="over-time"><h2 id="over-time">Over time</h2>${charts.view()}${eventList(history.events)}</section>
-            ${failures.view(failuresOf(run))}${auditSection(run.audit)}${planSection(run)}`
-          : html`<h1>Run ${id}</h1>${problem ? alarm(problem) : html`<p>Loading …</p>`}`,
+            ${failures.view(run)}${auditSection(run.audit)}${planSection(run)}`
+          : html`<h1>Run ${id}</h1><p>Loading …</p>`,
     drawn: () => charts.draw(),
     close,
   };
@@ -65,15 +61,14 @@ function missing(id: string) {
     <p><a href="/">See all runs</a></p>`;
 }
 
-function headline(run: Run, go: (path: string) => void) {
-  const ids = idsOf(run);
+function headline(run: Run, go: (path: string) => void, asOf: string) {
   return html`<h1><span class="soft">Run</span> ${run.run} ${stateBadge(run)}</h1>
     <p class="target">${host(run.target)}${run.account ? html` <span class="soft">account ${run.account}</span>` : nothing}</p>
     <section class="card" aria-label="Progress">
-      <p class="far"><b>${percent(ids - run.pending, ids)}</b> of ${plural(ids, 'ids')}</p>
+      <p class="far">${progressText(run)}</p>
       ${progressBar(run)}${outcomeList(run)}
-      <p class="now">${run.sentence || why(run)}${leftOf(run)}</p>
-      <p class="pace">${paceOf(run)}</p>
+      <p class="now">${asOf}${run.standing ? standstillOf(run) : run.sentence || why(run)}${failureLink(run)}</p>
+      <p class="pace">${asOf === '' ? paceOf(run) : nothing}</p>
     </section>
     ${haltSection(run)}${run.warnings.map(alarm)}${alarm(failedOrder(run.audit))}
     ${orderButtons(run, go)}`;
@@ -98,7 +93,7 @@ function failedOrder(audit: AuditEntry[]) {
 }
 
 /** What an end leaves to somebody. */
-function leftOf(run: Run) {
+function failureLink(run: Run) {
   const n = failuresOf(run);
   return isSealed(run) && n > 0 ? html` <a href="#failures">${plural(n, 'rows')} without success</a>.` : nothing;
 }

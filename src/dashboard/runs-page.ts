@@ -1,18 +1,18 @@
 import { html, nothing } from '/assets/lit-html/lit-html.js';
 import { get, wordsOf } from './api.ts';
-import { count, endRange, leftText, percent, plural, rangeOf, rate } from './format.ts';
+import { count, endRange, leftText, plural, rangeOf, rate } from './format.ts';
 import { follow } from './live.ts';
 import type { Page, Surroundings } from './page.ts';
-import { alarm, host, outcomeList, progressBar, stateBadge, table, time, why } from './parts.ts';
-import { scheduleSection, standstillOf, targetSection, workerSection } from './surroundings.ts';
+import { alarm, host, outcomeList, progressBar, progressText, stateBadge, table, time, why } from './parts.ts';
+import { standstillOf } from './standing.ts';
+import { scheduleSection, targetSection, workerSection } from './surroundings.ts';
 import type { Overview, RunPage, RunSummary } from './types.ts';
-import { failuresOf, idsOf, isSealed, mayOperate, reasonOf, sealed, sum } from './words.ts';
+import { failuresOf, isSealed, leftOf, mayOperate, reasonOf, sealed, sum } from './words.ts';
 
 /** All that goes on, and what has ended. */
-export function openRuns({ show, connection, say, query }: Surroundings): Page {
+export function openRuns({ show, rename, connection, asOf, say, query }: Surroundings): Page {
   let overview: Overview | null = null;
-  let problem = '';
-  const ended = new EndedRuns(query, show);
+  const ended = new EndedRuns(query, { show, rename });
   const close = follow({
     path: '/events',
     event: 'snapshot',
@@ -21,20 +21,15 @@ export function openRuns({ show, connection, say, query }: Surroundings): Page {
       if (overview) tellChanges(overview.runs.active, snapshot.runs.active, say);
       if (overview && overview.runs.ended !== snapshot.runs.ended) ended.load();
       overview = snapshot;
-      problem = '';
       show();
     },
     onState: connection,
-    onProblem: (words) => {
-      problem = words;
-      show();
-    },
   });
   ended.load();
   return {
     title: () => (overview ? titleOf(overview.runs.active) : 'Runs'),
-    view: () => html`<h1>Runs</h1>${alarm(problem)}
-      ${overview ? activeSection(overview) : html`<p>Loading …</p>`}
+    view: () => html`<h1>Runs</h1>
+      ${overview ? activeSection(overview, asOf()) : html`<p>Loading …</p>`}
       ${overview ? [targetSection(overview.targets), workerSection(overview.workers), scheduleSection(overview.schedules)] : nothing}
       ${ended.view(overview?.runs.ended ?? null)}`,
     close,
@@ -58,8 +53,8 @@ function tellChanges(before: RunSummary[], after: RunSummary[], say: (words: str
   if (words.length > 0) say(words.join(' '));
 }
 
-function activeSection({ runs: { active }, at }: Overview) {
-  const cards = active.map((run) => card(run, Date.parse(at)));
+function activeSection({ runs: { active }, at }: Overview, asOf: string) {
+  const cards = active.map((run) => card(run, Date.parse(at), asOf));
   return html`<section aria-labelledby="active"><h2 id="active">Active <span class="soft">${count(active.length)}</span></h2>
     ${cards.length > 0 ? cards : html`<p class="soft">No run is on its way. ${beginning()}</p>`}</section>`;
 }
@@ -71,16 +66,15 @@ function beginning() {
     : nothing;
 }
 
-function card(run: RunSummary, now: number) {
-  const ids = idsOf(run);
+function card(run: RunSummary, now: number, asOf: string) {
   const note = run.note ? html`: <q>${run.note}</q>` : nothing;
   return html`<article class="card" aria-labelledby="run-${run.run}">
     <h3 id="run-${run.run}"><a href="/runs/${run.run}">${run.run}</a> ${stateBadge(run)} ${host(run.target)}
       ${run.account ? html`<span class="soft">${run.account}</span>` : nothing}</h3>
     ${progressBar(run)}
     ${outcomeList(run)}
-    <p>${standstillOf(run)} <span class="pace">${paceOf(run, now)}</span></p>
-    <p class="soft"><b>${percent(ids - run.pending, ids)}</b> of ${plural(ids, 'ids')}, submitted ${time(run.created_at)} by ${run.created_by}${note}</p>
+    <p>${standstillOf(run)} <span class="pace">${asOf === '' ? paceOf(run, now) : nothing}</span></p>
+    <p class="soft">${progressText(run)}, submitted ${time(run.created_at)} by ${run.created_by}${note}</p>
   </article>`;
 }
 
@@ -104,10 +98,12 @@ class EndedRuns {
   #asked = 0;
   #query;
   #show;
+  #rename;
 
-  constructor(query: URLSearchParams, show: () => void) {
+  constructor(query: URLSearchParams, { show, rename }: Pick<Surroundings, 'show' | 'rename'>) {
     this.#query = query;
     this.#show = show;
+    this.#rename = rename;
   }
 
   async load() {
@@ -151,7 +147,7 @@ class EndedRuns {
     const query = new URLSearchParams(
       [...values].map(([name, value]) => [name, String(value)]).filter(([, value]) => value),
     );
-    history.replaceState(null, '', `/${query.size > 0 ? `?${query}` : ''}`);
+    this.#rename(`/${query.size > 0 ? `?${query}` : ''}`);
     [this.#query, this.#before] = [query, []];
     this.#turn('');
   }
@@ -194,9 +190,10 @@ function endedTable(runs: RunSummary[]) {
     count(run.rows),
     count(sum(run, ({ is_success }) => is_success)),
     failuresOf(run) > 0 ? html`<b class="bad">${count(failuresOf(run))}</b>` : '0',
+    leftOf(run) > 0 ? count(leftOf(run)) : '0',
     html`${run.created_by}${run.note ? html`<br><span class="soft">${run.note}</span>` : nothing}`,
     time(run.ended_at),
   ]);
-  const names = ['Run', 'State', 'Target', 'Rows', 'Succeeded', 'Failures', 'Who and why', 'Ended'];
-  return table('Ended runs', names, rows, [3, 4, 5]);
+  const names = ['Run', 'State', 'Target', 'Rows', 'Succeeded', 'Failures', 'Left', 'Who and why', 'Ended'];
+  return table('Ended runs', names, rows, [3, 4, 5, 6]);
 }

@@ -4,7 +4,7 @@ import { ask } from './ask.ts';
 import { count, hostOf, plural, rate } from './format.ts';
 import type { Content } from './parts.ts';
 import { host, table, time } from './parts.ts';
-import type { RunSummary, Schedule, Standing, Target, Worker } from './types.ts';
+import type { Schedule, Target, Worker } from './types.ts';
 import { mayOperate, me } from './words.ts';
 
 // What stands around the runs: the APIs that they delete from, the processes that do it, and the schedules that make more.
@@ -55,17 +55,6 @@ function placeOf({ target, account }: { target: string; account: string }) {
 function runsOf({ runs = {} }: Target) {
   const words = Object.entries(runs).map(([state, n]) => `${count(n)} ${state}`);
   return words.join(', ') || '–';
-}
-
-/** Why a run that has not ended does not move. */
-export function standstillOf({ run, standing, per_second: perSecond }: RunSummary) {
-  if (standing) return standingOf(standing);
-  return perSecond === 0 ? html`No id has had an outcome in the last seconds: <a href="/runs/${run}">why</a>` : nothing;
-}
-
-/** What holds it back, until when, and the command that ends it. */
-function standingOf({ text, until, next }: Standing) {
-  return html`<b class="bad">${text}</b>${until ? html` until ${time(until)}` : nothing}${next ? html`: <code>${next}</code>` : nothing}`;
 }
 
 /** What holds a target, in words. */

@@ -17,8 +17,13 @@ export function mayOperate() {
 }
 
 /** The outcomes of ids, in the order in which they are shown. */
-export function idOutcomes() {
+function idOutcomes() {
   return me.outcomes.filter(({ of_id }) => of_id);
+}
+
+/** The same without those of ids that were never sent. */
+export function sentOutcomes() {
+  return idOutcomes().filter(({ is_left }) => !is_left);
 }
 
 /** The number of the colour and the pattern of an outcome. */
@@ -55,14 +60,29 @@ export function sum(run: Readonly<Record<string, unknown>>, isCounted: (word: Ou
   return me.outcomes.filter(isCounted).reduce((total, word) => total + countOf(run, word), 0);
 }
 
+/** Whether a row with this outcome needs attention. */
+export function isFailure({ is_success, is_left }: OutcomeWord) {
+  return !is_success && !is_left;
+}
+
 /** How many rows of a run need attention. */
 export function failuresOf(run: RunSummary) {
-  return sum(run, ({ is_success }) => !is_success);
+  return sum(run, isFailure);
 }
 
 /** How many ids of the run were to be sent. */
 export function idsOf(run: RunSummary) {
   return run.pending + sum(run, ({ of_id }) => of_id);
+}
+
+/** How many of them have no outcome by a request: they wait, or were left when the run ended. */
+export function leftOf(run: RunSummary) {
+  return run.pending + sum(run, ({ is_left }) => is_left);
+}
+
+/** How many of them have one. */
+export function settledOf(run: RunSummary) {
+  return idsOf(run) - leftOf(run);
 }
 
 /** The states of runs that have ended. */
@@ -89,7 +109,7 @@ export function symbolOf(run: RunSummary) {
 
 export function toneOf(run: RunSummary) {
   if (run.state === 'halted') return 'bad';
-  if (run.state === 'running') return 'good';
+  if (run.state === 'running') return run.standing ? 'warn' : 'good';
   if (!isSealed(run)) return 'warn';
   if (run.exit !== 0) return 'bad';
   return run.state === 'completed' ? 'good' : '';

@@ -119,6 +119,11 @@ export function isWorthAnotherRun(outcome: Outcome | 'pending'): boolean {
   return outcome !== 'pending' && !isSuccess(outcome) && idOutcomes.includes(outcome);
 }
 
+/** Whether the id was never sent, because its run ended before. */
+export function isLeft(outcome: Outcome): boolean {
+  return facts[outcome].by === 'seal';
+}
+
 export function isGone(outcome: Outcome): boolean {
   return facts[outcome].isGone === true;
 }

@@ -7,7 +7,15 @@ import { hostOf } from '../../src/dashboard/format.ts';
 import { noteFailedOrder } from '../../src/ledger/audit.ts';
 import { noteTarget } from '../../src/ledger/known-targets.ts';
 import { targetOf } from '../../src/model/target.ts';
-import { barriersOn, type Dashboard, logIn, noBrowser, openBrowser, openDashboard } from '../support/browser.ts';
+import {
+  barriersOn,
+  type Dashboard,
+  logIn,
+  noBrowser,
+  openBrowser,
+  openDashboard,
+  signIn,
+} from '../support/browser.ts';
 import { annotations, makeIds } from '../support/ids.ts';
 import { writeManyRuns } from '../support/many-runs.ts';
 import { until } from '../support/processes.ts';
@@ -101,7 +109,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     expect(weight).toBeLessThan(150_000);
     expect(await barriersOn(page)).toEqual([]);
     const number = String(refused.size);
-    await order(page, 'Retry failed', 'Make the run', { Reason: 'once more', 'Type the number': number });
+    await order(page, 'Retry', 'Make the run', { Reason: 'once more', 'Type the number': number });
     await page.getByRole('link', { name: run }).waitFor(); // that it retries
     await showsState(page, 'completed');
     await page.getByRole('link', { name: 'Runs' }).click();
@@ -119,8 +127,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     await dashboard.harness.worker();
     await page
       .locator('.now', {
-        hasText:
-          /^Waiting [\d.]+ s: the server answered 429 and sent Retry-After 3\. To send before the server wants it: /,
+        hasText: /^The server answered 429 and sent Retry-After 3 until \d\d:\d\d:\d\d\. An operator can end that\./,
       })
       .waitFor();
     await page.locator('.events', { hasText: 'waiting: the server answered 429 and sent Retry-After 3' }).waitFor();
@@ -149,7 +156,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     await showsState(page, 'running');
     await until('requests arrive again', () => harness.arrivals.length > sent);
 
-    await order(page, 'Rate', 'Change the rate', { Rate: '40/s', Reason: 'they asked us to' });
+    await order(page, 'Rate', 'Change the rate', { 'At most': '40/s', Reason: 'they asked us to' });
     await page.getByText('at most 40/s').waitFor();
 
     await order(page, 'Pause', 'Pause', { Reason: 'to count' });
@@ -387,12 +394,12 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     const stranger = await dashboard.page(null, { javaScriptEnabled: false });
     await stranger.goto(`${dashboard.url}/runs/${run}`);
     expect(new URL(stranger.url()).pathname).toBe('/login');
-    await logIn(stranger, dashboard.url, 'a-guess');
+    await signIn(stranger, 'a-guess');
     expect(new URL(stranger.url()).pathname).toBe('/login');
     await stranger.getByText('This token is not known').waitFor();
     expect(await stranger.getByRole('alert').count()).toBe(1); // and nothing else went wrong
-    await logIn(stranger, dashboard.url, await dashboard.token('read'));
-    await stranger.waitForURL(`${dashboard.url}/`);
+    await signIn(stranger, await dashboard.token('read'));
+    await stranger.waitForURL(`${dashboard.url}/runs/${run}`); // the page that was asked for
 
     const guess = await dashboard.page(null);
     await logIn(guess, dashboard.url, 'a-guess');
@@ -420,14 +427,16 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     await page.getByText('Detached runs and schedules need one: expunge worker').waitFor();
     const run = await dashboard.submit(ids, ['--rate', '50/s']);
     const card = page.getByRole('article', { name: run });
-    await card.getByText('no worker of this target is alive: expunge worker --base-url').waitFor();
+    await card.getByText('No worker of this target is alive').waitFor();
+    await card.getByText('expunge worker --base-url').waitFor();
+    await card.locator('.badge', { hasText: 'running · no worker' }).waitFor();
     await dashboard.harness.worker();
     await page
       .getByRole('row', { name: new RegExp(`^${hostname()}-.* at work, up to \\d+ requests at once`) })
       .waitFor();
     await card.getByText(/^[\d.]+\/s, .* left, ends /).waitFor();
     await order(page, 'Stop', 'Stop', { Reason: 'the database is full' });
-    await card.getByText(/^stopped for all runs of this target by .*: the database is full/).waitFor();
+    await card.getByText(/^Stopped for all runs of this target by .*: the database is full/).waitFor();
     expect(await page.title()).toBe('1 active run · expunge');
     expect(await barriersOn(page)).toEqual([]);
     expect(dashboard.complaints).toEqual([]);
@@ -488,7 +497,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     const connection = (words: string) => page.locator('.connection', { hasText: words }).waitFor();
     await connection('Live');
     await dashboard.stop();
-    await connection('Connection lost, trying again');
+    await connection('As of');
     await dashboard.start();
     await connection('Live');
     const run = await dashboard.submit(ids);

@@ -24,6 +24,8 @@ export function openBrowser(): Promise<Browser> {
 export type Dashboard = {
   readonly harness: Harness;
   readonly url: string;
+  /** The process of its Redis. */
+  readonly redisPid: number;
   /** What the browser complained about, on all pages: nothing is right. */
   readonly complaints: readonly string[];
   /** A page logged in with a new token of this role; null: nobody is logged in there. */
@@ -66,7 +68,7 @@ export async function openDashboard(browser: Browser, atEnd: AtEnd, options: Har
     const opened = await context.newPage();
     opened.on('console', (message) => {
       // A server that is gone is told by the page itself.
-      const isExpected = /net::ERR_CONNECTION_REFUSED|net::ERR_INCOMPLETE_CHUNKED/.test(message.text());
+      const isExpected = /net::ERR_CONNECTION_REFUSED|net::ERR_INCOMPLETE_CHUNKED|status of 50\d/.test(message.text());
       if (['error', 'warning'].includes(message.type()) && !isExpected) complaints.push(message.text());
     });
     opened.on('pageerror', (error) => complaints.push(String(error.stack)));
@@ -76,6 +78,7 @@ export async function openDashboard(browser: Browser, atEnd: AtEnd, options: Har
   return {
     harness,
     url,
+    redisPid: redis.pid,
     complaints,
     page,
     token,
@@ -95,6 +98,11 @@ export async function openDashboard(browser: Browser, atEnd: AtEnd, options: Har
 
 export async function logIn(page: Page, url: string, token: string): Promise<void> {
   await page.goto(`${url}/login`);
+  await signIn(page, token);
+}
+
+/** The same on the login page as it is shown. */
+export async function signIn(page: Page, token: string): Promise<void> {
   await page.getByLabel('Token').fill(token);
   await page.getByRole('button', { name: 'Sign in' }).click();
 }

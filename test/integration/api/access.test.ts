@@ -51,7 +51,11 @@ describe('access', () => {
     const { call } = await openApi(onTestFinished);
     for (const path of ['//', '//runs/some', '//anything']) {
       const { status, headers } = await call(null, path);
-      expect([path, status, headers.get('location')]).toEqual([path, 303, '/login']);
+      expect([path, status, headers.get('location')]).toEqual([
+        path,
+        303,
+        path === '//' ? '/login' : `/login?to=${encodeURIComponent(path.slice(1))}`,
+      ]);
     }
     expect((await call(null, '/openapi.json')).status).toBe(401);
     expect((await call(null, '/nothing')).status).toBe(401);
