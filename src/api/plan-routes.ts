@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs';
+import { Readable } from 'node:stream';
 import { parse } from 'csv-parse';
 import { z } from 'zod';
 import { ExpungeError } from '../errors.ts';
@@ -68,6 +69,7 @@ const applyBody = z.strictObject({
 
 const uploads = {
   'text/csv': '.csv',
+  'text/tab-separated-values': '.tsv',
   'text/plain': '.txt',
   'application/x-ndjson': '.ndjson',
   'application/json': '.json',
@@ -94,6 +96,15 @@ export const planRoutes: readonly Route[] = [
     summary: 'a plan that was not applied yet',
     answer: shapes.plan,
     handle: async ({ deps, params }) => (await storeOf(deps).find(params.plan!)).shown,
+  }),
+  route({
+    method: 'get',
+    path: '/plans/{plan}/rejects',
+    role: 'operate',
+    summary: 'all rows of its list that hold no usable id, and why',
+    answer: null,
+    type: 'text/csv',
+    handle: async ({ deps, params }) => rejectsAnswer(await storeOf(deps).find(params.plan!)),
   }),
   route({
     method: 'delete',
@@ -163,7 +174,7 @@ async function planUpload({ deps, query, context, caller }: Call<z.output<typeof
     await refuseUnprotected(deps.session.redis, fp, { isProtected: made.plan.protect !== null, ids: [] });
     const rejected_samples = await readRejectedRows(made.shown.rejectsFile);
     const shown = { plan: id, expires_at: isoTime(forgottenAt(at)), fp, name, ...shownPlan(made), rejected_samples };
-    await store.keep({ id, by: caller.name, fp, at, list, settings, shown });
+    await store.keep({ id, by: caller.name, fp, at, list, settings, shown, rejects: made.shown.rejectsFile });
     return shown;
   } catch (error) {
     await store.remove(id);
@@ -205,6 +216,17 @@ async function readRejectedRows(path: string | null): Promise<RejectedRow[]> {
     file.destroy();
   }
   return rows;
+}
+
+function rejectsAnswer({ rejects, shown: { name } }: KeptPlan): Response {
+  if (!rejects) throw new Problem('not_found', 'no row of this list was rejected');
+  const body = Readable.toWeb(createReadStream(rejects)) as ConstructorParameters<typeof Response>[0];
+  const file = `rejected-rows-of-${String(name).replace(/[^\w-]/g, '_')}.csv`;
+  const headers = {
+    'content-type': 'text/csv; charset=utf-8',
+    'content-disposition': `attachment; filename="${file}"`,
+  };
+  return new Response(body, { headers });
 }
 
 /** Nobody is told where a list is on this server; its rejected rows go with it. */

@@ -20,6 +20,7 @@ export type KeptPlan = {
   fp: string;
   at: number; // ms since 1970
   list: string; // the file of the list
+  rejects?: string | null; // the file of its rejected rows; a release before this one kept none
   settings: Record<string, string | undefined>; // how it is read and deleted, as texts for flags
   shown: Record<string, unknown>; // the answer that described it
 };

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { auditFacts, readTargetAudit } from '../ledger/audit.ts';
 import { knownTargets } from '../ledger/known-targets.ts';
-import { pageOfRuns, type RunCursor } from '../ledger/list-runs.ts';
+import { pageOfRuns, pageOrders, type RunCursor } from '../ledger/list-runs.ts';
 import { type RunState, runStates } from '../ledger/run.ts';
 import { runIndexOf } from '../ledger/run-index.ts';
 import { readStandings } from '../ledger/run-standings.ts';
@@ -33,7 +33,8 @@ const listQuery = z.strictObject({
     .optional()
     .describe('states, with commas'),
   target: z.string().min(1).max(500).optional().describe('a fingerprint, or a part of base URL or account'),
-  q: z.string().min(1).max(200).optional().describe('a part of the id, of a file or of who submitted it'),
+  q: z.string().min(1).max(200).optional().describe('a part of the id, of a file, of who submitted it, or of a reason'),
+  sort: z.enum(pageOrders).default('created').describe('newest first: when they were made, or when they ended'),
   limit: z.coerce.number().int().min(1).max(500).default(50),
   cursor: z
     .string()
@@ -274,9 +275,9 @@ function editionAnswer({ event, text }: Edition): Response {
 }
 
 async function listRuns({ deps, query, caller: { reach } }: Call<z.output<typeof listQuery>>) {
-  const { state, target, q: text, limit, cursor } = query;
+  const { state, target, q: text, sort, limit, cursor } = query;
   const states = state?.split(',').map(stateOf);
-  const choice = { limit, reach, ...(states && { states }), ...(target && { target }), ...(text && { text }) };
+  const choice = { sort, limit, reach, ...(states && { states }), ...(target && { target }), ...(text && { text }) };
   const { runs, next } = await pageOfRuns(deps.session.redis, choice, cursor === undefined ? null : readCursor(cursor));
   const standings = await readStandings(deps.session.redis, runs);
   const now = Date.now();

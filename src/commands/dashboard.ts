@@ -21,7 +21,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     const { openDashboardSite } = await import('../api/site.ts');
     const { httpPart } = await import('../worker/http/http-part.ts');
     const { app, newLink } = openDashboardSite({ session, config, sources, env, log, workerOf: null });
-    const hasNoRuns = (await pageOfRuns(session.redis, { limit: 1 }, null)).runs.length === 0;
+    const hasNoRuns = (await pageOfRuns(session.redis, { sort: 'created', limit: 1 }, null)).runs.length === 0;
     const interrupts = listenForInterrupts(invocation, () => {});
     const address = { host: '127.0.0.1', port: options.port ?? defaultPort };
     const onListening = (url: string) => {

@@ -4,15 +4,15 @@ import { leaveQuestion } from './ask.ts';
 import { ConnectionState } from './connection.ts';
 import { zone } from './format.ts';
 import type { Connection } from './live.ts';
-import { openNewRun } from './new-run.ts';
 import type { Page, Surroundings } from './page.ts';
 import { patterns } from './parts.ts';
 import { openRun } from './run-page.ts';
 import { openRuns } from './runs-page.ts';
+import { noAnswer } from './trouble.ts';
 import type { Person, Words } from './types.ts';
 import { mayOperate, me, setMe } from './words.ts';
 
-// All pages are loaded with the first one: another one opens also while the server is away.
+// The pages that show runs are loaded with the first one: they open also while the server is away.
 
 let page: Page | null = null;
 let isDue = false;
@@ -129,8 +129,37 @@ function pageAt(path: string): (surroundings: Surroundings) => Page {
   const [, first = '', id = '', more] = path.split('/');
   const run = first === 'runs' && more === undefined ? decoded(id) : '';
   if (run !== '') return (surroundings) => openRun(run, surroundings);
-  if (path === '/new') return mayOperate() ? openNewRun : openForbidden;
+  if (path === '/new') return mayOperate() ? openLater : openForbidden;
   return path === '/' ? openRuns : openNothing;
+}
+
+/** The page of a new run. It is loaded when it is opened: without its server it is of no use. */
+function openLater(surroundings: Surroundings): Page {
+  let opened: Page | null = null;
+  let timer = 0;
+  let isOver = false;
+  const load = async () => {
+    try {
+      const { openNewRun } = await import('./new-run.ts');
+      if (isOver) return;
+      opened = openNewRun(surroundings);
+    } catch {
+      if (isOver) return;
+      surroundings.connection(noAnswer);
+      timer = window.setTimeout(load, retryMs);
+    }
+    show();
+  };
+  load();
+  return {
+    title: () => 'New run',
+    view: () => opened?.view() ?? html`<h1>New run</h1><p>Loading …</p>`,
+    close: () => {
+      isOver = true;
+      clearTimeout(timer);
+      opened?.close();
+    },
+  };
 }
 
 /** '' for a part of a path that is no text. */

@@ -1,5 +1,5 @@
 import { html, nothing } from '/assets/lit-html/lit-html.js';
-import { get, post, postFile, wordsOf } from './api.ts';
+import { address, get, post, postFile, troubleIn, wordsOf } from './api.ts';
 import { fieldOf, tell } from './ask.ts';
 import { count, duration, hostOf, plural, size } from './format.ts';
 import type { Page, Surroundings } from './page.ts';
@@ -9,14 +9,25 @@ import type { Plan, Target } from './types.ts';
 import { me } from './words.ts';
 
 /** A list becomes a run: it is read, its plan is shown, and nothing is sent before its number is typed. */
-export function openNewRun({ show, go }: Surroundings): Page {
+export function openNewRun({ show, go, connection }: Surroundings): Page {
   const newRun = new NewRun(show, go);
   let timer = 0;
-  const load = async () => {
-    if (!(await newRun.loadTargets())) timer = window.setTimeout(load, retryMs);
+  let isOver = false;
+  const load = () =>
+    newRun.loadTargets().then(
+      () => isOver || connection('none'),
+      (error) => {
+        if (isOver) return;
+        connection(troubleIn(error));
+        timer = window.setTimeout(load, retryMs);
+      },
+    );
+  const close = () => {
+    isOver = true;
+    clearTimeout(timer);
   };
   load();
-  return { title: () => 'New run', view: () => newRun.view(), close: () => clearTimeout(timer) };
+  return { title: () => 'New run', view: () => newRun.view(), close };
 }
 
 const retryMs = 2_000;
@@ -40,13 +51,10 @@ class NewRun {
     this.#go = go;
   }
 
-  /** Whether they are known now. */
   async loadTargets() {
-    await this.#try('', async () => {
-      const found = await get<{ items: Target[] }>('/targets');
-      this.#targets = found.items;
-    });
-    return this.#targets !== null;
+    const found = await get<{ items: Target[] }>('/targets');
+    this.#targets = found.items;
+    this.#show();
   }
 
   /** Does one thing at a time: the second click of a double one comes before the buttons are drawn anew. */
@@ -88,9 +96,15 @@ class NewRun {
       .map(([name, value]) => [name, String(value).trim()])
       .filter(([name, value]) => value && name !== 'list');
     options.push(['name', plainName(file.name)]);
+    const type = typeOf(file.name);
+    if (type === undefined) {
+      this.#problem = `Expected a file whose name ends with ${endings}, got ${file.name} → rename it`;
+      this.#show();
+      return;
+    }
     this.#try(`Reading ${file.name} …`, async () => {
       const version = this.#version;
-      const plan = await postFile<Plan>(`/plans?${new URLSearchParams(options)}`, file, 'text/csv').catch((error) => {
+      const plan = await postFile<Plan>(`/plans?${new URLSearchParams(options)}`, file, type).catch((error) => {
         if (version === this.#version) throw error;
         return null;
       });
@@ -117,13 +131,13 @@ class NewRun {
   }
 
   view() {
-    return html`<h1>New run</h1>${this.#targets === null ? html`${alarm(this.#problem)}<p>Loading …</p>` : this.#form(this.#targets)}
+    return html`<h1>New run</h1>${this.#targets === null ? html`<p>Loading …</p>` : this.#form(this.#targets)}
       ${this.#plan ? this.#planView(this.#plan) : nothing}`;
   }
 
   #form(targets: Target[]) {
     if (targets.length === 0)
-      return html`<p>No target is known yet. Start a worker of the API, or a first run in a terminal: <code>expunge run LIST --detach</code></p>`;
+      return html`<p>No target is known yet. Start a worker of the API in a terminal: <code>expunge worker --base-url URL</code></p>`;
     return html`<form class="new" @submit=${(event: SubmitEvent) => this.#read(event)} @input=${() => this.#dropPlan()}>
       ${this.#dropZone()}
       <p class="field"><label for="target">Target</label><select id="target" name="target">${targets.map(
@@ -131,12 +145,16 @@ class NewRun {
           html`<option value=${target.fp}>${nameOf(target)}${target.processes > 0 ? '' : ' – no worker now'}</option>`,
       )}</select></p>
       ${fieldOf({ name: 'resource', label: 'Ids of', choices: me.resources })}
-      ${fieldOf({ name: 'column', label: 'Column', hint: 'that holds the id; without a name: id', isOptional: true })}
+      ${fieldOf({ name: 'column', label: 'Column', hint: 'or field that holds the ids; if empty: id', isOptional: true })}
+      <details><summary>How the list is written</summary>
+        ${fieldOf({ name: 'delimiter', label: 'Delimiter', hint: 'between the columns of a CSV: one character, or tab; if empty: a comma, or a tab for .tsv', isOptional: true })}
+        <label class="check"><input type="checkbox" name="no_header" value="true"> <span>No header<br><small>the first column of a CSV holds the ids</small></span></label>
+      </details>
       <details><summary>More settings</summary>
-        ${fieldOf({ name: 'rate', label: 'Rate', hint: 'at most so many requests: 200/s', isOptional: true })}
+        ${fieldOf({ name: 'rate', label: 'Rate', hint: 'at most this many requests: 200/s', isOptional: true })}
         ${fieldOf({ name: 'limit', label: 'Limit', hint: 'only the first n rows, for a trial', isOptional: true, isNumber: true })}
         ${fieldOf({ name: 'max_failures', label: 'Failures at most', hint: 'more halt the run: 10 or 2.5%', isOptional: true })}
-        ${fieldOf({ name: 'canary', label: 'Canary', hint: 'ids to begin with, as for --canary', isOptional: true })}
+        ${fieldOf({ name: 'canary', label: 'Canary', hint: 'halts after this many ids, until somebody resumes it: 100', isOptional: true })}
       </details>
       ${this.#plan ? nothing : alarm(this.#problem)}
       <p class="buttons"><button class=${this.#plan ? '' : 'main'} ?disabled=${this.#busy !== ''}>Show the plan</button>
@@ -158,9 +176,10 @@ class NewRun {
     const choose = (event: Event) => this.#take((event.target as HTMLInputElement).files?.[0]);
     return html`<div class="drop ${this.#isOver ? 'over' : ''}" @drop=${drop}
       @dragover=${(event: DragEvent) => drag(event, true)} @dragleave=${(event: DragEvent) => drag(event, false)}>
-      <label for="list">List of ids, as CSV</label>
-      <input id="list" name="list" type="file" accept=".csv,.tsv,.txt,text/csv,text/plain" @change=${choose}>
-      <p class="soft">${file ? `${file.name}, ${size(file.size)}` : 'Choose a file, or drop one here.'}</p></div>`;
+      <label for="list">List of ids</label>
+      <input id="list" name="list" type="file" accept=${accepted} @change=${choose} aria-describedby="list-hint">
+      <p class="soft">${file ? `${file.name}, ${size(file.size)}` : 'Choose a file, or drop one here.'}</p>
+      <small id="list-hint">CSV, plain lines (.txt), NDJSON or JSON, also compressed (.gz, .zst)</small></div>`;
   }
 
   #planView(plan: Plan) {
@@ -178,13 +197,13 @@ class NewRun {
         ['protected', counts.protected ? count(counts.protected) : ''],
         ['rejected', reasons.map(([code, many]) => `${code} ${count(many)}`).join(', ')],
         ['first request', first ? html`<code>DELETE ${first.url}</code>` : 'none'],
-        ['rules', html`${rulesOf(plan).map((rule) => html`<code>${rule}</code> `)}`],
+        ['rules', rulesOf(plan).join(', ')],
         ['forecast', seconds === null ? 'its time is not known without a rate' : `at least ${duration(seconds)}`],
         ['code', html`<code>${plan.code}</code>`],
         ['valid until', time(plan.expires_at)],
       ])}
-      ${rejectedTable(plan.rejected_samples ?? [])}
-      ${n === 0 ? html`<p>Nothing is left to delete.</p>` : this.#confirmation(plan)}
+      ${rejectedTable(plan)}
+      ${n === 0 ? html`<p><b>${nothingIn(plan)}</b> Nothing was sent.</p>` : this.#confirmation(plan)}
     </section>`;
   }
 
@@ -212,9 +231,20 @@ function deletedBy(plan: Plan) {
   return `${kinds.map((resource) => plural(counts[resource], resource)).join(' and ')} at ${nameOf(plan)}`;
 }
 
-/** What is not as by default, as flags; one that takes no value stands alone. */
+/** What is not as by default: `rate 200/s`; one that takes no value stands alone. */
 function rulesOf({ changed_rules: rules = {} }: Plan) {
-  return Object.entries(rules).map(([flag, value]) => (value === 'true' ? flag : `${flag} ${value}`));
+  return Object.entries(rules).map(([flag, value]) => {
+    const name = flag.replace(/^--/, '').replaceAll('-', ' ');
+    return value === 'true' ? name : `${name} ${value}`;
+  });
+}
+
+/** Why a plan deletes nothing. */
+function nothingIn({ counts }: Plan) {
+  const { rows = 0, rejected = 0, protected: kept = 0 } = counts;
+  if (rows === 0) return 'The list holds no rows.';
+  if (rejected === rows) return 'No row of the list holds a usable id.';
+  return kept > 0 ? 'All ids of the list are protected.' : 'No id of the list is to be deleted.';
 }
 
 /** Whether the server protects ids, and the list holds none of them: who confirms the plan is told. */
@@ -222,16 +252,36 @@ function isUnprotected({ protected_read: read, counts }: Plan) {
   return typeof read === 'number' && !counts.protected;
 }
 
-function rejectedTable(rows: NonNullable<Plan['rejected_samples']>) {
+function rejectedTable({ plan, rejected_samples: rows, counts: { rejected = rows.length } }: Plan) {
   if (rows.length === 0) return nothing;
+  const all = html`<p class="soft"><a href=${address(`/plans/${plan}/rejects`)} download>Download all ${count(rejected)}</a></p>`;
   const fields = rows.map(({ line, id, code }) => [String(line), html`<code>${id}</code>`, code]);
-  return html`<h3>Rejected rows</h3>${table('Rejected rows', ['Line', 'Value', 'Why'], fields)}`;
+  return html`<h3>Rejected rows <span class="soft">${count(rejected)}</span></h3>${table('Rejected rows', ['Line', 'Value', 'Why'], fields)}${all}`;
+}
+
+/** How the server reads a list, by the ending of its name. */
+const types: Record<string, string> = {
+  '.csv': 'text/csv',
+  '.tsv': 'text/tab-separated-values',
+  '.txt': 'text/plain',
+  '.ndjson': 'application/x-ndjson',
+  '.jsonl': 'application/x-ndjson',
+  '.json': 'application/json',
+};
+
+const endings = Object.keys(types).join(', ');
+const accepted = [...Object.keys(types), '.gz', '.zst'].join();
+
+function typeOf(name: string): string | undefined {
+  const [ending = ''] = /\.\w+$/.exec(name.toLowerCase().replace(/\.(gz|zst)$/, '')) ?? [];
+  return types[ending];
 }
 
 /** The name of a file as the server takes it. */
 function plainName(name: string) {
   return (
     name
+      .replace(/\.(gz|zst)$/i, '')
       .replace(/\.\w+$/, '')
       .replace(/[^\w. -]/g, '_')
       .replace(/^[^\w-]+/, '')

@@ -7,7 +7,7 @@ import { alarm, host, outcomeList, progressBar, progressText, stateBadge, table,
 import { standstillOf } from './standing.ts';
 import { scheduleSection, targetSection, workerSection } from './surroundings.ts';
 import type { Overview, RunPage, RunSummary } from './types.ts';
-import { failuresOf, isSealed, leftOf, mayOperate, reasonOf, sealed, sum } from './words.ts';
+import { failuresOf, isSealed, leftOf, mayOperate, me, reasonOf, sealed, sum } from './words.ts';
 
 /** All that goes on, and what has ended. */
 export function openRuns({ show, rename, connection, asOf, say, query }: Surroundings): Page {
@@ -62,7 +62,7 @@ function activeSection({ runs: { active }, at }: Overview, asOf: string) {
 /** How a run is made, for those who may. */
 function beginning() {
   return mayOperate()
-    ? html`<a href="/new">Make one of a list</a>, or in a terminal: <code>expunge run LIST --detach</code>`
+    ? html`<a href="/new">Make one of a list</a>, or in a terminal: <code>expunge run LIST --resource ${me.resources[0]} --base-url URL --detach</code>`
     : nothing;
 }
 
@@ -109,7 +109,7 @@ class EndedRuns {
   async load() {
     const asked = ++this.#asked;
     const { state, words } = this.#filter();
-    const query = new URLSearchParams({ state: state || sealed.join(), limit: String(pageSize) });
+    const query = new URLSearchParams({ state: state || sealed.join(), sort: 'ended', limit: String(pageSize) });
     if (words) query.set('q', words);
     if (this.#cursor) query.set('cursor', this.#cursor);
     try {
@@ -163,7 +163,7 @@ class EndedRuns {
         <label>State <select name="state" @change=${submitForm}>${['', ...sealed].map(
           (one) => html`<option value=${one} ?selected=${one === state}>${one || 'any'}</option>`,
         )}</select></label>
-        <label>Search <input type="search" name="q" value=${words} placeholder="run, file or who"></label>
+        <label>Search <input type="search" name="q" value=${words} placeholder="run, file, who or why"></label>
         <button>Search</button>
       </form>
       ${alarm(this.#problem)}

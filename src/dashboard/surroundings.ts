@@ -118,7 +118,7 @@ export function scheduleSection(schedules: Schedule[]) {
     lastOf(schedule),
     ...orders(scheduleButtons(schedule)),
   ]);
-  const none = html`None. In a terminal: <code>expunge schedule add NAME --cron '0 3 * * *' --from SOURCE</code>`;
+  const none = html`None. In a terminal: <code>expunge schedule add NAME --cron '0 3 * * *' --from SOURCE --resource ${me.resources[0]} --max-deletes N --base-url URL</code>`;
   return section('Schedules', rows, ['Schedule', 'State', 'When', 'Next slot', 'Last slot', ...orders('Orders')], none);
 }
 

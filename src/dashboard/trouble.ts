@@ -11,14 +11,15 @@ type Answer = ProblemWords & { status: number };
 
 const runsGoOn = 'Runs do not need this page, and go on without it if their workers can.';
 
+export const noAnswer: Trouble = {
+  title: 'The server does not answer',
+  detail: '',
+  advice: `${runsGoOn} Check that the server of this page still runs, and that you are online.`,
+};
+
 /** What an answer means for people. Pure. */
 export function troubleOf({ status, title = '', detail = '' }: Answer): Trouble {
-  if (status === 0)
-    return {
-      title: 'The server does not answer',
-      detail: '',
-      advice: `${runsGoOn} Check that the server of this page still runs, and that you are online.`,
-    };
+  if (status === 0) return noAnswer;
   if (status === 502 || status === 504)
     return {
       title: `A proxy answers ${status} in place of the server`,

@@ -223,8 +223,21 @@ function holds(text: string, part: string): boolean {
 /** Where a page of runs ended: the last one it looked at. */
 export type RunCursor = { at: number; id: string };
 
-/** Which runs a page holds. A missing filter accepts every run. `text`: a part of the id, of a file's name or of who submitted it. */
-type PageChoice = { states?: readonly RunState[]; target?: string; text?: string; reach?: Reach; limit: number };
+/** The orders of pages, newest first: when runs were made, or when they ended; in that one runs that have not ended are left out. */
+export const pageOrders = ['created', 'ended'] as const;
+
+/**
+ * Which runs a page holds. A missing filter accepts every run. `text`: a part of the id, of a file's name, of who submitted it, or of why it
+ * was submitted or is in its state.
+ */
+type PageChoice = {
+  states?: readonly RunState[];
+  target?: string;
+  text?: string;
+  reach?: Reach;
+  sort: (typeof pageOrders)[number];
+  limit: number;
+};
 
 const lookedAtMost = 20_000;
 
@@ -234,7 +247,7 @@ export async function pageOfRuns(
   choice: PageChoice,
   after: RunCursor | null,
 ): Promise<{ runs: ListedRun[]; next: RunCursor | null }> {
-  const entries = await entriesAfter(redis, after);
+  const entries = await (choice.sort === 'ended' ? endedAfter(redis, after) : entriesAfter(redis, after));
   const runs: ListedRun[] = [];
   for (let from = 0; from < entries.length; ) {
     const wanted = isNarrow(choice) ? runsAtOnce : Math.max(1, choice.limit - runs.length);
@@ -262,6 +275,22 @@ async function entriesAfter(redis: RedisClient, after: RunCursor | null): Promis
   return entries.filter(({ at, id }) => at < after.at || id < after.id);
 }
 
+/** The same of the runs that have ended, by their end. */
+async function endedAfter(redis: RedisClient, after: RunCursor | null): Promise<RunCursor[]> {
+  const ids = await redis.zrevrange(keys.runs, 0, -1);
+  const entries: RunCursor[] = [];
+  for (let from = 0; from < ids.length; from += runsAtOnce) {
+    const part = ids.slice(from, from + runsAtOnce);
+    const ends = await Promise.all(part.map((id) => redis.hmget(keys.run(id), 'state', 'endedAt')));
+    for (const [i, id] of part.entries()) {
+      const [state, endedAt] = ends[i]!;
+      if (isSealed(state as RunState)) entries.push({ id, at: Number(endedAt ?? 0) });
+    }
+  }
+  const isAfter = ({ at, id }: RunCursor) => after === null || at < after.at || (at === after.at && id < after.id);
+  return entries.filter(isAfter).sort((a, b) => b.at - a.at || (a.id < b.id ? 1 : -1));
+}
+
 /** The ids of those that match, by the few fields that decide it: of ten thousand runs few may. */
 async function fittingOf(redis: RedisClient, part: readonly RunCursor[], choice: PageChoice): Promise<string[]> {
   const ids = part.map(({ id }) => id);
@@ -273,7 +302,7 @@ async function fittingOf(redis: RedisClient, part: readonly RunCursor[], choice:
   });
 }
 
-const compared = ['state', 'baseUrl', 'account', 'createdBy', 'files'] as const;
+const compared = ['state', 'baseUrl', 'account', 'createdBy', 'files', 'note', 'reason'] as const;
 
 function isNarrow({ states, target, text, reach = null }: PageChoice): boolean {
   return states !== undefined || target !== undefined || text !== undefined || reach !== null;
@@ -283,7 +312,9 @@ function fits(run: ListedRun, { states, target, text, reach = null }: PageChoice
   if (!isWithin(reach, run)) return false;
   if (states !== undefined && !states.includes(run.state)) return false;
   if (target !== undefined && !isOfTarget(run, target)) return false;
-  return text === undefined || [run.id, run.createdBy, ...run.files].some((word) => holds(word, text));
+  return (
+    text === undefined || [run.id, run.createdBy, run.note, run.reason, ...run.files].some((word) => holds(word, text))
+  );
 }
 
 /** `target`: a fingerprint, or a part of base URL or account. */

@@ -62,7 +62,7 @@ describe.skipIf(noBrowser !== null)('the pages', () => {
     await page.getByRole('heading', { level: 1, name: `Run ${run}` }).waitFor();
     await badge.getByText('Not connected').waitFor();
     await page.getByRole('link', { name: 'New run' }).click();
-    await page.getByText('The server did not answer').waitFor();
+    await trouble.getByText('The server does not answer since').waitFor();
     await dashboard.start();
     await page.getByRole('button', { name: 'Show the plan' }).waitFor();
     await dashboard.stop();

@@ -201,6 +201,35 @@ describe('a plan that is applied with other rules', () => {
 });
 
 describe('a list that was sent', () => {
+  test.each([
+    ['text/tab-separated-values', 'name\tid\nx\to-000001\n', ''],
+    ['text/csv', 'name;id\nx;o-000001\n', '&delimiter=%3B'],
+    ['text/csv', 'o-000001,x\n', '&no_header=true'],
+    ['text/plain', 'o-000001\n', ''],
+    ['application/x-ndjson', '{"id":"o-000001"}\n', ''],
+    ['application/json', '[{"id":"o-000001"}]', ''],
+  ])('is read as %s', async (type, raw, query) => {
+    const { call, harness } = await openWithTarget();
+    const path = `/plans?target=${harness.target.fp}&resource=annotations${query}`;
+    const { body } = await call('operate', path, { method: 'POST', raw, headers: { 'content-type': type } });
+    expect(body).toMatchObject({ confirm: 1, samples: ['o-000001'] });
+  });
+
+  test('hands out all its rejected rows as a file, until its plan is forgotten', async () => {
+    const { plan, call } = await openWithTarget();
+    const bad = Array.from({ length: 25 }, (_, n) => `a/${n}`);
+    const { body } = await plan('', `id\n${[...ids, ...ids.map((id) => `x${id}`), ...bad].join('\n')}\n`);
+    expect(body.rejected_samples).toHaveLength(20);
+    const rejects = () => call('operate', `/plans/${body.plan}/rejects`);
+    const { status, headers, text } = await rejects();
+    expect([status, headers.get('content-type')]).toEqual([200, 'text/csv; charset=utf-8']);
+    expect(text.trim().split('\n')).toHaveLength(1 + bad.length);
+    await call('operate', `/plans/${body.plan}`, { method: 'DELETE' });
+    expect((await rejects()).status).toBe(404);
+    const { body: clean } = await plan();
+    expect((await call('operate', `/plans/${clean.plan}/rejects`)).status).toBe(404);
+  });
+
   test('leaves nothing of its rows on the server once its plan is forgotten or applied, nor when it is refused', async () => {
     const { plan, call, harness } = await openWithTarget();
     const raw = 'id\no-000001\nsecret\u0007a\n';
