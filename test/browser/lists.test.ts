@@ -37,7 +37,7 @@ describe.skipIf(noBrowser !== null)('a list in the browser', () => {
       await page.goto(`${dashboard.url}/new`);
       await page.getByLabel('List of ids').setInputFiles({ name, mimeType: '', buffer: Buffer.from(content) });
       await page.getByText('How the list is written').click();
-      for (const [label, value] of Object.entries(fill)) await page.getByLabel(label).fill(value);
+      for (const [label, value] of Object.entries(fill)) await page.getByRole('textbox', { name: label }).fill(value);
       if (hasNoHeader) await page.getByLabel('No header').check();
       await page.getByRole('button', { name: 'Show the plan' }).click();
       await page.getByText(`${one}, ${two}`).or(page.getByRole('alert')).waitFor();
