@@ -110,7 +110,7 @@ const againSeconds = 5;
 export function problemPage({ title, detail, next, status }: ProblemDocument): Response {
   const isPassing = status >= 500 || status === 429;
   const again = html`<meta http-equiv="refresh" content="${againSeconds}" />`;
-  const words = html`<p>Runs do not need this page. It tries again every ${againSeconds} seconds.</p>`;
+  const words = html`<p>This page tries again every ${againSeconds} seconds. Runs do not need it.</p>`;
   const page = html`<!doctype html>
 <html lang="en">
   <head>

@@ -76,7 +76,7 @@ export class Failures {
     const others = n - samples.length;
     return html`<details class="group"><summary>${word?.of_id ? swatch(styleNumber(word)) : nothing}
         <b>${outcome}</b> · ${words.replace(/\.$/, '') || code} · <b>${count(n)}</b></summary>
-      ${rows.length > 0 ? table(`Samples of ${outcome}, ${code}`, ['Id', 'Row', 'Answer'], rows) : nothing}
+      ${rows.length > 0 ? table(`Samples of ${outcome}, ${code}`, ['Id', 'Row', 'Answer'], rows, [], 'flow') : nothing}
       ${others > 0 ? html`<p class="soft">and ${count(others)} more</p>` : nothing}
       ${downloads(this.#id, plural(n, 'rows'), code || outcome)}</details>`;
   }

@@ -10,6 +10,11 @@ export function plural(n: number, nouns: string) {
   return `${count(n)} ${n === 1 ? nouns.replace(/s$/, '') : nouns}`;
 }
 
+/** What a command says, without the flags of a terminal: `as “rate” allows`. */
+export function withoutFlags(text: string) {
+  return text.replace(/(?<![\w-])--([a-z][a-z-]*[a-z])/g, (_, flag: string) => `“${flag.replaceAll('-', ' ')}”`);
+}
+
 const units = [
   ['d', 86_400],
   ['h', 3_600],

@@ -256,7 +256,7 @@ function rejectedTable({ plan, rejected_samples: rows, counts: { rejected = rows
   if (rows.length === 0) return nothing;
   const all = html`<p class="soft"><a href=${address(`/plans/${plan}/rejects`)} download>Download all ${count(rejected)}</a></p>`;
   const fields = rows.map(({ line, id, code }) => [String(line), html`<code>${id}</code>`, code]);
-  return html`<h3>Rejected rows <span class="soft">${count(rejected)}</span></h3>${table('Rejected rows', ['Line', 'Value', 'Why'], fields)}${all}`;
+  return html`<h3>Rejected rows <span class="soft">${count(rejected)}</span></h3>${table('Rejected rows', ['Line', 'Value', 'Why'], fields, [0], 'flow')}${all}`;
 }
 
 /** How the server reads a list, by the ending of its name. */

@@ -88,15 +88,24 @@ export function outcomeList(run: RunSummary) {
   return html`<ul class="outcomes" aria-label="Outcomes">${shown.map(entry)}${left}</ul>`;
 }
 
-/** A table; on a phone each row is a block. `numbers`: the columns that are aligned to the right. */
-export function table(caption: string, names: string[], rows: Content[][], numbers: number[] = []) {
+/** How a table is on a narrow page: a block for each row with a line for each field, or the fields behind each other in as few lines as they need. */
+type Narrow = 'block' | 'flow';
+
+/** A table. `numbers`: the columns that are aligned to the right, and keep their names on a narrow page. */
+export function table(
+  caption: string,
+  names: string[],
+  rows: Content[][],
+  numbers: number[] = [],
+  narrow: Narrow = 'block',
+) {
   const align = (i: number) => (numbers.includes(i) ? 'n' : '');
   // The roles stay where a phone shows rows as blocks.
   const head = names.map((name, i) => html`<th scope="col" role="columnheader" class=${align(i)}>${name}</th>`);
   const field = (cell: Content, i: number) =>
     html`<td role="cell" class=${align(i)} data-name=${names[i]}><div>${cell}</div></td>`;
   const body = rows.map((row) => html`<tr role="row">${row.map(field)}</tr>`);
-  return html`<div class="wide"><table role="table" aria-label=${caption}>
+  return html`<div class="wide"><table role="table" class=${narrow} aria-label=${caption}>
     <thead role="rowgroup"><tr role="row">${head}</tr></thead><tbody role="rowgroup">${body}</tbody></table></div>`;
 }
 

@@ -2,7 +2,7 @@ import { html, nothing } from '/assets/lit-html/lit-html.js';
 import { address, get } from './api.ts';
 import { Charts } from './charts.ts';
 import { Failures } from './failures.ts';
-import { duration, endRange, leftText, percent, plural, rangeOf, rate } from './format.ts';
+import { duration, endRange, leftText, percent, plural, rangeOf, rate, withoutFlags } from './format.ts';
 import { follow } from './live.ts';
 import type { Page, Surroundings } from './page.ts';
 import { alarm, facts, host, outcomeList, progressBar, progressText, stateBadge, table, time, why } from './parts.ts';
@@ -67,10 +67,10 @@ function headline(run: Run, go: (path: string) => void, asOf: string) {
     <section class="card" aria-label="Progress">
       <p class="far">${progressText(run)}</p>
       ${progressBar(run)}${outcomeList(run)}
-      <p class="now">${asOf}${run.standing ? standstillOf(run) : run.sentence || why(run)}${failureLink(run)}</p>
+      <p class="now">${asOf}${run.standing ? standstillOf(run) : withoutFlags(run.sentence) || why(run)}${failureLink(run)}</p>
       <p class="pace">${asOf === '' ? paceOf(run) : nothing}</p>
     </section>
-    ${haltSection(run)}${run.warnings.map(alarm)}${alarm(failedOrder(run.audit))}
+    ${haltSection(run)}${run.warnings.map((words) => alarm(withoutFlags(words)))}${alarm(failedOrder(run.audit))}
     ${orderButtons(run, go)}`;
 }
 
@@ -80,7 +80,7 @@ function haltSection({ run, examples, behind_halt: behind }: Run) {
   const rows = examples.map(({ id, outcome, code, excerpt }) => [html`<code>${id}</code>`, outcome, code, excerpt]);
   const all = address(`/runs/${run}/report?${new URLSearchParams({ format: 'csv', only: behind ?? '' })}`);
   return html`<section aria-labelledby="halt"><h2 id="halt">Why it halted</h2>
-    ${table('Why it halted', ['Id', 'Outcome', 'Code', 'Answer'], rows)}
+    ${table('Why it halted', ['Id', 'Outcome', 'Code', 'Answer'], rows, [], 'flow')}
     ${behind ? html`<p class="soft"><a href=${all} download>Download all of them</a></p>` : nothing}</section>`;
 }
 
@@ -127,7 +127,7 @@ function auditSection(audit: AuditEntry[]) {
     );
     return [time(at), further.length > 0 ? `${action}: ${further.join(', ')}` : action, who || by, reason];
   });
-  return html`<section aria-labelledby="audit"><h2 id="audit">Who did what</h2>${table('Who did what', ['At', 'What', 'Who', 'Why'], rows)}</section>`;
+  return html`<section aria-labelledby="audit"><h2 id="audit">Who did what</h2>${table('Who did what', ['At', 'What', 'Who', 'Why'], rows, [], 'flow')}</section>`;
 }
 
 function planSection(run: Run) {

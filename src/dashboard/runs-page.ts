@@ -4,7 +4,7 @@ import { count, endRange, leftText, plural, rangeOf, rate } from './format.ts';
 import { follow } from './live.ts';
 import type { Page, Surroundings } from './page.ts';
 import { alarm, host, outcomeList, progressBar, progressText, stateBadge, table, time, why } from './parts.ts';
-import { standstillOf } from './standing.ts';
+import { shortStandstill } from './standing.ts';
 import { scheduleSection, targetSection, workerSection } from './surroundings.ts';
 import type { Overview, RunPage, RunSummary } from './types.ts';
 import { failuresOf, isSealed, leftOf, mayOperate, me, reasonOf, sealed, sum } from './words.ts';
@@ -73,7 +73,7 @@ function card(run: RunSummary, now: number, asOf: string) {
       ${run.account ? html`<span class="soft">${run.account}</span>` : nothing}</h3>
     ${progressBar(run)}
     ${outcomeList(run)}
-    <p>${standstillOf(run)} <span class="pace">${asOf === '' ? paceOf(run, now) : nothing}</span></p>
+    <p>${shortStandstill(run)} <span class="pace">${asOf === '' ? paceOf(run, now) : nothing}</span></p>
     <p class="soft">${progressText(run)}, submitted ${time(run.created_at)} by ${run.created_by}${note}</p>
   </article>`;
 }
@@ -161,9 +161,9 @@ class EndedRuns {
     return html`<section aria-labelledby="ended">${head}
       <form class="filter" role="search" aria-label="Ended runs" @submit=${(event: SubmitEvent) => this.#search(event)}>
         <label>State <select name="state" @change=${submitForm}>${['', ...sealed].map(
-          (one) => html`<option value=${one} ?selected=${one === state}>${one || 'any'}</option>`,
+          (one) => html`<option value=${one} .selected=${one === state}>${one || 'any'}</option>`,
         )}</select></label>
-        <label>Search <input type="search" name="q" value=${words} placeholder="run, file, who or why"></label>
+        <label>Search <input type="search" name="q" .value=${words} placeholder="run, file, who or why"></label>
         <button>Search</button>
       </form>
       ${alarm(this.#problem)}
@@ -191,9 +191,9 @@ function endedTable(runs: RunSummary[]) {
     count(sum(run, ({ is_success }) => is_success)),
     failuresOf(run) > 0 ? html`<b class="bad">${count(failuresOf(run))}</b>` : '0',
     leftOf(run) > 0 ? count(leftOf(run)) : '0',
-    html`${run.created_by}${run.note ? html`<br><span class="soft">${run.note}</span>` : nothing}`,
+    html`${run.created_by}${run.note ? html` <br><span class="soft">${run.note}</span>` : nothing}`,
     time(run.ended_at),
   ]);
   const names = ['Run', 'State', 'Target', 'Rows', 'Succeeded', 'Failures', 'Left', 'Who and why', 'Ended'];
-  return table('Ended runs', names, rows, [3, 4, 5, 6]);
+  return table('Ended runs', names, rows, [3, 4, 5, 6], 'flow');
 }

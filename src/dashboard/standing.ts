@@ -1,4 +1,5 @@
 import { html, nothing } from '/assets/lit-html/lit-html.js';
+import { withoutFlags } from './format.ts';
 import { type Content, time } from './parts.ts';
 import type { RunSummary, Standing } from './types.ts';
 import { isSealed, mayOperate } from './words.ts';
@@ -21,18 +22,37 @@ const buttons: Partial<Record<Standing['why'], string>> = {
 
 const ofTarget = ['Start', 'Release'];
 
+/** The same in its first clause: the page of the run has the others. */
+export function shortStandstill(run: RunSummary): Content {
+  const { standing } = run;
+  if (!standing) return standstillOf(run);
+  const [clause, rest] = clausesOf(withoutFlags(standing.text));
+  return standingOf(run, { ...standing, text: clause }, rest === '' ? '' : html`<a href="/runs/${run.run}">More</a>.`);
+}
+
 /** Why a run that has not ended does not move; nothing while it does. */
 export function standstillOf(run: RunSummary): Content {
-  if (run.standing) return standingOf(run, run.standing);
+  if (run.standing) {
+    const [text, rest] = clausesOf(withoutFlags(run.standing.text));
+    return standingOf(run, { ...run.standing, text }, rest);
+  }
   const isStill = run.per_second === 0 && !isSealed(run);
   return isStill ? html`No id has had an outcome in the last seconds: <a href="/runs/${run.run}">why</a>` : nothing;
 }
 
 /** What holds it back, since or until when, and what ends it. */
-function standingOf(run: RunSummary, { why, text, since, until, next }: Standing): Content {
+function standingOf(run: RunSummary, { why, text, since, until, next }: Standing, rest: Content): Content {
   const when = until ? html` until ${time(until)}` : since ? html`, since ${time(since)}` : nothing;
   const words = `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
-  return html`<b class="bad">${words}</b>${when}. ${next ? endOf(run, buttons[why], next) : nothing}`;
+  return html`<b class="bad">${words}</b>${when}. ${rest === '' ? nothing : html`${rest} `}${next ? endOf(run, buttons[why], next) : nothing}`;
+}
+
+/** The first clause, and the others as sentences. */
+function clausesOf(text: string): [string, string] {
+  const end = text.search(/[;.] /);
+  if (end === -1) return [text.replace(/\.$/, ''), ''];
+  const rest = text.slice(end + 2);
+  return [text.slice(0, end), `${rest.charAt(0).toUpperCase()}${rest.slice(1).replace(/\.$/, '')}.`];
 }
 
 function endOf({ run }: RunSummary, button: string | undefined, next: string): Content {

@@ -58,9 +58,10 @@ function runsOf({ runs = {} }: Target) {
 }
 
 /** What holds a target, in words. */
-function conditionsOf({ stop, limiters, pinned, budget, stopped_processes: stopped }: Target) {
+function conditionsOf({ stop, limiters, runs, processes, pinned, budget, stopped_processes: stopped }: Target) {
   const of = (scope: string) => (limiters.length > 1 ? `${scope}: ` : '');
   const words: Content[] = [
+    ...(runs.running && processes === 0 ? [html`<b class="bad">No process</b> deletes its runs`] : []),
     ...(stop
       ? [html`<b class="bad">Stopped</b> by ${stop.who || stop.by}: ${stop.reason}, since ${time(stop.at)}`]
       : []),

@@ -307,7 +307,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
       [() => page.getByLabel('Target').selectOption(other.fp), 'Delete 3 annotations at b.example'],
       [() => page.getByLabel('Ids of').selectOption('views'), 'Delete 3 views at b.example'],
       [() => page.getByText('More settings').click(), ''],
-      [() => page.getByLabel('Limit').fill('2'), 'Delete 2 views at b.example'],
+      [() => page.getByLabel('Limit', { exact: true }).fill('2'), 'Delete 2 views at b.example'],
       [() => page.getByLabel('Rate').pressSequentially('5'), ''],
     ];
     await show(`Delete 3 annotations at ${hostOf(harness.target.baseUrl)} (${harness.target.account})`);
@@ -466,9 +466,18 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
       expect([path, await page.evaluate('document.documentElement.scrollWidth <= innerWidth')]).toEqual([path, true]);
       expect(await page.title()).not.toBe('expunge');
     }
+    for (const width of [390, 640]) {
+      await page.setViewportSize({ width, height: 844 }); // 640: half of 1280, as at 200 %
+      await page.goto(dashboard.url);
+      const row = page.getByRole('table', { name: 'Ended runs' }).getByRole('row').nth(1);
+      await row.waitFor();
+      expect([width, (await row.boundingBox())!.height < 80]).toEqual([width, true]); // two lines
+      expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+    }
     expect(await transitionOf(page)).toBe('0s');
     await page.emulateMedia({ reducedMotion: 'no-preference' });
     expect(await transitionOf(page)).toBe('0.4s, 0.4s');
+    await page.goto(`${dashboard.url}/nowhere`);
     await page.getByRole('link', { name: 'See all runs' }).click();
     await page.getByRole('link', { name: run }).waitFor();
   });
@@ -488,6 +497,12 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     await page.getByRole('button', { name: 'Search' }).click();
     await page.getByRole('link', { name: '20260101-0000-00042' }).waitFor();
     expect(await rows.count()).toBe(1);
+    await page.getByRole('link', { name: 'Runs', exact: true }).click(); // the search does not stay
+    await page.getByRole('link', { name: '20260101-0000-09999' }).waitFor();
+    expect(await page.getByLabel('Search').inputValue()).toBe('');
+    await page.goBack();
+    await page.getByRole('link', { name: '20260101-0000-00042' }).waitFor();
+    expect(await page.getByLabel('Search').inputValue()).toBe('list-42.csv');
     expect(dashboard.complaints).toEqual([]);
   });
 

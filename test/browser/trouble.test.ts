@@ -100,6 +100,22 @@ describe.skipIf(noBrowser !== null)('the pages', () => {
     expect(dashboard.complaints).toEqual([]);
   });
 
+  test('that cannot be opened while Redis hangs are there by themselves once it is back', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const page = await dashboard.page('read');
+    await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor();
+    process.kill(dashboard.redisPid, 'SIGSTOP');
+    await page.goto(dashboard.url);
+    await page.getByText(/^Redis/).waitFor();
+    await page.getByText('This page tries again every 5 seconds').waitFor();
+    process.kill(dashboard.redisPid, 'SIGCONT');
+    await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor();
+    expect(dashboard.complaints).toEqual([]);
+  });
+
   test('of a session that has ended say so, and are where they were after the login', async ({
     expect,
     onTestFinished,

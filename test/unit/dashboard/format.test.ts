@@ -4,6 +4,19 @@ import * as terminal from '../../../src/format.ts';
 
 const numbers = [0, 0.0004, 0.02, 0.9, 1, 1.26, 9.94, 9.96, 59, 59.6, 60, 90, 999, 3_600, 7_290, 86_399.7, 90_000, 1e6];
 
+describe('what a command says', () => {
+  it.each([
+    ['Deleting at 60/s, as --rate allows.', 'Deleting at 60/s, as “rate” allows.'],
+    [
+      'Check --base-url, --resource; resume with --expect-absent',
+      'Check “base url”, “resource”; resume with “expect absent”',
+    ],
+    ['an id like a--b, or --', 'an id like a--b, or --'],
+  ])('has no flags on a page: %s', (text, words) => {
+    expect(page.withoutFlags(text)).toBe(words);
+  });
+});
+
 describe('the numbers of the pages', () => {
   it('read as in the terminal', () => {
     for (const n of numbers) {
