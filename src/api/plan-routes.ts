@@ -103,7 +103,7 @@ export const planRoutes: readonly Route[] = [
     role: 'operate',
     summary: 'all rows of its list that hold no usable id, and why',
     answer: null,
-    type: 'text/csv',
+    types: ['text/csv'],
     handle: async ({ deps, params }) => rejectsAnswer(await storeOf(deps).find(params.plan!)),
   }),
   route({
