@@ -14,7 +14,7 @@ export function orderButtons(run: Run, go: (path: string) => void) {
   const isGoing = ['planned', 'running'].includes(state);
   return html`<div class="buttons orders" role="group" aria-label="Orders">
       ${button('Pause', isGoing, () => ask(pauseQuestion(run)))}
-      ${button('Resume', ['paused', 'halted'].includes(state), () => ask(resumeQuestion(run)), 'main')}
+      ${button('Resume', ['planned', 'paused', 'halted'].includes(state), () => ask(resumeQuestion(run)), 'main')}
       ${button('Leave to workers', run.abandoned, () => ask(leaveQuestion(run)), 'main')}
       ${button('Rate', isOpen, () => ask(rateQuestion(run)))}
       ${button('Priority', isOpen && run.detached, () => ask(priorityQuestion(run)))}

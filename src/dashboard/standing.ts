@@ -22,7 +22,7 @@ const buttons: Partial<Record<Standing['why'], string>> = {
 
 const ofTarget = ['Start', 'Release'];
 
-/** The same in its first clause: the page of the run has the others. */
+/** The same, of a long text only the first clause: the page of the run has the others. */
 export function shortStandstill(run: RunSummary): Content {
   const { standing } = run;
   if (!standing) return standstillOf(run);
@@ -47,9 +47,11 @@ function standingOf(run: RunSummary, { why, text, since, until, next }: Standing
   return html`<b class="bad">${words}</b>${when}. ${rest === '' ? nothing : html`${rest} `}${next ? endOf(run, buttons[why], next) : nothing}`;
 }
 
-/** The first clause, and the others as sentences. */
+const longest = 160;
+
+/** The first clause of a long text, and the others as sentences; a short text as it is. */
 function clausesOf(text: string): [string, string] {
-  const end = text.search(/[;.] /);
+  const end = text.length > longest ? text.search(/[;.] /) : -1;
   if (end === -1) return [text.replace(/\.$/, ''), ''];
   const rest = text.slice(end + 2);
   return [text.slice(0, end), `${rest.charAt(0).toUpperCase()}${rest.slice(1).replace(/\.$/, '')}.`];

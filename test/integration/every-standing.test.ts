@@ -128,7 +128,7 @@ const made: Record<Cause, Made> = {
     },
   },
   quota: {
-    words: /--rate of its workers is used up \(1 a day\)/i,
+    words: /(--rate|“rate”) of its workers is used up \(1 a day\)/i,
     make: ({ says }) => says({ rate: storedRate(parseRate('5/s,1/day')!) }),
   },
   retry_after: {
@@ -144,14 +144,14 @@ const made: Record<Cause, Made> = {
     make: ({ close }) => close('trouble', 'the API answers 503 to everything'),
   },
   run_quota: {
-    words: /--rate allows no more \(1 a day\)/i,
+    words: /(--rate|“rate”) allows no more \(1 a day\)/i,
     args: ['--rate', '5/s,1/day'],
     make: async ({ lease }) => {
       await lease();
       await lease(); // finds the quota used up
     },
   },
-  run_rate: { words: /--rate allows 1\/h/i, args: ['--rate', '1/h'], make: ({ lease }) => lease() },
+  run_rate: { words: /(--rate|“rate”) allows 1\/h/i, args: ['--rate', '1/h'], make: ({ lease }) => lease() },
   retry: {
     words: /the ids left failed before and are retried then/i,
     make: async ({ ledger, id }) => {
@@ -376,12 +376,12 @@ async function get(path: string) {
 const isRun = (id: string) => (item: { run: string }) => item.run === id;
 
 /** Named here only, since it is compiled with the types of browsers. */
-const cards = new URL('../../src/dashboard/surroundings.ts', import.meta.url).href;
+const cards = new URL('../../src/dashboard/standing.ts', import.meta.url).href;
 
 async function cardOf(run: Facts | undefined): Promise<string> {
   if (run === undefined) return '';
-  const { standstillOf } = await import(cards);
-  return textOf(standstillOf(run));
+  const { shortStandstill } = await import(cards);
+  return textOf(shortStandstill(run));
 }
 
 /** What a page says first of its run; what is no page, as it is. */
