@@ -47,7 +47,7 @@ function tokenFor({ redis }: Api, target: Target, role: Role = 'operate'): Promi
 }
 
 function makePlan({ call }: Api, { fp }: Target): Promise<Answer> {
-  const options = { method: 'POST', raw: 'id\np-000001\n', headers: { 'content-type': 'text/csv' } };
+  const options = { method: 'POST', raw: 'id\np-000001\na/7\n', headers: { 'content-type': 'text/csv' } };
   return call('operate', `/plans?target=${fp}&resource=views`, options);
 }
 
