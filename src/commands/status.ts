@@ -107,10 +107,11 @@ async function statusText(record: RunRecord, invocation: Invocation): Promise<st
   const taker = new SnapshotTaker(run, null, invocation.toType);
   taker.observeContext(context);
   const width = isTerminal(stdout, env) ? stdout.columns : Number.POSITIVE_INFINITY;
-  const panel = wholePanelText(taker.take(), width, styleOf(stdout));
+  const snapshot = taker.take();
+  const panel = wholePanelText(isQuiet ? { ...snapshot, advice: '' } : snapshot, width, styleOf(stdout));
   const lines = [
     ...(context.isAbandoned && !isQuiet ? [`or detach it: ${toType('resume', run.id, '--detach')}`] : []),
-    ...alsoHeld(taker.take(), width - 2),
+    ...alsoHeld(snapshot, width - 2),
     ...describeBodies(run.bodies),
     ...proof.map(visibleLine),
     ...doubt(run),
