@@ -12,7 +12,7 @@ export function ownMark(code: number): string {
   return `\u001b[${code}${seal}`;
 }
 
-/** Text for a terminal: control and format characters as codes, but for line feeds and marks of our own. In JSON the codes are escapes: it stays exact. */
+/** Text for a terminal: control and format characters as codes, but for line feeds, tabs and marks of our own. In JSON the codes are escapes: it stays exact. */
 export function safeText(text: string): string {
   return text
     .split(sealed)
@@ -48,7 +48,10 @@ function digits(): number {
 }
 
 function visibleLines(text: string): string {
-  return text.split('\n').map(visible).join('\n');
+  return text
+    .split(/([\n\t])/)
+    .map((part, n) => (n % 2 === 0 ? visible(part) : part))
+    .join('');
 }
 
 function markText(code: number): string {

@@ -39,7 +39,7 @@ describe.concurrent('a worker that is started before its Redis', () => {
     expect(status).toBe(503);
     expect(checks).toMatchObject({
       process: { ok: false, words: 'starting' },
-      redis: { ok: false, words: 'no such socket' },
+      redis: { ok: false, words: 'no connection' },
     });
     const scrape = await probes.scrape();
     expect(scrape.value('expunge_redis_up')).toBe(0);
