@@ -50,7 +50,7 @@ describe('a Redis that has lost an order which it had acknowledged', () => {
     expect((await say(harness, `cancel ${id} --yes`)).code).toBe(0);
     const sent = harness.sandbox.seen.length;
     await lose();
-    const run = await harness.runIs('cancelled again', ({ state }) => state === 'cancelled', 30_000);
+    const run = await harness.runIs('cancelled again', ({ state }) => state === 'cancelled');
     expect(run).toMatchObject({ who: 'ana' });
     expect(harness.sandbox.seen.length).toBe(sent);
     expect(worker.stderr).toContain('an order that Redis has lost is written again');
@@ -62,7 +62,7 @@ describe('a Redis that has lost an order which it had acknowledged', () => {
     await say(harness, `pause ${id} --reason hold`);
     const sent = await quiet(harness);
     await lose();
-    expect(await harness.runIs('paused again', ({ state }) => state === 'paused', 30_000)).toMatchObject({
+    expect(await harness.runIs('paused again', ({ state }) => state === 'paused')).toMatchObject({
       by: 'operator',
       who: 'ana',
       reason: 'hold',
@@ -110,7 +110,7 @@ describe('a Redis that has lost an order which it had acknowledged', () => {
     await harness.redis.set('a', 'write');
     const sent = harness.sandbox.seen.length;
     await lose();
-    await until('it goes on', () => harness.sandbox.seen.length > sent + 5, 30_000);
+    await until('it goes on', () => harness.sandbox.seen.length > sent + 5);
   });
 });
 
