@@ -6,7 +6,7 @@ import { noteMember } from '../http/strangers.ts';
 import { storedName } from '../model/person.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { inTime, Problem } from './problem.ts';
-import { hashOf, mayAct, type Person, type Role, readSession, readToken, roles } from './token-store.ts';
+import { hashOf, mayAct, type Person, personOf, type Role, readSession, readToken, roles } from './token-store.ts';
 
 /** Who asks, and how they showed it. */
 export type Caller = Person & { by: 'token' | 'session' | 'proxy' };
@@ -68,10 +68,6 @@ async function findCaller(context: Context, { redis, proxy, linked }: Authority,
   if (cookie === undefined || cookie.length > longestSecret) return null;
   const session = linked(cookie, now) ?? (await readSession(redis, cookie, now));
   return session && { ...personOf(session), by: 'session' };
-}
-
-function personOf({ name, role, reach }: Person): Person {
-  return { name, role, reach };
 }
 
 /** Throws forbidden for somebody who is in no group that may do something. */

@@ -21,6 +21,7 @@ import {
   hashOf,
   type LoggedIn,
   type Person,
+  personOf,
   randomSecret,
   readToken,
   sessionMs,
@@ -109,7 +110,7 @@ export class Login {
     const hash = hashOf(secret);
     const known = secret === '' ? null : await readToken(this.#redis, hash, Date.now());
     if (known !== null) {
-      const who: LoggedIn = { name: known.name, role: known.role, reach: known.reach, token: hash };
+      const who: LoggedIn = { ...personOf(known), token: hash };
       return this.#enter(context, await beginSession(this.#redis, who), to);
     }
     this.#limit.failed(address);

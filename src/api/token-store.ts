@@ -22,6 +22,11 @@ export type KnownToken = Person & { at: number; who: string; expiresAt: number }
 /** Somebody, what they may do, and to which targets. */
 export type Person = { name: string; role: Role; reach: Reach };
 
+/** Whose a token or a session is, without what else is known of it. */
+export function personOf({ name, role, reach }: Person): Person {
+  return { name, role, reach };
+}
+
 const tokenPrefix = 'expunge_';
 const tokensAtMost = 1_000;
 

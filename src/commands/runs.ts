@@ -94,7 +94,7 @@ function cellsOf(run: ListedRun, standing: StandingFacts | null): string[] {
 
 /** The state, and what holds the run back where the state does not say it, of a halted one the rule; of a completed run that did not go well, also its exit code. */
 function stateText(run: ListedRun, standing: StandingFacts | null): string {
-  if (run.state === 'halted' && run.halt !== '') return `halted (${run.halt.replaceAll('_', ' ')})`;
+  if (run.state === 'halted' && run.halt !== '') return `halted (${causeWords(run.halt)})`;
   if (standing !== null && standing.why !== run.state) return `${run.state} (${heldText(standing, Date.now())})`;
   return run.state === 'completed' && !wentWell(run) ? `completed, exit ${exitOf(run)}` : run.state;
 }

@@ -64,7 +64,7 @@ async function resumeHalted(invocation: Invocation, halt: HaltCode): Promise<num
   return withOperations(invocation, 'runs', async (runs) => {
     const all = await runs.findHalted(target, halt);
     const found = all.filter(({ pauses }) => pauses.length === 0);
-    for (const { id, pauses } of all.filter((run) => !found.includes(run)))
+    for (const { id, pauses } of all.filter(({ pauses }) => pauses.length > 0))
       stderr.write(`Left out: run ${id} is also paused${byWhom(pauses[0]!)}. Resume it: ${toType('resume', id)}\n`);
     const work = { target, halt, found, table: haltedRuns, resume: (run: Run) => resume(invocation, runs, run) };
     const exit = await resumeAll(invocation, work);

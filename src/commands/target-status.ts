@@ -18,6 +18,7 @@ import {
   type TargetStatus,
   targetRecordFacts,
 } from '../operations/target-status.ts';
+import { targetCauses } from '../terminal/pace.ts';
 import { paceText } from '../terminal/plan-text.ts';
 import { notReachedText, targetName } from '../terminal/stop-text.ts';
 import { auditText, budgetText, pinText, throttleLines } from '../terminal/target-events.ts';
@@ -119,16 +120,14 @@ export function targetStatusLines(status: TargetStatus, { toType, isQuiet }: How
   return [
     ...stopLines(stops, target, toType),
     ...throttleLines(limiters, Date.now()),
-    ...held.flatMap(({ why, text }) => (linesElsewhere.includes(why) ? [] : [visibleLine(text)])),
+    // What holds a limiter stands in the lines of it.
+    ...held.flatMap(({ why, text }) => (targetCauses.includes(why) ? [] : [visibleLine(text)])),
     ...new Set(advice),
     ...(pin === null ? [] : [pinText(pin)]),
     ...(budget === null ? [] : [budgetText(budget, Date.now())]),
     `rate: ${paceText(null, learned) || 'nothing is known of its limit yet'}`,
   ];
 }
-
-/** What the lines of a limiter say. */
-const linesElsewhere: readonly Cause[] = ['budget', 'quota', 'retry_after', 'circuit', 'outage'];
 
 function stopLines({ target: stop, processes, alive }: TargetStops, target: Target, toType: ToType): string[] {
   const line = (one: Stop) => visibleLine(stopAdvice(one, commandFor(toType, 'start-all', target)));

@@ -10,6 +10,15 @@ export function plural(n: number, nouns: string) {
   return `${count(n)} ${n === 1 ? nouns.replace(/s$/, '') : nouns}`;
 }
 
+export function capital(text: string) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** The text as a sentence. */
+export function sentence(text: string) {
+  return `${capital(text).replace(/\.$/, '')}.`;
+}
+
 /** What a command says, without the flags of a terminal: `as “rate” allows`. */
 export function withoutFlags(text: string) {
   return text.replace(/(?<![\w-])--([a-z][a-z-]*[a-z])/g, (_, flag: string) => `“${flag.replaceAll('-', ' ')}”`);

@@ -1,5 +1,5 @@
 import { html, nothing } from '/assets/lit-html/lit-html.js';
-import { withoutFlags } from './format.ts';
+import { capital, sentence, withoutFlags } from './format.ts';
 import { type Content, time } from './parts.ts';
 import type { RunSummary, Standing } from './types.ts';
 import { isSealed, mayOperate } from './words.ts';
@@ -43,8 +43,7 @@ export function standstillOf(run: RunSummary): Content {
 /** What holds it back, since or until when, and what ends it. */
 function standingOf(run: RunSummary, { why, text, since, until, next }: Standing, rest: Content): Content {
   const when = until ? html` until ${time(until)}` : since ? html`, since ${time(since)}` : nothing;
-  const words = `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
-  return html`<b class="bad">${words}</b>${when}. ${rest === '' ? nothing : html`${rest} `}${next ? endOf(run, buttons[why], next) : nothing}`;
+  return html`<b class="bad">${capital(text)}</b>${when}. ${rest === '' ? nothing : html`${rest} `}${next ? endOf(run, buttons[why], next) : nothing}`;
 }
 
 const longest = 160;
@@ -53,8 +52,7 @@ const longest = 160;
 function clausesOf(text: string): [string, string] {
   const end = text.length > longest ? text.search(/[;.] /) : -1;
   if (end === -1) return [text.replace(/\.$/, ''), ''];
-  const rest = text.slice(end + 2);
-  return [text.slice(0, end), `${rest.charAt(0).toUpperCase()}${rest.slice(1).replace(/\.$/, '')}.`];
+  return [text.slice(0, end), sentence(text.slice(end + 2))];
 }
 
 function endOf({ run }: RunSummary, button: string | undefined, next: string): Content {

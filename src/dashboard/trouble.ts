@@ -1,4 +1,5 @@
 import type { ProblemDocument } from '../api/problem.ts';
+import { sentence } from './format.ts';
 
 /** What a page shows of a problem document. */
 export type ProblemWords = Partial<Pick<ProblemDocument, 'title' | 'detail' | 'next'>>;
@@ -43,8 +44,4 @@ export function troubleOf({ status, title = '', detail = '' }: Answer): Trouble 
     detail: sentence(detail || title || `It answered ${status}`),
     advice: 'If it stays so, ask whoever gave you your token.',
   };
-}
-
-function sentence(text: string) {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1).replace(/\.$/, '')}.`;
 }

@@ -1,3 +1,4 @@
+import { capital } from './format.ts';
 import type { OutcomeWord, Person, RunSummary, Words } from './types.ts';
 
 // What the server says once: who looks at the page, and the words for outcomes. Each outcome has a colour and a pattern of the same number, as
@@ -119,6 +120,6 @@ export function toneOf(run: RunSummary) {
 export function reasonOf({ state, who, by, reason }: RunSummary & { by?: string | null }) {
   if (state === 'completed' || state === 'running') return reason;
   const whose = who || (by === 'guard' ? 'a guard' : '');
-  const words = `${state.charAt(0).toUpperCase()}${state.slice(1)}${whose ? ` by ${whose}` : ''}`;
+  const words = `${capital(state)}${whose ? ` by ${whose}` : ''}`;
   return reason ? `${words}: ${reason}` : words;
 }

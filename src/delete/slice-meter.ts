@@ -1,5 +1,5 @@
 import { bucketsOfOne, latencyBuckets, sliceSums } from '../ledger/history.lua.ts';
-import type { Slice } from '../ledger/history-points.ts';
+import { nothingIn, type Slice } from '../ledger/history-points.ts';
 
 /** An answer: how long it took, the bucket of its latency (null = there was none), and what it says. */
 type Answered = { ms: number; bucket: number | null; isRefused: boolean; isSuccess: boolean };
@@ -49,14 +49,9 @@ export class SliceMeter {
   #sliceAt(ms: number): Slice {
     const second = Math.floor(ms / 1_000);
     if (this.#last?.second === second) return this.#last;
-    const known = this.#slices.get(second) ?? emptySlice(second);
+    const known = this.#slices.get(second) ?? { ...nothingIn(sliceSums), second };
     this.#slices.set(second, known);
     this.#last = known;
     return known;
   }
-}
-
-function emptySlice(second: number): Slice {
-  const sums = Object.fromEntries(sliceSums.map((name) => [name, 0])) as Record<(typeof sliceSums)[number], number>;
-  return { ...sums, second, latencies: new Array<number>(latencyBuckets).fill(0) };
 }

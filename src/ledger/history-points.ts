@@ -81,7 +81,8 @@ function completeBins({ seconds, totals, bins }: RecordedHistory, isRunning: boo
   if (Object.values(missing).every((n) => n === 0)) return bins;
   const start = Math.floor(until / (1_000 * seconds)) * seconds;
   const last = bins.at(-1);
-  let all = last !== undefined && (last.start >= start || !isRunning) ? bins : [...bins, emptyBin(start)];
+  let all =
+    last !== undefined && (last.start >= start || !isRunning) ? bins : [...bins, { ...nothingIn(binSums), start }];
   for (const [name, n] of Object.entries(missing) as [keyof typeof totals, number][]) {
     if (n === 0) continue;
     const isSpread = !isRunning && name !== 'takeovers' && sumOf(bins, name) > 0;
@@ -90,9 +91,10 @@ function completeBins({ seconds, totals, bins }: RecordedHistory, isRunning: boo
   return all;
 }
 
-function emptyBin(start: number): Bins[number] {
-  const sums = Object.fromEntries(binSums.map((name) => [name, 0])) as Record<(typeof binSums)[number], number>;
-  return { ...sums, start, latencies: new Array<number>(latencyBuckets).fill(0) };
+/** Nothing in each of these sums, and in each bucket of latencies. */
+export function nothingIn<Name extends string>(names: readonly Name[]): Record<Name, number> & { latencies: number[] } {
+  const sums = Object.fromEntries(names.map((name) => [name, 0])) as Record<Name, number>;
+  return { ...sums, latencies: new Array<number>(latencyBuckets).fill(0) };
 }
 
 function sumOf(bins: Bins, name: (typeof binSums)[number]): number {

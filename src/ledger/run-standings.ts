@@ -13,13 +13,23 @@ import { type Reading, type Standing, seenFromOutside, standingsOf } from './sta
 export type StandingsOf = (run: ListedRun) => Standing[];
 
 /** What is known of a target, whatever its runs are. */
-type AroundTarget = Pick<Reading, 'targets' | 'stops' | 'refused'>;
+export type AroundTarget = Pick<Reading, 'targets' | 'stops' | 'refused'>;
 
 /** Reads it, and probes whether Redis accepts writes. */
-async function readAround(redis: RedisClient, fp: string): Promise<AroundTarget> {
+export async function readAround(redis: RedisClient, fp: string): Promise<AroundTarget> {
   const reads = [readTargetState(redis, fp), readStops(redis, fp), probeWritesOfOthers(redis, fp)] as const;
   const [targets, stops, refused] = await Promise.all(reads);
   return { targets, stops, refused };
+}
+
+/** Reads what is known of one running run besides: which limiters of its target admit it, and when its failed ids are retried. */
+export async function readOwn(
+  redis: RedisClient,
+  run: string,
+  ofTarget: Reading['targets'] | Promise<Reading['targets']>,
+): Promise<Pick<Reading, 'targets' | 'nextTryAt'>> {
+  const [targets, nextTryAt] = await Promise.all([ofTarget, readNextAttempt(redis, run)]);
+  return { targets: await limitersFor(redis, run, targets), nextTryAt };
 }
 
 /**
@@ -28,20 +38,19 @@ async function readAround(redis: RedisClient, fp: string): Promise<AroundTarget>
  */
 export async function readStandings(redis: RedisClient, runs: readonly ListedRun[]): Promise<StandingsOf> {
   const moving = runs.filter(({ state }) => state === 'running');
-  const fps = [...new Set(moving.map(fpOf))];
-  const [read, tries] = await Promise.all([
-    Promise.all(fps.map((fp) => readAround(redis, fp))),
-    Promise.all(moving.map(({ id }) => readNextAttempt(redis, id))),
-  ]);
-  const around = new Map(fps.map((fp, i) => [fp, read[i]!]));
-  const limiters = await Promise.all(moving.map((run) => limitersFor(redis, run.id, around.get(fpOf(run))!.targets)));
-  const own = new Map(moving.map(({ id }, i) => [id, limiters[i]!]));
-  const nextTries = new Map(moving.map(({ id }, i) => [id, tries[i]!]));
-  return (run) => {
-    const shared = around.get(fpOf(run)) ?? nothingKnown;
-    const known = { targets: own.get(run.id) ?? shared.targets, nextTryAt: nextTries.get(run.id) ?? null };
-    return standingsOf({ ...seenFromOutside, ...shared, ...known, now: Date.now(), target: run, run });
-  };
+  const around = new Map([...new Set(moving.map(fpOf))].map((fp) => [fp, readAround(redis, fp)]));
+  const reads = moving.map(async (run) => {
+    const shared = around.get(fpOf(run))!;
+    const own = await readOwn(
+      redis,
+      run.id,
+      shared.then(({ targets }) => targets),
+    );
+    return [run.id, { ...(await shared), ...own }] as const;
+  });
+  const known = new Map(await Promise.all(reads));
+  return (run) =>
+    standingsOf({ ...seenFromOutside, ...(known.get(run.id) ?? nothingKnown), now: Date.now(), target: run, run });
 }
 
 function fpOf({ baseUrl, account }: ListedRun): string {
@@ -58,6 +67,7 @@ export function targetStandings(target: Target, around: AroundTarget): Standing[
   return standingsOf({ ...seenFromOutside, ...around, now: Date.now(), target, run: null });
 }
 
+/** Of a run that is not running its state says all. */
 const nothingKnown: AroundTarget = {
   targets: [],
   stops: { target: null, processes: [], tokenless: [], alive: 0 },

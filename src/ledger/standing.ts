@@ -5,7 +5,7 @@ import { paceOf, quotasText, type Rate, rateText } from '../model/rate.ts';
 import { commandFor } from '../model/target.ts';
 import { readTimeWindow, windowStateAt, windowTime } from '../model/time-window.ts';
 import { type Advice, adviceText, type ToType } from '../model/to-type.ts';
-import type { Run } from './run.ts';
+import type { HaltCode, Run } from './run.ts';
 
 /**
  * What may hold a run or a target back: why nothing is sent. The order is that in which they are told, where several hold: first what the run
@@ -359,8 +359,8 @@ const wordings: Record<Cause, { isWait: boolean; label: string }> = {
   retry: { isWait: true, label: '' },
 };
 
-/** `no worker` */
-export function causeWords(why: Cause): string {
+/** `no worker`, `max failures` */
+export function causeWords(why: Cause | HaltCode): string {
   return why.replaceAll('_', ' ');
 }
 

@@ -1,4 +1,4 @@
-import type { Reading } from '../ledger/standing.ts';
+import { type AroundTarget, readAround } from '../ledger/run-standings.ts';
 import type { QuotaUse } from '../limiter/quotas.ts';
 import {
   type LearnedStart,
@@ -7,12 +7,10 @@ import {
   readBudget,
   readPin,
   readQuotas,
-  readTargetState,
 } from '../limiter/read-target.ts';
-import { readStops, type Stop } from '../limiter/stop.ts';
+import type { Stop } from '../limiter/stop.ts';
 import { paceOf } from '../model/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
-import { probeWritesOfOthers } from '../redis/writes.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 
 /** What bounds the rate of a new run of a target. `isLimit`: a rate above the learned one was refused. `quotas`: its budget, and those of its workers. */
@@ -26,7 +24,7 @@ export type TargetBounds = Pick<Plan, 'pin' | 'budget'> & {
 export const noBounds: TargetBounds = { learned: null, isLimit: false, pin: null, budget: null, quotas: [] };
 
 /** What is known of a target: its limiters, what stops it, and the stop file of this process. */
-export type Surroundings = Pick<Reading, 'targets' | 'stops' | 'refused'> & { ownStop: Stop | null };
+export type Surroundings = AroundTarget & { ownStop: Stop | null };
 
 /** What is known of a target before a run of it: what bounds its rate, and what holds it back. `ownStop`: the stop file of this process. */
 type BeforeRun = { bounds: TargetBounds; around: Surroundings };
@@ -38,16 +36,15 @@ export async function readBeforeRun(
   scopes: readonly LimiterScope[],
   ownStop: Stop | null,
 ): Promise<BeforeRun> {
-  const [targets, stops, pin, budget, quotas, refused] = await Promise.all([
-    readTargetState(redis, fp),
-    readStops(redis, fp),
+  const [around, pin, budget, quotas] = await Promise.all([
+    readAround(redis, fp),
     readPin(redis, fp),
     readBudget(redis, fp),
     readQuotas(redis, fp),
-    probeWritesOfOthers(redis, fp),
   ]);
+  const { targets } = around;
   const learned = learnedStart(targets, scopes, pin && paceOf(pin.rate));
   const known = targets.filter((target) => scopes.includes(target.scope) && target.learned !== null);
   const isLimit = known.length > 0 && known.every(({ limitMet }) => limitMet > 0);
-  return { bounds: { learned, isLimit, pin, budget, quotas }, around: { targets, stops, refused, ownStop } };
+  return { bounds: { learned, isLimit, pin, budget, quotas }, around: { ...around, ownStop } };
 }

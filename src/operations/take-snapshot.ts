@@ -1,7 +1,6 @@
-import { readNextAttempt } from '../ledger/backlog.ts';
 import { judgeRun } from '../ledger/conclusion.ts';
 import { activeMsOf, pendingOf, type Run } from '../ledger/run.ts';
-import { limitersFor } from '../ledger/run-limiters.ts';
+import { readOwn } from '../ledger/run-standings.ts';
 import { type Reading, type Standing, standingAdvice, standingFacts, standingsOf } from '../ledger/standing.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { boundOf, type QuotaUse } from '../limiter/quotas.ts';
@@ -31,14 +30,13 @@ export type RunContext = Pick<Reading, 'targets' | 'nextTryAt' | 'stops' | 'refu
 /** Reads what explains the pace of a run, and probes whether Redis accepts writes. */
 export async function readRunContext(redis: RedisClient, { id, fp }: Pick<Run, 'id' | 'fp'>): Promise<RunContext> {
   const reads = [
-    readTargetState(redis, fp),
-    readNextAttempt(redis, id),
+    readOwn(redis, id, readTargetState(redis, fp)),
     readStops(redis, fp),
     probeWritesOfOthers(redis, id),
     readQuotas(redis, fp),
   ] as const;
-  const [targets, nextTryAt, stops, refused, quotas] = await Promise.all(reads);
-  return { targets: await limitersFor(redis, id, targets), nextTryAt, stops, refused, quotas };
+  const [own, stops, refused, quotas] = await Promise.all(reads);
+  return { ...own, stops, refused, quotas };
 }
 
 /** What is known of a run now. `seen`: what a process that deletes it, or one that is not answered, knows besides. */

@@ -1,19 +1,16 @@
 import { isoTime } from '../format.ts';
 import { readTargetAudit } from '../ledger/audit.ts';
-import { readNextAttempt } from '../ledger/backlog.ts';
 import { openRunsOf } from '../ledger/list-runs.ts';
 import { pendingOf } from '../ledger/run.ts';
-import { limitersFor } from '../ledger/run-limiters.ts';
-import { targetStandings } from '../ledger/run-standings.ts';
+import { readAround, readOwn, targetStandings } from '../ledger/run-standings.ts';
 import { type Standing, seenFromOutside, standingFacts, standingsOf } from '../ledger/standing.ts';
 import { readTargetRevision } from '../ledger/steer-target.ts';
-import { learnedStart, readBudget, readPin, readTargetState, scopesOf } from '../limiter/read-target.ts';
-import { readStops, stopFacts } from '../limiter/stop.ts';
+import { learnedStart, readBudget, readPin, scopesOf } from '../limiter/read-target.ts';
+import { stopFacts } from '../limiter/stop.ts';
 import { paceOf, rateSetting } from '../model/rate.ts';
 import type { Target } from '../model/target.ts';
 import type { ToType } from '../model/to-type.ts';
 import type { RedisClient } from '../redis/client.ts';
-import { probeWritesOfOthers } from '../redis/writes.ts';
 
 /** What Redis holds of a target, and who did what to it: all that is shown. JSON keeps it as it is, as a `RunRecord`. */
 export type TargetRecord = Awaited<ReturnType<typeof readTargetRecord>>;
@@ -24,9 +21,8 @@ export async function readTargetRecord(redis: RedisClient, target: Target, separ
     readTargetAudit(redis, target.fp),
     openRunsOf(redis, target, shownRuns),
   ]);
-  const tries = await Promise.all(open.runs.map(({ id }) => readNextAttempt(redis, id)));
-  const limiters = await Promise.all(open.runs.map(({ id }) => limitersFor(redis, id, status.limiters)));
-  const runs = open.runs.map((run, i) => ({ run, nextTryAt: tries[i]!, targets: limiters[i]! }));
+  const reads = open.runs.map(async (run) => ({ run, ...(await readOwn(redis, run.id, status.limiters)) }));
+  const runs = await Promise.all(reads);
   return { status, trail, open: { runs, hasMore: open.hasMore } };
 }
 
@@ -57,13 +53,8 @@ export type TargetStatus = Awaited<ReturnType<typeof readTargetStatus>>;
 export async function readTargetStatus(redis: RedisClient, target: Target, separateLimits: boolean) {
   const { fp } = target;
   const revision = await readTargetRevision(redis, fp); // first: what changes from here on is not as it was seen
-  const [stops, limiters, pin, budget, refused] = await Promise.all([
-    readStops(redis, fp),
-    readTargetState(redis, fp),
-    readPin(redis, fp),
-    readBudget(redis, fp),
-    probeWritesOfOthers(redis, fp),
-  ]);
+  const reads = [readAround(redis, fp), readPin(redis, fp), readBudget(redis, fp)] as const;
+  const [{ stops, targets: limiters, refused }, pin, budget] = await Promise.all(reads);
   const learned = learnedStart(limiters, scopesOf({ separateLimits }), pin && paceOf(pin.rate));
   return { target, revision, stops, limiters, pin, budget, learned, refused };
 }

@@ -26,7 +26,8 @@ export function describePace({ standings, advice, targets, rate, idleMs, at }: P
   return sinceAccepted(isStalled && isOfTarget ? live[0]! : null, sentence);
 }
 
-const targetCauses: readonly Cause[] = ['budget', 'quota', 'retry_after', 'circuit', 'outage'];
+/** What holds a limiter of a target. */
+export const targetCauses: readonly Cause[] = ['budget', 'quota', 'retry_after', 'circuit', 'outage'];
 
 /** A standing in full sentences, the last without a full stop behind a command. */
 export function heldText(standing: Standing, advice: string, now: number): string {

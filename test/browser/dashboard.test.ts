@@ -14,6 +14,7 @@ import {
   noBrowser,
   openBrowser,
   openDashboard,
+  showsState,
   signIn,
 } from '../support/browser.ts';
 import { annotations, makeIds } from '../support/ids.ts';
@@ -29,10 +30,6 @@ const objects = annotations(ids);
 async function openRun(page: Page, { url }: Dashboard, run: string, state: string): Promise<void> {
   await page.goto(`${url}/runs/${run}`);
   await showsState(page, state);
-}
-
-function showsState(page: Page, state: string): Promise<void> {
-  return page.locator('h1 .badge', { hasText: state }).waitFor();
 }
 
 /** How many bytes a page has loaded beside what the API answered, before any compression. */

@@ -1,16 +1,12 @@
 import { readFileSync } from 'node:fs';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { noBrowser, openBrowser, openDashboard } from '../support/browser.ts';
+import { noBrowser, openBrowser, openDashboard, showsState } from '../support/browser.ts';
 import { annotations, makeIds } from '../support/ids.ts';
 import { until } from '../support/processes.ts';
 
 const ids = makeIds('c', 400);
 const objects = annotations(ids);
-
-function showsState(page: Page, state: string): Promise<void> {
-  return page.locator('h1 .badge', { hasText: state }).waitFor();
-}
 
 describe.skipIf(noBrowser !== null)('what an operator decides in the browser', () => {
   let browser: Browser;

@@ -109,6 +109,11 @@ export async function signIn(page: Page, token: string): Promise<void> {
 
 type Violation = { id: string; impact: string; nodes: { html: string }[] };
 
+/** Waits until the page of a run shows this state. */
+export function showsState(page: Page, state: string): Promise<void> {
+  return page.locator('h1 .badge', { hasText: state }).waitFor();
+}
+
 /** What axe finds on a page that keeps some readers out. */
 export async function barriersOn(page: Page): Promise<string[]> {
   await page.evaluate(axe.source);
