@@ -7,7 +7,7 @@ import type { Log } from '../logger.ts';
 import { adviceText, type ToType } from '../model/to-type.ts';
 import { visibleLine } from '../model/visible.ts';
 import { explainFileError, isFileError } from '../system-errors.ts';
-import { safeOutput } from '../terminal/safe-output.ts';
+import { dataOutput, safeOutput } from '../terminal/safe-output.ts';
 import { readVersion } from '../version.ts';
 import type { Command, Invocation, StatusAnswer, Verb } from './command.ts';
 import { type Call, readCommandLine } from './command-line.ts';
@@ -52,7 +52,7 @@ export async function executeLine(
 /** What a completion script asks for at a TAB. No verb: nobody types it, and it reads a line that is not finished. */
 async function answerShell(line: readonly string[], { env, stdout }: Deps): Promise<number> {
   const { complete } = await import('./complete.ts');
-  stdout.write(await complete(line, env));
+  dataOutput(stdout).write(await complete(line, env)); // tabs are between its words
   return exitCodes.OK.exit;
 }
 

@@ -1,12 +1,12 @@
 import { fstatSync, writeSync } from 'node:fs';
 import { notWritten, type Sink } from '../ledger/report.ts';
 import { systemCode } from '../system-errors.ts';
-import { bareOutput } from '../terminal/safe-output.ts';
+import { dataOutput } from '../terminal/safe-output.ts';
 
 /** Writes a report of a run to stdout, whatever it is: byte for byte, but on a terminal what cannot be seen is shown. What a redirected stdout holds after a failure is a part, and the error says so. */
 export function sinkOf(out: NodeJS.WritableStream & { isTTY?: boolean }, run: string): Sink {
   const file = fileOf(out);
-  const sink = file === null ? streamSink(out.isTTY ? out : bareOutput(out)) : fileSink(file);
+  const sink = file === null ? streamSink(dataOutput(out)) : fileSink(file);
   return (text) =>
     sink(text).catch((error) => {
       throw notWritten('stdout, which holds a part of it', run, error);

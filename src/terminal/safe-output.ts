@@ -12,7 +12,7 @@ export function ownMark(code: number): string {
   return `\u001b[${code}${seal}`;
 }
 
-/** Text for a terminal: control and format characters as codes, but for line feeds, tabs and marks of our own. In JSON the codes are escapes: it stays exact. */
+/** Text for a terminal: control and format characters as codes, but for line feeds and marks of our own. In JSON the codes are escapes: it stays exact. */
 export function safeText(text: string): string {
   return text
     .split(sealed)
@@ -41,6 +41,11 @@ export function bareOutput<T extends NodeJS.WritableStream>(stream: T): T {
   return (bare.get(stream) as T | undefined) ?? stream;
 }
 
+/** Where data for programs goes: byte for byte, but on a terminal what cannot be seen is shown. */
+export function dataOutput<T extends NodeJS.WritableStream & { isTTY?: boolean }>(stream: T): T {
+  return stream.isTTY ? stream : bareOutput(stream);
+}
+
 const bare = new WeakMap<object, NodeJS.WritableStream>();
 
 function digits(): number {
@@ -48,10 +53,7 @@ function digits(): number {
 }
 
 function visibleLines(text: string): string {
-  return text
-    .split(/([\n\t])/)
-    .map((part, n) => (n % 2 === 0 ? visible(part) : part))
-    .join('');
+  return text.split('\n').map(visible).join('\n');
 }
 
 function markText(code: number): string {

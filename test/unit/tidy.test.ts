@@ -295,9 +295,9 @@ describe('the sources', () => {
       'src/bin.js', // it says that Node is too old
       'src/commands/cli.ts', // it opens them
       'src/commands/help.ts', // it only asks for the width
-      'src/commands/report-sink.ts', // data in a pipe
       'src/terminal/ask.ts', // these two move the cursor, around text that is safe
       'src/terminal/live-panel.ts',
+      'src/terminal/safe-output.ts', // data in a pipe
     ]);
     const own = /\\u001b\[|\\x1b|styleText\(|stream: process/;
     const steering = sources.filter(
