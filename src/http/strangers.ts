@@ -6,8 +6,11 @@ const limits = {
   wholeRequestMs: 10_000, // of a stranger
 };
 const lingerMs = 1_000; // for the answer to arrive, before what is left of the request ends its connection
+const shortBytes = 1_048_576; // a body whose rest may come after the answer, and the next request after that
+const waitingAtMost = 10; // requests on one connection; browsers and our own client send none before the answer to the last one
 
-type Request = { complete: boolean; socket: Socket };
+type Request = { complete: boolean; socket: Socket; headers: { 'content-length'?: string } };
+type Listener = (request: Request, response: EventEmitter) => void;
 
 const members = new WeakSet<Socket>();
 
@@ -17,10 +20,12 @@ export function noteMember(socket: Socket): void {
 }
 
 /**
- * Keeps those who are not logged in from holding what others need. Where there are too many connections, the peer with most of them loses its
- * oldest one. A stranger has a short time for a whole request, and a connection whose request is not read to its end closes after the answer.
+ * Keeps those who are not logged in from holding what others need. If there are too many connections, the peer with most of them loses its
+ * oldest one. Each connection has its requests answered one at a time. A stranger has a short time for a whole request. A connection whose
+ * request does not end soon after its answer is closed, and the rest of a stranger's long request is not read.
  */
 export function boundStrangers(server: Server, { connectionsAtMost, wholeRequestMs } = limits): void {
+  answerInTurn(server);
   const open = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     open.add(socket);
@@ -30,10 +35,53 @@ export function boundStrangers(server: Server, { connectionsAtMost, wholeRequest
     socket.once('close', () => open.delete(socket));
   });
   server.on('request', (request: Request, response: EventEmitter) => {
-    const end = () => void (request.complete || request.socket.destroy());
-    const timer = setTimeout(() => void (members.has(request.socket) || end()), wholeRequestMs).unref();
+    const { socket } = request;
+    const end = () => void (request.complete || socket.destroy());
+    const timer = setTimeout(() => void (members.has(socket) || end()), wholeRequestMs).unref();
     response.once('close', () => clearTimeout(timer));
-    response.once('finish', () => void (request.complete || setTimeout(end, lingerMs).unref()));
+    response.once('finish', () => {
+      if (request.complete) return;
+      if (isLong(request) && !members.has(socket)) stopReading(socket);
+      setTimeout(end, lingerMs).unref();
+    });
+  });
+}
+
+/** Whether a body is long, or nobody says how long it is. */
+function isLong({ headers }: Request): boolean {
+  return Number(headers['content-length'] ?? Number.POSITIVE_INFINITY) > shortBytes;
+}
+
+/** Leaves what still comes in the buffers of the system. */
+function stopReading(socket: Socket): void {
+  socket.on('resume', () => void socket.pause()); // Node and the adapter start to read again, to throw it away
+  socket.pause();
+}
+
+/**
+ * Lets what answers requests so far answer those of each connection one at a time: whoever sends many at once waits for their own. A connection
+ * on which too many wait is closed.
+ */
+function answerInTurn(server: Server): void {
+  const answers = server.listeners('request') as Listener[];
+  server.removeAllListeners('request');
+  const turns = new WeakMap<Socket, (() => void)[]>();
+  const endTurn = (socket: Socket) => {
+    const next = turns.get(socket)?.shift();
+    if (next === undefined || socket.destroyed) turns.delete(socket);
+    else next();
+  };
+  server.on('request', (request: Request, response: EventEmitter) => {
+    const { socket } = request;
+    const waiting = turns.get(socket);
+    const begin = () => {
+      response.once('close', () => endTurn(socket));
+      for (const answer of answers) answer(request, response);
+    };
+    if (waiting === undefined) {
+      turns.set(socket, []);
+      begin();
+    } else if (waiting.push(begin) > waitingAtMost) socket.destroy();
   });
 }
 
