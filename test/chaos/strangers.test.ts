@@ -18,15 +18,17 @@ test('whoever is not logged in cannot keep probes and the dashboard from being a
   const megabytes = [await memory()];
   const width = sized(80, 190); // of each kind: together more than there may be at once
   const attack = harness.own(startNode([attackers, new URL(probes.url).port, String(width)], {}));
+  const began = performance.now();
   const told: { path: string; status: number; ms: number }[] = [];
-  const seconds = sized(12, 120);
-  for (let second = 1; second <= seconds; second++) {
-    for (const path of ['/healthz', '/readyz', '/login']) {
-      const { status, ms } = await probes.get(path).catch((error) => ({ status: 0, ms: 0, error }));
-      told.push({ path, status, ms });
+  for (const endMs of sized([4_000, 8_000, 12_000], [30_000, 60_000, 90_000, 120_000])) {
+    while (performance.now() - began < endMs) {
+      for (const path of ['/healthz', '/readyz', '/login']) {
+        const { status, ms } = await probes.get(path).catch((error) => ({ status: 0, ms: 0, error }));
+        told.push({ path, status, ms });
+      }
+      await sleep(1_000);
     }
-    await sleep(1_000);
-    if (second % (seconds / 4) === 0) megabytes.push(await memory());
+    megabytes.push(await memory());
   }
   const times = told.map(({ ms }) => ms).sort((a, b) => a - b);
   const at = (share: number) => `${times[Math.floor((times.length - 1) * share)]!.toFixed(0)} ms`;
