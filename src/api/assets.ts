@@ -29,8 +29,12 @@ const isSource = import.meta.url.endsWith('.ts');
 /** The scripts of pages, by path: to make one takes longer than to read its source. */
 const stripped = new Map<string, { source: Buffer; script: Buffer }>();
 
+/** The vocabulary that pages share with the rest. */
+const model = fileURLToPath(new URL('../model/', import.meta.url));
+
 /** The folders whose files are served, by the first part of their path below /assets. */
 const folders: Record<string, string> = {
+  model,
   'lit-html': folderOf(import.meta.resolve('lit-html')),
   uplot: folderOf(import.meta.resolve('uplot')),
 };
@@ -43,7 +47,7 @@ function folderOf(url: string): string {
 
 /** A file of the pages by its name, a script by that of the build; null if there is none. */
 export function readPageFile(name: string): Promise<Asset | null> {
-  return readAsset(pages, isSource ? name.replace(/\.js$/, '.ts') : name);
+  return readAsset(pages, name);
 }
 
 /**
@@ -63,19 +67,21 @@ export async function readLoginPage(problem: string, to: string): Promise<Asset 
 /** The file of a path below /assets, already decoded; null if none is served there. */
 export function readAssetAt(path: string): Promise<Asset | null> {
   const [first = '', ...rest] = path.split('/');
-  const isPackage = rest.length > 0 && Object.hasOwn(folders, first);
-  return isPackage ? readAsset(folders[first]!, rest.join('/')) : readPageFile(path);
+  const isInFolder = rest.length > 0 && Object.hasOwn(folders, first);
+  return isInFolder ? readAsset(folders[first]!, rest.join('/')) : readPageFile(path);
 }
 
 /** No path leads out of its folder: it has only plain names. */
-async function readAsset(folder: string, path: string): Promise<Asset | null> {
-  const hasTypes = isSource && folder === pages && extname(path) === '.ts'; // pages import each other by these names
+async function readAsset(folder: string, name: string): Promise<Asset | null> {
+  const isOurs = isSource && (folder === pages || folder === model);
+  const path = isOurs ? name.replace(/\.js$/, '.ts') : name;
+  const hasTypes = isOurs && extname(path) === '.ts'; // pages import each other by these names
   const type = types[hasTypes ? '.js' : extname(path)];
   const isPlain = path.split('/').every((part) => /^[\w-][\w.-]*$/.test(part));
   if (type === undefined || !isPlain) return null;
   try {
     const content = await readFile(join(folder, path));
-    return assetOf(hasTypes ? withoutTypes(path, content) : content, type);
+    return assetOf(hasTypes ? withoutTypes(join(folder, path), content) : content, type);
   } catch (error) {
     if (isFileError(error)) return null;
     throw error;

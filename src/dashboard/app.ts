@@ -1,9 +1,9 @@
-import { html, nothing, render } from '/assets/lit-html/lit-html.js';
 import { get, troubleIn } from './api.ts';
 import { leaveQuestion } from './ask.ts';
 import { ConnectionState } from './connection.ts';
 import { zone } from './format.ts';
 import type { Connection } from './live.ts';
+import { html, nothing, render, visible } from './markup.ts';
 import type { Page, Surroundings } from './page.ts';
 import { patterns } from './parts.ts';
 import { openRun } from './run-page.ts';
@@ -28,7 +28,7 @@ function show() {
 }
 
 function draw() {
-  document.title = page ? `${page.title()} · expunge` : 'expunge';
+  document.title = page ? visible(`${page.title()} · expunge`) : 'expunge';
   render(layout(page), document.querySelector('#page') as HTMLElement);
   page?.drawn?.();
 }
@@ -73,7 +73,7 @@ function setConnection(state: Connection) {
 
 function say(words: string) {
   const said = document.querySelector('#said') as HTMLElement;
-  said.textContent = words;
+  said.textContent = visible(words);
 }
 
 /** The address of the page that is shown. */

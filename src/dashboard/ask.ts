@@ -1,5 +1,5 @@
-import { html, nothing, render } from '/assets/lit-html/lit-html.js';
 import { wordsOf } from './api.ts';
+import { html, nothing, render } from './markup.ts';
 import { alarm, type Content } from './parts.ts';
 
 /** A field of a question. `mustBe`: the pattern of what it takes. */
@@ -124,7 +124,7 @@ export function fieldOf({ name, label, hint, value = '', choices, isOptional, is
   const about = hint ? html`<small id="${id}-hint">${hint}</small>` : nothing;
   const control = choices
     ? html`<select id=${id} name=${name} aria-describedby="${id}-hint">${choices.map(
-        (choice) => html`<option ?selected=${choice === value}>${choice}</option>`,
+        (choice) => html`<option value=${choice} ?selected=${choice === value}>${choice}</option>`,
       )}</select>`
     : html`<input id=${id} name=${name} value=${value} ?required=${!isOptional} maxlength="500" pattern=${mustBe ?? nothing}
         title=${mustBe ? `type ${mustBe}` : nothing} inputmode=${isNumber ? 'numeric' : nothing} aria-describedby="${id}-hint">`;

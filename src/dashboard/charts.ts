@@ -1,5 +1,5 @@
-import { html, nothing } from '/assets/lit-html/lit-html.js';
 import { count, millis, moment, rate } from './format.ts';
+import { html, nothing } from './markup.ts';
 import { type Content, swatch, table, time } from './parts.ts';
 import { type Chart, drawPlot, type Series } from './plot.ts';
 import type { Point, RunHistory } from './types.ts';

@@ -1,6 +1,6 @@
-import { html, nothing } from '/assets/lit-html/lit-html.js';
 import { moment } from './format.ts';
 import type { Connection } from './live.ts';
+import { html, nothing } from './markup.ts';
 import { type Content, time } from './parts.ts';
 
 const words = {

@@ -1,7 +1,7 @@
-import { html, nothing } from '/assets/lit-html/lit-html.js';
 import { address, get, wordsOf } from './api.ts';
 import { count, plural } from './format.ts';
-import { alarm, swatch, table } from './parts.ts';
+import { html, nothing } from './markup.ts';
+import { alarm, idText, swatch, table } from './parts.ts';
 import type { FailureGroup, OutcomeWord, RunSummary } from './types.ts';
 import { countOf, failuresOf, isFailure, leftOf, me, styleNumber } from './words.ts';
 
@@ -69,7 +69,7 @@ export class Failures {
   #group({ outcome, code, words, count: n, samples }: FailureGroup) {
     const word = wordOf(outcome);
     const rows = samples.map(({ file, line, id, excerpt }) => [
-      html`<code>${id}</code>`,
+      idText(id),
       file ? `${file}:${line}` : String(line),
       excerpt ?? '',
     ]);

@@ -1,9 +1,9 @@
-import { html, nothing } from '/assets/lit-html/lit-html.js';
 import { address, get, post, postFile, troubleIn, wordsOf } from './api.ts';
 import { fieldOf, tell } from './ask.ts';
 import { count, duration, hostOf, plural, size } from './format.ts';
+import { html, nothing, visibleId } from './markup.ts';
 import type { Page, Surroundings } from './page.ts';
-import { alarm, facts, table, time } from './parts.ts';
+import { alarm, facts, idText, table, time } from './parts.ts';
 import { typed } from './run-orders.ts';
 import type { Plan, Target } from './types.ts';
 import { me } from './words.ts';
@@ -192,7 +192,7 @@ class NewRun {
         ['target', html`<b>${hostOf(plan.target)}</b> ${plan.account}`],
         ['rows', count(counts.rows ?? 0)],
         ['ids to delete', html`<b>${count(n)}</b>`],
-        ['for example', plan.samples.join(', ')],
+        ['for example', plan.samples.map(visibleId).join(', ')],
         ['duplicates', duplicates > 0 ? count(duplicates) : ''],
         ['protected', counts.protected ? count(counts.protected) : ''],
         ['rejected', reasons.map(([code, many]) => `${code} ${count(many)}`).join(', ')],
@@ -255,7 +255,7 @@ function isUnprotected({ protected_read: read, counts }: Plan) {
 function rejectedTable({ plan, rejected_samples: rows, counts: { rejected = rows.length } }: Plan) {
   if (rows.length === 0) return nothing;
   const all = html`<p class="soft"><a href=${address(`/plans/${plan}/rejects`)} download>Download all ${count(rejected)}</a></p>`;
-  const fields = rows.map(({ line, id, code }) => [String(line), html`<code>${id}</code>`, code]);
+  const fields = rows.map(({ line, id, code }) => [String(line), idText(id), code]);
   return html`<h3>Rejected rows <span class="soft">${count(rejected)}</span></h3>${table('Rejected rows', ['Line', 'Value', 'Why'], fields, [0], 'flow')}${all}`;
 }
 

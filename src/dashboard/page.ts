@@ -1,5 +1,5 @@
-import type { TemplateResult } from '/assets/lit-html/lit-html.js';
 import type { Connection } from './live.ts';
+import type { TemplateResult } from './markup.ts';
 
 /** A page: what it shows now, and what ends it. */
 export type Page = {

@@ -1,6 +1,5 @@
-import type { TemplateResult } from '/assets/lit-html/lit-html.js';
-import { html, nothing, svg } from '/assets/lit-html/lit-html.js';
 import { count, hostOf, moment, percent, plural, utc } from './format.ts';
+import { html, nothing, svg, type TemplateResult, visibleId } from './markup.ts';
 import type { OutcomeWord, RunSummary } from './types.ts';
 import {
   countOf,
@@ -25,6 +24,11 @@ export function time(iso: string | null | undefined) {
   return iso ? html`<time datetime=${iso} title=${utc(iso)}>${moment(iso)}</time>` : '–';
 }
 
+/** An id as people read it. */
+export function idText(id: string) {
+  return html`<code>${visibleId(id)}</code>`;
+}
+
 /** A target, which may be broken into two lines at its slashes. */
 export function host(url: string) {
   const [first = '', ...rest] = hostOf(url).split('/');
@@ -34,7 +38,7 @@ export function host(url: string) {
 /** The state of a run; of one that sends nothing although it runs, also why: `running · no worker`. */
 export function stateBadge(run: RunSummary) {
   const cause = run.state === 'running' && run.standing ? ` · ${run.standing.why.replaceAll('_', ' ')}` : '';
-  return html`<span class="badge ${toneOf(run)}"><span aria-hidden="true">${symbolOf(run)}</span> ${run.state}${cause}</span>`;
+  return html`<span class="badge ${toneOf(run)}"><span aria-hidden="true">${symbolOf(run)}&#xfe0e;</span> ${run.state}${cause}</span>`;
 }
 
 export function why(run: RunSummary) {

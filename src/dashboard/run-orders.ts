@@ -1,7 +1,7 @@
-import { html, nothing } from '/assets/lit-html/lit-html.js';
 import { post } from './api.ts';
 import { ask, type Question } from './ask.ts';
 import { count, hostOf, plural } from './format.ts';
+import { html, nothing } from './markup.ts';
 import type { Run } from './types.ts';
 import { countOf, isSealed, mayOperate, me, sum } from './words.ts';
 

@@ -1,11 +1,23 @@
-import { html, nothing } from '/assets/lit-html/lit-html.js';
 import { address, get } from './api.ts';
 import { Charts } from './charts.ts';
 import { Failures } from './failures.ts';
 import { duration, endRange, leftText, percent, plural, rangeOf, rate, withoutFlags } from './format.ts';
 import { follow } from './live.ts';
+import { html, nothing } from './markup.ts';
 import type { Page, Surroundings } from './page.ts';
-import { alarm, facts, host, outcomeList, progressBar, progressText, stateBadge, table, time, why } from './parts.ts';
+import {
+  alarm,
+  facts,
+  host,
+  idText,
+  outcomeList,
+  progressBar,
+  progressText,
+  stateBadge,
+  table,
+  time,
+  why,
+} from './parts.ts';
 import { orderButtons } from './run-orders.ts';
 import { standstillOf } from './standing.ts';
 import type { AuditEntry, Run, RunEvent, RunHistory } from './types.ts';
@@ -77,7 +89,7 @@ function headline(run: Run, go: (path: string) => void, asOf: string) {
 /** A few ids that show why it halted. */
 function haltSection({ run, examples, behind_halt: behind }: Run) {
   if (examples.length === 0) return nothing;
-  const rows = examples.map(({ id, outcome, code, excerpt }) => [html`<code>${id}</code>`, outcome, code, excerpt]);
+  const rows = examples.map(({ id, outcome, code, excerpt }) => [idText(id), outcome, code, excerpt]);
   const all = address(`/runs/${run}/report?${new URLSearchParams({ format: 'csv', only: behind ?? '' })}`);
   return html`<section aria-labelledby="halt"><h2 id="halt">Why it halted</h2>
     ${table('Why it halted', ['Id', 'Outcome', 'Code', 'Answer'], rows, [], 'flow')}

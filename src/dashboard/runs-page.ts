@@ -1,7 +1,7 @@
-import { html, nothing } from '/assets/lit-html/lit-html.js';
 import { get, wordsOf } from './api.ts';
 import { count, endRange, leftText, plural, rangeOf, rate } from './format.ts';
 import { follow } from './live.ts';
+import { html, nothing } from './markup.ts';
 import type { Page, Surroundings } from './page.ts';
 import { alarm, host, outcomeList, progressBar, progressText, stateBadge, table, time, why } from './parts.ts';
 import { shortStandstill } from './standing.ts';

@@ -1,5 +1,5 @@
-import { html, nothing } from '/assets/lit-html/lit-html.js';
 import { capital, sentence, withoutFlags } from './format.ts';
+import { html, nothing } from './markup.ts';
 import { type Content, time } from './parts.ts';
 import type { RunSummary, Standing } from './types.ts';
 import { isSealed, mayOperate } from './words.ts';

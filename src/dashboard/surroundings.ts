@@ -1,7 +1,7 @@
-import { html, nothing } from '/assets/lit-html/lit-html.js';
 import { post } from './api.ts';
 import { ask } from './ask.ts';
 import { count, hostOf, plural, rate } from './format.ts';
+import { html, nothing } from './markup.ts';
 import type { Content } from './parts.ts';
 import { host, table, time } from './parts.ts';
 import type { Schedule, Target, Worker } from './types.ts';

@@ -105,7 +105,7 @@ const symbols: Record<string, string> = {
 
 /** A symbol beside the word, for those who see no colours. */
 export function symbolOf(run: RunSummary) {
-  return run.state === 'completed' && run.exit !== 0 ? '⚠\ufe0e' : (symbols[run.state] ?? '…');
+  return run.state === 'completed' && run.exit !== 0 ? '⚠' : (symbols[run.state] ?? '…');
 }
 
 export function toneOf(run: RunSummary) {

@@ -132,11 +132,22 @@ describe('the sources', () => {
   });
 
   it('of the pages import nothing but each other, what browsers load, and types', () => {
-    expect(importing(/^src\/dashboard\//, /^(?!src\/(dashboard|api)\/|\/assets\/lit-html\/|uplot$)/)).toEqual([]);
+    expect(importing(/^src\/dashboard\//, /^(?!src\/(dashboard|api)\/|\/assets\/(lit-html|model)\/|uplot$)/)).toEqual(
+      [],
+    );
     expect(importing(/^src\/dashboard\/app\.ts$/, /^src\/dashboard\/parts\.ts$/)).toHaveLength(1);
     const isFromElsewhere = (what: string) => new RegExp(`^${what}[^;]*?from '(\\.\\./|uplot)`, 'm');
     expect(containing(/^src\/dashboard\//, isFromElsewhere('import (?!type )'))).toEqual([]);
     expect(containing(/^src\/dashboard\/(types|plot)\.ts$/, isFromElsewhere('import type '))).toHaveLength(2);
+  });
+
+  it('of the pages write text through one file, which makes invisible characters visible', () => {
+    const others = /^src\/dashboard\/(?!markup\.ts$)/;
+    expect(importing(others, /lit-html/)).toEqual([]);
+    const pages = sources.filter(({ path }) => others.test(path));
+    const written = pages.flatMap(({ text }) => text.match(/\b(?:innerHTML|textContent|document\.title) = .*/g) ?? []);
+    expect(written).toHaveLength(2);
+    expect(written.filter((line) => !line.includes('visible('))).toEqual([]);
   });
 
   it('import commander and the prompts in src/commands and src/terminal only', () => {

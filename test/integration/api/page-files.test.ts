@@ -15,8 +15,10 @@ async function loadScripts({ readPageFile, readAssetAt }: Assets) {
     const file = await readAssetAt(path);
     const text = file === null ? '' : Buffer.from(file.body).toString();
     scripts.set(path, file && { type: file.type, text });
-    const named = [...text.matchAll(/^import [^;]*?from ['"](\.[^'"]+)['"]|\bimport\(['"](\.[^'"]+)['"]\)/gm)];
-    const imported = named.map(([, a, b]) => posix.join(posix.dirname(path), (a ?? b)!));
+    const named = [...text.matchAll(/^(?:im|ex)port [^;]*?from ['"]([./][^'"]+)['"]|\bimport\(['"](\.[^'"]+)['"]\)/gm)];
+    const imported = named.map(([, a, b]) =>
+      posix.resolve('/assets', posix.dirname(path), (a ?? b)!).slice('/assets/'.length),
+    );
     due.push(...imported.filter((one) => !due.includes(one)));
   }
   return scripts;
@@ -38,6 +40,7 @@ test.each([
 ])('serves from %s the scripts of all pages, as a browser asks for them', async (_, open) => {
   const scripts = await loadScripts(await open());
   expect(scripts.size).toBeGreaterThan(12);
+  expect([...scripts.keys()]).toEqual(expect.arrayContaining(['lit-html/lit-html.js', 'model/visible.js']));
   for (const [path, script] of scripts) {
     expect([path, script?.type]).toEqual([path, 'text/javascript; charset=utf-8']);
     expect(script!.text).not.toMatch(/^import type|^type \w+ =|\w: string/m);

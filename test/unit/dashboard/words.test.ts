@@ -7,8 +7,8 @@ describe('the mark of a run on the pages', () => {
   // By the exit code: the counts of a run that found none of its ids are those of one that expected that.
   it.each([
     ['completed', 0, 'good', '✔'],
-    ['completed', 3, 'bad', '⚠\ufe0e'],
-    ['completed', 1, 'bad', '⚠\ufe0e'],
+    ['completed', 3, 'bad', '⚠'],
+    ['completed', 1, 'bad', '⚠'],
     ['cancelled', 3, 'bad', '✖'],
     ['cancelled', 0, '', '✖'],
     ['halted', 4, 'bad', '■'],
