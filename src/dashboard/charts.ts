@@ -1,8 +1,8 @@
-import { count, millis, moment, rate } from './format.ts';
+import { count, duration, millis, moment, plural, rate } from './format.ts';
 import { html, nothing } from './markup.ts';
 import { type Content, swatch, table, time } from './parts.ts';
-import { type Chart, drawPlot, type Series } from './plot.ts';
-import type { Point, RunHistory } from './types.ts';
+import { type Chart, drawPlot, type Pointed, type Series } from './plot.ts';
+import type { Point, RunHistory, Wait } from './types.ts';
 import { countOf, sentOutcomes, styleNumber } from './words.ts';
 
 /** A count as a rate over the whole bin. */
@@ -53,12 +53,13 @@ function charts(): Chart[] {
   ];
 }
 
-/** The charts of a run, with its events as numbered lines. A chart without a value is left out. */
+/** The charts of a run, with its events as numbered lines and its waits as areas. A chart without a value is left out. */
 export class Charts {
   #history: RunHistory = { points: [], events: [], waits: [] };
   /** What the pointer is on, by chart. */
   #read = new Map<string, string>();
-  #isOpen = false;
+  /** Which tables are open. */
+  #open = new Set<string>();
   #show;
 
   constructor(show: () => void) {
@@ -79,34 +80,35 @@ export class Charts {
       }))
       .filter(({ series }) => series.length > 0);
     if (shown.length === 0) return html`<p class="soft">Nothing is measured yet.</p>`;
-    return html`${shown.map((chart) => this.#figure(chart))}${this.#numbers(shown)}`;
+    return html`${shown.map((chart) => this.#figure(chart))}${this.#waits()}${this.#numbers(shown)}`;
   }
 
   #figure(chart: Chart) {
     const { id, title, series } = chart;
+    const { waits } = this.#history;
+    const shaded = waits.length > 0 ? `, ${plural(waits.length, 'waits')} shaded` : '';
     const keys = series.map(
       ({ name, style }) => html`<li>${chart.isStacked ? swatch(style) : line(style)}${name}</li>`,
     );
-    return html`<figure><figcaption><b>${title}</b><ul class="keys">${keys}</ul>
+    return html`<figure><figcaption><b>${title}</b><ul class="keys">${keys}${waits.length > 0 ? html`<li><span class="swatch wait" aria-hidden="true"></span>waiting</li>` : nothing}</ul>
       <span class="soft read">${this.#read.get(id) ?? ''}</span></figcaption>
-      <div class="plot" id="plot-${id}" role="img" aria-label="${title} over time; the numbers stand in the table below"></div></figure>`;
+      <div class="plot" id="plot-${id}" role="img" aria-label="${title} over time${shaded}; the numbers are in the tables below"></div></figure>`;
   }
 
   /** Draws the shapes into the places that `view` made. */
   async draw() {
-    const { points, events } = this.#history;
+    const { points } = this.#history;
     for (const chart of charts()) {
       const place = document.querySelector(`#plot-${chart.id}`);
       const series = chart.series.filter(({ of }) => points.some((point) => (of(point) ?? 0) > 0));
       if (!(place instanceof HTMLElement) || series.length === 0) continue;
-      const onPoint = (point: Point | null) => this.#point(chart, series, point);
-      await drawPlot(place, { ...chart, series }, points, events, onPoint).catch(() => {}); // while the server is away: the table has the numbers
+      const onPointer = (pointed: Pointed | null) => this.#point(chart, series, pointed);
+      await drawPlot(place, { ...chart, series }, this.#history, onPointer).catch(() => {}); // while the server is away: the table has the numbers
     }
   }
 
-  #point({ id, text }: Chart, series: Series[], point: Point | null) {
-    const values = point ? series.map(({ name, of }) => `${name} ${text(of(point) ?? 0)}`) : [];
-    const words = point ? `${moment(point.to)}: ${values.join(', ')}` : '';
+  #point({ id, text }: Chart, series: Series[], pointed: Pointed | null) {
+    const words = pointed === null ? '' : pointedText(pointed, series, text);
     if (this.#read.get(id) === words) return;
     this.#read.set(id, words);
     this.#show();
@@ -125,13 +127,44 @@ export class Charts {
     ];
     const names = ['Until', ...all.map(({ name }) => name), 'requests'];
     const numbers = names.map((_, i) => i).slice(1);
+    return this.#details('The numbers of the charts', 'Numbers', () =>
+      table('The numbers of the charts', names, this.#history.points.map(row), numbers),
+    );
+  }
+
+  /** When the run waited, and what for: what is shaded in the charts, in words. */
+  #waits() {
+    const { waits } = this.#history;
+    if (waits.length === 0) return nothing;
+    const row = ({ from, to, text }: Wait) => [
+      time(from),
+      to === null ? 'not ended' : time(to),
+      to === null ? '' : duration((Date.parse(to) - Date.parse(from)) / 1_000),
+      text,
+    ];
+    const names = ['From', 'Until', 'Lasted', 'Waiting for'];
+    const title = html`Waits <span class="soft">${count(waits.length)}, shaded in the charts</span>`;
+    return this.#details(title, 'Waits', () => table('Waits', names, waits.map(row)));
+  }
+
+  /** A long table, which is made when it is opened. */
+  #details(summary: Content, name: string, content: () => Content) {
     const toggle = (event: Event) => {
-      this.#isOpen = (event.target as HTMLDetailsElement).open;
+      if ((event.target as HTMLDetailsElement).open) this.#open.add(name);
+      else this.#open.delete(name);
       this.#show();
     };
-    return html`<details @toggle=${toggle}><summary>The numbers of the charts</summary>
-      <div class="numbers" role="region" aria-label="Numbers" tabindex="0">${this.#isOpen ? table('The numbers of the charts', names, this.#history.points.map(row), numbers) : nothing}</div></details>`;
+    return html`<details @toggle=${toggle}><summary>${summary}</summary>
+      <div class="numbers" role="region" aria-label=${name} tabindex="0">${this.#open.has(name) ? content() : nothing}</div></details>`;
   }
+}
+
+/** `15:00:41: allowed 200/s, achieved 180/s; waiting: the server answered 429` */
+function pointedText({ at, point, wait }: Pointed, series: Series[], text: Chart['text']) {
+  const values = point ? series.map(({ name, of }) => `${name} ${text(of(point) ?? 0)}`).join(', ') : '';
+  const waiting = wait ? `waiting${wait.text ? `: ${wait.text}` : ''}` : '';
+  const words = [values, waiting].filter(Boolean).join('; ');
+  return words === '' ? '' : `${moment(point?.to ?? new Date(at).toISOString())}: ${words}`;
 }
 
 function line(style: number): Content {

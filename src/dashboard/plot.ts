@@ -2,7 +2,7 @@
 // and its light one.
 
 import type UPlot from 'uplot';
-import type { Point, RunEvent } from './types.ts';
+import type { Point, RunEvent, RunHistory, Wait } from './types.ts';
 import { strokes } from './words.ts';
 
 /** A value at each point; null = there is none. `style`: the number of its colour and pattern. */
@@ -16,12 +16,16 @@ export type Chart = {
   text: (value: number) => string;
 };
 
+/** What the pointer is on: a moment, and the point and the wait there. */
+export type Pointed = { at: number; point: Point | null; wait: Wait | null };
+
 type Shown = {
   key: string;
   times: number[];
   points: (Point | null)[];
   events: RunEvent[];
-  onPoint: (point: Point | null) => void;
+  waits: Wait[];
+  onPointer: (pointed: Pointed | null) => void;
 };
 
 const drawn = new WeakMap<HTMLElement, Shown & { plot: UPlot }>();
@@ -53,9 +57,8 @@ function loadUPlot(): Promise<typeof UPlot> {
 export async function drawPlot(
   place: HTMLElement,
   chart: Chart,
-  points: Point[],
-  events: RunEvent[],
-  onPoint: (point: Point | null) => void,
+  { points, events, waits }: RunHistory,
+  onPointer: (pointed: Pointed | null) => void,
 ) {
   const uPlot = await loadUPlot();
   const { data, columns } = columnsOf(chart, points);
@@ -63,12 +66,12 @@ export async function drawPlot(
   const key = chart.series.map(({ name }) => name).join();
   const known = drawn.get(place);
   if (known?.key === key) {
-    Object.assign(known, { times, events, onPoint, points: columns });
+    Object.assign(known, { times, events, waits, onPointer, points: columns });
     known.plot.setData(data);
     return;
   }
   known?.plot.destroy();
-  const shown: Shown = { key, times, points: columns, events, onPoint };
+  const shown: Shown = { key, times, points: columns, events, waits, onPointer };
   const plot = new uPlot(optionsOf(uPlot, chart, place.clientWidth, shown), data, place);
   drawn.set(place, Object.assign(shown, { plot }));
   new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height })).observe(place);
@@ -146,11 +149,9 @@ function optionsOf(uPlot: typeof UPlot, chart: Chart, width: number, shown: Show
       ? series.slice(1).map((one, i) => ({ series: [i + 2, i + 1], fill: () => pattern(one.style) }))
       : [],
     hooks: {
+      drawClear: [(plot) => shadeWaits(plot, shown.waits)], // behind grid and lines
       draw: [(plot) => markEvents(plot, shown.events)],
-      setCursor: [
-        ({ cursor }) =>
-          shown.onPoint(cursor.left === undefined || cursor.left < 0 ? null : (shown.points[cursor.idx ?? -1] ?? null)),
-      ],
+      setCursor: [(plot) => shown.onPointer(pointedIn(plot, shown))],
     },
   };
 }
@@ -163,6 +164,32 @@ function strokeOf({ style }: Series, isStacked: boolean) {
 }
 
 const dashes: Record<number, number[]> = { 1: [6, 3], 4: [2, 3] };
+
+/** What is below the pointer; null: it is elsewhere. */
+function pointedIn({ cursor: { left, idx }, posToVal }: UPlot, { points, waits }: Shown): Pointed | null {
+  if (left === undefined || left < 0) return null;
+  const at = posToVal(left, 'x') * 1_000;
+  return { at, point: points[idx ?? -1] ?? null, wait: waits.find((wait) => isIn(wait, at)) ?? null };
+}
+
+function isIn({ from, to }: Wait, at: number) {
+  return Date.parse(from) <= at && (to === null || at < Date.parse(to));
+}
+
+/** An area behind each time in which the run waited. One that has not ended reaches to the edge. */
+function shadeWaits({ ctx, bbox, valToPos }: UPlot, waits: Wait[]) {
+  const edge = bbox.left + bbox.width;
+  const across = (time: string) => valToPos(Date.parse(time) / 1_000, 'x', true);
+  ctx.save();
+  ctx.fillStyle = color('--soft');
+  ctx.globalAlpha = 0.25;
+  for (const { from, to } of waits) {
+    const left = Math.max(bbox.left, across(from));
+    const right = Math.min(edge, Math.max(to === null ? edge : across(to), left + devicePixelRatio));
+    if (left < right) ctx.fillRect(left, bbox.top, right - left, bbox.height);
+  }
+  ctx.restore();
+}
 
 const labelWidth = 16;
 

@@ -24,5 +24,6 @@ export type AuditEntry = Run['audit'][number] & { [fact: string]: unknown };
 export type RunHistory = Awaited<ReturnType<typeof historyOf>>;
 export type Point = RunHistory['points'][number];
 export type RunEvent = RunHistory['events'][number];
+export type Wait = RunHistory['waits'][number];
 
 export type { FailureGroup, ShownPlan as Plan };
