@@ -1,11 +1,11 @@
 import { get, troubleIn } from './api.ts';
 import { leaveQuestion } from './ask.ts';
 import { ConnectionState } from './connection.ts';
-import { zone } from './format.ts';
+import { count, zone } from './format.ts';
 import type { Connection } from './live.ts';
 import { html, nothing, render, visible } from './markup.ts';
 import type { Page, Surroundings } from './page.ts';
-import { patterns } from './parts.ts';
+import { host, patterns } from './parts.ts';
 import { openRun } from './run-page.ts';
 import { openRuns } from './runs-page.ts';
 import { noAnswer } from './trouble.ts';
@@ -42,11 +42,23 @@ function layout(page: Page | null) {
       <a class="brand" href="/">expunge</a>
       <nav aria-label="Pages">${link('/', 'Runs')}${mayOperate() ? link('/new', 'New run') : nothing}</nav>
       ${connection.badge()}
-      ${me.name ? html`<form class="who" method="post" action="/logout"><span>${me.name} <small>${me.role}</small></span><button>Sign out</button></form>` : nothing}
+      ${me.name ? html`<form class="who" method="post" action="/logout"><div>${me.name} <small>${me.role}</small>${reach()}</div><button>Sign out</button></form>` : nothing}
     </header>
     ${connection.banner()}
     <main id="main" tabindex="-1" class=${connection.isOld ? 'old' : ''}>${page ? page.view() : html`<p>Loading …</p>`}</main>
     <footer>${zone() === 'UTC' ? 'Times are in UTC.' : `Times are in ${zone()}; point at one to read it in UTC.`}</footer>`;
+}
+
+/** The targets that the token is bound to; nothing if it reaches all. */
+function reach() {
+  if (me.targets === null) return nothing;
+  const places = me.targets.map(
+    ({ target, account }) => html`<li>${host(target)}${account ? ` (${account})` : ''}</li>`,
+  );
+  const list = html`<ul aria-label="Targets of your token">${places}</ul>`;
+  return places.length > 2
+    ? html`<details class="reach"><summary>only ${count(places.length)} targets</summary>${list}</details>`
+    : html`<div class="reach">only ${list}</div>`;
 }
 
 /** A page that only says something. */

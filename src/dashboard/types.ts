@@ -4,12 +4,16 @@ import type { OverviewReader, runSummary } from '../api/overview.ts';
 import type { ShownPlan } from '../api/plan-routes.ts';
 import type { words } from '../api/read-routes.ts';
 import type { historyOf, RunView } from '../api/run-view.ts';
+import type { reachFacts } from '../api/token-store.ts';
 
 // What the API sends, as its own source has it: pages take nothing but types from there.
 
 export type Words = { [name in keyof typeof words]: readonly (typeof words)[name][number][] };
 export type OutcomeWord = Words['outcomes'][number];
-export type Person = Pick<Caller, 'name' | 'role'> & { worker_of: string | null };
+export type Person = Pick<Caller, 'name' | 'role'> & {
+  worker_of: string | null;
+  targets: ReturnType<typeof reachFacts>;
+};
 
 export type Overview = Awaited<ReturnType<OverviewReader['read']>>;
 export type RunSummary = ReturnType<typeof runSummary>;

@@ -7,7 +7,15 @@ import type { OutcomeWord, Person, RunSummary, Words } from './types.ts';
 /** Who looks at the page, and the words. */
 type Me = Person & Words;
 
-export let me: Me = { name: '', role: 'read', worker_of: null, outcomes: [], resources: [], priorities: [] };
+export let me: Me = {
+  name: '',
+  role: 'read',
+  targets: null,
+  worker_of: null,
+  outcomes: [],
+  resources: [],
+  priorities: [],
+};
 
 export function setMe(found: Me) {
   me = found;

@@ -1,7 +1,8 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, test } from 'vitest';
+import { hostOf } from '../../src/dashboard/format.ts';
 import { keys } from '../../src/redis/keys.ts';
-import { barriersOn, noBrowser, openBrowser, openDashboard, signIn } from '../support/browser.ts';
+import { barriersOn, logIn, noBrowser, openBrowser, openDashboard, signIn } from '../support/browser.ts';
 import { annotations, makeIds } from '../support/ids.ts';
 
 const ids = makeIds('t', 400);
@@ -139,6 +140,37 @@ describe.skipIf(noBrowser !== null)('the pages', () => {
     await page.getByRole('heading', { level: 1, name: `Run ${run}` }).waitFor();
     expect((await dashboard.harness.onlyRun()).state).toBe('running');
     expect(dashboard.complaints.filter((words) => !words.includes('401'))).toEqual([]);
+  });
+
+  test('say whose token it is, and which targets it reaches', async ({ expect, onTestFinished }) => {
+    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const { harness, url } = dashboard;
+    const others = ['https://a.example.com/v2', 'https://b.example.com'];
+    const place = (address: string) => `${hostOf(address)} (${harness.target.account})`;
+    const pageOf = async (name: string, targets: string[]) => {
+      const bound = targets.length > 0 ? ['--target', targets.join(), '--account', harness.target.account] : [];
+      const { stdout } = await harness.expunge(['token', 'add', name, '--role', 'operate', ...bound]);
+      const page = await dashboard.page(null);
+      await logIn(page, url, stdout.trim());
+      await page.getByText(`${name} operate`).waitFor();
+      return page;
+    };
+    const targetsOn = (page: Page) => page.getByRole('list', { name: 'Targets of your token' }).getByRole('listitem');
+    const free = await pageOf('free', []);
+    expect(await targetsOn(free).count()).toBe(0);
+    const one = await pageOf('one', [harness.target.baseUrl]);
+    expect(await targetsOn(one).allInnerTexts()).toEqual([place(harness.target.baseUrl)]);
+    const three = await pageOf('three', [harness.target.baseUrl, ...others]);
+    await three.getByText('only 3 targets').click();
+    expect((await targetsOn(three).allInnerTexts()).sort()).toEqual(
+      [harness.target.baseUrl, ...others].map(place).sort(),
+    );
+    for (const page of [one, three]) {
+      await page.setViewportSize({ width: 390, height: 844 });
+      expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+      expect(await barriersOn(page)).toEqual([]);
+    }
+    expect(dashboard.complaints).toEqual([]);
   });
 
   test('say what a reader may not do, and of addresses that lead nowhere', async ({ expect, onTestFinished }) => {
