@@ -3,7 +3,7 @@ import { fieldOf, tell } from './ask.ts';
 import { count, duration, hostOf, plural, size } from './format.ts';
 import { html, nothing, visibleId } from './markup.ts';
 import type { Page, Surroundings } from './page.ts';
-import { alarm, facts, idText, table, time } from './parts.ts';
+import { alarm, facts, idText, table, time, word } from './parts.ts';
 import { typed } from './run-orders.ts';
 import type { Plan, Target } from './types.ts';
 import { me } from './words.ts';
@@ -255,7 +255,7 @@ function isUnprotected({ protected_read: read, counts }: Plan) {
 function rejectedTable({ plan, rejected_samples: rows, counts: { rejected = rows.length } }: Plan) {
   if (rows.length === 0) return nothing;
   const all = html`<p class="soft"><a href=${address(`/plans/${plan}/rejects`)} download>Download all ${count(rejected)}</a></p>`;
-  const fields = rows.map(({ line, id, code }) => [String(line), idText(id), code]);
+  const fields = rows.map(({ line, id, code }) => [String(line), idText(id), word(code)]);
   return html`<h3>Rejected rows <span class="soft">${count(rejected)}</span></h3>${table('Rejected rows', ['Line', 'Value', 'Why'], fields, [0], 'flow')}${all}`;
 }
 

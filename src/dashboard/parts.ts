@@ -29,6 +29,11 @@ export function idText(id: string) {
   return html`<code>${visibleId(id)}</code>`;
 }
 
+/** An outcome or a code, which is not broken into two lines. */
+export function word(code: string) {
+  return html`<span class="word">${code}</span>`;
+}
+
 /** A target, which may be broken into two lines at its slashes. */
 export function host(url: string) {
   const [first = '', ...rest] = hostOf(url).split('/');

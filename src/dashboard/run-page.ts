@@ -17,6 +17,7 @@ import {
   table,
   time,
   why,
+  word,
 } from './parts.ts';
 import { orderButtons } from './run-orders.ts';
 import { standstillOf } from './standing.ts';
@@ -89,7 +90,7 @@ function headline(run: Run, go: (path: string) => void, asOf: string) {
 /** A few ids that show why it halted. */
 function haltSection({ run, examples, behind_halt: behind }: Run) {
   if (examples.length === 0) return nothing;
-  const rows = examples.map(({ id, outcome, code, excerpt }) => [idText(id), outcome, code, excerpt]);
+  const rows = examples.map(({ id, outcome, code, excerpt }) => [idText(id), word(outcome), word(code), excerpt]);
   const all = address(`/runs/${run}/report?${new URLSearchParams({ format: 'csv', only: behind ?? '' })}`);
   return html`<section aria-labelledby="halt"><h2 id="halt">Why it halted</h2>
     ${table('Why it halted', ['Id', 'Outcome', 'Code', 'Answer'], rows, [], 'flow')}

@@ -446,6 +446,11 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     const dashboard = await openDashboard(browser, onTestFinished, { objects });
     const run = await dashboard.submit(ids, ['--reason', `see ticket ${'4711'.repeat(30)}`]);
     await writeManyRuns(dashboard.harness.redis, 60, 'completed');
+    const ended = await dashboard.submit(ids.slice(0, 9), [
+      '--reason',
+      'closed accounts of the third quarter, see ticket 4712',
+    ]);
+    await dashboard.harness.expunge(['cancel', ended, '--yes', '--reason', 'the wrong list']);
     const phone = { viewport: { width: 390, height: 844 }, reducedMotion: 'reduce', timezoneId: 'Asia/Tokyo' } as const;
     const page = await dashboard.page('operate', phone);
     await page.getByRole('table', { name: 'Ended runs' }).waitFor();
@@ -469,6 +474,8 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
       const row = page.getByRole('table', { name: 'Ended runs' }).getByRole('row').nth(1);
       await row.waitFor();
       expect([width, (await row.boundingBox())!.height < 80]).toEqual([width, true]); // two lines
+      const { x, width: wide } = (await row.getByRole('cell').last().boundingBox())!; // when it ended
+      expect([width, x + wide <= width]).toEqual([width, true]);
       expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
     }
     expect(await transitionOf(page)).toBe('0s');
