@@ -12,9 +12,16 @@ class ComputingFirst extends BaseSequencer {
 
 /** In full size their promises of time are of a machine that is theirs. */
 const alone = [
-  ...['known-rate', 'hidden-limit', 'express-rate-limit', 'real-limits', 'told-to-wait', 'slow-runs', 'takeover', 'history-bins'].map(
-    (name) => `test/chaos/${name}.test.ts`,
-  ),
+  ...[
+    'known-rate',
+    'hidden-limit',
+    'express-rate-limit',
+    'real-limits',
+    'told-to-wait',
+    'slow-runs',
+    'takeover',
+    'history-bins',
+  ].map((name) => `test/chaos/${name}.test.ts`),
   'test/prove/soak.test.ts',
 ];
 
