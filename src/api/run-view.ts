@@ -7,6 +7,7 @@ import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
 import { ruleFacts } from '../ledger/run-rules.ts';
 import { tallyIfSealed } from '../ledger/tally.ts';
 import { readProof } from '../ledger/verification.ts';
+import { paceOf } from '../model/rate.ts';
 import { toTypeAnywhere } from '../model/to-type.ts';
 import { hasForegroundCommand } from '../operations/liveness.ts';
 import { refuseOtherRelease, type Session } from '../operations/session.ts';
@@ -92,12 +93,16 @@ export async function historyOf(session: Session, id: string) {
   return historyFacts(await readHistory(session.redis, await findRunById(session, id)));
 }
 
-/** When it will have ended, between what it does now and what it did on average: null while it is not running, or nothing was settled. */
-function etaOf(run: Run, perSecond: number | null, now: number) {
+/**
+ * When it will have ended, between what it does now and what it did on average, which its rate may not allow any more: null while it is not
+ * running, or nothing was settled. Pure.
+ */
+export function etaOf(run: Run, perSecond: number | null, now: number) {
   const seconds = activeMsOf(run, now) / 1_000;
   const left = run.ids - run.settled;
   const paces = [perSecond, seconds > 0 ? run.settled / seconds : null].filter((pace) => pace !== null && pace > 0);
   if (run.state !== 'running' || paces.length === 0) return null;
-  const lasts = paces.map((pace) => Math.ceil(left / pace!));
+  const most = run.rate === null ? Number.POSITIVE_INFINITY : paceOf(run.rate);
+  const lasts = paces.map((pace) => Math.ceil(left / Math.min(pace!, most)));
   return { at_least_seconds: Math.min(...lasts), at_most_seconds: Math.max(...lasts) };
 }
