@@ -60,6 +60,8 @@ export class Charts {
   #read = new Map<string, string>();
   /** Which tables are open. */
   #open = new Set<string>();
+  /** Whether what draws them could not be loaded when it was asked for last. */
+  #isUnloaded = false;
   #show;
 
   constructor(show: () => void) {
@@ -80,7 +82,8 @@ export class Charts {
       }))
       .filter(({ series }) => series.length > 0);
     if (shown.length === 0) return html`<p class="soft">Nothing is measured yet.</p>`;
-    return html`${shown.map((chart) => this.#figure(chart))}${this.#waits()}${this.#numbers(shown)}`;
+    const unloaded = html`<p class="soft" role="status">The charts could not be loaded. Their numbers are in the table below.</p>`;
+    return html`${this.#isUnloaded ? unloaded : nothing}${shown.map((chart) => this.#figure(chart))}${this.#waits()}${this.#numbers(shown)}`;
   }
 
   #figure(chart: Chart) {
@@ -98,13 +101,19 @@ export class Charts {
   /** Draws the shapes into the places that `view` made. */
   async draw() {
     const { points } = this.#history;
+    let isUnloaded = false;
     for (const chart of charts()) {
       const place = document.querySelector(`#plot-${chart.id}`);
       const series = chart.series.filter(({ of }) => points.some((point) => (of(point) ?? 0) > 0));
       if (!(place instanceof HTMLElement) || series.length === 0) continue;
       const onPointer = (pointed: Pointed | null) => this.#point(chart, series, pointed);
-      await drawPlot(place, { ...chart, series }, this.#history, onPointer).catch(() => {}); // while the server is away: the table has the numbers
+      await drawPlot(place, { ...chart, series }, this.#history, onPointer).catch(() => {
+        isUnloaded = true; // the server is away; each drawing asks again
+      });
     }
+    if (isUnloaded === this.#isUnloaded) return;
+    this.#isUnloaded = isUnloaded;
+    this.#show();
   }
 
   #point({ id, text }: Chart, series: Series[], pointed: Pointed | null) {

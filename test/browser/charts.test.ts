@@ -66,6 +66,22 @@ describe.skipIf(noBrowser !== null)('the charts of a run', () => {
     expect(dashboard.complaints).toEqual([]);
   });
 
+  test('say so where they cannot be loaded, and are drawn once they can', async ({ expect, onTestFinished }) => {
+    const dashboard = await openDashboard(browser, onTestFinished, { objects: annotations(ids) });
+    const run = await dashboard.submit(ids, ['--rate', '40/s']);
+    await dashboard.harness.spawnWorker();
+    const page = await dashboard.page('read');
+    const library = '**/uPlot.iife.min.js';
+    await page.route(library, (route) => route.abort());
+    await page.goto(`${dashboard.url}/runs/${run}`);
+    const words = page.getByText('The charts could not be loaded. Their numbers are in the table below.');
+    await words.waitFor();
+    await page.unroute(library);
+    await page.locator('.plot canvas').first().waitFor();
+    await words.waitFor({ state: 'detached' });
+    expect(await page.locator('.plot').count()).toBeGreaterThan(0);
+  });
+
   test('shade nothing for a run that never waited', async ({ expect, onTestFinished }) => {
     const dashboard = await openDashboard(browser, onTestFinished, { objects: annotations(ids) });
     const run = await dashboard.submit(ids.slice(0, 400), ['--rate', '50/s']);
