@@ -198,8 +198,8 @@ async function readHistory(redis: RedisClient, order: ListOrder, target: Target,
   return { ...noListHistory, ...before, proof, last, overlapping };
 }
 
-/** A row of a list that is no id, and why. */
-type RejectedRow = { line: number; id: string; code: string };
+/** A row of a list that is no id, and why, also in words. */
+type RejectedRow = { line: number; id: string; code: string; reason?: string };
 
 const shownRows = 20;
 const shownLength = 200;
@@ -210,8 +210,8 @@ async function readRejectedRows(path: string | null): Promise<RejectedRow[]> {
   const rows: RejectedRow[] = [];
   const file = createReadStream(path);
   try {
-    for await (const { line, id_safe: id, code } of file.pipe(parse({ columns: true, to: shownRows })))
-      rows.push({ line: Number(line), id: id.slice(0, shownLength), code });
+    for await (const { line, id_safe: id, code, reason } of file.pipe(parse({ columns: true, to: shownRows })))
+      rows.push({ line: Number(line), id: id.slice(0, shownLength), code, reason });
   } finally {
     file.destroy();
   }

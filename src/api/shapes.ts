@@ -278,7 +278,9 @@ export const plan = z.looseObject({
   confirm: count,
   counts: z.record(text, count),
   rejected: z.record(text, count).describe('rows by the code of their rejection'),
-  rejected_samples: z.array(z.object({ line: count, id: text, code: text })).describe('the first of these rows'),
+  rejected_samples: z
+    .array(z.object({ line: count, id: text, code: text, reason: text.optional() }))
+    .describe('the first of these rows'),
   record: z.looseObject({}).describe('the plan as the command of the same release shows it'),
   changed_rules: z.record(text, text).describe('rules that are not as by default, by their flags'),
   duplicates: count,

@@ -1,3 +1,4 @@
+import { withoutFlags } from './format.ts';
 import { type ProblemWords, type Trouble, troubleOf } from './trouble.ts';
 
 // Calls of the API. The session is a cookie that no script can read.
@@ -68,8 +69,14 @@ export function isMissing(error: unknown) {
 /** What went wrong, for people. */
 export function wordsOf(error: unknown) {
   if (!(error instanceof Error)) return String(error);
-  const next = error instanceof Refusal && error.next ? ` → ${error.next}` : '';
-  return `${error.message}${next}`;
+  const next = error instanceof Refusal && error.next ? ` → ${asOnPage(error.next)}` : '';
+  return `${asOnPage(error.message)}${next}`;
+}
+
+/** What a server says of flags and of the fields of a request, as a page names them. A command to type stays as it is. */
+function asOnPage(text: string) {
+  const plain = text.replace(/^(body|query)\.[a-z_]+: /, '');
+  return /\bexpunge [a-z]/.test(plain) ? plain : withoutFlags(plain);
 }
 
 /** Why what was asked for cannot be shown. */

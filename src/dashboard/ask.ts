@@ -127,6 +127,6 @@ export function fieldOf({ name, label, hint, value = '', choices, isOptional, is
         (choice) => html`<option value=${choice} ?selected=${choice === value}>${choice}</option>`,
       )}</select>`
     : html`<input id=${id} name=${name} value=${value} ?required=${!isOptional} maxlength="500" pattern=${mustBe ?? nothing}
-        title=${mustBe ? `type ${mustBe}` : nothing} inputmode=${isNumber ? 'numeric' : nothing} aria-describedby="${id}-hint">`;
+        title=${mustBe ? `type ${mustBe.replaceAll('|', ' or ')}` : nothing} inputmode=${isNumber ? 'numeric' : nothing} aria-describedby="${id}-hint">`;
   return html`<p class="field"><label for=${id}>${label}</label>${control}${about}</p>`;
 }

@@ -145,8 +145,8 @@ class NewRun {
           html`<option value=${target.fp}>${nameOf(target)}${target.processes > 0 ? '' : ' – no worker now'}</option>`,
       )}</select></p>
       ${fieldOf({ name: 'resource', label: 'Ids of', choices: me.resources })}
-      ${fieldOf({ name: 'column', label: 'Column', hint: 'or field that holds the ids; if empty: id', isOptional: true })}
-      <details><summary>How the list is written</summary>
+      ${fieldOf({ name: 'column', label: 'Column', hint: 'or field that holds the ids; if empty: id, unless another one is named like the resource', isOptional: true })}
+      <details ?open=${/“(no header|delimiter)”/.test(this.#problem)}><summary>How the list is written</summary>
         ${fieldOf({ name: 'delimiter', label: 'Delimiter', hint: 'between the columns of a CSV: one character, or tab; if empty: a comma, or a tab for .tsv', isOptional: true })}
         <label class="check"><input type="checkbox" name="no_header" value="true"> <span>No header<br><small>the first column of a CSV holds the ids</small></span></label>
       </details>
@@ -198,7 +198,7 @@ class NewRun {
         ['rejected', reasons.map(([code, many]) => `${code} ${count(many)}`).join(', ')],
         ['first request', first ? html`<code>DELETE ${first.url}</code>` : 'none'],
         ['rules', rulesOf(plan).join(', ')],
-        ['forecast', seconds === null ? 'its time is not known without a rate' : `at least ${duration(seconds)}`],
+        ['forecast', seconds === null ? 'not known without a rate' : `at least ${duration(seconds)}`],
         ['code', html`<code>${plan.code}</code>`],
         ['valid until', time(plan.expires_at)],
       ])}
@@ -255,7 +255,7 @@ function isUnprotected({ protected_read: read, counts }: Plan) {
 function rejectedTable({ plan, rejected_samples: rows, counts: { rejected = rows.length } }: Plan) {
   if (rows.length === 0) return nothing;
   const all = html`<p class="soft"><a href=${address(`/plans/${plan}/rejects`)} download>Download all ${count(rejected)}</a></p>`;
-  const fields = rows.map(({ line, id, code }) => [String(line), idText(id), word(code)]);
+  const fields = rows.map(({ line, id, code, reason }) => [String(line), idText(id), reason ?? word(code)]);
   return html`<h3>Rejected rows <span class="soft">${count(rejected)}</span></h3>${table('Rejected rows', ['Line', 'Value', 'Why'], fields, [0], 'flow')}${all}`;
 }
 

@@ -67,4 +67,27 @@ describe.skipIf(noBrowser !== null)('a list in the browser', () => {
     expect(await page.locator('#plan').getByRole('button').count()).toBe(0);
     expect(dashboard.complaints).toEqual([]);
   });
+
+  test('that is read in the wrong way says what to change on the page, and why each row is rejected', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const dashboard = await openDashboard(browser, onTestFinished);
+    await noteTarget(dashboard.harness.redis, dashboard.harness.target, Date.now());
+    const page = await dashboard.page('operate');
+    await page.goto(`${dashboard.url}/new`);
+    const rows = ['user,object', ...Array.from({ length: 1_200 }, (_, i) => `u${i},a-${i}`), 'u1,a/7'];
+    await page
+      .getByLabel('List of ids')
+      .setInputFiles({ name: 'old.csv', mimeType: 'text/csv', buffer: Buffer.from(rows.join('\n')) });
+    await page.getByRole('button', { name: 'Show the plan' }).click();
+    await page.getByText('name the column of the ids, as in “column” user; or add “no header”').waitFor();
+    await page.getByRole('checkbox', { name: 'No header' }).waitFor();
+
+    await page.getByRole('textbox', { name: 'Column' }).fill('object');
+    await page.getByRole('button', { name: 'Show the plan' }).click();
+    await page.getByRole('cell', { name: /^the id holds one of/ }).waitFor();
+    const number = page.getByLabel('Type the number of ids to delete: 1,200');
+    expect(await number.getAttribute('title')).toBe('type 1200 or 1,200');
+  });
 });
