@@ -80,7 +80,7 @@ function headline(run: Run, go: (path: string) => void, asOf: string) {
     <section class="card" aria-label="Progress">
       <p class="far">${progressText(run)}</p>
       ${progressBar(run)}${outcomeList(run)}
-      <p class="now">${asOf}${run.standing ? standstillOf(run) : withoutFlags(run.sentence) || why(run)}${failureLink(run)}</p>
+      <p class="now">${asOf}${run.standing ? standstillOf(run.standing) : withoutFlags(run.sentence) || why(run)}${failureLink(run)}</p>
       <p class="pace">${asOf === '' ? paceOf(run) : nothing}</p>
     </section>
     ${haltSection(run)}${run.warnings.map((words) => alarm(withoutFlags(words)))}${alarm(failedOrder(run.audit))}

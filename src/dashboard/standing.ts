@@ -22,28 +22,29 @@ const buttons: Partial<Record<Standing['why'], string>> = {
 
 const ofTarget = ['Start', 'Release'];
 
-/** The same, of a long text only the first clause: the page of the run has the others. */
+/** Why a run that has not ended does not move; nothing while it does. Of a long text only the first clause: the page of the run has the others. */
 export function shortStandstill(run: RunSummary): Content {
   const { standing } = run;
-  if (!standing) return standstillOf(run);
-  const [clause, rest] = clausesOf(withoutFlags(standing.text));
-  return standingOf(run, { ...standing, text: clause }, rest === '' ? '' : html`<a href="/runs/${run.run}">More</a>.`);
-}
-
-/** Why a run that has not ended does not move; nothing while it does. */
-export function standstillOf(run: RunSummary): Content {
-  if (run.standing) {
-    const [text, rest] = clausesOf(withoutFlags(run.standing.text));
-    return standingOf(run, { ...run.standing, text }, rest);
+  const page = `/runs/${run.run}`;
+  if (standing) {
+    const [text, rest] = clausesOf(withoutFlags(standing.text));
+    const more = rest === '' ? '' : html`<a href=${page}>More</a>.`;
+    return standingOf({ ...standing, text }, more, html` on <a href=${page}>its page</a>`);
   }
   const isStill = run.per_second === 0 && !isSealed(run);
-  return isStill ? html`No id has had an outcome in the last seconds: <a href="/runs/${run.run}">why</a>` : nothing;
+  return isStill ? html`No id has had an outcome in the last seconds: <a href=${page}>why</a>` : nothing;
 }
 
-/** What holds it back, since or until when, and what ends it. */
-function standingOf(run: RunSummary, { why, text, since, until, next }: Standing, rest: Content): Content {
+/** The same on the page of the run, which has its buttons: the whole text. */
+export function standstillOf(standing: Standing): Content {
+  const [text, rest] = clausesOf(withoutFlags(standing.text));
+  return standingOf({ ...standing, text }, rest, nothing);
+}
+
+/** What holds it back, since or until when, and what ends it. `place`: where the buttons of the run are, unless they are here. */
+function standingOf({ why, text, since, until, next }: Standing, rest: Content, place: Content): Content {
   const when = until ? html` until ${time(until)}` : since ? html`, since ${time(since)}` : nothing;
-  return html`<b class="bad">${capital(text)}</b>${when}. ${rest === '' ? nothing : html`${rest} `}${next ? endOf(run, buttons[why], next) : nothing}`;
+  return html`<b class="bad">${capital(text)}</b>${when}. ${rest === '' ? nothing : html`${rest} `}${next ? endOf(buttons[why], next, place) : nothing}`;
 }
 
 const longest = 160;
@@ -55,10 +56,10 @@ function clausesOf(text: string): [string, string] {
   return [text.slice(0, end), sentence(text.slice(end + 2))];
 }
 
-function endOf({ run }: RunSummary, button: string | undefined, next: string): Content {
+function endOf(button: string | undefined, next: string, place: Content): Content {
   if (button === undefined) return next.startsWith('expunge ') ? html`In a terminal: <code>${next}</code>` : `${next}.`;
   if (!mayOperate()) return 'An operator can end that.';
   return ofTarget.includes(button)
     ? html`<b>${button}</b> of its <a href="/#targets">target</a> ends that.`
-    : html`<b>${button}</b> on <a href="/runs/${run}">its page</a> ends that.`;
+    : html`<b>${button}</b>${place} ends that.`;
 }
