@@ -255,7 +255,11 @@ function isUnprotected({ protected_read: read, counts }: Plan) {
 function rejectedTable({ plan, rejected_samples: rows, counts: { rejected = rows.length } }: Plan) {
   if (rows.length === 0) return nothing;
   const all = html`<p class="soft"><a href=${address(`/plans/${plan}/rejects`)} download>Download all ${count(rejected)}</a></p>`;
-  const fields = rows.map(({ line, id, code, reason }) => [String(line), idText(id), reason ?? word(code)]);
+  const fields = rows.map(({ line, id, code, reason }) => [
+    String(line),
+    idText(id),
+    html`${word(code)} <small>${reason}</small>`,
+  ]);
   return html`<h3>Rejected rows <span class="soft">${count(rejected)}</span></h3>${table('Rejected rows', ['Line', 'Value', 'Why'], fields, [0], 'flow')}${all}`;
 }
 

@@ -86,7 +86,7 @@ describe.skipIf(noBrowser !== null)('a list in the browser', () => {
 
     await page.getByRole('textbox', { name: 'Column' }).fill('object');
     await page.getByRole('button', { name: 'Show the plan' }).click();
-    await page.getByRole('cell', { name: /^the id holds one of/ }).waitFor();
+    await page.getByRole('cell', { name: /^unsafe_character the id holds one of/ }).waitFor();
     const number = page.getByLabel('Type the number of ids to delete: 1,200');
     expect(await number.getAttribute('title')).toBe('type 1200 or 1,200');
   });
