@@ -30,11 +30,15 @@ type Slot = {
   queue: FairQueue<QueuedRequest> | null;
   takenOf: number;
   takenOfQueue: number;
+  wasClose: boolean;
   sentAt: number;
   epoch: number;
 };
 
 export type SentRequest = Pick<QueuedRequest, 'waitStatuses' | 'hasFailed' | 'authorization'>;
+
+/** What a request was sent with: the epoch of its permit, and whether that came close after the one before. */
+type SentPermit = Pick<Slot, 'epoch' | 'wasClose'>;
 
 /** What a connection pool reads from the limiter of its target, and reports to it. */
 export type PoolLimits = {
@@ -46,7 +50,7 @@ export type PoolLimits = {
   readonly isBlocked: boolean;
   /** The epoch of the permits a request is sent with; `recordAnswer` needs it. */
   recordSent(nowMs: number, authorization: string): number;
-  recordAnswer(epoch: number, answer: Answer, ms: number, request: SentRequest): void;
+  recordAnswer(sent: SentPermit, answer: Answer, ms: number, request: SentRequest): void;
 };
 
 const pacedMs = 1_000;
@@ -206,6 +210,7 @@ export class ConnectionPool {
       queue: null,
       takenOf: 0,
       takenOfQueue: 0,
+      wasClose: false,
       sentAt: 0,
       epoch: 0,
     };
@@ -218,6 +223,7 @@ export class ConnectionPool {
     slot.queue = queue;
     slot.takenOf = this.#limits.permits.takenOf;
     slot.takenOfQueue = queue.takenOf;
+    slot.wasClose = this.#limits.permits.wasClose;
     slot.sentAt = nowMs;
     slot.epoch = this.#limits.recordSent(nowMs, request.authorization);
     slot.connection.send(request, slot.done);
@@ -232,7 +238,7 @@ export class ConnectionPool {
     if (isTokenRefusal(answer)) this.#free.unshift(slot);
     else this.#free.push(slot);
     if (answer === null) this.#putBack(slot);
-    else this.#limits.recordAnswer(slot.epoch, answer, ms, request);
+    else this.#limits.recordAnswer(slot, answer, ms, request);
     this.#scheduler.pump();
     request.answered(isNoContent(answer) ? noContent : answer, ms);
   }

@@ -73,7 +73,9 @@ export function targetLimits(limiter: TargetLimiter, deps: TargetLimitsDeps): Ta
       token.sent(authorization);
       return limiter.recordSent(nowMs);
     },
-    recordAnswer: (epoch, answer, ms, { waitStatuses, hasFailed, authorization }) => {
+    recordAnswer: ({ epoch, wasClose }, answer, ms, { waitStatuses, hasFailed, authorization }) => {
+      const signal = signalOf(answer, waitStatuses);
+      limiter.permits.recordAnswer(wasClose, signal === 'refused');
       if (answer === noContent) {
         limiter.observe(epoch, 'accepted', ms, '');
         token.accepted(authorization);
@@ -86,7 +88,6 @@ export function targetLimits(limiter: TargetLimiter, deps: TargetLimitsDeps): Ta
       if (throttle?.isTooLong) onLongThrottle(throttle.why);
       const advice = answer.kind === 'status' && !isLifted ? adviceOf(answer.headers, now()) : null;
       if (advice !== null) limiter.announce(advice);
-      const signal = signalOf(answer, waitStatuses);
       limiter.observe(
         epoch,
         throttle !== null && throttle.ms > 0 ? throttle.signal : signal,

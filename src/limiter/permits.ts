@@ -1,3 +1,5 @@
+import { Strictness } from './strictness.ts';
+
 /**
  * Slots in time, in ms of the caller's monotonic clock: the first at `firstMs`, each further one `gapMs` later. `leasedAt`: when, by the clock of
  * Redis.
@@ -10,16 +12,22 @@ export type Unused = { unused: number; unusedSince: number };
 type Held = Lease & { gotMs: number; lateAtMostMs: number };
 
 const lateAtMost = 40;
+const timerMs = 0.75; // how much too early a timer may be
+const close = 0.75; // a request comes close after another one: sooner than this part of their distance
 
 /**
  * The leased permits of a process. One may be used from its slot on, for 40 ms: slots that passed while the process was suspended are given
  * back, so that it never catches up in one burst. Slots that had passed when the lease came are an allowed burst, usable for 40 ms from then on.
+ * Where the target refuses what comes too close, there is no catching up and no burst: each permit waits until its distance from the last has passed.
  */
 export class Permits {
   readonly #leases: Held[] = [];
   #unused = 0;
   #unusedSince = 0;
   #takenOf = 0;
+  #takenMs = Number.NEGATIVE_INFINITY;
+  #wasClose = false;
+  readonly #strictness = new Strictness();
 
   /** Adds permits that came now. `lateAtMostMs`: how long these may wait. */
   add(lease: Lease, nowMs: number, lateAtMostMs = lateAtMost): void {
@@ -29,11 +37,23 @@ export class Permits {
   /** Uses a permit that is due; false if there is none. */
   take(nowMs: number): boolean {
     const lease = this.#current(nowMs);
-    if (lease === undefined || lease.firstMs > nowMs) return false;
+    if (lease === undefined || this.#dueMs(lease) > nowMs) return false;
+    this.#wasClose = nowMs - this.#takenMs < close * lease.gapMs;
+    this.#takenMs = nowMs;
     lease.firstMs += lease.gapMs;
     lease.count--;
     this.#takenOf = lease.leasedAt;
     return true;
+  }
+
+  /** Whether the permit that was taken last came close after the one before; `recordAnswer` needs it. */
+  get wasClose(): boolean {
+    return this.#wasClose;
+  }
+
+  /** Counts the answer to a request. `wasClose`: of its permit. */
+  recordAnswer(wasClose: boolean, wasRefused: boolean): void {
+    this.#strictness.observe(wasClose, wasRefused);
   }
 
   /** When the permit that was taken last was leased; `putBack` needs it. */
@@ -53,7 +73,12 @@ export class Permits {
 
   /** When the next permit is due; infinite without one. */
   nextMs(nowMs: number): number {
-    return this.#current(nowMs)?.firstMs ?? Number.POSITIVE_INFINITY;
+    const lease = this.#current(nowMs);
+    return lease === undefined ? Number.POSITIVE_INFINITY : this.#dueMs(lease);
+  }
+
+  #dueMs({ firstMs, gapMs }: Held): number {
+    return this.#strictness.isStrict ? Math.max(firstMs, this.#takenMs + gapMs - timerMs) : firstMs;
   }
 
   /** How many permits are leased and unused, due or not yet. */

@@ -26,7 +26,13 @@ export async function playOnRedis(redis: RedisClient, scenario: Scenario): Promi
 }
 
 type Process = ReturnType<Play['openProcess']>;
-type Request = { process: Process; epoch: number; sentAt: number; reply?: ReturnType<Server['answer']> };
+type Request = {
+  process: Process;
+  epoch: number;
+  wasClose: boolean;
+  sentAt: number;
+  reply?: ReturnType<Server['answer']>;
+};
 
 const startMs = 1_000; // of a process's own clock
 const request = { waitStatuses: new Set<number>(), hasFailed: false, authorization: 'Bearer t' };
@@ -130,7 +136,8 @@ class Play {
       if (process.inFlight >= limits.inFlightShare) return;
       limits.permits.take(clock());
       process.inFlight++;
-      const sent = { process, epoch: limits.recordSent(clock(), request.authorization), sentAt: this.#now };
+      const epoch = limits.recordSent(clock(), request.authorization);
+      const sent = { process, epoch, wasClose: limits.permits.wasClose, sentAt: this.#now };
       put(this.#arrivals, this.#now + halfWay(this.#scenario, this.#now, this.#random), this.#now, sent);
     }
   }
@@ -142,9 +149,9 @@ class Play {
     put(this.#answers, now + reply.serviceMs + halfWay(this.#scenario, now, this.#random), now, { ...request, reply });
   }
 
-  #answer({ process, epoch, sentAt, reply }: Request): void {
+  #answer({ process, epoch, wasClose, sentAt, reply }: Request): void {
     process.inFlight--;
-    process.limits.recordAnswer(epoch, answerOf(reply!), this.#now - sentAt, request);
+    process.limits.recordAnswer({ epoch, wasClose }, answerOf(reply!), this.#now - sentAt, request);
   }
 }
 

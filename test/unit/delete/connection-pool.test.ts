@@ -24,7 +24,7 @@ function openPool({ size = 2, permits: count = 1_000, inFlightShare = 1_000 }: O
     isBlocked: false,
     told: [] as unknown[],
     recordSent: (nowMs: number) => nowMs + 1_000,
-    recordAnswer: (tag: number, answer: Answer, ms: number, { waitStatuses }: SentRequest) => {
+    recordAnswer: ({ epoch: tag }: { epoch: number }, answer: Answer, ms: number, { waitStatuses }: SentRequest) => {
       limits.told.push({ tag, status: answer.kind === 'status' && answer.status, ms, waits: [...waitStatuses] });
     },
   };

@@ -15,6 +15,7 @@ function answered(status: number, headers: Record<string, string> = {}): Answer 
 function toldOf(answer: Answer, onStatus = '', onUnreadableWait: (value: string) => void = () => {}): unknown[] {
   const told: unknown[] = [];
   const limiter = {
+    permits: new Permits(),
     isReleased: () => false,
     throttleFor: (ms: number) => void told.push(`hold ${ms}`),
     observe: (_epoch: number, signal: string) => void told.push(signal),
@@ -25,7 +26,12 @@ function toldOf(answer: Answer, onStatus = '', onUnreadableWait: (value: string)
     onLongThrottle: () => {},
     onUnreadableWait,
   });
-  limits.recordAnswer(0, answer, 1, sentRequest({ waitStatuses: waitStatuses(verdictsWith(onStatus)) }));
+  limits.recordAnswer(
+    { epoch: 0, wasClose: false },
+    answer,
+    1,
+    sentRequest({ waitStatuses: waitStatuses(verdictsWith(onStatus)) }),
+  );
   return told;
 }
 
@@ -81,6 +87,7 @@ describe('what is reported to the limiter', () => {
 function allToldOf(answer: Answer, { isReleased = false } = {}): unknown[] {
   const told: unknown[] = [];
   const limiter = {
+    permits: new Permits(),
     isReleased: (epoch: number) => epoch === 7 && isReleased,
     throttleFor: (ms: number, why: string) => void told.push(`hold ${ms}: ${why}`),
     announce: ({ remaining, quota, resetMs }: Parameters<TargetLimiter['announce']>[0]) =>
@@ -94,7 +101,7 @@ function allToldOf(answer: Answer, { isReleased = false } = {}): unknown[] {
     now: () => 0,
     onLongThrottle: (why) => void told.push(`too long: ${why}`),
   });
-  limits.recordAnswer(7, answer, 30, sentRequest({ waitStatuses: new Set([429]) }));
+  limits.recordAnswer({ epoch: 7, wasClose: false }, answer, 30, sentRequest({ waitStatuses: new Set([429]) }));
   return told;
 }
 
@@ -233,7 +240,7 @@ function recordOf(limiter: TargetLimiter, answer: Answer, hasFailed: boolean): v
     now: () => 0,
     onLongThrottle: () => {},
   });
-  limits.recordAnswer(0, answer, 1, sentRequest({ hasFailed }));
+  limits.recordAnswer({ epoch: 0, wasClose: false }, answer, 1, sentRequest({ hasFailed }));
 }
 
 function openTargetLimiter(): TargetLimiter {

@@ -27,6 +27,27 @@ describe('permits', () => {
     expect(permits.takeUnused().unused).toBe(0);
   });
 
+  it('are apart from one another at a target that refuses those which come close, and only there', () => {
+    const takenLate = (wasRefused: (isClose: boolean) => boolean) => {
+      const permits = new Permits();
+      for (let answer = 0; answer < 100; answer++)
+        permits.recordAnswer(answer % 10 === 0, wasRefused(answer % 10 === 0));
+      permits.add({ firstMs: 0, gapMs: 10, count: 10, leasedAt: 0 }, 0);
+      permits.take(0);
+      return [30, 31, 39, 39.5, 49].filter((now) => permits.take(now));
+    };
+    expect(takenLate((isClose) => isClose)).toEqual([30, 39.5, 49]);
+    expect(takenLate(() => false)).toEqual([30, 31, 39, 39.5, 49].slice(0, 3).concat(49));
+    expect(takenLate(() => true)).toEqual(takenLate(() => false));
+  });
+
+  it('say of the last one taken whether it came close after the one before', () => {
+    const permits = new Permits();
+    permits.add({ firstMs: 0, gapMs: 10, count: 5, leasedAt: 0 }, 0);
+    const close = [0, 10, 35, 36].map((now) => permits.take(now) && permits.wasClose);
+    expect(close).toEqual([false, false, false, true]);
+  });
+
   it('of slots that had passed when they came may be used at once, but not for long', () => {
     const usableAt = (nowMs: number) => {
       const permits = new Permits();
