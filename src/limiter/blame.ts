@@ -1,3 +1,4 @@
+import { evidence } from './evidence.ts';
 import { hasGoneOn, isNewRamp, type LearnedRate, type Observation, step, waitLeftMs } from './learned-rate.ts';
 import { noCost, startRamp } from './ramp.ts';
 import { rateRules } from './rate-rules.ts';
@@ -37,8 +38,6 @@ export type Blame = {
 };
 
 type Trial = {
-  /** Accepted a second before it: where a lower rate gets as much, the limit is still below it. */
-  acceptedBefore: number;
   sinceMs: number;
   answers: number;
   refused: number;
@@ -58,19 +57,16 @@ const rules = {
   recentMs: 5_000,
   rare: 0.05, // a ramp that meets the limit has a smaller share of refusals, …
   early: 2, // … so many that were cut earlier, or had more, …
-  earlyBlocked: 5, // … or so many where they made all processes wait, as the first that meet an unknown limit are early, too, and …
+  earlyBlocked: 7, // … or so many where they made all processes wait, as the first that meet an unknown limit are early, too, and …
   earlyRefused: 3, // … so many refusals in them are worth a trial, …
   mostShare: 0.5, // … up to this share: more is a limit that fell
   errorShare: 0.1, // of the answers: errors are worth a trial, …
-  errors: 6, // … at least so many, …
   mostErrors: 0.8, // … up to this share of errors: more is an outage
   margin: 0.8, // the trial's rate is what was accepted, times this
   enough: { refused: 6, trouble: 15 }, // a trial lasts until so many would have been seen, had it changed nothing, …
   clean: { refused: 3, trouble: 8 }, // … or so many, and there was none, …
   surely: 4, // … or so many were seen, and they are not fewer than before
   same: { refused: 0.4, trouble: 0.25 }, // they are not about the rate where this part of their share is left
-  bound: 0.95, // as much is accepted at a lower rate: at least this part of what was before
-  more: 2, // the limit is lower still where there is more of them than this times what there was
   trialMs: 60_000, // a trial lasts no longer
   leastShare: 0.0005, // fewer are not worth a trial
   unsureRestMs: 5_000, // after a trial in which some were refused, too few to tell
@@ -120,13 +116,15 @@ export function blame(before: Blame, rate: LearnedRate, sums: Sums): Judged {
   const most = of === 'refused' ? Math.min(low * (1 - share), acceptedWithWaits(next.early)) : Math.min(low, accepted); // errors also come of rates above low
   const lower = step(rate, most * rules.margin, 'ramp', sums.now);
   const nothing = { answers: 0, refused: 0 };
-  const trial: Trial = { sinceMs: sums.now, acceptedBefore: accepted, ...nothing, share, of, rate: { ...rate, low } };
+  const trial: Trial = { sinceMs: sums.now, ...nothing, share, of, rate: { ...rate, low } };
   return { blame: { ...next, trial, early: noEarlyEnd }, counts, rate: lower };
 }
 
 /** A second, waits included: where a limit asks for waits, it surely accepts that. */
 function acceptedWithWaits({ answers, refused, openMs, waitedMs }: Blame['early']): number {
-  return waitedMs === 0 ? Number.POSITIVE_INFINITY : ((answers - refused) * 1_000) / (openMs + waitedMs);
+  return waitedMs === 0
+    ? Number.POSITIVE_INFINITY
+    : evidence({ accepted: answers - refused, openMs, waitMs: waitedMs }).least;
 }
 
 /** Errors are no reason to go faster, nor to go slower before they are known to be throttling. */
@@ -201,7 +199,7 @@ function background(state: Blame, raw: Counts, rate: LearnedRate): number {
 
 /** A second, before a trial of errors. In a seek the rate is too new for what was seen of it to be that. */
 function acceptedBefore({ ms, accepted }: Blame['recent'], { phase, rate }: LearnedRate, share: number): number {
-  return phase === 'seek' ? rate * (1 - share) : (accepted * 1_000) / Math.max(1, ms);
+  return phase === 'seek' ? rate * (1 - share) : evidence({ accepted, openMs: ms }).most;
 }
 
 function worthATrial(state: Blame, sums: Sums, isThrottling: boolean): Trial['of'] | null {
@@ -210,7 +208,8 @@ function worthATrial(state: Blame, sums: Sums, isThrottling: boolean): Trial['of
   const ramps = early.waitedMs > 0 ? rules.earlyBlocked : rules.early;
   const isEarly = early.ramps >= ramps && early.refused >= rules.earlyRefused;
   if (isEarly && early.refused > rules.leastShare * early.answers) return 'refused';
-  const isWorth = recent.trouble >= rules.errors && recent.trouble >= rules.errorShare * recent.answers;
+  const surely = recent.trouble - 2 * Math.sqrt(recent.trouble); // not by chance
+  const isWorth = recent.trouble > 0 && surely >= rules.errorShare * recent.answers;
   const isOutage = recent.trouble > rules.mostErrors * recent.answers;
   const isAsked = !isThrottling && mayAskAboutErrors(state.errors, sums.now);
   return isWorth && !isOutage && sums.trouble > 0 && isAsked ? 'trouble' : null;
@@ -232,11 +231,6 @@ function tryOn(state: Blame, trial: Trial, rate: LearnedRate, sums: Sums): Verdi
     (seen.refused === 0 && expected >= rules.clean[of]) || (seen.refused >= rules.surely && left >= share);
   const isTooLong = sums.now - trial.sinceMs > rules.trialMs;
   if (expected < rules.enough[of] && !isClear && !isTooLong) return { blame: { ...state, trial: seen }, rate: same };
-  const answeredMs = sums.now - rate.validFromMs - rate.latencyMs;
-  const perSecond = ((seen.answers - seen.refused) * 1_000) / Math.max(1, answeredMs);
-  const isBound = seen.refused >= 2 && perSecond > rules.bound * trial.acceptedBefore;
-  if ((isBound || left > rules.more * share) && left < rules.mostShare)
-    return lowerStill(state, seen, rate, left, sums.now);
   if (seen.refused >= 2 && left >= rules.same[of] * share && (of === 'trouble' || left < rules.mostShare))
     return notTheRate(state, seen, rate, left, sums.now);
   const errors = of === 'trouble' && !isTooLong ? blameErrors(state.errors, rate.rate, sums.now) : state.errors;
@@ -248,13 +242,6 @@ function tryOn(state: Blame, trial: Trial, rate: LearnedRate, sums: Sums): Verdi
     blame: { ...state, errors, trial: null, restUntilMs, restMs },
     rate: startRamp(rate, { low, high }, noCost, sums.now, rate.cycleMs),
   };
-}
-
-/** More is refused than before: what is looked at is a limit that falls. */
-function lowerStill(state: Blame, trial: Trial, rate: LearnedRate, share: number, now: number): Verdict {
-  const lower = step(rate, rate.rate * (1 - Math.min(0.9, share)) * rules.margin, 'ramp', now);
-  const next = trial.of === 'trouble' ? trial.share : share; // few errors tell little: a share that is too large would make the next trial look clean
-  return { blame: { ...state, trial: { ...trial, sinceMs: now, answers: 0, refused: 0, share: next } }, rate: lower };
 }
 
 /** The rate of before, and they are forgiven from now on. */
@@ -300,7 +287,7 @@ export function countEarlyEnd(blame: Blame, before: LearnedRate, after: LearnedR
     ramps: ramps + 1,
     answers: sums.answers + answers,
     refused: sums.refused + bad,
-    perSecond: ((accepted + seen.currentAccepted) * 1_000) / Math.max(1, answeredMs),
+    perSecond: evidence({ accepted: accepted + seen.currentAccepted, openMs: answeredMs }).most,
     openMs: sums.openMs + before.sampleWindow.openMs,
     waitedMs: sums.waitedMs + waitedMs,
   };

@@ -1,5 +1,6 @@
+import { evidence } from './evidence.ts';
 import { type LearnedRate, type Observation, step } from './learned-rate.ts';
-import { meanOnRamp, noCost, startRamp } from './ramp.ts';
+import { knownLimit, meanOnRamp, noCost, startRamp } from './ramp.ts';
 import type { Alarm, Sums } from './sums.ts';
 
 /**
@@ -195,7 +196,7 @@ function isShortOutage({ kind, sinceMs }: Closed, { accepted, trouble, openedMs 
 /** A target that throttles lets as much through before each outage: where it is much less, the rate is not what they are about. */
 function countOutage(cycle: Cycle, closed: Closed, rate: LearnedRate, now: number): Cycle {
   if (now < cycle.exemptUntilMs || !isShortOutage(closed, cycle, now)) return { ...cycle, shortOutages: 0 };
-  const perSecond = perSecondOf(cycle, now);
+  const perSecond = leastOf(cycle, now - cycle.openedMs!);
   if (cycle.shortOutages === 0)
     return { ...cycle, shortOutages: 1, beforeFirst: { perSecond, known: rate.low || rate.rate / 2 } };
   if (perSecond < rules.lowerAccepted * cycle.beforeFirst.perSecond)
@@ -203,8 +204,9 @@ function countOutage(cycle: Cycle, closed: Closed, rate: LearnedRate, now: numbe
   return { ...cycle, shortOutages: cycle.shortOutages + 1 };
 }
 
-function perSecondOf({ accepted, openedMs }: Cycle, now: number): number {
-  return (accepted * 1_000) / Math.max(1, now - openedMs!);
+/** A second, by a whole cycle: from one opening to the next. */
+function leastOf({ accepted }: Pick<Cycle, 'accepted'>, lengthMs: number): number {
+  return evidence({ accepted, openMs: lengthMs }).least;
 }
 
 /** Whether errors are how the target throttles, as seen when it opens again. */
@@ -217,9 +219,11 @@ function afterDryness(rate: LearnedRate, closed: Closed, cycle: Cycle, next: Ope
   const now = next.openedMs;
   if (cycle.openedMs === null) return { cycle: next, rate: afterOutage(rate, cycle, now) };
   const lengthMs = Math.max(1, now - cycle.openedMs);
-  const low = (cycle.accepted * 1_000) / Math.max(1, lengthMs - closed.probeGapMs / 2);
+  const ofCycle = leastOf(cycle, lengthMs - closed.probeGapMs / 2); // it was open again before the probe
   if (cycle.windowMs === 0) {
-    const high = Math.max(low, rate.low || rate.rate / 2);
+    const before = rate.low || rate.rate / 2;
+    const low = Math.max(ofCycle, rules.afterOutage * knownLimit(rate)); // it may only have been away
+    const high = Math.max(low, before);
     return { cycle: { ...next, windowMs: lengthMs, isGuess: true }, rate: startRamp(rate, { low, high }, hasty, now) };
   }
   const windowMs = Math.min(lengthMs, rules.growth * cycle.windowMs);
@@ -227,7 +231,7 @@ function afterDryness(rate: LearnedRate, closed: Closed, cycle: Cycle, next: Ope
   const known = { ...next, windowMs, isGuess: false };
   const hasRisen = lengthMs > rules.severalWindows * windowMs && rate.phase !== 'seek';
   const isNew = rate.rampedMs < windowMs; // its bounds come from the ramp before, which met the end of the window
-  const last = hasRisen ? Math.max(low, isNew ? rate.low : meanOnRamp(rate, windowMs)) : low;
+  const last = hasRisen ? Math.max(ofCycle, isNew ? rate.low : meanOnRamp(rate, windowMs)) : ofCycle;
   return { cycle: known, rate: startRamp(rate, { low: last, high: last }, cost, now, knownWindowMs(known)) };
 }
 
@@ -242,11 +246,11 @@ function afterHold(rate: LearnedRate, cycle: Cycle, next: Opened, heldMs: number
   const hasLast = cycle.last.lengthMs > 0; // else the first cycle looks like one of no length, if it is short
   const isSame = hasLast && Math.abs(lengthMs - cycle.last.lengthMs) < rules.sameMs + rules.sameShare * lengthMs;
   // Where a window counts a part of the one before it, as a sliding one does, little is accepted in each second cycle.
-  const ofBoth = ((cycle.accepted + cycle.last.accepted) * 1_000) / (lengthMs + cycle.last.lengthMs);
-  const low = Math.max(ofBoth, (cycle.accepted * 1_000) / lengthMs);
+  const both = { accepted: cycle.accepted + cycle.last.accepted };
+  const low = Math.max(leastOf(both, lengthMs + cycle.last.lengthMs), leastOf(cycle, lengthMs));
   if (!isSame || Math.abs(heldMs - cycle.last.heldMs) < rules.otherHoldMs || low > rate.low)
     return { cycle: after, rate: same };
-  const high = Math.max(low, (cycle.last.accepted * 1_000) / cycle.last.lengthMs);
+  const high = Math.max(low, leastOf(cycle.last, cycle.last.lengthMs));
   const cost = { refused: cycle.refused, blockedMs: 0 };
   return {
     cycle: { ...after, windowMs: lengthMs, isGuess: false },
@@ -261,7 +265,7 @@ function afterHold(rate: LearnedRate, cycle: Cycle, next: Opened, heldMs: number
 function afterOutage(rate: LearnedRate, cycle: Cycle, now: number): LearnedRate {
   const isExempt = now < cycle.exemptUntilMs;
   const known = Math.max(rate.low || rate.rate / 2, isExempt ? cycle.beforeFirst.known : 0);
-  const ofCycle = isExempt || cycle.openedMs === null ? known : perSecondOf(cycle, now);
+  const ofCycle = isExempt || cycle.openedMs === null ? known : leastOf(cycle, now - cycle.openedMs!);
   const low = Math.min(known, Math.max(rules.afterOutage * known, ofCycle));
   if (rate.low === 0 && cycle.shortOutages === 0) return step({ ...rate, low }, low, 'seek', now);
   const high = Math.max(known, rate.rate); // the outage may have come of it

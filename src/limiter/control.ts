@@ -33,7 +33,7 @@ export type TargetControl = {
 };
 
 /** Changes with the form of the state: it stays in Redis for 90 days, and a release may find that of another one. */
-const stateVersion = 10;
+const stateVersion = 11;
 
 /** The next state of a target. Pure. */
 export function control(stored: TargetControl | null, sums: Sums): TargetControl {
@@ -138,7 +138,7 @@ function released(stored: TargetControl): TargetControl {
 
 /** The clock of Redis was set back, so no time that is stored means anything: goes on from the rate. */
 function afterSetBack(stored: TargetControl, sums: Sums, ceiling: number | null): TargetControl {
-  const rate = recallRate({ ...stored.rate, fellAtMs: 0, lateAtMs: 0, excusedAtMs: 0, latencyMs: 0 }, sums.now);
+  const rate = recallRate({ ...stored.rate, lateAtMs: 0, excusedAtMs: 0, latencyMs: 0 }, sums.now);
   return within({ ...first(sums, ceiling), rate, epoch: stored.epoch + 1 }, ceiling);
 }
 

@@ -1,3 +1,4 @@
+import { evidence, type Stretch } from './evidence.ts';
 import {
   acceptedRate,
   acceptedShare,
@@ -29,7 +30,7 @@ export function learnRate(before: LearnedRate, seen: Observation, ceiling: numbe
   return { ...next, rate: Math.min(most, Math.max(rules.leastPerSecond, next.rate)) };
 }
 
-/** After a minute or more of silence the target may have changed: goes on a little under what was learned. */
+/** After a minute or more of silence the target may have changed: begins again a little under what was learned. */
 export function recallRate(state: LearnedRate, now: number): LearnedRate {
   const fresh = { ...state, lookedAtMs: now };
   if (state.high === 0) {
@@ -117,21 +118,50 @@ function endRamp(state: LearnedRate, seen: Observation): LearnedRate {
     : settle(state, seen, { low, high: state.rate }, true);
 }
 
-/** Each of these refusals makes all processes wait, so the limit is derived from few of them: by how far the ramp got. */
+/** Each of these refusals makes all processes wait, so the limit is derived from few of them: by what was accepted, and how far the ramp got. */
 function endBlockedRamp(state: LearnedRate, seen: Observation): LearnedRate {
-  const supposed = nextEarly(state, isKnown(state) ? state.early : state.early + state.short);
-  const early = isKnown(state) ? supposed : Math.min(state.early, supposed);
   const share = acceptedShare(state.sampleWindow);
-  const isDeep = state.cycleMs === 0 && state.rampedMs < rules.fallMs && share < rules.deepShare; // else a window ends
-  const sustained = isKnown(state) ? withoutBurst(state, supposed) * acceptedRate(state.sampleWindow) : 0;
-  const low = isDeep ? state.rate * Math.max(rules.deepest, share) : Math.max(sustained, limitOnRamp(state, supposed));
-  const isHasty = low < state.from * rules.fallen;
-  return settle(
-    { ...state, early, short: supposed - early },
-    seen,
-    { low, high: low + (state.rate - low) * rules.doubt },
-    isHasty,
-  );
+  const isDeep = state.cycleMs === 0 && state.rampedMs < rules.fallMs && share < rules.deepShare; // otherwise a window ends
+  if (isDeep) return settleDeep(state, seen, state.rate * Math.max(rules.deepest, share));
+  const earlyBefore = state.early + state.short;
+  const supposed = nextEarly(state, isKnown(state) ? state.early : earlyBefore);
+  const early = isKnown(state) ? supposed : Math.min(state.early, supposed);
+  const { least, likely } = evidence(stretchOf(state, supposed));
+  const sure = hasFallenBelow(state.sure, state) ? least : Math.max(state.sure, least);
+  const found = Math.max(isKnown(state) || isHeldBack(state) ? likely : 0, limitOnRamp(state, supposed));
+  // Burst after burst does not explain that each ramp ends early: what is sure is nearer the limit than what a burst leaves.
+  const isRefuted =
+    earlyBefore >= (isKnown(state) ? rules.refutedKnown : 1) && supposed > earlyBefore && found > rules.refuted * sure;
+  const next = { ...state, early, sure, short: supposed - early };
+  return settleBlocked(next, seen, isRefuted ? sure : Math.max(sure, found), Math.max(sure, found));
+}
+
+/** Most requests right after a wait are refused: the limit has fallen, and nothing is sure. */
+function settleDeep(state: LearnedRate, seen: Observation, low: number): LearnedRate {
+  return settleBlocked({ ...state, sure: 0 }, seen, low, low);
+}
+
+/** `found`: what the limit seems to be; `high` is a part of the way from there to the rate that was refused. */
+function settleBlocked(state: LearnedRate, seen: Observation, low: number, found: number): LearnedRate {
+  const high = found + Math.max(0, state.rate - found) * rules.doubt;
+  return settle(state, seen, { low, high }, low < state.from * rules.fallen);
+}
+
+/** Whether much less was sent than allowed, so that the ramp stood still. */
+function isHeldBack({ rampedMs, sampleWindow }: LearnedRate): boolean {
+  return sampleWindow.openMs - rampedMs >= rules.fallMs;
+}
+
+/** Whether less is accepted than that, a second: it was refused at a lower rate, or so much was sent and less was accepted. */
+function hasFallenBelow(perSecond: number, { rate, sampleWindow }: LearnedRate): boolean {
+  const sent = (sampleWindow.allowed * 1_000) / Math.max(1, sampleWindow.openMs);
+  return rate <= perSecond || (sent >= perSecond && acceptedRate(sampleWindow) < perSecond);
+}
+
+/** What was accepted since the last refusal, and is answered by now. */
+function stretchOf({ sampleWindow, latencyMs }: LearnedRate, early: number): Stretch {
+  const { openMs, waitMs, acceptedInAll: accepted } = sampleWindow;
+  return { openMs: Math.max(0, openMs - latencyMs), waitMs, accepted, burstMs: burstMs(early) };
 }
 
 /** Whether requests stood still on their way, or at the server. They arrive at once then, and some are refused whatever the rate is. */
@@ -147,12 +177,7 @@ function areDelayed({ lateAtMs, excusedAtMs, cycleMs }: LearnedRate, seen: Obser
 
 /** The same ramp, after the wait. */
 function goOn(state: LearnedRate, seen: Observation): LearnedRate {
-  return { ...step(state, state.rate, 'ramp', openFrom(seen)), excusedAtMs: seen.now };
-}
-
-/** The part of what was accepted on the ramp that a burst does not explain. */
-function withoutBurst({ sampleWindow: { openMs } }: LearnedRate, early: number): number {
-  return Math.min(rules.sustained, openMs / (openMs + burstMs(early)));
+  return { ...afterWait(step(state, state.rate, 'ramp', openFrom(seen)), seen), excusedAtMs: seen.now };
 }
 
 /** The ramp went on long enough to show what is accepted. */
@@ -166,7 +191,7 @@ function isClimbing({ rampedMs, rampMs, climbMs }: LearnedRate): boolean {
 }
 
 function hasFallen({ cycleMs, sampleWindow: { openMs, accepted, refused } }: LearnedRate): boolean {
-  if (cycleMs > 0) return false; // the end of a window, or soon nothing is accepted at all
+  if (cycleMs > 0 || accepted === 0) return false; // the end of a window, or soon nothing is accepted at all
   const answers = accepted + refused;
   return openMs >= rules.fallMs && answers >= rules.fallAnswers && refused >= rules.fallShare * answers;
 }
@@ -185,13 +210,13 @@ function settleUnmeasured(state: LearnedRate, seen: Observation): LearnedRate {
 }
 
 function settle(state: LearnedRate, seen: Observation, bounds: Bounds, isHasty = false): LearnedRate {
-  return startRamp(
-    state,
-    bounds,
-    { refused: state.sampleWindow.refusedInAll, blockedMs: waitLeftMs(seen), isHasty },
-    openFrom(seen),
-    state.cycleMs,
-  );
+  const cost = { refused: state.sampleWindow.refusedInAll, blockedMs: waitLeftMs(seen), isHasty };
+  return afterWait(startRamp(state, bounds, cost, openFrom(seen), state.cycleMs), seen);
+}
+
+/** The next sample window begins with the wait. */
+function afterWait(state: LearnedRate, seen: Observation): LearnedRate {
+  return { ...state, sampleWindow: { ...state.sampleWindow, waitMs: waitLeftMs(seen) } };
 }
 
 /** Whether a Retry-After is in force, or came and ended since the last update. */

@@ -34,13 +34,13 @@ export type LearnedRate = {
   early: number;
   /** How many more those were of late that ended too soon to say anything of a burst: that the limit is not known yet explains them as well. */
   short: number;
+  /** The limit was no lower than this when a wait was asked for last; 0 = nothing is sure. */
+  sure: number;
   /** The limit (a second) that was known well last, and has not fallen since; 0 = none. */
   known: number;
   /** When answers were much later than usual, and when a refusal was last put down to that; 0 = never. */
   lateAtMs: number;
   excusedAtMs: number;
-  /** When the limit was last seen to fall, by much; 0 = never. */
-  fellAtMs: number;
   /** Requests sent, accepted and allowed, fading within about a second: whether there is work for the whole rate. */
   demand: { sent: number; accepted: number; allowed: number; reports: number; busy: number };
   /** What was seen since the last step. */
@@ -48,17 +48,28 @@ export type LearnedRate = {
 };
 
 type SampleWindow = {
+  /** The wait that the server asked for before it. */
+  waitMs: number;
   /** Time in which requests might be sent, and how many might have been sent in it. */
   openMs: number;
   allowed: number;
   /** Answers to permits of this epoch. */
   accepted: number;
   refused: number;
-  /** Refused answers to permits of any epoch: what the last refusal cost in the end. */
+  /** Answers to permits of any epoch: what came to be accepted while requests might be sent, and what the last refusal cost in the end. */
+  acceptedInAll: number;
   refusedInAll: number;
 };
 
-const emptySampleWindow: SampleWindow = { openMs: 0, allowed: 0, accepted: 0, refused: 0, refusedInAll: 0 };
+const emptySampleWindow: SampleWindow = {
+  waitMs: 0,
+  openMs: 0,
+  allowed: 0,
+  accepted: 0,
+  refused: 0,
+  acceptedInAll: 0,
+  refusedInAll: 0,
+};
 
 /** Nothing is known: begins at the ceiling (requests a second) if there is one, else slowly. */
 export function firstRate(now: number, ceiling: number | null): LearnedRate {
@@ -82,9 +93,9 @@ export function firstRate(now: number, ceiling: number | null): LearnedRate {
     early: 0,
     short: 0,
     known: 0,
+    sure: 0,
     lateAtMs: 0,
     excusedAtMs: 0,
-    fellAtMs: 0,
     demand: { sent: 0, accepted: 0, allowed: 0, reports: 0, busy: 0 },
     sampleWindow: emptySampleWindow,
   };
@@ -139,10 +150,12 @@ export function seeMore(state: LearnedRate, seen: Observation, openMs: number): 
       busy: demand.busy * demandKept + seen.busy,
     },
     sampleWindow: {
+      waitMs: sampleWindow.waitMs,
       openMs: sampleWindow.openMs + openMs,
       allowed: sampleWindow.allowed + allowed,
       accepted: sampleWindow.accepted + seen.currentAccepted,
       refused: sampleWindow.refused + seen.currentRefused,
+      acceptedInAll: sampleWindow.acceptedInAll + (openMs > 0 ? seen.accepted : 0),
       refusedInAll: sampleWindow.refusedInAll + seen.refused,
     },
   };

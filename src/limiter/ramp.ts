@@ -19,18 +19,15 @@ export function startRamp(state: LearnedRate, bounds: Bounds, cost: Cost, fromMs
   const line =
     cost.blockedMs > 0 ? tightLine(low, high) : { from: low * (1 - rules.under), to: high * (1 + rules.over) };
   const known = knownLimit(state);
+  const rampMs = rampLength(low, high / low - 1, cost, cycleMs);
+  const climbMs = Math.max(rules.climbMs, cycleMs, rules.climbLatencies * state.latencyMs);
   const hasFallen = low < known * rules.fallen;
-  const fellAtMs = hasFallen ? fromMs : state.fellAtMs;
-  const sinceFallMs = fellAtMs === 0 ? Number.POSITIVE_INFINITY : fromMs - fellAtMs;
-  const rampMs = rampLength(low, high / low - 1, cost, burstMs(state.early), sinceFallMs, cycleMs, state.latencyMs);
-  const usualClimbMs = cost.blockedMs > 0 && sinceFallMs < rules.backMs ? rules.backClimbMs : rules.climbMs;
-  const climbMs = Math.max(usualClimbMs, cycleMs, rules.climbLatencies * state.latencyMs);
-  const next = { ...state, ...line, low, high, rampMs, climbMs, rampedMs: 0, fellAtMs, known: hasFallen ? 0 : known };
+  const next = { ...state, ...line, low, high, rampMs, climbMs, rampedMs: 0, known: hasFallen ? 0 : known };
   return step(next, line.from, 'ramp', fromMs);
 }
 
 /** The limit that was known well last, by the ramp that ends or one before. One that was refused at once says nothing: it is still being looked for. */
-function knownLimit({ low, high, rampedMs, known }: LearnedRate): number {
+export function knownLimit({ low, high, rampedMs, known }: LearnedRate): number {
   return high < low * rules.knownWell && rampedMs >= rules.knownMs ? low : known;
 }
 
@@ -42,28 +39,18 @@ function tightLine(low: number, high: number): { from: number; to: number } {
 
 /**
  * So long that the refusal at its end costs no more than its price. Where that is a wait, bounds that are far apart are looked
- * into sooner, because a long way under the limit costs more than a wait; so is a limit that fell not long ago, because it may come back.
- * And a burst must have time to be used up.
+ * into sooner, because a long way under the limit costs more than a wait.
  */
-function rampLength(
-  low: number,
-  spread: number,
-  cost: Cost,
-  burstMs: number,
-  sinceFallMs: number,
-  cycleMs: number,
-  latencyMs: number,
-): number {
+function rampLength(low: number, spread: number, cost: Cost, cycleMs: number): number {
   const refusedMs = (cost.refused / low) * 1000;
   const answersMs = ((cost.isHasty ? rules.hastyAnswers : rules.manyAnswers) / low) * 1000;
   const forAnswers = Math.max(cost.isHasty ? 0 : refusedMs / rules.refusedPrice, answersMs);
   const longestMs = Math.max(rules.longestMs, 5 * cycleMs, answersMs);
-  const length = Math.max(rules.shortestMs, rules.latencies * latencyMs, Math.min(longestMs, forAnswers));
+  const length = Math.max(rules.shortestMs, Math.min(longestMs, forAnswers));
   if (cost.blockedMs === 0) return length;
   const forWait = (cost.blockedMs / rules.blockedPrice) * Math.min(1, rules.narrow / spread) ** 2;
-  const longestMs2 = Math.max(rules.longestBlockedMs, cost.blockedMs / rules.longBlockedPrice);
-  const soon = Math.min(longestMs2, forWait, rules.backShare * sinceFallMs);
-  return Math.max(length, burstMs * rules.burstsInRamp, soon);
+  const longestBlockedMs = Math.max(rules.longestBlockedMs, cost.blockedMs / rules.longBlockedPrice);
+  return Math.max(length, Math.min(longestBlockedMs, forWait));
 }
 
 /**
@@ -90,14 +77,13 @@ export function limitOnRamp(state: LearnedRate, early: number): number {
   return low;
 }
 
-/** The `early` after this one: one more after a ramp that began above the limit, one less after one that came later than its burst allows. */
+/** The `early` after this one: one more after a ramp that began above the limit, one less after a whole one, none after a fall. */
 export function nextEarly(state: LearnedRate, early: number): number {
   const { from, rampedMs, rampMs } = state;
   const limit = limitOnRamp(state, early);
   if (limit < from * rules.fallen) return 0;
   if (limit < from * (1 - rules.surelyAbove)) return early + 1;
-  const isLate = rampedMs > Math.max(rampMs, rules.burstsInRamp * burstMs(early));
-  return isLate ? Math.max(0, early - 1) : early;
+  return rampedMs > rampMs ? Math.max(0, early - 1) : early;
 }
 
 /** A straight line from one rate (a second) to another in `rampMs`, then a climb that grows steeper: `climb` in `climbMs`, 8 times that in twice this time. */

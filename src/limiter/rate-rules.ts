@@ -29,8 +29,7 @@ export const rateRules = {
   refusedPrice: 0.004, // share of the answers that looking for more may cost
   manyAnswers: 300, // at low rates a ramp lasts for so many answers
   hastyAnswers: 30, // after a fall, which is measured in a hurry, for so many
-  latencies: 8, // a ramp lasts for so many latencies, …
-  climbLatencies: 2, // … and `climbMs` for so many
+  climbLatencies: 2, // `climbMs` is at least so many latencies
   longestMs: 15_000, // neither of the two above makes a ramp longer than this
 
   // Ramp after a Retry-After: each refusal makes all processes wait
@@ -38,19 +37,16 @@ export const rateRules = {
   longBlockedPrice: 0.02, // the same of long waits
   longestBlockedMs: 60_000,
   narrow: 0.013, // bounds this close (high ÷ low − 1) are worth the full price; wider ones are looked into sooner
-  knownWell: 1.1, // bounds this close (high ÷ low) are a limit that was known, …
-  backShare: 0.35, // and once it fell, a ramp lasts at most this part of the time since …
-  backMs: 120_000, // … and climbs faster for so long: …
-  backClimbMs: 1_000, // … `climbMs` in that time
+  knownWell: 1.1, // bounds this close (high ÷ low) are a limit that was known
   deepShare: 0.5, // fewer accepted answers than this share, right after a wait, are a deep fall, …
   deepest: 0.25, // … by this factor at most
-  sustained: 0.98, // the limit is at least what was accepted on a whole ramp, times this, and without a burst
   tightOver: 0.002, // ends at `high`, at least this share over `low`, …
   tightUnder: 0.25, // … and begins under `low` by this part of that distance
+  refuted: 1.2, // a burst does not explain ramps that end early where the limit would be this times what is sure, …
+  refutedKnown: 3, // … after so many that were long enough to know, or one that was not
   doubt: 0.25, // `high` is this part of the way from the limit that was found to the rate that was refused
   shortestBurstMs: 50, // assumed at first
   longestBurstMs: 1_000,
-  burstsInRamp: 60, // a ramp must last this many bursts to tell one from the limit
   surelyAbove: 0.003, // a ramp began above the limit when it began this share above it
   fallen: 0.7, // a limit under this share of what it was has fallen, which says nothing about the burst
   lateFactor: 2, // answers that take this times as long as usual, …
@@ -72,7 +68,7 @@ export const rateRules = {
   setBackMs: 1_000, // the clock of Redis went back by more than this: nothing else that is stored has a meaning
   staleRateMs: 130, // how long after a step down permits may still be used at the old rate
   dropBelow: 0.7, // leases are dropped when the rate falls below this share of what it was
-  recall: 0.9,
+  recall: 0.9, // of what was known, after a silence
   leastPerSecond: 0.05,
   mostPerSecond: 1_000_000,
 };

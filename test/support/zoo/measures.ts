@@ -8,6 +8,8 @@ export type Result = {
   /** Refused in the first 30 s. */
   firstRefusals: number;
   perSecond: number;
+  /** Mean of the accepted answers; 0 = none. */
+  latencyMs: number;
 };
 
 export const binMs = 100;
@@ -18,6 +20,7 @@ export class Measures {
   readonly #accepted: number[];
   readonly #refused: number[];
   readonly #possible: number[];
+  readonly #latency = { count: 0, sumMs: 0 };
 
   constructor(scenario: Scenario) {
     this.#scenario = scenario;
@@ -28,6 +31,12 @@ export class Measures {
   add(now: number, status: number): void {
     const bins = status === 204 ? this.#accepted : this.#refused;
     bins[Math.floor(now / binMs)]!++;
+  }
+
+  addLatency(now: number, ms: number): void {
+    if (now < this.#scenario.from * 1_000) return;
+    this.#latency.count++;
+    this.#latency.sumMs += ms;
   }
 
   /** Every tenth of a second: what could be had by us, a second, and what others got since the last time. */
@@ -54,6 +63,7 @@ export class Measures {
       follow: changes ? (this.followed(seconds * 1_000) ?? Number.POSITIVE_INFINITY) : null,
       firstRefusals: sum(this.#refused, 0, Math.min(300, from * 10)),
       perSecond: a / (seconds - from),
+      latencyMs: this.#latency.sumMs / Math.max(1, this.#latency.count),
     };
   }
 

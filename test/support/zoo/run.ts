@@ -1,18 +1,34 @@
 import { playIdeally } from './ideal.ts';
 import type { Result } from './measures.ts';
 import { heldTo, scenarios } from './scenarios.ts';
-import { type Scenario, simulate, type Wants } from './world.ts';
+import { isHeld, playSeeds, type Scenario, simulate, type Wants } from './world.ts';
 
 // Prints the table of the zoo: `node test/support/zoo/run.ts [part of a name [trace every so many seconds]]`; with `--table` first, as Markdown, the
-// rows that miss what is wanted, or those of that name, beside what a player would reach who knew the limit.
+// rows that miss what is wanted, or those of that name, beside what a player would reach who knew the limit; with `--seeds N` what so many seeds show.
 
 const args = process.argv.slice(2);
 const isTable = args[0] === '--table';
-const [pattern = '', traceEvery = '0'] = isTable ? args.slice(1) : args;
+const seeds = args[0] === '--seeds' ? Number(args[1]) : 0;
+const [pattern = '', traceEvery = '0'] = args.slice(seeds > 0 ? 2 : isTable ? 1 : 0);
 const rows = scenarios.filter(({ group, name }) => `${group} ${name}`.includes(pattern));
 const percent = (share: number) => `${(100 * share).toFixed(share < 0.1 ? 2 : 1)} %`;
-if (isTable) printTable();
+if (seeds > 0) printSeeds(seeds);
+else if (isTable) printTable();
 else printRows();
+
+/** `--seeds 8`: how many of so many seeds are as wanted, and what they are in the mean. */
+function printSeeds(count: number): void {
+  let held = 0;
+  for (const scenario of rows) {
+    const results = playSeeds(scenario, count);
+    const met = results.filter((result) => isHeld(result, scenario.want ?? {})).length;
+    if (met >= (7 / 8) * count) held++;
+    const mean = (of: (result: Result) => number) => results.reduce((sum, result) => sum + of(result), 0) / count;
+    const cells = [`${scenario.group} ${scenario.name}`.padEnd(90), percent(mean(({ used }) => used)).padStart(8)];
+    console.log([...cells, percent(mean(({ refused }) => refused)).padStart(8), `${met} of ${count}`].join(' '));
+  }
+  console.log(`${held} of ${rows.length} rows as wanted with seven of eight seeds`);
+}
 
 function printRows(): void {
   let met = 0;

@@ -352,6 +352,16 @@ export function flapping(inner: Server, downMs: number, everyMs: number, share =
   });
 }
 
+/** One request is refused at each of these moments, in seconds, whatever the rate. */
+export function refusingAt(inner: Server, atS: readonly number[]): Server {
+  const left = [...atS];
+  return over(inner, (now, other) => {
+    if (other || left.length === 0 || now < left[0]! * 1_000) return inner.answer(now, other);
+    left.shift();
+    return no();
+  });
+}
+
 /** Down for a while. */
 export function downBetween(inner: Server, fromS: number, toS: number, how: 503 | 'reset' | 'refused' | 429): Server {
   return over(inner, (now, other) => {

@@ -153,6 +153,16 @@ describe('errors', () => {
     expect(blameErrors(after.blame.errors, 300, after.rate.lookedAtMs).countUntilMs).toBe(0); // not again at once
   });
 
+  it('that are a tenth of the answers by chance are no reason for a trial: six of sixty may come of two in a hundred', () => {
+    const trialAfter = (trouble: number, accepted: number) => {
+      const begin = known();
+      const blame = { ...begin.blame, recent: { ...begin.blame.recent, answers: 0, accepted: 0 } };
+      const seen = sums({ now: begin.rate.lookedAtMs + 100, accepted, trouble });
+      return control({ ...begin, blame }, seen).blame.trial?.of ?? null;
+    };
+    expect([trialAfter(6, 54), trialAfter(30, 120)]).toEqual([null, 'trouble']);
+  });
+
   it('in all answers are no question of the rate: the first three do not end everything', () => {
     const state = last(play(() => ({ accepted: 0, refused: 0, trouble: 3 }), 0.1));
     expect(state.blame.trial).toBeNull();

@@ -123,6 +123,16 @@ describe('a spent window', () => {
     expect(open.cycle).toMatchObject({ windowMs: secondMs, openedMs: startMs + secondMs, accepted: 1 });
   });
 
+  it('at the start of a run is met with a quarter of a limit that was known well, though nothing was accepted', () => {
+    const state = known();
+    const well = { ...state.rate, known: 80 };
+    const open = next(spend({ ...state, rate: well, cycle: { ...state.cycle, accepted: 0 } }), [
+      { now: startMs + 100_000, accepted: 1 },
+    ]);
+    expect(open.rate.low).toBeCloseTo(20);
+    expect(open.rate.rampMs).toBeLessThan(10_000);
+  });
+
   it('that is spent again goes on at what was accepted by the length of its cycle', () => {
     const open = cycle(cycle(known()));
     expect(open.rate.low).toBeGreaterThan(100 / 60);

@@ -50,10 +50,10 @@ describe('a state of another version', () => {
 
 describe('a clock that is set back', () => {
   it('leaves the rate, and no time that lies ahead', () => {
-    const far = { lateAtMs: 3_600_000, excusedAtMs: 3_600_000, fellAtMs: 3_600_000, lookedAtMs: 3_600_000 };
+    const far = { lateAtMs: 3_600_000, excusedAtMs: 3_600_000, lookedAtMs: 3_600_000 };
     const known = { ...first.rate, phase: 'ramp', rate: 98, low: 100, high: 101, latencyMs: 9, ...far } as const;
     const { rate, epoch, blame } = control({ ...first, epoch: 9, rate: known }, sums({ now: 1_000 }));
-    expect(rate).toMatchObject({ low: 90, high: 101, lateAtMs: 0, excusedAtMs: 0, fellAtMs: 0, latencyMs: 0 });
+    expect(rate).toMatchObject({ low: 90, high: 101, lateAtMs: 0, excusedAtMs: 0, latencyMs: 0 });
     expect([epoch, rate.lookedAtMs, blame.lookedAtMs]).toEqual([10, 1_000, 1_000]);
   });
 });

@@ -20,7 +20,15 @@ function onRamp(rampedMs: number, over: Partial<LearnedRate> = {}): LearnedRate 
     epoch: 7,
     dropEpoch: 3,
     lookedAtMs: rampedMs,
-    sampleWindow: { openMs: rampedMs, allowed: rampedMs, accepted: rampedMs, refused: 0, refusedInAll: 0 },
+    sampleWindow: {
+      waitMs: 1_000,
+      openMs: rampedMs,
+      allowed: rampedMs,
+      accepted: rampedMs,
+      refused: 0,
+      acceptedInAll: 0.98 * rampedMs,
+      refusedInAll: 0,
+    },
     ...over,
   };
 }
@@ -203,30 +211,6 @@ describe('fall', () => {
 describe('Retry-After', () => {
   const blocked = { now: 4100, accepted: 98, refused: 1, blockedUntilMs: 5100 };
 
-  it('that comes at much less than a limit that was known is a fall; right after a wait the limit was not known', () => {
-    const refusedAfter = (rampedMs: number) =>
-      learn(onRamp(rampedMs, { low: 2000 / 0.98, high: 2050 }), {
-        now: rampedMs + 100,
-        accepted: 98,
-        refused: 1,
-        blockedUntilMs: rampedMs + 1100,
-      });
-    expect([refusedAfter(2_100).fellAtMs, refusedAfter(1_900).fellAtMs]).toEqual([3_200, 0]);
-  });
-
-  it('that comes again at once, each time at less, is one fall: by what was known well before', () => {
-    const known = onRamp(9_000, { low: 1_000, high: 1_005 });
-    const fell = [300, 400, 500].reduce(
-      ({ state, now }, nextMs) => {
-        const seen = { now: now + nextMs, accepted: 40, refused: 3, blockedUntilMs: now + nextMs + 1_000 };
-        return { state: learn(state, seen), now: now + nextMs + 1_000 };
-      },
-      { state: known, now: 9_000 },
-    ).state;
-    expect(fell.low).toBeLessThan(700);
-    expect([fell.fellAtMs > 0, fell.climbMs]).toEqual([true, 1_000]);
-  });
-
   it('is a wait, not a new rate: the limit lies so far under the refused rate that a burst of 50 ms was sent above it', () => {
     const next = learn(onRamp(4000), blocked);
     expect(next.low).toBeGreaterThan(975);
@@ -318,16 +302,64 @@ describe('Retry-After', () => {
   };
 
   it('is blamed on a larger burst when ramps began above the limit again and again', () => {
-    const state = afterThreeRamps(2_500);
-    expect(state).toMatchObject({ early: 3, short: 0 });
-    expect(state.rampMs).toBeGreaterThan(11_000);
+    expect(afterThreeRamps(2_500)).toMatchObject({ early: 3, short: 0 });
   });
 
-  it('tells nothing of a burst where the ramps were short: the limit is lower, and the next ramp needs no time for a burst', () => {
+  it('tells nothing of a burst where the ramps were short: the limit is lower', () => {
     const state = afterThreeRamps(500);
-    expect(state).toMatchObject({ early: 0, short: 3 });
+    expect(state.early).toBe(0);
     expect(state.low).toBeLessThan(900);
-    expect(afterThreeRamps(500).rampMs).toBeLessThan(afterThreeRamps(2_500).rampMs);
+  });
+});
+
+describe('refusals with waits', () => {
+  const wait = (now: number, seen: Partial<Observation> = {}) => ({
+    now,
+    refused: 1,
+    blockedUntilMs: now + 1_000,
+    ...seen,
+  });
+
+  it('that come at a rate far below the one allowed lower it to what was accepted, not to half', () => {
+    const allowed = onRamp(0, {
+      lookedAtMs: 0,
+      demand: { sent: 400, accepted: 400, allowed: 1_000, reports: 10, busy: 0 },
+    });
+    const sampleWindow = { ...allowed.sampleWindow, openMs: 900, allowed: 900, accepted: 360, acceptedInAll: 440 };
+    const next = learn({ ...allowed, lookedAtMs: 900, sampleWindow }, wait(1_000, { accepted: 40 }));
+    expect(next.low).toBeGreaterThan(440);
+    expect(next.low).toBeLessThan(500);
+  });
+
+  it('lower the rate at their second early end to what was accepted since the refusal before, waits included', () => {
+    const early = { ...onRamp(300).sampleWindow, openMs: 300, allowed: 300, accepted: 160, acceptedInAll: 290 };
+    const first = learn(onRamp(300, { sampleWindow: early }), wait(400, { accepted: 10 }));
+    expect(first.sure).toBeCloseTo((300 * 1_000) / 1_400, 0);
+    expect(first.low).toBeGreaterThan(2 * first.sure);
+    const again = { ...first, rampedMs: 300, lookedAtMs: 1_700, sampleWindow: { ...first.sampleWindow, ...early } };
+    const second = learn(again, wait(1_800, { accepted: 10 }));
+    expect(second.low).toBe(second.sure);
+    expect(second.low).toBeGreaterThan(200);
+    expect(second.high).toBeGreaterThan(2 * second.low);
+  });
+
+  it('make sure of no more than is accepted once the limit has fallen', () => {
+    const healthy = onRamp(4_000, { sure: 900 });
+    const fallen = {
+      ...healthy.sampleWindow,
+      openMs: 1_000,
+      allowed: 1_000,
+      accepted: 100,
+      acceptedInAll: 100,
+      refused: 20,
+    };
+    expect(learn({ ...healthy, sampleWindow: fallen }, wait(4_100)).sure).toBeLessThan(100);
+    expect(learn(healthy, wait(4_100, { accepted: 98 })).sure).toBe(900);
+  });
+
+  it('of everything are no measure of a rate: it stays until the target is closed', () => {
+    const state = onRamp(1_000, { sampleWindow: { ...onRamp(0).sampleWindow, openMs: 600, allowed: 600, refused: 8 } });
+    expect(learn(state, { now: 1_100, refused: 4 })).toMatchObject({ low: 1_000, rate: state.rate });
   });
 });
 
