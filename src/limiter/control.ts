@@ -51,7 +51,7 @@ export function control(stored: TargetControl | null, sums: Sums): TargetControl
   const inFlight = sums.most === 0 ? before.inFlight : learnInFlight(before.inFlight, seen, sums.most);
   const state = { ...before, blame: judged.blame, announced, shortWindows, inFlight };
   const next = asAnnounced(before, nextState(state, judged.rate, seen, sums, ceiling), seen);
-  return withEpoch(before, within(next, ceiling));
+  return withEpoch(before, clampRate(next, ceiling));
 }
 
 function nextState(
@@ -118,7 +118,7 @@ function asAnnounced(before: TargetControl, next: TargetControl, seen: Observati
 }
 
 /** Whatever set the rate. */
-function within(state: TargetControl, ceiling: number | null): TargetControl {
+function clampRate(state: TargetControl, ceiling: number | null): TargetControl {
   const { rate } = state.rate;
   const most = Math.min(rules.mostPerSecond, ceiling ?? rules.mostPerSecond); // a server may announce any number
   return { ...state, rate: { ...state.rate, rate: Math.min(most, Math.max(rules.leastPerSecond, rate)) } };
@@ -139,7 +139,7 @@ function released(stored: TargetControl): TargetControl {
 /** The clock of Redis was set back, so no time that is stored means anything: goes on from the rate. */
 function afterSetBack(stored: TargetControl, sums: Sums, ceiling: number | null): TargetControl {
   const rate = recallRate({ ...stored.rate, lateAtMs: 0, excusedAtMs: 0, latencyMs: 0 }, sums.now);
-  return within({ ...first(sums, ceiling), rate, epoch: stored.epoch + 1 }, ceiling);
+  return clampRate({ ...first(sums, ceiling), rate, epoch: stored.epoch + 1 }, ceiling);
 }
 
 /** Null = no bound. */
@@ -151,7 +151,7 @@ export function lowest(one: number | null, other: number | null): number | null 
 function ofOtherVersion({ epoch, rate: known }: TargetControl, sums: Sums, ceiling: number | null): TargetControl {
   const { rate, low, high } = known;
   const fresh = { ...firstRate(sums.now, ceiling), rate, low, answered: low, high, epoch: known.epoch };
-  return within({ ...first(sums, ceiling), rate: recallRate(fresh, sums.now), epoch: epoch + 1 }, ceiling);
+  return clampRate({ ...first(sums, ceiling), rate: recallRate(fresh, sums.now), epoch: epoch + 1 }, ceiling);
 }
 
 function first(sums: Sums, ceiling: number | null): TargetControl {

@@ -25,7 +25,7 @@ export class Permits {
   #unused = 0;
   #unusedSince = 0;
   #takenOf = 0;
-  #takenMs = Number.NEGATIVE_INFINITY;
+  #taken = { slotMs: Number.NEGATIVE_INFINITY, atMs: Number.NEGATIVE_INFINITY };
   #wasClose = false;
   readonly #strictness = new Strictness();
 
@@ -38,8 +38,8 @@ export class Permits {
   take(nowMs: number): boolean {
     const lease = this.#current(nowMs);
     if (lease === undefined || this.#dueMs(lease) > nowMs) return false;
-    this.#wasClose = nowMs - this.#takenMs < close * lease.gapMs;
-    this.#takenMs = nowMs;
+    this.#wasClose = nowMs - this.#taken.atMs < close * this.#distanceMs(lease);
+    this.#taken = { slotMs: lease.firstMs, atMs: nowMs };
     lease.firstMs += lease.gapMs;
     lease.count--;
     this.#takenOf = lease.leasedAt;
@@ -77,8 +77,15 @@ export class Permits {
     return lease === undefined ? Number.POSITIVE_INFINITY : this.#dueMs(lease);
   }
 
-  #dueMs({ firstMs, gapMs }: Held): number {
-    return this.#strictness.isStrict ? Math.max(firstMs, this.#takenMs + gapMs - timerMs) : firstMs;
+  #dueMs(lease: Held): number {
+    return this.#strictness.isStrict
+      ? Math.max(lease.firstMs, this.#taken.atMs + this.#distanceMs(lease) - timerMs)
+      : lease.firstMs;
+  }
+
+  /** From the slot that was taken last to the next one. */
+  #distanceMs({ firstMs, gapMs }: Held): number {
+    return Math.min(gapMs, firstMs - this.#taken.slotMs);
   }
 
   /** How many permits are leased and unused, due or not yet. */

@@ -388,6 +388,15 @@ describe('the architecture', () => {
     expect(paths.filter((path) => !existsSync(`${root}src/${path}`) && !existsSync(root + path))).toEqual([]);
   });
 
+  it('names paths that exist in the page of the limiter', () => {
+    const page = readFileSync(`${root}src/limiter/README.md`, 'utf8');
+    const paths = [...page.matchAll(/`([a-z][\w./-]*\.ts)`/g)].map(([, path]) => path!);
+    expect(paths.length).toBeGreaterThan(20);
+    expect(paths.filter((path) => !['src/limiter/', 'src/', ''].some((at) => existsSync(root + at + path)))).toEqual(
+      [],
+    );
+  });
+
   it('names every folder of the sources', () => {
     const folders = new Set(sources.map(({ path }) => `${posix.dirname(path).slice('src/'.length)}/`));
     folders.delete('/');

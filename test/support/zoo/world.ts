@@ -138,11 +138,12 @@ export function playSeeds(scenario: Scenario, count: number): Result[] {
 
 /** Whether a result is what is wanted. */
 export function isHeld({ used, refused, follow, latencyMs }: Result, wants: Wants): boolean {
+  const [leastUsed, mostRefused, longest, latest] = [wants.used, wants.refused, wants.follow, wants.latencyMs];
   return (
-    used >= (wants.used ?? 0) &&
-    refused <= (wants.refused ?? 1) &&
-    (follow ?? 0) <= (wants.follow ?? Number.POSITIVE_INFINITY) &&
-    latencyMs <= (wants.latencyMs ?? Number.POSITIVE_INFINITY)
+    (leastUsed === undefined || used >= leastUsed) &&
+    (mostRefused === undefined || refused <= mostRefused) &&
+    (longest === undefined || (follow ?? 0) <= longest) &&
+    (latest === undefined || latencyMs <= latest)
   );
 }
 
