@@ -10,7 +10,7 @@ const troubledShare = 0.75;
 
 /**
  * Detects in one process that no request succeeds at the target any more: by failed connections or errors (`trouble`) in a row, or by errors in
- * three quarters of the last 64 answers. Throttled requests say nothing about it: what follows from them is decided for all processes, in closed.ts.
+ * three quarters of the last 64 answers. Throttled requests say nothing about it: what follows from them is decided for all processes, in learning/closed.ts.
  */
 export class OutageDetector {
   readonly #recent = new Uint8Array(windowSize);

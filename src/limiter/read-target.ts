@@ -2,10 +2,10 @@ import { paceOf, quotasText, type Rate, rateFromStored } from '../model/rate.ts'
 import { type Resource, resources } from '../model/resource.ts';
 import { type RedisClient, readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
-import type { Closed } from './closed.ts';
-import { lowest, type TargetControl } from './control.ts';
-import { recallRate } from './learn-rate.ts';
-import type { LearnedRate } from './learned-rate.ts';
+import type { Closed } from './learning/closed.ts';
+import { lowest, type TargetControl } from './learning/control.ts';
+import { recallRate } from './learning/learn-rate.ts';
+import type { LearnedRate } from './learning/learned-rate.ts';
 import { noIdsFaultMs } from './outage.ts';
 import { type QuotaOrigin, type QuotaUse, quotasOf, type StoredQuotas, spentQuota } from './quotas.ts';
 import { workPauseMs } from './script-fields.ts';

@@ -1,12 +1,12 @@
 import type { RedisClient } from '../redis/client.ts';
 import { keys as allKeys } from '../redis/keys.ts';
-import type { Closed } from './closed.ts';
-import { advisedRate, type TargetControl } from './control.ts';
+import type { Closed } from './learning/closed.ts';
+import { advisedRate, type TargetControl } from './learning/control.ts';
+import type { Alarm } from './learning/sums.ts';
 import type { AnswerTally } from './outage.ts';
 import type { Unused } from './permits.ts';
 import { callArguments, replyNumbers, replyTexts, stateArguments } from './script-fields.ts';
 import { storeStateLua } from './store-state.lua.ts';
-import type { Alarm } from './sums.ts';
 import { targetLua } from './target.lua.ts';
 
 /** Where the state of one limiter is. */

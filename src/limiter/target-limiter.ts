@@ -1,8 +1,8 @@
-import { control, type TargetControl } from './control.ts';
+import { control, type TargetControl } from './learning/control.ts';
+import type { Alarm, Sums } from './learning/sums.ts';
 import { AnswerTally, isTrouble, mayBeIdsFault, noIdsFaultMs, OutageDetector, type Signal } from './outage.ts';
 import { ClockOffset, Permits } from './permits.ts';
 import { type Stop, stopFromStored, stopText, storedSaying, type TokenWait } from './stop.ts';
-import type { Alarm, Sums } from './sums.ts';
 import { LoadMeter, type Sender, type TargetCall, type TargetReply } from './target-call.ts';
 import { Throttles } from './throttles.ts';
 

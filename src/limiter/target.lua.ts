@@ -9,7 +9,7 @@ const ceilingLivesMs = 60_000;
  * next permits. The state is one hash. The first call when an update of the state is due gets the sums since the last one instead of permits,
  * writes the next state with `storeStateLua`, and calls again. Running it twice counts answers twice, and has no other effect.
  *
- * While the target is closed (see closed.ts) one id is sent as a probe now and then. While it is stopped there are no permits, not even for a
+ * While the target is closed (see learning/closed.ts) one id is sent as a probe now and then. While it is stopped there are no permits, not even for a
  * probe, and that time is not counted.
  *
  * The lowest --rate of all processes is the ceiling of the target, for its limiters together, whether that process sends anything or not. It ends

@@ -8,7 +8,7 @@ import { readHeld } from '../../src/ledger/run-standings.ts';
 import { type Cause, causes } from '../../src/ledger/standing.ts';
 import { setBudget, stopTarget } from '../../src/ledger/steer-target.ts';
 import { haltRules } from '../../src/ledger/thresholds.ts';
-import { control } from '../../src/limiter/control.ts';
+import { control } from '../../src/limiter/learning/control.ts';
 import { openPaceCalls } from '../../src/limiter/run-pace.ts';
 import { storedSaying, storedStop } from '../../src/limiter/stop.ts';
 import { limiterKeys, openTargetCalls, type TargetCall } from '../../src/limiter/target-call.ts';

@@ -7,7 +7,7 @@ import type { Order } from './pass.ts';
 import type { Answer, Plan } from './runner.ts';
 
 /*
- * Mutation testing: `npm run mutate` for all of `everything`, `npm run mutate -- src/delete src/limiter/ramp.ts` for folders and files. Changes
+ * Mutation testing: `npm run mutate` for all of `everything`, `npm run mutate -- src/delete src/limiter/learning/ramp.ts` for folders and files. Changes
  * the sources in one place at a time and sees whether a test fails; those of one process only. Prints who survives and a score a folder, and
  * ends with 1 where one is below `leastPercent`. What was found before is taken over where neither the source nor its tests have changed.
  */

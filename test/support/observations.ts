@@ -1,4 +1,4 @@
-import type { Observation } from '../../src/limiter/learned-rate.ts';
+import type { Observation } from '../../src/limiter/learning/learned-rate.ts';
 
 /** An observation in which nothing happened but what a test names. */
 export function observation(seen: Partial<Observation> & { now: number }): Observation {

@@ -1,4 +1,4 @@
-import type { Sums } from '../../src/limiter/sums.ts';
+import type { Sums } from '../../src/limiter/learning/sums.ts';
 
 /** What processes report between two updates in which nothing happened but what a test names; all answers are to permits of this epoch. */
 export function sums(seen: Partial<Sums> & { now: number }): Sums {

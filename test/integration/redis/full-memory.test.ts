@@ -12,9 +12,9 @@ import { queueResults, recordResults, wantResults } from '../../../src/ledger/re
 import { readRun } from '../../../src/ledger/run.ts';
 import { pinRate, startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
-import { control } from '../../../src/limiter/control.ts';
+import { control } from '../../../src/limiter/learning/control.ts';
+import type { Sums } from '../../../src/limiter/learning/sums.ts';
 import { openPaceCalls } from '../../../src/limiter/run-pace.ts';
-import type { Sums } from '../../../src/limiter/sums.ts';
 import { limiterKeys, openTargetCalls, type TargetCall } from '../../../src/limiter/target-call.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';

@@ -1,5 +1,5 @@
-import { control, type TargetControl } from '../../../src/limiter/control.ts';
-import type { Sums } from '../../../src/limiter/sums.ts';
+import { control, type TargetControl } from '../../../src/limiter/learning/control.ts';
+import type { Sums } from '../../../src/limiter/learning/sums.ts';
 import type { Result } from './measures.ts';
 import { type Player, type Scenario, seeded, simulate } from './world.ts';
 

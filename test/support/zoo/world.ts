@@ -1,8 +1,8 @@
 import { adviceOf, hasAdvice } from '../../../src/http/rate-headers.ts';
 import { retryAfterMs } from '../../../src/http/retry-after.ts';
-import { control, type TargetControl } from '../../../src/limiter/control.ts';
+import { control, type TargetControl } from '../../../src/limiter/learning/control.ts';
+import type { Alarm, Sums } from '../../../src/limiter/learning/sums.ts';
 import { isTrouble, OutageDetector, type Signal } from '../../../src/limiter/outage.ts';
-import type { Alarm, Sums } from '../../../src/limiter/sums.ts';
 import { sums } from '../sums.ts';
 import { binMs, Measures, type Result } from './measures.ts';
 import { epochMs, type Headers, type Server } from './servers.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { firstInFlight } from '../../../src/limiter/learn-in-flight.ts';
-import { firstRate } from '../../../src/limiter/learned-rate.ts';
+import { firstInFlight } from '../../../src/limiter/learning/learn-in-flight.ts';
+import { firstRate } from '../../../src/limiter/learning/learned-rate.ts';
 import { learnedStart, targetStateOf } from '../../../src/limiter/read-target.ts';
 
 const now = 1_800_000_000_000;

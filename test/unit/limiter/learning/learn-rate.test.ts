@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { learnRate, recallRate } from '../../../src/limiter/learn-rate.ts';
-import { firstRate, type LearnedRate, type Observation } from '../../../src/limiter/learned-rate.ts';
-import { observation } from '../../support/observations.ts';
+import { learnRate, recallRate } from '../../../../src/limiter/learning/learn-rate.ts';
+import { firstRate, type LearnedRate, type Observation } from '../../../../src/limiter/learning/learned-rate.ts';
+import { observation } from '../../../support/observations.ts';
 
 /** A target whose limit was found to be about 1,000/s; its ramp is `rampedMs` old and shows `accepted` clean answers. */
 function onRamp(rampedMs: number, over: Partial<LearnedRate> = {}): LearnedRate {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type AnnouncedWindow, announcedRate, watchWindow } from '../../../src/limiter/announced-window.ts';
+import { type AnnouncedWindow, announcedRate, watchWindow } from '../../../../src/limiter/learning/announced-window.ts';
 
 type Look = { now: number; accepted: number; claim?: { remaining: number; endsAt: number } };
 

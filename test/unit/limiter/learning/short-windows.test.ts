@@ -4,7 +4,7 @@ import {
   refusedAt,
   type ShortWindows,
   watchShortWindows,
-} from '../../../src/limiter/short-windows.ts';
+} from '../../../../src/limiter/learning/short-windows.ts';
 
 type Odd = {
   quota?: number;

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { control, type TargetControl } from '../../../src/limiter/control.ts';
-import { firstRate } from '../../../src/limiter/learned-rate.ts';
-import { meanOnRamp, startRamp } from '../../../src/limiter/ramp.ts';
-import type { Sums } from '../../../src/limiter/sums.ts';
-import { sums } from '../../support/sums.ts';
+import { control, type TargetControl } from '../../../../src/limiter/learning/control.ts';
+import { firstRate } from '../../../../src/limiter/learning/learned-rate.ts';
+import { meanOnRamp, startRamp } from '../../../../src/limiter/learning/ramp.ts';
+import type { Sums } from '../../../../src/limiter/learning/sums.ts';
+import { sums } from '../../../support/sums.ts';
 
 const startMs = 1_000_000;
 

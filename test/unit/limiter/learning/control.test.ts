@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { control, type TargetControl } from '../../../src/limiter/control.ts';
-import type { Sums } from '../../../src/limiter/sums.ts';
-import { sums } from '../../support/sums.ts';
+import { control, type TargetControl } from '../../../../src/limiter/learning/control.ts';
+import type { Sums } from '../../../../src/limiter/learning/sums.ts';
+import { sums } from '../../../support/sums.ts';
 
 /** The states of a target from its first call on, after each of these looks. */
 function follow(looks: (Partial<Sums> & { now: number })[], begin: TargetControl | null = null): TargetControl[] {

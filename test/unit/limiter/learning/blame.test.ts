@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { control, type TargetControl } from '../../../src/limiter/control.ts';
-import type { Sums } from '../../../src/limiter/sums.ts';
-import { blameErrors } from '../../../src/limiter/throttling-errors.ts';
-import { sums } from '../../support/sums.ts';
-import { seeded } from '../../support/zoo/world.ts';
+import { control, type TargetControl } from '../../../../src/limiter/learning/control.ts';
+import type { Sums } from '../../../../src/limiter/learning/sums.ts';
+import { blameErrors } from '../../../../src/limiter/learning/throttling-errors.ts';
+import { sums } from '../../../support/sums.ts';
+import { seeded } from '../../../support/zoo/world.ts';
 
 type Answers = Pick<Sums, 'accepted' | 'refused' | 'trouble'>;
 /** What becomes of so many requests that arrive within a tenth of a second. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { firstInFlight, type InFlight, learnInFlight } from '../../../src/limiter/learn-in-flight.ts';
-import { observation } from '../../support/observations.ts';
+import { firstInFlight, type InFlight, learnInFlight } from '../../../../src/limiter/learning/learn-in-flight.ts';
+import { observation } from '../../../support/observations.ts';
 
 const most = 256;
 
