@@ -30,6 +30,7 @@ import { until } from '../support/processes.ts';
 import { quietCall } from '../support/target-call.ts';
 
 vi.mock('/assets/lit-html/lit-html.js', () => import('lit-html'));
+vi.mock('/assets/model/visible.js', () => import('../../src/model/visible.ts'));
 
 // Why nothing is sent, for each cause, wherever somebody may look. Each cause is made as it comes about: an order, a window, a budget used up, what
 // a process says of itself. A surface that cannot say a cause has a reason here, and is held to it: it does not.
