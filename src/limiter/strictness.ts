@@ -3,7 +3,7 @@ const rules = {
   kept: 0.99, // of the refusals that were counted before, with each further one
   refused: 5, // so many refusals of requests that came close after another one, …
   times: 3, // … and so many times what chance explains, as so many of all requests were close at that time
-  ends: 1, // fewer than so many are left: it is not known any more
+  strictAnswers: 10_000, // then it is known for so many answers: one stall may look like it
 };
 
 /**
@@ -14,19 +14,22 @@ export class Strictness {
   #closeShare = 0;
   #refusedClose = 0;
   #byChance = 0;
-  #isStrict = false;
+  #strictAnswers = 0;
 
   observe(wasClose: boolean, wasRefused: boolean): void {
     const close = wasClose ? 1 : 0;
     this.#closeShare = rules.usual * this.#closeShare + (1 - rules.usual) * close;
+    this.#strictAnswers = Math.max(0, this.#strictAnswers - 1);
     if (!wasRefused) return;
     this.#refusedClose = rules.kept * this.#refusedClose + close;
     this.#byChance = rules.kept * this.#byChance + this.#closeShare;
     const isShown = this.#refusedClose >= rules.refused && this.#refusedClose >= rules.times * this.#byChance;
-    this.#isStrict = isShown || (this.#isStrict && this.#refusedClose >= rules.ends);
+    if (!isShown) return;
+    [this.#refusedClose, this.#byChance] = [0, 0];
+    this.#strictAnswers = rules.strictAnswers;
   }
 
   get isStrict(): boolean {
-    return this.#isStrict;
+    return this.#strictAnswers > 0;
   }
 }

@@ -39,8 +39,8 @@ const stateVersion = 11;
 export function control(stored: TargetControl | null, sums: Sums): TargetControl {
   const rateCeiling = sums.ceiling > 0 ? sums.ceiling : null;
   if (stored === null) return first(sums, rateCeiling);
-  if (sums.now < stored.rate.lookedAtMs - rules.setBackMs) return afterSetBack(stored, sums, rateCeiling);
   if (stored.version !== stateVersion) return ofOtherVersion(stored, sums, rateCeiling);
+  if (sums.now < stored.rate.lookedAtMs - rules.setBackMs) return afterSetBack(stored, sums, rateCeiling);
   const before = sums.released > 0 ? released(stored) : stored;
   const announced = watchWindow(before.announced, sums);
   const shortWindows = watchShortWindows(before.shortWindows, sums);

@@ -56,6 +56,7 @@ function follow(state: LearnedRate, seen: Observation, openMs: number, ceiling: 
   if (seen.currentRefused > 0) return state.phase === 'seek' ? endSeek(state, seen) : endRamp(state, seen);
   if (state.phase === 'seek' && state.rate < state.low) return { ...state, rate: state.low }; // a ceiling had lowered it
   if (!isWellUsed(state) || state.rate >= ceiling) return state;
+  if (state.phase === 'seek' && isBlocked(seen)) return state; // a wait may be reported before the refusal that it came with
   return state.phase === 'seek' ? seek(state, seen) : ramp(state, openMs);
 }
 
@@ -126,8 +127,9 @@ function endBlockedRamp(state: LearnedRate, seen: Observation): LearnedRate {
   const earlyBefore = state.early + state.short;
   const supposed = nextEarly(state, isKnown(state) ? state.early : earlyBefore);
   const early = isKnown(state) ? supposed : Math.min(state.early, supposed);
-  const { least, likely } = evidence(stretchOf(state, supposed));
-  const sure = hasFallenBelow(state.sure, state) ? least : Math.max(state.sure, least);
+  const { likely, ...bounds } = evidence(stretchOf(state, supposed));
+  const least = state.sampleWindow.isAfterRefusal ? bounds.least : 0; // otherwise a burst may have been ready
+  const sure = hasFallenBelow(state.sure, state) ? least : Math.max(rules.stillSure * state.sure, least);
   const found = Math.max(isKnown(state) || isHeldBack(state) ? likely : 0, limitOnRamp(state, supposed));
   // Burst after burst does not explain that each ramp ends early: what is sure is nearer the limit than what a burst leaves.
   const isRefuted =
@@ -161,7 +163,7 @@ function hasFallenBelow(perSecond: number, { rate, sampleWindow }: LearnedRate):
 /** What was accepted since the last refusal, and is answered by now. */
 function stretchOf({ sampleWindow, latencyMs }: LearnedRate, early: number): Stretch {
   const { openMs, waitMs, acceptedInAll: accepted } = sampleWindow;
-  return { openMs: Math.max(0, openMs - latencyMs), waitMs, accepted, burstMs: burstMs(early) };
+  return { openMs: Math.max(openMs / 2, openMs - latencyMs), waitMs, accepted, burstMs: burstMs(early) };
 }
 
 /** Whether requests stood still on their way, or at the server. They arrive at once then, and some are refused whatever the rate is. */
@@ -216,7 +218,7 @@ function settle(state: LearnedRate, seen: Observation, bounds: Bounds, isHasty =
 
 /** The next sample window begins with the wait. */
 function afterWait(state: LearnedRate, seen: Observation): LearnedRate {
-  return { ...state, sampleWindow: { ...state.sampleWindow, waitMs: waitLeftMs(seen) } };
+  return { ...state, sampleWindow: { ...state.sampleWindow, isAfterRefusal: true, waitMs: waitLeftMs(seen) } };
 }
 
 /** Whether a Retry-After is in force, or came and ended since the last update. */

@@ -48,7 +48,8 @@ export type LearnedRate = {
 };
 
 type SampleWindow = {
-  /** The wait that the server asked for before it. */
+  /** Whether it began with a refusal, and the wait that the server asked for then. */
+  isAfterRefusal: boolean;
   waitMs: number;
   /** Time in which requests might be sent, and how many might have been sent in it. */
   openMs: number;
@@ -62,6 +63,7 @@ type SampleWindow = {
 };
 
 const emptySampleWindow: SampleWindow = {
+  isAfterRefusal: false,
   waitMs: 0,
   openMs: 0,
   allowed: 0,
@@ -150,12 +152,13 @@ export function seeMore(state: LearnedRate, seen: Observation, openMs: number): 
       busy: demand.busy * demandKept + seen.busy,
     },
     sampleWindow: {
+      isAfterRefusal: sampleWindow.isAfterRefusal,
       waitMs: sampleWindow.waitMs,
       openMs: sampleWindow.openMs + openMs,
       allowed: sampleWindow.allowed + allowed,
       accepted: sampleWindow.accepted + seen.currentAccepted,
       refused: sampleWindow.refused + seen.currentRefused,
-      acceptedInAll: sampleWindow.acceptedInAll + (openMs > 0 ? seen.accepted : 0),
+      acceptedInAll: sampleWindow.acceptedInAll + (openMs >= rules.openMs ? seen.accepted : 0),
       refusedInAll: sampleWindow.refusedInAll + seen.refused,
     },
   };

@@ -42,6 +42,7 @@ export const rateRules = {
   deepest: 0.25, // … by this factor at most
   tightOver: 0.002, // ends at `high`, at least this share over `low`, …
   tightUnder: 0.25, // … and begins under `low` by this part of that distance
+  stillSure: 0.99, // of what was sure before, with each further refusal
   refuted: 1.2, // a burst does not explain ramps that end early where the limit would be this times what is sure, …
   refutedKnown: 3, // … after so many that were long enough to know, or one that was not
   doubt: 0.25, // `high` is this part of the way from the limit that was found to the rate that was refused
@@ -68,6 +69,7 @@ export const rateRules = {
   setBackMs: 1_000, // the clock of Redis went back by more than this: nothing else that is stored has a meaning
   staleRateMs: 130, // how long after a step down permits may still be used at the old rate
   dropBelow: 0.7, // leases are dropped when the rate falls below this share of what it was
+  openMs: 1, // less of an update is time in which requests might be sent by rounding alone
   recall: 0.9, // of what was known, after a silence
   leastPerSecond: 0.05,
   mostPerSecond: 1_000_000,

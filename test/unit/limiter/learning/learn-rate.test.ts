@@ -21,6 +21,7 @@ function onRamp(rampedMs: number, over: Partial<LearnedRate> = {}): LearnedRate 
     dropEpoch: 3,
     lookedAtMs: rampedMs,
     sampleWindow: {
+      isAfterRefusal: true,
       waitMs: 1_000,
       openMs: rampedMs,
       allowed: rampedMs,
@@ -354,7 +355,9 @@ describe('refusals with waits', () => {
       refused: 20,
     };
     expect(learn({ ...healthy, sampleWindow: fallen }, wait(4_100)).sure).toBeLessThan(100);
-    expect(learn(healthy, wait(4_100, { accepted: 98 })).sure).toBe(900);
+    expect(learn(healthy, wait(4_100, { accepted: 98 })).sure).toBe(0.99 * 900);
+    const unknown = { ...healthy, sure: 0, sampleWindow: { ...healthy.sampleWindow, isAfterRefusal: false } };
+    expect(learn(unknown, wait(4_100, { accepted: 98 })).sure).toBe(0);
   });
 
   it('of everything are no measure of a rate: it stays until the target is closed', () => {
