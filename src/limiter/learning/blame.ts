@@ -27,8 +27,8 @@ export type Blame = {
   forgivable: number;
   /** What requests at the rate of this epoch were answered, fading over some seconds, and the time in which they were. */
   recent: { epoch: number; ms: number; answers: number; accepted: number; trouble: number };
-  /** The ramps in a row that were cut early: how many, their answers, accepted a second in the last, and how long requests were sent and held. */
-  early: { ramps: number; answers: number; refused: number; perSecond: number; openMs: number; waitedMs: number };
+  /** The ramps in a row that were cut early: how many, their answers, and how long requests were sent and held. */
+  early: { ramps: number; answers: number; refused: number; openMs: number; waitedMs: number };
   trial: Trial | null;
   /** Until then no trial begins. */
   restUntilMs: number;
@@ -51,7 +51,7 @@ type Judged = { blame: Blame; counts: Counts; rate: LearnedRate | null };
 type Counts = { accepted: number; refused: number; currentAccepted: number; currentRefused: number };
 
 const nothingSeen = { epoch: 0, ms: 0, answers: 0, accepted: 0, trouble: 0 };
-const noEarlyEnd = { ramps: 0, answers: 0, refused: 0, perSecond: 0, openMs: 0, waitedMs: 0 };
+const noEarlyEnd = { ramps: 0, answers: 0, refused: 0, openMs: 0, waitedMs: 0 };
 
 const rules = {
   recentMs: 5_000,
@@ -112,8 +112,10 @@ export function blame(before: Blame, rate: LearnedRate, sums: Sums): Judged {
   const share =
     of === 'refused' ? (next.early.refused - 1) / next.early.answers : next.recent.trouble / next.recent.answers;
   const low = Math.min(rate.low || rate.rate, rate.rate);
-  const accepted = of === 'refused' ? next.early.perSecond : acceptedBefore(next.recent, rate, share);
-  const most = of === 'refused' ? Math.min(low * (1 - share), acceptedWithWaits(next.early)) : Math.min(low, accepted); // errors also come of rates above low
+  const most =
+    of === 'refused'
+      ? Math.min(low * (1 - share), acceptedWithWaits(next.early))
+      : Math.min(low, acceptedBefore(next.recent, rate, share)); // errors also come of rates above low
   const lower = step(rate, most * rules.margin, 'ramp', sums.now);
   const nothing = { answers: 0, refused: 0 };
   const trial: Trial = { sinceMs: sums.now, ...nothing, share, of, rate: { ...rate, low } };
@@ -282,12 +284,10 @@ export function countEarlyEnd(blame: Blame, before: LearnedRate, after: LearnedR
   }
   if (bad > rules.mostShare * answers) return { ...blame, early: noEarlyEnd };
   const { ramps, ...sums } = blame.early;
-  const answeredMs = before.sampleWindow.openMs - rateRules.staleRateMs - before.latencyMs;
   const early = {
     ramps: ramps + 1,
     answers: sums.answers + answers,
     refused: sums.refused + bad,
-    perSecond: evidence({ accepted: accepted + seen.currentAccepted, openMs: answeredMs }).most,
     openMs: sums.openMs + before.sampleWindow.openMs,
     waitedMs: sums.waitedMs + waitedMs,
   };

@@ -127,9 +127,9 @@ function endBlockedRamp(state: LearnedRate, seen: Observation): LearnedRate {
   const earlyBefore = state.early + state.short;
   const supposed = nextEarly(state, isKnown(state) ? state.early : earlyBefore);
   const early = isKnown(state) ? supposed : Math.min(state.early, supposed);
-  const { likely, ...bounds } = evidence(stretchOf(state, supposed));
-  const least = state.sampleWindow.isAfterRefusal ? bounds.least : 0; // otherwise a burst may have been ready
-  const sure = hasFallenBelow(state.sure, state) ? least : Math.max(rules.stillSure * state.sure, least);
+  const { least, likely } = evidence(stretchOf(state, supposed));
+  const shown = state.sampleWindow.isAfterRefusal ? least : 0; // otherwise a burst may have been ready
+  const sure = hasFallenBelow(state.sure, state) ? shown : Math.max(rules.stillSure * state.sure, shown);
   const found = Math.max(isKnown(state) || isHeldBack(state) ? likely : 0, limitOnRamp(state, supposed));
   // Burst after burst does not explain that each ramp ends early: what is sure is nearer the limit than what a burst leaves.
   const isRefuted =

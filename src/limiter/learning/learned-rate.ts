@@ -158,7 +158,7 @@ export function seeMore(state: LearnedRate, seen: Observation, openMs: number): 
       allowed: sampleWindow.allowed + allowed,
       accepted: sampleWindow.accepted + seen.currentAccepted,
       refused: sampleWindow.refused + seen.currentRefused,
-      acceptedInAll: sampleWindow.acceptedInAll + (openMs >= rules.openMs ? seen.accepted : 0),
+      acceptedInAll: sampleWindow.acceptedInAll + (openMs >= rules.roundingMs ? seen.accepted : 0),
       refusedInAll: sampleWindow.refusedInAll + seen.refused,
     },
   };

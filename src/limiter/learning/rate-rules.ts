@@ -69,7 +69,7 @@ export const rateRules = {
   setBackMs: 1_000, // the clock of Redis went back by more than this: nothing else that is stored has a meaning
   staleRateMs: 130, // how long after a step down permits may still be used at the old rate
   dropBelow: 0.7, // leases are dropped when the rate falls below this share of what it was
-  openMs: 1, // less of an update is time in which requests might be sent by rounding alone
+  roundingMs: 1, // less of an update is time in which requests might be sent by rounding alone
   recall: 0.9, // of what was known, after a silence
   leastPerSecond: 0.05,
   mostPerSecond: 1_000_000,

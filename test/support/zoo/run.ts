@@ -1,7 +1,7 @@
 import { playIdeally } from './ideal.ts';
 import type { Result } from './measures.ts';
 import { heldTo, scenarios } from './scenarios.ts';
-import { isHeld, playSeeds, type Scenario, simulate, type Wants } from './world.ts';
+import { missedBy, playSeeds, simulate, type Wants } from './world.ts';
 
 // Prints the table of the zoo: `node test/support/zoo/run.ts [part of a name [trace every so many seconds]]`; with `--table` first, as Markdown, the
 // rows that miss what is wanted, or those of that name, beside what a player would reach who knew the limit; with `--seeds N` what so many seeds show.
@@ -21,7 +21,7 @@ function printSeeds(count: number): void {
   let held = 0;
   for (const scenario of rows) {
     const results = playSeeds(scenario, count);
-    const met = results.filter((result) => isHeld(result, scenario.want ?? {})).length;
+    const met = results.filter((result) => missedBy(result, scenario.want) === '').length;
     if (met >= (7 / 8) * count) held++;
     const mean = (of: (result: Result) => number) => results.reduce((sum, result) => sum + of(result), 0) / count;
     const cells = [`${scenario.group} ${scenario.name}`.padEnd(90), percent(mean(({ used }) => used)).padStart(8)];
@@ -37,31 +37,23 @@ function printRows(): void {
     const trace = (line: string) => second++ % Number(traceEvery) === 0 && console.log(line);
     const result = simulate(scenario, Number(traceEvery) > 0 ? trace : undefined);
     const { used, refused, follow, firstRefusals } = result;
-    const missed = missedBy(scenario, result);
+    const missed = missedBy(result, scenario.want);
     if (missed === '') met++;
     const seconds = follow === null ? '' : `${follow.toFixed(1)} s`;
     const cells = [scenario.group.padEnd(18), scenario.name.padEnd(56), percent(used).padStart(8)];
     console.log([...cells, percent(refused).padStart(8), seconds.padStart(10), firstRefusals, missed].join(' '));
   }
-  console.log(`${met} of ${rows.length} rows as wanted (U used, R refused, F time to follow)`);
+  console.log(`${met} of ${rows.length} rows as wanted (U used, R refused, F time to follow, L latency)`);
 }
 
 function printTable(): void {
   console.log('| target | ours | knows the limit | wanted | why |\n|---|---|---|---|---|');
   for (const scenario of rows) {
     const ours = simulate(scenario);
-    if (pattern === '' && missedBy(scenario, ours) === '') continue;
+    if (pattern === '' && missedBy(ours, scenario.want) === '') continue;
     const cells = [words(ours), words(playIdeally(scenario)), wantedWords(scenario.want), heldTo(scenario).note ?? ''];
     console.log(`| ${[`${scenario.group}: ${scenario.name}`, ...cells].join(' | ')} |`);
   }
-}
-
-function missedBy({ want = {} }: Scenario, { used, refused, follow }: Result): string {
-  return [
-    used < (want.used ?? 0) ? 'U' : '',
-    refused > (want.refused ?? 1) ? 'R' : '',
-    (follow ?? 0) > (want.follow ?? Number.POSITIVE_INFINITY) ? 'F' : '',
-  ].join('');
 }
 
 function words({ used, refused, follow }: Result): string {

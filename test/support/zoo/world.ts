@@ -136,15 +136,14 @@ export function playSeeds(scenario: Scenario, count: number): Result[] {
   return Array.from({ length: count }, (_, n) => simulate({ ...scenario, seed: first + n }));
 }
 
-/** Whether a result is what is wanted. */
-export function isHeld({ used, refused, follow, latencyMs }: Result, wants: Wants): boolean {
-  const [leastUsed, mostRefused, longest, latest] = [wants.used, wants.refused, wants.follow, wants.latencyMs];
-  return (
-    (leastUsed === undefined || used >= leastUsed) &&
-    (mostRefused === undefined || refused <= mostRefused) &&
-    (longest === undefined || (follow ?? 0) <= longest) &&
-    (latest === undefined || latencyMs <= latest)
-  );
+/** What of a result is not as wanted: U share used, R refused, F time to follow, L latency; '' = nothing. */
+export function missedBy({ used, refused, follow, latencyMs }: Result, wants: Wants = {}): string {
+  return [
+    used < (wants.used ?? 0) ? 'U' : '',
+    refused > (wants.refused ?? 1) ? 'R' : '',
+    (follow ?? 0) > (wants.follow ?? Number.POSITIVE_INFINITY) ? 'F' : '',
+    latencyMs > (wants.latencyMs ?? Number.POSITIVE_INFINITY) ? 'L' : '',
+  ].join('');
 }
 
 export function simulate(scenario: Scenario, trace?: (line: string) => void, player: Player = control): Result {
