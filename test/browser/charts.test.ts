@@ -1,6 +1,6 @@
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, test } from 'vitest';
-import { barriersOn, noBrowser, openBrowser, openDashboard } from '../support/browser.ts';
+import type { Page } from 'playwright-core';
+import { describe, test } from 'vitest';
+import { barriersOn, browserOfSuite, noBrowser, openDashboard } from '../support/browser.ts';
 import { annotations, makeIds } from '../support/ids.ts';
 import { until } from '../support/processes.ts';
 
@@ -23,18 +23,14 @@ function areasOn(page: Page): Promise<string[]> {
 }
 
 describe.skipIf(noBrowser !== null)('the charts of a run', () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await openBrowser();
-  });
-  afterAll(() => browser.close());
+  const browser = browserOfSuite();
 
   test('shade the times in which it waited, by day and by night, and say in words what for', async ({
     expect,
     onTestFinished,
   }) => {
     const rate = { perSecond: 50, windowMs: 2_000, retryAfter: 'seconds', retryAfterSeconds: 3 } as const;
-    const dashboard = await openDashboard(browser, onTestFinished, { objects: annotations(ids), faults: { rate } });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects: annotations(ids), faults: { rate } });
     const run = await dashboard.submit(ids);
     const page = await dashboard.page('read', { colorScheme: 'light' });
     await page.goto(`${dashboard.url}/runs/${run}`);
@@ -67,7 +63,7 @@ describe.skipIf(noBrowser !== null)('the charts of a run', () => {
   });
 
   test('say so where they cannot be loaded, and are drawn once they can', async ({ expect, onTestFinished }) => {
-    const dashboard = await openDashboard(browser, onTestFinished, { objects: annotations(ids) });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects: annotations(ids) });
     const run = await dashboard.submit(ids, ['--rate', '40/s']);
     await dashboard.harness.spawnWorker();
     const page = await dashboard.page('read');
@@ -83,7 +79,7 @@ describe.skipIf(noBrowser !== null)('the charts of a run', () => {
   });
 
   test('shade nothing for a run that never waited', async ({ expect, onTestFinished }) => {
-    const dashboard = await openDashboard(browser, onTestFinished, { objects: annotations(ids) });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects: annotations(ids) });
     const run = await dashboard.submit(ids.slice(0, 400), ['--rate', '50/s']);
     await dashboard.harness.spawnWorker();
     const page = await dashboard.page('read');

@@ -1,18 +1,18 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { describe, test } from 'vitest';
 import { hostOf } from '../../src/dashboard/format.ts';
 import { noteFailedOrder } from '../../src/ledger/audit.ts';
 import { noteTarget } from '../../src/ledger/known-targets.ts';
 import { targetOf } from '../../src/model/target.ts';
 import {
   barriersOn,
+  browserOfSuite,
   type Dashboard,
   logIn,
   noBrowser,
-  openBrowser,
   openDashboard,
   showsState,
   signIn,
@@ -69,16 +69,12 @@ function clickTwice(element: { click(): void }): void {
 }
 
 describe.skipIf(noBrowser !== null)('the dashboard', () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await openBrowser();
-  });
-  afterAll(() => browser.close());
+  const browser = browserOfSuite();
 
   test('shows a run to its end, why ids failed, and hands out their rows', async ({ expect, onTestFinished }) => {
     const refused = new Set(ids.filter((_, n) => n % 100 === 3));
     const script = (_: string, id: string) => (refused.has(id) ? ('status-400' as const) : null);
-    const dashboard = await openDashboard(browser, onTestFinished, { objects, faults: { script } });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects, faults: { script } });
     const run = await dashboard.submit(ids, ['--rate', '600/s', '--reason', 'closed accounts']);
     const page = await dashboard.page('operate');
     await page.getByRole('link', { name: run }).click();
@@ -117,7 +113,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
 
   test('says in words that the server throttles, and for how long', async ({ expect, onTestFinished }) => {
     const rate = { perSecond: 50, windowMs: 2_000, retryAfter: 'seconds', retryAfterSeconds: 3 } as const;
-    const dashboard = await openDashboard(browser, onTestFinished, { objects, faults: { rate } });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects, faults: { rate } });
     const run = await dashboard.submit(ids);
     const page = await dashboard.page('read');
     await openRun(page, dashboard, run, 'running');
@@ -132,7 +128,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
   });
 
   test('pauses a run, so that nothing is sent, lets it go on, and cancels it', async ({ expect, onTestFinished }) => {
-    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects });
     const { harness } = dashboard;
     const run = await dashboard.submit(ids, ['--rate', '50/s']);
     const page = await dashboard.page('operate');
@@ -183,7 +179,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     expect,
     onTestFinished,
   }) => {
-    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects });
     const run = await dashboard.submit(ids);
     const page = await dashboard.page('operate');
     const dialog = page.getByRole('dialog');
@@ -213,7 +209,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     expect,
     onTestFinished,
   }) => {
-    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects });
     const run = await dashboard.submit(ids, ['--rate', '50/s']);
     const page = await dashboard.page('operate');
     await openRun(page, dashboard, run, 'running');
@@ -230,7 +226,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     expect,
     onTestFinished,
   }) => {
-    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects });
     const { harness } = dashboard;
     const nightly = [
       'nightly',
@@ -267,7 +263,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
   });
 
   test('makes a run of a list: its plan, the typed number, its end', async ({ expect, onTestFinished }) => {
-    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects });
     const { harness } = dashboard;
     await harness.worker();
     const page = await dashboard.page('operate');
@@ -294,7 +290,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     expect,
     onTestFinished,
   }) => {
-    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects });
     const { harness } = dashboard;
     const other = targetOf('https://b.example', '');
     for (const target of [harness.target, other]) await noteTarget(harness.redis, target, Date.now());
@@ -327,7 +323,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
   });
 
   test('makes one run and one entry of the history of a double click', async ({ expect, onTestFinished }) => {
-    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects });
     const { harness } = dashboard;
     await noteTarget(harness.redis, harness.target, Date.now());
     const page = await dashboard.page('operate');
@@ -353,7 +349,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
   });
 
   test('shows no plan of a form that was changed meanwhile', async ({ expect, onTestFinished }) => {
-    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects });
     const { harness } = dashboard;
     await noteTarget(harness.redis, harness.target, Date.now());
     const page = await dashboard.page('operate');
@@ -392,7 +388,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     expect,
     onTestFinished,
   }) => {
-    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects });
     const run = await dashboard.submit(ids);
     const stranger = await dashboard.page(null, { javaScriptEnabled: false });
     await stranger.goto(`${dashboard.url}/runs/${run}`);
@@ -424,7 +420,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
   });
 
   test('says why a running run does not move, and which workers are at work', async ({ expect, onTestFinished }) => {
-    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects });
     const page = await dashboard.page('operate');
     await page.getByText('No run is on its way').waitFor();
     await page.getByText('Detached runs and schedules need one: expunge worker').waitFor();
@@ -449,7 +445,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     expect,
     onTestFinished,
   }) => {
-    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects });
     const run = await dashboard.submit(ids, ['--reason', `see ticket ${'4711'.repeat(30)}`]);
     await writeManyRuns(dashboard.harness.redis, 60, 'completed');
     const ended = await dashboard.submit(ids.slice(0, 9), [
@@ -493,7 +489,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
   });
 
   test('lists ten thousand ended runs by pages of fifty, and finds one', async ({ expect, onTestFinished }) => {
-    const dashboard = await openDashboard(browser, onTestFinished);
+    const dashboard = await openDashboard(browser(), onTestFinished);
     await writeManyRuns(dashboard.harness.redis, 10_000, 'completed');
     const page = await dashboard.page('read');
     const rows = page.getByRole('table', { name: 'Ended runs' }).locator('tbody tr');
@@ -517,7 +513,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
   });
 
   test('is live again after its server was away, and rests while nobody looks', async ({ expect, onTestFinished }) => {
-    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects });
     const page = await dashboard.page('read');
     const connection = (words: string) => page.locator('.connection', { hasText: words }).waitFor();
     await connection('Live');

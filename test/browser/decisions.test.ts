@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, test } from 'vitest';
-import { noBrowser, openBrowser, openDashboard, showsState } from '../support/browser.ts';
+import { describe, test } from 'vitest';
+import { browserOfSuite, noBrowser, openDashboard, showsState } from '../support/browser.ts';
 import { annotations, makeIds } from '../support/ids.ts';
 import { until } from '../support/processes.ts';
 
@@ -9,17 +8,13 @@ const ids = makeIds('c', 400);
 const objects = annotations(ids);
 
 describe.skipIf(noBrowser !== null)('what an operator decides in the browser', () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await openBrowser();
-  });
-  afterAll(() => browser.close());
+  const browser = browserOfSuite();
 
   test('is, for a run whose command is gone, whether workers delete it, also when it was paused before', async ({
     expect,
     onTestFinished,
   }) => {
-    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects });
     const { harness } = dashboard;
     const page = await dashboard.page('operate');
     const dialog = page.getByRole('dialog');
@@ -72,7 +67,7 @@ describe.skipIf(noBrowser !== null)('what an operator decides in the browser', (
   }) => {
     const refused = new Set(ids.slice(0, 12));
     const script = (_: string, id: string) => (refused.has(id) ? ('status-400' as const) : null);
-    const dashboard = await openDashboard(browser, onTestFinished, { objects, faults: { script } });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects, faults: { script } });
     const { harness } = dashboard;
     const run = await dashboard.submit(ids, ['--rate', '40/s', '--max-failures', '100']);
     await harness.spawnWorker();
@@ -129,7 +124,7 @@ describe.skipIf(noBrowser !== null)('what an operator decides in the browser', (
   test('is about all failures, also those that no group shows yet', async ({ expect, onTestFinished }) => {
     const refused = new Set(ids.filter((_, n) => n % 20 === 3));
     const script = (_: string, id: string) => (refused.has(id) ? ('status-400' as const) : null);
-    const dashboard = await openDashboard(browser, onTestFinished, { objects, faults: { script } });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects, faults: { script } });
     const run = await dashboard.submit(ids, ['--max-failures', '100%']);
     const page = await dashboard.page('read');
     await page.route(/\/failures$/, (route) => route.fulfill({ json: { items: [] } })); // they are read later

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { describe, test } from 'vitest';
 import { noteTarget } from '../../src/ledger/known-targets.ts';
 import { hasInvisible } from '../../src/model/visible.ts';
-import { noBrowser, openBrowser, openDashboard, showsState } from '../support/browser.ts';
+import { browserOfSuite, noBrowser, openDashboard, showsState } from '../support/browser.ts';
 import { annotations } from '../support/ids.ts';
 
 // A right-to-left override turns the text behind it around; a zero-width space and an escape character leave no mark.
@@ -25,18 +25,17 @@ async function hiddenOn(page: Page): Promise<string[]> {
 }
 
 describe.skipIf(noBrowser !== null)('characters that cannot be seen', () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await openBrowser();
-  });
-  afterAll(() => browser.close());
+  const browser = browserOfSuite();
 
   test('are visible in the list of runs, on the page of a run and among its failures, and exact in its files', async ({
     expect,
     onTestFinished,
   }) => {
     const script = () => 'status-400' as const;
-    const dashboard = await openDashboard(browser, onTestFinished, { objects: annotations([id]), faults: { script } });
+    const dashboard = await openDashboard(browser(), onTestFinished, {
+      objects: annotations([id]),
+      faults: { script },
+    });
     const { harness } = dashboard;
     const list = harness.file(name, `id\n${id}\nb\u200f2\n`);
     const flags = ['--allow-invisible', '--reason', 'see \u2066ticket 4711', '--max-failures', '100%'];
@@ -71,7 +70,7 @@ describe.skipIf(noBrowser !== null)('characters that cannot be seen', () => {
   });
 
   test('are visible in the form of a plan and among its rejected rows', async ({ expect, onTestFinished }) => {
-    const dashboard = await openDashboard(browser, onTestFinished);
+    const dashboard = await openDashboard(browser(), onTestFinished);
     await noteTarget(dashboard.harness.redis, dashboard.harness.target, Date.now());
     const page = await dashboard.page('operate');
     await page.goto(`${dashboard.url}/new`);
@@ -89,7 +88,7 @@ describe.skipIf(noBrowser !== null)('characters that cannot be seen', () => {
     expect,
     onTestFinished,
   }) => {
-    const dashboard = await openDashboard(browser, onTestFinished);
+    const dashboard = await openDashboard(browser(), onTestFinished);
     const page = await dashboard.page('read');
     await page.goto(`${dashboard.url}/runs/a%E2%80%AEb`);
     await page.getByText('No run is called a\\u202eb').waitFor();

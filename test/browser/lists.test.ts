@@ -1,8 +1,7 @@
 import { gzipSync } from 'node:zlib';
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { describe, test } from 'vitest';
 import { noteTarget } from '../../src/ledger/known-targets.ts';
-import { noBrowser, openBrowser, openDashboard } from '../support/browser.ts';
+import { browserOfSuite, noBrowser, openDashboard } from '../support/browser.ts';
 import { makeIds } from '../support/ids.ts';
 
 const [one = '', two = ''] = makeIds('l', 2);
@@ -23,14 +22,10 @@ const examples: Example[] = [
 ];
 
 describe.skipIf(noBrowser !== null)('a list in the browser', () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await openBrowser();
-  });
-  afterAll(() => browser.close());
+  const browser = browserOfSuite();
 
   test('may be of every format that the command reads', async ({ expect, onTestFinished }) => {
-    const dashboard = await openDashboard(browser, onTestFinished);
+    const dashboard = await openDashboard(browser(), onTestFinished);
     await noteTarget(dashboard.harness.redis, dashboard.harness.target, Date.now());
     const page = await dashboard.page('operate');
     for (const { name, content, fill = {}, hasNoHeader } of examples) {
@@ -50,7 +45,7 @@ describe.skipIf(noBrowser !== null)('a list in the browser', () => {
   });
 
   test('that deletes nothing says why, and its rejected rows are all there', async ({ expect, onTestFinished }) => {
-    const dashboard = await openDashboard(browser, onTestFinished);
+    const dashboard = await openDashboard(browser(), onTestFinished);
     await noteTarget(dashboard.harness.redis, dashboard.harness.target, Date.now());
     const page = await dashboard.page('operate');
     await page.goto(`${dashboard.url}/new`);
@@ -72,7 +67,7 @@ describe.skipIf(noBrowser !== null)('a list in the browser', () => {
     expect,
     onTestFinished,
   }) => {
-    const dashboard = await openDashboard(browser, onTestFinished);
+    const dashboard = await openDashboard(browser(), onTestFinished);
     await noteTarget(dashboard.harness.redis, dashboard.harness.target, Date.now());
     const page = await dashboard.page('operate');
     await page.goto(`${dashboard.url}/new`);

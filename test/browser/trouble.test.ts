@@ -1,8 +1,8 @@
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { describe, test } from 'vitest';
 import { hostOf } from '../../src/dashboard/format.ts';
 import { keys } from '../../src/redis/keys.ts';
-import { barriersOn, logIn, noBrowser, openBrowser, openDashboard, signIn } from '../support/browser.ts';
+import { barriersOn, browserOfSuite, logIn, noBrowser, openDashboard, signIn } from '../support/browser.ts';
 import { annotations, makeIds } from '../support/ids.ts';
 
 const ids = makeIds('t', 400);
@@ -14,17 +14,13 @@ function connectionOf(page: Page) {
 }
 
 describe.skipIf(noBrowser !== null)('the pages', () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await openBrowser();
-  });
-  afterAll(() => browser.close());
+  const browser = browserOfSuite();
 
   test('say since when Redis is away and of which time their numbers are, and go on by themselves', async ({
     expect,
     onTestFinished,
   }) => {
-    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects });
     const run = await dashboard.submit(ids, ['--rate', '20/s']);
     await dashboard.harness.spawnWorker();
     const page = await dashboard.page('read');
@@ -51,7 +47,7 @@ describe.skipIf(noBrowser !== null)('the pages', () => {
     expect,
     onTestFinished,
   }) => {
-    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects });
     const run = await dashboard.submit(ids);
     const page = await dashboard.page('operate');
     const { badge, trouble } = connectionOf(page);
@@ -82,7 +78,7 @@ describe.skipIf(noBrowser !== null)('the pages', () => {
     expect,
     onTestFinished,
   }) => {
-    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects });
     const page = await dashboard.page('read');
     const { badge, trouble } = connectionOf(page);
     await badge.getByText('Live').waitFor();
@@ -105,7 +101,7 @@ describe.skipIf(noBrowser !== null)('the pages', () => {
     expect,
     onTestFinished,
   }) => {
-    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects });
     const page = await dashboard.page('read');
     await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor();
     process.kill(dashboard.redisPid, 'SIGSTOP');
@@ -121,7 +117,7 @@ describe.skipIf(noBrowser !== null)('the pages', () => {
     expect,
     onTestFinished,
   }) => {
-    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects });
     const { redis } = dashboard.harness;
     const run = await dashboard.submit(ids);
     const page = await dashboard.page('operate');
@@ -143,7 +139,7 @@ describe.skipIf(noBrowser !== null)('the pages', () => {
   });
 
   test('say whose token it is, and which targets it reaches', async ({ expect, onTestFinished }) => {
-    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects });
     const { harness, url } = dashboard;
     const others = ['https://a.example.com/v2', 'https://b.example.com'];
     const place = (address: string) => `${hostOf(address)} (${harness.target.account})`;
@@ -174,7 +170,7 @@ describe.skipIf(noBrowser !== null)('the pages', () => {
   });
 
   test('say what a reader may not do, and of addresses that lead nowhere', async ({ expect, onTestFinished }) => {
-    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects });
     const page = await dashboard.page('read');
     for (const [path, heading, words] of [
       ['/new', 'Not allowed', 'Your token may only read'],

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import axe from 'axe-core';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll } from 'vitest';
 import { type AtEnd, type Harness, type HarnessOptions, openHarness } from './harness.ts';
 import { openOwnRedis } from './own-redis.ts';
 import { type Running, until } from './processes.ts';
@@ -15,9 +16,19 @@ export const noBrowser = places.some((place) => existsSync(place))
   ? null
   : 'no Chromium was found; apt-get install chromium-headless-shell has one, or CHROMIUM names it';
 
-export function openBrowser(): Promise<Browser> {
+function openBrowser(): Promise<Browser> {
   const executablePath = places.find((place) => existsSync(place))!;
   return chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+}
+
+/** The browser of a suite: opened before its tests, and closed after them. Called where the suite is described. */
+export function browserOfSuite(): () => Browser {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await openBrowser();
+  });
+  afterAll(() => browser.close());
+  return () => browser;
 }
 
 /** A dashboard of its own: a process, its Redis, a sandbox, and pages that are logged in. */
