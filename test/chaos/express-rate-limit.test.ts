@@ -1,5 +1,5 @@
 import { describe, test } from 'vitest';
-import { openExpressTarget } from '../support/express-target.ts';
+import { headers, openExpressTarget } from '../support/express-target.ts';
 import { passed, startRun } from '../support/fleet.ts';
 import { openHarness } from '../support/harness.ts';
 import { makeIds } from '../support/ids.ts';
@@ -8,14 +8,6 @@ import { percent, sharesOf, takenIn } from '../support/rate-measures.ts';
 import { isFull, sized } from '../support/size.ts';
 
 // A limiter that people use, in each way in which it tells what is left, or does not.
-
-const headers = {
-  'draft-6': { standardHeaders: 'draft-6', legacyHeaders: false },
-  'draft-7': { standardHeaders: 'draft-7', legacyHeaders: false },
-  'draft-8': { standardHeaders: 'draft-8', legacyHeaders: false },
-  'X-RateLimit': { standardHeaders: false, legacyHeaders: true },
-  'no headers': { standardHeaders: false, legacyHeaders: false },
-} as const;
 
 type Case = { told: keyof typeof headers; perWindow: number; windowS: number };
 

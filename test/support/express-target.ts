@@ -1,15 +1,28 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
-import { type Options, rateLimit } from 'express-rate-limit';
+import { type Options, type RateLimitRequestHandler, rateLimit } from 'express-rate-limit';
 import type { AtEnd } from './harness.ts';
 import type { Arrivals } from './rate-measures.ts';
 
+/** In which ways express-rate-limit tells what is left, or does not. */
+export const headers = {
+  'no headers': { standardHeaders: false, legacyHeaders: false },
+  'draft-6': { standardHeaders: 'draft-6', legacyHeaders: false },
+  'draft-7': { standardHeaders: 'draft-7', legacyHeaders: false },
+  'draft-8': { standardHeaders: 'draft-8', legacyHeaders: false },
+  'X-RateLimit': { standardHeaders: false, legacyHeaders: true },
+} as const;
+
+type Limit = Pick<Options, 'windowMs' | 'limit' | 'standardHeaders' | 'legacyHeaders'>;
+
+/** One limit for all who ask. */
+export function expressLimiter(options: Limit): RateLimitRequestHandler {
+  return rateLimit({ ...options, validate: false, keyGenerator: () => 'everybody' });
+}
+
 /** A server that deletes whatever it is asked to, behind express-rate-limit: `limit` in each window, which begins with the first request after the last. */
-export async function openExpressTarget(
-  atEnd: AtEnd,
-  options: Pick<Options, 'windowMs' | 'limit' | 'standardHeaders' | 'legacyHeaders'>,
-): Promise<{ url: string; arrivals: Arrivals }> {
+export async function openExpressTarget(atEnd: AtEnd, options: Limit): Promise<{ url: string; arrivals: Arrivals }> {
   const arrivals = { atMs: [] as number[], status: [] as number[] };
   const app = express();
   app.use((_request, response, next) => {
@@ -20,7 +33,7 @@ export async function openExpressTarget(
     });
     next();
   });
-  app.use(rateLimit({ ...options, validate: false, keyGenerator: () => 'everybody' }));
+  app.use(expressLimiter(options));
   app.delete('/v2/:resource/:id', (_request, response) => void response.status(204).end());
   const server = app.listen(0, '127.0.0.1');
   await once(server, 'listening');

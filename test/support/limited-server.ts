@@ -1,9 +1,10 @@
 import { createWriteStream } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import express, { type RequestHandler, type Response } from 'express';
-import { type Options, rateLimit } from 'express-rate-limit';
+import type { Options } from 'express-rate-limit';
 import { Redis } from 'ioredis';
 import { RateLimiterMemory, RateLimiterRedis, type RateLimiterRes } from 'rate-limiter-flexible';
+import { expressLimiter } from './express-target.ts';
 
 // A server in a process of its own, behind a limiter from npm: `node limited-server.ts LIMITER LOG`. It deletes every id it is asked to delete,
 // prints its address, and writes a line to LOG for each answer: when it ended, how long it took, both in seconds, and its status.
@@ -32,17 +33,9 @@ const server = app.listen(0, '127.0.0.1', () =>
 );
 
 function limiting(limiter: NpmLimiter): RequestHandler {
-  return limiter.package === 'express-rate-limit' ? expressRateLimit(limiter) : rateLimiterFlexible(limiter);
-}
-
-function expressRateLimit({
-  limit,
-  windowS,
-  standardHeaders,
-  legacyHeaders,
-}: Extract<NpmLimiter, { package: 'express-rate-limit' }>): RequestHandler {
-  const keyGenerator = () => 'everybody';
-  return rateLimit({ limit, windowMs: 1_000 * windowS, standardHeaders, legacyHeaders, validate: false, keyGenerator });
+  if (limiter.package === 'rate-limiter-flexible') return rateLimiterFlexible(limiter);
+  const { limit, windowS, standardHeaders, legacyHeaders } = limiter;
+  return expressLimiter({ limit, windowMs: 1_000 * windowS, standardHeaders, legacyHeaders });
 }
 
 /** The middleware of its guide for express, with a Retry-After in whole seconds, as HTTP has it. */

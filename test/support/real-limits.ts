@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { headers } from './express-target.ts';
 import { passed, startRun } from './fleet.ts';
 import { type AtEnd, type Harness, openHarness } from './harness.ts';
 import { makeIds } from './ids.ts';
@@ -10,14 +11,6 @@ import { startNginx } from './nginx.ts';
 import { startNode, until } from './processes.ts';
 import { type Arrivals, percent, type Span, sharesOf, takenIn } from './rate-measures.ts';
 import { startRedisProcess } from './redis-process.ts';
-
-const headers = {
-  'no headers': { standardHeaders: false, legacyHeaders: false },
-  'draft-6': { standardHeaders: 'draft-6', legacyHeaders: false },
-  'draft-7': { standardHeaders: 'draft-7', legacyHeaders: false },
-  'draft-8': { standardHeaders: 'draft-8', legacyHeaders: false },
-  'X-RateLimit': { standardHeaders: false, legacyHeaders: true },
-} as const;
 
 /** A limiter that people use, at its limit, and the worker processes that meet it. */
 export type RealLimit = {
