@@ -54,11 +54,15 @@ const sessionEnded = {
   next: 'sign in again in another tab, then repeat it here',
 };
 
-/** The login leads back to where its reader was. */
+let isLeaving = false;
+
+/** The login leads back to where its reader was. Several requests may be refused at once; the page is left once. */
 function leaveForLogin(): Promise<never> {
   const { pathname, search } = location;
-  location.assign(`/login?${new URLSearchParams({ problem: 'session', to: pathname + search })}`);
-  return new Promise(() => {}); // this page is left
+  if (!isLeaving) location.assign(`/login?${new URLSearchParams({ problem: 'session', to: pathname + search })}`);
+  isLeaving = true;
+  addEventListener('pagehide', () => (isLeaving = false), { once: true }); // the browser's Back may show this page again
+  return new Promise(() => {}); // nothing is to happen here any more
 }
 
 /** Whether the server has no such thing. */

@@ -107,22 +107,24 @@ function describeLearning({ phase, rate: now, limitMet }: TargetState): string {
 /** How fast a run was and what slowed it down. Rates are requests a second; null = not measured. */
 type PaceSummary = {
   achieved: number | null; // without throttled requests, over the deleting time
-  allowed: number | null; // by the learned limit and --rate, on average; null also where there was none for a part of the time
+  allowed: number | null; // by the learned limit and --rate, on average; null also where a part of the time had no limit
   waitedMs: number; // part of the deleting time in which no request was allowed
   refused: number; // throttled requests
   refreshes: number; // of the token
   latencyMs: Measures['latencyMs'];
 };
 
-/** The averages of a rate that was limited for a smaller part of the time say nothing about each other. A rate is learned at first. */
+/** A rate that was limited for a smaller part of the time has no average; nor has one that a short time without a limit exceeded. */
 const leastLimited = 0.9;
 
 /** `activeMs`: the deleting time. Processes measure side by side, so shares of their time count, not sums. */
 export function paceSummary(measures: Measures, activeMs: number): PaceSummary {
-  const { requests, refused, refreshes, workMs, heldMs, allowed, limitedMs, latencyMs } = measures;
+  const { requests, refused, refreshes, workMs, heldMs, limitedMs, latencyMs } = measures;
+  const achieved = activeMs > 0 && requests > 0 ? ((requests - refused) / activeMs) * 1_000 : null;
+  const allowed = limitedMs > 0 && limitedMs >= leastLimited * workMs ? (measures.allowed / limitedMs) * 1_000 : null;
   return {
-    achieved: activeMs > 0 && requests > 0 ? ((requests - refused) / activeMs) * 1_000 : null,
-    allowed: limitedMs > 0 && limitedMs >= leastLimited * workMs ? (allowed / limitedMs) * 1_000 : null,
+    achieved,
+    allowed: allowed !== null && achieved !== null && achieved > allowed ? null : allowed,
     waitedMs: workMs > 0 ? (Math.min(heldMs, workMs) / workMs) * activeMs : 0,
     refused,
     refreshes,

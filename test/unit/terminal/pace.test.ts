@@ -195,6 +195,8 @@ describe('pace summary', () => {
       const lifted = measuresOf({ requests: '3180', workMs: '10000', allowed: '1000', limitedMs: '5000' });
       expect(paceLines(paceSummary(lifted, 10_000))).toEqual(['Pace: 318/s']);
       expect(paceFacts(paceSummary(lifted, 10_000))).toMatchObject({ rate_achieved: 318, rate_allowed: null });
+      const late = measuresOf({ requests: '3180', workMs: '10000', allowed: '910', limitedMs: '9100' });
+      expect(paceLines(paceSummary(late, 10_000))).toEqual(['Pace: 318/s']);
       const learned = measuresOf({ requests: '3180', workMs: '10000', allowed: '2910', limitedMs: '9000' });
       expect(paceLines(paceSummary(learned, 10_000))).toEqual(['Pace: 318/s of 323/s allowed']);
     });
