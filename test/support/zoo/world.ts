@@ -610,7 +610,7 @@ class World {
     const { accepted, refused } = this.#measures.lastSecond(now);
     const inFlight = this.#processes.reduce((n, one) => n + one.inFlight, 0);
     this.#trace!(
-      `${String(now / 1_000).padStart(6)} ok ${String(accepted).padStart(6)} no ${String(refused).padStart(5)} wire ${String(inFlight).padStart(4)}/${state?.inFlight.limit.toFixed(0)} ${state?.inFlight.trend} ${state?.inFlight.isBlind ? 'blind' : ''} ${describe(state)}`,
+      `${String(now / 1_000).padStart(6)} ok ${String(accepted).padStart(6)} no ${String(refused).padStart(5)} wire ${String(inFlight).padStart(4)}/${state?.inFlight.limit.toFixed(0)} ${state?.inFlight.trend} ${describe(state)}`,
     );
   }
 }

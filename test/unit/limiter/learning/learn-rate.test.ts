@@ -259,15 +259,6 @@ describe('Retry-After', () => {
       expect(secondAfter(7_999)).toBeLessThan(1000);
     });
 
-    it('lowers the rate where the wait is long, compared to the time since the last', () => {
-      const secondAfter = (ms: number) => {
-        const first = { ...usual, excusedAtMs: 4100 - ms };
-        return learn(first, { ...late(81), blockedUntilMs: 4100 + 10_000 }).low;
-      };
-      expect(secondAfter(80_000)).toBe(1000);
-      expect(secondAfter(79_999)).toBeLessThan(1000);
-    });
-
     it('ends a window where the target is known to have them', () => {
       const next = learnRate(usual, observation(late(81)), null, 10_000);
       expect(next.excusedAtMs).toBe(usual.excusedAtMs);
