@@ -87,7 +87,6 @@ export class AnswerTally {
   sent = 0;
   latencies = 0;
   latencySum = 0;
-  latencySquares = 0;
   lost = 0;
 
   /** `ms`: how long the answer took. */
@@ -98,7 +97,6 @@ export class AnswerTally {
       counts.accepted++;
       this.latencies++;
       this.latencySum += ms;
-      this.latencySquares += ms * ms;
       return;
     }
     const kind = countedAs[signal];

@@ -21,8 +21,7 @@ export const callArguments = [
   'claimQuota', // … of so many in a whole window, '' = unknown
   'sent',
   'latencies', // their count, …
-  'latencySum', // … sum …
-  'latencySquares', // … and squares, in ms
+  'latencySum', // … and their sum, in ms
   'starved', // 1 = permits had to wait for a slot
   'lost', // time-outs and resets
   'busy', // 1 = it had next to no computing time

@@ -127,7 +127,6 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
         sent: tally.sent,
         latencies: tally.latencies,
         latencySum: tally.latencySum,
-        latencySquares: tally.latencySquares,
         starved: call.starved ? 1 : 0,
         lost: tally.lost,
         busy: call.busy ? 1 : 0,

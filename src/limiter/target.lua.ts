@@ -152,7 +152,7 @@ if accepted > 0 and wants and asked.alarmWhy == '' then
   putTime('acceptedAt', now)
   s.acceptedBy = asked.process
 end
-for _, name in ipairs({'sent', 'latencies', 'latencySum', 'latencySquares', 'starved', 'lost', 'busy'}) do add(name, tonumber(asked[name])) end
+for _, name in ipairs({'sent', 'latencies', 'latencySum', 'starved', 'lost', 'busy'}) do add(name, tonumber(asked[name])) end
 -- What a process noticed in an earlier epoch is over.
 if asked.alarmWhy ~= '' and asked.epoch == s.epoch and not isLocalOutage then s.alarmWhy, s.alarmKind = asked.alarmWhy, asked.alarmKind end
 add('reports', wants and 1 or 0)
@@ -239,7 +239,7 @@ if isUpdateDue then
   turn = number('turn')
   local sums = {}
   for _, name in ipairs({'blockedMs', 'accepted', 'refused', 'trouble', 'currentAccepted', 'currentRefused', 'currentTrouble', 'sent', 'latencies',
-    'latencySum', 'latencySquares', 'starved', 'busy', 'reports', 'lost', 'recall', 'released'}) do
+    'latencySum', 'starved', 'busy', 'reports', 'lost', 'recall', 'released'}) do
     sums[name] = number(name)
     if name ~= 'released' and name ~= 'recall' then s[name] = '0' end -- these stay until a state that knows of them is stored
   end

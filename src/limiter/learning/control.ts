@@ -185,7 +185,7 @@ function observe(
     blockedUntilMs: sums.holdUntil,
     ...counts,
     sent: sums.sent,
-    latency: { count: sums.latencies, sumMs: sums.latencySum, squares: sums.latencySquares },
+    latency: { count: sums.latencies, sumMs: sums.latencySum },
     starved: sums.starved,
     busy: sums.busy,
     reports: sums.reports,

@@ -10,9 +10,7 @@ const rules = {
   spreadMs: 110, // until every process works with a new limit
   windowMs: 90, // the least time in which a limit is judged, …
   windowLatencies: 1.5, // … also counted in mean latencies, …
-  windowAnswers: 20, // … the fewest answers, …
-  surely: 0.03, // … and the greatest standard error of their mean latency as a share of it, …
-  maxWindowMs: 2_000, // … unless it took this long
+  windowAnswers: 20, // … and the fewest answers
   hungry: 0.4, // share of the calls in which a process had permits but no free slot
   busy: 0.5, // share of the calls in which a process had no computing time left: its answers take as long as it takes to read them
   minLatencyMs: 1, // below this, latencies differ for reasons of the clock
@@ -42,14 +40,13 @@ type Window = {
   openMs: number;
   count: number;
   sumMs: number;
-  squares: number;
   reports: number;
   starved: number;
   busy: number;
   lost: number;
 };
 
-const emptyWindow: Window = { openMs: 0, count: 0, sumMs: 0, squares: 0, reports: 0, starved: 0, busy: 0, lost: 0 };
+const emptyWindow: Window = { openMs: 0, count: 0, sumMs: 0, reports: 0, starved: 0, busy: 0, lost: 0 };
 
 /** Nothing is known. `max`: slots of the fleet. */
 export function firstInFlight(now: number, max: number): InFlight {
@@ -158,7 +155,6 @@ function widen(window: Window, seen: Observation, openMs: number): Window {
     openMs: window.openMs + openMs,
     count: window.count + seen.latency.count,
     sumMs: window.sumMs + seen.latency.sumMs,
-    squares: window.squares + seen.latency.squares,
     reports: window.reports + seen.reports,
     starved: window.starved + seen.starved,
     busy: window.busy + seen.busy,
@@ -171,8 +167,6 @@ function isLossy({ count, lost }: Window): boolean {
   return count + lost >= rules.windowAnswers && lost >= rules.lossShare * (count + lost);
 }
 
-function isConclusive({ openMs, count, squares }: Window, latencyMs: number): boolean {
-  if (count < rules.windowAnswers || openMs < Math.max(rules.windowMs, rules.windowLatencies * latencyMs)) return false;
-  const error = Math.sqrt(Math.max(0, squares / count - latencyMs ** 2) / count);
-  return error <= rules.surely * latencyMs || openMs >= rules.maxWindowMs;
+function isConclusive({ openMs, count }: Window, latencyMs: number): boolean {
+  return count >= rules.windowAnswers && openMs >= Math.max(rules.windowMs, rules.windowLatencies * latencyMs);
 }

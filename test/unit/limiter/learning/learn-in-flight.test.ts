@@ -17,7 +17,7 @@ function watch(
     const before = states.at(-1)!;
     const ms = latencyAt(before.limit);
     const count = Math.round((before.limit / ms) * 100);
-    const latency = { count, sumMs: count * ms, squares: count * ms ** 2 };
+    const latency = { count, sumMs: count * ms };
     states.push(learnInFlight(before, observation({ now: look * 100, latency, reports: 4, starved: 4, ...more }), all));
   }
   return states;
@@ -102,7 +102,7 @@ describe('the limit of requests in flight', () => {
 
   it('goes down by three tenths after a twentieth of the answers was lost, again once the new limit was tried', () => {
     const lose = (state: InFlight, now: number, lost: number) =>
-      learnInFlight(state, observation({ now, lost, latency: { count: 90, sumMs: 900, squares: 9000 } }), max);
+      learnInFlight(state, observation({ now, lost, latency: { count: 90, sumMs: 900 } }), max);
     const state = { ...firstInFlight(0, max), limit: 100 };
     expect(lose(state, 2000, 4).limit).toBe(100);
     const once = lose(state, 2000, 5);

@@ -226,7 +226,7 @@ describe('Retry-After', () => {
       accepted: 98,
       refused: 1,
       blockedUntilMs: now + 1_000,
-      latency: { count: 98, sumMs: 98 * ms, squares: 98 * ms * ms },
+      latency: { count: 98, sumMs: 98 * ms },
     });
 
     it('is obeyed, and the ramp goes on after it in a new epoch', () => {
