@@ -5,7 +5,7 @@ const rules = {
   min: 2,
   worthwhile: 0.18, // more slots must bring this part of their number in throughput: a doubling 2^0.18, so 13 %
   stepDown: 1.25, // if they do not, the limit goes down in steps of this factor
-  firstRestMs: 2_500, // until another limit is tried, which costs a little; twice as long each time, …
+  firstRestMs: 2_500, // until another limit is tried; with all slots twice as long each time, …
   maxRestMs: 30_000, // … at most
   spreadMs: 110, // until every process works with a new limit
   windowMs: 90, // the least time in which a limit is judged, …
@@ -25,8 +25,8 @@ export type InFlight = {
   max: number;
   /** hold: neither more nor less is known to be better · up, down: the last step went that way and is being judged. */
   trend: 'hold' | 'up' | 'down';
-  /** Mean latency at the limit before the last step. */
-  latencyMs: number;
+  /** What the last step is compared with: a limit, and the mean latency of answers at it. */
+  compared: Latency;
   lookedAtMs: number;
   /** Answers of before this moment belong to the limit before. */
   judgeFromMs: number;
@@ -35,6 +35,8 @@ export type InFlight = {
   restMs: number;
   window: Window;
 };
+
+type Latency = { limit: number; latencyMs: number };
 
 type Window = {
   openMs: number;
@@ -54,7 +56,7 @@ export function firstInFlight(now: number, max: number): InFlight {
     limit: max,
     max,
     trend: 'hold',
-    latencyMs: 0,
+    compared: { limit: max, latencyMs: 0 },
     lookedAtMs: now,
     judgeFromMs: now,
     restUntilMs: now,
@@ -73,12 +75,12 @@ export function learnInFlight(before: InFlight, seen: Observation, max: number):
   const state = { ...adjustToFleet(before, max), lookedAtMs: seen.now };
   if (before.lookedAtMs < state.judgeFromMs) return state;
   const window = widen(state.window, seen, seen.now - before.lookedAtMs);
-  const latencyMs = Math.max(rules.minLatencyMs, window.sumMs / Math.max(1, window.count));
+  const now = { limit: state.limit, latencyMs: Math.max(rules.minLatencyMs, window.sumMs / Math.max(1, window.count)) };
   const isStarved = window.starved >= rules.hungry * window.reports;
-  if (isLossy(window)) return cut(state, latencyMs);
-  if (window.busy > 0 && window.busy >= rules.busy * window.reports) return growUnmeasured(state, isStarved, latencyMs);
-  if (!isConclusive(window, latencyMs)) return { ...state, window };
-  return evaluate({ ...state, window: emptyWindow }, latencyMs, isStarved);
+  if (isLossy(window)) return cut(state, now);
+  if (window.busy > 0 && window.busy >= rules.busy * window.reports) return growUnmeasured(state, now, isStarved);
+  if (!isConclusive(window, now)) return { ...state, window };
+  return evaluate({ ...state, window: emptyWindow }, now, isStarved);
 }
 
 /** A process that joins brings slots: if all were in use, or fewer were just being tried, requests that wait may use more at once. */
@@ -89,65 +91,64 @@ function adjustToFleet(before: InFlight, max: number): InFlight {
   return { ...state, trend: 'hold', restUntilMs: before.lookedAtMs, window: emptyWindow };
 }
 
-function evaluate(state: InFlight, latencyMs: number, isStarved: boolean): InFlight {
-  const isHungry = isStarved && state.limit < state.max;
-  if (state.trend === 'hold') {
+function evaluate(state: InFlight, now: Latency, isStarved: boolean): InFlight {
+  const { compared, trend } = state;
+  const isHungry = isStarved && now.limit < state.max;
+  if (trend === 'hold') {
     if (!isStarved || state.lookedAtMs < state.restUntilMs) return state;
-    return isHungry ? double(state, latencyMs) : lower(state, state.limit, latencyMs);
+    return isHungry ? double(state, now) : lower(state, now, now);
   }
-  if (state.trend === 'down') {
-    const isDear = throughputGain(latencyMs, state.latencyMs, rules.stepDown) >= rules.worthwhile;
-    return isDear ? rest(state, state.limit * rules.stepDown, latencyMs) : lower(state, state.limit, latencyMs);
-  }
-  if (throughputGain(state.latencyMs, latencyMs, 2) < rules.worthwhile)
-    return lower(state, state.limit / 2, state.latencyMs);
-  return isHungry ? double(state, latencyMs) : { ...state, trend: 'hold', restMs: rules.firstRestMs };
+  if (trend === 'down') return isWorthwhile(now, compared) ? rest(state, now) : lower(state, now, now);
+  if (!isWorthwhile(compared, now)) return lower(state, compared, now);
+  return isHungry ? double(state, now) : { ...state, trend: 'hold', restMs: rules.firstRestMs };
+}
+
+/** Whether more slots bring throughput, which is limit ÷ latency, by a worthwhile part of their number. The fewest that are tried are worthwhile. */
+function isWorthwhile(fewer: Latency, more: Latency): boolean {
+  if (fewer.limit === more.limit) return true;
+  return 1 - Math.log(more.latencyMs / fewer.latencyMs) / Math.log(more.limit / fewer.limit) >= rules.worthwhile;
 }
 
 /** Latencies show nothing: more slots while requests wait for one. */
-function growUnmeasured(state: InFlight, isStarved: boolean, latencyMs: number): InFlight {
-  return isStarved && state.limit < state.max
-    ? step(state, state.limit * 2, 'hold', latencyMs)
+function growUnmeasured(state: InFlight, now: Latency, isStarved: boolean): InFlight {
+  return isStarved && now.limit < state.max
+    ? step(state, now.limit * 2, 'hold', now)
     : { ...state, trend: 'hold', window: emptyWindow };
 }
 
 /** More slots for requests that wait. */
-function double(state: InFlight, latencyMs: number): InFlight {
-  return step({ ...state, latencyMs, restMs: rules.firstRestMs }, state.limit * 2, 'up', latencyMs);
+function double(state: InFlight, now: Latency): InFlight {
+  return step({ ...state, compared: now, restMs: rules.firstRestMs }, now.limit * 2, 'up', now);
 }
 
-/** Whether fewer do as well as `limit`, at which answers took `latencyMs`. */
-function lower(state: InFlight, limit: number, latencyMs: number): InFlight {
-  return step({ ...state, latencyMs }, limit / rules.stepDown, 'down', latencyMs);
+/** Whether fewer slots than `compared` do as well. */
+function lower(state: InFlight, compared: Latency, now: Latency): InFlight {
+  return step({ ...state, compared }, compared.limit / rules.stepDown, 'down', now);
 }
 
 /** Fewer, and no more for a while. */
-function cut(state: InFlight, latencyMs: number): InFlight {
+function cut(state: InFlight, now: Latency): InFlight {
   const restUntilMs = state.lookedAtMs + rules.firstRestMs;
-  return step({ ...state, restUntilMs }, state.limit * rules.lossCut, 'hold', latencyMs);
+  return step({ ...state, restUntilMs }, now.limit * rules.lossCut, 'hold', now);
 }
 
-/** Stays at `limit` for a while. */
-function rest(state: InFlight, limit: number, latencyMs: number): InFlight {
+/** Back to the limit before, for a while: with all slots ever longer, since each trial of fewer costs a little. */
+function rest(state: InFlight, now: Latency): InFlight {
+  const { limit } = state.compared;
   const restUntilMs = state.lookedAtMs + state.restMs;
-  const restMs = Math.min(rules.maxRestMs, 2 * state.restMs);
-  return step({ ...state, restUntilMs, restMs }, limit, 'hold', latencyMs);
+  const restMs = limit < state.max ? rules.firstRestMs : Math.min(rules.maxRestMs, 2 * state.restMs);
+  return step({ ...state, restUntilMs, restMs }, limit, 'hold', now);
 }
 
-function step(state: InFlight, limit: number, trend: InFlight['trend'], latencyMs: number): InFlight {
-  const judgeFromMs = state.lookedAtMs + rules.spreadMs + latencyMs;
+/** `now.latencyMs` later, answers show what the new limit does. */
+function step(state: InFlight, limit: number, trend: InFlight['trend'], now: Latency): InFlight {
   return {
     ...state,
-    limit: Math.min(state.max, Math.max(rules.min, limit)),
+    limit: Math.min(state.max, Math.max(rules.min, Math.round(limit))), // a process has whole slots
     trend,
-    judgeFromMs,
+    judgeFromMs: state.lookedAtMs + rules.spreadMs + now.latencyMs,
     window: emptyWindow,
   };
-}
-
-/** How much throughput (limit ÷ latency) more slots bring: 1 = as much as slots, 0 = nothing, below 0 = they cost some. */
-function throughputGain(latencyBeforeMs: number, latencyMs: number, factor: number): number {
-  return 1 - Math.log(latencyMs / latencyBeforeMs) / Math.log(factor);
 }
 
 function widen(window: Window, seen: Observation, openMs: number): Window {
@@ -167,6 +168,6 @@ function isLossy({ count, lost }: Window): boolean {
   return count + lost >= rules.windowAnswers && lost >= rules.lossShare * (count + lost);
 }
 
-function isConclusive({ openMs, count }: Window, latencyMs: number): boolean {
+function isConclusive({ openMs, count }: Window, { latencyMs }: Latency): boolean {
   return count >= rules.windowAnswers && openMs >= Math.max(rules.windowMs, rules.windowLatencies * latencyMs);
 }

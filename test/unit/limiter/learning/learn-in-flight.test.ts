@@ -78,6 +78,12 @@ describe('the limit of requests in flight', () => {
     }
   });
 
+  it.each([1, 2, 3])('goes on learning where no more than %d bring anything', (all) => {
+    const states = watch(firstInFlight(0, all), (limit) => 10 * limit, 60, {}, all).slice(300);
+    expect(new Set(states.map(({ limit }) => limit))).toContain(Math.min(2, all));
+    expect(states.map(({ trend }) => trend)).toContain('hold');
+  });
+
   it('with all that there are, fewer are tried after 2.5 s, then each time twice as late, at most after 30 s', () => {
     const limits = watch(firstInFlight(0, max), flat, 130).map(({ limit }) => limit);
     const tries = limits.flatMap((limit, look) => (limit < max && limits[look - 1] === max ? [look / 10] : []));
