@@ -9,14 +9,14 @@ import { type Scrape, scheduleStates } from './scrape.ts';
 /** The Prometheus text of this process. */
 export type Metrics = { contentType: string; text(): Promise<string> };
 
-/** The metrics of a process. Each call of `text` reads the counters of the process anew with `scrape`, which takes a second at most. */
+/** The metrics of a process. Each call of `text` reads the process's counters again with `scrape`, which takes a second at most. */
 export function openMetrics(scrape: () => Promise<Scrape>): Metrics {
   const registry = new Registry();
   let last: Scrape | null = null;
   collectDefaultMetrics({ register: registry });
   for (const { name, type, help, read } of families) {
     const get = async () => ({ name, type, help, values: last === null ? [] : read(last) });
-    // The registry needs no more of a metric than this; it makes such ones itself when it aggregates.
+    // The registry needs only these members of a metric; it makes such objects itself when it aggregates.
     registry.registerMetric({ name, type, help, get } as unknown as Metric);
   }
   return {
@@ -28,7 +28,7 @@ export function openMetrics(scrape: () => Promise<Scrape>): Metrics {
   };
 }
 
-/** One line of the exposition. `metricName`: if it isn't the name of the family, as in `…_bucket`. */
+/** One line of the exposition. `metricName`: if it differs from the name of the family, as in `…_bucket`. */
 type Sample = { value: number; labels?: Record<string, string>; metricName?: string };
 
 /** A metric: its name, its meaning, and how it is read. No samples = not known now. */
@@ -42,7 +42,7 @@ type Family = {
 
 /**
  * Every metric of expunge. Labels have few values, whatever is deleted: a run, an id, a file or a host is never a label. Metrics "of the
- * target" are read from Redis and are the same on all its workers: take their maximum, not their sum.
+ * target" are read from Redis and are the same on all its workers, so take their maximum, not their sum.
  */
 export const families: readonly Family[] = [
   {
@@ -302,7 +302,7 @@ export const families: readonly Family[] = [
   },
 ];
 
-/** What holds a whole target, as far as a worker can tell: that there is no worker, nobody is there to tell. */
+/** The causes that hold a whole target and that a worker can report. `no_worker` is missing: without a worker, nothing could report it. */
 const targetHolds = [
   'redis',
   'redis_writes',
@@ -346,7 +346,7 @@ function eachResource(
   );
 }
 
-/** A sample for each word: 1 for the current one and 0 for the others. */
+/** A sample for each word: 1 for the current word and 0 for the others. */
 function oneOf(words: readonly string[], current: string, label: string, schedule: string): Sample[] {
   return words.map((word) => ({ value: word === current ? 1 : 0, labels: { schedule, [label]: word } }));
 }
