@@ -64,7 +64,7 @@ export async function moveSet(set: ResultSet): Promise<string> {
   return place;
 }
 
-/** Replaces files one by one. Each step needs the draft: once another process has removed it, the set that this process delivered stays unchanged. */
+/** Replaces files one by one. Each step needs the draft: if another process has removed it, the set of that process stays unchanged. */
 async function replaceFiles(set: ResultSet, place: string): Promise<void> {
   await moveIfThere(join(place, set.names.at(-1)!), join(set.folder, 'replaced'));
   for (const name of set.names) await rename(join(set.folder, name), join(place, name));
