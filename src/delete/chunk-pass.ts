@@ -98,9 +98,9 @@ class FirstRequest implements QueuedRequest {
 
 /**
  * One pass over a chunk, window by window. Each step writes the results of the last window and the marks of the next one. No
- * request is sent before its mark is written. The pass ends when every due id has its result, after 30 s, when it would have to
- * wait for more than 5 s, when its time slice is over and it delays another run, or when sending is no longer allowed. No request
- * of it is in flight after its end.
+ * request is sent before its mark is written. The pass ends when every due id has its result, after 30 s, or when sending is no longer allowed. It
+ * also ends when it would have to wait for more than 5 s, and when its time slice is over and it delays another run. No request of it is in
+ * flight after its end.
  */
 export class ChunkPass {
   readonly cells: Cell[];
@@ -116,7 +116,7 @@ export class ChunkPass {
   #next = 0;
   #joins: Join[] = [];
   #marked = 0; // marked and without a result
-  #resting = 0; // those of them that wait until their absence is believed, or until they are asked for again
+  #resting = 0; // the marked ids that wait until their absence is believed, or until they are asked for again
   #ended = false;
   #wake: () => void = () => {};
   readonly #answered: Window['answered'] = (index, answer, ms) => this.#first(index, answer, ms);

@@ -23,8 +23,8 @@ import type { TargetLimits } from './target-limits.ts';
 import { type Answer, type Verdict, type VerdictTable, verdictOf } from './verdict.ts';
 
 /**
- * The result of a pass for one id: its next cell, whether this pass may send it again, and the wait before that (ms), if the number of
- * attempts does not decide it; 0 = no such wait.
+ * The result of a pass for one id: its next cell, whether this pass may send it again, and the wait in ms before that. A wait of 0 means that the
+ * number of attempts decides.
  */
 type IdPassResult = { cell: Cell; mayResend: boolean; waitMs: number };
 

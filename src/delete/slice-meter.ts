@@ -1,7 +1,7 @@
 import { bucketsOfOne, latencyBuckets, sliceSums } from '../ledger/history.lua.ts';
 import { nothingIn, type Slice } from '../ledger/history-points.ts';
 
-/** An answer: how long it took, the bucket of its latency (null = there was no answer), and what it says. */
+/** An answer: its latency, the bucket of that (null = there was no answer), and its kind. */
 type Answered = { ms: number; bucket: number | null; isRefused: boolean; isSuccess: boolean };
 
 /**

@@ -6,7 +6,7 @@ const lineFeed = 0x0a;
 /** Takes a record of a CSV, the line on which it begins, and its text, or '' if the text was not requested. */
 export type TakeRecord = (cells: string[], line: number, raw: string) => void;
 
-/** The place where a parser continues: the number of the line after the last record, and the bytes from there on that are already read. */
+/** The state in which a parser continues: the number of the line after the last record, and the bytes from there on that are already read. */
 export type PlainEnd = { line: number; bytes: Buffer };
 
 /**

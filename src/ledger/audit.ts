@@ -21,10 +21,7 @@ export function noteAuditLua(key: string, entry: string): string {
   return `redis.call('LPUSH', ${key}, ${entry}) redis.call('LTRIM', ${key}, 0, ${auditLength - 1})`;
 }
 
-/**
- * The same for a script of a run: KEYS 1 run  2 audit. A run in which nothing was steered may have no trail yet. In that case the new trail
- * expires with the other keys.
- */
+/** The same for a script of a run: KEYS 1 run  2 audit. If nothing was steered in the run yet, its trail is new, and expires with the other keys. */
 export function noteAuditOfRunLua(entry: string): string {
   return `${noteAuditLua('KEYS[2]', entry)}
 local leftMs = redis.call('PTTL', KEYS[1])

@@ -12,9 +12,9 @@ export type Backlog = {
   /** Ids without an outcome. */
   pending: number;
   /**
-   * Pending ids that a worker could send now: in `running` runs, in chunks that do not wait for a later pass, and per run at most as many
-   * as its own
-   * rate allows in a minute.
+   * Pending ids that a worker could send now. Only `running` runs count, without chunks that wait for a later pass, and each run counts at
+   * most as many
+   * ids as its own rate allows in a minute.
    */
   runnable: number;
   /** Runs that another release has written. Workers of this release leave them alone. */

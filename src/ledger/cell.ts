@@ -155,8 +155,10 @@ export function readCellAtSeal(cell: Cell, isRunInDoubt = false): IdState {
 }
 
 /*
- * The bytes of a ledger chunk, all big-endian: when its last pass ended (6 bytes, ms); when its ids were settled (4 bytes per time, in
- * seconds since 1970, rounded up, 0 = not yet); 2 bytes per cell.
+ * The bytes of a ledger chunk, all big-endian:
+ * - the time when its last pass ended (6 bytes, ms);
+ * - the times when its ids were settled (4 bytes per time, in seconds since 1970, rounded up, 0 = not yet);
+ * - 2 bytes per cell.
  *
  * A time for each id would cost twice as much as its cell. Neighbouring ids are usually settled together, so each ten ids share the time of the
  * last of them. Ids that needed more than the quick attempts of the first pass are settled much later. They share a time with the ids of

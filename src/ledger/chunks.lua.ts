@@ -9,7 +9,7 @@ import { schemaVersion } from './run.ts';
 
 /**
  * The scripts that move chunks. A chunk is not fed yet (its number is `next` or higher), in `open`, in `later`, or settled. Each script
- * uses keys of one run and can be repeated: a chunk that was moved already stays where it is. The time is that of Redis, because the
+ * uses keys of one run and can be repeated: a chunk that was moved already stays in its place. They use the time of Redis, because the
  * clocks of workers differ.
  */
 

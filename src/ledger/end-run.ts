@@ -8,7 +8,8 @@ import type { Run } from './run.ts';
 const keysAtOnce = 500;
 
 /**
- * The time for which a sealed run is kept, in ms: `keepMs`, but at least a day if its report was not delivered or its end not passed on, and at
+ * The time for which a sealed run is kept, in ms. It is `keepMs`, but at least a day if its report was not delivered or its end not passed
+ * on, and at
  * least 30 days if its results are not delivered. Pure.
  */
 export function keptMsOf(run: Run): number {

@@ -23,7 +23,7 @@ export type HaltRule = {
   allOfFirst?: number;
   /** Halts if more than `over` percent of the ids are counted, once there are at least `after` ids. */
   percent?: { over: number; after: number };
-  /** What happened and what to do. {count} and {total} are replaced by the numbers, {statuses} by the statuses. */
+  /** The reason and the advice. {count} and {total} are replaced by the numbers, {statuses} by the statuses. */
   reason: string;
 };
 
@@ -77,7 +77,7 @@ export function ruleOfAbsence(rules: readonly HaltRule[]): number {
   return rules.findIndex(({ isAbsence }) => isAbsence) + 1;
 }
 
-/** The rules as a Lua table; a missing limit becomes one that is never reached. */
+/** Writes the rules as a Lua table; a missing limit becomes a limit that is never reached. */
 export function haltRulesLua(rules: readonly HaltRule[]): string {
   return `{${rules.map(ruleLua).join(', ')}}`;
 }

@@ -230,8 +230,9 @@ export type RunCursor = { at: number; id: string };
 export const pageOrders = ['created', 'ended'] as const;
 
 /**
- * The runs that a page may hold. A missing filter accepts every run. `text`: a part of the id, of a file's name, of the submitter, or of the reason
- * of the submission or of the present state.
+ * The runs that a page may hold. A missing filter accepts every run. `text`: a part of the id, of a file's name, of the submitter, or of
+ * why the run
+ * was submitted or is in its state.
  */
 type PageChoice = {
   states?: readonly RunState[];

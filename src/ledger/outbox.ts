@@ -132,10 +132,10 @@ export async function readToldOutages(redis: RedisClient, fp: string): Promise<R
   return Object.fromEntries(outages.map(([scope, since]) => [scope, Number(since)]));
 }
 
-/** What is known of a run that waits for a cause, as text. */
+/** The facts about a run that waits for a cause, as text. */
 export type StoredWait = { run: string; why: string; text: string };
 
-/** Reads what is known of the waiting runs of a target. */
+/** Reads the facts about the waiting runs of a target. */
 export async function readWaits(redis: RedisClient, fp: string): Promise<StoredWait[]> {
   const found = Object.entries(await redis.hgetall(keys.outages(fp)));
   return found.flatMap(([field, text]) => {

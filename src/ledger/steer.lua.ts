@@ -137,7 +137,7 @@ local wasInterrupted = ARGV[7] == 'planned' and state == 'paused' and redis.call
 if not next or ARGV[7] ~= '' and ARGV[7] ~= state and not wasInterrupted then return {state, state, 0} end
 
 if ARGV[1] == 'start' then followClock(KEYS[1], KEYS[3]) end
--- After a loss no open id may read as never sent, neither at the seal nor when the run continues.
+-- After a loss no open id must read as never sent, neither at the seal nor when the run continues.
 if ARGV[1] == 'cancel' then checkServer(KEYS[1], KEYS[4], ARGV[10], ARGV[11], ARGV[12]) end
 local halted = redis.call('HMGET', KEYS[1], 'halt', 'canary')
 if halted[1] == 'ledger_lost' then raiseDoubt(KEYS[1], KEYS[4], 'Redis had lost a part of the run') end

@@ -49,8 +49,8 @@ export class OutageDetector {
 }
 
 /**
- * The statement of one answer about the target: it accepted the request (whatever the result for the id), throttled it, failed (5xx), did not
- * answer, or could not be reached; it asked for a wait (`throttled`; by a 5xx: `unavailable`); or it says nothing.
+ * The statement of one answer about the target. It accepted the request (whatever the result for the id), throttled it, failed (5xx), did not
+ * answer, or could not be reached. It asked for a wait (`throttled`; by a 5xx: `unavailable`). Or it says nothing.
  */
 export type Signal = StatusFacts['signal'] | 'lost' | 'unreachable' | 'throttled' | 'unavailable';
 

@@ -143,7 +143,7 @@ const driftPerMs = 0.0005; // even bad clocks drift apart by at most half a mill
 
 /**
  * The distance between our monotonic clock and the clock of Redis, from calls and their answers. Redis answered at some unknown moment
- * of a call, so a call that took long says little: slots placed by it would come too early or too late by up to half of its duration, and
+ * of a call, so a call that took long says little. Slots placed by it would come too early or too late by up to half of its duration, and
  * bunch with their neighbours. So the recent call with the smallest error is used, until another contradicts it.
  */
 export class ClockOffset {

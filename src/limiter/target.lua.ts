@@ -109,7 +109,7 @@ end
 redis.call('PEXPIRE', KEYS[5], 60000)
 
 -- 1. The server asks for a wait: no process sends before its end.
--- The reports of a process that does not know of a release yet are about what was released.
+-- If a process does not know of a release yet, its report is about the wait that was released.
 local isReleased = tonumber(asked.epoch) < number('releasedEpoch')
 local throttleFor = isReleased and 0 or tonumber(asked.holdMs)
 if throttleFor > 0 and now + throttleFor > number('holdUntil') then

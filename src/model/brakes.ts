@@ -51,8 +51,8 @@ export function explainEmptyList(rows: number, { allowEmpty }: { allowEmpty: boo
 }
 
 /**
- * Why a run of this many ids is not accepted; null = it is. `maxDeletes`: undefined or null = any number; `isPartial`: only the first ids are to be
- * sent, on purpose; `what`: the subject of the sentence, with its verb.
+ * Why a run of this many ids is not accepted; null = it is. `maxDeletes`: undefined or null = any number. `isPartial`: only the first ids are to be
+ * sent, on purpose. `what`: the subject of the sentence, with its verb.
  */
 export function explainExcess(
   ids: number,

@@ -50,7 +50,7 @@ export function describeRedisError(error: unknown): string {
 
 const noConnection = 'there is no connection to it';
 
-/** ioredis also reports this if sentinels answer: during a failover none of them may name a primary. */
+/** ioredis also reports this if sentinels answer: during a failover it can happen that none of them names a primary. */
 const noPrimaryStart = 'All sentinels are unreachable';
 
 function describeNoPrimary(message: string): string {

@@ -5,7 +5,7 @@ import type { RedisClient } from './client.ts';
 export type Lease = {
   /** The value of the key while the lease is ours. */
   token: string;
-  /** Aborted when the lease is lost, because it was not renewed in time, or when `stop` is aborted. Then nothing new may begin. */
+  /** Aborted when the lease is lost, because it was not renewed in time, or when `stop` is aborted. From then on, nothing new must begin. */
   signal: AbortSignal;
   /** Whether it is ours now, by the clock of this process, even if the process was suspended and `signal` does not know yet. */
   isHeld(): boolean;

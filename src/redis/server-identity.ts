@@ -4,7 +4,7 @@ import type { RedisClient } from './client.ts';
 import { keys } from './keys.ts';
 import { readServerSettings } from './server-settings.ts';
 
-/** The Redis process that holds a run, and what is known about its data. */
+/** The Redis process that holds a run, and the known facts about its data. */
 export type ServerIdentity = {
   process: string; // `run_id` of INFO: changes with each start
   history: string; // `master_replid2` of INFO: the process that it took over when it was last promoted; '' = none
@@ -25,10 +25,9 @@ export function hasAllOf(now: ServerIdentity, before: ServerIdentity): boolean {
 }
 
 /**
- * Asks once for each connection, because the process behind it stays the same. (With a proxy, or when a slot of a cluster moves, it may be
- * another process; the claim notices that, because it asks in a script.) In a cluster it asks again after each refresh of the slots,
- * because another
- * primary may have taken over from one that hangs and is still connected.
+ * Asks once for each connection, because the process behind it stays the same. With a proxy, or when a slot of a cluster moves, it may be
+ * another process; the claim notices that, because it asks in a script. In a cluster it asks again after each refresh of the slots, because another
+ * primary may have taken over from a primary that hangs and is still connected.
  */
 export function cacheServerIdentity(redis: RedisClient): ServerIdentityCache {
   const known = new Map<string, Promise<ServerIdentity>>();

@@ -14,7 +14,7 @@ import { moveSet, removeSet, writeSet } from './result-set.ts';
 /** The parts of a run's lease that a delivery needs. */
 type DeliveryLease = Pick<Lease, 'signal' | 'isHeld'>;
 
-/** The place where the results of runs go. */
+/** A place to which the results of runs are delivered. */
 export type Destination = {
   /** A label for people, without secrets. */
   label: string;

@@ -16,7 +16,7 @@ const names = Object.keys(resultFiles);
 /**
  * Writes the results of a run into a new hidden folder in `parent`, readable by its owner only, and returns it once the disk has them. Removes
  * the remains of other deliveries of the run: the caller holds the lease of the run, so no other process will finish them. Throws errors
- * of the file system and of Redis, 'stopped' when `signal` is aborted, and an error if the files may not belong together; then nothing is left.
+ * of the file system and of Redis, 'stopped' when `signal` is aborted, and an error if the files might not belong together; then nothing remains.
  */
 export async function writeSet(redis: RedisClient, run: Run, parent: string, signal: AbortSignal): Promise<ResultSet> {
   await mkdir(parent, { recursive: true, mode: 0o700 });

@@ -54,7 +54,7 @@ export async function writeCarried(
   return carried;
 }
 
-/** Reads the ids that a schedule carries as rows, in order. Throws INTERNAL if Redis no longer has all of them: no id may get lost unnoticed. */
+/** Reads the ids that a schedule carries as rows, in order. Throws INTERNAL if Redis no longer has all of them, so that no id is lost unnoticed. */
 export async function* readCarried(
   redis: RedisClient,
   { fp, name }: Pick<ScheduleLease, 'fp' | 'name'>,

@@ -192,7 +192,7 @@ async function followLast(
   return { schedule: now, live: null };
 }
 
-/** The schedule with the end of its last run, which may not be recorded yet. */
+/** The schedule with the end of its last run, even if that is not recorded yet. */
 async function withLastState({ ledger: { redis } }: ScheduleDeps, schedule: Schedule): Promise<Schedule> {
   if (schedule.lastRun === '' || schedule.lastState !== '') return schedule;
   const run = await readRun(redis, schedule.lastRun);

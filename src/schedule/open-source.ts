@@ -47,8 +47,8 @@ const graceMs = 1_000;
 
 /**
  * The ids that a command prints. It runs without a shell and without input. Reading throws USAGE, after the output, if the command cannot
- * start, ends with another code than 0, takes too long, or leaves a process behind that may still print; its process group is then killed.
- * So the list is complete, or reading it throws.
+ * start, ends with another code than 0, takes too long, or leaves a process behind that may still print. In the last two cases its process group
+ * is killed. So the list is complete, or reading it throws.
  */
 function commandFile(
   name: string,

@@ -18,9 +18,9 @@ import type { ScheduleDeps } from './schedule-store.ts';
 export type ScheduledList = Pick<List, 'spool'> & Omit<OpenSource, 'files'>;
 
 /**
- * Reads the whole list of a schedule, calls `body` with it, and removes it. Throws USAGE if the source does not give a complete list, or the
- * protected ids cannot be read on this machine, GUARD if only a worker of the target names some, and the reason of `stop`. Nothing is sent or
- * stored before that.
+ * Reads the whole list of a schedule, calls `body` with it, and removes it. Throws USAGE if the source does not give a complete list, or if the
+ * protected ids cannot be read on this machine. Throws GUARD if only a worker of the target names protected ids. Throws the reason of `stop`.
+ * Nothing is sent or stored before that.
  */
 export async function withScheduledList<T>(
   deps: ScheduleDeps,

@@ -59,8 +59,8 @@ const growthFactor = 1.5;
 /**
  * The history after one more refusal.
  *
- * A token may be refused because it has expired, because it was revoked once, because it is not meant for the API, or because the
- * authorization server keeps one live token per client and another process requested a newer one. Only the last two repeat, and then each
+ * There are four reasons for refusing a token: it has expired, it was revoked once, it is not meant for the API, or the authorization server
+ * keeps one live token per client and another process requested a newer one. Only the last two repeat, and then each
  * new token is refused early. A refusal while a newer token is requested is expected and does not count. For tokens without `expires_in` the
  * life is learned: the next token is replaced before it is as old as this one.
  */

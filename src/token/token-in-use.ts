@@ -99,7 +99,7 @@ export class TokenInUse {
     [this.#latest, this.#before] = [null, null];
   }
 
-  /** Returns the header for the next request; null: none may be sent now. */
+  /** Returns the header for the next request; null: sending is not allowed now. */
   authorization(): string | null {
     const latest = this.#latest;
     if (this.#isUsable(latest) && (latest.askAtMs === null || this.#clock() >= latest.askAtMs)) return latest.header;

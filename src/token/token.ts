@@ -2,7 +2,7 @@ export type TokenRefusal = 'again' | 'elsewhere' | { halt: string };
 
 /** The bearer token, from any source. Its value is in memory only: never in arguments, jobs, logs, errors or reports. */
 export type Token = {
-  /** Returns the whole header `Bearer …` for the next request; null: none may be sent now. Called for each request, and changes nothing. */
+  /** Returns the whole header `Bearer …` for the next request; null: sending is not allowed now. Called for each request, and changes nothing. */
   authorization(): string | null;
   /** The latest header, even while it is in doubt; null: there is none. It is lent to the other processes of a run. */
   readonly latest: string | null;

@@ -53,8 +53,9 @@ export async function tellOutages(redis: RedisClient, target: Target): Promise<v
 }
 
 /**
- * Puts an event into the outbox for each of these runs of a target that has made no progress for a quarter of an hour, because of one cause
- * that a person may want to end. Redis keeps what is known, so another worker, or a restarted one, continues with it. `now`: ms since 1970.
+ * Puts an event into the outbox for each of these runs of a target that has made no progress for a quarter of an hour. The cause has to be the same
+ * all the time, and one that a person may want to end. Redis keeps the state, so another worker, or a restarted one, continues with it. `now`: ms
+ * since 1970.
  */
 export async function tellWaits(
   redis: RedisClient,

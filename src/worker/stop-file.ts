@@ -93,7 +93,7 @@ function stopBy(path: string, reason: string, at: number): Stop {
   return { by: 'file', who: `the file ${path} on ${hostname()}`, reason, at };
 }
 
-/** The text of the file in one line; '' if it can't be read, which also counts as a stop; null if there is no file. */
+/** The text of the file in one line; null if there is no file. '' if it can't be read, which also counts as a stop. */
 async function readReason(path: string): Promise<string | null> {
   try {
     const file = await open(path);

@@ -12,7 +12,7 @@ type SupervisorOptions = {
   start(worker: number): ChildProcess;
   /** Aborted when all workers have to drain. */
   stop: AbortSignal;
-  /** The number of restarts of a worker in a row, before the others continue without it; null: no limit, and no worker may be missing. */
+  /** The number of restarts of a worker in a row, before the others continue without it; null: no limit, and every worker has to run. */
   restartsAtMost: number | null;
   log: Log;
   /** Returns a number from 0 to 1. */

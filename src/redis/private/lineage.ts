@@ -21,7 +21,7 @@ import { oneShot } from '../probe.ts';
 
 const maxAncestors = 50;
 
-/** Writes the clean-shutdown marker as the last write, and returns the process it names. No other client may be connected. Throws if Redis fails. */
+/** Writes the clean-shutdown marker as the last write, and returns the process it names. No other client must be connected. Throws if Redis fails. */
 export async function writeShutdownMarker(redis: Redis): Promise<string> {
   const process = await processOf(redis);
   await redis.hset(keys.lineage, 'ended', process);

@@ -214,7 +214,7 @@ export type RedisStatus = {
   warnings: string[];
 };
 
-/** Reads the status of the private Redis; starts nothing. Throws UNREACHABLE for a running one that cannot be used. */
+/** Reads the status of the private Redis; starts nothing. Throws UNREACHABLE if it runs and cannot be used. */
 export async function redisStatus(stateDir: string): Promise<RedisStatus> {
   const place = privatePlace(stateDir);
   const container = readContainer(place);

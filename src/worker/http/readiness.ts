@@ -101,7 +101,7 @@ async function redisChecks({
   return { redis: answered, ledger: await ledgerCheck(redis, fp, writeRejection()) };
 }
 
-/** The check of the ledger. A full Redis answers, and so does one that became a replica, but neither accepts results. */
+/** The check of the ledger. A full Redis answers, and so does a Redis that became a replica, but neither accepts results. */
 async function ledgerCheck(redis: RedisClient, fp: string, writeRejection: string): Promise<Check> {
   try {
     const words = writeRejection || (await probeWrites(redis, fp));
