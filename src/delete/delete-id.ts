@@ -81,7 +81,7 @@ export async function deleteId(marked: Cell, first: Answer, deps: DeleteIdDeps):
   }
 }
 
-/** An id and the sum of its attempts. */
+/** An id and its state after its attempts so far. */
 type OpenId = {
   readonly marked: Cell;
   attempts: number;

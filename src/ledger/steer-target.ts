@@ -114,10 +114,10 @@ local function noteLifted(key, id)
 end
 `;
 
-// KEYS 1 pin 2 audit of the target 3 lifted orders 4 revision 5… its limiters ARGV 1 release, forget, pin or budget 2 rate as stored, '' =
-// none 3 who 4 reason
-// 5 at  6 audit entry  7 names the order  8 the revision that was seen, or ''; returns 1 if anything changed, -1 if a pin or a budget was refused
-// because the target has changed
+// KEYS 1 pin  2 audit of the target  3 lifted orders  4 revision  5… its limiters
+// ARGV 1 release, forget, pin or budget  2 rate as stored, '' = none  3 who  4 reason  5 at  6 audit entry  7 names the order
+//      8 the revision that was seen, or ''
+// Returns 1 if anything changed, -1 if a pin or a budget was refused because the target has changed.
 const steerLua = `${liftedFunction}${targetRevisionFunctions}
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
@@ -192,9 +192,9 @@ async function steer(
   return done === 1;
 }
 
-// KEYS 1 stop 2 audit of the target  3 lifted orders  4 revision  ARGV 1 stop or start  2 the stop of this operator, as stored  3 audit entry
-// 4 the revision that was seen, or ''; returns {the stops before, the stops after, 1 if anything was changed, -1 if a start was refused because the
-// target has changed}
+// KEYS 1 stop  2 audit of the target  3 lifted orders  4 revision
+// ARGV 1 stop or start  2 the stop of this operator, as stored  3 audit entry  4 the revision that was seen, or ''
+// Returns {the stops before, the stops after, 1 if anything was changed, -1 if a start was refused because the target has changed}.
 const stopLua = `${liftedFunction}${targetRevisionFunctions}
 local before, order = redis.call('GET', KEYS[1]) or '', cjson.decode(ARGV[2])
 local all = {}

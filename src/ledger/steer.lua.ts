@@ -74,9 +74,9 @@ end
  * operator without ARGV 7 lifts it. Such a pause, or a cancel, of a run that is still being written takes effect once it is written.
  *
  * KEYS  1 run  2 open  3 later  4 audit
- * ARGV 1 action 2 reason 3 by: operator, interrupt or guard 4 who 5 halt code or '' 6 audit entry 7 the only state in which to act, or '';
- * if set,
- *       no pause of an operator is lifted. 'planned' also continues a run whose command was interrupted since: this is that command again
+ * ARGV  1 action  2 reason  3 by: operator, interrupt or guard  4 who  5 halt code or ''  6 audit entry
+ *       7 the only state in which to act, or ''; if it is set, no pause of an operator is lifted. 'planned' also continues a run whose command
+ *         was interrupted since: this is that command again
  *       8 names this order  9 the revision that was seen, or ''  10… facts about the Redis process
  * returns {state before or 'missing', state after, 1 if anything was changed, -1 if a start was refused because the run has changed since}
  */

@@ -90,13 +90,12 @@ function readStreaks(text: string): Streaks {
  * It also records in the run when a used-up quota has room again, for people, and when its window opens, for feeding.
  *
  * KEYS  1 run  2 members  3 quotas  4 ids that are not there
- * ARGV 1 process 2 whether it wants permits 3 end of its last lease 4 permits it did not use 5 now, '' = Redis TIME 6 its window as known
- * there
- *       7 when that opens, 0 = it is open  8 when the first of those permits was leased
+ * ARGV  1 process  2 whether it wants permits  3 end of its last lease  4 permits it did not use  5 now, '' = Redis TIME
+ *       6 its window as known there  7 when that opens, 0 = it is open  8 when the first of those permits was leased
  *       9 its streaks of ids that are not there, '' = none: the longest and the lasting one
  * returns {state, 'overdue' or 'missing', rate as stored or '', now, first, gap, count, when a spent quota has room again or 0,
- *       priority as stored or '', when the next free permit is due or 0, window or '', '1' with --expect-absent, then ARGV 9 of each other process
- *       that reported one in the last 3 s}; times in ms of the Redis clock
+ *       priority as stored or '', when the next free permit is due or 0, window or '', '1' with --expect-absent, then ARGV 9 of each other
+ *       process that reported one in the last 3 s}; times in ms of the Redis clock
  */
 const runPaceLua = `${leaseFunction}
 local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'burst', 'tat', 'owed', 'leasedAt', 'priority', 'window', 'closedUntil', 'stopAt', 'expectAbsent')
