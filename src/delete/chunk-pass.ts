@@ -40,7 +40,7 @@ export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait' | 'rest' | 'judgeAbsen
    * deadline has passed.
    */
   step(joins: Join[], wanted: number[], isLast: boolean): Promise<Grant>;
-  /** Counts an answer and how long it took, for the measures of the run. */
+  /** Counts an answer and its latency, for the measures of the run. */
   measure(answer: Answer, ms: number): void;
   /** Keeps the server's answer for an id that was settled without a 204. */
   note(index: number, cell: Cell, answer: Answer): void;

@@ -12,7 +12,7 @@ export type QueuedRequest = TargetRequest & {
   authorize(nowMs: number): string | null;
   /** Whether an earlier attempt for its id has failed. */
   hasFailed: boolean;
-  /** Called exactly once; null = the request was not sent. `ms`: how long the answer took. */
+  /** Called exactly once; null = the request was not sent. `ms`: the latency of the answer. */
   answered(answer: Answer | null, ms: number): void;
 };
 
@@ -40,11 +40,11 @@ export type SentRequest = Pick<QueuedRequest, 'waitStatuses' | 'hasFailed' | 'au
 /** The epoch of a request's permit, and whether that permit came shortly after the previous one. */
 type SentPermit = Pick<Slot, 'epoch' | 'wasClose'>;
 
-/** What a connection pool reads from the limiter of its target, and reports to it. */
+/** The values that a connection pool reads from the limiter of its target, and its reports to the limiter. */
 export type PoolLimits = {
   /** Permits of the target's rate. */
   permits: Permits;
-  /** How many requests this process may have in flight. */
+  /** The number of requests that this process may have in flight. */
   readonly inFlightShare: number;
   /** Whether sending is not allowed now: the target is throttled or stopped, or there is no token. */
   readonly isBlocked: boolean;
@@ -83,8 +83,8 @@ export class ConnectionPool {
   #answeredAt = Number.NEGATIVE_INFINITY;
   #admittedAt = Number.NEGATIVE_INFINITY;
   #hasAskedSince = true; // whether a chunk has asked for room, or ended, since the last admission
-  #shortageAt = Number.NEGATIVE_INFINITY; // when a queue last got less room than it asked for
-  #unpacedAt = Number.NEGATIVE_INFINITY; // when a queue without permits of its own last asked for room
+  #shortageAt = Number.NEGATIVE_INFINITY; // time when a queue last got less room than it asked for
+  #unpacedAt = Number.NEGATIVE_INFINITY; // time when a queue without permits of its own last asked for room
 
   /** `clock`: monotonic ms. */
   constructor(size: number, open: () => PooledConnection, limits: PoolLimits, clock: () => number) {
@@ -260,7 +260,7 @@ function isNoContent(answer: Answer | null): boolean {
   return answer === noContent || (answer?.kind === 'status' && answer.status === successStatus);
 }
 
-/** `askedMs`: when the queue last asked for room, by the clock. */
+/** `askedMs`: the time when the queue last asked for room, by the clock. */
 type Share = { reserved: number; askedMs: number };
 
 /** A queue of requests, and its weight. */

@@ -30,7 +30,7 @@ export type DeleteDeps = {
   /** Callbacks for when there may be room again; see `ChunkPass`. */
   wakers: Set<() => void>;
   token: Token;
-  basePath: string; // of the target's URL, without a slash at its end
+  basePath: string; // the path of the target's URL, without a slash at its end
   retryDelaysMs: readonly number[];
   unreachableTimeoutMs: number;
   clock: () => number; // monotonic ms

@@ -20,7 +20,7 @@ export type ResendStop = { why: 'stopped' | 'credentials' | 'unreachable'; words
 type ResendDeps = {
   senders: Record<Resource, Sender>;
   token: Token;
-  basePath: string; // of the target's URL, without a slash at its end
+  basePath: string; // the path of the target's URL, without a slash at its end
   /** Aborted by the caller to end sending, with the reason in words. */
   signal: AbortSignal;
   /** Why the target is held, in words for people. */

@@ -4,7 +4,7 @@ import { inputError } from './input-error.ts';
 const minRows = 3;
 
 /**
- * Notices ids that are row numbers instead: 0, 1, 2, … as the index of a data frame, which is written as a column of its own. An id 0 is
+ * Notices ids that are row numbers instead: 0, 1, 2, … as in the index of a data frame, which is written as a column of its own. An id 0 is
  * rejected anyway, but 1, 2, … can be other objects.
  */
 export class RowNumbers {

@@ -34,7 +34,7 @@ export type Spool = {
   nearMiss: string | null; // a protected id that misses an id of the list only by the way it is written, in words
   limited: boolean; // whether the input had more rows than --limit
   layout: string; // hash of file names and lines: differs if the same rows have other positions
-  sha256: string; // over resource, id and reject of each row in order, and which rows are protected
+  sha256: string; // hash over resource, id and reject of each row in order, and over which rows are protected
   first: { resource: Resource; id: string } | null; // the first id to be sent
   last: { resource: Resource; id: string } | null;
   heldBack?: HeldBack; // see `takeIds`
@@ -49,7 +49,7 @@ export type ProtectedList = { ids: number; sha256: string };
 type SpoolOptions = {
   files: string[];
   protectedIds: AsyncIterable<string[]> | null;
-  limit: number | null; // take at most this many rows, rejected ones included
+  limit: number | null; // takes at most this many rows, including rejected ones
 };
 
 /**

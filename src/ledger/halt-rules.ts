@@ -33,7 +33,7 @@ export function counts({ statuses, isAbsence }: HaltRule, { outcome, status }: I
   return isFailure(outcome) && statuses.some(([from, to]) => status !== null && status >= from && status <= to);
 }
 
-/** The statuses of a rule for people: `405, 406, 501-505`. */
+/** Writes the statuses of a rule for people: `405, 406, 501-505`. */
 export function ruleStatusesText({ statuses }: HaltRule): string {
   return statuses.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`)).join(', ');
 }

@@ -170,7 +170,7 @@ function listedRun(id: string, values: (string | null)[]): ListedRun | null {
   return hash.state === undefined ? null : parseRun(id, hash);
 }
 
-/** Which runs to show, and in which order. A missing filter accepts every run. */
+/** The choice of runs to show, and their order. A missing filter accepts every run. */
 export type RunChoice = {
   states?: readonly RunState[];
   since?: number; // made at this time or later; ms since 1970

@@ -80,8 +80,8 @@ export type Run = RunRules & {
   approver: string; // the only person who is allowed to loosen the rules of that plan; '' = anyone
   planChanged: string; // the rules that were loosened since: `max-failures 2 to 5 by bob`; '' = none
   unreadRate: string; // a rate that this release can't read: nothing of the run is sent; '' = none
-  quotaUntil: number; // when a used-up quota of the rate has room again, as last recorded
-  nextPermitAt: number; // when the next permit of its rate is due, as last recorded
+  quotaUntil: number; // the time when a used-up quota of the rate has room again, as last recorded
+  nextPermitAt: number; // the time when the next permit of its rate is due, as last recorded
   closedUntil: number; // when that window opens, by the clock of Redis, if a deleting process last found it closed; 0 = it was open
   canary: string; // the remaining rungs: ids and chunks before the end of each, `10:2 100:3`; '' = none
   sendable: string; // the ids of maxDeletes: `12:100` = the chunks before 12, and the first 100 ids of chunk 12; '' = all

@@ -38,7 +38,7 @@ export function targetChanged(): ExpungeError {
 }
 
 /**
- * Ends what the server asked for (a wait, or a lower rate) and an open circuit, in all limiters of a target. Its processes follow with their
+ * Ends the wait or the lower rate that the server asked for, and an open circuit, in all limiters of a target. Its processes follow with their
  * next call, 100 ms later. Returns false if there was nothing to end.
  */
 export function releaseTarget(redis: RedisClient, fp: string, order: OperatorOrder): Promise<boolean> {

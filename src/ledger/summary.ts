@@ -48,7 +48,7 @@ export function listedFacts(run: ListedRun, now: number) {
   } as const;
 }
 
-/** The runs that share ids with it, for `--json`. */
+/** The runs that share ids with this run, for `--json`. */
 export function retryFacts({ retryOf, retriedBy }: Pick<ListedRun, 'retryOf' | 'retriedBy'>) {
   return { retry_of: retryOf || null, retried_by: retriedBy };
 }

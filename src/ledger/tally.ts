@@ -149,7 +149,7 @@ export function checkConservation(run: Run, tally: Tally): string | null {
   return mismatches.length === 0 ? null : sentence(mismatches);
 }
 
-/** `12,345 rows = 12,000 deleted + 340 absent + 5 failed`. */
+/** The sum in words: `12,345 rows = 12,000 deleted + 340 absent + 5 failed`. */
 export function sumInWords(tally: Pick<Tally, 'counts' | 'pending'>): string {
   const parts = [...outcomes.map((outcome) => [tally.counts[outcome], outcome] as const), [tally.pending, 'pending']];
   const words = parts.filter(([n]) => n !== 0).map(([n, word]) => `${count(Number(n))} ${word}`);

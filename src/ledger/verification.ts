@@ -30,7 +30,7 @@ const storeVerificationLua = `
 if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'verified', ARGV[1]) end
 `;
 
-/** For people: `of 5,000 deleted ids, 200 were sent again on … by ana: 198 were gone, 2 were not …`. Pure. */
+/** Describes a verification for people: `of 5,000 deleted ids, 200 were sent again on … by ana: 198 were gone, 2 were not …`. Pure. */
 export function describeVerification({ at, who, of, gone, there, unclear }: Verification): string {
   const sent = gone + there + unclear;
   const parts = [

@@ -6,7 +6,7 @@ import { type CertificateLine, firstPrevious, hashOf } from './certificate.ts';
 /** The place where a certificate differs from what was written. `line`: its number in the file, from 1. */
 type CertificateProblem = { line: number; problem: string };
 
-/** A certificate whose lines fit together. `publicKey`: of its signature, base64 of SPKI; null = it is not signed. */
+/** A certificate whose lines fit together. `publicKey`: the key of its signature, base64 of SPKI; null = it is not signed. */
 type Certificate = { run: string; root: string; rows: number; counts: OutcomeCounts; publicKey: string | null };
 
 /** Finds the first line that was changed, removed, added or moved. Holds one line in memory. `key`: who must have signed it; null = anyone. */

@@ -71,7 +71,7 @@ export class Permits {
     return this.nextMs(nowMs) <= nowMs;
   }
 
-  /** When the next permit is due; infinite without one. */
+  /** The time when the next permit is due; infinite without one. */
   nextMs(nowMs: number): number {
     const lease = this.#current(nowMs);
     return lease === undefined ? Number.POSITIVE_INFINITY : this.#dueMs(lease);

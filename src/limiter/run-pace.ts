@@ -22,7 +22,7 @@ export type PermitReply = {
   nextAt: number;
 };
 
-/** The same, and what the processes of the run need to know about ids that are not there. */
+/** The same, and the facts about ids that are not there, which the processes of the run need. */
 export type PaceReply = PermitReply & {
   expectAbsent: boolean;
   /** The streaks that the other processes saw in the last 3 s. */

@@ -16,7 +16,7 @@ export type ListFacts = {
   sends: number;
 };
 
-/** Why a guard rejects a list: an operator must check it first. */
+/** The reason why a guard rejects a list: an operator must check it first. */
 export type ListRejection = { guard: ListGuardCode; reason: string };
 
 /** The number of earlier lists that the growth guard needs. */

@@ -161,7 +161,7 @@ async function openGlob(
   return { files, read, nothing: '' };
 }
 
-/** The files that match now, without archived ones, even if the pattern matches the archive. */
+/** Finds the files that match now, without archived ones, even if the pattern matches the archive. */
 export async function scanFiles(pattern: string, archive: string | null): Promise<FileSnapshot> {
   const found: FileSnapshot = new Map();
   for await (const path of glob(pattern)) {

@@ -85,7 +85,7 @@ function isOurs(folder: string): boolean {
   }
 }
 
-/** `debian-12`, `ubuntu-24.04`, …; null on a system without their packages. */
+/** The name of the system: `debian-12`, `ubuntu-24.04`, …; null on a system without their packages. */
 function readRelease(file = '/etc/os-release'): string | null {
   if (!existsSync(file)) return null;
   const text = readFileSync(file, 'utf8');

@@ -35,7 +35,7 @@ export type Scrape = {
 /** The time when a run last went well, in ms since 1970, by schedule; see `readSuccesses`. */
 type Successes = Record<string, number>;
 
-/** The state of a schedule and the result of its last slot, null = it has had none; when it is due, null = never, and how late that is. */
+/** The state of a schedule and the result of its last slot (null = it has had none), when it is due (null = never), and how late that is. */
 type ScheduleSample = {
   name: string;
   state: ScheduleState;
