@@ -72,7 +72,7 @@ const table = {
     why: 'it speaks about the token, not about the id',
   }),
   barred: row('402, 407, 451', 'halt'),
-  forbidden: row('403', 'failed', { means: 'failed; halts the run at the first with insufficient_scope' }),
+  forbidden: row('403', 'failed', { means: 'failed; halts the run at the first answer with insufficient_scope' }),
   gone: row('404, 410', 'gone', { actions: ['failed', 'absent', 'retry', 'halt'], why: 'waiting would never end' }),
   timeout: row('408', 'retry', { ...troubled, mayAskToWait: false }),
   busy: row('409, 421, 423, 425', 'retry'),
@@ -152,5 +152,5 @@ const meanings: Record<Meaning, (ambiguous: boolean) => string> = {
   retry: (ambiguous) => (ambiguous ? 'retried; may have been executed' : 'retried; failed at the end'),
   wait: () => 'waits as the server asks; not an attempt',
   credentials: () => 'asks for another token once and waits for it, or halts the run; not an attempt',
-  halt: () => 'halts the run at the first',
+  halt: () => 'halts the run at the first such answer',
 };
