@@ -91,7 +91,7 @@ export const serviceSettings = {
     arg: '<folder|url>',
     parse: url.folderOrUrl,
     fallback: undefined,
-    help: 'deliver the report files of each detached run that ends to this folder, or by PUT below this URL',
+    help: 'deliver the report files of each ended detached run to this folder, or by PUT below this URL',
   }),
   resultsHeaderFile: setting({
     flag: 'results-header-file',
