@@ -80,7 +80,7 @@ function makeProgram(version: string, write: Write, all: boolean, found: (call: 
     .option('--config <file>', 'read settings from this file (default: EXPUNGE_CONFIG, then ./expunge.config.json)')
     .option('--no-color', 'no colours (also: NO_COLOR=1)')
     .option('-q, --quiet', 'print only results, warnings, errors and questions: no progress, no next steps')
-    .option('-v, --verbose', 'log to stderr, down to debug, with the origin of each error')
+    .option('-v, --verbose', 'log to stderr, down to debug, and show where an error comes from')
     .helpOption('-h, --help', 'print this help; with --all, all of it')
     .helpCommand(false)
     .configureOutput({ writeOut: write, writeErr: () => {}, outputError: () => {} });
@@ -99,7 +99,7 @@ function addVerb(parent: Program, command: Command, verb: string, all: boolean, 
   for (const { flags, help, isRare } of command.options ?? [])
     program.addOption(new Option(flags, help).hideHelp(isRare === true && !all));
   for (const name of command.settings) program.addOption(settingOption(name, all));
-  for (const flags of ['-q, --quiet', '-v, --verbose']) program.addOption(new Option(flags).hideHelp()); // for -yq: letters in a row are one verb's
+  for (const flags of ['-q, --quiet', '-v, --verbose']) program.addOption(new Option(flags).hideHelp()); // for -yq: letters in a row belong to one verb
   configureHelp(program, verb, command, all);
   throwUsage(program);
   if (command.load) program.action(() => found(readCall(program, command, verb)));

@@ -58,7 +58,7 @@ export function verbHeading(verb: string): string {
   return tasks.findLast(([first]) => order.indexOf(first) <= order.indexOf(verb))?.[1] ?? 'Commands:';
 }
 
-/** Topics that explain a verb, by the first word of it: a row for each that is shown. */
+/** Topics that explain a verb, by its first word, one row for each help page that lists them. */
 export const furtherReading: Readonly<Record<string, readonly Topic[]>> = {
   run: ['input', 'outcomes', 'rates', 'exit-codes'],
   plan: ['plans', 'input'],
@@ -119,7 +119,7 @@ function onlyOnce(flag: string) {
   };
 }
 
-/** Makes the help of a verb, or of the whole program: usage, examples, options, exit codes, and where to read more. */
+/** Configures the help of a verb, or of the whole program: usage, examples, options, exit codes, and further reading. */
 export function configureHelp(program: Program, verb: string, command: Command | null, all: boolean): void {
   program.configureOutput({ getOutHelpWidth: () => readingWidth(process.stdout, process.env) });
   program.configureHelp({
@@ -139,13 +139,13 @@ export function configureHelp(program: Program, verb: string, command: Command |
   });
 }
 
-/** Each line as it can be copied, below what it does. */
+/** The examples, each as a line that can be copied, below its description. */
 function examplesOf(examples: Command['examples'], helper: Help): string {
   const lines = examples.map(([line, does]) => `  ${does}\n    ${foldCommand(`$ ${line}`, widthOf(helper), 8)}`);
   return lines.length > 0 ? ['Examples:', ...lines].join('\n') : '';
 }
 
-/** Exit codes where a script needs them, and where to read more. */
+/** Exit codes for verbs that scripts use, and further reading. */
 function endOfVerb(verb: string, { settings: own }: Command, all: boolean, helper: Help): string[] {
   const reading = furtherReading[verb.split(' ')[0]!] ?? [];
   const exits = Object.values(exitCodes).map(({ exit, meaning }) => `${exit} ${meaning.split(/;|, or/)[0]}`);
