@@ -79,7 +79,7 @@ function makeProgram(version: string, write: Write, all: boolean, found: (call: 
     .version(version, '-V, --version', 'print the version')
     .option('--config <file>', 'read settings from this file (default: EXPUNGE_CONFIG, then ./expunge.config.json)')
     .option('--no-color', 'no colours (also: NO_COLOR=1)')
-    .option('-q, --quiet', 'print only results, warnings, errors and questions: no progress, no next steps')
+    .option('-q, --quiet', 'only results, warnings, errors and questions: no progress, no next steps')
     .option('-v, --verbose', 'log to stderr, down to debug, and show where an error comes from')
     .helpOption('-h, --help', 'print this help; with --all, all of it')
     .helpCommand(false)
