@@ -76,7 +76,7 @@ type Flags = { [K in SettingName]?: string };
 /** The flags of the run, as text: the printed command line and the settings follow from them. */
 function flagsOf({ stateDir }: Config, { url }: Sandbox, { token }: Files): Flags {
   const elsewhere = stateDir === settings.stateDir.fallback ? {} : { stateDir };
-  return { resource, baseUrl: url, tokenFile: token, rate: '500/s', ...elsewhere };
+  return { resource, baseUrl: url, tokenFile: token, rate: '2000/s', ...elsewhere };
 }
 
 function commandOf(program: string, { list }: Files, flags: Flags): string {
