@@ -7,7 +7,7 @@ import { resourcesText } from '../model/resource.ts';
 import { suggest } from '../model/suggest.ts';
 import type { Advice } from '../model/to-type.ts';
 import type { Command, OwnOption } from './command.ts';
-import { configureHelp, settingOption } from './help.ts';
+import { configureHelp, settingOption, verbHeading } from './help.ts';
 import type { Options } from './options.ts';
 import { verbs } from './verbs.ts';
 
@@ -77,10 +77,10 @@ function makeProgram(version: string, write: Write, all: boolean, found: (call: 
   const program = new Program('expunge')
     .description(`Deletes ${resourcesText('and')} in bulk, and says what happened to every id.`)
     .version(version, '-V, --version', 'print the version')
-    .option('--config <file>', 'read settings from this file (else EXPUNGE_CONFIG, else ./expunge.config.json)')
+    .option('--config <file>', 'read settings from this file (default: EXPUNGE_CONFIG, then ./expunge.config.json)')
     .option('--no-color', 'no colours (also: NO_COLOR=1)')
     .option('-q, --quiet', 'only results, warnings, errors and questions: no progress, no next steps')
-    .option('-v, --verbose', 'a log on stderr, down to debug, and where an error comes from')
+    .option('-v, --verbose', 'log to stderr, down to debug, and show where an error comes from')
     .helpOption('-h, --help', 'print this help; with --all, all of it')
     .helpCommand(false)
     .configureOutput({ writeOut: write, writeErr: () => {}, outputError: () => {} });
@@ -91,12 +91,15 @@ function makeProgram(version: string, write: Write, all: boolean, found: (call: 
 }
 
 function addVerb(parent: Program, command: Command, verb: string, all: boolean, found: (call: Call) => void): void {
-  const program = parent.command(command.name, { hidden: command.hidden ?? false }).description(command.summary);
+  const program = parent
+    .command(command.name, { hidden: command.hidden ?? false })
+    .description(command.summary)
+    .helpGroup(verbHeading(verb));
   if (command.arguments) program.arguments(command.arguments);
   for (const { flags, help, isRare } of command.options ?? [])
     program.addOption(new Option(flags, help).hideHelp(isRare === true && !all));
   for (const name of command.settings) program.addOption(settingOption(name, all));
-  for (const flags of ['-q, --quiet', '-v, --verbose']) program.addOption(new Option(flags).hideHelp()); // for -yq: letters in a row are one verb's
+  for (const flags of ['-q, --quiet', '-v, --verbose']) program.addOption(new Option(flags).hideHelp()); // for -yq: letters in a row belong to one verb
   configureHelp(program, verb, command, all);
   throwUsage(program);
   if (command.load) program.action(() => found(readCall(program, command, verb)));
