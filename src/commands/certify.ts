@@ -55,7 +55,7 @@ async function refuseUncertain({ run, verify }: Evidence): Promise<void> {
 export function refuseBesideCertificate({ options }: Invocation): void {
   const named = (names: readonly (keyof Options)[]) => names.filter((name) => options[name] !== undefined);
   const alone = named(['signKey', 'hashIds']);
-  const next: Advice = (toType) => `${toType('help', 'reports')} tells what a certificate is`;
+  const next: Advice = (toType) => `${toType('help', 'certificates')} tells what a certificate is`;
   if (options.certificate !== true && alone.length > 0)
     throw new ExpungeError('USAGE', '--sign-key and --hash-ids are for a certificate', { next: 'add --certificate' });
   if (options.certificate === true && named(['format', 'only', 'join', 'verify', 'spreadsheetSafe']).length > 0)

@@ -112,7 +112,7 @@ function loaderOf({ load, overServer, settings }: Command, verb: string, { serve
   if (overServer !== undefined) return overServer === true ? load! : overServer;
   throw new ExpungeError('USAGE', `expunge ${verb} needs Redis itself, and the settings name the server ${server}`, {
     next: (toType) =>
-      `unset EXPUNGE_SERVER for it, where Redis can be reached; ${toType('help', 'api')} lists what a server does`,
+      `unset EXPUNGE_SERVER for it, where Redis can be reached; ${toType('help', 'remote')} lists what a server does`,
   });
 }
 

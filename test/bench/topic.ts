@@ -9,11 +9,10 @@ const heading = '## What an id costs';
 
 /** Replaces the section of the topic that holds these tables, with date, machine and commit. The other sections are written by hand. */
 export function writeTopic(cells: Cell[], rounds: number): void {
-  const others = readFileSync(path, 'utf8')
-    .split(/^(?=## )/m)
-    .filter((section) => !section.startsWith(heading));
-  const [top, ...rest] = others;
-  writeFileSync(path, [top, sectionOf(cells, rounds), ...rest].join(''));
+  const sections = readFileSync(path, 'utf8').split(/^(?=## )/m);
+  const at = sections.findIndex((section) => section.startsWith(heading));
+  if (at === -1) throw new Error(`${path} has no section "${heading}"`);
+  writeFileSync(path, sections.with(at, sectionOf(cells, rounds)).join(''));
 }
 
 function sectionOf(cells: Cell[], rounds: number): string {
@@ -24,9 +23,9 @@ function sectionOf(cells: Cell[], rounds: number): string {
   return [
     `${heading}: ${date}, commit ${commit}`,
     '',
-    `Written by \`npm run bench -- --write\`: ${machine}, ${load}, a private Redis, a server of a few lines that answers 204; medians of ${rounds}`,
-    'rounds in turn. µs: CPU time, user and system, while requests are sent; × bare: relative to the bare loop of the same round.',
-    '"Whole": from start to exit. Quote the ratios, the figures belong to the machine; a short list costs more an id, because programs warm up.',
+    `Written by \`npm run bench -- --write\`: ${machine}, ${load}, a private Redis, a server of a few lines that answers 204.`,
+    `Each figure is the median of ${rounds} rounds, in which the programs take turns. µs are CPU time, user and system, while requests are sent.`,
+    '× bare is relative to the bare loop of the same round. "Whole" is from start to exit. A short list costs more per id: programs warm up.',
     '',
     ...cells.flatMap((cell) => [cellTable(cell), '']),
     '',
