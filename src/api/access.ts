@@ -77,7 +77,7 @@ function roleAt({ role, groups }: TrustedProxy, name: string, { req }: Context):
   throw new Problem(
     'forbidden',
     `${name} is in no group that may use this server, by the header ${groups?.header}`,
-    'start the worker with --trust-proxy-group-roles for one of their groups, or with --trust-proxy-role for everybody',
+    'start the worker with --trust-proxy-group-roles for one of their groups, or with --trust-proxy-role for everyone',
   );
 }
 

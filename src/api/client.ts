@@ -219,7 +219,7 @@ export class ApiClient {
     try {
       return JSON.parse(text);
     } catch {
-      throw notOurs(this.url, 'its answer is no JSON');
+      throw notOurs(this.url, 'its answer is not JSON');
     }
   }
 
@@ -258,7 +258,7 @@ export function isAway(error: unknown): boolean {
 
 /** What is to be known of an order without an answer. */
 function doubtAbout({ method }: ApiRequest): string | null {
-  return method === 'GET' ? null : 'the order may have been carried out; to repeat it is harmless';
+  return method === 'GET' ? null : 'the server may already have done this; it is safe to repeat the command';
 }
 
 function queryOf({ query = {} }: ApiRequest): string {
@@ -290,8 +290,8 @@ function notOurs(url: string, what: string): ExpungeError {
 
 function redirected(url: string, location: string): ExpungeError {
   const to = URL.canParse(location, url) ? new URL(location, url).origin : 'elsewhere';
-  return new ExpungeError('USAGE', `the server ${url} redirects to ${to}, and the token is not sent there`, {
-    next: 'give the address itself, if it is right',
+  return new ExpungeError('USAGE', `the server ${url} redirects to ${to}, but the token is not sent there`, {
+    next: 'name that address instead, if it is right',
   });
 }
 

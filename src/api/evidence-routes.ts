@@ -31,7 +31,7 @@ const outcomesQuery = z.strictObject({
     .min(1)
     .max(10_000)
     .optional()
-    .describe('a cursor of these lines, with + and the number of rows behind it'),
+    .describe('a cursor from these lines, with + and the number of rows after it'),
 });
 
 const types = { csv: 'text/csv; charset=utf-8', ndjson: 'application/x-ndjson', html: 'text/html; charset=utf-8' };
@@ -54,7 +54,7 @@ export const evidenceRoutes: readonly Route[] = [
     method: 'get',
     path: '/runs/{run}/report',
     role: 'read',
-    summary: 'what became of every row, as a file',
+    summary: 'the outcome of every row, as a file',
     query: reportQuery,
     answer: null,
     types: Object.values(types).map(plainType),
@@ -83,7 +83,7 @@ export const evidenceRoutes: readonly Route[] = [
     path: '/explain/{resource}/{id}',
     role: 'read',
     about: 'target',
-    summary: 'what became of an id in each run',
+    summary: 'the outcome of an id in each run',
     query: z.strictObject({ target: z.string().length(16).describe('fingerprint of the target') }),
     answer: shapes.list(z.looseObject({ run: z.string(), outcome: z.string(), why: z.string() })),
     handle: explain,
@@ -209,7 +209,7 @@ async function searchWith({ deps: { streams } }: Pick<Call, 'deps'>, search: Sea
     for await (const appearance of searchRuns(search)) found.push(appearance);
     return found;
   } catch (error) {
-    throw search.stop?.aborted ? new Problem('unavailable', 'whoever asked has left') : error;
+    throw search.stop?.aborted ? new Problem('unavailable', 'the client has disconnected') : error;
   } finally {
     end();
   }

@@ -69,7 +69,7 @@ function operationOf(route: Route) {
 }
 
 const late =
-  'it is still being done, and this is the run meanwhile; if it is not carried out after all, `audit` of the run gets an entry with the action `failed`, and in `order` and `error` what failed and why';
+  'the order is still being carried out, and this is the run as it is now; if the order fails after all, `audit` of the run gets an entry with the action `failed`, whose `order` and `error` say what failed and why';
 
 const idempotencyKey = {
   name: 'Idempotency-Key',
@@ -77,7 +77,7 @@ const idempotencyKey = {
   required: false,
   schema: { type: 'string', minLength: 1, maxLength: 100, pattern: keyPattern.source },
   description:
-    'with the same key within a day, the request is done once and answered the same; one that broke off is completed, or the run that it made is answered',
+    'requests with the same key within a day are carried out once and get the same answer; if the first one broke off, it is completed, or the run that it made is answered',
 };
 
 function pathParameters(path: string) {

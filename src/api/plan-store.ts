@@ -96,7 +96,7 @@ export class PlanStore {
         this.#refuseFull({ lists: 0, bytes: 0 }).then(() => done(null, chunk), done);
       },
     });
-    const late = new Problem('slow', `expected the list to go on within ${idleMs / 1_000} s`);
+    const late = new Problem('slow', `expected more of the list within ${idleMs / 1_000} s`);
     const idle = setTimeout(() => bounded.destroy(late), idleMs).unref();
     try {
       await pipeline(

@@ -31,7 +31,7 @@ type Sent = { target: Target; file: InputFile; format: Format; onBytes(bytes: nu
 /** A long list is not sent to a server that would refuse it. */
 export async function refuseInVain(api: ApiClient, target: Target): Promise<void> {
   if (api.role === 'read')
-    throw new ExpungeError('CREDENTIALS', 'expected the role operate, the token has read', {
+    throw new ExpungeError('CREDENTIALS', 'this token has the role "read", but run requires "operate"', {
       next: (toType) => `ask for a token with that role: ${toType('token add', 'NAME', '--role', 'operate')}`,
     });
   await refuseUnknownTarget(api, target);

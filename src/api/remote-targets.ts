@@ -81,7 +81,7 @@ async function orderAll(
 function knownAs(fp: string, known: readonly KnownTarget[]): KnownTarget {
   const found = known.find((target) => target.fp === fp);
   if (found !== undefined) return found;
-  throw new ExpungeError('INTERNAL', `the server has forgotten the target ${fp} meanwhile`);
+  throw new ExpungeError('INTERNAL', `the server no longer knows the target ${fp}`);
 }
 
 /** Throws USAGE for a target that is none of the server. */

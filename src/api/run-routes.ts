@@ -53,7 +53,7 @@ export const runRoutes: readonly Route[] = [
     method: 'post',
     path: '/runs/{run}/resume',
     role: 'operate',
-    summary: 'let a run go on',
+    summary: 'resume a run',
     body: z.strictObject({
       reason,
       seen: shapes.seen,
@@ -106,7 +106,7 @@ export const runRoutes: readonly Route[] = [
     handle: (call) => {
       const { rate: text, burst } = call.body;
       if (text === null && burst !== undefined)
-        throw new Problem('invalid', 'body.burst: expected a rate beside it, got null');
+        throw new Problem('invalid', 'body.burst: expected a rate with it, got null');
       const rate = text === null ? null : parsedAs('body.rate', text, parseRate);
       const pace = rate === null ? { rate, burst: null } : { rate, ...(burst !== undefined && { burst }) };
       return order(call, (runs, given) => runs.changePace({ ...given, pace }));
@@ -142,7 +142,7 @@ export const runRoutes: readonly Route[] = [
       const only = call.body.only && parsedAs('body.only', call.body.only.join(','), parseRetrySelection);
       const made = await retry(call, only);
       if (made !== null) return { run: made.run.id, ...spellOutWarnings(made.warnings) };
-      throw new Problem('conflict', `run ${call.params.run} has nothing of that to retry`);
+      throw new Problem('conflict', `run ${call.params.run} has no matching ids to retry`);
     },
   }),
   route({

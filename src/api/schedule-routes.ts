@@ -93,7 +93,7 @@ export const scheduleRoutes: readonly Route[] = [
     method: 'post',
     path: '/schedules/{fp}/{name}/resume',
     role: 'operate',
-    summary: 'let a schedule go on',
+    summary: 'resume a schedule',
     body: z.strictObject({ reason, seen: shapes.seenSchedule }),
     answer: steered,
     handle: (call) => steer(call, (schedules, given) => schedules.resume({ ...given, seen: call.body.seen })),

@@ -19,7 +19,7 @@ const outcomeWord = z.object({
   is_success: z.boolean(),
   is_retryable: z.boolean(),
   of_id: z.boolean(),
-  is_left: z.boolean().describe('never sent, because the run ended before: no failure'),
+  is_left: z.boolean().describe('never sent, because the run ended before; this is not a failure'),
 });
 
 const reach = optional(z.array(z.object({ fp: text, target: text, account: text }))).describe(
@@ -90,17 +90,17 @@ const runSummary = z.looseObject({
 
 /** What an order that continues or removes a run is about. */
 export const seen = count.describe(
-  'the revision of the run that the person was shown: from any other one nothing is done',
+  'the revision of the run that the person was shown; if it has changed since, nothing is done',
 );
 
 /** What an order that loosens something for a target is about. */
 export const seenTarget = count.describe(
-  'the revision of the target that the person was shown: from any other one nothing is done',
+  'the revision of the target that the person was shown; if it has changed since, nothing is done',
 );
 
 /** What an order that runs, continues or removes a schedule is about. */
 export const seenSchedule = count.describe(
-  'the revision of the schedule that the person was shown: from any other one nothing is done',
+  'the revision of the schedule that the person was shown; if it has changed since, nothing is done',
 );
 
 /** What nobody should overlook, like a target without a worker; [] = nothing. */
@@ -132,7 +132,7 @@ export const runDetail = runSummary.extend({
   command: text,
   plan: optional(text),
   ids: count,
-  plan_changed: optional(text).describe('which rules of the plan were loosened since, by whom'),
+  plan_changed: optional(text).describe('which rules of the plan were loosened since, and by whom'),
   settings: z.looseObject({ rate: optional(text), burst: optional(z.int()), priority: text, window: optional(text) }),
   warnings,
   examples: z.array(haltExample).describe('a few ids that show why it halted, with what was answered'),

@@ -62,7 +62,7 @@ function trustedProxyOf(config: Config): TrustedProxy | null {
   const { trustProxyUser: header, trustProxyFrom, trustProxyHost, trustProxyRole: role } = config;
   if (header === undefined) return null;
   if (trustProxyFrom === undefined)
-    throw new ExpungeError('USAGE', '--trust-proxy-user needs the address of the proxy, and there is none', {
+    throw new ExpungeError('USAGE', '--trust-proxy-user needs the address of the proxy, but none is given', {
       next: 'add --trust-proxy-from 10.0.0.7; from elsewhere the header is ignored',
     });
   const isTrusted = readOf('--trust-proxy-from', () => addressFilter(trustProxyFrom.split(',')));

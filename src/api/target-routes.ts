@@ -19,12 +19,12 @@ const changed = shapes.target.extend({ changed: z.boolean() });
 /** What steers a target as a whole. */
 export const targetRoutes: readonly Route[] = [
   simple('stop', 'send nothing to a target any more', (targets, order) => targets.stop(order)),
-  seeing('start', 'end that', (targets, order) => targets.start(order)),
+  seeing('start', 'end the stop of a target', (targets, order) => targets.start(order)),
   simple('release', 'end a wait that the server asked for, or an outage', (targets, order) => targets.release(order)),
   seeing('acknowledge', 'say that you have seen what Redis has lost of a target', (targets, order) =>
     targets.acknowledge(order),
   ),
-  simple('forget-rate', 'learn the rate anew', (targets, order) => targets.forgetRate(order)),
+  simple('forget-rate', 'learn the rate again', (targets, order) => targets.forgetRate(order)),
   route({
     method: 'post',
     path: '/targets/{fp}/rate',

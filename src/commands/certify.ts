@@ -55,11 +55,15 @@ async function refuseUncertain({ run, verify }: Evidence): Promise<void> {
 export function refuseBesideCertificate({ options }: Invocation): void {
   const named = (names: readonly (keyof Options)[]) => names.filter((name) => options[name] !== undefined);
   const alone = named(['signKey', 'hashIds']);
-  const next: Advice = (toType) => `${toType('help', 'reports')} tells what a certificate is`;
+  const next: Advice = (toType) => `${toType('help', 'reports')} explains what a certificate is`;
   if (options.certificate !== true && alone.length > 0)
-    throw new ExpungeError('USAGE', '--sign-key and --hash-ids are for a certificate', { next: 'add --certificate' });
+    throw new ExpungeError('USAGE', '--sign-key and --hash-ids need --certificate', { next: 'add --certificate' });
   if (options.certificate === true && named(['format', 'only', 'join', 'verify', 'spreadsheetSafe']).length > 0)
-    throw new ExpungeError('USAGE', '--certificate has all rows of the run, as NDJSON of its own form', { next });
+    throw new ExpungeError(
+      'USAGE',
+      '--certificate cannot be combined with --format, --only, --join, --verify or --spreadsheet-safe: it always has all rows',
+      { next },
+    );
 }
 
 const makeKey = 'make one: openssl genpkey -algorithm ed25519 -out key.pem';
@@ -108,6 +112,6 @@ function readSalt(path: string): NonNullable<CertificateOptions['salt']> {
   const text = readNamedFile('--hash-ids', path, 'USAGE');
   if (/^[0-9a-f]{64}$/.test(text)) return Buffer.from(text, 'hex');
   throw new ExpungeError('USAGE', `--hash-ids ${path}: expected a salt of ${2 * saltBytes} hex digits`, {
-    next: 'name the file of another certificate, or one that is not there: it is made',
+    next: 'name the salt file of another certificate, or a file that does not exist yet: it is then made',
   });
 }

@@ -77,10 +77,10 @@ function makeProgram(version: string, write: Write, all: boolean, found: (call: 
   const program = new Program('expunge')
     .description(`Deletes ${resourcesText('and')} in bulk, and says what happened to every id.`)
     .version(version, '-V, --version', 'print the version')
-    .option('--config <file>', 'read settings from this file (else EXPUNGE_CONFIG, else ./expunge.config.json)')
+    .option('--config <file>', 'read settings from this file (default: EXPUNGE_CONFIG, then ./expunge.config.json)')
     .option('--no-color', 'no colours (also: NO_COLOR=1)')
     .option('-q, --quiet', 'only results, warnings, errors and questions: no progress, no next steps')
-    .option('-v, --verbose', 'a log on stderr, down to debug, and where an error comes from')
+    .option('-v, --verbose', 'log to stderr, down to debug, and show where an error comes from')
     .helpOption('-h, --help', 'print this help; with --all, all of it')
     .helpCommand(false)
     .configureOutput({ writeOut: write, writeErr: () => {}, outputError: () => {} });
@@ -111,7 +111,7 @@ function readCall(program: Program, command: Command, verb: string): Call {
   if ((quiet || verbose) && flags.logLevel !== undefined)
     throw new ExpungeError(
       'USAGE',
-      `--log-level and --${quiet ? 'quiet' : 'verbose'} both say what is logged: give one of them`,
+      `--log-level and --${quiet ? 'quiet' : 'verbose'} both set what is logged: give only one of them`,
     );
   const verbosity = quiet ? 'quiet' : verbose ? 'verbose' : 'normal';
   // Each option has the type that its `parse` returns.

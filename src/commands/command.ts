@@ -155,7 +155,7 @@ export const store = [
 /** Where the API is, for verbs that a server can do as well. */
 export const server = ['server', 'serverTokenFile'] as const;
 
-export const json: OwnOption = { flags: '--json', help: 'print JSON on stdout, one object a line' };
+export const json: OwnOption = { flags: '--json', help: 'print JSON on stdout, one object per line' };
 export const yes: OwnOption = { flags: '-y, --yes', help: 'do not ask for confirmation' };
 export const reason: OwnOption = {
   flags: '--reason <text>',
@@ -186,14 +186,14 @@ export const share: OwnOption = {
 export const partial: OwnOption = {
   flags: '--partial',
   isRare: true,
-  help: 'of a list with more ids than --max-deletes, send the first ones on purpose, then halt',
+  help: 'if the list has more ids than --max-deletes, send the first ones on purpose, then halt',
 };
 
 /** Refuses a list that cannot be deleted by then. */
 export const finishBy: OwnOption = {
   flags: '--finish-by <moment>',
   isRare: true,
-  help: 'say which rate it takes to end by then, and refuse if none that is allowed is enough: 06:00, 2026-11-20T16:00Z',
+  help: 'show the rate needed to end by then, and refuse if no allowed rate is enough: 06:00, 2026-11-20T16:00Z',
   parse: (text) => parse.momentAhead(text),
 };
 

@@ -101,7 +101,7 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
 function sayUntold({ stderr }: Invocation, untold: Awaited<ReturnType<typeof postLast>>): void {
   for (const { receiver, reason } of untold)
     sayOn(stderr)(
-      `warning: not all events were posted to ${receiver}: ${visibleLine(reason)}. What is left stays in Redis for a day, for the next process with this receiver.`,
+      `warning: not all events were posted to ${receiver}: ${visibleLine(reason)}. The others stay in Redis for a day, for the next process with this receiver.`,
     );
 }
 
@@ -145,7 +145,7 @@ async function follow(
   });
   const by = {
     who: whoAmI(invocation.env),
-    reason: 'another command that was deleting it was interrupted, and this one goes on',
+    reason: 'another command that was deleting it was interrupted, and this one continues',
   };
   const keepGoing = async (now: Run) => {
     if (now.state === 'running') await recover();

@@ -13,7 +13,7 @@ import { type Invocation, jsonLines } from './command.ts';
 import { progressOn, warnOn } from './session.ts';
 import { withOperations } from './with-operations.ts';
 
-/** Tells what became of an id in each run of the target, the newest first. Reads only; throws USAGE if no run has it. */
+/** Tells the outcome of an id in each run of the target, the newest first. Reads only; throws USAGE if no run has it. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { config, env, toType, stderr } = invocation;
   const wanted = readWanted(invocation);

@@ -14,7 +14,9 @@ const pollMs = 1_000;
 export function refuseBesideFollow({ options }: Invocation): void {
   if (!options.follow) {
     if (options.from === undefined) return;
-    throw new ExpungeError('USAGE', '--from goes on with a report that is followed', { next: 'add --follow' });
+    throw new ExpungeError('USAGE', '--from needs --follow: it continues a report that was followed', {
+      next: 'add --follow',
+    });
   }
   const others = ['output', 'only', 'join', 'verify', 'certificate', 'spreadsheetSafe', 'json'] as const;
   const other = others.find((name) => options[name] !== undefined && options[name] !== false);
@@ -23,13 +25,9 @@ export function refuseBesideFollow({ options }: Invocation): void {
   const named = isOther
     ? `--format ${options.format}`
     : `--${other === 'spreadsheetSafe' ? 'spreadsheet-safe' : other}`;
-  throw new ExpungeError(
-    'USAGE',
-    `--follow writes all rows as NDJSON to stdout; ${named} is for a report of one moment`,
-    {
-      next: `omit ${named}; to choose rows: … --follow | jq`,
-    },
-  );
+  throw new ExpungeError('USAGE', `--follow cannot be combined with ${named}: it writes all rows as NDJSON to stdout`, {
+    next: `omit ${named}; to choose rows: … --follow | jq`,
+  });
 }
 
 /** `report --follow`: asks again and again what is new. */
@@ -55,7 +53,7 @@ async function follow(
   const say = sayOn(stderr);
   const written = new WrittenRows(sinkOf(stdout, id), id, options.from ?? null, stop);
   const sayHowToGoOn = () =>
-    say(`Go on: ${toType('report', id, '--follow', ...(written.goOn === null ? [] : ['--from', written.goOn]))}`);
+    say(`Continue: ${toType('report', id, '--follow', ...(written.goOn === null ? [] : ['--from', written.goOn]))}`);
   try {
     const isWhole = await lookUntilAll(() => look(written, stop), { stop, say, awayOf });
     if (isWhole || !interrupts.signal.aborted) return exitCodes.OK.exit;

@@ -28,7 +28,7 @@ function sayChange(invocation: Invocation, change: PaceChange): number {
 function readPace(text: string, burst: number | undefined): PaceOrder['pace'] {
   if (text !== 'none') return { rate: readRate(text), ...(burst === undefined ? {} : { burst }) };
   if (burst === undefined) return { rate: null, burst: null };
-  throw new ExpungeError('USAGE', '--burst needs a rate, and "none" is no rate');
+  throw new ExpungeError('USAGE', '--burst needs a rate, and "none" removes it');
 }
 
 function readRate(text: string): Rate {

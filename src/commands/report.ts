@@ -62,7 +62,7 @@ async function openJoined({ options, config }: Invocation): Promise<JoinedFiles 
   const files = await openInputs(paths);
   const wrong = files.find(({ name, isPipe }) => isPipe || (formatByName(name) ?? 'csv') !== 'csv');
   if (wrong !== undefined)
-    throw new ExpungeError('USAGE', `--join adds columns to CSV files, and ${wrong.name} is none`, {
+    throw new ExpungeError('USAGE', `--join needs CSV files, and ${wrong.name} is not one`, {
       next: 'the report itself has a line for each row: omit --join',
     });
   // The run has accepted the list, and each of its rows is compared with that of the run.
@@ -73,7 +73,7 @@ async function openJoined({ options, config }: Invocation): Promise<JoinedFiles 
 /** Without --output the report itself is on stdout, where `--json` would print what was done. */
 function refuseJsonBesideRows({ options }: Invocation): void {
   if (!options.json || options.output !== undefined || options.verify === true) return;
-  throw new ExpungeError('USAGE', '--json tells what --output or --verify did; here stdout holds the report itself', {
+  throw new ExpungeError('USAGE', '--json needs --output or --verify: without them, stdout holds the report itself', {
     next: 'for a report as JSON: --format ndjson',
   });
 }
@@ -105,9 +105,13 @@ type Choice = Pick<ReportDeps, 'verify' | 'only' | 'join' | 'spreadsheetSafe' | 
 function refuseTogether({ verify, only, join, spreadsheetSafe, format }: Choice): void {
   const next = 'give one of them';
   if (verify && (only !== null || join !== null))
-    throw new ExpungeError('USAGE', '--verify counts all rows of the run; --only and --join are for a report', {
-      next,
-    });
+    throw new ExpungeError(
+      'USAGE',
+      '--verify cannot be combined with --only or --join: it counts all rows of the run',
+      {
+        next,
+      },
+    );
   if (format === 'html' && only !== null)
     throw new ExpungeError('USAGE', '--only chooses rows; a page shows the whole run', {
       next: 'omit --only, or --format html',
@@ -162,7 +166,7 @@ function showWritten(
 function pendingText(run: Run, [standing]: readonly Standing[]): string {
   const pending = pendingOf(run);
   if (isSealed(run.state) || pending === 0) return '';
-  if (standing === undefined) return `, at most ${count(pending)} of them pending: the run goes on`;
+  if (standing === undefined) return `, at most ${count(pending)} of them pending: the run continues`;
   return `, ${count(pending)} of them pending. ${visibleLine(standingText(standing, Date.now()))}`;
 }
 

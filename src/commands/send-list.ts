@@ -72,7 +72,7 @@ function refuseUnsent(invocation: Invocation): void {
 /** Throws USAGE without --detach, and for flags about sending and keeping. */
 export function refuseForeground(invocation: Invocation): void {
   if (invocation.options.detach !== true)
-    throw new ExpungeError('USAGE', 'a server leaves ids to its workers; this command would not delete them itself', {
+    throw new ExpungeError('USAGE', '--server requires --detach: workers of that server delete the ids', {
       next: 'add --detach, or do it where Redis can be reached, without --server',
     });
   refuseOfWorkers(invocation);

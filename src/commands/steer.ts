@@ -143,7 +143,7 @@ function pausedLines({ before, run, isChanged }: Ordered, left: string, toType: 
   const was = `Run ${run.id} was ${wasHalted ? 'halted' : 'paused'} already${byWhom(before).replace(/^ by/, ', by')}.`;
   if (!isChanged) return [was, `  Resume: ${resume}`];
   if (before.by === 'operator' && !wasHalted)
-    return [`${was} Your pause is kept beside that one; each is lifted by its own resume.`, `  Resume: ${resume}`];
+    return [`${was} Your pause is kept as well; each of the two needs its own resume.`, `  Resume: ${resume}`];
   return [`${was} Your pause is kept: from now on only this resumes it: ${resume}`];
 }
 

@@ -35,7 +35,7 @@ async function add(invocation: Invocation, { redis }: Session): Promise<number> 
   if (options.json) jsonLines(stdout, true)('token', { ...tokenFacts(token), token: secret });
   else stdout.write(`${secret}\n`);
   const bound = reach === null ? '' : `, bound to ${reachText(reach)}`;
-  stderr.write(`Made the token ${name} with the role ${role}${bound}. It is shown this once.\n`);
+  stderr.write(`Made the token ${name} with the role ${role}${bound}. Copy it now: it will not be shown again.\n`);
   for (const target of await unknownOf(redis, reach))
     stderr.write(`warning: Redis knows no target ${targetName(target)} yet: check --target and --account\n`);
   return 0;
@@ -47,7 +47,7 @@ function reachOf({ options, config, sources }: Invocation): Reach {
   const account = config.account || (config.clientId ?? '');
   if (target !== undefined) return target.split(',').map((url) => targetOf(url, account));
   if (sources.account !== 'flag') return null;
-  throw new ExpungeError('USAGE', '--account says which account of --target is meant, and there is none', {
+  throw new ExpungeError('USAGE', '--account needs --target: it names an account of that target', {
     next: 'add --target URL; without both, the token is for all targets',
   });
 }

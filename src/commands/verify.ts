@@ -98,7 +98,7 @@ async function withoutProtected({ config }: Invocation, drawn: readonly DeletedI
 function nothingToSend({ id, state }: Run, drawn: number): ExpungeError {
   const why = drawn === 0 ? 'has no deleted id' : 'has only protected ids in this sample';
   return new ExpungeError('USAGE', `run ${id} is ${state} and ${why}; nothing was sent`, {
-    next: (toType) => `see what became of its ids: ${toType('status', id)}`,
+    next: (toType) => `see the outcomes of its ids: ${toType('status', id)}`,
   });
 }
 
@@ -252,7 +252,7 @@ function tell(invocation: Invocation, run: Run, found: Verification, { stop, exi
 
 function whatNow({ gone, there }: Verification, toType: ToType): string {
   if (gone === 0)
-    return `If this API answers ${successStatus} for anything, that proves nothing: ${toType('check', '--semantics')} tells.`;
+    return `If this API answers ${successStatus} for anything, that proves nothing. To find out: ${toType('check', '--semantics')}`;
   const share = Math.round((100 * there) / (gone + there));
   return `About ${Math.max(1, share)} % of the deleted ids may still be there: ask whoever runs the API; run the list again with --expect-absent.`;
 }

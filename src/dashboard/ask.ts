@@ -31,7 +31,7 @@ export type Question = {
 /** The question that the dialog shows. */
 let asked: Question | null = null;
 
-const reasonField = { name: 'reason', label: 'Reason', hint: 'stands in the audit trail' };
+const reasonField = { name: 'reason', label: 'Reason', hint: 'is recorded in the audit trail' };
 
 /** Asks in a dialog for a reason and what else an order needs, and gives it. What the server refuses is told in the dialog. */
 export function ask(question: Question) {

@@ -154,7 +154,7 @@ class NewRun {
         ${fieldOf({ name: 'rate', label: 'Rate', hint: 'at most this many requests: 200/s', isOptional: true })}
         ${fieldOf({ name: 'limit', label: 'Limit', hint: 'only the first n rows, for a trial', isOptional: true, isNumber: true })}
         ${fieldOf({ name: 'max_failures', label: 'Failures at most', hint: 'more halt the run: 10 or 2.5%', isOptional: true })}
-        ${fieldOf({ name: 'canary', label: 'Canary', hint: 'halts after this many ids, until somebody resumes it: 100', isOptional: true })}
+        ${fieldOf({ name: 'canary', label: 'Canary', hint: 'halts after this many ids, until someone resumes it: 100', isOptional: true })}
       </details>
       ${this.#plan ? nothing : alarm(this.#problem)}
       <p class="buttons"><button class=${this.#plan ? '' : 'main'} ?disabled=${this.#busy !== ''}>Show the plan</button>
@@ -211,7 +211,7 @@ class NewRun {
     const n = plan.confirm;
     return html`<form autocomplete="off" @submit=${(event: SubmitEvent) => this.#apply(event, plan)}>
       ${fieldOf(typed(n, 'ids to delete'))}
-      ${fieldOf({ name: 'reason', label: 'Reason', hint: 'stands in the audit trail' })}
+      ${fieldOf({ name: 'reason', label: 'Reason', hint: 'is recorded in the audit trail' })}
       ${alarm(isUnprotected(plan) ? `None of the ${count(plan.protected_read ?? 0)} ids that the server protects is in this list. Is it the right one?` : '')}
       ${alarm(this.#problem)}
       <p class="buttons"><button class="danger" ?disabled=${this.#busy !== ''}>Delete ${deletedBy(plan)}</button>

@@ -55,7 +55,7 @@ function leaveQuestion(run: Run): Question {
   return {
     title: 'Leave this run to workers?',
     verb: 'Leave to workers',
-    text: html`Its command has ended, and nobody deletes it. The workers of <b>${hostOf(run.target)}</b> delete the
+    text: html`Its command has ended, so nothing deletes it. The workers of <b>${hostOf(run.target)}</b> delete the
       ${plural(run.pending, 'ids')} that are left.`,
     act: ({ reason }) => give(run, 'resume', { reason, seen: run.revision, detach: true }),
   };
@@ -110,7 +110,7 @@ function priorityQuestion(run: Run): Question {
   return {
     title: 'Change the priority of this run',
     verb: 'Change the priority',
-    text: 'Its share of the workers beside other runs of its target.',
+    text: 'Its share of the workers, compared with other runs of its target.',
     fields: [{ name: 'priority', label: 'Priority', choices: me.priorities, value: run.priority }],
     act: ({ reason, priority }) => give(run, 'priority', { reason, priority }),
   };

@@ -70,7 +70,7 @@ export function openRun(id: string, { show, go, connection, asOf, say }: Surroun
 
 function missing(id: string) {
   return html`<h1>No such run</h1>
-    <p>No run is called <b>${id}</b>. A run that has ended is kept for a while; then only its reports are left, where somebody saved them.</p>
+    <p>No run is called <b>${id}</b>. A run that has ended is kept for a while. After that, only the reports that someone saved are left.</p>
     <p><a href="/">See all runs</a></p>`;
 }
 

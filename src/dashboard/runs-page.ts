@@ -56,13 +56,13 @@ function tellChanges(before: RunSummary[], after: RunSummary[], say: (words: str
 function activeSection({ runs: { active }, at }: Overview, asOf: string) {
   const cards = active.map((run) => card(run, Date.parse(at), asOf));
   return html`<section aria-labelledby="active"><h2 id="active">Active <span class="soft">${count(active.length)}</span></h2>
-    ${cards.length > 0 ? cards : html`<p class="soft">No run is on its way. ${beginning()}</p>`}</section>`;
+    ${cards.length > 0 ? cards : html`<p class="soft">No run is active. ${beginning()}</p>`}</section>`;
 }
 
 /** How a run is made, for those who may. */
 function beginning() {
   return mayOperate()
-    ? html`<a href="/new">Make one of a list</a>, or in a terminal: <code>expunge run LIST --resource ${me.resources[0]} --base-url URL --detach</code>`
+    ? html`<a href="/new">Make one from a list</a>, or in a terminal: <code>expunge run LIST --resource ${me.resources[0]} --base-url URL --detach</code>`
     : nothing;
 }
 
@@ -156,7 +156,7 @@ class EndedRuns {
     const { state, words } = this.#filter();
     const head = html`<h2 id="ended">Ended <span class="soft">${total === null ? '' : count(total)}</span></h2>`;
     if (total === 0)
-      return html`<section aria-labelledby="ended">${head}<p class="soft">No run has ended yet, or those that have are kept no longer.</p></section>`;
+      return html`<section aria-labelledby="ended">${head}<p class="soft">No run has ended yet, or the ended runs are no longer kept.</p></section>`;
     const hasPages = this.#before.length > 0 || this.#next !== '';
     return html`<section aria-labelledby="ended">${head}
       <form class="filter" role="search" aria-label="Ended runs" @submit=${(event: SubmitEvent) => this.#search(event)}>
@@ -167,7 +167,7 @@ class EndedRuns {
         <button>Search</button>
       </form>
       ${alarm(this.#problem)}
-      ${this.#items.length > 0 ? endedTable(this.#items) : html`<p class="soft">${this.#isLoading ? 'Loading …' : 'No ended run is like that.'}</p>`}
+      ${this.#items.length > 0 ? endedTable(this.#items) : html`<p class="soft">${this.#isLoading ? 'Loading …' : 'No ended run matches.'}</p>`}
       ${hasPages ? this.#buttons() : nothing}</section>`;
   }
 

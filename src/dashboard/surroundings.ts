@@ -11,8 +11,8 @@ import { mayOperate, me } from './words.ts';
 
 export function targetSection(targets: Target[]) {
   const resting = targets.filter(isAtRest);
-  const none = 'None is known yet: a run or a worker brings its target.';
-  return html`${section('Targets', targetRows(targets.filter((target) => !isAtRest(target))), targetNames(), resting.length > 0 ? 'None has a run or a worker now.' : none, [3, 4])}
+  const none = 'No target is known yet: the first run or worker of a target adds it.';
+  return html`${section('Targets', targetRows(targets.filter((target) => !isAtRest(target))), targetNames(), resting.length > 0 ? 'No target has a run or a worker now.' : none, [3, 4])}
     ${
       resting.length > 0
         ? html`<details><summary>${plural(resting.length, 'targets')} without a run or a worker</summary>
@@ -92,8 +92,8 @@ function targetButtons(target: Target) {
   return html`<span class="buttons">
     ${
       stop
-        ? html`<button @click=${order('start', 'Start', 'All its runs go on, on every machine.')}>Start …</button>`
-        : html`<button @click=${order('stop', 'Stop', 'No run sends to it any more, also none to come, until it is started.')}>Stop …</button>`
+        ? html`<button @click=${order('start', 'Start', 'All its runs continue, on every machine.')}>Start …</button>`
+        : html`<button @click=${order('stop', 'Stop', 'No run sends to it any more, and neither does any new run, until it is started.')}>Stop …</button>`
     }
     ${isHeld ? html`<button @click=${order('release', 'Release', 'Ends the wait that the server asked for, or an open circuit.')}>Release …</button>` : nothing}
   </span>`;
@@ -101,7 +101,7 @@ function targetButtons(target: Target) {
 
 export function workerSection(workers: Worker[]) {
   const rows = workers.map((worker) => [worker.process, placeOf(worker), loadOf(worker), time(worker.seen_at)]);
-  const none = html`None is at work. Detached runs and schedules need one: <code>expunge worker --base-url URL</code>`;
+  const none = html`No worker is running. Detached runs and schedules need one: <code>expunge worker --base-url URL</code>`;
   return section('Workers', rows, ['Worker', 'Target', 'Load', 'Last seen'], none);
 }
 

@@ -216,7 +216,7 @@ export function stallEvent(target: Target, change: StallChange): OutboxEvent | n
       type: 'target.stalled',
       timestamp: isoTime(at),
       data: { ...data, reason: why },
-      text: `Nothing was accepted by ${what} for ${duration(ms)}: ${why}; no id is lost, the runs go on trying`,
+      text: `Nothing was accepted by ${what} for ${duration(ms)}: ${why}; no id is lost, and the runs keep trying`,
     };
   }
   if (!isAccepting) return null;
@@ -231,7 +231,7 @@ export function lossEvent(target: Target, { id, what, at }: Loss): OutboxEvent {
     type: 'target.data_lost',
     timestamp: isoTime(at),
     data: { ...ofTarget(target), lost: what },
-    text: `Redis has lost data of ${hostOf(target)}: ${visibleLine(what)}. Its workers are not ready until somebody acknowledges that`,
+    text: `Redis has lost data of ${hostOf(target)}: ${visibleLine(what)}. Its workers are not ready until someone acknowledges that`,
   };
 }
 

@@ -17,15 +17,16 @@ export type AppliedPlan = { plan: SealedPlan; sha256: string; isUpload?: true };
 /** Throws USAGE for a code that is not that of the plan: it is another plan, or its file was edited. */
 export function refuseCode({ sha256 }: AppliedPlan, code: string): void {
   if (isCodeOf(sha256, code)) return;
-  throw new ExpungeError('USAGE', `the code ${code.trim() || '""'} is not that of this plan; nothing was sent`, {
-    next: (toType) => `look which plan it is, and whether its file was edited since; ${toType('plan')} makes a new one`,
+  throw new ExpungeError('USAGE', `the code ${code.trim() || '""'} does not match this plan; nothing was sent`, {
+    next: (toType) =>
+      `check that this is the right file and was not edited since, or make a new plan: ${toType('plan')}`,
   });
 }
 
 /** Throws GUARD if anything differs from the plan. */
 export function refuseDrift(differences: readonly string[]): void {
   if (differences.length === 0) return;
-  throw new ExpungeError('GUARD', `not as planned: ${differences.join(', ')}; nothing was sent`, {
+  throw new ExpungeError('GUARD', `this no longer matches the plan: ${differences.join(', ')}; nothing was sent`, {
     next: (toType) => `restore what was planned, or look at it as it is now: ${toType('plan')}`,
   });
 }
@@ -47,8 +48,7 @@ export async function refuseOtherRun(
       'GUARD',
       `run ${last.id} of this list, made since the plan, is ${last.state}; nothing was sent`,
       {
-        next: (toType) =>
-          `see what became of it: ${toType('report', last.id)}; to delete the list again, make a new plan`,
+        next: (toType) => `see its outcomes: ${toType('report', last.id)}; to delete the list again, make a new plan`,
       },
     );
   const run = await findRunOfPlan(redis, fp, sha256);
@@ -77,7 +77,9 @@ export function refuseKnownRun({ by, newRunOnly }: ListOrder, last: Run | null, 
   const going = isMoving
     ? `wait until run ${last.id} has ended, or cancel it first`
     : `resume or cancel run ${last.id} first`;
-  const next = isSealed(last.state) ? `see what became of run ${last.id}; retry that run for what it left` : going;
+  const next = isSealed(last.state)
+    ? `see the outcomes of run ${last.id}; to send the ids that it left, retry that run`
+    : going;
   throw new ExpungeError('GUARD', `run ${last.id} of these ids is ${last.state}; no run was made`, { next });
 }
 

@@ -56,11 +56,7 @@ function otherInput(plan: SealedPlan, now: readonly SealedInput[]): string[] {
 /** Throws GUARD where somebody else has to apply the plan. Names are what people say of themselves. */
 function refuseOtherPerson({ approve_by: approver, planned_by: planner }: SealedPlan, who: string): void {
   if (approver === null || (isSamePerson(approver, who) && !isSamePerson(planner, who))) return;
-  throw new ExpungeError(
-    'GUARD',
-    `this plan of ${planner} is for ${approver} to apply, not for ${who}; nothing was sent`,
-    {
-      next: `let ${approver} apply it, under a login or an EXPUNGE_USER of that name`,
-    },
-  );
+  throw new ExpungeError('GUARD', `only ${approver} may apply this plan of ${planner}, not ${who}; nothing was sent`, {
+    next: `let ${approver} apply it, under a login or an EXPUNGE_USER of that name`,
+  });
 }

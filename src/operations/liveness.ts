@@ -54,7 +54,7 @@ export function detachedWarnings(target: Named, workers: number | null, stop: St
 export function standingWarnings(run: Run, context: RunContext): Advice[] {
   return standingsOfRun(run, context).map((standing) => {
     const text = standingText(standing, Date.now());
-    const words = `the run does not go on yet. ${text}.`;
+    const words = `the run does not continue yet. ${text}.`;
     return (toType) => [words, standingAdvice(standing, toType)].filter(Boolean).join(' ');
   });
 }

@@ -53,13 +53,9 @@ export async function makePlan(
 /** A plan of now. `approver`: who has to apply it; throws USAGE where that is who makes it. */
 export function newOrigin({ who, reason }: By, approver: string | undefined): PlanOrigin {
   if (approver !== undefined && isSamePerson(approver, who))
-    throw new ExpungeError(
-      'USAGE',
-      `--approve-by ${approver}: expected somebody else than ${who}, who makes the plan`,
-      {
-        next: 'name another person, as EXPUNGE_USER or their login names them',
-      },
-    );
+    throw new ExpungeError('USAGE', `--approve-by ${approver}: expected someone other than the planner, ${who}`, {
+      next: 'name another person, as EXPUNGE_USER or their login names them',
+    });
   const approve_by = approver === undefined ? null : storedName(approver);
   return { planned_at: isoTime(Date.now()), planned_by: who, approve_by, reason };
 }

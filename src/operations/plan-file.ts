@@ -41,7 +41,7 @@ export async function readPlanInPlace(path: string): Promise<string | null> {
     if (systemCode(error) === 'ENOENT') return null;
     throw unusable(path, 'the plan cannot be written', error);
   }
-  throw new ExpungeError('USAGE', `${path}: the file is there and holds no plan; it was not replaced`, {
+  throw new ExpungeError('USAGE', `${path}: this file exists and is not a plan; it was not replaced`, {
     next: 'name another file with --output, or remove this one',
   });
 }
@@ -55,7 +55,7 @@ export async function readPlanFile(path: string): Promise<{ plan: SealedPlan; sh
   if (plan === null || planFileText(plan) !== text)
     throw new ExpungeError(
       'USAGE',
-      `${path}: expected a plan as expunge plan writes it; this file is another or edited`,
+      `${path}: expected a plan written by expunge plan; this file is not one, or was edited`,
       {
         next: (toType) => `make the plan again: ${toType('plan', 'FILE', '…', '--output', 'PLAN')}`,
       },

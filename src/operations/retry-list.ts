@@ -70,7 +70,7 @@ export async function withRetried<T>(
 function refuseOtherCount({ id }: Run, chosen: OutcomeCounts, expected: number | null): void {
   const ids = sumOutcomes(chosen);
   if (expected === null || ids === expected) return;
-  throw new ExpungeError('GUARD', `run ${id} has ${plural(ids, 'ids')} of that to retry, not ${expected}`, {
+  throw new ExpungeError('GUARD', `run ${id} now has ${plural(ids, 'matching ids')} to retry, not ${expected}`, {
     next: 'look at the run again, and type how many it has',
   });
 }

@@ -147,7 +147,7 @@ async function refuseOtherMode({ options }: ListOrder, session: Session, run: Ru
   const of = `run ${run.id} of the same list`;
   const follow = (toType: ToType) => `follow it: ${toType('status', run.id, '--watch')}`;
   if (!wanted) {
-    throw new ExpungeError('USAGE', `${of} was detached; this command would not wait for it`, {
+    throw new ExpungeError('USAGE', `${of} belongs to the workers (--detach)`, {
       next: (toType) => `${follow(toType)}; or make sure it runs: the same command with --detach`,
     });
   }

@@ -80,8 +80,8 @@ export async function submitRun(
 /** Throws USAGE where the moment of --stop-at came before the order was confirmed: a resumed run goes on past one that has come. */
 function refusePassedMoment({ stopAt }: RunOptions): void {
   if (stopAt === undefined || stopAt === 0 || stopAt > Date.now()) return;
-  throw new ExpungeError('USAGE', `the moment of --stop-at, ${isoTime(stopAt)}, is over; nothing was sent`, {
-    next: 'give one that is to come, or none',
+  throw new ExpungeError('USAGE', `--stop-at ${isoTime(stopAt)} is in the past; nothing was sent`, {
+    next: 'give a future time, or none',
   });
 }
 
@@ -91,7 +91,7 @@ function refuseOtherOrder(run: Run, ordered: RunRules): void {
   if (others.length === 0) return;
   const names = others.map((name) => rowOf(name).flag).join(', ');
   throw new ExpungeError('GUARD', `run ${run.id} of these ids was begun with another ${names}`, {
-    next: (toType) => `see what becomes of it, or cancel it first: ${toType('cancel', run.id)}`,
+    next: (toType) => `follow it, or cancel it first: ${toType('cancel', run.id)}`,
   });
 }
 

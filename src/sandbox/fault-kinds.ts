@@ -59,7 +59,7 @@ export function readFault(kind: string, retryAfterSeconds: number): Fault {
   const fault = plainFaults.get(kind);
   if (fault) return fault;
   throw new Error(
-    `"${kind}" is no fault: expected status-<200 to 599>, with -executed or -${retryAfterForms.join(', -')} if need be, ` +
+    `"${kind}" is not a fault: expected status-<200 to 599>, with -executed or -${retryAfterForms.join(', -')} if need be, ` +
       `or one of ${plainKinds.join(', ')}.${suggest(kind, exampleKinds)}`,
   );
 }

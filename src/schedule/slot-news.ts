@@ -30,7 +30,7 @@ export function newsOf(history: readonly HistoryEntry[], { outcome, slots, at }:
 /** `slots`: how many in a row had the trouble by then. */
 type SlotNews = { is: SlotTrouble | 'recovered'; slots: number } | null;
 
-/** How many slots have had this trouble since one last went well, whatever else came between. */
+/** How many slots have had this trouble since the last successful one, whatever else came between. */
 export function slotsInARow(history: readonly HistoryEntry[], trouble: SlotTrouble): number {
   return stretchesOf(history, trouble)[0]!.slots;
 }

@@ -225,7 +225,7 @@ function seeAll({ behindHalt, runId, toType }: Ending): Step[] {
 
 /** The number that was reached would halt the run again. */
 function raiseMaxDeletes({ command }: Ending): Step {
-  return ['Go on with a higher --max-deletes', command.replace(/(--max-deletes[ =])\S+/, '$1…')];
+  return ['Continue with a higher --max-deletes', command.replace(/(--max-deletes[ =])\S+/, '$1…')];
 }
 
 function seeMeanings({ toType }: Ending): Step {

@@ -73,8 +73,8 @@ const reasons: Record<Outcome, (row: FoundRow, run: RunFacts) => string> = {
   deleted: () => `The API confirmed the delete with ${successStatus}.`,
   absent: ({ status }) =>
     isGone(status)
-      ? `The API answered ${status} to the first request of this run that can have been executed. That does not tell who deleted it.`
-      : `The API answered ${status}, which --on-status of this run takes for absent.`,
+      ? `The API answered ${status} to the first request of this run that can have been executed. That does not show who deleted it.`
+      : `The API answered ${status}, which --on-status of this run counts as absent.`,
   gone_unconfirmed: ({ status }, { doubt }) =>
     `A ${status} after a request that may have been executed: it is gone, but no ${successStatus} confirms that this run deleted it.${doubtText(doubt)}`,
   failed: failedText,

@@ -65,7 +65,7 @@ function describeTarget(target: TargetState, own: number | null): string {
   if (outage === null) return sinceAccepted(target, describeSending(target, own));
   return sinceAccepted(
     target,
-    `${capital(outage.reason)} since ${timeOfDay(outage.since, at)}; probing with one id now and then.`,
+    `${capital(outage.reason)} since ${timeOfDay(outage.since, at)}; probing with one id from time to time.`,
   );
 }
 

@@ -82,9 +82,9 @@ export function idsText(ids: Record<Resource, number>): string {
   return inWords.format(parts.map((resource) => plural(ids[resource], resource))) || 'nothing';
 }
 
-/** What a new run would delete, in a question: `5 views on api.example.com, beside run r2`. */
+/** What a new run would delete, in a question: `5 views on api.example.com, alongside run r2`. */
 export function deletedText({ ids, baseUrl, overlapping }: Plan): string {
-  const beside = overlapping.map(({ runId }) => `, beside run ${runId}`).join('');
+  const beside = overlapping.map(({ runId }) => `, alongside run ${runId}`).join('');
   return `${idsText(ids)} on ${new URL(baseUrl).host}${beside}`;
 }
 
@@ -127,7 +127,8 @@ function protectLines({ protectedRead, settled: { protected: matched } }: Plan, 
   if (protectedRead === null) return [];
   const read = `${plural(protectedRead, 'ids')} read`;
   if (matched > 0) return [['Protected', `${read}, ${plural(matched, 'rows')} ${matched === 1 ? 'matches' : 'match'}`]];
-  const doubt = 'none of them is in this list: check that this is the right file, with ids of the same form';
+  const doubt =
+    'none of them occurs in this list: check that it is the right file, and that its ids have the same format';
   return [['Protected', style.yellow(`${read}, ${doubt}`)]];
 }
 
@@ -191,7 +192,7 @@ function origin({ kept = [] }: Plan, name: RuleName): string {
 function brakeLines(plan: Plan): Line[] {
   const { canary, maxFailures, maxDeletes, ids } = plan;
   const rungs = canary.map((ids) => count(ids)).join(', ');
-  const part = 'ids are sent, the first of the list, and the run halts; a higher --max-deletes goes on';
+  const part = 'ids are sent, the first of the list, and the run halts; a higher --max-deletes continues it';
   const goesOn = maxFailures === '' ? 'none of them failed' : `no more than ${maxFailures} of them failed`;
   return [
     ...(canary.length === 0
@@ -199,7 +200,7 @@ function brakeLines(plan: Plan): Line[] {
       : [
           [
             'Canary',
-            `after ${rungs} ${canary.at(-1) === 1 ? 'id' : 'ids'} it goes on only if ${goesOn}${origin(plan, 'canaryOf')}`,
+            `after ${rungs} ${canary.at(-1) === 1 ? 'id' : 'ids'} it continues only if ${goesOn}${origin(plan, 'canaryOf')}`,
           ] as Line,
         ]),
     ...(maxDeletes !== null && (maxDeletes < sumIds(ids) || plan.kept?.includes('maxDeletes'))
@@ -226,7 +227,7 @@ function timeLines(plan: Plan): Line[] {
     ...(window === '' || window === always
       ? []
       : [['Window', `sends only ${window}${origin(plan, 'window')}`] as Line]),
-    ...(ends.length === 0 ? [] : [['Pauses', `${ends.join(', or ')}; resume goes on`] as Line]),
+    ...(ends.length === 0 ? [] : [['Pauses', `${ends.join(', or ')}; resume continues it`] as Line]),
   ];
 }
 

@@ -40,7 +40,7 @@ export function addedText(
   const next = nextSlots(schedule, now, 3).map((slot) => describeSlot(schedule.tz, slot).local);
   const what = settings.resource ?? `ids by ${visibleLine(settings.resourceColumn ?? '')}`;
   return [
-    `Schedule ${name} ${{ added: 'added', same: 'exists already, with these settings', changed: 'changed' }[done]}: ${whenText(schedule)}; ${what} from ${from}, at most ${count(Number(settings.maxDeletes))} ids a run.`,
+    `Schedule ${name} ${{ added: 'added', same: 'exists already, with these settings', changed: 'changed' }[done]}: ${whenText(schedule)}; ${what} from ${from}, at most ${count(Number(settings.maxDeletes))} ids per run.`,
     `  Next  ${next.join(' · ')}`,
     ...(done === 'changed' && before !== null ? [`  Changed  ${differences(before, schedule).join(' · ')}`] : []),
     ...keptText(schedule, 'It'),
@@ -63,8 +63,8 @@ function keptText(
     ...(limit === undefined ? [] : [`  ${who} takes the first ${plural(Number(limit), 'rows')} of a list`]),
     ...(atMost === 0
       ? []
-      : [`  ${who} deletes at most ${plural(atMost, 'ids')} a slot and carries the others to the next`]),
-    ...(retryFailed ? [`  ${who} sends ids again that the last slot left as failed or unknown`] : []),
+      : [`  ${who} deletes at most ${plural(atMost, 'ids')} per slot and carries the others to the next`]),
+    ...(retryFailed ? [`  ${who} sends again the ids that the last slot left as failed or unknown`] : []),
     ...(carried === null ? [] : [`  ${who} carries ${plural(carried.ids, 'ids')} to its next slot`]),
   ];
 }
@@ -137,7 +137,7 @@ export function listText(
 function failedText({ name }: Schedule, history: readonly HistoryEntry[]): string[] {
   const failed = slotsInARow(history, 'failed');
   return failed > 1
-    ? [`  ${name} has had no complete list in ${plural(failed, 'slots')} since one last went well`]
+    ? [`  ${name} has had no complete list in ${plural(failed, 'slots')} since the last successful one`]
     : [];
 }
 

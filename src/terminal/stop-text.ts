@@ -24,7 +24,7 @@ export function stoppedText(
   const done =
     before === null
       ? `Stopped all runs of ${name}. Sending stops within a second.`
-      : `All runs of ${name} are stopped already, ${byWhom(before)}, since ${timeOfDay(before.at, now)}.${isChanged ? ' Your stop is kept beside it.' : ''}`;
+      : `All runs of ${name} are stopped already, ${byWhom(before)}, since ${timeOfDay(before.at, now)}.${isChanged ? ' Your stop is kept as well.' : ''}`;
   const next = isQuiet ? '' : `\n  Resume: ${commandFor(toType, 'start-all', known)}`;
   return `${done}\n  It reaches ${liveText(known)}.${next}`;
 }

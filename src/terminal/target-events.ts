@@ -136,7 +136,7 @@ export function throttleLines(targets: readonly TargetState[], now: number): str
 function outageLines(target: TargetState, now: number): string[] {
   if (target.outage === null) return [];
   const { kind, reason, since } = target.outage;
-  if (!isSilent(target)) return [`outage since ${timeOfDay(since, now)}: ${reason}; one id is tried now and then`];
+  if (!isSilent(target)) return [`outage since ${timeOfDay(since, now)}: ${reason}; one id is tried from time to time`];
   return kind === 'held' ? [] : [`in an outage when it was used last, ${duration(target.silentMs)} ago: ${reason}`];
 }
 

@@ -63,7 +63,7 @@ export const families: readonly Family[] = [
     name: 'expunge_hold',
     type: 'gauge',
     labels: ['reason'],
-    help: 'Of the target: 1 while nothing is sent to it for this reason, else 0; redis and redis_writes also while this process alone sees it.',
+    help: '1 while nothing is sent to the target for this reason, otherwise 0; redis and redis_writes also while this process alone sees it.',
     read: ({ redis, service }) =>
       targetHolds.map((reason) => ({ value: isHeld(reason, redis, service) ? 1 : 0, labels: { reason } })),
   },
@@ -71,7 +71,7 @@ export const families: readonly Family[] = [
     name: 'expunge_runs_held',
     type: 'gauge',
     labels: ['reason'],
-    help: 'Detached runs of the target that have not ended and send nothing, by what is told of them first.',
+    help: 'Detached runs of the target that have not ended and send nothing, by the reason that is reported first.',
     read: ({ redis }) =>
       redis === null
         ? []
@@ -122,7 +122,7 @@ export const families: readonly Family[] = [
   {
     name: 'expunge_throttle_wait_seconds_total',
     type: 'counter',
-    help: 'How long runs waited in this process because nothing might be sent: Retry-After, an outage, a stop, no token.',
+    help: 'How long runs waited in this process because sending was not allowed: Retry-After, an outage, a stop, no token.',
     read: ({ service }) => [{ value: service.heldMs / 1_000 }],
   },
   {
@@ -143,7 +143,7 @@ export const families: readonly Family[] = [
     name: 'expunge_nothing_accepted_seconds',
     type: 'gauge',
     labels: ['scope'],
-    help: 'For how long the target has refused or failed every request, without a stop, once that is 15 minutes; else 0.',
+    help: 'For how long the target has refused or failed every request, without a stop, once that is 15 minutes; otherwise 0.',
     read: ({ redis }) =>
       (redis?.limiters ?? []).map(({ scope, stalled }) => ({ value: (stalled?.ms ?? 0) / 1_000, labels: { scope } })),
   },
@@ -198,7 +198,7 @@ export const families: readonly Family[] = [
   {
     name: 'expunge_redis_losses',
     type: 'gauge',
-    help: 'Losses of Redis that nobody has acknowledged: while there are some, the worker is not ready.',
+    help: 'Losses of Redis that no one has acknowledged; the worker is not ready while there are any.',
     read: ({ service }) => [{ value: service.orders.losses.length }],
   },
   {
@@ -237,7 +237,7 @@ export const families: readonly Family[] = [
   {
     name: 'expunge_items_runnable',
     type: 'gauge',
-    help: 'Pending ids that more workers could send now: 0 while all runs are paused or wait for a later pass or a quota, or nothing may be sent. For a run with a rate of its own, at most what that rate allows in a minute.',
+    help: 'Pending ids that more workers could send now: 0 while all runs are paused or wait for a later pass or a quota, or while sending is not allowed. For a run with a rate of its own, at most what that rate allows in a minute.',
     read: ({ redis, service }) => (redis === null ? [] : [{ value: maySend(service) ? redis.backlog.runnable : 0 }]),
   },
   {

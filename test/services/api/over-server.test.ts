@@ -305,7 +305,11 @@ describe('an order with --server', () => {
       ['resume'],
     ]) {
       const done = await harness.expunge([verb, run, ...more], { env });
-      expect(done).toMatchObject({ code: 5, stdout: '', stderr: expect.stringContaining('expected the role operate') });
+      expect(done).toMatchObject({
+        code: 5,
+        stdout: '',
+        stderr: expect.stringContaining('this token has the role "read", but run requires "operate"'),
+      });
     }
     expect([await api.redis.hgetall(keys.run(run)), await trailOf(api, run)]).toEqual(before);
   });
