@@ -5,7 +5,7 @@ import { commands } from './shapes.ts';
 
 const jsonType = 'application/json';
 
-/** The description of the API in OpenAPI 3.1, from the table of its routes. `cookieName`: of a session here. Pure. */
+/** The description of the API in OpenAPI 3.1, from the table of its routes. `cookieName`: the name of the session cookie here. Pure. */
 export function openApiOf(routes: readonly Route[], version: string, cookieName: string) {
   const paths: Record<string, Record<string, object>> = {};
   for (const route of routes) paths[route.path] = { ...paths[route.path], [route.method]: operationOf(route) };
@@ -103,7 +103,7 @@ function queryParameters(query: Route['query']) {
   }));
 }
 
-/** `$schema` is that of the document. */
+/** A schema without `$schema`, which belongs to the document. */
 function schemaOf(schema: z.ZodType, io: 'input' | 'output'): object {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
   return rest;

@@ -10,7 +10,7 @@ import { addToken, listTokens, readTokenAudit, revokeToken, roles, tokenFacts } 
 const longestDays = 3_650;
 const mostTargets = 100;
 
-/** Who may use the API. */
+/** Routes for who may use the API. */
 export const tokenRoutes: readonly Route[] = [
   route({
     method: 'get',

@@ -41,7 +41,7 @@ export async function certify(invocation: Invocation, evidence: Evidence): Promi
   return 0;
 }
 
-/** A certificate says what became of every row for good, so the run has to be sealed, and its ledger to add up. */
+/** Throws unless the run is sealed and its ledger adds up: a certificate states the outcome of every row for good. */
 async function refuseUncertain({ run, verify }: Evidence): Promise<void> {
   if (!isSealed(run.state))
     throw new ExpungeError('USAGE', `run ${run.id} is ${run.state}; only a run that has ended can be certified`, {
@@ -51,7 +51,7 @@ async function refuseUncertain({ run, verify }: Evidence): Promise<void> {
   if (problem !== null) throw new ExpungeError('INTERNAL', `run ${run.id} is not certified: ${problem}`);
 }
 
-/** Options that `--certificate` needs to be there, or not to be there. Throws USAGE. */
+/** Checks the options that `--certificate` needs or excludes. Throws USAGE. */
 export function refuseBesideCertificate({ options }: Invocation): void {
   const named = (names: readonly (keyof Options)[]) => names.filter((name) => options[name] !== undefined);
   const alone = named(['signKey', 'hashIds']);
@@ -68,7 +68,7 @@ export function refuseBesideCertificate({ options }: Invocation): void {
 
 const makeKey = 'make one: openssl genpkey -algorithm ed25519 -out key.pem';
 
-/** The key in a PEM file. Throws USAGE for one that signs in another way; never tells what is in the file. */
+/** The key in a PEM file. Throws USAGE for a key of another type; never shows the contents of the file. */
 function readSignKey(path: string): KeyObject {
   return readKey(
     '--sign-key',
@@ -95,13 +95,13 @@ function parsed(pem: string, parse: (pem: string) => KeyObject): KeyObject | nul
   try {
     return parse(pem);
   } catch {
-    return null; // the words of OpenSSL help nobody
+    return null; // the words of OpenSSL do not help
   }
 }
 
 const saltBytes = 32;
 
-/** The salt in a file, 64 hex digits. A file that is not there is made, readable by its owner only. Throws USAGE for any other text. */
+/** The salt in a file, 64 hex digits. A missing file is created, readable by its owner only. Throws USAGE for any other contents. */
 function readSalt(path: string): NonNullable<CertificateOptions['salt']> {
   try {
     writeFileSync(path, `${randomBytes(saltBytes).toString('hex')}\n`, { flag: 'wx', mode: 0o600 });

@@ -19,7 +19,7 @@ import {
   yes,
 } from './command.ts';
 
-// What is agreed on before a run, and what tells and proves afterwards what became of it.
+// The verbs that agree on a run before it starts, and that show and prove its outcomes afterwards.
 
 const planFile: OwnOption = { flags: '-o, --output <file>', help: 'the file of the plan; needed' };
 
@@ -160,7 +160,7 @@ export const verify: Command = {
     {
       flags: '--sample <n>',
       help: 'how many of its deleted ids, chosen at random; needed',
-      parse: parse.integerFrom(1, 10_000), // it is held in memory
+      parse: parse.integerFrom(1, 10_000), // the sample is held in memory
     },
     yes,
     { flags: '--confirm <n>', help: 'confirm if exactly this many requests would be sent', parse: parse.count },

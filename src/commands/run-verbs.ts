@@ -21,9 +21,9 @@ import {
   yes,
 } from './command.ts';
 
-// What makes, shows and changes runs.
+// The verbs that make, show and change runs.
 
-/** How the ids that were found are deleted. */
+/** Options for how the ids of a list are deleted. */
 const deletion: readonly OwnOption[] = [
   partial,
   {
@@ -84,7 +84,7 @@ export const retry: Command = {
   load: () => import('./retry.ts'),
 };
 
-/** Which runs are listed, and in which order. */
+/** Options for which runs are listed, and in which order. */
 const choosing: readonly OwnOption[] = [
   {
     flags: '--state <states>',

@@ -18,7 +18,7 @@ import {
 } from './command.ts';
 import { shells } from './completion.ts';
 
-// What runs, checks and configures the services around a run: workers, the private Redis, the sandbox and the shell.
+// The verbs that run, check and configure the services around a run: workers, the private Redis, the sandbox and the shell.
 
 export const worker: Command = {
   name: 'worker',
@@ -162,7 +162,7 @@ export const runWorker: Command = {
   load: () => import('./run-worker.ts'),
 };
 
-/** What the sandbox holds, how fast it is and what goes wrong. */
+/** Options for the contents, the speed and the faults of the sandbox. */
 const sandboxOptions: readonly OwnOption[] = [
   { flags: '--port <n>', help: 'listen here (default: any free port)', parse: parse.integerFrom(0, 65_535) },
   { flags: '--host <address>', help: 'listen on this address (default: 127.0.0.1)' },

@@ -15,7 +15,7 @@ import { sayUnlessJson, whoAmI } from './session.ts';
 
 const shownActions = 10;
 
-/** `token add`, `list` and `revoke`: who may use the API of this Redis. */
+/** `token add`, `list` and `revoke`: steer who may use the API of this Redis. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { verb } = invocation;
   const act = { 'token add': add, 'token list': list, 'token revoke': revoke }[verb]!;
@@ -41,7 +41,7 @@ async function add(invocation: Invocation, { redis }: Session): Promise<number> 
   return 0;
 }
 
-/** The targets of `--target`, each with the account; null: all. Throws USAGE for an account that was named alone. */
+/** The targets of `--target`, each with the account; null: all. Throws USAGE for an account without a target. */
 function reachOf({ options, config, sources }: Invocation): Reach {
   const { target } = options;
   const account = config.account || (config.clientId ?? '');
@@ -52,7 +52,7 @@ function reachOf({ options, config, sources }: Invocation): Reach {
   });
 }
 
-/** A target that was mistyped: nobody would see anything with its token. */
+/** The targets that Redis does not know, probably mistyped: a token for them would show nothing. */
 async function unknownOf(redis: Session['redis'], reach: Reach): Promise<readonly Target[]> {
   if (reach === null) return [];
   const { targets } = await runIndexOf(redis).read(reach);

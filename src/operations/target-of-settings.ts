@@ -4,7 +4,7 @@ import { type Target, targetFlags } from '../model/target.ts';
 import type { ListOrder } from './list-order.ts';
 
 /**
- * The target of the settings. Throws USAGE where no setting names it, though `what`, a run or a plan, does: the token is sent to no address that
+ * The target of the settings. Throws USAGE if no setting names it, even if `what`, a run or a plan, does: the token is never sent to an address that
  * only Redis or a file names.
  */
 export function targetOfSettings(
