@@ -7,7 +7,7 @@ import { host, table, time } from './parts.ts';
 import type { Schedule, Target, Worker } from './types.ts';
 import { mayOperate, me } from './words.ts';
 
-// What stands around the runs: the APIs that they delete from, the processes that do it, and the schedules that make more.
+// What surrounds the runs: the APIs that they delete from, the processes that do it, and the schedules that make more runs.
 
 export function targetSection(targets: Target[]) {
   const resting = targets.filter(isAtRest);
@@ -21,7 +21,7 @@ export function targetSection(targets: Target[]) {
     }`;
 }
 
-/** Whether nobody needs to look at it now. */
+/** Whether the target needs no attention now. */
 function isAtRest({ runs = {}, processes, stop, pinned, budget }: Target) {
   return Object.keys(runs).length === 0 && processes === 0 && !stop && !pinned && !budget;
 }
@@ -41,7 +41,7 @@ function targetRows(targets: Target[]) {
   ]);
 }
 
-/** Only who may give orders has a column of them. */
+/** A column of orders, only for people who may give them. */
 function orders<T extends Content>(cell: T): T[] {
   return mayOperate() ? [cell] : [];
 }
@@ -57,7 +57,7 @@ function runsOf({ runs = {} }: Target) {
   return words.join(', ') || '–';
 }
 
-/** What holds a target, in words. */
+/** The conditions that hold a target, in words. */
 function conditionsOf({ stop, limiters, runs, processes, pinned, budget, stopped_processes: stopped }: Target) {
   const of = (scope: string) => (limiters.length > 1 ? `${scope}: ` : '');
   const words: Content[] = [
@@ -80,7 +80,7 @@ function conditionsOf({ stop, limiters, runs, processes, pinned, budget, stopped
 
 function targetButtons(target: Target) {
   const { fp, stop, limiters, revision } = target;
-  const isHeld = limiters.some(({ hold, outage }) => hold?.why === 'retry_after' || outage); // nothing else can be released
+  const isHeld = limiters.some(({ hold, outage }) => hold?.why === 'retry_after' || outage); // only these can be released
   const order = (order: string, title: string, text: string) => () =>
     ask({
       title: `${title} ${hostOf(target.target)}?`,
@@ -151,7 +151,7 @@ function scheduleButtons({ fp, name, state, revision }: Schedule): Content {
   </span>`;
 }
 
-/** `none`: what stands there without a row. */
+/** A section with a table. `none`: the text if it has no rows. */
 function section(title: string, rows: Content[][], names: string[], none: Content, numbers?: number[]) {
   const id = title.toLowerCase();
   return html`<section aria-labelledby=${id}><h2 id=${id}>${title} <span class="soft">${count(rows.length)}</span></h2>

@@ -33,7 +33,7 @@ export async function isAbandoned(session: Session, run: Run): Promise<boolean> 
  */
 export async function removeOwnQueue(session: Session, run: Run): Promise<void> {
   const queue = openQueue(ownQueueOf(session, run));
-  await withTimeout(removeMs, queue.remove(isSealed(run.state))); // commands of the queue wait for Redis without limit, and need a little memory there
+  await withTimeout(removeMs, queue.remove(isSealed(run.state))); // the queue waits for Redis without limit, and needs a little memory there
   await withTimeout(removeMs, queue.close());
 }
 

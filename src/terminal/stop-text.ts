@@ -51,7 +51,7 @@ function liveText(known: KnownTarget): string {
 
 const namedAtMost = 5;
 
-/** Targets that a command did not reach, a line each, and under it the command that does. */
+/** Targets that a command did not reach, one per line, each followed by the command that reaches it. */
 export function notReachedText(verb: string, missed: readonly KnownTarget[], toType: ToType): string {
   const lines = missed.slice(0, namedAtMost).map((known) => {
     const how = verb === 'start-all' ? byWhom(known.stops.target!) : liveText(known);
