@@ -79,7 +79,7 @@ function roleAt({ role, groups }: TrustedProxy, name: string, { req }: Context):
   if (found !== null) return found;
   throw new Problem(
     'forbidden',
-    `${name} is in no group that may use this server, by the header ${groups?.header}`,
+    `${name} is in no group that is allowed to use this server, by the header ${groups?.header}`,
     'start the worker with --trust-proxy-group-roles for one of their groups, or with --trust-proxy-role for everyone',
   );
 }

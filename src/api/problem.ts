@@ -9,7 +9,7 @@ import { describeRedisError, isRedisError } from '../redis/errors.ts';
 const kinds = {
   invalid: [400, 'the request is not as the API describes it'],
   unauthenticated: [401, 'not logged in'],
-  forbidden: [403, 'this role may not do that'],
+  forbidden: [403, 'this role is not allowed to do that'],
   cross_site: [403, 'the request comes from another site'],
   not_found: [404, 'there is no such thing'],
   method_not_allowed: [405, 'this path takes other methods'],

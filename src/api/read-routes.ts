@@ -33,7 +33,12 @@ const listQuery = z.strictObject({
     .optional()
     .describe('states, with commas'),
   target: z.string().min(1).max(500).optional().describe('a fingerprint, or a part of base URL or account'),
-  q: z.string().min(1).max(200).optional().describe('a part of the id, of a file, of who submitted it, or of a reason'),
+  q: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .describe('a part of the id, of a file name, of the submitter, or of a reason'),
   sort: z.enum(pageOrders).default('created').describe('newest first: when they were made, or when they ended'),
   limit: z.coerce.number().int().min(1).max(500).default(50),
   cursor: z

@@ -79,7 +79,7 @@ export const runRoutes: readonly Route[] = [
     body: z.strictObject({
       reason,
       left: z.int().min(0).describe('how many rows are left, as a person typed it'),
-      shown: z.int().min(0).describe('how many were left when they were asked'),
+      shown: z.int().min(0).describe('how many were left when the person was asked'),
     }),
     answer: shapes.steered,
     mayTakeLong: true,

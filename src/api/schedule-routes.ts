@@ -128,7 +128,7 @@ function refuseElsewhere({ workerOf }: Call['deps'], { fp, name }: Record<string
   if (workerOf === fp) return;
   throw new Problem(
     'conflict',
-    `this server is no worker of the target of schedule ${name}: its own sources may be lists of other targets`,
+    `this server is not a worker of the target of schedule ${name}: its own sources may be lists of other targets`,
     (toType) => `order it at a worker of that target with --http, or on its machine: ${toType('schedule run', name!)}`,
   );
 }

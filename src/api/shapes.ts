@@ -52,7 +52,7 @@ const standing = optional(
     until: optional(time).describe('null: no time ends it, or it is not known'),
     by: optional(text).describe('who ordered it'),
     next: optional(text).describe('the command that ends it; null: it ends by itself'),
-    also: z.array(z.enum(causes)).describe('what else holds it'),
+    also: z.array(z.enum(causes)).describe('the other causes that hold it'),
   }),
 );
 

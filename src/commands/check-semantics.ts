@@ -63,7 +63,7 @@ export async function* checkSemantics(
   );
 }
 
-/** Why requests may not be sent now; null = they may. */
+/** Why sending is not allowed now; null = it is allowed. */
 async function findClosed(invocation: Invocation, session: Session, target: Target): Promise<Found | null> {
   const why = await whyNotSent(invocation, session, target);
   return why === null ? null : { ...fail('', `not sent. ${why}`, null), exit: exitCodes.GUARD.exit };

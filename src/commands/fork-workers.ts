@@ -65,7 +65,7 @@ export function openRunWorkers(deps: RunWorkersDeps): { workers: RunWorkers; kil
   const forks = openForks();
   const optionsFor = (worker: number): ForkOptions => ({
     env: { ...withoutOwnSecrets(env), REDIS_URL: env.REDIS_URL ?? '', [numberVariable]: String(worker) },
-    // Workers may not write into the panel; with --verbose there is no panel.
+    // Workers must not write into the panel; with --verbose there is none.
     stdio: ['ignore', 'ignore', verbosity === 'verbose' ? 'inherit' : 'pipe', 'ipc'],
   });
   const flags = verbosity === 'verbose' ? ['--verbose'] : [];

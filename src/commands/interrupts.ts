@@ -4,7 +4,7 @@ import type { Invocation } from './command.ts';
 export type Interrupts = {
   /** Aborted at the first signal. */
   signal: AbortSignal;
-  /** 130 or 143 once a signal has come, else null. */
+  /** 130 or 143 once a signal has come, otherwise null. */
   exit(): number | null;
   dispose(): void;
 };

@@ -30,7 +30,7 @@ export function connectionOptions({ config, env }: Invocation, ca: string | null
   return { origin, requestTimeoutMs, ca, proxy, strictConnections, maxHeaderSize };
 }
 
-/** The reason why nothing may be sent to the target now, or null. */
+/** The reason why sending to the target is not allowed now, or null. */
 export async function whyNotSent(
   { config, toType }: Invocation,
   { redis }: Session,
@@ -63,7 +63,7 @@ export async function sendDelete(
   const order = { at: Date.now(), who: whoAmI(invocation.env), reason: reasonOf(invocation.options) };
   await noteTargetAction(redis, target.fp, { ...order, by: 'operator', action, what: path });
   return ask(
-    // One request needs only one connection, and a late body is noticed if the connection stays open.
+    // One request needs only one connection. If it stays open, a late body is noticed.
     new TargetConnection({ ...connectionOptions(invocation, credentials.ca), strictConnections: false }),
     new URL(target.baseUrl).pathname.replace(/\/$/, '') + path,
     authorization,
@@ -78,7 +78,7 @@ async function ask(connection: TargetConnection, path: string, authorization: st
   const noteBody = () => body.abort();
   try {
     const answer = await new Promise<Answer>((resolve) => {
-      connection.send({ path, authorization, maySend: () => true, noteBody }, (answer) => resolve(answer!)); // null only if it may not be sent
+      connection.send({ path, authorization, maySend: () => true, noteBody }, (answer) => resolve(answer!)); // null only if sending is not allowed
     });
     if (answer.kind === 'status' && answer.status === successStatus) await sleepUntilAborted(lateBodyMs, body.signal);
     return { answer, bodies: body.signal.aborted ? 1 : 0 };

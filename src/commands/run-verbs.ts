@@ -144,7 +144,7 @@ export const status: Command = {
   arguments: '[run]',
   settings: [...store, ...server, 'baseUrl', 'account', 'clientId', 'separateLimits'],
   options: [
-    { flags: '--watch', help: 'keep showing it until it ends, halts or is paused; the exit code is that of the run' },
+    { flags: '--watch', help: 'keep showing it until it ends, halts or is paused, then exit with its exit code' },
     { flags: '--audit', help: 'show everything that was done to it: by whom, when and why' },
     { flags: '--history', help: 'with --json: its progress over time, and its events' },
     json,

@@ -162,7 +162,7 @@ function pace({ run, measures }: RunRecord): string[] {
   return isSealed(run.state) ? paceLines(paceSummary(measures, activeMsOf(run, Date.now()))) : [];
 }
 
-/** The reason why ids that are gone may not be recorded as absent. */
+/** The reason why ids that are gone cannot be recorded as absent. */
 function doubt({ doubt, doubtSince }: Run): string[] {
   return doubtSince > 0 ? [`in doubt since ${timeOfDay(doubtSince, Date.now())}: ${visibleLine(doubt)}`] : [];
 }

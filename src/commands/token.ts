@@ -90,7 +90,7 @@ async function revoke({ args, options, env, stdout, stderr }: Invocation, { redi
     throw new ExpungeError('USAGE', `no token is called "${visibleLine(name)}"`, {
       next: (toType) => `${toType('token list')} shows all`,
     });
-  stderr.write(`Revoked the token ${name}; what was logged in with it is logged out.\n`);
+  stderr.write(`Revoked the token ${name}; its sessions are logged out.\n`);
   jsonLines(stdout, options.json)('token', { name, revoked: true });
   return 0;
 }

@@ -72,7 +72,7 @@ async function refuseUseless({ redis }: Session, run: Run): Promise<void> {
   });
 }
 
-/** Throws GUARD while nothing may be sent to the target, or outside the window of the run. */
+/** Throws GUARD while sending to the target is not allowed, or outside the window of the run. */
 async function refuseClosed(invocation: Invocation, session: Session, run: Run, target: Target): Promise<void> {
   const why = (await whyNotSent(invocation, session, target)) ?? (await whyOutside(session, run));
   if (why !== null) throw new ExpungeError('GUARD', `nothing was sent. ${why}`);
@@ -106,7 +106,7 @@ async function confirm(invocation: Invocation, run: Run, ids: number): Promise<v
   const { host } = new URL(run.baseUrl);
   const what = `${plural(ids, 'DELETEs')} of ids that run ${run.id} deleted on ${host}`;
   sayOn(invocation.stderr)(
-    `Sends ${count(ids)} of the ${plural(run.counts.deleted, 'ids')} again that run ${run.id} deleted on ${host}. What is still there is deleted by that.`,
+    `Sends ${count(ids)} of the ${plural(run.counts.deleted, 'ids')} again that run ${run.id} deleted on ${host}. Objects that still exist are deleted by this.`,
   );
   await askCount(invocation, ids, what, 'send');
 }

@@ -78,7 +78,7 @@ function readSource(value: unknown): ListSource {
 
 function rejectUnknown(value: Record<string, unknown>, known: readonly string[]): void {
   const wrong = Object.keys(value).find((name) => !known.includes(name));
-  if (wrong !== undefined) throw new Error(`"${wrong}" is no option of "${known[0]}".${suggest(wrong, known)}`);
+  if (wrong !== undefined) throw new Error(`"${wrong}" is not an option of "${known[0]}".${suggest(wrong, known)}`);
 }
 
 function text(value: Record<string, unknown>, name: string): string {

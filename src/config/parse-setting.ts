@@ -163,7 +163,7 @@ export const momentOrAgo = (value: string, now = Date.now()): number => {
 export const momentAhead = (value: string, now = Date.now()): number => {
   const at = /^\d\d:\d\d/.test(value) ? nextTime(value, now) : moment(value);
   if (at > now) return at;
-  throw new Error(`expected a moment to come, got "${value}", which is over`);
+  throw new Error(`expected a future time, got "${value}", which is in the past`);
 };
 
 /** The next time that the clocks show this. If they skip it, the moment right after the gap. */

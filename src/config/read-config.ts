@@ -158,6 +158,6 @@ function knownName(name: string, path: string): SettingName {
   if (Object.hasOwn(settings, name)) return name as SettingName;
   throw new ExpungeError(
     'USAGE',
-    `${path}: "${name}" is no setting.${suggest(name, [...Object.keys(settings), 'sources'])}`,
+    `${path}: "${name}" is not a setting.${suggest(name, [...Object.keys(settings), 'sources'])}`,
   );
 }

@@ -51,7 +51,7 @@ export function ask(question: Question) {
       tell(done);
     } catch (error) {
       if (isAsked()) show(wordsOf(error), false);
-      else notice(`It is not done: ${question.verb}`, [wordsOf(error)]);
+      else notice(`Not done: ${question.verb}`, [wordsOf(error)]);
     }
   };
   const isAsked = () => asked === question && dialog.open; // false once its page has been left
@@ -65,7 +65,7 @@ export function ask(question: Question) {
 /** Shows the warnings of an answer in a dialog; nothing if there are none. */
 export function tell(answer: unknown) {
   const { warnings = [] } = (answer ?? {}) as { warnings?: string[] };
-  if (warnings.length > 0) notice('It is done, but mind this', warnings);
+  if (warnings.length > 0) notice('It is done, with a warning', warnings);
 }
 
 /** Closes the dialog. */

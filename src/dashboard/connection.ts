@@ -6,7 +6,7 @@ import { type Content, time } from './parts.ts';
 const words = {
   connecting: 'Connecting …',
   live: 'Live',
-  hidden: 'Waits while nobody looks.',
+  hidden: 'Paused while the page is hidden.',
   none: '',
 } as const;
 

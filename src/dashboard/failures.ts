@@ -62,7 +62,7 @@ export class Failures {
     const only = had(run, ({ is_left }) => is_left);
     if (only === '') return nothing;
     return html`<h3>Left <span class="soft">${count(leftOf(run))}</span></h3>
-      <p>The run ended before these ids were sent: nothing was asked of the API for them.</p>
+      <p>The run ended before these ids were sent: the API got no request for them.</p>
       ${downloads(this.#id, plural(leftOf(run), 'ids'), only)}`;
   }
 

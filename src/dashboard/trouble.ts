@@ -10,7 +10,7 @@ export type Trouble = { title: string; detail: string; advice: string };
 /** What a server, or a proxy in front of it, answered instead; status 0 = nothing. */
 type Answer = ProblemWords & { status: number };
 
-const runsGoOn = 'Runs do not need this page, and go on without it if their workers can.';
+const runsGoOn = 'Runs do not need this page, and continue without it if their workers can.';
 
 export const noAnswer: Trouble = {
   title: 'The server does not answer',

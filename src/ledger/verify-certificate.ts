@@ -128,7 +128,7 @@ function signatureProblem(
   if (typeof named !== 'string' || typeof signature !== 'string') return 'its signature or its public key is missing';
   const own = publicKeyOf(named);
   if (own === null) return 'its public key is not an Ed25519 key';
-  if (key !== null && !key.equals(own)) return 'it is signed with another key than that of --public-key';
+  if (key !== null && !key.equals(own)) return 'it is signed with a key other than the one in --public-key';
   const bytes = Buffer.from(signature, 'base64');
   const isSigned = verify(null, Buffer.from(hash as string, 'hex'), own, bytes);
   return isSigned && bytes.toString('base64') === signature ? null : 'its signature does not match its root';

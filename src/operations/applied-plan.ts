@@ -27,7 +27,7 @@ export function refuseCode({ sha256 }: AppliedPlan, code: string): void {
 export function refuseDrift(differences: readonly string[]): void {
   if (differences.length === 0) return;
   throw new ExpungeError('GUARD', `this no longer matches the plan: ${differences.join(', ')}; nothing was sent`, {
-    next: (toType) => `restore what was planned, or look at it as it is now: ${toType('plan')}`,
+    next: (toType) => `restore what was planned, or make a new plan: ${toType('plan')}`,
   });
 }
 

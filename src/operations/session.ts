@@ -26,7 +26,7 @@ export type Session = {
   queueConnection: QueueConnection;
 };
 
-/** A connection to a Redis that may not be reachable yet. */
+/** A connection to a Redis that is possibly not reachable yet. */
 export type EarlySession = Session & {
   address: RedisAddress;
   /** Why there is no connection, if known; '' while there is one. */

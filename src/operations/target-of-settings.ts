@@ -13,8 +13,12 @@ export function targetOfSettings(
   named: Pick<Target, 'baseUrl' | 'account'>,
 ): Target {
   if (config.baseUrl === undefined)
-    throw new ExpungeError('USAGE', `expected the address of the API, got none; that of ${what} is ${named.baseUrl}`, {
-      next: `add ${targetFlags(named)}`,
-    });
+    throw new ExpungeError(
+      'USAGE',
+      `expected the address of the API, got none; the address of ${what} is ${named.baseUrl}`,
+      {
+        next: `add ${targetFlags(named)}`,
+      },
+    );
   return readTarget(config, env);
 }

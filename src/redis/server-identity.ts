@@ -74,7 +74,7 @@ function historyOf({ master_replid2: history = '' }: Partial<Record<string, stri
   return /^0*$/.test(history) ? '' : history;
 }
 
-/** Whether each write is flushed before it is acknowledged; null if the login may not use CONFIG. */
+/** Whether each write is flushed before it is acknowledged; null if the login is not allowed to use CONFIG. */
 async function flushesAlways(redis: Redis): Promise<boolean | null> {
   const flat = await readServerSettings(redis, '*append*');
   if (flat === null) return null;

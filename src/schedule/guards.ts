@@ -92,7 +92,7 @@ function checkEmpty({ rows }: ListFacts, allowEmpty: boolean): ListRejection | n
 /** The same list is no reason to stop while earlier slots have left ids: then only those are deleted. */
 function checkSame(list: ListFacts, schedule: Schedule): ListRejection | null {
   if (list.left > 0 || !isSameAsLast(list, schedule)) return null;
-  return { guard: 'same', reason: `the list is the same as last time, that of run ${schedule.lastRun}` };
+  return { guard: 'same', reason: `the list is the same as last time, in run ${schedule.lastRun}` };
 }
 
 /**

@@ -107,7 +107,7 @@ function describeLearning({ phase, rate: now, limitMet }: TargetState): string {
 /** The speed of a run and what slowed it down. Rates are requests per second; null = not measured. */
 type PaceSummary = {
   achieved: number | null; // requests that were not throttled, per second of deleting time
-  allowed: number | null; // by the learned limit and --rate, on average; null also where a part of the time had no limit
+  allowed: number | null; // by the learned limit and --rate, on average; null also if a part of the time had no limit
   waitedMs: number; // part of the deleting time in which no request was allowed
   refused: number; // throttled requests
   refreshes: number; // token refreshes

@@ -30,7 +30,7 @@ export function wholePanelText(snapshot: Snapshot, width: number, style: Style):
   return [header(snapshot, style), progress(snapshot, width, style), outcomes(snapshot, style), ...activity].join('\n');
 }
 
-/** The activity. A command that does not fit after its sentence goes on the next line, in a form that a shell takes. */
+/** The activity. A command that does not fit after its sentence is on the next line, in a form that a shell takes. */
 function activityLines(snapshot: Snapshot, width: number, broken: (text: string) => string[]): string[] {
   const text = describeActivity(snapshot);
   const command = snapshot.advice.slice(snapshot.advice.indexOf(': ') + 2);

@@ -326,7 +326,7 @@ function previousLines({ previous }: Plan): Line[] {
   return [['Previous', `run ${previous.runId} of the same list ${previous.state} on ${when}: ${text}`]];
 }
 
-/** Warns of unfinished runs of other versions of the list: an edited list is another list, so both would be deleted, which may not be intended. */
+/** Warns of unfinished runs of other versions of the list: an edited list is another list, so both would be deleted, perhaps by mistake. */
 function overlapLines(plan: ShownPlan, style: Style): Line[] {
   return plan.overlapping.slice(0, shownOverlaps).map((run) => {
     const words = `run ${run.runId} of ${filesText(run.files)} has ${plural(run.left, 'ids')} left (${stateText(run)}); the lists differ, so both would run`;

@@ -527,7 +527,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
       page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${hidden}, configurable: true });
         document.dispatchEvent(new Event('visibilitychange'))`);
     await look(true);
-    await connection('Waits while nobody looks');
+    await connection('Paused while the page is hidden');
     await look(false);
     await connection('Live');
     expect(dashboard.complaints).toEqual([]);

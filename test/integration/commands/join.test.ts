@@ -137,7 +137,7 @@ describe('files that are not those of the run', () => {
     expect([code, stdout, stderr]).toEqual([
       2,
       '',
-      expect.stringContaining('two.csv:1: its header differs from that of one.csv'),
+      expect.stringContaining('two.csv:1: its header differs from the header of one.csv'),
     ]);
   });
 });

@@ -483,7 +483,7 @@ describe.concurrent('the results of a run that has ended', () => {
       { ...found, counts: { ...found.counts, absent: 4 } },
     ]) {
       const delivery = destinationTo(harness, folder).deliver(redis, before, lease);
-      await expect(delivery).rejects.toThrow('the run has changed meanwhile');
+      await expect(delivery).rejects.toThrow('the run has changed in the meantime');
     }
     expect(readdirSync(folder)).toEqual([]);
   });

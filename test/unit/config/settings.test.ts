@@ -76,8 +76,8 @@ describe('loadConfig', () => {
   );
 
   it('refuses a name in the file it does not know and suggests the nearest', () => {
-    expect(() => load({ configFile: fileOf('{"baseURL": "x"}') })).toThrow('is no setting. Did you mean baseUrl?');
-    expect(() => load({ configFile: fileOf('{"token": "x"}') })).toThrow('"token" is no setting.');
+    expect(() => load({ configFile: fileOf('{"baseURL": "x"}') })).toThrow('is not a setting. Did you mean baseUrl?');
+    expect(() => load({ configFile: fileOf('{"token": "x"}') })).toThrow('"token" is not a setting.');
   });
 
   it.each([
