@@ -204,7 +204,10 @@ describe('an edit is found, and its line named:', () => {
     const other = createPublicKey(
       createPrivateKey(generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' })),
     );
-    expect(await check(text, other)).toEqual({ line: 6, problem: expect.stringContaining('a key other than the one in --public-key') });
+    expect(await check(text, other)).toEqual({
+      line: 6,
+      problem: expect.stringContaining('a key other than the one in --public-key'),
+    });
     expect(await check((await certify()).text, publicKey)).toEqual({ line: 6, problem: 'it is not signed' });
   });
 });
