@@ -41,7 +41,7 @@ export function settingHeading(name: SettingName): string {
   return groups.findLast(([first]) => order.indexOf(first) <= order.indexOf(name))![1];
 }
 
-/** Topics that explain a verb, by its first word, one row for each help page that lists them. */
+/** Topics that explain a verb, by the first word of the verb. */
 export const furtherReading: Readonly<Record<string, readonly Topic[]>> = {
   run: ['input', 'outcomes', 'rates', 'exit-codes'],
   plan: ['plans', 'input'],

@@ -272,7 +272,7 @@ async function learnedPace({ redis }: Session, fp: string, { separateLimits, rat
   return paceText(rate ?? null, learned) || 'its limit is not known yet';
 }
 
-/** Returns a function that logs what has come to hold the target and its runs back since its last call. */
+/** Returns a function that logs which causes hold the target and its runs back, and which have ended since its last call. */
 function standingLogger({ redis }: Session, target: Target, log: Log): () => Promise<void> {
   const standings = new StandingLog(log);
   return async () => standings.observe(await readHeld(redis, target), performance.now());

@@ -122,7 +122,7 @@ function refuseMoved(shown: Run | null, run: Run): void {
   if (hasMoved) throw changedSince(run, shown, 'sent');
 }
 
-/** What holds back a run whose earlier reading does not count: ids may have been protected since. */
+/** The list as it is left to workers. An earlier check for protected ids does not count: ids may have been protected since. */
 function leftToWorkers({ spool }: List): LeftToWorkers {
   return { isProtected: spool.protectedList !== null, ids: idsIn(readChunks(spool)) };
 }

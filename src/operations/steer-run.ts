@@ -97,7 +97,7 @@ function withQueueOf<T>(
   return withSharedQueue({ fp, connection: queueConnection }, body);
 }
 
-/** What holds the run back. Its list was read before, so only ids that are not protected by now are left to workers. */
+/** The open ids of a run as they are left to workers. Its list was read earlier, and ids may have been protected since. */
 function leftToWorkers({ redis }: Session, run: Run) {
   return { isProtected: run.protectedRead !== null, ids: openIdsOf(redis, run) };
 }

@@ -269,7 +269,7 @@ function forecastLines({ work, forecast, deadline }: Plan): Line[] {
   return deadline === null ? [takes] : [takes, ['Deadline', deadlineText(forecast, deadline)]];
 }
 
-/** Warns of a higher rate: an operator may have lowered the rate since, for a reason that still applies. */
+/** Warns of a changed rate: an operator may have lowered the rate since, for a reason that still applies. */
 function rateLines({ rate, rateBefore }: Plan, style: Style): Line[] {
   if (rate === null || rateBefore === null || rateText(rate) === rateText(rateBefore)) return [];
   return [['', style.yellow(`until now at most ${rateText(rateBefore)}; omit --rate to keep that`)]];
