@@ -130,7 +130,7 @@ function lastOf({ history: [last] }: Schedule): Content {
   return html`${time(last.slot)} ${last.result}${link}${reason}`;
 }
 
-const elsewhere = 'Only workers of its target have its list: order it on the pages of one of them.';
+const elsewhere = 'Only workers of its target have its list: start it on the pages of one of them.';
 
 function scheduleButtons({ fp, name, state, revision }: Schedule): Content {
   if (state === 'removed') return nothing;

@@ -93,7 +93,7 @@ function otherRulesOf(run: Run, plan: SealedPlan, { config }: Pick<ListOrder, 'c
     if (policy !== 'sealed') return false;
     return resume === 'add' ? isLooser(planned[name], run[name]) : !isSameRule(name, run, planned);
   });
-  return others.map((name) => `run ${run.id} of the same list has another --${rowOf(name).flag}`);
+  return others.map((name) => `run ${run.id} of the same list has a different --${rowOf(name).flag}`);
 }
 
 /** Records the run as the one that carries out the plan. Throws GUARD if another run has done that. Repeating it is harmless. */

@@ -87,7 +87,7 @@ function refuseOtherOrder(run: Run, ordered: RunRules): void {
   const others = ruleNames.filter((name) => !isSameRule(name, run, ordered));
   if (others.length === 0) return;
   const names = others.map((name) => rowOf(name).flag).join(', ');
-  throw new ExpungeError('GUARD', `run ${run.id} of these ids was begun with another ${names}`, {
+  throw new ExpungeError('GUARD', `run ${run.id} of these ids was started with a different ${names}`, {
     next: (toType) => `follow it, or cancel it first: ${toType('cancel', run.id)}`,
   });
 }

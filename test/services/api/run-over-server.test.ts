@@ -312,7 +312,7 @@ describe('retry --detach with --server', () => {
       [['--detach', '--dry-run'], 2, '--dry-run', env],
       [['--detach', '--yes', '--keep', '365d'], 2, '--keep', env],
       [['--yes'], 2, 'add --detach', env],
-      [['--detach', '--yes'], 5, 'this token has the role "read", but run requires "operate"', await envOf('read')],
+      [['--detach', '--yes'], 5, 'has the role "read", but this request requires "operate"', await envOf('read')],
       [['--detach', '--yes', '--base-url', 'https://other.example.com'], 2, 'nothing was sent', env],
     ];
     for (const [more, code, words, given] of refused)

@@ -98,7 +98,7 @@ describe('endingText', () => {
     const text = endingText({ ...ending, kind: 'cancelling', who: 'ana@laptop', pending: 100 });
     expect(text).toContain('Left run r1, which is being cancelled by ana@laptop.');
     expect(text).toContain('Wait until it is cancelled: expunge cancel r1 --yes');
-    expect(text).not.toContain('Go on');
+    expect(text).not.toContain('Continue');
   });
 
   it('says why a run halted and where to look', () => {
