@@ -6,7 +6,7 @@ import { describeProgramError, systemCode } from './system-errors.ts';
 /** A command that the operator configured: its output is read, it gets no input. */
 export type Child = ChildProcessByStdio<null, Readable, Readable>;
 
-/** Variables that may hold secrets of expunge: no child process gets them. */
+/** Variables that may hold secrets of expunge, which no child process gets. */
 const ownSecrets = [
   'REDIS_URL',
   'EXPUNGE_TOKEN',
@@ -26,7 +26,7 @@ export function withoutOwnSecrets(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !ownSecrets.includes(name)));
 }
 
-/** Starts a command in a process group of its own, so that an end reaches what it has started. */
+/** Starts a command in a process group of its own, so that `endChild` also reaches the processes that it has started. */
 export function startChild(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Child {
   const child = spawn(program, args, {
     env: withoutOwnSecrets(env),
@@ -42,7 +42,7 @@ export function endChild({ pid, stdout, stderr }: Child): void {
   try {
     if (pid !== undefined) process.kill(-pid, 'SIGKILL');
   } catch {
-    // It has ended meanwhile.
+    // It has already ended.
   }
   stdout.destroy();
   stderr.destroy();

@@ -6,7 +6,7 @@ import { describeFileError, type Explanation, explainFileError, isFileError, sys
 /** The kind of error that ended a command; each has one exit code. */
 export type ErrorCode = keyof typeof exitCodes;
 
-/** The exit codes a script can rely on. The tables of the documentation are written from this one. */
+/** The exit codes that a script can rely on. They are also the source of the tables in the documentation. */
 export const exitCodes = {
   OK: { exit: 0, meaning: 'all settled as success' },
   INTERNAL: { exit: 1, meaning: 'internal error, or the stored counts do not add up' },
@@ -23,9 +23,9 @@ export const exitCodes = {
 } as const;
 
 /**
- * A mistake of the operator or an unusable environment. The message says what was expected, what came and where;
- * `next` says what to do, as anybody can read it. Neither holds a secret: both are printed as they are. `advice` is `next` for who knows how
- * the reader starts commands.
+ * A mistake of the operator or an unusable environment. The message says what was expected, what came and where.
+ * `next` says what to do, in a form that anyone can read. Neither holds a secret, because both are printed unchanged. `advice` is `next` for code
+ * that knows how the reader starts commands.
  */
 export class ExpungeError extends Error {
   readonly code: ErrorCode;
@@ -41,7 +41,7 @@ export class ExpungeError extends Error {
   }
 }
 
-/** A message that is safe to show or store: of a file error the path and the reason, of an unknown error its first line or its code. */
+/** Returns a message that is safe to show or store: the path and the reason for a file error, the first line or the code for an unknown error. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof ExpungeError) && isFileError(error))
     return [...pathsOf(error), describeFileError(error)].join(': ');
@@ -61,7 +61,7 @@ export function bareText(written: string): string {
   return written.replace(/^\uFEFF/, '').replace(/\r?\n$/, '');
 }
 
-/** The `bareText` of a file that a setting names. Throws `code`, naming flag and file. */
+/** Reads the `bareText` of a file that a setting names. Throws `code`, naming flag and file. */
 export function readNamedFile(flag: string, path: string, code: ErrorCode): string {
   try {
     return bareText(readFileSync(path, 'utf8'));
@@ -72,7 +72,7 @@ export function readNamedFile(flag: string, path: string, code: ErrorCode): stri
   }
 }
 
-/** The text of a file with certificates. Throws USAGE if it holds none: TLS would ignore the file and reject every server. */
+/** Reads a file with certificates. Throws USAGE if it holds none: TLS would ignore the file and reject every server. */
 export function readCertificates(flag: string, path: string): string {
   const text = readNamedFile(flag, path, 'USAGE');
   try {

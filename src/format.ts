@@ -1,6 +1,6 @@
-// Numbers, times and words as people read them. All pure.
+// Numbers, times and words as people read them. All functions are pure.
 
-/** 249,981 */
+/** A count: `249,981` */
 export function count(n: number): string {
   return n.toLocaleString('en-US');
 }
@@ -38,7 +38,7 @@ const units = [
   ['s', 1],
 ] as const;
 
-/** `398/s`, `3.2/s`, `12/min`: in the unit that gives a number of at least 1. */
+/** A rate in the unit that gives a number of at least 1: `398/s`, `3.2/s`, `12/min`. */
 export function rate(perSecond: number): string {
   if (perSecond >= 9.95) return `${count(Math.round(perSecond))}/s`;
   if (perSecond >= 1 || perSecond <= 0) return `${oneDecimal(perSecond)}/s`;
@@ -49,7 +49,7 @@ function oneDecimal(n: number): string {
   return n.toFixed(1).replace(/\.0$/, '');
 }
 
-/** `6–7 min left`: a range, because the last minutes say little about the next ones. */
+/** The time left as a range, because the last minutes say little about the next: `6–7 min left`. */
 export function timeLeft(seconds: number): string {
   if (seconds < 10) return 'a few seconds left';
   const [, step, size, unit] = steps.find(([below]) => seconds < below)!;
@@ -66,7 +66,7 @@ const steps = [
   [Number.POSITIVE_INFINITY, 1, 86_400, 'd'],
 ] as const;
 
-/** `38.0 %`. Rounded down: 100 % means all. */
+/** A share: `38.0 %`. Rounded down, so that 100 % means all. */
 export function percent(part: number, whole: number): string {
   if (whole === 0 || part >= whole) return '100 %';
   return `${(Math.floor((part / whole) * 1_000) / 10).toFixed(1)} %`;
@@ -89,7 +89,7 @@ export function isoTime(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** `2026-11-20T16:02:11Z`: of a time that is known to the second. */
+/** A moment that is known to the second: `2026-11-20T16:02:11Z`. */
 export function isoSecond(ms: number): string {
   return isoTime(ms).replace(/\.\d+Z$/, 'Z');
 }
@@ -105,7 +105,7 @@ export function timeOfDay(ms: number, now: number): string {
   return away < todayMs ? time : `${at.getDate()} ${at.toLocaleString('en-US', { month: 'short' })} ${time}`;
 }
 
-/** `paused by ana (legal hold)`: a state, who brought it about, and why; '' says nothing. */
+/** A state, who caused it, and why: `paused by ana (legal hold)`; '' leaves a part out. */
 export function stateText(state: string, by: string, reason: string): string {
   return `${state}${by === '' ? '' : ` by ${by}`}${reason === '' ? '' : ` (${reason.replace(/\.$/, '')})`}`;
 }
@@ -115,7 +115,7 @@ export function timeInZone(ms: number): string {
   return new Date(ms).toLocaleTimeString('en-GB', { timeZoneName: 'short' });
 }
 
-/** The text with a full stop, unless it ends as a sentence. */
+/** The text with a full stop, unless it already ends as a sentence. */
 export function asSentence(text: string): string {
   return /[.?!]$/.test(text) ? text : `${text}.`;
 }

@@ -1,11 +1,11 @@
 import { visible } from './model/visible.ts';
 
-/** How the log is written; `auto`: lines for people on a terminal, JSON elsewhere. */
+/** The form of the log; `auto`: lines for people on a terminal, JSON elsewhere. */
 export type LogFormat = (typeof logFormats)[number];
 
 export const logFormats = ['auto', 'text', 'json'] as const;
 
-/** A line of the log as people read it: time, level if it is not info, message, reason, and the other facts as `key value`. */
+/** A line of the log in the form for people: time, level if it is not info, message, reason, and the other facts as `key value`. */
 export function logText(line: string): string {
   const { level, time, pid: _, msg, reason, ...facts } = JSON.parse(line) as Record<string, unknown>;
   const at = new Date(String(time)).toTimeString().slice(0, 8);

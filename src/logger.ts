@@ -2,10 +2,10 @@ import { pino } from 'pino';
 import { type LogFormat, logText } from './log-text.ts';
 import { visible } from './model/visible.ts';
 
-/** Writes one line: facts in fields, the message is a constant. `reason`, if there is one, says why in words. */
+/** Writes one line: facts in fields, the message is a constant. `reason`, if there is one, explains it in words. */
 type Write = (facts: object, message: string) => void;
 
-/** `quiet` (-q): results, warnings, errors and questions only. `verbose` (-v): the log, too, down to debug. */
+/** `quiet` (-q): only results, warnings, errors and questions. `verbose` (-v): also the log, down to debug. */
 export type Verbosity = 'quiet' | 'normal' | 'verbose';
 
 type Stderr = NodeJS.WritableStream & { fd?: number; isTTY?: boolean };
@@ -14,15 +14,15 @@ type LogOptions = {
   level: string;
   format: LogFormat | undefined;
   stderr: Stderr;
-  /** Which of several processes writes. */
+  /** Names which of several processes writes. */
   who?: { worker?: number };
 };
 
 export type Log = Record<'debug' | 'info' | 'warn' | 'error', Write>;
 
 /**
- * The service's log on stderr, each line with `who` wrote it; a line of JSON to a file descriptor is written before the call returns. Errors
- * are reduced to code and message, because error objects of the Redis client carry the command's arguments, passwords included.
+ * The service's log on stderr. `who` names the writer of each line. A line of JSON to a file descriptor is written before the call returns. Errors
+ * are reduced to code and message, because error objects of the Redis client carry the command's arguments, including passwords.
  */
 export function createLogger({ level, format, stderr, who = {} }: LogOptions): Log {
   return pino(
@@ -38,7 +38,7 @@ export function createLogger({ level, format, stderr, who = {} }: LogOptions): L
   );
 }
 
-/** Whether a log in this format is JSON there. */
+/** Whether a log in this format is JSON on this stream. */
 export function isJsonLog(format: LogFormat | undefined, stderr: Stderr): boolean {
   return format === 'json' || (format !== 'text' && stderr.isTTY !== true);
 }
@@ -46,19 +46,19 @@ export function isJsonLog(format: LogFormat | undefined, stderr: Stderr): boolea
 function destinationOf(format: LogFormat | undefined, stderr: Stderr): { write(line: string): void } {
   if (!isJsonLog(format, stderr)) return { write: (line) => void stderr.write(`${logText(line)}\n`) };
   const lines = stderr.fd === undefined ? stderr : pino.destination({ dest: stderr.fd, sync: true });
-  return { write: (line) => void lines.write(`${visible(line.trimEnd())}\n`) }; // escapes of JSON: it stays exact
+  return { write: (line) => void lines.write(`${visible(line.trimEnd())}\n`) }; // JSON escapes, so the line stays exact
 }
 
-/** What decides where a command logs, and how. */
+/** The values that decide where a command logs, and how. */
 type Speaker = { verbosity: Verbosity; stderr: Stderr; config: { logFormat?: LogFormat | undefined } };
 
-/** The log of a command that speaks to people, unless somebody wants all of it. */
+/** The log of a command that speaks to people: warnings and errors as lines, unless the user asked for the whole log. */
 export function logFor({ verbosity, stderr, config }: Speaker, tell: (line: string) => void, who = {}): Log {
   if (verbosity !== 'verbose') return logAsLines(tell);
   return createLogger({ level: 'debug', format: config.logFormat, stderr, who });
 }
 
-/** Leaves out a line that was told less than two seconds ago: several processes see the same. `clock`: monotonic ms. */
+/** Leaves out a line that was written less than two seconds ago, because several processes see the same. `clock`: monotonic ms. */
 export function withoutRepeats(tell: (line: string) => void, clock: () => number): (line: string) => void {
   const toldAt = new Map<string, number>();
   return (line) => {
@@ -71,7 +71,7 @@ export function withoutRepeats(tell: (line: string) => void, clock: () => number
 
 const repeatedMs = 2_000;
 
-/** Warnings and errors as a line, the rest is dropped. */
+/** A log that writes warnings and errors as a line, and drops the rest. */
 function logAsLines(tell: (line: string) => void): Log {
   const line = (facts: object, message: string) => {
     const { reason } = facts as { reason?: unknown };

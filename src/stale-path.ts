@@ -17,7 +17,7 @@ export async function isStalePath(path: string, name: string): Promise<boolean> 
   if (!host || !facts) return false;
   // Containers can share a folder but not their process ids: a path of another host is stale after a week.
   if (host !== hostname()) return Date.now() - facts.mtimeMs > weekMs;
-  // A restarted container reuses process ids: an older path with our id belongs to a process before us.
+  // A restarted container reuses process ids, so an older path with our id belongs to an earlier process.
   if (Number(pid) === process.pid) return facts.mtimeMs < Date.now() - process.uptime() * 1000;
   return !isAlive(Number(pid));
 }

@@ -1,9 +1,9 @@
 import { messageOf } from './errors.ts';
 
 /**
- * The value of a JSON text that a person writes. A byte order mark is skipped. Throws an Error for text that is not JSON, and for an object
- * with the same key twice: `JSON.parse` silently takes the last one. The message is for the end of a sentence that says what was expected.
- * It tells line and column, and quotes nothing but the repeated key, because the text may be a secret.
+ * Parses a JSON text that a person writes. A byte order mark is skipped. Throws an Error for text that is not JSON, and for an object
+ * with the same key twice, as `JSON.parse` silently takes the last one. The message is for the end of a sentence that says what was expected.
+ * It gives line and column, and quotes nothing but the repeated key, because the text may be a secret.
  */
 export function parseStrictJson(text: string): unknown {
   const json = text.replace(/^\uFEFF/, '');
@@ -23,16 +23,16 @@ function parse(json: string): unknown {
   }
 }
 
-/** Where the parser failed; of its message, which may quote the text, nothing else is shown. */
+/** The place where the parser failed. Nothing else of its message is shown, because it may quote the text. */
 function failurePlace(json: string, message: string): string {
   if (/end of JSON input/.test(message)) return 'it ends too early';
   return /line \d+ column \d+/.exec(message)?.[0] ?? strangePlace(json);
 }
 
-/** One token after another: of each its string, if it is one, and the colon that follows a key. */
+/** One token after another: its string, if it is one, and the colon that follows a key. */
 const tokens = /[ \t\r\n]*(?:("[^"\\]*(?:\\.[^"\\]*)*")([ \t\r\n]*:)?|[{}[\],:]|true|false|null|-?\d[\d.eE+-]*)/gy;
 
-/** The first key that stands twice in one object, and where; null if there is none. The text is known to be JSON. */
+/** Finds the first key that occurs twice in one object, and its place; null if there is none. The text is known to be JSON. */
 function findRepeatedKey(json: string): { key: string; at: number } | null {
   const open: (Set<string> | null)[] = []; // the keys of each object that is not closed yet; null for an array
   for (const { 0: text, 1: written, 2: colon, index } of json.matchAll(tokens)) {
@@ -50,7 +50,7 @@ function findRepeatedKey(json: string): { key: string; at: number } | null {
   return null;
 }
 
-/** Where the first text stands that is no token of JSON: the parser gives no place for it. */
+/** The place of the first text that is not a JSON token, as the parser gives no place for it. */
 function strangePlace(json: string): string {
   const read = [...json.matchAll(tokens)].reduce((end, { 0: text }) => end + text.length, 0);
   const at = json.slice(read).search(/[^ \t\r\n]/);

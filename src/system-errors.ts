@@ -1,4 +1,4 @@
-// Describes errors of files, programs, ports, connections and TLS for people, and says what to do about them.
+// Describes errors of files, programs, ports, connections and TLS for people, with advice.
 
 /** Why something failed, and what to do next; `next` is null if no advice is known. */
 export type Explanation = { words: string; next: string | null };
@@ -108,7 +108,7 @@ const connections: typeof files = {
   ],
 };
 
-/** Explains a failed connection, from its error or from the stored code of one; other text stays as it is. */
+/** Explains a failed connection, from its error or from the stored code of one; other text stays unchanged. */
 export function explainConnectionError(error: unknown): Explanation {
   if (typeof error === 'string' && !isCode(error)) return { words: error, next: null };
   const failure = typeof error === 'string' ? { code: error } : innermost(error);
@@ -129,12 +129,12 @@ export function isConnectionError(error: unknown): boolean {
   return Object.hasOwn(connections, systemCode(error)) || describeTlsError(error) !== null;
 }
 
-/** ENOENT, UND_ERR_SOCKET, HPE_INVALID_CONSTANT. */
+/** Whether a text is a code like ENOENT, UND_ERR_SOCKET or HPE_INVALID_CONSTANT. */
 function isCode(text: string): boolean {
   return /^[A-Z][A-Z0-9_]+$/.test(text);
 }
 
-/** The first inner error of an error that wraps others, as when every address of a name failed. */
+/** The first inner error of an error that wraps others, for example because every address of a name failed. */
 function innermost(error: unknown): unknown {
   const { errors, cause } = (error ?? {}) as { errors?: unknown[]; cause?: unknown };
   const inner = errors?.[0] ?? cause;
@@ -187,7 +187,7 @@ const tlsAdvice: [RegExp, string][] = [
   [/./, 'see what it presents: openssl s_client -connect HOST:PORT'],
 ];
 
-/** The explanation of a code, else the code itself, which can be searched for. */
+/** The explanation of a code; otherwise the code itself, which can be searched for. */
 function explain(known: typeof files, error: unknown): Explanation {
   const code = systemCode(error);
   const [words, next] = known[code] ?? [code === '' ? firstLine(error) : `the system says ${code}`, null];
@@ -198,7 +198,7 @@ function firstLine(error: unknown): string {
   return String(error instanceof Error ? error.message || error.name : error).split('\n', 1)[0]!;
 }
 
-/** The system code of an error ('ENOENT', 'ECONNREFUSED', …), or '' where it has none. */
+/** The system code of an error ('ENOENT', 'ECONNREFUSED', …), or '' if it has none. */
 export function systemCode(error: unknown): string {
   const code = (error as { code?: unknown } | null)?.code;
   return typeof code === 'string' ? code : '';

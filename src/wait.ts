@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Sleeps so long, or until `signal` is aborted. Never rejects. */
+/** Sleeps for `ms`, or until `signal` is aborted. Never rejects. */
 export function sleepUntilAborted(ms: number, signal: AbortSignal): Promise<unknown> {
   return sleep(ms, undefined, { signal }).catch(() => {});
 }
 
-/** Checks a condition every `everyMs`: true once it holds, false after `deadlineMs`. Throws what the condition throws. */
+/** Checks a condition every `everyMs`. Returns true once it holds, false after `deadlineMs`. Throws what the condition throws. */
 export async function waitUntil(
   condition: () => boolean | Promise<boolean>,
   deadlineMs: number,
@@ -19,7 +19,7 @@ export async function waitUntil(
   return true;
 }
 
-/** The result of `work`; null if it fails, or does not end within `ms`. Never rejects, and does not stop the work. */
+/** Returns the result of `work`; null if it fails, or does not end within `ms`. Never rejects, and does not stop the work. */
 export async function withTimeout<T>(ms: number, work: Promise<T>): Promise<T | null> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<null>((resolve) => {

@@ -7,7 +7,7 @@ import { resourcesText } from '../model/resource.ts';
 import { suggest } from '../model/suggest.ts';
 import type { Advice } from '../model/to-type.ts';
 import type { Command, OwnOption } from './command.ts';
-import { configureHelp, settingOption } from './help.ts';
+import { configureHelp, settingOption, verbHeading } from './help.ts';
 import type { Options } from './options.ts';
 import { verbs } from './verbs.ts';
 
@@ -91,7 +91,10 @@ function makeProgram(version: string, write: Write, all: boolean, found: (call: 
 }
 
 function addVerb(parent: Program, command: Command, verb: string, all: boolean, found: (call: Call) => void): void {
-  const program = parent.command(command.name, { hidden: command.hidden ?? false }).description(command.summary);
+  const program = parent
+    .command(command.name, { hidden: command.hidden ?? false })
+    .description(command.summary)
+    .helpGroup(verbHeading(verb));
   if (command.arguments) program.arguments(command.arguments);
   for (const { flags, help, isRare } of command.options ?? [])
     program.addOption(new Option(flags, help).hideHelp(isRare === true && !all));

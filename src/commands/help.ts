@@ -4,6 +4,7 @@ import { ExpungeError, exitCodes } from '../errors.ts';
 import { type Topic, topicNames, topics } from '../help/topics.ts';
 import { foldCommand, readingWidth } from '../terminal/render-markdown.ts';
 import type { Command } from './command.ts';
+import { verbs } from './verbs.ts';
 
 /** The settings for daily use: the only ones that the help of a verb shows without `--all`. */
 export const dailySettings: readonly SettingName[] = [
@@ -39,6 +40,22 @@ const groups: readonly [first: SettingName, heading: string][] = [
 export function settingHeading(name: SettingName): string {
   const order = Object.keys(settings);
   return groups.findLast(([first]) => order.indexOf(first) <= order.indexOf(name))![1];
+}
+
+/** The tasks of the verbs: each heading covers the verbs from its own on, in the order of the help. */
+const tasks: readonly [first: string, heading: string][] = [
+  ['run', 'Delete the ids of a list:'],
+  ['runs', 'Watch and control runs:'],
+  ['stop-all', 'Control all runs of a target:'],
+  ['report', 'Find out what happened to the ids:'],
+  ['worker', 'Delete in the background, or on a schedule:'],
+  ['check', 'Set up and try out:'],
+];
+
+/** The heading of a verb in the help of the program. The verbs below another verb have the usual heading. */
+export function verbHeading(verb: string): string {
+  const order = verbs.map(({ name }) => name);
+  return tasks.findLast(([first]) => order.indexOf(first) <= order.indexOf(verb))?.[1] ?? 'Commands:';
 }
 
 /** Topics that explain a verb, by the first word of the verb. */
@@ -112,15 +129,18 @@ export function configureHelp(program: Program, verb: string, command: Command |
     formatHelp: (asked, helper) => {
       const text = Help.prototype.formatHelp.call(helper, asked, helper).trimEnd();
       const [usage = '', about = '', ...sections] = text.split('\n\n');
-      const examples = command ? examplesOf(command, helper) : '';
+      const examples = examplesOf(command?.examples ?? programExamples, helper);
       const below = command ? endOfVerb(verb, command, all, helper) : endOfProgram(all, helper);
-      return `${[usage, about, examples, ...sections, ...below].filter(Boolean).join('\n\n')}\n`;
+      const [options = '', ...others] = sections;
+      // Whoever asks about the program looks for a verb, not for the options of all verbs.
+      const middle = command ? sections : [...others, options];
+      return `${[usage, about, examples, ...middle, ...below].filter(Boolean).join('\n\n')}\n`;
     },
   });
 }
 
 /** The examples, each as a line that can be copied, below its description. */
-function examplesOf({ examples }: Command, helper: Help): string {
+function examplesOf(examples: Command['examples'], helper: Help): string {
   const lines = examples.map(([line, does]) => `  ${does}\n    ${foldCommand(`$ ${line}`, widthOf(helper), 8)}`);
   return lines.length > 0 ? ['Examples:', ...lines].join('\n') : '';
 }
@@ -139,6 +159,15 @@ function endOfVerb(verb: string, { settings: own }: Command, all: boolean, helpe
   return [codes, more.filter(Boolean).join('\n')];
 }
 
+/** What most people want to do. */
+const programExamples: Command['examples'] = [
+  ['expunge run old.csv --resource annotations --dry-run', 'show what would be deleted; sends nothing'],
+  ['expunge run old.csv --resource annotations', 'delete it, after you have typed the number of ids'],
+  ['expunge runs', 'list the runs'],
+  ['expunge stop-all', 'stop everything at once'],
+  ['expunge check', 'find out why a run cannot start'],
+];
+
 function endOfProgram(all: boolean, helper: Help): string[] {
   const lines = (rows: readonly (readonly [string, string])[]) => {
     const widest = Math.max(...rows.map(([term]) => term.length));
@@ -147,9 +176,9 @@ function endOfProgram(all: boolean, helper: Help): string[] {
   return [
     `Variables:\n${lines(variables)}`,
     all
-      ? `Topics:\n${lines(topicNames.map((name) => [name, topics[name]]))}`
+      ? `Topics, each with expunge help TOPIC:\n${lines(topicNames.map((name) => [name, topics[name]]))}`
       : paragraph(`Topics: ${topicNames.join(', ')}`, helper),
-    `Begin with: expunge run --help${all ? '' : ', or expunge help to see what each topic is about'}`,
+    `Start with: expunge run --help${all ? '' : ', or expunge help, which says what each topic is about'}`,
   ];
 }
 

@@ -13,7 +13,7 @@ export const processSettings = {
     arg: '<file>',
     parse: parse.text,
     fallback: undefined,
-    help: 'holds the access token; read again when it changes (else EXPUNGE_TOKEN)',
+    help: 'a file with the access token; reread when it changes. Without it, EXPUNGE_TOKEN is used',
   }),
   tokenCommand: setting({
     flag: 'token-command',
@@ -21,7 +21,7 @@ export const processSettings = {
     arg: '<command>',
     parse: parse.text,
     fallback: undefined,
-    help: 'prints the access token; a line for sh, run again before the token expires',
+    help: 'a line for sh that prints the access token; run again before the token expires',
   }),
   tokenUrl: setting({
     flag: 'token-url',
@@ -45,7 +45,7 @@ export const processSettings = {
     arg: '<file>',
     parse: parse.text,
     fallback: undefined,
-    help: 'holds the client secret; read at each refresh (else EXPUNGE_CLIENT_SECRET)',
+    help: 'a file with the client secret; reread at each refresh. Without it, EXPUNGE_CLIENT_SECRET is used',
   }),
   refreshTokenFile: setting({
     flag: 'refresh-token-file',
@@ -53,7 +53,7 @@ export const processSettings = {
     arg: '<file>',
     parse: parse.text,
     fallback: undefined,
-    help: 'holds a refresh token, used instead of client credentials; a new one is written there',
+    help: 'a file with a refresh token, used instead of client credentials; a new refresh token is written there',
   }),
   scope: setting({
     flag: 'scope',
@@ -109,7 +109,7 @@ export const processSettings = {
     arg: null,
     parse: parse.flag,
     fallback: false,
-    help: 'a connection per request: slow, but avoids mismatched responses of a broken server',
+    help: 'use a new connection for each request; slow, but a broken server cannot mix up its answers',
   }),
   maxHeaderSize: setting({
     flag: 'max-header-size',
@@ -117,7 +117,7 @@ export const processSettings = {
     arg: '<bytes>',
     parse: parse.integerFrom(1_024, 16_777_216),
     fallback: 16_384,
-    help: 'how large the headers of an answer of the API may be',
+    help: 'the largest headers that an answer of the API can have',
   }),
   keep: setting({
     flag: 'keep',
@@ -133,7 +133,7 @@ export const processSettings = {
     arg: '<folder>',
     parse: parse.text,
     fallback: '.expunge',
-    help: 'holds the spool, the reports and the private Redis',
+    help: 'the folder for the spool, the reports and the private Redis',
   }),
   allowPlaintextRedis: setting({
     flag: 'allow-plaintext-redis',
@@ -149,7 +149,7 @@ export const processSettings = {
     arg: '<file>',
     parse: parse.text,
     fallback: undefined,
-    help: 'holds the user name for Redis; read again at each connect',
+    help: 'a file with the user name for Redis; reread at each connect',
   }),
   redisPasswordFile: setting({
     flag: 'redis-password-file',
@@ -157,7 +157,7 @@ export const processSettings = {
     arg: '<file>',
     parse: parse.text,
     fallback: undefined,
-    help: 'holds the password for Redis; read again at each connect',
+    help: 'a file with the password for Redis; reread at each connect',
   }),
   sentinelUsernameFile: setting({
     flag: 'sentinel-username-file',
@@ -165,7 +165,7 @@ export const processSettings = {
     arg: '<file>',
     parse: parse.text,
     fallback: undefined,
-    help: 'holds the user name for the sentinels, if they require one',
+    help: 'a file with the user name for the sentinels, if they require one',
   }),
   sentinelPasswordFile: setting({
     flag: 'sentinel-password-file',
@@ -173,7 +173,7 @@ export const processSettings = {
     arg: '<file>',
     parse: parse.text,
     fallback: undefined,
-    help: 'holds the password for the sentinels, if they require one',
+    help: 'a file with the password for the sentinels, if they require one',
   }),
   redisCaFile: setting({
     flag: 'redis-ca-file',
@@ -189,7 +189,7 @@ export const processSettings = {
     arg: '<file>',
     parse: parse.text,
     fallback: undefined,
-    help: 'client certificate, if Redis requires one (PEM); read again at each connect',
+    help: 'client certificate, if Redis requires one (PEM); reread at each connect',
   }),
   redisKeyFile: setting({
     flag: 'redis-key-file',
@@ -213,7 +213,7 @@ export const processSettings = {
     arg: '<url>',
     parse: url.serverUrl,
     fallback: undefined,
-    help: 'the dashboard or the worker whose API does this, instead of Redis; https, unless it is this machine',
+    help: 'send the command to the API of this dashboard or worker instead of using Redis; https, unless it is this machine',
   }),
   serverTokenFile: setting({
     flag: 'server-token-file',
@@ -221,6 +221,6 @@ export const processSettings = {
     arg: '<file>',
     parse: parse.text,
     fallback: undefined,
-    help: 'holds the token for that server, of expunge token add (else EXPUNGE_SERVER_TOKEN)',
+    help: 'a file with the token for --server, from expunge token add. Without it, EXPUNGE_SERVER_TOKEN is used',
   }),
 } as const;

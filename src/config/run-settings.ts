@@ -11,7 +11,7 @@ export const runSettings = {
     arg: '<url>',
     parse: url.baseUrl,
     fallback: undefined,
-    help: 'where the API lives; a path prefix is kept',
+    help: 'the address of the API; a path prefix is kept',
   }),
   account: setting({
     flag: 'account',
@@ -51,7 +51,7 @@ export const runSettings = {
     arg: '<name>',
     parse: parse.text,
     fallback: undefined,
-    help: 'the column or field that holds the id; by default id, unless another one is named like the resource',
+    help: 'the column or field that holds the id; by default id, unless another column is named like the resource',
   }),
   noHeader: setting({
     flag: 'no-header',
@@ -67,7 +67,7 @@ export const runSettings = {
     arg: '<char>',
     parse: parse.delimiter,
     fallback: ',',
-    help: 'what separates the columns of a CSV: one character, or "tab"',
+    help: 'the character between the columns of a CSV, or "tab"',
   }),
   limit: setting({
     flag: 'limit',
@@ -84,7 +84,7 @@ export const runSettings = {
     ifRepeated: 'refused',
     parse: parse.text,
     fallback: undefined,
-    help: 'ids in this file (one per line) are never deleted; a CSV or JSON file is read by its name',
+    help: 'never delete the ids in this file (one per line); a CSV or JSON file is recognised by its name',
   }),
   protectColumn: setting({
     flag: 'protect-column',
@@ -92,7 +92,7 @@ export const runSettings = {
     arg: '<name>',
     parse: parse.text,
     fallback: undefined,
-    help: 'the column or field of the --protect file that holds the id; by default that of the list',
+    help: 'the column or field of the --protect file that holds the id; by default the same as in the list',
   }),
   expectUnprotected: setting({
     flag: 'expect-unprotected',
@@ -108,7 +108,7 @@ export const runSettings = {
     arg: '<chars>',
     parse: parse.idChars,
     fallback: '',
-    help: 'characters of / \\ % ? # ; " \' ` , * | < > and the space that ids may hold',
+    help: 'allow these characters in ids, out of / \\ % ? # ; " \' ` , * | < > and the space',
   }),
   idPattern: setting({
     flag: 'id-pattern',
@@ -124,7 +124,7 @@ export const runSettings = {
     arg: null,
     parse: parse.flag,
     fallback: false,
-    help: 'accept ids that hold characters that cannot be seen, such as a zero-width space',
+    help: 'accept ids with characters that cannot be seen, such as a zero-width space',
   }),
   allowColumnNames: setting({
     flag: 'allow-column-names',
@@ -148,7 +148,7 @@ export const runSettings = {
     arg: null,
     parse: parse.flag,
     fallback: false,
-    help: 'accept NULL, NaN, 0, all, --- and other words as ids that usually stand for none',
+    help: 'accept NULL, NaN, 0, all, --- and other words that are usually not ids',
   }),
   expectRejected: setting({
     flag: 'expect-rejected',
@@ -156,7 +156,7 @@ export const runSettings = {
     arg: null,
     parse: parse.flag,
     fallback: false,
-    help: 'accept a list in which more than half of the rows hold no usable id',
+    help: 'accept a list in which more than half of the rows are rejected',
   }),
   allowEmpty: setting({
     flag: 'allow-empty',
@@ -164,7 +164,7 @@ export const runSettings = {
     arg: null,
     parse: parse.flag,
     fallback: false,
-    help: 'accept a list without a row, which is refused because a failed export is as empty',
+    help: 'accept a list without a row; refused by default, because a failed export is also empty',
   }),
   maxDeletes: setting({
     flag: 'max-deletes',
@@ -172,7 +172,7 @@ export const runSettings = {
     arg: '<n>',
     parse: parse.mostOrNone,
     fallback: undefined,
-    help: 'send no more ids than this, over all processes; a list with more is refused; none: any number',
+    help: 'send at most this many ids, over all processes; a list with more is refused; none: any number',
   }),
   expectCount: setting({
     flag: 'expect-count',
@@ -188,7 +188,7 @@ export const runSettings = {
     arg: '<list>',
     parse: parse.canary,
     fallback: undefined,
-    help: 'delete the first 1,10,100 ids, and go on after each rung only if none of it failed',
+    help: 'delete the first 1,10,100 ids, and continue after each step only if none of its ids failed',
   }),
   maxFailures: setting({
     flag: 'max-failures',
@@ -196,7 +196,7 @@ export const runSettings = {
     arg: '<n>',
     parse: parse.maxFailures,
     fallback: '',
-    help: 'halt when more ids than this failed or are unknown: 10, or 2.5% (of 100 ids at least); none: however many',
+    help: 'halt when more ids than this failed or are unknown: 10, or 2.5% (of 100 ids at least); none: no limit',
   }),
   onStatus: setting({
     flag: 'on-status',
@@ -213,7 +213,7 @@ export const runSettings = {
     arg: null,
     parse: parse.flag,
     fallback: false,
-    help: 'many of the ids may be gone already: do not halt for that',
+    help: 'do not halt if many of the ids are gone already',
   }),
   rate: setting({
     flag: 'rate',
@@ -221,7 +221,7 @@ export const runSettings = {
     arg: '<rate>',
     parse: parse.rate,
     fallback: undefined,
-    help: 'at most this many requests: 200/s, spread evenly; 200/s,100000/day adds a quota for any window of a day',
+    help: 'at most this many requests: 200/s, spread evenly; 200/s,100000/day adds a quota for any 24 hours',
   }),
   window: setting({
     flag: 'window',
@@ -229,7 +229,7 @@ export const runSettings = {
     arg: '<times>',
     parse: parse.timeWindow,
     fallback: '',
-    help: 'send only then: "Mon-Fri 22:00-06:00, Sat 08:00-24:00 Europe/Berlin"; without a zone UTC; always: at any time',
+    help: 'send only at these times: "Mon-Fri 22:00-06:00, Sat 08:00-24:00 Europe/Berlin"; without a zone UTC; always: at any time',
   }),
   burst: setting({
     flag: 'burst',
@@ -237,7 +237,7 @@ export const runSettings = {
     arg: '<n>',
     parse: parse.integerFrom(1, 1_000_000),
     fallback: undefined,
-    help: 'requests that may be sent at once; by default 50 ms worth of the rate, at least 1',
+    help: 'how many requests can be sent at once; by default 50 ms worth of the rate, at least 1',
   }),
   separateLimits: setting({
     flag: 'separate-limits',
@@ -253,7 +253,7 @@ export const runSettings = {
     arg: '<n>',
     parse: parse.integerFrom(1, 4096),
     fallback: 64,
-    help: 'requests in flight at once: of a run, which divides them between its processes, or of each worker',
+    help: 'requests in flight at once, per run (which divides them between its processes) or per worker',
   }),
   workers: setting({
     flag: 'workers',
@@ -261,7 +261,7 @@ export const runSettings = {
     arg: '<n>',
     parse: parse.integerFrom(1, 256),
     fallback: undefined,
-    help: 'processes on this machine; by default one for worker, and for run one for each core but one, at most 4, while each has enough to do',
+    help: 'processes on this machine; by default 1 for worker, and for run one per core but one, at most 4, while each has enough to do',
   }),
   requestTimeoutMs: setting({
     flag: 'request-timeout-ms',
@@ -277,7 +277,7 @@ export const runSettings = {
     arg: '<list>',
     parse: parse.durations,
     fallback: [5_000, 30_000, 120_000, 600_000, 1_800_000] as number[],
-    help: 'waits before the later passes: five durations like 5s,30s,2min,10min,30min',
+    help: 'waits before an id is tried again in a later pass: five durations like 5s,30s,2min,10min,30min',
   }),
   unreachableTimeoutMs: setting({
     flag: 'unreachable-timeout-ms',
@@ -285,7 +285,7 @@ export const runSettings = {
     arg: '<ms>',
     parse: parse.integerFrom(0, 86_400_000),
     fallback: 60_000,
-    help: 'how long the API may be unreachable before the run halts',
+    help: 'halt the run if the API is unreachable for longer than this',
   }),
   stopFile: setting({
     flag: 'stop-file',

@@ -11,7 +11,7 @@ export const serviceSettings = {
     arg: '<[addr:]port>',
     parse: parse.listenAddress,
     fallback: undefined,
-    help: 'serve /healthz, /readyz, /metrics, the API and the dashboard there; a port alone is for this machine only, 0.0.0.0:9464 for all',
+    help: 'serve /healthz, /readyz, /metrics, the API and the dashboard here; a port alone is for this machine only, 0.0.0.0:9464 for all',
   }),
   openMetrics: setting({
     flag: 'open-metrics',
@@ -19,7 +19,7 @@ export const serviceSettings = {
     arg: null,
     parse: parse.flag,
     fallback: false,
-    help: 'answer /metrics from other machines without a token, too',
+    help: 'also answer /metrics without a token to other machines',
   }),
   trustProxyUser: setting({
     flag: 'trust-proxy-user',
@@ -27,7 +27,7 @@ export const serviceSettings = {
     arg: '<header>',
     parse: parse.headerName,
     fallback: undefined,
-    help: 'the header in which a proxy names who is logged in; only from the addresses of --trust-proxy-from',
+    help: 'the header in which a proxy names the logged-in user; only from the addresses of --trust-proxy-from',
   }),
   trustProxyFrom: setting({
     flag: 'trust-proxy-from',
@@ -35,7 +35,7 @@ export const serviceSettings = {
     arg: '<addresses>',
     parse: parse.texts,
     fallback: undefined,
-    help: 'where that proxy is: addresses or networks with commas, 10.0.0.7,10.1.0.0/16',
+    help: 'the addresses or networks of that proxy, separated by commas: 10.0.0.7,10.1.0.0/16',
   }),
   trustProxyHost: setting({
     flag: 'trust-proxy-host',
@@ -43,7 +43,7 @@ export const serviceSettings = {
     arg: '<names>',
     parse: parse.texts,
     fallback: undefined,
-    help: 'the names, with commas, that people open that proxy under and that it passes on as Host; without them one on this machine is believed for localhost only',
+    help: 'the host names, separated by commas, under which people open that proxy and which it passes on as Host; without them, a proxy on this machine is trusted for localhost only',
   }),
   trustProxyRole: setting({
     flag: 'trust-proxy-role',
@@ -51,7 +51,7 @@ export const serviceSettings = {
     arg: '<role>',
     parse: parse.oneOf(['read', 'operate', 'admin']),
     fallback: undefined,
-    help: 'what those people may do: read (by default, without --trust-proxy-groups), operate or admin',
+    help: 'the role of those users: read (the default without --trust-proxy-groups), operate or admin',
   }),
   trustProxyGroups: setting({
     flag: 'trust-proxy-groups',
@@ -59,7 +59,7 @@ export const serviceSettings = {
     arg: '<header>',
     parse: parse.headerName,
     fallback: undefined,
-    help: 'the header in which that proxy names the groups of whoever is logged in, with commas; see --trust-proxy-group-roles',
+    help: 'the header in which that proxy names the groups of the user, separated by commas; see --trust-proxy-group-roles',
   }),
   trustProxyGroupRoles: setting({
     flag: 'trust-proxy-group-roles',
@@ -67,7 +67,7 @@ export const serviceSettings = {
     arg: '<roles>',
     parse: parse.texts,
     fallback: undefined,
-    help: 'what groups may do: admins=admin,sre=operate; of several the highest; whoever is in none has --trust-proxy-role if that is set, and is refused otherwise',
+    help: 'the roles of groups: admins=admin,sre=operate; a user in several groups has the highest role; a user in none has --trust-proxy-role if that is set, and is refused otherwise',
   }),
   logLevel: setting({
     flag: 'log-level',
@@ -75,7 +75,7 @@ export const serviceSettings = {
     arg: '<level>',
     parse: parse.oneOf(['debug', 'info', 'warn', 'error', 'silent']),
     fallback: 'info',
-    help: 'what a worker logs to stderr: debug, info, warn, error or silent',
+    help: 'how much a worker logs to stderr: debug, info, warn, error or silent',
   }),
   logFormat: setting({
     flag: 'log-format',
@@ -83,7 +83,7 @@ export const serviceSettings = {
     arg: '<format>',
     parse: parse.oneOf(logFormats),
     fallback: 'auto',
-    help: 'how it logs: text, json, or auto: text on a terminal, JSON elsewhere; the variable is also for --verbose',
+    help: 'the form of the log: text, json, or auto (text on a terminal, JSON elsewhere); the variable also applies to --verbose',
   }),
   results: setting({
     flag: 'results',
@@ -91,7 +91,7 @@ export const serviceSettings = {
     arg: '<folder|url>',
     parse: url.folderOrUrl,
     fallback: undefined,
-    help: 'deliver the results of each detached run that ends into this folder, or by PUT below this URL',
+    help: 'deliver the report files of each ended detached run to this folder, or by PUT below this URL',
   }),
   resultsHeaderFile: setting({
     flag: 'results-header-file',
@@ -99,7 +99,7 @@ export const serviceSettings = {
     arg: '<file>',
     parse: parse.text,
     fallback: undefined,
-    help: 'holds headers for that URL, one "Name: value" a line; read for each file (else EXPUNGE_RESULTS_HEADERS)',
+    help: 'a file with headers for the URL of --results, one "Name: value" per line; reread for each file. Without it, EXPUNGE_RESULTS_HEADERS is used',
   }),
   notify: setting({
     flag: 'notify',
@@ -108,7 +108,7 @@ export const serviceSettings = {
     ifRepeated: 'joined',
     parse: url.webhookUrls,
     fallback: undefined,
-    help: 'post events there: runs that start, pause, halt or end, slots without a run, outages; several with commas or flags',
+    help: 'post events to this URL: runs that start, pause, halt or end, slots without a run, outages; for several URLs, use commas or repeat the flag',
   }),
   notifySecretFile: setting({
     flag: 'notify-secret-file',
@@ -116,6 +116,6 @@ export const serviceSettings = {
     arg: '<file>',
     parse: parse.text,
     fallback: undefined,
-    help: 'holds the secret whsec_… that signs the events, or one a line for each URL (else EXPUNGE_NOTIFY_SECRET)',
+    help: 'a file with the secret whsec_… that signs the events, or with one per line for each URL. Without it, EXPUNGE_NOTIFY_SECRET is used',
   }),
 } as const;

@@ -4,41 +4,41 @@ import { statusesText } from '../model/status.ts';
 import { visible } from '../model/visible.ts';
 import { Spells } from './spells.ts';
 
-/** What to make of an id that the API says is not there. */
+/** The judgement on an id that the API says is not there. */
 export type Belief =
-  /** It is absent. */
+  /** The id is absent. */
   | 'believed'
-  /** Too many others were not there at the same time: ask for it again after `askAgainAfterMs`. */
+  /** Too many other ids were not there at the same time: ask for it again after `askAgainAfterMs`. */
   | 'ask again'
   /** The run has to halt; `haltReason` says why. */
   | 'halt'
-  /** Nothing may be sent any more: the id stays open. */
+  /** Sending is no longer allowed: the id stays open. */
   | 'ended';
 
 const firstWaitMs = 3_000;
 const laterWaitMs = { least: 2_000, most: 5_000 };
 
 /**
- * How long to wait before an id is asked for again, by how often it was. `random` is from 0 to 1: ids that were in a row once must not be
- * in a row for ever.
+ * The wait before an id is asked for again, by how often it was. `random` is from 0 to 1: it separates ids that were not there in a row, so that
+ * they do not stay in a row for ever.
  */
 export function askAgainAfterMs(asked: number, random: number): number {
   const { least, most } = laterWaitMs;
   return asked === 0 ? firstWaitMs : least + random * (most - least);
 }
 
-const endsAfter = 2; // deletions in a row: answers of many connections come a little out of order
-const pairs = 2; // ids of a streak that chance explains in any process
-const suspicious = 8; // ids beyond those, in all processes
-const answersMax = 2; // of an id, that what chance brings in a while may put in doubt; streaks here always do
-const fewest = 20; // that are not there when they are asked for twice, and nothing is deleted meanwhile
-const idle = { shortMs: 250, longMs: 2_000, long: 3 }; // long: from so many ids on
+const endsAfter = 2; // deletions in a row: answers on many connections arrive slightly out of order
+const pairs = 2; // ids of a streak that chance can explain, in each process
+const suspicious = 8; // ids beyond these pairs, over all processes
+const answersMax = 2; // answers for one id that a suspicious time can put in doubt; a long streak in this process always does
+const fewest = 20; // ids that are not there when asked for twice, while nothing is deleted
+const idle = { shortMs: 250, longMs: 2_000, long: 3 }; // long: the number of ids from which `longMs` applies
 const newsMs = 1_000;
 const toldForMs = 2_000;
 
 /**
- * Ids that were not there, one after another. `ids`: by their first answers; `again`: by later ones, which come together because they were
- * asked for together; `deletions`: since the last of them.
+ * Ids that were not there, one after another. `ids`: first answers; `again`: later answers, which come together because the ids were
+ * asked for together; `deletions`: since the last of these answers.
  */
 type Streak = { ids: number; again: number; deletions: number; hasBegun: boolean; isOver: boolean; examples: string[] };
 
@@ -46,12 +46,12 @@ const newStreak = (): Streak => ({ ids: 0, again: 0, deletions: 0, hasBegun: fal
 const maxExamples = 3;
 
 /**
- * An id that is not there. `asked`: how often it was asked for again. `before`: how many `deletions` there were when it was not there last;
- * null if it never was. `isInDoubt`: an earlier request may have deleted it. `ms`: how long the answer took.
+ * An id that is not there. `asked`: how often it was asked for again. `before`: the number of `deletions` when it was last not there;
+ * null if this is the first time. `isInDoubt`: an earlier request may have deleted it. `ms`: how long the answer took.
  */
 export type Missing = { id: string; asked: number; before: number | null; isInDoubt: boolean; ms: number };
 
-/** `isSecond`: it was not there before, and nothing was deleted since. It was sent at `from`, and answered at `to`. */
+/** `isSecond`: it was not there before, and nothing was deleted since. The request was sent at `from`, and answered at `to`. */
 type Waiting = {
   streak: Streak;
   from: number;
@@ -62,14 +62,14 @@ type Waiting = {
 };
 
 /**
- * When an `absent` is believed: what one process knows of one run. During a deployment or with a token of another account an API says of
- * everything that it is not there; then ids are not there in a streak, in all processes. So each id that is not there waits until its streak
- * is over, or until nothing more is to come. After a short streak it is believed. In a long one, or in a spell of more than chance explains,
- * it is asked for again: if something was deleted in between, it is judged anew, since an API may be away twice; if nothing was, the run
- * halts, with these ids open.
+ * Decides when an `absent` is believed, with what one process knows of one run. During a deployment, or with a token of another account, an API
+ * answers for every id that it is not there. Such ids come in a streak, in all processes. So each id that is not there waits until its streak
+ * is over, or until no more answers are expected. After a short streak it is believed. In a long streak, or in a spell with more such ids than
+ * chance explains, it is asked for again. If something was deleted in between, it is judged from scratch, because an API can be away twice. If
+ * nothing was, the run halts, with these ids open.
  */
 export class Absence {
-  /** With --expect-absent all is believed at once. */
+  /** With --expect-absent every `absent` is believed at once. */
   isExpected = false;
   /** Answers so far that said an object was deleted. */
   deletions = 0;
@@ -90,7 +90,7 @@ export class Absence {
     this.#isAlone = isAlone;
   }
 
-  /** A pass whose answers are to come. `expected`: how many, those included that wait for a belief. */
+  /** Adds a pass that expects answers. `expected`: how many, including ids that wait for a belief. */
   enter(pass: { readonly expected: number }): void {
     this.#passes.add(pass);
   }
@@ -99,7 +99,7 @@ export class Absence {
     this.#passes.delete(pass);
   }
 
-  /** Something was deleted; the answer took `ms`. Called for nearly every answer, so it is cheap. */
+  /** Counts a deletion whose answer took `ms`. Called for nearly every answer, so it is cheap. */
   deleted(ms: number): void {
     this.deletions++;
     this.#spells.deleted(ms);
@@ -109,21 +109,21 @@ export class Absence {
     this.#decide();
   }
 
-  /** What other processes need to know; null: nothing. */
+  /** The streaks that other processes need to know; null = none. */
   get told(): Streaks | null {
     const isFresh = this.#clock() - this.#longest.at <= toldForMs;
     const longest = Math.max(this.#streak.ids, isFresh ? this.#longest.ids : 0);
     return longest > 1 ? { longest, lasting: this.#streak.ids } : null;
   }
 
-  /** Takes over the streaks of other processes, as Redis had them when it was asked at this time. Call it ten times a second: all waiting ends here. */
+  /** Takes over the streaks of other processes, as read from Redis at `askedAt`. Call it ten times a second: all waiting ends here. */
   hear(others: readonly Streaks[], askedAt: number): void {
     this.#others = others;
     this.#askedAt = askedAt;
     this.#decide();
   }
 
-  /** An id in doubt is no sign of anything; but it is believed only when others are. */
+  /** Judges an id. An id in doubt counts for no streak, but it is believed only when the others are. */
   judge({ id, asked, before, isInDoubt, ms }: Missing, closed: AbortSignal): Promise<Belief> {
     if (this.isExpected) return Promise.resolve('believed');
     if (closed.aborted) return Promise.resolve('ended');
@@ -174,7 +174,7 @@ export class Absence {
       this.#longest = { ids: streak.ids, at: now };
   }
 
-  /** How many ids are not there in the streaks of all processes that go on. */
+  /** The number of ids in the streaks that have not ended, over all processes. */
   get #sum(): number {
     return this.#others.reduce((sum, { lasting }) => sum + lasting, this.#streak.ids);
   }
@@ -187,7 +187,7 @@ export class Absence {
     }
   }
 
-  /** Null: it can't be told yet. */
+  /** Null: not decided yet. */
   #beliefFor(waiting: Waiting): Belief | null {
     const { streak, isSecond } = waiting;
     if (this.isExpected) return 'believed';
@@ -207,13 +207,13 @@ export class Absence {
     return this.#others.reduce((sum, { longest }) => sum + beyond(longest), beyond(streak.ids)) >= suspicious;
   }
 
-  /** Whether what others see is known, and answers have come of requests that were sent before. */
+  /** Whether the streaks of other processes are known, and requests that were sent earlier have been answered. */
   #hasNews(since: number): boolean {
     if (this.#isAlone) return this.#clock() >= since + this.#spells.slowestMs;
     return this.#askedAt >= since + newsMs;
   }
 
-  /** Whether nothing was to come for so long that the streak won't go on. */
+  /** Whether no answer was expected for so long that the streak won't continue. */
   #isIdleFor({ ids }: Streak): boolean {
     if (this.#idleSince === null) return false;
     return this.#clock() - this.#idleSince >= (ids < idle.long ? idle.shortMs : idle.longMs);

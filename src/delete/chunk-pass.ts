@@ -10,45 +10,45 @@ import { type Answer, noContent, waitStatuses } from './verdict.ts';
 
 const flushAfterMs = 100;
 const longestPassMs = 30_000;
-const timeSliceMs = 2_000; // a pass that delays another run ends after so long
+const timeSliceMs = 2_000; // the age at which a pass that delays another run ends
 /** A pass ends when it would have to wait longer than this, or until an operator lifts a stop. */
 export const longestWaitMs = 5_000;
 const markLifetimeMs = 1_000;
 const successCode = codeOfStatus(successStatus);
 
-/** What a pass depends on. */
+/** The dependencies of a pass. */
 export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait' | 'rest' | 'judgeAbsence' | 'idText'> & {
   absence: Absence;
   /** The id at an index of `cells`. */
   idAt(index: number): string;
   handle: PoolHandle;
-  /** Callbacks for when there may be room again; the pass adds its own while it waits. */
+  /** Callbacks for when there may be room again. The pass adds its own while it waits. */
   wakers: Set<() => void>;
   window: number;
   /** Monotonic milliseconds. */
   clock: () => number;
-  /** True after so many ms; false as soon as the signal is aborted. */
+  /** Resolves to true after `ms`, or to false as soon as the signal is aborted. */
   sleep(ms: number, ended: AbortSignal): Promise<boolean>;
   /** Whether requests of this run may be sent now. */
   isOpenAt: (nowMs: number) => boolean;
-  /** Aborted when nothing of this chunk may be sent any more. */
+  /** Aborted when no request of this chunk is allowed any more. */
   closed: AbortSignal;
   /** Whether the run has a rate of its own while another run gets no chunk in this process. */
   shouldYield: () => boolean;
   /**
-   * Joins results and marks the next window; retried while Redis is away. `isLast`: the pass is over with it. Throws once the shutdown
+   * Joins results and marks the next window; retried while Redis is away. `isLast`: the pass ends with it. Throws once the shutdown
    * deadline has passed.
    */
   step(joins: Join[], wanted: number[], isLast: boolean): Promise<Grant>;
-  /** Counts an answer and how long it took, for the measures of the run. */
+  /** Counts an answer and its latency, for the measures of the run. */
   measure(answer: Answer, ms: number): void;
-  /** Keeps what the server answered for an id that was settled without a 204. */
+  /** Keeps the server's answer for an id that was settled without a 204. */
   note(index: number, cell: Cell, answer: Answer): void;
-  /** Counts a 204 that had a body. Its bytes may come after the pass has ended. */
+  /** Counts a 204 that had a body. The bytes of the body may come after the pass has ended. */
   noteBody(): void;
 };
 
-/** What the requests of one window have in common. */
+/** The values that the requests of one window share. */
 type Window = {
   pathAt: (index: number) => string;
   waitStatuses: ReadonlySet<number>;
@@ -58,7 +58,7 @@ type Window = {
   answered(index: number, answer: Answer | null, ms: number): void;
 };
 
-/** The first request for an id in this pass: one small object, because there is one for every id. */
+/** The first request for an id in this pass. It is one small object, because every id needs one. */
 class FirstRequest implements QueuedRequest {
   readonly #index: number;
   readonly #window: Window;
@@ -97,14 +97,14 @@ class FirstRequest implements QueuedRequest {
 }
 
 /**
- * One pass over a chunk, window by window. Each step writes the results of the last window and the marks of the next one; no
- * request is sent before its mark is written. The pass ends when every due id has its result, after 30 s, when it would have to
- * wait for more than 5 s, when its time slice is over and it delays another run, or when nothing may be sent any more. No request
- * of it is in flight after its end.
+ * One pass over a chunk, window by window. Each step writes the results of the last window and the marks of the next one. No
+ * request is sent before its mark is written. The pass ends when every due id has its result, after 30 s, or when sending is no longer allowed. It
+ * also ends when it would have to wait for more than 5 s, and when its time slice is over and it delays another run. No request of it is in
+ * flight after its end.
  */
 export class ChunkPass {
   readonly cells: Cell[];
-  /** By index: the earliest time, by the clock, at which a deferred id may be sent again. */
+  /** By index: the earliest time, by `clock`, at which a deferred id may be sent again. */
   readonly waitsUntil = new Map<number, number>();
   /** Whether the last step has handed the chunk back. */
   isHandedBack = false;
@@ -116,7 +116,7 @@ export class ChunkPass {
   #next = 0;
   #joins: Join[] = [];
   #marked = 0; // marked and without a result
-  #resting = 0; // of those: wait until their absence is believed, or until they are asked for again
+  #resting = 0; // the marked ids that wait until their absence is believed, or until they are asked for again
   #ended = false;
   #wake: () => void = () => {};
   readonly #answered: Window['answered'] = (index, answer, ms) => this.#first(index, answer, ms);
@@ -147,7 +147,7 @@ export class ChunkPass {
     this.#deps.closed.removeEventListener('abort', end);
   }
 
-  /** How many answers are to come or wait until they are believed. */
+  /** The number of answers that are expected or wait until they are believed. */
   get expected(): number {
     return this.#marked + (this.#ended ? 0 : this.#todo.length - this.#next);
   }
@@ -217,7 +217,7 @@ export class ChunkPass {
     }
   }
 
-  /** What requests that are marked now have in common. A mark older than a second is handed back unused. */
+  /** The window of requests that are marked now. A mark older than a second is handed back unused. */
   #freshWindow(): Window {
     const { clock, token } = this.#deps;
     const expiresAt = clock() + markLifetimeMs;
@@ -282,7 +282,7 @@ export class ChunkPass {
     return this.#rest(() => this.#deps.absence.judge(missing, this.#deps.closed));
   }
 
-  /** Other ids are sent while one waits for its belief: their answers decide. */
+  /** Lets other ids be sent while one waits for its belief: their answers decide. */
   async #rest<T>(wait: () => Promise<T>): Promise<T> {
     this.#resting++;
     if (this.#isWorthAStep) this.#wake();
@@ -311,7 +311,7 @@ export class ChunkPass {
     this.#wake();
   }
 
-  /** Waits until another step is worth it, but at most 100 ms: results are written at least that often. */
+  /** Waits until another step is worth it, but at most 100 ms, so that results are written at least that often. */
   async #waitForChange(): Promise<void> {
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, flushAfterMs);

@@ -8,11 +8,11 @@ import { type Answer, isTokenRefusal, noContent } from './verdict.ts';
 export type QueuedRequest = TargetRequest & {
   /** The statuses that mean "not now" in its run. */
   waitStatuses: ReadonlySet<number>;
-  /** The next `authorization`, or null if the request may not be sent. Called before it gets its connection, at `nowMs` by the clock. */
+  /** Returns the next `authorization`, or null if sending is not allowed. Called before the request gets its connection, at `nowMs` by the clock. */
   authorize(nowMs: number): string | null;
-  /** Whether an attempt of its id has failed before. */
+  /** Whether an earlier attempt for its id has failed. */
   hasFailed: boolean;
-  /** Called exactly once; null = the request was not sent. `ms`: how long the answer took. */
+  /** Called exactly once; null = the request was not sent. `ms`: the latency of the answer. */
   answered(answer: Answer | null, ms: number): void;
 };
 
@@ -21,12 +21,12 @@ type PooledConnection = {
   close(): void;
 };
 
-/** A connection, and the request on it. One object for as long as the pool is there: a request makes none. */
+/** A connection, and the request on it. The object lives as long as the pool, so a request creates none. */
 type Slot = {
   readonly connection: PooledConnection;
   readonly done: (answer: Answer | null) => void;
   request: QueuedRequest | null;
-  /** Where the request waited, and its permits: that of the target's rate, and that of the queue's own. */
+  /** The queue the request waited in, and its two permits: one for the target's rate, one for the queue's own rate. */
   queue: FairQueue<QueuedRequest> | null;
   takenOf: number;
   takenOfQueue: number;
@@ -37,18 +37,18 @@ type Slot = {
 
 export type SentRequest = Pick<QueuedRequest, 'waitStatuses' | 'hasFailed' | 'authorization'>;
 
-/** What a request was sent with: the epoch of its permit, and whether that came close after the one before. */
+/** The epoch of a request's permit, and whether that permit came shortly after the previous one. */
 type SentPermit = Pick<Slot, 'epoch' | 'wasClose'>;
 
-/** What a connection pool reads from the limiter of its target, and reports to it. */
+/** The values that a connection pool reads from the limiter of its target, and its reports to the limiter. */
 export type PoolLimits = {
   /** Permits of the target's rate. */
   permits: Permits;
-  /** How many requests this process may have in flight. */
+  /** The number of requests that this process may have in flight. */
   readonly inFlightShare: number;
-  /** Whether nothing may be sent now: the target is throttled or stopped, or there is no token. */
+  /** Whether sending is not allowed now: the target is throttled or stopped, or there is no token. */
   readonly isBlocked: boolean;
-  /** The epoch of the permits a request is sent with; `recordAnswer` needs it. */
+  /** Returns the epoch of the permits of a request that is sent now; `recordAnswer` needs it. */
   recordSent(nowMs: number, authorization: string): number;
   recordAnswer(sent: SentPermit, answer: Answer, ms: number, request: SentRequest): void;
 };
@@ -59,13 +59,13 @@ const ticksAhead = 2.5;
 const admitEveryMs = 3;
 const saturatedAdmitEveryMs = 20;
 const waitingPerConnection = 4;
-const connectionsPerChunk = 16; // so many are kept busy by one chunk
-const saturatingChunks = { least: 2, most: 4 }; // one goes on while another ends; most places for chunks are left to other runs
+const connectionsPerChunk = 16; // connections that one chunk keeps busy
+const saturatingChunks = { least: 2, most: 4 }; // least: one chunk continues while another ends; most: other runs keep most places for chunks
 const shortageMs = 150; // a chunk that waits for room asks ten times a second
 
 /**
  * The connections of a process to its target, shared by all its chunks; each carries one request at a time. Runs share them by their
- * weights: a request waits in the queue of its run for a free connection, for a permit of the target's rate, and for a permit of the
+ * weights. A request waits in the queue of its run for a free connection, for a permit of the target's rate, and for a permit of the
  * run's own rate if it has one. States: open → closed.
  */
 export class ConnectionPool {
@@ -82,9 +82,9 @@ export class ConnectionPool {
   #answeredBefore = 0;
   #answeredAt = Number.NEGATIVE_INFINITY;
   #admittedAt = Number.NEGATIVE_INFINITY;
-  #hasAskedSince = true; // whether a chunk has asked for room since then, or ended
-  #shortageAt = Number.NEGATIVE_INFINITY; // when a queue last got less room than it asked for
-  #unpacedAt = Number.NEGATIVE_INFINITY; // when a queue without permits of its own last asked for room
+  #hasAskedSince = true; // whether a chunk has asked for room, or ended, since the last admission
+  #shortageAt = Number.NEGATIVE_INFINITY; // time when a queue last got less room than it asked for
+  #unpacedAt = Number.NEGATIVE_INFINITY; // time when a queue without permits of its own last asked for room
 
   /** `clock`: monotonic ms. */
   constructor(size: number, open: () => PooledConnection, limits: PoolLimits, clock: () => number) {
@@ -108,14 +108,14 @@ export class ConnectionPool {
     return this.size - this.#free.length;
   }
 
-  /** For how many ms no request was answered. */
+  /** The time since the last answer, in ms. */
   get idleMs(): number {
     return this.#clock() - this.#answeredAt;
   }
 
   /**
-   * How many of the `wanted` requests may be marked now and still be sent within about a quarter of a second. While other queues want
-   * room too, at most the queue's share.
+   * The number of `wanted` requests that may be marked now and still be sent within about a quarter of a second. While other queues also want
+   * room, at most the queue's share.
    */
   room(queue: FairQueue<QueuedRequest>, wanted: number): number {
     const now = this.#clock();
@@ -134,9 +134,9 @@ export class ConnectionPool {
   }
 
   /**
-   * Whether the pool can use one more chunk beside the leased ones: fewer than four requests per connection are queued. Admits at most
-   * one chunk in 3 ms; and in 150 ms, while none has asked for room or ended since the last one, so that other processes get their share of
-   * few chunks. A saturated pool admits chunks only while a run waits for its share (`isRunWaiting`), one in 20 ms.
+   * Whether the pool can use one more chunk in addition to the leased ones: fewer than four requests per connection are queued. Admits at most
+   * one chunk per 3 ms. While no chunk has asked for room or ended since the last admission, it admits one per 150 ms, so that other processes get
+   * their share of few chunks. A saturated pool admits chunks only while a run waits for its share (`isRunWaiting`), one per 20 ms.
    */
   admit(leasedChunks: number, isRunWaiting: boolean): boolean {
     const now = this.#clock();
@@ -154,7 +154,7 @@ export class ConnectionPool {
     return leasedChunks >= this.#saturatingChunks && this.#clock() - this.#shortageAt < shortageMs;
   }
 
-  /** A chunk has ended, or was given back: it may have asked for nothing. */
+  /** Notes that a chunk has ended, or was given back: it may never have asked for room. */
   chunkEnded(): void {
     this.#hasAskedSince = true;
   }
@@ -164,12 +164,12 @@ export class ConnectionPool {
     this.#scheduler.enqueue(queue, request);
   }
 
-  /** Sends what may be sent; call it when there may be new permits or free connections. */
+  /** Sends all requests that may be sent; call it when there may be new permits or free connections. */
   pump(): void {
     this.#scheduler.pump();
   }
 
-  /** Drops queued requests that may not be sent any more; call it when a gate closes. */
+  /** Drops queued requests that may no longer be sent; call it when a gate closes. */
   revalidate(): void {
     this.#scheduler.revalidate();
   }
@@ -179,7 +179,7 @@ export class ConnectionPool {
     return this.#scheduler.takeStarved();
   }
 
-  /** Whether all that wanted to send in the last second has a rate of its own. */
+  /** Whether all queues that wanted to send in the last second have a rate of their own. */
   get isPaced(): boolean {
     return this.#clock() - this.#unpacedAt > pacedMs;
   }
@@ -191,7 +191,7 @@ export class ConnectionPool {
     for (const { connection } of this.#slots) connection.close();
   }
 
-  /** How many requests can be sent within about a quarter of a second. */
+  /** The number of requests that can be sent within about a quarter of a second. */
   #sendableSoon(now: number): number {
     const ahead = Math.max(this.#answeredInTick, this.#answeredBefore) * ticksAhead;
     const fast = Math.floor(Math.max(0, this.#freeConnections) + ahead);
@@ -243,7 +243,7 @@ export class ConnectionPool {
     request.answered(isNoContent(answer) ? noContent : answer, ms);
   }
 
-  /** The permits of a request that was not written after all. */
+  /** Returns the permits of a request that was never written. */
   #putBack({ queue, takenOf, takenOfQueue }: Slot): void {
     this.#limits.permits.putBack(takenOf);
     queue!.putBack(takenOfQueue);
@@ -260,7 +260,7 @@ function isNoContent(answer: Answer | null): boolean {
   return answer === noContent || (answer?.kind === 'status' && answer.status === successStatus);
 }
 
-/** `askedMs`: when the queue last asked for room, by the clock. */
+/** `askedMs`: the time when the queue last asked for room, by the clock. */
 type Share = { reserved: number; askedMs: number };
 
 /** A queue of requests, and its weight. */
@@ -268,12 +268,12 @@ type WeightedQueue = { readonly length: number; readonly weight: number };
 
 const shareLastsMs = 250; // a queue that gets less than it wants asks again sooner
 
-/** Divides the room of a pool between the queues that asked for some lately, by their weights. One that asks alone gets all of it. */
+/** Divides the room of a pool between the queues that recently asked for some, by their weights. A queue that asks alone gets all of it. */
 export class FairShares {
   readonly #shares = new Map<WeightedQueue, Share>();
   #reserved = 0;
 
-  /** Requests of all queues that are being marked. */
+  /** Requests that are being marked, over all queues. */
   get reserved(): number {
     return this.#reserved;
   }
@@ -283,7 +283,7 @@ export class FairShares {
     this.#shareOf(queue).reserved += requests;
   }
 
-  /** How many more of `all` places the queue may use, beside its queued and reserved requests. */
+  /** The number of further places out of `all` that the queue may use, in addition to its queued and reserved requests. */
   roomFor(queue: WeightedQueue, all: number, nowMs: number): number {
     const share = this.#shareOf(queue);
     share.askedMs = nowMs;

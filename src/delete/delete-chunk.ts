@@ -20,27 +20,27 @@ import type { RunRequestQueue } from './run-request-queue.ts';
 import type { TargetLimits } from './target-limits.ts';
 import { type Answer, type VerdictTable, verdictsWith } from './verdict.ts';
 
-/** What deleting a chunk depends on; the same for every chunk of a process. */
+/** The dependencies of deleting a chunk; the same for every chunk of a process. */
 export type DeleteDeps = {
   ledger: Ledger;
   writes: WriteStatus;
   senders: Record<Resource, Sender>;
-  /** Count what this process sends and settles, for its metrics. */
+  /** Meters that count what this process sends and settles, for its metrics. */
   meters: Record<Resource, RequestMeter>;
   /** Callbacks for when there may be room again; see `ChunkPass`. */
   wakers: Set<() => void>;
   token: Token;
-  basePath: string; // of the target's URL, without a slash at its end
+  basePath: string; // the path of the target's URL, without a slash at its end
   retryDelaysMs: readonly number[];
   unreachableTimeoutMs: number;
   clock: () => number; // monotonic ms
-  /** True after so many ms; false as soon as the signal is aborted. */
+  /** Resolves to true after `ms`, or to false as soon as the signal is aborted. */
   sleep(ms: number, ended: AbortSignal): Promise<boolean>;
   random: () => number;
-  /** Aborted when a shutdown has taken as long as it may. */
+  /** Aborted when a shutdown has taken its maximum time. */
   shutdownDeadline: AbortSignal;
   halt(run: string, code: HaltCode, reason: string): void;
-  /** The run was found halted; its gate has not been closed yet. */
+  /** Called when the run was found halted and its gate has not been closed yet. */
   onHalted(run: string): void;
   /** Whether a run gets no chunk in this process because other runs hold too many. */
   isAnyRunStarved(): boolean;
@@ -51,7 +51,7 @@ export type DeleteDeps = {
   log: Log;
 };
 
-/** How requests of one resource are sent from this process. */
+/** The connections and limits for requests of one resource in this process. */
 export type Sender = { connections: ConnectionPool; limits: TargetLimits };
 
 /** A chunk of a run, and whether its requests may be sent. `signal`: aborted when this process no longer holds the chunk's job. */
@@ -68,14 +68,14 @@ export type ChunkTask = {
 const redisRetryMs = 200;
 const widestWindow = 512;
 
-/** The state of the run after the pass, and in how many ms it is to be fed again; null: not before parked chunks are checked. */
+/** The state of the run after the pass, and the time in ms after which it is to be fed again; null: not before parked chunks are checked. */
 type ChunkResult = { state: ObservedState; dueInMs: number | null };
 
 /**
- * One pass over one chunk: claims it, sends its due ids and hands it back. Whatever happens, each id that was sent has its result in
+ * Does one pass over one chunk: claims it, sends its due ids and hands it back. Whatever happens, each id that was sent has its result in
  * the ledger, or a mark there says that it may have been sent. Repeating it is harmless: settled ids are skipped, and a chunk that
- * isn't open is left as it is. Throws an ExpungeError for damaged data in Redis, and errors of Redis when it cannot be reached for the
- * claim, or for the results until the shutdown deadline.
+ * isn't open is left as it is. Throws an ExpungeError for damaged data in Redis. Throws errors of Redis if it cannot be reached for the
+ * claim, or until the shutdown deadline for the results.
  */
 export async function deleteChunk(job: ChunkTask, deps: DeleteDeps): Promise<ChunkResult> {
   const claim = await deps.ledger.claim(job.run, job.chunk);
@@ -99,7 +99,10 @@ export async function deleteChunk(job: ChunkTask, deps: DeleteDeps): Promise<Chu
 
 const inDoubtMessage = 'from here on ids that are found gone are gone_unconfirmed, not absent';
 
-/** A chunk is fed because ids are due. If none is, another Redis with another clock took over: then the ids that wait shortest are due. */
+/**
+ * The indexes of the ids that are due. A chunk is fed because ids are due. If none is due, a Redis with another clock took over; then the ids
+ * with the shortest wait are due.
+ */
 function dueIndexes({ ledgerChunk: { cells }, passedMs, sendable }: Claim, { retryDelaysMs }: DeleteDeps): number[] {
   const waitsMs = cells.map((cell, index) =>
     isSettled(cell) || index >= sendable ? Number.POSITIVE_INFINITY : retryDelayMs(attemptsOf(cell), retryDelaysMs),
@@ -118,7 +121,7 @@ function passDeps(
   deps: DeleteDeps,
 ) {
   const { ledger, log } = deps;
-  const full = new Set<string>(); // codes with as many excerpts as are kept: many ids may be absent
+  const full = new Set<string>(); // codes whose excerpts have reached the limit: many ids may be absent
   return {
     ...deps,
     verdicts,
@@ -140,7 +143,7 @@ function passDeps(
       }, deps);
       requests.recordResults(joins);
       meter.recordResults(joins);
-      // The first chunk that finds the run halted stops the other chunks of this process, too.
+      // The first chunk to find the run halted also stops this process's other chunks.
       if (grant.state === 'halted' && !gate.closed.aborted) deps.onHalted(run);
       if (grant.state !== 'running' && grant.state !== 'stale') gate.close();
       return grant;
@@ -177,25 +180,25 @@ async function handBack(
     return Math.max(delayMs, (waitsUntil.get(index) ?? 0) - deps.clock());
   });
   const isRetry = left.every((index) => attemptsOf(cells[index]!) > 0 || waitsUntil.has(index));
-  // An operator may lift a throttle or change the run's rate, and the chunk must be due then: so a longer wait is cut to 5 s.
+  // An operator may lift a throttle or change the run's rate, and the chunk must then be due. So a longer wait is cut to 5 s.
   const throttledMs = Math.min(limits.throttledMs, longestWaitMs);
   const permitMs = requestQueue.waitMs > longestWaitMs ? longestWaitMs : 0;
   let dueInMs = waits.length === 0 ? null : Math.max(throttledMs, permitMs, Math.min(...waits));
   const park = () =>
     persist(async () => {
-      // Redis may have lost what it acknowledged here, so the chunk is due at once for another pass.
+      // Redis may have lost acknowledged writes, so the chunk is due at once for another pass.
       if (!(await deps.ledger.stillHolds(run, claim))) dueInMs = 0;
       const cut = claim.sendable < cells.length ? claim.sendable : '';
       return deps.ledger.handBack(run, chunk, claim.epoch, dueInMs, cells.some(hasManyMarks), cut, isRetry);
     }, deps);
   const state = isHandedBack ? 'running' : await park();
   if (state !== 'running') return { state, dueInMs: null };
-  // Its claim fed nothing, so the next rung of a canary may have waited for it.
+  // Its claim fed nothing, so the next rung of a canary may have waited for this chunk.
   if (dueInMs === null && claim.fed.length === 0) return { state, dueInMs: 0 };
   return { state, dueInMs: dueInMs !== null && dueInMs <= permitMs ? dueInMs : null };
 }
 
-/** Retries a write until Redis takes it: with lost results, deleted ids could only be reported as gone. Throws after the deadline. */
+/** Retries a write until Redis accepts it: without its result, a deleted id could only be reported as gone. Throws after the deadline. */
 async function persist<T>(
   write: (n: number) => Promise<T>,
   { writes, sleep, shutdownDeadline, log }: DeleteDeps,

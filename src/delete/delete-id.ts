@@ -23,40 +23,40 @@ import type { TargetLimits } from './target-limits.ts';
 import { type Answer, type Verdict, type VerdictTable, verdictOf } from './verdict.ts';
 
 /**
- * What a pass did with one id: its next cell, whether this pass may send it again, and how long to wait before it is sent again, where
- * the number of attempts does not decide that (ms, else 0).
+ * The result of a pass for one id: its next cell, whether this pass may send it again, and the wait in ms before that. A wait of 0 means that the
+ * number of attempts decides.
  */
 type IdPassResult = { cell: Cell; mayResend: boolean; waitMs: number };
 
-/** What the attempts of an id depend on. */
+/** The dependencies of an id's attempts. */
 export type DeleteIdDeps = {
   limits: TargetLimits;
   token: Token;
-  /** What each answer means in this run. */
+  /** The meaning of each answer in this run. */
   verdicts: VerdictTable;
   retryDelaysMs: readonly number[];
   unreachableTimeoutMs: number;
   absence: Pick<Absence, 'deletions' | 'haltReason'>;
-  /** What to make of an id that is not there; see `Absence.judge`. */
+  /** Judges an id that is not there; see `Absence.judge`. */
   judgeAbsence(missing: Omit<Missing, 'id' | 'ms'>): Promise<Belief>;
   random: () => number;
   /** The id as text. */
   idText(): string;
-  /** Sends the id's request once more; null if nothing may be sent any more. */
+  /** Sends the id's request again; null if sending is no longer allowed. */
   send(): Promise<Answer | null>;
-  /** True after `ms`; false at once if the pass ends before. */
+  /** Resolves to true after `ms`, or to false at once if the pass ends before. */
   wait(ms: number): Promise<boolean>;
-  /** The same, for an id that holds up no other one meanwhile. */
+  /** The same as `wait`, for an id that does not delay other ids. */
   rest(ms: number): Promise<boolean>;
-  /** The id is to be sent once more: now, later in this pass, or in another one. */
+  /** Called when the id is to be sent again: now, later in this pass, or in another pass. */
   retried(reason: RetryReason): void;
   /** Stops the whole run. */
   halt(code: HaltCode, reason: string): void;
 };
 
 /**
- * Takes an id from its first answer to its last one in this pass: up to three quick attempts in the first pass, one in each later
- * pass. `marked` is the cell as it was marked. The ledger keeps the mark meanwhile, so a crash leaves the id in doubt.
+ * Takes an id from its first answer to its last answer in this pass: up to three quick attempts in the first pass, one attempt in each later
+ * pass. `marked` is the cell as it was marked. The ledger keeps the mark until the end, so a crash leaves the id in doubt.
  */
 export async function deleteId(marked: Cell, first: Answer, deps: DeleteIdDeps): Promise<IdPassResult> {
   const id: OpenId = {
@@ -70,7 +70,7 @@ export async function deleteId(marked: Cell, first: Answer, deps: DeleteIdDeps):
   try {
     const verdict = await pRetry((n) => attempt(id, n === 1 ? first : null, deps), {
       retries: quickAttempts - 1,
-      minTimeout: 0, // the wait is in shouldRetry, where its length is known
+      minTimeout: 0, // shouldRetry waits, because it knows how long
       shouldRetry: ({ error, attemptNumber }) => mayTryAgain(error, attemptNumber, id, deps),
     });
     return conclude(id, verdict, deps);
@@ -81,15 +81,15 @@ export async function deleteId(marked: Cell, first: Answer, deps: DeleteIdDeps):
   }
 }
 
-/** An id and what its attempts have added up to. */
+/** An id and its state after its attempts so far. */
 type OpenId = {
   readonly marked: Cell;
   attempts: number;
   doubtful: boolean;
   answer: Answer;
-  /** How often it was asked for again because it was not there. */
+  /** The number of times it was asked for again because it was not there. */
   asked: number;
-  /** How many deletions there were when it was not there last; null if it never was. */
+  /** The number of deletions when it was last not there; null if it never was. */
   before: number | null;
 };
 
@@ -115,7 +115,7 @@ async function attempt(id: OpenId, first: Answer | null, deps: DeleteIdDeps): Pr
   throw new TryAgain('not final');
 }
 
-/** Whether the id is absent; false: it is to be asked for again, which costs no attempt. Throws Withheld where that is not now. */
+/** Whether the id is absent. False: it is to be asked for again, which costs no attempt. Throws Withheld if asking is not allowed now. */
 async function isBelieved(id: OpenId, deps: DeleteIdDeps): Promise<boolean> {
   const { absence, judgeAbsence, rest, retried, halt, random } = deps;
   const belief = await judgeAbsence({ asked: id.asked, before: id.before, isInDoubt: id.doubtful });
@@ -155,7 +155,9 @@ function conclude(id: OpenId, verdict: Verdict, deps: DeleteIdDeps): IdPassResul
   return { cell: openCell(id), mayResend: true, waitMs: 0 };
 }
 
-/** The id that halts a run, and the answer to it; the ledger keeps neither, because the id stays open. '' without an answer. */
+/**
+ * The id that halts a run, and the answer to it, for the halt's reason. The ledger keeps neither, because the id stays open. '' without an answer.
+ */
 function answerText({ answer }: OpenId, { idText }: DeleteIdDeps): string {
   if (answer.kind !== 'status') return '';
   const excerpt = excerptOf(answer);
@@ -164,7 +166,7 @@ function answerText({ answer }: OpenId, { idText }: DeleteIdDeps): string {
 
 /**
  * A throttled request is about the rate, so the id is sent again with the next permit. Another status that means "not now" may be about
- * this id alone, and with permits it would be sent over and over: it is parked for a later pass.
+ * this id alone. With permits the id would be sent over and over, so it is parked for a later pass.
  */
 function deferThrottled(id: OpenId, { retryDelaysMs }: DeleteIdDeps): IdPassResult {
   if (id.answer.kind === 'status' && (isThrottling(id.answer.status) || namesLimit(id.answer)))
@@ -173,8 +175,9 @@ function deferThrottled(id: OpenId, { retryDelaysMs }: DeleteIdDeps): IdPassResu
 }
 
 /**
- * While the token is in doubt, it decides when something is sent. Where other requests with it get through, the id is sent again: the first
- * times at once, since the next request may meet another server, then after up to 10 s, since it may be about this id alone.
+ * While the token is in doubt, the token decides when something is sent. If other requests with it get through, the id is sent again. The first
+ * times this happens at once, because the next request may reach another server. Then it waits up to 10 s, as the refusal may be about this
+ * id alone.
  */
 function askForAnotherToken(id: OpenId, { token, random, retried, halt }: DeleteIdDeps): IdPassResult {
   const resend: IdPassResult = { cell: openCell(id), mayResend: true, waitMs: 0 };
@@ -197,7 +200,7 @@ function waitForTarget({ answer }: OpenId, { limits, unreachableTimeoutMs, retri
     halt('target_unreachable', `the API cannot be reached: ${whyOf(answer)}`);
 }
 
-/** No quick attempt is left: the id is due in a later pass, or it is settled after its last attempt. */
+/** Without a quick attempt left, the id is due in a later pass, or is settled after its last attempt. */
 function park(id: OpenId, { retryDelaysMs }: DeleteIdDeps): IdPassResult {
   if (id.attempts < maxAttempts(retryDelaysMs)) return { cell: openCell(id), mayResend: false, waitMs: 0 };
   const cell = settle(id.doubtful ? inDoubt('failed') : 'failed', id.attempts, codeOf(id.answer));
@@ -232,18 +235,18 @@ export function backoffMs(attempt: number, random: number): number {
   return random * Math.min(capMs, baseMs * 2 ** attempt);
 }
 
-/** Attempts an id has at most: the quick ones and one in each later pass. */
+/** The maximum number of attempts for an id: the quick attempts, and one in each later pass. */
 export function maxAttempts(retryDelaysMs: readonly number[]): number {
   return quickAttempts + retryDelaysMs.length;
 }
 
-/** How many ms after its last pass an id with this many attempts is due again; 0 if it had none yet. */
+/** The time after its last pass, in ms, at which an id with this many attempts is due again; 0 if it had none yet. */
 export function retryDelayMs(attempts: number, retryDelaysMs: readonly number[]): number {
   if (attempts === 0) return 0;
   return retryDelaysMs[Math.max(0, attempts - quickAttempts)] ?? 0;
 }
 
-/** How many ms a throttled id waits, by how often it was sent or handed back: throttled requests count no attempt. */
+/** The wait of a throttled id, in ms, by how often it was sent or handed back: throttled requests do not count as attempts. */
 export function waitDelayMs(times: number, retryDelaysMs: readonly number[]): number {
   return retryDelaysMs[Math.min(times, retryDelaysMs.length) - 1] ?? 0;
 }
@@ -252,8 +255,8 @@ const excerptLength = 200;
 const requestIdHeaders = ['x-request-id', 'x-correlation-id', 'x-amzn-requestid', 'cf-ray'];
 
 /**
- * An error answer for people, at most 200 printable characters: its request id, then its body. Control characters are dropped, and
- * anything that looks like a bearer token is masked: servers echo what they were sent.
+ * An error answer for people, at most 200 printable characters: its request id, then its body. Control characters are dropped. Text
+ * that looks like a bearer token is masked, because servers echo what they were sent.
  */
 export function excerptOf(answer: Answer): string {
   if (answer.kind !== 'status') return describeConnectionError(answer.why);

@@ -25,12 +25,12 @@ export class Gate {
     return this.isOpenAt(this.#now());
   }
 
-  /** Read before each request is sent, with the time of now. */
+  /** Whether requests may be sent. Read before each request, with the present time. */
   isOpenAt(nowMs: number): boolean {
     return !this.#isClosed && nowMs - this.#confirmedAt < staleAfterMs;
   }
 
-  /** Redis has just said that the run is running. `askedAt`: when it was asked. */
+  /** Confirms the gate: Redis has just said that the run is running. `askedAt`: when it was asked. */
   confirm(askedAt: number): void {
     this.#confirmedAt = askedAt;
   }

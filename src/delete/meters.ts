@@ -6,17 +6,17 @@ import { isThrottling, successStatus } from '../model/status.ts';
 import { SliceMeter } from './slice-meter.ts';
 import { type Answer, noContent } from './verdict.ts';
 
-/** Why an id is sent once more: its status, a request without an answer, or something that costs it no attempt. */
+/** Why an id is sent again: its status, a request without an answer, or a cause that costs no attempt. */
 export type RetryReason = 'status' | CodeWord | 'throttled' | 'credentials' | 'unreachable' | 'outage';
 
-const maxCodes = 40; // a server may answer with any status: the number of counters stays bounded
+const maxCodes = 40; // a server may answer with any status, so this bounds the number of counters
 
 /**
- * Counts the requests of this process for one resource, and their results, from its start on, for `/metrics`. Its counts only grow.
+ * Counts the requests of this process for one resource, and their results, since its start, for `/metrics`. Its counts only grow.
  * Called for each request, so it is cheap.
  */
 export class RequestMeter {
-  /** Requests by the status of the answer, or by why there was none. */
+  /** Requests by the status of the answer, or by the reason for having no answer. */
   readonly #codes = new Map<string, number>();
   #noContents = 0;
   /** Answers by the bucket of their latency; see `bucketOf` of the ledger's measures. */
@@ -38,12 +38,12 @@ export class RequestMeter {
     this.retries.set(reason, (this.retries.get(reason) ?? 0) + 1);
   }
 
-  /** These results are in the ledger. */
+  /** Counts results that are in the ledger. */
   recordResults(joins: readonly Join[]): void {
     for (const { cell } of joins) if (isSettled(cell)) this.#outcomes[sentOutcomeOf(cell)]++;
   }
 
-  /** Requests by code: `204`, `503`, `timeout`, `not_sent`. Beyond 40 codes, further ones are counted as `4xx` and the like. */
+  /** Requests by code: `204`, `503`, `timeout`, `not_sent`. Beyond 40 codes, new codes are counted as `4xx` and the like. */
   get codes(): readonly (readonly [code: string, requests: number])[] {
     return [[String(successStatus), this.#noContents], ...this.#codes];
   }
@@ -65,12 +65,12 @@ function codeOf(answer: Answer): string {
   return answer.kind === 'not-sent' ? 'not_sent' : answer.code;
 }
 
-/** What a process did for a run since it last said so: changes to the run's sums, and the same by the second for its history. */
+/** The work of a process for a run since the last report: changes to the run's sums, and the same by the second for its history. */
 export type Taken = { changes: MeasureChanges; slices: Slice[] };
 
 type Sum = 'refreshes' | 'workMs' | 'heldMs' | 'allowed' | 'limitedMs';
 
-/** Counts the requests of this process for one run, until the sums are taken and added to those of the other processes. */
+/** Counts the requests of this process for one run, until the sums are taken and added to the sums of the other processes. */
 export class RunMeter {
   readonly #slices: SliceMeter;
   #requests = 0;
@@ -84,7 +84,7 @@ export class RunMeter {
     this.#slices = new SliceMeter(now);
   }
 
-  /** Called for each request, so it is cheap. `ms`: the latency; `bucket`: its bucket. */
+  /** Counts an answer. Called for each request, so it is cheap. `ms`: the latency; `bucket`: its bucket. */
   recordAnswer(answer: Answer, ms: number, bucket: number): void {
     const isRefused = answer.kind === 'status' && answer !== noContent && isThrottling(answer.status);
     this.#requests++;
@@ -95,7 +95,7 @@ export class RunMeter {
     this.#slices.recordAnswer({ ms, bucket: answer.kind === 'status' ? bucket : null, isRefused, isSuccess });
   }
 
-  /** These results are in the ledger. What was deleted is counted with its answer. */
+  /** Counts results that are in the ledger. Deletions are counted with their answers instead. */
   recordResults(joins: readonly Join[]): void {
     for (const { cell } of joins) {
       if (!isSettled(cell)) continue;
@@ -109,7 +109,7 @@ export class RunMeter {
     if (field !== 'refreshes') this.#slices.add(field, field === 'allowed' ? 1_000 * by : by);
   }
 
-  /** What was counted since the last call. */
+  /** Returns the counts since the last call. */
   take(): Taken {
     const changes = this.#changes;
     if (this.#requests > 0) changes.set('requests', this.#requests);

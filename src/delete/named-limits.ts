@@ -2,15 +2,15 @@ import { type HeaderFields, retryAfterMs, valuesOf } from '../http/retry-after.t
 import { classOf, type StatusClass } from '../model/status.ts';
 
 /**
- * How an API says "not now" by a status that means something else: by a header, or by a code in one field of a JSON body. A text for people
- * never decides: tenants and attackers may write into it.
+ * How an API says "not now" with a status that means something else: by a header, or by a code in one field of a JSON body. A text for people
+ * never decides, because tenants and attackers may write into it.
  */
 type NamedLimit = {
   api: string;
   status: number;
-  /** Its name, and what it has to be. */
+  /** The name of the header, and the pattern of its value. */
   header?: readonly [name: string, value: RegExp];
-  /** Where the code is in the body; `0` is the first element of a list. */
+  /** The path to the code in the body; `0` is the first element of a list. */
   field?: readonly string[];
   codes?: readonly string[];
 };
@@ -24,7 +24,7 @@ const aws = [
 ];
 const google = ['rateLimitExceeded', 'userRateLimitExceeded', 'quotaExceeded'];
 
-/** One row for each way. */
+/** One row for each way to say it. */
 const namedLimits: readonly NamedLimit[] = [
   // https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api: 403 or 429; secondary limits send Retry-After
   { api: 'GitHub', status: 403, header: ['x-ratelimit-remaining', /^0$/] },
@@ -44,21 +44,21 @@ type StatusAnswer = { status: number; headers: HeaderFields; body: string };
 /** 401, 402, 404, 407, 408, 410, 429 and 451 keep their meaning, whatever else they say. */
 const mayBeLimits: readonly StatusClass[] = ['forbidden', 'busy', 'refused'];
 
-/** Whether an answer with another 4xx than 429 is about the rate: it has a Retry-After that can be read, or one of the rows fits it. */
+/** Whether an answer with a 4xx other than 429 is about the rate: it has a Retry-After that can be read, or matches one of the rows. */
 export function namesLimit(answer: StatusAnswer): boolean {
   if (!mayBeLimits.includes(classOf(answer.status))) return false;
-  if (retryAfterMs(answer.headers, 0) !== null) return true; // whether it can be read depends on no clock
+  if (retryAfterMs(answer.headers, 0) !== null) return true; // whether it can be read does not depend on a clock
   return namedLimits.some((row) => row.status === answer.status && fits(row, answer.headers, answer.body));
 }
 
 function fits({ header, field, codes }: NamedLimit, headers: HeaderFields, body: string): boolean {
   if (header !== undefined) return valuesOf(headers, header[0]).some((value) => header[1].test(value));
   const code = fieldOf(body, field ?? []);
-  // Some name a namespace before the code: com.amazon.coral.availability#ThrottlingException
+  // Some codes have a namespace: com.amazon.coral.availability#ThrottlingException
   return typeof code === 'string' && codes!.includes(code.slice(code.indexOf('#') + 1));
 }
 
-/** A field of a JSON body, of which at most 2 kB are kept; undefined for another body. */
+/** A field of a JSON body, of which at most 2 kB are kept; undefined for any other body. */
 function fieldOf(body: string, path: readonly string[]): unknown {
   if (!/^\s*[[{]/.test(body)) return undefined;
   try {

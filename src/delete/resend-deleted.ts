@@ -11,29 +11,29 @@ import type { Sender } from './delete-chunk.ts';
 import { excerptOf } from './delete-id.ts';
 import { type Answer, verdictTable, waitStatuses } from './verdict.ts';
 
-/** What an id that was deleted is now. `gone`: 404 or 410; `there`: 204, so this request deleted it, or the API says that to everything. */
+/** The present state of an id that was deleted. `gone`: 404 or 410; `there`: 204, so this request deleted it, or the API says that for every id. */
 export type Resent = { found: 'gone' | 'there' | 'unclear'; words: string };
 
-/** Why no more is sent: nothing may be, or the token was refused, or the API cannot be reached. */
+/** Why sending ended: it was no longer allowed, the token was refused, or the API cannot be reached. */
 export type ResendStop = { why: 'stopped' | 'credentials' | 'unreachable'; words: string };
 
 type ResendDeps = {
   senders: Record<Resource, Sender>;
   token: Token;
-  basePath: string; // of the target's URL, without a slash at its end
-  /** Aborted, with the reason in words, by whoever wants no more to be sent. */
+  basePath: string; // the path of the target's URL, without a slash at its end
+  /** Aborted by the caller to end sending, with the reason in words. */
   signal: AbortSignal;
-  /** The words of what holds the target, for people. */
+  /** Why the target is held, in words for people. */
   holdWords(): string;
   found(id: DeletedId, resent: Resent): void;
 };
 
 const atOnce = 4;
-const triesMax = 4; // of requests that cannot have been executed
+const triesMax = 4; // for requests that cannot have been executed
 
 /**
- * Sends the DELETE of deleted ids again, a few at once, with the permits of the target like any run. An id is sent a second time here only
- * if its first request cannot have been executed: a later 404 would prove nothing. Returns why it ended early, or null.
+ * Sends the DELETE of deleted ids again, a few at once, with the permits of the target like any run. Here an id is sent a second time only
+ * if its first request cannot have been executed, because a later 404 would prove nothing. Returns why it ended early, or null.
  */
 export async function resendDeleted(ids: readonly DeletedId[], deps: ResendDeps): Promise<ResendStop | null> {
   const all = new Set(Object.values(deps.senders));
@@ -57,7 +57,7 @@ export async function resendDeleted(ids: readonly DeletedId[], deps: ResendDeps)
   }
 }
 
-/** `stopped`: why another id has ended all of it, or null. */
+/** `stopped`: why another id has ended the whole check, or null. */
 async function resend(
   id: DeletedId,
   sender: Sender,
@@ -73,12 +73,12 @@ async function resend(
     if (result !== null) return result;
     if (answer === null)
       await sleepUntilAborted(tokenCheckMs, deps.signal); // there is no token yet
-    // Of throttled requests there may be any number: the limiter gets slower with each.
+    // Throttled requests can be repeated without limit, because the limiter slows down with each.
     else if (answer.kind !== 'status' || !isThrottling(answer.status)) tries += 1;
   }
 }
 
-/** Null: it may be sent again, because it cannot have been executed. */
+/** Null: it may be sent again, because the request cannot have been executed. */
 function resultOf(answer: Answer, isLast: boolean, token: Token): Resent | ResendStop | null {
   if (answer.kind === 'maybe-sent') return { found: 'unclear', words: `no answer (${excerptOf(answer)})` };
   if (answer.kind === 'not-sent')
@@ -121,7 +121,7 @@ function openQueue(): Queue {
 
 const throttling = waitStatuses(verdictTable);
 
-/** The answer, or null if it may not be sent any more. */
+/** Returns the answer, or null if sending is no longer allowed. */
 function send(path: string, { connections, limits }: Sender, queue: Queue, deps: ResendDeps): Promise<Answer | null> {
   const maySend = () => !deps.signal.aborted && !limits.isStopped;
   return new Promise((answered) => {

@@ -6,24 +6,24 @@ import { paceOf, rateFromStored } from '../model/rate.ts';
 import { readTimeWindow, type TimeWindow, type WindowState, windowStateAt } from '../model/time-window.ts';
 import type { ConnectionPool, QueuedRequest } from './connection-pool.ts';
 
-/** What a run may do with a connection pool. */
+/** A run's access to a connection pool. */
 export type PoolHandle = {
-  /** How many of the `wanted` requests may be marked now and still be sent soon. */
+  /** The number of `wanted` requests that may be marked now and still be sent soon. */
   room(wanted: number): number;
   /** Reserves room for requests that are being marked. A negative number frees it. */
   reserve(requests: number): void;
   submit(request: QueuedRequest): void;
-  /** Drops queued requests that may not be sent any more. */
+  /** Drops queued requests that may no longer be sent. */
   revalidate(): void;
-  /** How many ms until the run's window opens and its own rate may bring this process a permit; 0 = it may send, as far as is known. */
+  /** The time in ms until the run's window opens and its own rate may bring this process a permit; 0 = as far as is known, it may send. */
   readonly waitMs: number;
 };
 
-const lateAtMostMs = 60; // its permits wait so long for one of the target, whose slots come at other moments
+const lateAtMostMs = 60; // how long its permits wait for a permit of the target, whose slots come at other moments
 
 /**
  * The requests of one run, in one queue for each connection pool. If the run has a rate of its own, each request takes a permit of that
- * rate; if it has a window, none is sent outside of it. Nothing is sent until `receive` has said what it has.
+ * rate. If it has a window, no request is sent outside of it. Nothing is sent until `receive` has brought its rate and window.
  */
 export class RunRequestQueue {
   readonly permits = new Permits();
@@ -42,7 +42,7 @@ export class RunRequestQueue {
     this.#clock = clock;
   }
 
-  /** Takes over the run's rate, permits, priority and window as Redis has them. `offsetMs`: our clock − that of Redis. */
+  /** Takes over the run's rate, permits, priority and window from Redis. `offsetMs`: our clock − the clock of Redis. */
   receive({ rate, now, first, gap, count, priority, nextAt, window }: PermitReply, offsetMs: number): void {
     this.#weight = priorityWeights[priorityFromStored(priority)];
     if (rate !== this.#rate) this.#change(rate);
@@ -55,7 +55,7 @@ export class RunRequestQueue {
     for (const pool of this.#queues.keys()) pool.pump();
   }
 
-  /** The run's own rate in requests per second; null while it has none, or it is not known. */
+  /** The run's own rate in requests per second; null if it has none, or before it is known. */
   get perSecond(): number | null {
     return this.#perSecond;
   }
@@ -70,7 +70,7 @@ export class RunRequestQueue {
     return this.#window.text === '' || this.#windowState.isOpen;
   }
 
-  /** Its window, and when that opens, by the clock of Redis; 0 = it is open. */
+  /** The window, and when it opens, by the clock of Redis; 0 = it is open. */
   get closed(): { window: string; until: number } {
     const until = this.isOpen ? 0 : Math.min(this.#windowState.until, Number.MAX_SAFE_INTEGER);
     return { window: this.#window.text, until };
@@ -94,14 +94,14 @@ export class RunRequestQueue {
     return Math.max(0, this.#nextAtMs - now);
   }
 
-  /** Takes the permits that were not used, to give them back. Until Redis answers, they may be the next ones. */
+  /** Takes the unused permits, to give them back. Until Redis answers, they may be the next ones. */
   takeUnused(): Unused {
     const taken = this.permits.takeUnused();
     if (taken.unused > 0) this.#nextAtMs = 0;
     return taken;
   }
 
-  /** What the run uses this pool through. */
+  /** Returns the run's handle for this pool. */
   handleFor(pool: ConnectionPool): PoolHandle {
     const queue = this.#queueAt(pool);
     const waitMs = () => this.waitMs;
@@ -152,7 +152,9 @@ export class RunRequestQueue {
   }
 }
 
-/** A window as Redis has it, its state, and since when that is known, by the clock of Redis. `window` null: there is none, or it can't be read. */
+/**
+ * A window as Redis has it, its state, and since when the state is known, by the clock of Redis. `window` null: there is none, or it can't be read.
+ */
 type RunWindow = { text: string; window: TimeWindow | null; state: WindowState; since: number };
 
 const alwaysOpen: WindowState = { isOpen: true, until: Infinity };

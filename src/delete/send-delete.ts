@@ -11,22 +11,22 @@ export type TargetConnectionOptions = {
   ca: string | null;
   proxy: string | null;
   strictConnections: boolean;
-  /** The headers of an answer, in bytes; undefined = 16 kB. */
+  /** The maximum size of an answer's headers, in bytes; undefined = 16 kB. */
   maxHeaderSize?: number;
 };
 
-/** A DELETE that is to be sent. */
+/** A DELETE to be sent. */
 export type TargetRequest = {
   path: string;
   /** The authorization header. */
   authorization: string;
-  /** Whether it may still be sent. Asked just before it is written: it may have waited seconds for its connection. */
+  /** Whether it may still be sent. Called just before it is written, as it may have waited seconds for its connection. */
   maySend(): boolean;
-  /** Called when its 204 turns out to have a body: at once if its headers announce one, else when the bytes come, even after `done`. */
+  /** Called when its 204 turns out to have a body: at once if its headers announce a body, otherwise when the bytes come, even after `done`. */
   noteBody(): void;
 };
 
-/** Called once. Null: the request was no longer allowed when its connection was there, and was not written. */
+/** Called once. Null: when the connection was ready, the request was no longer allowed, and it was not written. */
 type Done = (answer: Answer | null) => void;
 
 /**
@@ -50,7 +50,7 @@ export class TargetConnection {
   }
 
   /**
-   * Sends one DELETE; never throws. `done` is called exactly once, at the latest when the request timeout has passed. Call it again only
+   * Sends one DELETE; never throws. `done` is called exactly once, at the latest when the request timeout has passed. Call `send` again only
    * after that.
    */
   send(request: TargetRequest, done: Done): void {
@@ -65,7 +65,7 @@ export class TargetConnection {
     );
   }
 
-  /** The same array as long as the token is the same: one allocation less for each request. */
+  /** The same array as long as the token is the same, which saves one allocation per request. */
   #headersOf(authorization: string): string[] {
     if (this.#headers[1] !== authorization) this.#headers = ['authorization', authorization];
     return this.#headers;
@@ -78,7 +78,7 @@ export class TargetConnection {
   }
 
   // A timer of our own: undici's timeouts are up to a second late, and an AbortSignal does nothing while a request waits for its
-  // connection. One timer per connection that, when it fires, waits for what is left to the present request costs next to nothing.
+  // connection. There is one timer per connection. When it fires, it waits for the rest of the present request's time, which costs almost nothing.
   #startDeadline(): void {
     const { requestTimeoutMs } = this.#options;
     this.#expiresAt = performance.now() + requestTimeoutMs;
@@ -112,7 +112,7 @@ export class TargetConnection {
     return dispatcher;
   }
 
-  /** The socket is closed: the next request gets another one. A body may have closed it; see surplus.ts. */
+  /** Leaves the closed socket: the next request gets another one. A body may have closed it; see surplus.ts. */
   #leaveSocket(error: Error): void {
     const isIdle = this.#exchange === null || this.#exchange.isOver;
     const answered = isIdle ? this.#exchange : this.#previous;
@@ -127,8 +127,8 @@ export class TargetConnection {
 }
 
 /**
- * Connects as for a request, through the proxy and with TLS, and sends nothing. Throws the error of the connection, or one with the code
- * CONNECT_TIMEOUT. The request it makes for that is an OPTIONS, and it is stopped before it is written; see `Exchange`.
+ * Connects as for a request, through the proxy and with TLS, and sends nothing. Throws the error of the connection, or an error with the code
+ * CONNECT_TIMEOUT. It makes an OPTIONS request to connect, and stops that request before it is written; see `Exchange`.
  */
 export async function reachOrigin(options: TargetConnectionOptions): Promise<void> {
   const dispatcher = openDispatcher(options);
@@ -186,11 +186,11 @@ const bodyRead = 65_536;
 type Controller = Pick<Dispatcher.DispatchController, 'abort'>;
 
 /**
- * One request and its answer. States: waiting (for its connection) → written → answered; or waiting → forbidden, where it may no longer be
+ * One request and its answer. States: waiting (for its connection) → written → answered; or waiting → forbidden, if it may no longer be
  * sent.
  *
- * One hook decides whether the request may have been executed: before `onRequestStart` it was never written; after that, and without a
- * status, it may have been. Error codes do not decide it: the same ones occur before and after.
+ * One hook decides whether the request may have been executed. Before `onRequestStart` it was never written. After that, without a
+ * status, it may have been executed. Error codes do not decide it, because the same codes occur before and after.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly #request: TargetRequest;
@@ -215,7 +215,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     return this.#done === null;
   }
 
-  /** Whether the request is being written or was: from then on it may be executed. */
+  /** Whether the request is being written or was written: from then on it may be executed. */
   get isWritten(): boolean {
     return this.#controller !== null;
   }
@@ -230,7 +230,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#request.noteBody();
   }
 
-  /** The request timeout has passed: a request that still waits for its connection is never written. */
+  /** Expires the request after its timeout: if it still waits for its connection, it is never written. */
   expire(): void {
     this.#timedOut = true;
     if (this.#controller === null) this.#settle({ kind: 'not-sent', why: 'CONNECT_TIMEOUT' });
@@ -296,7 +296,7 @@ function maybeSent(error: Error, timedOut: boolean): Answer {
   return { kind: 'maybe-sent', code: isProtocol ? 'protocol' : 'reset', why };
 }
 
-/** The system's code of an error. Of one that wraps others (every address of a name failed), that of the first. */
+/** The system's code of an error. For an error that wraps others (every address of a name failed), the code of the first. */
 function codeOf(error: Error & { code?: string; errors?: Error[] }): string {
   const inner = error.errors?.[0] ?? error.cause;
   if (error.code !== undefined && error.code !== 'UND_ERR') return error.code;

@@ -1,11 +1,11 @@
 import { bucketsOfOne, latencyBuckets, sliceSums } from '../ledger/history.lua.ts';
 import { nothingIn, type Slice } from '../ledger/history-points.ts';
 
-/** An answer: how long it took, the bucket of its latency (null = there was none), and what it says. */
+/** An answer: its latency, the bucket of that (null = there was no answer), and its kind. */
 type Answered = { ms: number; bucket: number | null; isRefused: boolean; isSuccess: boolean };
 
 /**
- * Counts what this process does for one run by the second in which its requests were sent, so that bins of several processes add up to what
+ * Counts the work of this process for one run by the second in which its requests were sent. So the bins of several processes add up to what
  * the server saw.
  */
 export class SliceMeter {
@@ -18,7 +18,10 @@ export class SliceMeter {
     this.#now = now;
   }
 
-  /** Called for each request, so it is cheap. The request is of the second in which it was sent, its time in flight of all until its answer. */
+  /**
+   * Counts an answer. Called for each request, so it is cheap. The request counts in the second in which it was sent, its time in flight in every
+   * second until its answer.
+   */
   recordAnswer({ ms, bucket, isRefused, isSuccess }: Answered): void {
     const now = this.#now();
     const slice = this.#sliceAt(now - ms);
@@ -33,12 +36,12 @@ export class SliceMeter {
     }
   }
 
-  /** Adds to the second of now. */
+  /** Adds to the present second. */
   add(sum: (typeof sliceSums)[number], by: number): void {
     this.#sliceAt(this.#now())[sum] += by;
   }
 
-  /** The seconds since the last call. */
+  /** Returns the seconds since the last call. */
   take(): Slice[] {
     const slices = [...this.#slices.values()];
     this.#slices = new Map();

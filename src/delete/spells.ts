@@ -1,16 +1,16 @@
-const alarm = 8; // of the score: chance alone reaches it once in e^8 = 3,000 answers, or less often
+const alarm = 8; // score from which a time is a spell: chance alone reaches it once in e^8 = 3,000 answers, or less often
 const scoreMax = 2 * alarm;
-const memory = 500; // answers after which a share is forgotten
+const memory = 500; // number of answers after which a share is forgotten
 const shares = { first: 0.05, least: 0.01, most: 0.35 };
 const spellsMax = 8;
 const slowestMaxMs = 1_000;
-const slowestDecay = 0.999; // an answer
+const slowestDecay = 0.999; // per answer
 
 type Time = { from: number; to: number };
 
 /**
- * Times in which more ids were not there than chance explains, by how many are not there otherwise (a cumulative sum, CUSUM). Where answers take
- * different times, false ones come among others that are true, so they need not be in a row. All times in ms by the same clock.
+ * Finds times in which more ids were not there than chance explains, given the usual share of such ids (a cumulative sum, CUSUM). If answers take
+ * different times, false ones are mixed with true ones, so they need not be in a row. All times in ms by the same clock.
  */
 export class Spells {
   #share = shares.first;
@@ -19,12 +19,12 @@ export class Spells {
   readonly #past: Time[] = [];
   #slowestMs = 0;
 
-  /** How long answers take, the slowest of the last ones, at most a second: so long an answer may come that belongs to the same time. */
+  /** The time of the slowest recent answer, at most a second. For this long, an answer that belongs to the same time can still come. */
   get slowestMs(): number {
     return Math.min(slowestMaxMs, this.#slowestMs);
   }
 
-  /** An object was deleted; its answer took `ms`. Called for nearly every answer, so it is cheap. */
+  /** Counts a deletion whose answer took `ms`. Called for nearly every answer, so it is cheap. */
   deleted(ms: number): void {
     this.#share -= this.#share / memory;
     this.#took(ms);
@@ -33,11 +33,11 @@ export class Spells {
     if (this.#score === 0) this.#end();
   }
 
-  /** An id was not there: sent and answered at this time. */
+  /** Counts an id that was not there, by when its request was sent and answered. */
   absent({ from, to }: Time): void {
     if (this.#score === 0) this.#current = { from, to, isSpell: false };
     const share = Math.min(shares.most, Math.max(shares.least, this.#share));
-    // In a spell, the share is halfway to all. So a deletion counts ln 2 against it.
+    // In a spell, the share is halfway between the usual share and 1. So a deletion counts ln 2 against it.
     this.#score = Math.min(scoreMax, this.#score + Math.log((1 + share) / 2 / share));
     this.#current.from = Math.min(this.#current.from, from);
     this.#current.to = to;
@@ -46,7 +46,7 @@ export class Spells {
     this.#took(to - from);
   }
 
-  /** Whether there was one at some moment of this time. */
+  /** Whether there was a spell at some moment of this time. */
   cover({ from, to }: Time): boolean {
     const overlaps = (spell: Time) => from <= spell.to && to >= spell.from;
     return (this.#current.isSpell && overlaps(this.#current)) || this.#past.some(overlaps);

@@ -9,19 +9,19 @@ import type { PoolLimits } from './connection-pool.ts';
 import { namesLimit } from './named-limits.ts';
 import { type Answer, headersTooLarge, noContent } from './verdict.ts';
 
-/** What deleting reads from the limiter of its target. */
+/** The view that deleting has of its target's limiter. */
 export type TargetLimits = PoolLimits & {
   /** Whether the target is throttled or stopped. A request that has its header needs no other token. */
   readonly isHeld: boolean;
-  /** How many ms are left of the wait that the server asked for; 0 = requests may be sent. */
+  /** The remaining wait that the server asked for, in ms; 0 = requests may be sent. */
   readonly throttledMs: number;
-  /** Whether a stop is in force, which lasts until an operator lifts it. */
+  /** Whether a stop is in force. It lasts until an operator lifts it. */
   readonly isStopped: boolean;
   /** Whether the circuit is open: a failure now is not counted as an attempt of an id. */
   readonly isCircuitOpen: boolean;
-  /** For how many ms the target could not be reached; 0 = it can. */
+  /** The time for which the target could not be reached, in ms; 0 = it can be reached. */
   readonly unreachableMs: number;
-  /** Whether failed ids may be retried at once. While many fail they are retried in a later pass, so that retries don't add load. */
+  /** Whether failed ids may be retried at once. While many fail, they are retried in a later pass, so that retries don't add load. */
   readonly mayRetry: boolean;
   /** Called before and after a pass over a chunk: the limiter leases permits only in between. */
   enter(): void;
@@ -32,13 +32,13 @@ type TargetLimitsDeps = {
   token: Token;
   /** ms since 1970. */
   now: () => number;
-  /** The server asks for a wait longer than `longestThrottleMs`; `reason` is for people. */
+  /** Called when the server asks for a wait longer than `longestThrottleMs`; `reason` is for people. */
   onLongThrottle(reason: string): void;
-  /** An answer that means "not now" has a Retry-After that can't be read. `value`: as the server sent it, at most 100 characters. */
+  /** Called when an answer that means "not now" has a Retry-After that can't be read. `value`: as the server sent it, at most 100 characters. */
   onUnreadableWait?(value: string): void;
 };
 
-/** Reports answers to the limiter and the token, and reads from them what may be sent. */
+/** Reports answers to the limiter and the token, and asks them what may be sent. */
 export function targetLimits(limiter: TargetLimiter, deps: TargetLimitsDeps): TargetLimits {
   const { token, now, onLongThrottle, onUnreadableWait = () => {} } = deps;
   return {
@@ -95,7 +95,7 @@ export function targetLimits(limiter: TargetLimiter, deps: TargetLimitsDeps): Ta
         whyOf(answer),
         hasFailed,
       );
-      // A gateway may refuse for the rate, or fail, before anybody looks at the token.
+      // A gateway may refuse because of the rate, or fail, before any server checks the token.
       if (signal === 'accepted') token.accepted(authorization);
     },
   };
@@ -122,7 +122,7 @@ function requestedThrottle(
   return { ms: Math.min(ms, longestThrottleMs), why, signal, isTooLong: ms > longestThrottleMs };
 }
 
-/** Why a target as a whole is in trouble, as one answer shows it. */
+/** Why the target as a whole is in trouble, according to one answer. */
 export function whyOf(answer: Answer): string {
   if (answer.kind === 'not-sent') return `the API cannot be reached (${describeConnectionError(answer.why)})`;
   if (answer.kind === 'maybe-sent' && answer.why === headersTooLarge)
@@ -131,7 +131,7 @@ export function whyOf(answer: Answer): string {
   return `the API answers ${answer.status} to everything`;
 }
 
-/** What an answer says about the target as a whole, whatever it means for its id. `waitStatuses`: those that mean "not now". */
+/** What an answer says about the target as a whole, whatever it means for its id. `waitStatuses`: the statuses that mean "not now". */
 export function signalOf(answer: Answer, waitStatuses: ReadonlySet<number>): Signal {
   if (answer === noContent) return 'accepted';
   if (answer.kind === 'not-sent') return 'unreachable';

@@ -21,19 +21,19 @@ import { namesLimit } from './named-limits.ts';
 /** The `why` of an answer whose headers are larger than --max-header-size; a code of undici. */
 export const headersTooLarge = 'UND_ERR_HEADERS_OVERFLOW';
 
-/** What one answer means for its id. `ambiguous`: the request may have been executed, which is recorded with the id. */
+/** The meaning of one answer for its id. `ambiguous`: the request may have been executed, which is recorded with the id. */
 export type Verdict =
   /** The id has its outcome. */
   | { kind: 'settle'; outcome: SentOutcome }
-  /** Retry; this counts as an attempt. */
+  /** Retry. Counts as an attempt. */
   | { kind: 'retry'; ambiguous: boolean }
-  /** Retry when the server allows it; this counts as no attempt. */
+  /** Retry when the server allows it. Does not count as an attempt. */
   | { kind: 'wait'; ambiguous: boolean }
-  /** The token was rejected: get another one, then retry; this counts as no attempt. */
+  /** The token was rejected: get another one, then retry. Does not count as an attempt. */
   | { kind: 'credentials' }
-  /** The target could not be reached; this counts as no attempt. */
+  /** The target could not be reached. Does not count as an attempt. */
   | { kind: 'unreachable' }
-  /** The whole run halts; this counts as no attempt. */
+  /** The whole run halts. Does not count as an attempt. */
   | { kind: 'halt'; halt: HaltCode; reason: string; ambiguous: boolean };
 
 /** `answers`: statuses and ranges of them; `ranges`: the same as numbers; `name`: null for a rule of `--on-status`. */
@@ -49,13 +49,13 @@ type Rule = {
 /** The first rule that matches a status decides. */
 export type VerdictTable = readonly Rule[];
 
-/** What each status means unless `--on-status` says otherwise. */
+/** The meaning of each status unless `--on-status` gives another. */
 export const verdictTable: VerdictTable = statusClasses.map((name) => {
   const { answers, meaning, isAmbiguous: ambiguous, means = describeMeaning(meaning, ambiguous) } = statusFacts[name];
   return { name, answers, ranges: rangesIn(answers), meaning, ambiguous, means };
 });
 
-/** The table of a run: the rules of its `--on-status`, then the default ones. Throws an Error for a text that `parseOnStatus` rejects. */
+/** The table of a run: the rules of its `--on-status`, then the default rules. Throws an Error for a text that `parseOnStatus` rejects. */
 export function verdictsWith(onStatus: string): VerdictTable {
   const overrides = parseOnStatus(onStatus);
   if (overrides.length === 0) return verdictTable;
@@ -78,14 +78,14 @@ const meaningOf: Record<StatusAction, Meaning> = {
   halt: 'halt',
 };
 
-/** A default rule without the given statuses; its ranges stay, because the rules before it decide. */
+/** A default rule without the given statuses. Its ranges stay, because the rules before it decide. */
 function without(given: readonly string[], rule: Rule): Rule[] {
   const left = rule.answers.split(', ').filter((answer) => !given.includes(answer));
   const answers = left.join(', ');
   return left.length === 0 ? [] : [{ ...rule, answers, ranges: rangesIn(answers) }];
 }
 
-/** The statuses that mean "not now" in a run: with one of them the target throttles, whatever the id. */
+/** The statuses that mean "not now" in a run: with any of them the target throttles, whatever the id. */
 export function waitStatuses(table: VerdictTable): ReadonlySet<number> {
   return new Set(table.filter(({ meaning }) => meaning === 'wait').flatMap(({ ranges }) => ranges.flatMap(statusesIn)));
 }
@@ -98,7 +98,7 @@ function statusesIn([from, to]: StatusRange): number[] {
 const configurationErrors =
   /^(ENOTFOUND|CERT_|ERR_TLS_|ERR_SSL_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|HOSTNAME_MISMATCH|UND_ERR_INVALID_ARG|UND_ERR_PRX_TLS)/;
 
-/** What an answer means. Pure. `doubtful`: an earlier request of this run for the id may have been executed. */
+/** Decides the meaning of an answer. Pure. `doubtful`: an earlier request of this run for the id may have been executed. */
 export function verdictOf(answer: Answer, doubtful: boolean, table: VerdictTable = verdictTable): Verdict {
   if (answer.kind === 'maybe-sent') return { kind: 'retry', ambiguous: true };
   if (answer.kind === 'not-sent') return configurationErrors.test(answer.why) ? misconfigured(answer.why) : unreachable;
@@ -127,7 +127,7 @@ function verdictBy(meaning: Meaning, ambiguous: boolean, status: number, doubtfu
   }
 }
 
-/** If an earlier request may have deleted the object, it is unknown whether it was never there or still exists. */
+/** If an earlier request may have deleted the object, it is unknown whether the object was never there or still exists. */
 function settledAs(outcome: SentOutcome, doubtful: boolean): Verdict {
   return { kind: 'settle', outcome: doubtful ? inDoubt(outcome) : outcome };
 }
@@ -154,19 +154,19 @@ function lacksScope(headers: HeaderFields): boolean {
   return /\berror\s*=\s*"?insufficient_scope\b/i.test(String(headers['www-authenticate'] ?? ''));
 }
 
-/** The result of one request. Its kind alone says whether it may have been executed; see send-delete.ts. */
+/** The result of one request. Only its kind says whether the request may have been executed; see send-delete.ts. */
 export type Answer =
   /** The server answered. `body` holds at most 2 kB; `authorization` is the header that was sent. */
   | { kind: 'status'; status: number; headers: HeaderFields; body: string; authorization: string }
-  /** It was written and no status came: it may have been executed. */
+  /** The request was written and no status came: it may have been executed. */
   | { kind: 'maybe-sent'; code: CodeWord; why: string }
-  /** It was never written. `why` is the system's code, for example ECONNREFUSED. */
+  /** The request was never written. `why` is the system's code, for example ECONNREFUSED. */
   | { kind: 'not-sent'; why: string };
 
-/** The one success, shared by all requests to save allocations; a 204 with rate headers is an object of its own. */
+/** The only success, shared by all requests to save allocations. A 204 with rate headers is an object of its own. */
 export const noContent: Answer = { kind: 'status', status: successStatus, headers: {}, body: '', authorization: '' };
 
-/** Whether it is a 401: another connection may lead to a server that takes the token. */
+/** Whether the answer is a 401: another connection may lead to a server that accepts the token. */
 export function isTokenRefusal(answer: Answer | null): boolean {
   return answer?.kind === 'status' && classOf(answer.status) === 'unauthorized';
 }

@@ -1,12 +1,12 @@
 import { parseDictionary, parseList, Token } from 'structured-headers';
 import { type HeaderFields, longestThrottleMs, serverNowMs, valuesOf } from './retry-after.ts';
 
-/** What a server says about its rate limit before it throttles. */
+/** A server's statement about its rate limit before it throttles. */
 type Advice = {
   remaining: number; // requests left in the window
-  resetMs: number; // how long the window still lasts, from now
-  quota: number | null; // requests of a whole window; null = it does not say
-  perSecond: number; // the rate that spreads the remaining requests evenly over it
+  resetMs: number; // time that the window still lasts, from now
+  quota: number | null; // requests per whole window; null = not stated
+  perSecond: number; // the rate that spreads the remaining requests evenly over the rest of the window
 };
 
 /** Whether an answer has a header that `adviceOf` reads. */
@@ -56,7 +56,7 @@ function strictest(all: Advice[]): Advice | null {
   return all.reduce<Advice | null>((least, one) => (least && least.perSecond <= one.perSecond ? least : one), null);
 }
 
-/** `RateLimit: "hourly";r=50;t=30` with `RateLimit-Policy: "hourly";q=100;w=3600`, or draft 07's `limit=100, remaining=50, reset=30`. */
+/** Reads `RateLimit: "hourly";r=50;t=30` with `RateLimit-Policy: "hourly";q=100;w=3600`, or draft 07's `limit=100, remaining=50, reset=30`. */
 function ofFields(headers: HeaderFields): Advice | null {
   const limits = readNamed(headers, 'ratelimit');
   if (limits === null) return ofDictionary(headers);
@@ -66,7 +66,7 @@ function ofFields(headers: HeaderFields): Advice | null {
     ...limits.flatMap(({ name, parameters }) => {
       const policy = policies.find((one) => one.name === name);
       if (policy && !counted.includes(policy)) return [];
-      // Without a reset, the window lasts for its whole length at most.
+      // Without a reset, the window lasts at most for its whole length.
       const seconds = parameters.get('t') ?? policy?.parameters.get('w');
       return adviceFor(parameters.get('r'), inMs(seconds), policy?.parameters.get('q'));
     }),
@@ -79,7 +79,7 @@ function ofFields(headers: HeaderFields): Advice | null {
 
 type Named = { name: string; parameters: Map<string, unknown> };
 
-/** The members of the list in a header that are named by a string or a token; null if it is no list. */
+/** The members of the list in a header that are named by a string or a token; null if the header is not a list. */
 function readNamed(headers: HeaderFields, header: string): Named[] | null {
   try {
     return parseList(valuesOf(headers, header).join(', ')).flatMap(([value, parameters]) =>
@@ -90,7 +90,7 @@ function readNamed(headers: HeaderFields, header: string): Named[] | null {
   }
 }
 
-/** False for quotas of bytes or of concurrent requests. */
+/** Whether a quota counts requests, not bytes or concurrent requests. */
 function isOfRequests(unit: unknown): boolean {
   return unit === undefined || String(unit) === 'requests';
 }
@@ -109,7 +109,7 @@ function ofDictionary(headers: HeaderFields): Advice | null {
   }
 }
 
-/** Two headers of plain numbers; if several servers on the route added one each, the strictest pair. */
+/** Reads two headers of plain numbers. If several servers on the route added a pair each, the strictest pair counts. */
 function ofNumbers(headers: HeaderFields, prefix: string, nowMs: number): Advice | null {
   const remaining = readNumbers(headers, `${prefix}-remaining`);
   const resets = readNumbers(headers, `${prefix}-reset`);
@@ -125,7 +125,7 @@ function readNumbers(headers: HeaderFields, name: string): number[] {
   return texts.map((text) => (/^\s*\d{1,15}(\.\d+)?\s*$/.test(text) ? Number(text) : Number.NaN));
 }
 
-/** No standard says what a reset is. From 10^12 on it is a time in ms, from 10^9 on a time in s, below that a wait in s. */
+/** The time in ms until a reset, which no standard defines. From 10^12 on it is a time in ms, from 10^9 on a time in s, below that a wait in s. */
 function untilReset(reset: number, headers: HeaderFields, nowMs: number): number {
   if (reset >= 1e12) return reset - serverNowMs(headers, nowMs);
   return reset >= 1e9 ? reset * 1_000 - serverNowMs(headers, nowMs) : reset * 1_000;

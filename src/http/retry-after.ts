@@ -1,11 +1,11 @@
-/** The longest wait that is obeyed as it is, in ms. A longer wait pauses the run for an operator. */
+/** The longest wait that is obeyed unchanged, in ms. A longer wait pauses the run for an operator. */
 export const longestThrottleMs = 3_600_000;
 
 /**
- * How long the server asks to wait, in ms from now, without floor or cap; null if it doesn't say or it can't be read. Reads
+ * The wait that the server asks for, in ms from now, without floor or cap; null if there is none or it can't be read. Reads
  * `retry-after-ms` and `x-ms-retry-after-ms`, which are finer, before `Retry-After` (RFC 9110 §10.2.3) in seconds, also with a
- * fraction, or as a date. A date counts from the answer's own `Date`, so that a wrong clock on either side does no harm; if that
- * is missing or malformed, from `nowMs`, our clock in ms since 1970. A past date means 0. A server and a proxy may each ask for a
+ * fraction, or as a date. A date counts from the answer's own `Date`, so that a wrong clock on either side does no harm. If `Date`
+ * is missing or malformed, it counts from `nowMs`, our clock in ms since 1970. A past date means 0. A server and a proxy may each ask for a
  * wait, in separate lines or joined by a comma (RFC 9110 §5.3): the longest counts, which obeys both. Never throws.
  */
 export function retryAfterMs(headers: HeaderFields, nowMs: number): number | null {
@@ -30,7 +30,7 @@ function longest(waits: (number | null)[]): number | null {
   return known.length === 0 ? null : Math.max(...known);
 }
 
-/** In ms. A number too large for us is a very long wait, not none. */
+/** Parses a number, in ms. A number too large for us is a very long wait, not none. */
 function decimal(text: string, unitMs: number): number | null {
   return /^\d+(\.\d+)?$/.test(text) ? Math.min(Math.ceil(Number(text) * unitMs), Number.MAX_SAFE_INTEGER) : null;
 }
@@ -41,15 +41,15 @@ function untilDate(text: string, headers: HeaderFields, nowMs: number): number |
   return until === null ? null : Math.max(0, until - from);
 }
 
-/** The server's clock when it answered, in ms since 1970; `nowMs` if it doesn't say. */
+/** The server's clock when it answered, in ms since 1970; `nowMs` if the answer has no date. */
 export function serverNowMs(headers: HeaderFields, nowMs: number): number {
   return httpDate(valuesOf(headers, 'date')[0] ?? '', nowMs) ?? nowMs;
 }
 
-/** The headers of an answer: names in lower case, a list for one that came several times. */
+/** The headers of an answer: names in lower case, with a list for a header that came several times. */
 export type HeaderFields = Readonly<Record<string, string | string[] | undefined>>;
 
-/** Every value of a header, trimmed, in the order they came. */
+/** Every value of a header, trimmed, in the order in which they came. */
 export function valuesOf(headers: HeaderFields, name: string): string[] {
   const value = headers[name];
   if (value === undefined) return [];
@@ -57,7 +57,7 @@ export function valuesOf(headers: HeaderFields, name: string): string[] {
 }
 
 /**
- * Milliseconds since 1970 of an HTTP date (RFC 9110 §5.6.7) in any of its three forms, or null. `Date.parse` accepts far too much.
+ * Parses an HTTP date (RFC 9110 §5.6.7) in any of its three forms to ms since 1970, or null. `Date.parse` accepts far too much.
  * Days and times that don't exist give null; the weekday is not checked against the day. A year with two digits is at most 50 years
  * after `nowMs`.
  */
@@ -91,7 +91,7 @@ function fullYear(twoDigits: number, parts: Parts, nowMs: number): number {
   return utc(year, parts).getTime() > latest.getTime() ? year - 100 : year;
 }
 
-/** A second of 60 is a leap second; it counts as the next one. */
+/** Parses a time. A second of 60 is a leap second, and counts as the next second. */
 function timeOf(year: number, parts: Parts): number | null {
   const [, day, hour, minute, second] = parts;
   if (hour > 23 || minute > 59 || second > 60) return null;
@@ -99,7 +99,7 @@ function timeOf(year: number, parts: Parts): number | null {
   return midnight.getUTCDate() === day ? utc(year, parts).getTime() : null;
 }
 
-/** `Date.UTC` would take the year 50 for 1950. */
+/** A UTC date for any year, as `Date.UTC` would take the year 50 for 1950. */
 function utc(year: number, [monthIndex, day, hour, minute, second]: Parts): Date {
   const date = new Date(0);
   date.setUTCFullYear(year, monthIndex, day);

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { Client, ProxyAgent } from 'undici';
 import { describeConnectionError } from '../system-errors.ts';
 
-/** How to connect to a server that gets few requests, like an authorization server or a receiver of results. */
+/** The way to connect to a server that gets few requests, like an authorization server or a receiver of results. */
 export type Route = { ca: string | null; proxy: string | null };
 
 /** A request to such a server. `body` is read once, as fast as the server takes it. */
@@ -11,7 +11,7 @@ export type OneRequest = {
   url: string;
   headers: Record<string, string>;
   body: string | AsyncIterable<Uint8Array> | null;
-  /** After so many ms in which neither side sent anything, the request is given up. */
+  /** The time in ms after which the request is given up if neither side sent anything. */
   idleMs: number;
   /** Aborting it gives the request up. */
   signal: AbortSignal;
@@ -29,7 +29,7 @@ export function openDispatcher(origin: string, { ca, proxy }: Route): Client | P
 
 /**
  * Sends one request on a connection of its own, and returns the status of the answer. Redirects are not followed. Throws an Error that says
- * in words why no answer came; it names neither the URL nor a header, which may hold secrets.
+ * in words why no answer came. The error names neither the URL nor a header, which may hold secrets.
  */
 export async function sendOnce(route: Route, request: OneRequest): Promise<number> {
   const { origin, pathname, search } = new URL(request.url);
@@ -46,7 +46,7 @@ export async function sendOnce(route: Route, request: OneRequest): Promise<numbe
     const timeouts = { headersTimeout: idleMs, bodyTimeout: idleMs };
     const options = { origin, path: pathname + search, method, headers, signal, ...timeouts };
     const answer = await dispatcher.request({ ...options, body });
-    return answer.statusCode; // what it says is of no use here
+    return answer.statusCode; // the body of the answer is of no use here
   } catch (error) {
     if (request.signal.aborted) throw new Error('stopped', { cause: error });
     if (idle.signal.aborted) throw new Error(`no answer in ${request.idleMs / 1_000} s`, { cause: error });
@@ -57,14 +57,14 @@ export async function sendOnce(route: Route, request: OneRequest): Promise<numbe
   }
 }
 
-/** Why a server that answers so has not done what it was asked; '' if it has. Pure. */
+/** Why a server with this status has not done what it was asked; '' if it has. Pure. */
 export function statusProblem(status: number): string {
   if (status >= 200 && status < 300) return '';
   const isRedirect = status >= 300 && status < 400;
   return isRedirect ? `it answers ${status}, a redirect, which is not followed` : `it answers ${status}`;
 }
 
-/** The body; the timer starts anew with each part that the server takes. */
+/** The body. The timer restarts with each part that the server takes. */
 async function* read(body: AsyncIterable<Uint8Array>, timer: NodeJS.Timeout): AsyncGenerator<Uint8Array> {
   for await (const part of body) {
     timer.refresh();

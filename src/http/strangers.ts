@@ -3,25 +3,25 @@ import type { Server, Socket } from 'node:net';
 
 const limits = {
   connectionsAtMost: 512,
-  wholeRequestMs: 10_000, // of a stranger
+  wholeRequestMs: 10_000, // for a client that is not logged in
 };
-const lingerMs = 1_000; // for the answer to arrive, before what is left of the request ends its connection
-const shortBytes = 1_048_576; // a body whose rest may come after the answer, and the next request after that
-const waitingAtMost = 10; // requests on one connection; browsers and our own client send none before the answer to the last one
+const lingerMs = 1_000; // the time for the answer to arrive, before an unfinished request ends its connection
+const shortBytes = 1_048_576; // a body of this size is short: its rest may come after the answer, and the next request after that
+const waitingAtMost = 10; // requests on one connection; browsers and our own client send none before the answer to the last request
 
 type Request = { complete: boolean; socket: Socket; headers: { 'content-length'?: string } };
 type Listener = (request: Request, response: EventEmitter) => void;
 
 const members = new WeakSet<Socket>();
 
-/** A request of somebody who is logged in came over this connection: it is none of a stranger any more. */
+/** Records that a logged-in user sent a request over this connection, so its client is no longer a stranger. */
 export function noteMember(socket: Socket): void {
   members.add(socket);
 }
 
 /**
- * Keeps those who are not logged in from holding what others need. If there are too many connections, the peer with most of them loses its
- * oldest one. Each connection has its requests answered one at a time. A stranger has a short time for a whole request. A connection whose
+ * Keeps strangers, who are not logged in, from holding resources that others need. If there are too many connections, the peer with most of them
+ * loses its oldest. Each connection has its requests answered one at a time. A stranger has a short time for a whole request. A connection whose
  * request does not end soon after its answer is closed, and the rest of a stranger's long request is not read.
  */
 export function boundStrangers(server: Server, { connectionsAtMost, wholeRequestMs } = limits): void {
@@ -47,20 +47,20 @@ export function boundStrangers(server: Server, { connectionsAtMost, wholeRequest
   });
 }
 
-/** Whether a body is long, or nobody says how long it is. */
+/** Whether a body is long, or of unknown length. */
 function isLong({ headers }: Request): boolean {
   return Number(headers['content-length'] ?? Number.POSITIVE_INFINITY) > shortBytes;
 }
 
-/** Leaves what still comes in the buffers of the system. */
+/** Leaves further data in the buffers of the system. */
 function stopReading(socket: Socket): void {
-  socket.on('resume', () => void socket.pause()); // Node and the adapter start to read again, to throw it away
+  socket.on('resume', () => void socket.pause()); // Node and the adapter start to read again, to throw the data away
   socket.pause();
 }
 
 /**
- * Lets what answers requests so far answer those of each connection one at a time: whoever sends many at once waits for their own. A connection
- * on which too many wait is closed.
+ * Lets the present request listeners answer the requests of each connection one at a time, so a client that sends many at once waits for its own
+ * requests. A connection on which too many wait is closed.
  */
 function answerInTurn(server: Server): void {
   const answers = server.listeners('request') as Listener[];
@@ -85,7 +85,7 @@ function answerInTurn(server: Server): void {
   });
 }
 
-/** The oldest connection of the peer that has most; null where all are of members. */
+/** The oldest connection of the peer with most connections; null if all connections are of logged-in users. */
 function oldestOfMost(open: ReadonlySet<Socket>): Socket | null {
   const peers = new Map<string, Socket[]>();
   for (const socket of open) {

@@ -6,14 +6,15 @@ const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
- * Splits the text of a JSON array, or of several one after another, into their elements. It may come in pieces of any size. It only finds where they end: the caller
- * parses each, and if all are JSON, so is the array. Throws USAGE for text that is no array, or has no end.
+ * Splits the text of a JSON array, or of several arrays one after another, into their elements. The text may come in pieces of any size. It only
+ * finds where elements end. The caller parses each, and if all are JSON, so is the array. Throws USAGE for text that is not an array, or
+ * has no end.
  */
 export class ArraySplitter {
   readonly #name: string;
   #place: 'before' | 'within' | 'behind' = 'before';
-  #element = ''; // what there is of the element that has not ended
-  #depth = 0; // objects and arrays that are open in it
+  #element = ''; // the text so far of the element that has not ended
+  #depth = 0; // number of objects and arrays that are open in it
   #isString = false;
   #isEscaped = false;
   #count = 0;
@@ -22,7 +23,7 @@ export class ArraySplitter {
     this.#name = name;
   }
 
-  /** The elements that end in this piece. */
+  /** Yields the elements that end in this piece. */
   *split(text: string): Generator<string> {
     let start = 0;
     for (let at = 0; at < text.length; at++) {
@@ -47,7 +48,7 @@ export class ArraySplitter {
     if (this.#place === 'within') throw inputError(this.#name, null, 'the JSON array has no end', again);
   }
 
-  /** A character before or after the array: white space, or the bracket that opens it. */
+  /** Passes a character before or after the array: white space, or the bracket that opens it. */
   #passOutside(text: string, at: number): void {
     const character = text[at]!;
     if (' \t\r\n'.includes(character)) return;
@@ -83,7 +84,7 @@ export class ArraySplitter {
     return false;
   }
 
-  /** Whether the element is the nothing within `[]`. */
+  /** Whether the element is the empty text within `[]`. */
   #isEmptyArray(element: string): boolean {
     return this.#place === 'behind' && this.#count === 0 && element.trim() === '';
   }
@@ -98,7 +99,10 @@ export class ArraySplitter {
 const again = 'export or transfer it again: it may be cut off';
 const valuesOrElements = 'if type == "array" then .[] else . end';
 
-/** `text`: what there is of the object. An array in it, which is most often the list, is named if there is one only. */
+/**
+ * The error for an object instead of an array; `text`: the object so far. The message names an array in it, which is most often the list, if there
+ * is only one.
+ */
 function ofObject(name: string, text: string): string {
   const [array, ...others] = arraysIn(text);
   const isPretty = /^\s*\{\s*\n/.test(text);
@@ -111,7 +115,7 @@ function ofObject(name: string, text: string): string {
   return `for the array ${shown(array)} in the object${which}:\n${adviceToSplit(name, `.${key}[]`)}\n${ndjson}`;
 }
 
-/** The names of the arrays in the object; of a larger one than this piece of it the first. None where each line is an object. */
+/** The names of the arrays in the object; for an object larger than this piece, the first of them. Empty if each line is an object. */
 function arraysIn(text: string): string[] {
   if (/^\{.*\}\s*\n\s*\{/.test(text)) return [];
   try {

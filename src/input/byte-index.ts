@@ -2,21 +2,21 @@ const firstSlots = 1024;
 const mostBytes = 2 ** 32 - 1; // the largest offset that a slot can hold
 
 /**
- * Stores records byte for byte, and finds the first one with a key. A Map of strings would leave more garbage for each bucket than the
- * whole spool may use memory; this index grows with the distinct records only, and reuses its tables.
+ * Stores records byte for byte, and finds the first record with a key. A Map of strings would leave more garbage for each bucket than the
+ * memory limit of the whole spool. This index grows only with the distinct records, and reuses its tables.
  */
 export class ByteIndex {
   readonly #keyAt: number;
   #used = 0;
   #count = 0;
-  // Per slot; an end of 0 is an empty slot. At least half of the slots are empty.
+  // Start and end of the record in each slot; an end of 0 is an empty slot. At least half of the slots are empty.
   #starts = new Uint32Array(firstSlots);
   #ends = new Uint32Array(firstSlots);
   #hashes = new Int32Array(firstSlots);
   /** The stored records, one after the other. */
   records: Buffer = Buffer.allocUnsafeSlow(64 * 1024);
 
-  /** The key of a record is what follows its first `keyAt` bytes. */
+  /** The key of a record begins after its first `keyAt` bytes. */
   constructor(keyAt: number) {
     this.#keyAt = keyAt;
   }
@@ -33,7 +33,7 @@ export class ByteIndex {
     return this.#count > 0 && this.#ends[this.#slotOf(bytes, start, end, hashOf(bytes, start, end))] !== 0;
   }
 
-  /** Where the record with the same key begins in `records`, or -1 if there is none: then this record is stored. Throws above 4 GiB. */
+  /** Returns the place in `records` of the record with the same key. If there is none, stores this record and returns -1. Throws above 4 GiB. */
   add(bytes: Buffer, start: number, end: number): number {
     const hash = hashOf(bytes, start + this.#keyAt, end);
     const slot = this.#slotOf(bytes, start + this.#keyAt, end, hash);
@@ -82,7 +82,7 @@ export class ByteIndex {
     return slot;
   }
 
-  /** The slot of the equal key, or the empty one where it would go. */
+  /** The slot of the equal key, or the empty slot where it would go. */
   #slotOf(bytes: Buffer, start: number, end: number, hash: number): number {
     const mask = this.#ends.length - 1;
     let slot = hash & mask;
@@ -96,7 +96,7 @@ export class ByteIndex {
   }
 }
 
-/** Four bytes at a time, mixed after each step, since neighbouring ids differ only in their last bytes. */
+/** A hash of four bytes at a time, mixed after each step, since neighbouring ids differ only in their last bytes. */
 function hashOf(bytes: Buffer, start: number, end: number): number {
   let hash = end - start;
   let at = start;

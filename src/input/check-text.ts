@@ -23,7 +23,7 @@ export async function* checkText(
   let line = 1;
   let last = lf;
   for await (const chunk of all) {
-    if (encoding !== 'UTF-8') throw wrongEncoding(file.name, encoding); // here it closes what gives the chunks
+    if (encoding !== 'UTF-8') throw wrongEncoding(file.name, encoding); // here it closes the source of the chunks
     const bytes = held.length === 0 ? chunk.subarray(skip) : Buffer.concat([held, chunk]);
     skip = 0;
     const whole = bytes.subarray(0, wholeCharacters(bytes));
@@ -39,7 +39,7 @@ export async function* checkText(
   if (file.needsNewline) throw file.isPipe ? cutOff(file.name, line) : openEnd(file.name, line);
 }
 
-/** How many of the bytes belong to complete characters, by their lead bytes. */
+/** The number of bytes that belong to complete characters, by their lead bytes. */
 function wholeCharacters(bytes: Buffer): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back]!;
@@ -54,19 +54,19 @@ function lengthOf(lead: number): number {
   return lead >= 0xe0 ? 3 : 2;
 }
 
-/** Line ends (CRLF, LF or CR) that are complete or begin here; a CRLF cut in two counts with its CR. */
+/** The number of line ends (CRLF, LF or CR) that are complete or begin here; a CRLF cut in two counts with its CR. */
 function countLineEnds(bytes: Buffer, before: number): number {
   let ends = 0;
   let previous = before;
   for (let at = 0; at < bytes.length; at++) {
-    const byte = bytes[at]!; // by index: an iterator takes a multiple of the time
+    const byte = bytes[at]!; // by index, because an iterator takes several times as long
     if (byte === cr || (byte === lf && previous !== cr)) ends += 1;
     previous = byte;
   }
   return ends;
 }
 
-/** How many line ends come before the first line that is not UTF-8. */
+/** The number of line ends before the first line that is not UTF-8. */
 function badLine(bytes: Buffer, before: number): number {
   let good = 0;
   for (let end = bytes.indexOf(lf); end !== -1; end = bytes.indexOf(lf, good)) {
@@ -76,7 +76,7 @@ function badLine(bytes: Buffer, before: number): number {
   return countLineEnds(bytes.subarray(0, good), before);
 }
 
-/** The byte order marks of other encodings; that of UTF-32 in little endian begins with that of UTF-16. */
+/** The byte order marks of other encodings. The mark of UTF-32 in little endian begins with the mark of UTF-16. */
 const wideMarks = [
   ['fffe0000', 'UTF-32'],
   ['0000feff', 'UTF-32'],
@@ -89,7 +89,7 @@ function encodingOf(head: Buffer): 'UTF-8' | 'UTF-16' | 'UTF-32' | 'UTF-16LE' | 
   return marked ?? unmarked.find(([bytes]) => bytes.test(head.toString('latin1', 0, 4)))?.[1] ?? 'UTF-8';
 }
 
-/** Two characters of ASCII in UTF-16 without a byte order mark: in UTF-8 every second one would be NUL. */
+/** Two ASCII characters in UTF-16 without a byte order mark. In UTF-8 every second one would be NUL. */
 const unmarked = [
   [/^(?:[^\0]\0){2}/, 'UTF-16LE'],
   [/^(?:\0[^\0]){2}/, 'UTF-16BE'],
@@ -104,7 +104,10 @@ function notUtf8(name: string, line: number): Error {
   return inputError(name, line, 'bytes that are not UTF-8', next);
 }
 
-/** `split -b` and a copy that is cut off leave such a file; what is left of an id can name another object. */
+/**
+ * The error for a last line without a newline. `split -b` and a copy that is cut off leave such a file, and the rest of an id can name
+ * another object.
+ */
 function openEnd(name: string, line: number): Error {
   const message = 'the last line has no newline, so its id may be cut off; nothing was sent';
   return inputError(name, line, message, adviceToEndLine(name));

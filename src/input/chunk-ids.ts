@@ -16,7 +16,7 @@ import {
   spoolFile,
 } from './spool-files.ts';
 
-/** The sizes of the first chunks, so that one ends at each rung of a canary (cumulative numbers of ids); all others are full. */
+/** The sizes of the first chunks, so that a chunk ends at each rung of a canary (cumulative numbers of ids); all later chunks are full. */
 export function chunkSizes(canary: readonly number[] = [], size = chunkSize): number[] {
   const steps = canary.map((rung, i) => rung - (canary[i - 1] ?? 0));
   return steps.flatMap((ids) =>
@@ -24,7 +24,7 @@ export function chunkSizes(canary: readonly number[] = [], size = chunkSize): nu
   );
 }
 
-/** How many chunks and blocks `readChunks` yields for a spool, and how many ids the `first` of those chunks hold, each with those before it. */
+/** Counts the chunks and blocks that `readChunks` yields for a spool, and the ids that the `first` chunks hold, each with those before it. */
 export function countChunks(
   spool: Spool,
   first: readonly number[] = [],
@@ -42,7 +42,7 @@ export function countChunks(
   return { chunks: firstIds.length + others, blocks: Math.ceil(settled / chunkSize), firstIds };
 }
 
-/** How many rows were settled while reading, by how. */
+/** The number of rows settled while reading, by outcome. */
 export function settledIn({ rejected, duplicates, protected: kept }: Spool): Record<ReadOutcome, number> {
   return { rejected, duplicate: duplicates, protected: kept };
 }
@@ -53,9 +53,9 @@ export function* idsIn(parts: Iterable<Chunk | SettledBlock>): Generator<readonl
 }
 
 /**
- * The chunks and settled blocks of a spool, each kind numbered from 0. A chunk holds ids of one resource, in input order; each is yielded
- * when it is full, partial ones last; the `first` ones have these sizes. The same spool gives the same chunks. Reading is synchronous: await
- * between them.
+ * The chunks and settled blocks of a spool, each kind numbered from 0. A chunk holds ids of one resource, in input order. Each is yielded
+ * when it is full, partial ones last; the `first` chunks have these sizes. The same spool gives the same chunks. Reading is synchronous, so
+ * await between them.
  */
 export function* readChunks(spool: Spool, first: readonly number[] = []): Generator<Chunk | SettledBlock> {
   const open = new OpenChunks(first);
@@ -65,7 +65,7 @@ export function* readChunks(spool: Spool, first: readonly number[] = []): Genera
 
 const rowsAtOnce = 10_000; // a worker that makes a scheduled run must not block its event loop
 
-/** The same, but lets others work also while it passes over many rows that are held back. */
+/** The same, but lets other work proceed even while it passes over many rows that are held back. */
 export async function* readTakenChunks(
   spool: Spool,
   first: readonly number[] = [],
@@ -81,7 +81,7 @@ export async function* readTakenChunks(
 /** A row and its result: it is to be sent if both `reject` and `settled` are null. */
 export type SpooledRow = Row & Settled;
 
-/** The rows of a spool in input order, without those held back, in bounded memory. It can be read repeatedly. */
+/** The rows of a spool in input order, without rows that are held back, in bounded memory. It can be read repeatedly. */
 export function* readSpool(spool: Spool): Generator<SpooledRow> {
   for (const { row, isHeldBack } of readAll(spool)) if (!isHeldBack) yield row;
 }
@@ -105,7 +105,7 @@ export function* readAll(spool: Spool): Generator<{ n: number; row: SpooledRow; 
   }
 }
 
-/** Whether a row behind the last id that is taken is held back: it has an id to send, or repeats one that is held back. */
+/** Whether a row after the last id that is taken is held back: it has an id to send, or repeats an id that is held back. */
 function isBehind({ reject, settled, first }: SpooledRow, from: HeldBack): boolean {
   if (reject !== null || settled === 'protected') return false;
   return first === null || first.file > from.file || (first.file === from.file && first.line >= from.line);
@@ -113,7 +113,7 @@ function isBehind({ reject, settled, first }: SpooledRow, from: HeldBack): boole
 
 const nothing: readonly (Chunk | SettledBlock)[] = [];
 
-/** The partial chunks and block: one chunk a resource and one block. */
+/** The partial chunks and block: one chunk per resource and one block. */
 class OpenChunks {
   readonly #first: readonly number[];
   #chunks = 0;
@@ -126,7 +126,7 @@ class OpenChunks {
     this.#first = first;
   }
 
-  /** The chunks and the block that a row fills; mostly none. */
+  /** Adds a row, and returns the chunks and the block that it fills; mostly none. */
   add(row: SpooledRow): readonly (Chunk | SettledBlock)[] {
     if (row.reject !== null || row.settled !== null)
       return this.settled.push(toSettledRow(row)) === chunkSize ? [this.takeBlock()] : nothing;
@@ -137,7 +137,7 @@ class OpenChunks {
     return full;
   }
 
-  /** The partial ones. */
+  /** The partial chunks and block. */
   *takeAll(): Generator<Chunk | SettledBlock> {
     for (const resource of resources) while (this.ids[resource].length > 0) yield this.takeChunk(resource);
     if (this.settled.length > 0) yield this.takeBlock();
@@ -166,7 +166,7 @@ function toSettledRow({ file, line, resource, id, reject, settled, first }: Spoo
   return { ...row, outcome: settled!, code: settled!, first };
 }
 
-/** Written out, because a spread of its parts takes as long as reading them. */
+/** Reads a row. Written out, because a spread of its parts takes as long as reading them. */
 function readRow(rows: BlockReader, positions: BlockReader, { settled, first }: Settled): SpooledRow {
   const { block } = rows;
   const at = rows.take(headerBytes);
@@ -180,12 +180,12 @@ function readRow(rows: BlockReader, positions: BlockReader, { settled, first }: 
   return { file, line, resource, id, reject, settled, first };
 }
 
-/** Whether a valid row is settled already; `first` is the first position of the id of a duplicate. */
+/** Whether a valid row is settled already; `first` is the first position of a duplicate's id. */
 type Settled = { settled: Exclude<ReadOutcome, 'rejected'> | null; first: Position | null };
 
 const toSend: Settled = { settled: null, first: null };
 
-/** The settled rows of the range that is being read, as flat numbers: all of them can be duplicates. */
+/** The settled rows of the range that is being read, as flat numbers, because all rows can be duplicates. */
 class SettledRange {
   readonly #folder: string;
   readonly #isSettled = new Uint8Array(rowsPerSettledFile);
@@ -195,7 +195,7 @@ class SettledRange {
     this.#folder = folder;
   }
 
-  /** Call it for every row, in order. */
+  /** Moves to a row. Call it for every row, in order. */
   moveTo(row: number): void {
     if (row % rowsPerSettledFile !== 0) return;
     this.#isSettled.fill(0);

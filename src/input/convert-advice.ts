@@ -1,11 +1,11 @@
 import { quoteForShell, quotePath } from '../model/shell-word.ts';
 
-/** The ending that each program removes when it unpacks a file. */
+/** The file name ending that each program removes when it unpacks a file. */
 const endings = { gzip: '.gz', zstd: '.zst', bzip2: '.bz2', xz: '.xz' } as const;
 
 export type Unpacker = keyof typeof endings;
 
-// Advice: a command that can be pasted and replaces no file, and on the next line what to name then.
+// Advice: a command that can be pasted and replaces no file, and on the next line the new file to name.
 
 export function adviceToUnpack(name: string, tool: Unpacker): string {
   if (!isFile(name)) return atItsSource(`${tool} -dc`);
@@ -63,7 +63,7 @@ export function adviceToExtract(name: string, command: string): string {
   return `${command} ${quotePath(name)}\nthen the same command with the files that were in it`;
 }
 
-/** Whether the name is that of a file: not `(stdin)`, `inbox (command psql)` or a URL. */
+/** Whether the name belongs to a file: not `(stdin)`, `inbox (command psql)` or a URL. */
 function isFile(name: string): boolean {
   return !/^https?:\/\/|\)$/.test(name);
 }
@@ -77,7 +77,7 @@ function thenWith(command: string, name: string): string {
   return `${command}\nthen the same command with ${quotePath(name)}${isNamed ? '' : ' and its --format'}`;
 }
 
-/** `old.csv` → `old.utf-8.csv` */
+/** Adds a word to a file name: `old.csv` → `old.utf-8.csv` */
 function withWord(name: string, word: string): string {
   return name.replace(/(\.[^./]+)?$/, `.${word}$1`);
 }

@@ -9,12 +9,12 @@ import { ZstdFrames } from './zstd-frames.ts';
 
 type Packing = 'gzip' | 'zstd';
 
-/** How much a list of a stranger may be, in bytes: as it comes, and unpacked. */
+/** The size limits for an uploaded list, in bytes: as it comes, and unpacked. */
 export type Size = { packed: number; unpackedAtMost: number };
 
 /**
  * Decompresses gzip and zstd, which it detects by the first bytes and never by a name; other data passes unchanged. Throws USAGE for
- * data that is damaged or cut off, for formats that are no list, packed or not, and for packed data that is more than `size` allows.
+ * data that is damaged or cut off, for formats that are not a list, packed or not, and for packed data that exceeds `size`.
  */
 export async function* decompress(name: string, chunks: AsyncIterable<Buffer>, size?: Size): AsyncGenerator<Buffer> {
   const { head, all } = await peek(
@@ -40,7 +40,7 @@ function tooLong(name: string, packing: Packing, { packed, unpackedAtMost }: Siz
   return inputError(name, null, message, adviceToUnpack(name, packing));
 }
 
-/** Calls `check` with the first bytes; what that throws closes the source, which may be a process or a connection. */
+/** Calls `check` with the first bytes. If it throws, the source is closed, which may be a process or a connection. */
 async function* checkHead(chunks: AsyncIterable<Buffer>, check: (head: Buffer) => void): AsyncGenerator<Buffer> {
   let head: Buffer | null = Buffer.alloc(0);
   for await (const chunk of chunks) {
@@ -95,7 +95,7 @@ async function* unpack(name: string, packing: Packing, packed: AsyncIterable<Buf
   } catch (error) {
     throw damaged(name, packing, error);
   }
-  // Node stops silently after the first of several zstd frames: the rows after it would be lost.
+  // Node stops silently after the first of several zstd frames, and the rows after it would be lost.
   if (decoder.bytesWritten < fed) throw severalFrames(name, packing);
   if (packing === 'zstd' && !frames.isWhole) throw unusable(name, packing, 'cut off');
 }
@@ -121,7 +121,7 @@ function severalFrames(name: string, packing: Packing): Error {
   return inputError(name, null, message, adviceToUnpack(name, packing));
 }
 
-/** What a reader has left: `head`, then the rest of its chunks. Leaving the loop early closes them. */
+/** The rest of a reader's data: `head`, then its further chunks. Leaving the loop early closes them. */
 export async function* resume(head: Buffer, iterator: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
   try {
     if (head.length > 0) yield head;

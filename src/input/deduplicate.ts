@@ -126,7 +126,7 @@ function keptAt(block: Buffer, at: number): SpooledId {
   return { row: block.readUInt32LE(at), resource: resourceAt(block, start)!, id };
 }
 
-/** Where the next record begins in the block of its reader, or -1 after the last. */
+/** The start of the next record in the block of its reader, or -1 after the last. */
 function takeRecord(reader: BlockReader, before: number): number {
   const at = reader.take(before + headerBytes);
   if (at === -1) return -1;
@@ -135,12 +135,12 @@ function takeRecord(reader: BlockReader, before: number): number {
   return start;
 }
 
-/** Where the record whose header begins here ends. */
+/** The end of the record whose header begins here. */
 function endOf(bytes: Buffer, at: number): number {
   return at + headerBytes + bytes.readUInt16LE(at + 2);
 }
 
-/** Writes settled rows to a file for each range of rows: they come in any order, and a reader holds one range in memory. */
+/** Writes settled rows to one file per range of rows, because they come in any order, and a reader holds one range in memory. */
 class SettledFiles {
   readonly #folder: string;
   readonly #files: BlockFile[] = [];

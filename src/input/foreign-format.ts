@@ -1,12 +1,12 @@
 import { adviceToExtract, adviceToUnpack, type Unpacker } from './convert-advice.ts';
 import { inputError } from './input-error.ts';
 
-/** As many bytes as are looked at. */
+/** The number of bytes that are examined. */
 export const headBytes = 265;
 
 type Foreign = { head: RegExp; words: string; next: (name: string) => string };
 
-/** Formats that are no list, by what they begin with, byte for byte; no text begins so. */
+/** Formats that are not a list, by their first bytes; no text begins with them. */
 const foreignFormats: Foreign[] = [
   { head: /^PK[\x03\x05][\x04\x06]/, words: 'a ZIP archive or a spreadsheet', next: adviceForZip },
   { head: /^BZh\d(?:1AY&SY|\x17rE8P\x90)/, words: 'packed with bzip2', next: (name) => unpackAll(name, 'bzip2') },
@@ -15,7 +15,7 @@ const foreignFormats: Foreign[] = [
   { head: /^.{257}ustar(?:\0| {2}\0)/s, words: 'a tar archive', next: adviceForTar },
 ];
 
-/** Throws USAGE for data of another format, by its first bytes. `packing`: what the data were packed with, if they were. */
+/** Throws USAGE for data of another format, by its first bytes. `packing`: the program that packed the data, if any. */
 export function refuseForeign(name: string, head: Buffer, packing: Unpacker | null): void {
   const text = head.toString('latin1', 0, headBytes);
   const found = foreignFormats.find((format) => format.head.test(text));
@@ -24,7 +24,7 @@ export function refuseForeign(name: string, head: Buffer, packing: Unpacker | nu
   throw inputError(name, null, `this is ${found.words}${packing === null ? '' : `, packed with ${packing}`}`, next);
 }
 
-/** tar unpacks what it has packed itself. */
+/** Advice to unpack an archive. tar unpacks the archives that it has packed itself. */
 function unpackAll(name: string, tool: Unpacker): string {
   return /\.(?:tar\.\w+|t[bx]z2?)$/.test(name) ? adviceForTar(name) : adviceToUnpack(name, tool);
 }

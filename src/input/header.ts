@@ -4,21 +4,21 @@ import { quoteForShell } from '../model/shell-word.ts';
 import { adviceToSplit } from './convert-advice.ts';
 import { inputError, shown } from './input-error.ts';
 
-/** A list, as far as its headers matter. `firstRow`: whether its first row may be a header that nobody expected. */
+/** The facts of a list that concern its headers. `firstRow`: whether its first row may be an unexpected header. */
 export type HeaderRules = { name: string; column: string; allowColumnNames: boolean; firstRow: boolean };
 
 /**
- * Decides for every row of a file whether it is a header instead of ids. Behind a header in the middle, which joined exports have, the rows
+ * Decides for every row of a file whether it is a header instead of ids. After a header in the middle, which concatenated exports have, the rows
  * can be of another kind, so the list is refused.
  */
 export class HeaderCheck {
   readonly #rules: HeaderRules;
   readonly #header: readonly string[];
   readonly #sorted: string;
-  readonly #lengths: Uint8Array; // 1 at each length that a cell of the header has
+  readonly #lengths: Uint8Array; // 1 for each length that a cell of the header has
   #isFirst: boolean;
 
-  /** `header`: the cells of the first row, where it is one; [] otherwise. */
+  /** `header`: the cells of the first row, if it is a header; otherwise []. */
   constructor(rules: HeaderRules, header: readonly string[] = []) {
     this.#rules = rules;
     this.#header = header;
@@ -29,8 +29,8 @@ export class HeaderCheck {
   }
 
   /**
-   * Whether the row repeats the name of the column as its id. Throws USAGE for a row that is another header, or JSON where ids are expected.
-   * `id`: the cell with the id; `cells`: those of the row, or the text of a line. Most rows cost one look at their id.
+   * Whether the row repeats the name of the column as its id. Throws USAGE for a row that is another header, or JSON in place of ids.
+   * `id`: the cell with the id; `cells`: all cells of the row, or the text of a line. Most rows cost one look at their id.
    */
   isRepeated(line: number, id: string, cells: readonly string[] | string): boolean {
     if (this.#isFirst) this.#refuseFirst(line, id, cells);
@@ -78,12 +78,12 @@ export class HeaderCheck {
   }
 }
 
-/** The column that is named like the resource, beside the default one; undefined if there is none. */
+/** Finds the column that is named like the resource, in addition to the default column; undefined if there is none. */
 export function findRival(names: readonly string[], resource: string | null): string | undefined {
   return names.find((name) => isNamedLike(name, resource));
 }
 
-/** Whether a column is named like the resource, or without one like any: annotation_id, AnnotationId, view-uuid. */
+/** Whether a column is named like the resource, or like any resource if none is given: annotation_id, AnnotationId, view-uuid. */
 export function isNamedLike(name: string, resource: string | null): boolean {
   const word = ownId.exec(name.trim())?.[1]?.toLowerCase();
   return word !== undefined && (resource === null || word === resource || word === singularOf(resource));
@@ -102,14 +102,14 @@ function jsonAdvice(name: string, text: string): string {
 const joinedNext =
   'keep each export in a file of its own and run them one by one; if it is an id of this API: --allow-column-names';
 
-/** `cells`: those of the header, or its line. */
+/** The advice about a header. `cells`: the cells of the header, or its line. */
 function headerNext(column: string, cells: readonly string[] | string): string {
   const separator = typeof cells === 'string' ? /[,;\t|]/.exec(cells)?.[0] : undefined;
   const delimiter = separator === undefined || separator === ',' ? '' : ` --delimiter ${typedDelimiter(separator)}`;
   return `for a list with a header use --format csv --column ${quoteForShell(column.trim())}${delimiter}, without --no-header; if it is an id of this API: --allow-column-names`;
 }
 
-/** What git leaves above and below the two versions of lines that it could not merge: ids of both are in the file. */
+/** The lines that git leaves above and below the two versions of lines that it could not merge: the file has ids of both. */
 const conflict = /^(?:<{7}|>{7}|\|{7}) \S/;
 const conflictFound = 'the row marks a merge conflict, so ids of two versions of the list are in it; nothing was sent';
 const conflictNext = 'resolve the conflict and remove its marks';
@@ -126,7 +126,7 @@ function isTable(cells: readonly string[] | string): boolean {
   return typeof cells === 'string' && /^[ |\u2502]|\s\||\S {2,}\S/.test(cells);
 }
 
-/** The cell that names a column, if the row is a header: its first cell does, or another one and no cell has a digit. */
+/** Finds the cell that names a column, if the row is a header: the first cell is a name, or another cell is and no cell has a digit. */
 function columnNameIn(cells: readonly string[], isName: (cell: string) => boolean): string | undefined {
   const found = cells.find(isName);
   return found === cells[0] || !cells.some((cell) => /\d/.test(cell)) ? found : undefined;
@@ -154,7 +154,7 @@ function isSame(cell: string, column: string): boolean {
   return cell.trim().toLowerCase() === column.toLowerCase();
 }
 
-/** Whether a first row may be meant as a name of an id: id, annotation_id, View ID, viewId, UUID. Ids without a digit are rare. */
+/** Whether a first row may be the name of an id: id, annotation_id, View ID, viewId, UUID. Ids without a digit are rare. */
 function isColumnName(cell: string): boolean {
   return idWord.test(cell.trim()) || camelCase.test(cell.trim());
 }
@@ -162,9 +162,7 @@ function isColumnName(cell: string): boolean {
 const idWord = /^(?:\D*[_ .-])?(?:id|uuid|guid)s?$/i;
 const camelCase = /^\D*[a-z](?:Id|ID|Uuid|UUID|Guid|GUID)s?$/;
 
-/**
- * Whether a row further down is a name of an id. Only usual words count: among ten million random ids without a digit some end like a name.
- */
+/** Whether a later row is the name of an id. Only usual words count: among ten million random ids without a digit, some end like a name. */
 function isUsualName(cell: string): boolean {
   return cell.length <= 64 && usualName.test(cell.trim());
 }

@@ -13,7 +13,7 @@ import { RowNumbers } from './row-numbers.ts';
 
 export type Format = 'csv' | 'ndjson' | 'json' | 'lines';
 
-/** How rows are read from the files of one run. Exactly one of `resource` and `resourceColumn` is set. */
+/** The way rows are read from the files of one run. Exactly one of `resource` and `resourceColumn` is set. */
 export type InputOptions = IdRules & {
   resource: Resource | null;
   resourceColumn: string | null;
@@ -28,10 +28,10 @@ export type InputOptions = IdRules & {
   allowColumnNames: boolean;
 };
 
-/** The settings that say how rows are read. */
+/** The settings that decide how rows are read. */
 export type InputSettings = Pick<Config, Exclude<keyof InputOptions, 'columnFlag'>>;
 
-/** The options of these settings; those that are not set become null. */
+/** The options of these settings; settings that are not given become null. */
 export function inputOptionsOf(given: InputSettings): InputOptions {
   return {
     resource: given.resource ?? null,
@@ -50,7 +50,7 @@ export function inputOptionsOf(given: InputSettings): InputOptions {
   };
 }
 
-/** The column of the ids where nobody names one. */
+/** The column of the ids if none is named. */
 export const defaultColumn = 'id';
 
 export function columnOf({ column }: Pick<InputOptions, 'column'>): string {
@@ -66,7 +66,7 @@ const formats: Record<string, Format> = {
   txt: 'lines',
 };
 
-/** The requested format, else the format by the file name, else lines on stdin. Throws USAGE if none of these applies. */
+/** Chooses the format: the requested one, otherwise by the file name, otherwise lines for stdin. Throws USAGE if none of these applies. */
 export function formatOf(file: Pick<InputFile, 'name' | 'isStdin'>, asked: Format | null): Format {
   const format = asked ?? (file.isStdin ? 'lines' : formatByName(file.name));
   if (format) return format;
@@ -143,20 +143,20 @@ export function checkOptions(files: InputFile[], options: InputOptions): void {
 /** Makes the rows of one file, with the resource of each and whether its id can be sent. */
 export type RowMaker = {
   /**
-   * A row with an id. `kind`: the value of the resource column, or with --resource that of `kindColumn`, one of the `kindColumns`.
-   * `cells`: those of the row of a table, or the text of a line.
+   * Makes a row with an id. `kind`: the value of the resource column, or with --resource the value of `kindColumn`, one of the `kindColumns`.
+   * `cells`: the cells of a table's row, or the text of a line.
    */
   row(line: number, id: string, kind: unknown, cells?: readonly string[] | string, kindColumn?: string): Row;
-  /** A row that the format makes unusable. */
+  /** Makes a row that the format makes unusable. */
   rejected(line: number, id: string, reject: RejectCode): Row;
-  /** Call it behind the last row. Throws USAGE if the ids as a whole look damaged. */
+  /** Ends the file. Call it after the last row. Throws USAGE if the ids as a whole look damaged. */
   end(): void;
 };
 
-/** What a file is: its place in the list, its name, and the format that it is read in. */
+/** The facts of a file: its place in the list, its name, and the format that it is read in. */
 export type FileFacts = { file: Position['file']; name: string; format: Format };
 
-/** `header`: the cells of its header; [] if it has none. */
+/** Makes the rows of a file. `header`: the cells of its header; [] if it has none. */
 export function rowMaker(facts: FileFacts, options: InputOptions, header: readonly string[] = []): RowMaker {
   const { file, name, format } = facts;
   const numbers = new RoundedNumbers();

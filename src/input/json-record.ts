@@ -7,10 +7,10 @@ import { inputError, shown } from './input-error.ts';
 import { columnOf, defaultColumn, type InputOptions, type RowMaker } from './input-options.ts';
 import { kindColumns } from './kind-column.ts';
 
-/** Which fields of an object hold its id and its resource. */
+/** The fields of an object that hold its id and its resource. */
 export type Fields = Pick<InputOptions, 'column' | 'columnFlag' | 'resource' | 'resourceColumn'>;
 
-/** Where a record is, and how it is written. */
+/** The place of a record, and its text. */
 type Place = { name: string; line: number; text: string };
 
 /** The row of one JSON value: an object with the fields, or an id as a string. Throws USAGE if two fields could hold the id. */
@@ -27,7 +27,7 @@ export function rowOfRecord({ name, line, text }: Place, value: unknown, fields:
   }
   const column = columnOf(fields);
   const { resource, resourceColumn } = fields;
-  // The parser silently takes the last one, which may not be the object that is meant.
+  // The parser silently takes the last value, which may not be the intended one.
   if (isRepeated(text, column) || (resourceColumn !== null && isRepeated(text, resourceColumn))) {
     return make.rejected(line, text, 'duplicate_key');
   }
@@ -43,7 +43,7 @@ export function rowOfRecord({ name, line, text }: Place, value: unknown, fields:
 
 type Kind = { kind: unknown; kindColumn: string | undefined };
 
-/** A number is an id only if it was written as the whole number it is: 1e3, 1.0 and those above 2^53 have lost their text. */
+/** Makes a row from a number. It is an id only if it was written as the whole number it is: 1e3, 1.0 and numbers above 2^53 have lost their text. */
 function rowOfNumber(line: number, id: number, source: string, of: Kind | undefined, make: RowMaker): Row {
   const isExact = Number.isSafeInteger(id) && String(id) === source;
   return isExact
@@ -58,7 +58,7 @@ function refuseRival(name: string, line: number, record: Record<string, unknown>
   }
 }
 
-/** A page of an API is an object that can have an id of its own: the ids that are meant are those of the objects in it. */
+/** Throws for a page of an API. Such an object can have an id of its own, but the intended ids are in the objects within it. */
 function refuseEnvelope(name: string, line: number, record: Record<string, unknown>, fields: Fields): void {
   if (!Object.hasOwn(record, defaultColumn)) return;
   for (const field in record) {
@@ -70,7 +70,7 @@ function refuseEnvelope(name: string, line: number, record: Record<string, unkno
   }
 }
 
-/** The names under which APIs hand out the objects of a page, and those of the resource. */
+/** Whether APIs use this name for the objects of a page, or it is a name of the resource. */
 function isEnvelope(field: string, resource: Fields['resource']): boolean {
   const word = field.toLowerCase();
   const kinds = resource === null ? resources : [resource];
@@ -95,7 +95,10 @@ function ownField(record: Record<string, unknown>, name: string): unknown {
   return Object.hasOwn(record, name) ? record[name] : undefined;
 }
 
-/** Whether the outermost object has this key twice. Most records cost two searches: without a backslash, a key is written as it is. */
+/**
+ * Whether the outermost object has this key twice. Most records cost two searches, because a key in a text without a backslash is written
+ * unchanged.
+ */
 function isRepeated(text: string, key: string): boolean {
   const quoted = `"${key}"`;
   const first = text.indexOf(quoted);
@@ -103,7 +106,7 @@ function isRepeated(text: string, key: string): boolean {
   return countOuterKeys(text, key, quoted) > 1;
 }
 
-/** How often the outermost object has the key. The text is known to be JSON. */
+/** The number of times the outermost object has the key. The text is known to be JSON. */
 function countOuterKeys(text: string, key: string, quoted: string): number {
   let count = 0;
   let depth = 0;
@@ -123,7 +126,7 @@ function isSame(written: string, key: string, quoted: string): boolean {
   return written.includes('\\') ? JSON.parse(written) === key : written === quoted;
 }
 
-/** Where the string that begins here has ended. */
+/** The end of the string that begins here. */
 function endOfString(text: string, start: number): number {
   let at = start + 1;
   while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
@@ -137,7 +140,7 @@ function isKey(text: string, end: number): boolean {
   return text[at] === ':';
 }
 
-/** How the value of a field of the outermost object is written. The text is known to be JSON, however deep. */
+/** The source text of a field's value in the outermost object. The text is known to be JSON, however deep. */
 function sourceOf(text: string, column: string): string {
   let [depth, start] = [0, -1];
   for (let at = 0; at < text.length; at++) {

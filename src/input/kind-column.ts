@@ -1,13 +1,13 @@
 import { type Resource, resources, resourcesText, singularOf } from '../model/resource.ts';
 import { inputError, shown } from './input-error.ts';
 
-/** Columns and fields that may say what the ids are, where nobody named one; the first one that is there counts. */
+/** Columns and fields that may name the kind of the ids, if no column was given; the first that exists counts. */
 export const kindColumns: readonly string[] = [
   ...['resource', 'Resource', 'RESOURCE', 'resource_type', 'resourceType', 'object_type', 'objectType'],
   ...['type', 'Type', 'TYPE', 'kind', 'Kind', 'KIND'],
 ];
 
-/** The resource that a text means although it is written another way: `View`, `annotation `; null if it means none, or is the word itself. */
+/** The resource that a text means although it is written in another way: `View`, `annotation `; null if it means none, or is the word itself. */
 export function meantResource(text: unknown): Resource | null {
   if (typeof text !== 'string') return null;
   const found = wordOf(text);
@@ -15,8 +15,8 @@ export function meantResource(text: unknown): Resource | null {
 }
 
 /**
- * Watches a column that says what the ids are. A list is refused if its `resource` says another kind than --resource, and if a column such
- * as `type` says both kinds: alone, the other kind may be what the objects belong to.
+ * Watches a column that names the kind of the ids. A list is refused if its `resource` says another kind than --resource, or if a column such
+ * as `type` says both kinds. If such a column says only the other kind, it may be about what the objects belong to.
  */
 export class KindColumn {
   readonly #name: string;
@@ -28,7 +28,7 @@ export class KindColumn {
     this.#resource = resource;
   }
 
-  /** Throws USAGE, naming the line. */
+  /** Checks a value. Throws USAGE, naming the line. */
   check(column: string, value: string, line: number): void {
     const said = wordOf(value);
     if (said === null) return;

@@ -1,16 +1,16 @@
 import { shown } from './input-error.ts';
 
-/** So many protected ids are compared; of a longer file the first ones, so that memory stays bounded. */
+/** The number of protected ids that are compared: the first ones of a longer file, so that memory stays bounded. */
 const maxIds = 200_000;
 
 /**
- * Finds protected ids that miss an id of the list only by how they are written: `(1201)` or `id:` around it, capital letters, dashes,
- * leading zeros. Such an id protects nothing, although somebody meant it to.
+ * Finds protected ids that miss an id of the list only by the way they are written: `(1201)` or `id:` around it, capital letters, dashes,
+ * leading zeros. Such an id protects nothing, although a person meant it to.
  */
 export class NearMisses {
   readonly #exact = new Set<string>();
   readonly #byForm = new Map<string, string>();
-  /** The first one, in words; null if there is none. */
+  /** The first near miss, in words; null if there is none. */
   found: string | null = null;
 
   protect(id: string): void {
@@ -29,8 +29,8 @@ export class NearMisses {
 }
 
 /**
- * What is left of an id without the punctuation around it and the zeros before a number. Short ids keep their case, in which other ones
- * can differ from them, and all but UUIDs what is between their parts: 1-23 is not 12-3.
+ * An id without the punctuation around it and the zeros before a number. Short ids keep their case, because other ids may differ from them
+ * only in case. All ids but UUIDs keep the characters between their parts: 1-23 is not 12-3.
  */
 function formOf(id: string): string {
   const core = id.replace(outer, '');
@@ -43,5 +43,5 @@ const outer = /^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu;
 const minFolded = 10;
 const uuid = /^[\da-f]{8}-?(?:[\da-f]{4}-?){3}[\da-f]{12}$/;
 
-/** What names an id in front of it: `id:7`, `urn:annotation:7`, `ObjectId("7")`. */
+/** A label in front of an id: `id:7`, `urn:annotation:7`, `ObjectId("7")`. */
 const label = /^\W*(?:(?:id|uuid|urn|annotations?|views?|objectid)[\s:=("']+)+(?=.)/i;

@@ -11,16 +11,16 @@ export type InputFile = {
   name: string; // as shown: the path, or (stdin)
   isStdin: boolean;
   isPipe: boolean; // stdin or a named pipe, whose writer can die unnoticed within a line
-  size?: Size; // of a list that somebody sent: what it may unpack to
-  isUnattended?: true; // nobody sees its last id in a plan before it is deleted, or relies on it
-  /** Called behind the last line if it has no newline. */
+  size?: Size; // for an uploaded list: the size to which it may unpack
+  isUnattended?: true; // no person sees its last id in a plan before it is deleted, or relies on it
+  /** Called after the last line if it has no newline. */
   onOpenEnd?(): void;
   open(): AsyncIterable<Buffer>; // the raw bytes; throws USAGE if the file changes while it is read
 };
 
 /**
- * The named files; `-` is stdin. All are checked before the first is read, so that a missing file fails at once.
- * Throws USAGE for one that is missing, unreadable, a folder, of a format that is no list, or stdin named twice.
+ * Opens the named files; `-` is stdin. All are checked before the first is read, so that a missing file fails at once.
+ * Throws USAGE for a file that is missing, unreadable, a folder, or of a format that is not a list, and if stdin is named twice.
  */
 export async function openInputs(paths: string[], stdin: AsyncIterable<Buffer> = nothing()): Promise<InputFile[]> {
   if (paths.filter((path) => path === '-').length > 1)
@@ -41,7 +41,7 @@ async function fromFile(path: string): Promise<InputFile> {
   return { name: path, isStdin: false, isPipe: !before.isFile(), open: () => readUnchanged(path, before) };
 }
 
-/** A shell expands the pattern to the names of the files. */
+/** The advice for a folder. A shell expands the pattern to the names of the files. */
 function filesIn(path: string): string {
   return `name the files in it: ${quotePath(path.replace(/\/+$/, ''))}/*.csv`;
 }
@@ -55,7 +55,7 @@ async function statReadable(path: string): Promise<Stats> {
   }
 }
 
-/** What is no list at all says so, before anything else is said about its name or its rows. */
+/** Checks the first bytes, so that a file that is not a list at all is reported as such before any message about its name or rows. */
 async function checkBeginning(path: string): Promise<void> {
   const stream = createReadStream(path, { highWaterMark: 64 * 1024 });
   try {

@@ -3,14 +3,14 @@ import { maxRecordSize, split } from './read-lines.ts';
 const quote = 0x22;
 const lineFeed = 0x0a;
 
-/** Takes a record of a CSV, the line where it begins, and its text, '' where nobody asked for it. */
+/** Takes a record of a CSV, the line on which it begins, and its text, or '' if the text was not requested. */
 export type TakeRecord = (cells: string[], line: number, raw: string) => void;
 
-/** Where a parser goes on: the number of the line after the last record, and the bytes from there on that are read already. */
+/** The state in which a parser continues: the number of the line after the last record, and the bytes from there on that are already read. */
 export type PlainEnd = { line: number; bytes: Buffer };
 
 /**
- * Calls `take` with the records of a CSV up to the first piece with a quote: without one each line is a record, and splitting costs a
+ * Calls `take` with the records of a CSV up to the first piece with a quote. Without a quote each line is a record, and splitting costs a
  * fraction of parsing. The line that ends with the file is not among them. Yields after each piece, then throws what `take` threw.
  */
 export async function* takePlain(
@@ -18,7 +18,7 @@ export async function* takePlain(
   delimiter: string,
   take: TakeRecord,
 ): AsyncGenerator<void, PlainEnd> {
-  let rest: Buffer = Buffer.alloc(0); // of the piece before: a line that has not ended
+  let rest: Buffer = Buffer.alloc(0); // the unfinished last line of the previous piece
   let line = 1;
   for (let next = await chunks.next(); !next.done; next = await chunks.next()) {
     const piece = next.value;
@@ -28,7 +28,7 @@ export async function* takePlain(
     const end = piece.lastIndexOf(lineFeed) + 1;
     if (end > 0) {
       const lines = split(rest.toString() + piece.toString('utf8', 0, end));
-      lines.pop(); // nothing: a line feed ends the text
+      lines.pop(); // '': a line feed ends the text
       const failure = takeLines(lines, line, delimiter, take);
       yield;
       if (failure !== null) throw failure.error;
@@ -39,7 +39,7 @@ export async function* takePlain(
   return { line, bytes: rest };
 }
 
-/** Returns what `take` threw. Empty lines are no records. */
+/** Calls `take` for each line, and returns what it threw. Empty lines are not records. */
 function takeLines(
   lines: readonly string[],
   first: number,

@@ -11,7 +11,7 @@ import { kindColumns } from './kind-column.ts';
 import { type PlainEnd, type TakeRecord, takePlain } from './plain-csv.ts';
 import { maxRecordSize } from './read-lines.ts';
 
-/** The rows of a CSV. Throws USAGE, naming the line, for text that is no table: ragged rows, stray or unclosed quotes. */
+/** Reads the rows of a CSV. Throws USAGE, naming the line, for text that is not a table: ragged rows, stray or unclosed quotes. */
 export async function* readCsv(
   facts: FileFacts,
   chunks: AsyncIterable<Buffer>,
@@ -31,10 +31,10 @@ export async function* readCsv(
   end();
 }
 
-/** A record of a CSV with its text as it is in the file, without the line end. `row` is null for the header. */
+/** A record of a CSV with its text as in the file, without the line end. `row` is null for the header. */
 export type CsvRecord = { cells: string[]; text: string; row: Row | null; hasCarriageReturn: boolean };
 
-/** The same with the text of each record. */
+/** Reads the same rows with the text of each record. */
 export async function* readCsvRecords(
   facts: FileFacts,
   chunks: AsyncIterable<Buffer>,
@@ -52,12 +52,12 @@ export async function* readCsvRecords(
   }
 }
 
-/** Whether all of several cells are empty, as in the rows that a spreadsheet leaves below a table: such a row is a blank line. */
+/** Whether all of several cells are empty, as in the rows that a spreadsheet leaves below a table. Such a row is a blank line. */
 function isBlank(cells: readonly string[]): boolean {
   return cells[0] === '' && cells.length > 1 && cells.every((cell) => cell === '');
 }
 
-/** A record without the line ends around it; those of its cells are within quotes. */
+/** A record without the line ends around it. Line ends in its cells are within quotes. */
 function withoutLineEnds(raw: string): string {
   let [start, end] = [0, raw.length];
   while (start < end && '\r\n'.includes(raw[start]!)) start++;
@@ -65,7 +65,7 @@ function withoutLineEnds(raw: string): string {
   return raw.slice(start, end);
 }
 
-/** Calls `take` with each record; yields after each chunk of the text. `hasRaw`: also with its text, which costs time. */
+/** Calls `take` with each record; yields after each chunk of the text. `hasRaw`: also passes its text, which costs time. */
 async function* parse(
   name: string,
   chunks: AsyncIterable<Buffer>,
@@ -78,7 +78,7 @@ async function* parse(
     const { line, bytes } = hasRaw ? textBegin : yield* takePlain(all, delimiter, take);
     yield* parseFrom(line, resume(bytes, all), { name, delimiter, head, hasRaw }, take);
   } finally {
-    await all.return(null); // closes the file, also where a record is refused
+    await all.return(null); // closes the file, even if a record is refused
   }
 }
 
@@ -102,7 +102,9 @@ async function* parseFrom(
   }
 }
 
-/** `read` turns each record into a row; the first record is the header, unless there is none, and gives null. `end`: behind the last one. */
+/**
+ * `read` turns each record into a row; the first record is the header, unless there is none, and gives null. `end`: call it after the last record.
+ */
 function recordReader(facts: FileFacts, options: InputOptions) {
   const { name } = facts;
   let columns: Columns | null = null;
@@ -129,24 +131,24 @@ function openParser(delimiter: string, onRecord: (cells: string[], raw: string) 
     // Listed, because detection by the first line would make other line ends part of an id.
     record_delimiter: ['\r\n', '\n', '\r'],
     skip_empty_lines: true,
-    relax_column_count: true, // we count ourselves, to say which line
+    relax_column_count: true, // we count the columns ourselves, to name the line
     max_record_size: maxRecordSize,
     raw: hasRaw,
     on_record: (record: string[] | { record: string[]; raw: string }) => {
       if (Array.isArray(record)) onRecord(record, '');
       else onRecord(record.record, record.raw);
-      return null; // nothing goes through the stream: pushing a row costs more than parsing it
+      return null; // nothing goes through the stream, because pushing a row costs more than parsing it
     },
   });
 }
 
-/** Writes chunks to the parser; yields after each, last with the error that ended parsing, so that earlier rows are read first. */
+/** Writes chunks to the parser. Yields after each, and last the error that ended parsing, so that earlier rows are read first. */
 async function* feed(parser: Parser, chunks: AsyncIterable<Buffer>): AsyncGenerator<Error | null> {
   let failure: Error | null = null;
   parser.on('error', (error) => {
     failure = error;
   });
-  parser.resume(); // nothing comes out, but the stream must reach its end
+  parser.resume(); // it yields nothing, but the stream must reach its end
   for await (const chunk of chunks) {
     await new Promise<void>((done) => parser.write(chunk, () => done()));
     yield failure;
@@ -168,7 +170,7 @@ function explain(name: string, line: number, error: Error, hint: string | null):
   return inputError(name, line, found, hint ?? 'a cell with quotes must be quoted, and each quote in it doubled');
 }
 
-/** Advice if the first line looks separated by another delimiter: then quotes are in the middle of cells. */
+/** The advice if the first line seems to have another delimiter: then quotes are in the middle of cells. */
 function delimiterHint(head: Buffer, delimiter: string): string | null {
   const [firstLine = ''] = head.toString().split(/[\r\n]/, 1);
   const unquoted = firstLine.replace(/"(?:[^"]|"")*"/g, '');
@@ -190,7 +192,7 @@ type Columns = { id: number; resource: number; resourceName: string | undefined;
 
 /**
  * Finds the columns in a header, whose cells may have white space around them. Throws USAGE for a column that is missing, for repeated names,
- * and where two columns could hold the ids.
+ * and if two columns could hold the ids.
  */
 function findColumns(name: string, line: number, cells: string[], options: InputOptions): Columns {
   const header = cells.map((cell) => cell.trim());
@@ -230,7 +232,7 @@ function columnAdvice(header: string[], column: string): string {
   return `name the column of the ids, as in --column ${quoteForShell(likely)}; or add --no-header if the first line holds an id already`;
 }
 
-/** What programs write above a header: the type of an object (PowerShell), the delimiter (Excel), a remark or a warning. */
+/** Lines that programs write above a header: the type of an object (PowerShell), the delimiter (Excel), a remark or a warning. */
 const preamble = /^(?:#|sep=|--|\w+: \[Warning\]|Waiting on |SET$|BEGIN$)/i;
 
 function fittingDelimiter(header: string[], column: string): string | undefined {
@@ -242,20 +244,20 @@ function fittingDelimiter(header: string[], column: string): string | undefined 
 const delimiters = [';', '\t', ',', '|'];
 
 /**
- * Counts the lines of a CSV. The parser's own count takes a CRLF inside quotes for two lines, and gives the last line of a record;
+ * Counts the lines of a CSV. The parser's own count takes a CRLF inside quotes for two lines, and gives the last line of a record, while
  * messages name the first.
  */
 class CsvLines {
   #end: number; // last line of the last record
-  #blank = 0; // blank lines up to there
-  #parserLines = 0; // the parser's count up to there
+  #blank = 0; // number of blank lines up to that line
+  #parserLines = 0; // the parser's count up to that line
 
   /** `first`: the number of the line where the parser begins. */
   constructor(first: number) {
     this.#end = first - 1;
   }
 
-  /** The line where this record, which the parser has just finished, begins. */
+  /** Returns the line on which this record begins, which the parser has just finished. */
   advance(cells: string[], info: Info): number {
     const begin = this.next(info);
     const counted = info.lines - this.#parserLines - (info.empty_lines - this.#blank);
@@ -265,7 +267,7 @@ class CsvLines {
     return begin;
   }
 
-  /** The line where the record begins that the parser has not finished. */
+  /** Returns the line on which the record begins that the parser has not finished. */
   next(info: Info): number {
     return this.#end + (info.empty_lines - this.#blank) + 1;
   }

@@ -7,7 +7,7 @@ import type { RowMaker } from './input-options.ts';
 import { type Fields, rowOfRecord } from './json-record.ts';
 import { splitLines } from './read-lines.ts';
 
-/** One JSON object or string a line; blank lines are no rows. Throws USAGE, naming the line, for what is not JSON. */
+/** Reads one JSON object or string per line; blank lines are not rows. Throws USAGE, naming the line, for a line that is not JSON. */
 export async function* readNdjson(
   name: string,
   chunks: AsyncIterable<Buffer>,
@@ -30,8 +30,8 @@ export async function* readNdjson(
 }
 
 /**
- * The elements of one JSON array, objects or strings; their `line` is their number, from 1, since all may be on one line. Throws USAGE,
- * naming the element, for what is not JSON, and for an array without an end.
+ * Reads the elements of one JSON array, objects or strings. Their `line` is their number, from 1, since all may be on one line. Throws USAGE,
+ * naming the element, if one is not JSON, and for an array without an end.
  */
 export async function* readJsonArray(
   name: string,
@@ -58,7 +58,7 @@ export async function* readJsonArray(
 const expected = 'expected one JSON object or string, got something else';
 const again = 'export or transfer it again: it may be cut off or damaged';
 
-/** An object over several lines, as programs print it for people, or text that is no JSON at all. */
+/** The advice for an object over several lines, as programs print it for people, or for text that is not JSON at all. */
 function adviceFor(name: string, line: string): string {
   if (/^\s*\{\s*$/.test(line)) return adviceToSplit(name, '.');
   return /^\s*["{]/.test(line) ? again : 'for ids without quotes use --format lines, for a table --format csv';

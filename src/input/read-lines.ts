@@ -2,7 +2,7 @@ import type { Row } from '../model/row.ts';
 import { inputError } from './input-error.ts';
 import type { RowMaker } from './input-options.ts';
 
-/** One id per line, byte for byte; empty lines are no rows. Throws USAGE for a line that is a header, and for a first one that is JSON. */
+/** Reads one id per line, byte for byte; empty lines are not rows. Throws USAGE for a line that is a header, and for a first line that is JSON. */
 export async function* readLines(name: string, chunks: AsyncIterable<Buffer>, make: RowMaker): AsyncGenerator<Row[]> {
   for await (const { first, texts } of splitLines(name, chunks)) {
     const rows: Row[] = [];
@@ -11,10 +11,10 @@ export async function* readLines(name: string, chunks: AsyncIterable<Buffer>, ma
   }
 }
 
-/** The most characters of a line, and bytes of a CSV row: it bounds the memory of reading. */
+/** The maximum number of characters of a line, and of bytes of a CSV row, which bounds the memory for reading. */
 export const maxRecordSize = 1024 * 1024;
 
-/** Consecutive lines; `first` is the number of the first one. */
+/** Consecutive lines; `first` is the number of the first line. */
 type Lines = { first: number; texts: string[] };
 
 /** Splits text of whole UTF-8 characters at CRLF, LF or CR. Throws USAGE for a line that is too long. */
@@ -38,7 +38,7 @@ function tooLong(name: string, line: number, text: string): Error {
   return inputError(name, line, 'a line longer than 1 MiB', next);
 }
 
-/** The lines of a text. The last one is the line that has not ended. A CR at the end stays with it: its LF may follow. */
+/** Splits a text into lines. The last element is the unfinished line. A CR at the end stays with it, because its LF may follow. */
 export function split(text: string): string[] {
   if (!text.includes('\r')) return text.split('\n');
   const isOpen = text.endsWith('\r');

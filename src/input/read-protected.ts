@@ -17,8 +17,8 @@ export function protectFileOf(given: Pick<Config, 'protect' | 'protectColumn'>):
 }
 
 /**
- * The ids of a `--protect` file, of either resource: one per line, or CSV or JSON by its name. Stricter than the input, since an id that is
- * not read as it is meant protects nothing: throws USAGE for any row that is not a clean id, for a last line without its newline, and for a
+ * Reads the ids of a `--protect` file, of either resource: one per line, or CSV or JSON by its name. It is stricter than the input, since an
+ * id that is misread protects nothing. Throws USAGE for any row that is not a clean id, for a last line without its newline, and for a
  * file without ids.
  */
 export async function* readProtected({ path, column }: ProtectFile, options: InputOptions): AsyncGenerator<string[]> {
@@ -56,14 +56,14 @@ const fixLine =
   'write one id per line and nothing else, or name the file .csv if it has a header, with --protect-column NAME; if ids hold such characters';
 const checkFile = 'see why the file is empty, or omit --protect if nothing is to be protected';
 
-/** Why a list looks as if its protected ids were not meant for it, or are written another way; null if not, or if there are none. */
+/** Why the protected ids seem to be meant for another list, or are written in another way; null if they don't seem so, or if there are none. */
 export function explainUnmatched({ protectedList, protected: matched, rows, nearMiss }: ProtectFacts): string | null {
   if (nearMiss !== null) return explainNearMiss(nearMiss);
   if (protectedList === null || matched > 0 || rows === 0) return null;
   return `none of the ${count(protectedList.ids)} protected ids is in the list`;
 }
 
-/** `found`: the `nearMiss` of a spool. */
+/** Explains a near miss. `found`: the `nearMiss` of a spool. */
 export function explainNearMiss(found: string): string {
   return `${found}, so it protects nothing`;
 }

@@ -1,21 +1,22 @@
 import { isDigit } from '../model/check-id.ts';
 import { inputError, shown } from './input-error.ts';
 
-/** Ids of this length have more digits than spreadsheets keep (15), or programs that take them for numbers (16 to 17). */
+/** The number of digits from which spreadsheets (which keep 15), or programs that read ids as numbers (16 to 17), lose digits. */
 const minDigits = 16;
 
 /** A list is refused if chance would give one like it in fewer than one of a thousand cases. */
 const minSurprise = 3 * Math.LN10 - 1e-9;
 
 /**
- * Counts the long numeric ids of a file that look rounded: those that end in 0, and those of 18 digits and more that a double holds. Ids can be
- * so without damage: snowflake ids of a system that makes one per millisecond are multiples of 4,096, so all are even and doubles hold them.
+ * Counts the long numeric ids of a file that look rounded: ids that end in 0, and ids of 18 digits and more that a double holds. Ids can look
+ * so without damage. For example, snowflake ids of a system that makes one per millisecond are multiples of 4,096, so all are even and doubles
+ * hold them.
  */
 export class RoundedNumbers {
   #long = 0;
   #zeros = 0;
-  #odd = 0; // do not end in an even digit
-  readonly #doubles = { long: 0, rounded: 0, odd: 0 }; // odd: multiples of the distance between doubles, and not of its double
+  #odd = 0; // ids that do not end in an even digit
+  readonly #doubles = { long: 0, rounded: 0, odd: 0 }; // odd: multiples of the distance between doubles, but not of twice that distance
   #first: { line: number; id: string } | null = null;
 
   add(line: number, id: string): void {
@@ -37,22 +38,22 @@ export class RoundedNumbers {
     const message = `the long numbers in this list look rounded, like ${shown(id)}: a program kept only their first digits; nothing was sent`;
     throw inputError(name, line, message, roundedNext);
   }
-  /** Where all other ids are even, one of five ends in 0 by chance. */
+  /** Whether far more ids end in 0 than by chance. If all other ids are even, one of five ends in 0 by chance. */
   #endInZero(): boolean {
     const areOthersEven = this.#zeros < this.#long && this.#odd === 0;
     return isSurprising({ chance: areOthersEven ? 1 / 5 : 1 / 10, long: this.#long, rounded: this.#zeros });
   }
 
-  /** Of numbers that doubles have changed, half are odd multiples of the distance; of ids that are even by design, almost none. */
+  /** Whether doubles have changed the numbers: then half are odd multiples of the distance. Among ids that are even by design, almost none are. */
   #wentThroughDoubles(): boolean {
     const { long, rounded, odd } = this.#doubles;
     return 4 * odd >= rounded && isSurprising({ chance: 1 / 16, long, rounded });
   }
 
-  /** Counts a number of 18 digits or more, which is at least 2^56, so that doubles are 16 or more apart. Returns whether one holds it. */
+  /** Counts a number of 18 digits or more, which is at least 2^56, so that doubles are 16 or more apart. Returns whether a double holds it. */
   #isDouble(id: string): boolean {
     this.#doubles.long += 1;
-    if (Number(id.slice(-4)) % 16 !== 0) return false; // most ids cost no more than this
+    if (Number(id.slice(-4)) % 16 !== 0) return false; // most ids cost no more than this test
     const number = BigInt(id);
     const distance = 1n << BigInt(Math.max(4, number.toString(2).length - 53));
     if (number % distance !== 0n) return false;

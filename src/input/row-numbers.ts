@@ -1,10 +1,10 @@
 import { inputError } from './input-error.ts';
 
-/** So many rows that count up from 0 are no accident. */
+/** The number of rows that count up from 0 and are no accident. */
 const minRows = 3;
 
 /**
- * Notices ids that are row numbers instead: 0, 1, 2, … as the index of a data frame, which is written as a column of its own. An id 0 is
+ * Notices ids that are row numbers instead: 0, 1, 2, … as in the index of a data frame, which is written as a column of its own. An id 0 is
  * rejected anyway, but 1, 2, … can be other objects.
  */
 export class RowNumbers {
@@ -16,7 +16,7 @@ export class RowNumbers {
     this.#name = name;
   }
 
-  /** Throws USAGE for the row with which the first ones count up from 0. */
+  /** Throws USAGE at the row with which the first ids count up from 0. */
   add(line: number, id: string): void {
     if (this.#rows === minRows) return;
     if (this.#counted === this.#rows && id === String(this.#rows)) this.#counted += 1;
@@ -24,7 +24,7 @@ export class RowNumbers {
     if (this.#counted === minRows) this.#refuse(line);
   }
 
-  /** Call it behind the last row: a shorter list may consist of such numbers, too. */
+  /** Call it after the last row: a shorter list may also consist of such numbers. */
   end(): void {
     if (this.#rows === 2 && this.#counted === 2) this.#refuse(null);
   }

@@ -25,7 +25,7 @@ export const placeBytes = 12; // number of the row, file, line
 /** The first line of a protected row: real lines count from 1. */
 export const protectedLine = 0;
 
-/** The most bytes of a row: an id that can be sent has at most 1 KiB, others are cut. */
+/** The maximum number of bytes of a row: an id that can be sent has at most 1 KiB, other ids are cut. */
 export const mostRowBytes = 8192;
 
 /** Writes a row, in the form of `rows`, into a block with room for `mostRowBytes`, and returns its length. Throws for an id that does not fit. */
@@ -54,8 +54,9 @@ export function rejectAt(bytes: Buffer, at: number): RejectCode | null {
 }
 
 /**
- * The bucket of an id, whose bytes in UTF-8 are those of `bytes`: the same for every resource, since a protected id protects all of them.
- * The bytes of ASCII are its characters, and read faster. The order of protected rows is part of what identifies a list, and follows from this.
+ * The bucket of an id, whose bytes in UTF-8 are in `bytes`. It is the same for every resource, since a protected id protects all of them.
+ * The bytes of ASCII are its characters, which are faster to read. The order of protected rows is part of what identifies a list, and follows
+ * from this.
  */
 export function bucketOf(id: string, bytes: Buffer, start: number, end: number): number {
   let hash = id.length;
@@ -70,7 +71,7 @@ export function cutId(id: string): string {
 }
 
 /**
- * Collects records in memory and appends them to a file a block at a time. Synchronous on purpose: a block reaches the page
+ * Collects records in memory and appends them to a file a block at a time. It is synchronous on purpose: a block reaches the page
  * cache in microseconds, and a row costs no promise. Nothing is on disk before `flush`; repeating that adds nothing.
  */
 export class BlockFile {
@@ -78,7 +79,7 @@ export class BlockFile {
   readonly #size: number;
   readonly #onBlock: (block: Buffer) => void;
   #used = 0;
-  block: Buffer = Buffer.alloc(0); // where the bytes reserved last are written
+  block: Buffer = Buffer.alloc(0); // the place for the last reserved bytes
 
   constructor(path: string, size: number, onBlock: (block: Buffer) => void = () => {}) {
     this.#path = path;
@@ -86,21 +87,21 @@ export class BlockFile {
     this.#onBlock = onBlock;
   }
 
-  /** Makes room for a record and returns where it begins in `block`. */
+  /** Makes room for a record and returns its start in `block`. */
   reserve(length: number): number {
     const at = this.room(length);
     this.#used += length;
     return at;
   }
 
-  /** Makes room for a record of at most this length, which `add` adds, and returns where it has to begin in `block`. */
+  /** Makes room for a record of at most this length, which `add` adds, and returns its start in `block`. */
   room(most: number): number {
     if (this.block.length === 0) this.block = Buffer.allocUnsafeSlow(this.#size);
     if (this.#used + most > this.#size) this.flush();
     return this.#used;
   }
 
-  /** Adds the record that was written where there is room. */
+  /** Adds the record that was written into the room. */
   add(length: number): void {
     this.#used += length;
   }
@@ -119,10 +120,10 @@ const blockSize = 256 * 1024;
 /** Reads a file from its beginning in records, a block at a time. A file that does not exist is empty. */
 export class BlockReader {
   readonly #file: number | null;
-  #begin = 0; // of the bytes taken last
+  #begin = 0; // of the last taken bytes
   #at = 0;
   #end = 0;
-  readonly block: Buffer; // holds the bytes taken last
+  readonly block: Buffer; // holds the last taken bytes
 
   /** `block` can be reused by the next reader. */
   constructor(path: string, block: Buffer = Buffer.allocUnsafeSlow(blockSize)) {
@@ -130,13 +131,13 @@ export class BlockReader {
     this.block = block;
   }
 
-  /** Where the next `length` bytes begin in `block`, or -1 at the end of the file. */
+  /** Returns the start of the next `length` bytes in `block`, or -1 at the end of the file. */
   take(length: number): number {
     this.#begin = this.#at;
     return this.extend(length);
   }
 
-  /** Takes `length` more bytes after those taken last. Returns where all of them begin now, or -1 at the end of the file. */
+  /** Takes `length` more bytes after the last taken ones. Returns the start of all of them, or -1 at the end of the file. */
   extend(length: number): number {
     if (this.#at + length > this.#end) this.#fill(this.#at - this.#begin + length);
     if (this.#at + length > this.#end) return -1;
@@ -148,7 +149,7 @@ export class BlockReader {
     if (this.#file !== null) closeSync(this.#file);
   }
 
-  /** Moves the bytes taken last to the beginning of the block and fills it, at least up to `least` bytes if the file has them. */
+  /** Moves the last taken bytes to the beginning of the block and fills it, at least up to `least` bytes if the file has them. */
   #fill(least: number): void {
     if (this.#file === null) return;
     this.block.copyWithin(0, this.#begin, this.#end);

@@ -31,16 +31,16 @@ export type Spool = {
   duplicates: number;
   protected: number;
   protectedList: ProtectedList | null; // the content of the protect file; null without one
-  nearMiss: string | null; // a protected id that misses one of the list only by how it is written, in words
-  limited: boolean; // the input had more rows than --limit
+  nearMiss: string | null; // a protected id that misses an id of the list only by the way it is written, in words
+  limited: boolean; // whether the input had more rows than --limit
   layout: string; // hash of file names and lines: differs if the same rows have other positions
-  sha256: string; // over resource, id and reject of each row in order, and which rows are protected
-  first: { resource: Resource; id: string } | null; // to be sent
+  sha256: string; // hash over resource, id and reject of each row in order, and over which rows are protected
+  first: { resource: Resource; id: string } | null; // the first id to be sent
   last: { resource: Resource; id: string } | null;
   heldBack?: HeldBack; // see `takeIds`
 };
 
-/** The first row whose id is not taken, its position, and how many rows are held back: later ids, too, and their duplicates. */
+/** The first row whose id is not taken, its position, and the number of rows that are held back: this id, later ids, and their duplicates. */
 export type HeldBack = Position & { row: number; rows: number };
 
 /** The content of a file of protected ids when it was read. */
@@ -49,12 +49,12 @@ export type ProtectedList = { ids: number; sha256: string };
 type SpoolOptions = {
   files: string[];
   protectedIds: AsyncIterable<string[]> | null;
-  limit: number | null; // take at most this many rows, rejected ones included
+  limit: number | null; // takes at most this many rows, including rejected ones
 };
 
 /**
  * Reads all rows to a spool in this empty folder, in bounded memory. The same rows give the same spool. Throws what reading
- * throws, and USAGE if the disk is full; the folder is the caller's to remove.
+ * throws, and USAGE if the disk is full. The caller has to remove the folder.
  */
 export async function spoolRows(batches: AsyncIterable<Row[]>, folder: string, options: SpoolOptions): Promise<Spool> {
   try {
@@ -70,7 +70,7 @@ export async function spoolRows(batches: AsyncIterable<Row[]>, folder: string, o
   }
 }
 
-/** Creates a folder for one spool in the state folder, closed to other users; its name says which process owns it. */
+/** Creates a folder for one spool in the state folder, closed to other users; its name shows which process owns it. */
 export async function createSpoolFolder(stateDir: string): Promise<string> {
   const folder = join(stateDir, 'spool', processName());
   await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -105,7 +105,7 @@ async function writeProtected(batches: AsyncIterable<string[]>, writer: SpoolWri
   return { ids: count, sha256: hash.digest('hex') };
 }
 
-/** Returns whether there are more rows than the limit; it reads one more to know. */
+/** Writes the rows. Returns whether there are more rows than the limit; it reads one more row to find out. */
 async function writeRows(batches: AsyncIterable<Row[]>, writer: SpoolWriter, limit: number): Promise<boolean> {
   for await (const rows of batches) {
     const room = limit - writer.rows;
@@ -129,7 +129,7 @@ function endOf(kept: SpooledId | null): Spool['first'] {
   return kept && { resource: kept.resource, id: kept.id };
 }
 
-/** Protected rows change the hash: the run of the same list without protection must not be resumed. */
+/** Adds protected rows to the hash, so that the run of the same list without protection is not resumed. */
 function hashRow(hash: Hash): (row: number) => void {
   return (row) => hash.update(`protected ${row}\n`);
 }
@@ -142,7 +142,7 @@ function diskFull(folder: string, error: unknown): ExpungeError | null {
   });
 }
 
-/** Writes the rows of one spool, in their order and to their buckets. Memory: 256 blocks of each kind of bucket. */
+/** Writes the rows of one spool, in order and to their buckets. Memory: 256 blocks of each kind of bucket. */
 class SpoolWriter {
   readonly #rows: BlockFile;
   readonly #positions: BlockFile;
@@ -150,7 +150,7 @@ class SpoolWriter {
   readonly #protect: BlockFile[];
   readonly #scratch = Buffer.alloc(mostRowBytes);
   readonly hash = createHash('sha256');
-  readonly layout = createHash('sha256'); // over the positions
+  readonly layout = createHash('sha256'); // hash over the positions
   rows = 0;
   rejected: Record<string, number> = {};
   readonly nearMisses = new NearMisses();
@@ -185,7 +185,7 @@ class SpoolWriter {
     this.#scratch.copy(file.block, at, 0, length);
   }
 
-  /** Puts everything on disk. */
+  /** Writes everything to disk. */
   flush(): void {
     for (const file of [this.#rows, this.#positions, ...this.#buckets, ...this.#protect]) file.flush();
   }
@@ -196,7 +196,7 @@ class SpoolWriter {
     this.#positions.block.writeUInt32LE(row.line, at + 4);
   }
 
-  /** `at`: where the row is in the block of `rows`. */
+  /** Adds a row to its bucket. `at`: the place of the row in the block of `rows`. */
   #addToBucket(row: Row, at: number, length: number): void {
     const { block } = this.#rows;
     const bucket = this.#buckets[bucketOf(row.id, block, at + headerBytes, at + length)]!;

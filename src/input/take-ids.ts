@@ -9,7 +9,7 @@ const rowsAtOnce = 10_000; // a worker that plans a scheduled run must not block
 
 /**
  * A spool of which only the first `most` ids are sent. Later ids are held back, with their duplicates; rows that are never sent stay. The
- * same spool gives the same result. `rows` of the result count without those held back.
+ * same spool gives the same result. `rows` of the result does not count rows that are held back.
  */
 export async function takeIds(spool: Spool, most: number): Promise<Spool> {
   if (sumIds(spool.ids) <= most) return spool;

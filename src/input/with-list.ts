@@ -27,16 +27,16 @@ type ReadOptions = {
   /** A file of ids that are never deleted. */
   protectFile: ProtectFile | null;
   limit: number | null;
-  /** More than half of the rows may be unusable. */
+  /** Whether more than half of the rows may be unusable. */
   expectRejected: boolean;
-  /** Where the rejected rows are written; by default a folder in the state folder. */
+  /** The folder for the rejected rows; by default a folder in the state folder. */
   rejectsFolder?: string | undefined;
-  /** Called with the number of rows read; what it throws ends the reading. */
+  /** Called with the number of rows read. If it throws, reading ends. */
   onRows(n: number): void;
 };
 
 /**
- * Reads and validates the whole list, calls `body` with it, and removes the spool. Nothing is sent or stored before. Throws USAGE for input
+ * Reads and validates the whole list, calls `body` with it, and removes the spool. Nothing is sent or stored before that. Throws USAGE for input
  * that is not reliable, and for a list in which most rows are rejected.
  */
 export async function withList<T>(
@@ -68,7 +68,7 @@ export async function withSpoolFolder<T>(stateDir: string, body: (folder: string
   }
 }
 
-/** Creates the state folder, closed to other users. Throws USAGE if it cannot. Repeating it is harmless. */
+/** Creates the state folder, closed to other users. Throws USAGE if that fails. Repeating it is harmless. */
 export async function makeStateDir(stateDir: string): Promise<void> {
   await inStateDir(stateDir, () => mkdir(stateDir, { recursive: true, mode: 0o700 }));
 }
@@ -113,11 +113,11 @@ function refuseMostlyRejected(spool: Spool, rejectsFile: string | null): void {
   throw mostlyRejected(spool, code, () => readRejected(spool, [code]), rejectsFile);
 }
 
-/** A heading or a count may slip into a list of plain lines; with more of such text it is something else. */
+/** The maximum number of such rows: a heading or a count may slip into a list of plain lines, but with more such text it is something else. */
 const maxForeignRows = 2;
 const foreignCodes: readonly string[] = ['inner_white_space', 'outer_punctuation'] satisfies RejectCode[];
 
-/** Throws USAGE for a list of which more than two lines are text around ids instead of ids. */
+/** Throws USAGE for a list in which more than two lines are text around ids instead of ids. */
 function refuseForeignText(spool: Spool): void {
   const foreign = foreignCodes.reduce((sum, code) => sum + (spool.rejectedByCode[code] ?? 0), 0);
   if (foreign <= maxForeignRows) return;
@@ -162,7 +162,7 @@ async function writeRejectsFile(spool: Spool, folder: string): Promise<string | 
   return path;
 }
 
-/** A list with fewer bad rows is accepted. */
+/** The number of bad rows below which a list is accepted. */
 const leastRows = 10;
 
 type Facts = Pick<Spool, 'files' | 'rows' | 'rejectedByCode'>;
@@ -174,7 +174,7 @@ export function mostlyRejectedAs({ rows, rejectedByCode }: Pick<Facts, 'rows' | 
 }
 
 /**
- * The error for such a list: most likely the wrong column or file was read, and then its other rows are wrong, too. `rejected` are its bad
+ * The error for such a list: most likely the wrong column or file was read, and then its other rows are also wrong. `rejected` are its bad
  * rows.
  */
 export function mostlyRejected(

@@ -1,14 +1,16 @@
 type Step = (bytes: Buffer) => Wait;
 
-/** What comes next: so many bytes of no interest, then so many that `next` reads. */
+/** The next bytes: `skip` bytes of no interest, then `read` bytes for `next`. */
 type Wait = { skip: number; read: number; next: Step };
 
-/** Follows zstd data (RFC 8878) from block to block, to know whether they end where a frame does: Node 22 takes data that are cut off for whole. */
+/**
+ * Follows zstd data (RFC 8878) from block to block, to know whether they end at the end of a frame: Node 22 accepts data that are cut off as whole.
+ */
 export class ZstdFrames {
   #wait: Wait = { skip: 0, read: 4, next: readMagic };
   #held: Buffer = Buffer.alloc(0);
 
-  /** The next part of the data, of any size. */
+  /** Takes the next part of the data, of any size. */
   feed(part: Buffer): void {
     for (let at = 0; at < part.length; ) {
       const { skip, read, next } = this.#wait;
@@ -27,7 +29,7 @@ export class ZstdFrames {
     }
   }
 
-  /** Whether the data could end here. What is no zstd is not judged: the decoder refuses it. */
+  /** Whether the data could end here. Data that are not zstd are not judged, because the decoder refuses them. */
   get isWhole(): boolean {
     const { skip, next } = this.#wait;
     return skip === Number.POSITIVE_INFINITY || (skip === 0 && this.#held.length === 0 && next === readMagic);
@@ -44,7 +46,7 @@ function readMagic(bytes: Buffer): Wait {
   return { skip: Number.POSITIVE_INFINITY, ...nextFrame };
 }
 
-/** It tells how long the rest of the header is, and whether a checksum ends the frame. */
+/** Reads the descriptor, which gives the length of the rest of the header, and whether a checksum ends the frame. */
 function readDescriptor(bytes: Buffer): Wait {
   const descriptor = bytes.readUInt8();
   const isSingleSegment = (descriptor & 0b10_0000) !== 0;
@@ -58,7 +60,7 @@ function readDescriptor(bytes: Buffer): Wait {
 
 function readBlock(bytes: Buffer, checksumBytes: number): Wait {
   const header = bytes.readUIntLE(0, 3);
-  const isRepeated = ((header >>> 1) & 0b11) === 1; // one byte that stands for many
+  const isRepeated = ((header >>> 1) & 0b11) === 1; // one byte that represents many
   const size = isRepeated ? 1 : header >>> 3;
   if ((header & 1) === 1) return { skip: size + checksumBytes, ...nextFrame };
   return { skip: size, read: 3, next: (block) => readBlock(block, checksumBytes) };

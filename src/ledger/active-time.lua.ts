@@ -1,6 +1,6 @@
 import { changeFunction } from './changes.lua.ts';
 
-/** A process that works on a run reports every few seconds. A longer gap in the reports, in ms, is no deleting time. */
+/** The longest gap between two reports of the processes that work on a run, in ms. A longer gap does not count as deleting time. */
 export const longestSilenceMs = 10_000;
 
 /** Lua: counts the deleting time of a run up to `activeUntil`, a field that only a running run has. */
@@ -24,8 +24,8 @@ end
 `;
 
 /**
- * Lua: where the clock of Redis was set back, or another server with an earlier one is Redis now, what was due then is due as long from now, and
- * whether the window of the run is open is to be found out again. Needs `redisTime`.
+ * Lua: if the clock of Redis was set back, or a server with an earlier clock took over, moves due times to as long from now as they were then.
+ * Also has the run find out again whether its window is open. Needs `redisTime`.
  */
 export const followClockFunction = `
 local function followClock(runKey, later)
@@ -42,18 +42,18 @@ local function followClock(runKey, later)
 end
 `;
 
-/** The shortest time for which an ended run is kept whose report has not been delivered, in ms. */
+/** The shortest time for which an ended run is kept if its report has not been delivered, in ms. */
 export const undeliveredMs = 86_400_000;
 
-/** How long an ended detached run is kept at least until its end was passed on to the outbox, which keeps it as long, in ms. */
+/** The shortest time for which an ended detached run is kept until its end was passed on to the outbox, in ms. The outbox keeps it as long. */
 export const untoldMs = 86_400_000;
 
-/** How long an ended run is kept at least whose results a worker is to deliver, in ms: then Redis forgets it, delivered or not. */
+/** The shortest time for which an ended run is kept if a worker is to deliver its results, in ms. Then Redis forgets the run, delivered or not. */
 export const resultsKeptMs = 30 * 86_400_000;
 
 /**
- * Lua: seals a run. It sets the expiry of its record and of the other keys that the caller names; the rest, possibly millions, are left to
- * `expireRun`. The report of a detached run, or of one that ends unattended, counts as delivered: no command waits for it.
+ * Lua: seals a run. It sets the expiry of its record and of the other keys that the caller names; `expireRun` does the rest, possibly millions
+ * of keys. The report of a detached run, or of a run that ends unattended, counts as delivered: no command waits for it.
  */
 export const sealFunction = `${activeTimeFunctions}${changeFunction}
 local function seal(state, isUnattended, runKey, ...)
@@ -64,7 +64,7 @@ local function seal(state, isUnattended, runKey, ...)
   local run = redis.call('HMGET', runKey, 'keepMs', 'detached', 'resultsWanted')
   local keepMs, isDelivered = tonumber(run[1] or '0'), isUnattended or run[2] == '1'
   if isDelivered then redis.call('HSET', runKey, 'delivered', now) else keepMs = math.max(keepMs, ${undeliveredMs}) end
-  if run[2] == '1' then keepMs = math.max(keepMs, ${untoldMs}) end -- until the recoverer has told of it
+  if run[2] == '1' then keepMs = math.max(keepMs, ${untoldMs}) end -- until the recoverer has passed it on
   if run[3] then keepMs = math.max(keepMs, ${resultsKeptMs}) end
   for _, key in ipairs({runKey, ...}) do redis.call('PEXPIRE', key, keepMs) end
 end

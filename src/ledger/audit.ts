@@ -3,7 +3,7 @@ import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import type { Run, SteeredBy } from './run.ts';
 
-/** An action on a run, or on all runs of its target: by whom, when and why, and further facts. */
+/** An action on a run, or on all runs of its target: who did it, when and why, and further facts. */
 export type AuditEntry = {
   at: number; // ms since 1970
   action: string;
@@ -13,7 +13,7 @@ export type AuditEntry = {
   [fact: string]: unknown;
 };
 
-/** How many entries are kept for each run, and for each target. */
+/** The number of entries that are kept for each run, and for each target. */
 export const auditLength = 100;
 
 /** Lua that adds an entry and drops the oldest beyond `auditLength`; both parameters are Lua expressions. */
@@ -21,10 +21,7 @@ export function noteAuditLua(key: string, entry: string): string {
   return `redis.call('LPUSH', ${key}, ${entry}) redis.call('LTRIM', ${key}, 0, ${auditLength - 1})`;
 }
 
-/**
- * The same for a script of a run: KEYS 1 run  2 audit. The trail of a run in which nothing was steered may have to be made: then it expires
- * with the others.
- */
+/** The same for a script of a run: KEYS 1 run  2 audit. If nothing was steered in the run yet, its trail is new, and expires with the other keys. */
 export function noteAuditOfRunLua(entry: string): string {
   return `${noteAuditLua('KEYS[2]', entry)}
 local leftMs = redis.call('PTTL', KEYS[1])
@@ -36,7 +33,7 @@ export function storedEntry(entry: AuditEntry): string {
   return JSON.stringify(entry);
 }
 
-/** The actions on a run from its submission on, and those on all runs of its target meanwhile, the oldest first. */
+/** Reads the actions on a run since its submission, and the actions on all runs of its target in that time, oldest first. */
 export async function readAudit(redis: RedisClient, run: Run): Promise<AuditEntry[]> {
   const [ofRun, ofTarget] = await Promise.all([
     redis.lrange(keys.audit(run.id), 0, -1),
@@ -49,30 +46,27 @@ export async function readAudit(redis: RedisClient, run: Run): Promise<AuditEntr
   return [submitted, ...[...ofRun.map(parseEntry).reverse(), ...around].sort((a, b) => a.at - b.at)];
 }
 
-/** The actions on a target as a whole, and the removals of its runs, the oldest first. */
+/** Reads the actions on a target as a whole, and the removals of its runs, oldest first. */
 export async function readTargetAudit(redis: RedisClient, fp: string): Promise<AuditEntry[]> {
   return (await redis.lrange(keys.targetAudit(fp), 0, -1)).map(parseEntry).reverse();
 }
 
-/** An entry for `--json` and files; `at` in ISO 8601. */
+/** Formats an entry for `--json` and files; `at` in ISO 8601. */
 export function auditFacts({ at, ...others }: AuditEntry) {
   return { at: isoTime(at), ...others };
 }
 
-/** Records an action on a target, or the removal of a run. A repetition is recorded twice. */
+/** Records an action on a target, or the removal of a run. Repeating it records it twice. */
 export async function noteTargetAction(redis: RedisClient, fp: string, entry: AuditEntry): Promise<void> {
   await note(redis, keys.targetAudit(fp), entry);
 }
 
-/** Records an action on a run that is not a change of its state; those are recorded by their scripts. A repetition is recorded twice. */
+/** Records an action that does not change the state of a run; scripts record the other actions. Repeating it records it twice. */
 export async function noteRunAction(redis: RedisClient, run: string, entry: AuditEntry): Promise<void> {
   await note(redis, keys.audit(run), entry);
 }
 
-/**
- * Records in the trail of a run that an order was not carried out after it had been taken. Of a run that is gone nothing is recorded.
- * Repeating it changes nothing.
- */
+/** Records in the trail of a run that an accepted order was not carried out. Records nothing if the run is gone. Repeating it changes nothing. */
 export async function noteFailedOrder(
   redis: RedisClient,
   run: string,
@@ -88,10 +82,10 @@ if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('LPOS', KEYS[2], ARGV[1]) th
 ${noteAuditOfRunLua('ARGV[1]')}
 `;
 
-/** The entry of the audit trail; `plan`: the SHA-256 of the file of the plan. */
+/** The entry in the audit trail; `plan`: the SHA-256 of the plan's file. */
 export type NotedPlan = AuditEntry & { plan: string };
 
-/** Lua: adds to what a run of a plan says about rules that were loosened; `note` = '' adds nothing. */
+/** Lua: adds a note to the record of a plan's run about rules that were loosened; `note` = '' adds nothing. */
 export const noteLoosenedFunction = `
 local function noteLoosened(runKey, note)
   if note == '' then return end
@@ -101,8 +95,9 @@ end
 `;
 
 /**
- * Records in a run that is written already, and in its audit trail, who applied or approved the plan that it carries out. `approver`: who alone may
- * loosen its rules, '' = anybody. Repeating it changes nothing.
+ * Records who applied or approved the plan that a run carries out, in the run (which is written already) and in its audit trail.
+ * `approver`: the only
+ * person who is allowed to loosen its rules, '' = anyone. Repeating it changes nothing.
  */
 export async function notePlan(redis: RedisClient, run: string, approver: string, entry: NotedPlan): Promise<void> {
   await redis.eval(notePlanLua, 2, keys.run(run), keys.audit(run), entry.plan, storedEntry(entry), approver);

@@ -6,23 +6,24 @@ import { retryMark } from './chunks.lua.ts';
 import { sendableChunks } from './max-deletes.ts';
 import { type RunState, schemaVersion } from './run.ts';
 
-/** What is left to do in the detached runs of a target that have not ended. Those of another release count in `otherRelease` only. */
+/** The remaining work in the detached runs of a target that have not ended. Runs of another release count in `otherRelease` only. */
 export type Backlog = {
   runs: Partial<Record<RunState, number>>;
   /** Ids without an outcome. */
   pending: number;
   /**
-   * Pending ids that a worker could send now: those of `running` runs, without chunks that wait for a later pass, and at most as many as
-   * the run's own rate allows in a minute.
+   * Pending ids that a worker could send now. Only `running` runs count, without chunks that wait for a later pass, and each run counts at
+   * most as many
+   * ids as its own rate allows in a minute.
    */
   runnable: number;
-  /** Runs that another release has written: workers of this one leave them alone. */
+  /** Runs that another release has written. Workers of this release leave them alone. */
   otherRelease: number;
 };
 
 const runsAtOnce = 500;
 
-/** The backlog of a target. `now`: by the clock of Redis, in ms since 1970. Only reads. */
+/** Reads the backlog of a target. `now`: by the clock of Redis, in ms since 1970. Only reads. */
 export async function readBacklog(redis: RedisClient, fp: string, now: number): Promise<Backlog> {
   const ids = await redis.smembers(keys.targetRuns(fp));
   const backlog: Backlog = { runs: {}, pending: 0, runnable: 0, otherRelease: 0 };
@@ -50,13 +51,13 @@ async function readLeft(redis: RedisClient, id: string, now: number): Promise<Le
   const pending = all - settled;
   if (state !== 'running') return { state: state as RunState, pending, runnable: 0 };
   const [open, due] = await Promise.all([redis.hlen(keys.open(id)), redis.zcount(keys.later(id), '-inf', now)]);
-  const rung = Number(/^\d+:(\d+)/.exec(canary ?? '')?.[1] ?? chunks); // those behind a rung of the canary wait
+  const rung = Number(/^\d+:(\d+)/.exec(canary ?? '')?.[1] ?? chunks); // chunks behind a rung of the canary wait
   const feedable = Math.min(rung, sendableChunks(sendable ?? '', chunks));
   const allowed = quotaUntil > now ? 0 : inOneMinute(rate ?? '');
   return { state, pending, runnable: Math.min(pending, allowed, chunkSize * (feedable - next + open + due)) };
 }
 
-/** How many requests a stored rate allows in a minute; 0 for one that can't be read. */
+/** The number of requests that a stored rate allows in a minute; 0 if the rate can't be read. */
 function inOneMinute(rate: string): number {
   if (rate === '') return Number.POSITIVE_INFINITY;
   const read = readableRate(rate);
@@ -75,8 +76,9 @@ function addTo(backlog: Backlog, left: Left | null): void {
 }
 
 /**
- * When the next ids are retried (ms since 1970 by our clock), if all chunks that are left wait for that; else null. A chunk that was parked because no
- * permit came in time waits for no retry. Only reads.
+ * Reads when the next ids are retried (ms since 1970 by our clock) if all remaining chunks wait for a retry; otherwise null. A chunk that
+ * was parked
+ * because no permit came in time does not wait for a retry. Only reads.
  */
 export async function readNextAttempt(redis: RedisClient, run: string): Promise<number | null> {
   const [now, open, [, due]] = await Promise.all([

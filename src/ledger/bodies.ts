@@ -3,7 +3,7 @@ import { successStatus } from '../model/status.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 
-/** The sentence about so many answers that were a 204 with a body, which all that show a run say; none about none. */
+/** The sentence about this many answers that were a 204 with a body, for every display of a run; empty if there were none. */
 export function describeBodies(answers: number): string[] {
   if (answers === 0) return [];
   const subject = `${plural(answers, 'answers')} ${answers === 1 ? 'was' : 'were'}`;
@@ -11,14 +11,14 @@ export function describeBodies(answers: number): string[] {
 }
 
 /**
- * Records how many answers of a run a counter has seen that were a 204 with a body, all since it began. The record of the run has the sum of
- * all counters. A run whose record has expired stays gone. Repeating it counts nothing twice: Redis remembers what it has of each counter.
+ * Records how many answers of a run were a 204 with a body, as counted by one counter since it began. The run's record has the sum of all counters.
+ * A run whose record has expired is not written again. Repeating it counts nothing twice: Redis remembers each counter's total.
  */
 export async function storeBodies(redis: RedisClient, run: string, counter: string, answers: number): Promise<void> {
   await redis.eval(storeBodiesLua, 2, keys.run(run), keys.measures(run), `bodies:${counter}`, answers);
 }
 
-// The counters are kept apart from the record, which is read ten times a second.
+// The counters are not in the record, because the record is read ten times a second.
 // KEYS 1 run  2 measures  ARGV 1 counter  2 answers
 const storeBodiesLua = `
 if redis.call('EXISTS', KEYS[1]) == 0 then return end

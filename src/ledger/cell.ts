@@ -12,8 +12,8 @@ import { cancelCode } from '../model/selection.ts';
 import { isSealed, type Run } from './run.ts';
 
 /**
- * The state of one id as a 16-bit number. Two results for an id are joined by `max`, so results can arrive twice, late and in any order,
- * and the ledger is the same.
+ * The state of one id as a 16-bit number. `max` joins two results for an id, so results can arrive twice, late and in any order, and the ledger
+ * is the same.
  *
  *   open     000 d mmmmmmmm aaaa   doubt (in doubt), marks, attempts
  *   settled  rrr aaaa ccccccccc    rank of the outcome, attempts, code
@@ -24,7 +24,7 @@ export type Cell = number;
 
 const rankShift = 13;
 const settledFrom = 1 << rankShift;
-const attemptsShift = 9; // of a settled cell; below it stands the code
+const attemptsShift = 9; // in a settled cell; the code is in the bits below
 const codeMax = (1 << attemptsShift) - 1;
 export const doubt = 0x1000;
 const markShift = 4;
@@ -35,7 +35,7 @@ const manyMarks = 128;
 /** Attempts in an id's first pass. */
 export const quickAttempts = 3;
 
-/** Lua: the numbers above as divisors; by rank, the field of the run record that counts an outcome, and the rank that it has in doubt. */
+/** Lua: the numbers above as divisors. By rank: the field of the run record that counts an outcome, and the rank of that outcome in doubt. */
 export const cellConstants = `
 local rankStep, settledFrom, attemptsStep, doubt, markStep = ${1 << rankShift}, ${settledFrom}, ${1 << attemptsShift}, ${doubt}, ${1 << markShift}
 local marksSize, attemptsSize = ${marksMax + 1}, ${attemptsMax + 1}
@@ -43,7 +43,7 @@ local outcomes = {${sentOutcomes.map((outcome) => `'${outcome}'`).join(', ')}}
 local inDoubt = {${sentOutcomes.map((outcome) => rankOf(inDoubt(outcome))).join(', ')}}
 `;
 
-/** What marks are reset to: enough to show that the id has waited often. */
+/** The number that marks are reset to: enough to show that the id has waited often. */
 export const marksKept = 16;
 
 export const untouched: Cell = 0;
@@ -52,12 +52,12 @@ export function isSettled(cell: Cell): boolean {
   return cell >= settledFrom;
 }
 
-/** Requests sent for the id; they stop counting at 15. */
+/** Requests sent for the id. Counting stops at 15. */
 export function attemptsOf(cell: Cell): number {
   return (isSettled(cell) ? cell >> attemptsShift : cell) & attemptsMax;
 }
 
-/** Whether an earlier request of an open id may have been executed. */
+/** Whether an earlier request for an open id may have been executed. */
 export function isDoubtful(cell: Cell): boolean {
   return (cell & doubt) !== 0;
 }
@@ -71,25 +71,25 @@ function marksOf(cell: Cell): number {
   return (cell >> markShift) & marksMax;
 }
 
-/** How often the id was marked since its marks were last reset. */
+/** The number of times the id was marked since its marks were last reset. */
 export function timesMarked(cell: Cell): number {
   return Math.ceil(marksOf(cell) / 2);
 }
 
-/** Whether the marks of an open id should be reset before they reach their maximum: no pass adds as many as are left. */
+/** Whether the marks of an open id should be reset now. Done in time: no pass adds as many marks as there is room for above this number. */
 export function hasManyMarks(cell: Cell): boolean {
   return !isSettled(cell) && marksOf(cell) >= manyMarks;
 }
 
-/** What a hand-back with `resetsMarks` makes of a cell: the marks of an id whose request may be in flight stay. Its script does the same in Lua. */
+/** Resets the marks of a cell for a hand-back with `resetsMarks`, unless a request for the id may be in flight. The script does the same in Lua. */
 export function resetMarks(cell: Cell): Cell {
   const marks = marksOf(cell);
   return isSettled(cell) || marks % 2 === 1 || marks <= marksKept ? cell : cell - ((marks - marksKept) << markShift);
 }
 
 /**
- * The mark that is written before a request is sent: marks become odd. A cell that is still marked belongs to a holder that died while
- * the request was in flight, so it becomes doubtful. The step script does the same in Lua.
+ * Sets the mark that is written before a request is sent: the number of marks becomes odd. If the cell is already marked, its holder died while the
+ * request was in flight, so the cell becomes doubtful. The step script does the same in Lua.
  */
 export function mark(cell: Cell): Cell {
   const marks = marksOf(cell);
@@ -98,7 +98,7 @@ export function mark(cell: Cell): Cell {
   return marks + 1 === marksMax ? marked | doubt : marked;
 }
 
-/** A marked cell whose requests have all ended, none with a final answer. `ambiguous`: one of them may have been executed. */
+/** The cell once all requests of a marked id have ended, none with a final answer. `ambiguous`: one of them may have been executed. */
 export function unmark(marked: Cell, attempts: number, ambiguous: boolean): Cell {
   const marks = Math.min(marksMax, marksOf(marked) + 1);
   return (marked & doubt) | (ambiguous ? doubt : 0) | (marks << markShift) | Math.min(attemptsMax, attempts);
@@ -109,15 +109,15 @@ export function settle(outcome: SentOutcome, attempts: number, code: number): Ce
   return (rankOf(outcome) << rankShift) | (Math.min(attemptsMax, attempts) << attemptsShift) | code;
 }
 
-/** Joins two results for one id: the one with the better evidence wins. */
+/** Joins two results for one id: the result with the better evidence wins. */
 export function join(a: Cell, b: Cell): Cell {
   return Math.max(a, b);
 }
 
 /**
- * Merges a result into the ledger's cell. A former holder cannot be sure of an outcome: the next holder may have sent a request since, so
- * it becomes what it is in doubt. Nor does it know whether a request is in flight: of an open cell only its doubt counts. The step script
- * does the same in Lua.
+ * Merges a result into the ledger's cell. A former holder cannot be sure of an outcome, because the next holder may have sent a request since. So
+ * its outcome becomes the outcome in doubt. Nor does it know whether a request is in flight, so of its open cells only the doubt counts. The step
+ * script does the same in Lua.
  */
 export function mergeResult(known: Cell, result: Cell, isHolder: boolean): Cell {
   if (!isHolder && !isSettled(result)) return isSettled(known) ? known : known | (result & doubt);
@@ -126,7 +126,7 @@ export function mergeResult(known: Cell, result: Cell, isHolder: boolean): Cell 
   return join(known, result + ((rankOf(inDoubt(outcome)) - rankOf(outcome)) << rankShift));
 }
 
-/** What a report says about one id. */
+/** The part of a report that is about one id. */
 export type IdState = { outcome: Outcome | 'pending'; status: number | null; code: string; attempts: number };
 
 /** The state in a cell of a run that is not sealed: an open cell is `pending`. */
@@ -155,11 +155,13 @@ export function readCellAtSeal(cell: Cell, isRunInDoubt = false): IdState {
 }
 
 /*
- * The bytes of a ledger chunk, all big-endian: when its last pass ended (6 bytes, ms); when its ids were settled (4 bytes per time, in
- * seconds since 1970, rounded up, 0 = not yet); 2 bytes per cell.
+ * The bytes of a ledger chunk, all big-endian:
+ * - the time when its last pass ended (6 bytes, ms);
+ * - the times when its ids were settled (4 bytes per time, in seconds since 1970, rounded up, 0 = not yet);
+ * - 2 bytes per cell.
  *
- * A time for each id would cost twice as much as its cell. Neighbouring ids are usually settled together, so ten of them share the time of
- * the last one. Ids that needed more than the quick attempts of the first pass are settled much later; they share a time with the ids of
+ * A time for each id would cost twice as much as its cell. Neighbouring ids are usually settled together, so each ten ids share the time of the
+ * last of them. Ids that needed more than the quick attempts of the first pass are settled much later. They share a time with the ids of
  * their chunk that needed as many attempts.
  */
 const timesFrom = 6;
@@ -181,17 +183,17 @@ export function decodeLedgerChunk(bytes: Buffer): LedgerChunk {
   return { passEndedAt: bytes.readUIntBE(0, 6), times: bytes.subarray(timesFrom, headerBytes), cells };
 }
 
-/** When a settled id had its outcome at the latest, in ms since 1970; 0 = not recorded. */
+/** The latest time at which a settled id got its outcome, in ms since 1970; 0 = not recorded. */
 export function settledAtOf({ times, cells }: Pick<LedgerChunk, 'times' | 'cells'>, index: number): number {
   return times.readUInt32BE(timeBytes * placeOf(index, attemptsOf(cells[index]!))) * 1_000;
 }
 
-/** The place of the time of an id. */
+/** The place of an id's time. */
 export function placeOf(index: number, attempts: number): number {
   return attempts > quickAttempts ? places + attempts - quickAttempts - 1 : Math.floor(index / sharing);
 }
 
-/** Lua, an expression: the same. */
+/** Lua, an expression: the same as `placeOf`. */
 export function placeLua(index: string, attempts: string): string {
   const late = `${places - quickAttempts - 1} + ${attempts}`;
   return `${attempts} > ${quickAttempts} and ${late} or (${index} - ${index} % ${sharing}) / ${sharing}`;

@@ -6,8 +6,8 @@ import type { OutcomeRow } from './outcome-rows.ts';
 import type { Sink } from './report.ts';
 import type { Run } from './run.ts';
 
-// A certificate is NDJSON: a line `certificate`, a line `row` for each row of the run, and a line `end`. Each is canonical JSON, and has its
-// number `n`, the hash of the line before it as `previous`, and the SHA-256 of all of that as `hash`; that of the end is the `root`.
+// A certificate is NDJSON: a line `certificate`, a line `row` for each row of the run, and a line `end`. Each is canonical JSON. Each has its
+// number `n`, the hash of the line before it as `previous`, and the SHA-256 of all its other fields as `hash`. The hash of the end is the `root`.
 
 /** The fields of a line, without its hash. */
 export type CertificateLine = { readonly [field: string]: Canonical };
@@ -15,12 +15,12 @@ export type CertificateLine = { readonly [field: string]: Canonical };
 /** `key`: an Ed25519 key, null = unsigned. `salt`: ids are written as HMAC-SHA256 with it, null = as they are. */
 export type CertificateOptions = { key: KeyObject | null; salt: Buffer | null };
 
-/** What stands for the line before the first one. */
+/** The `previous` of the first line. */
 export const firstPrevious = '0'.repeat(64);
 
 /**
- * Writes the certificate of a sealed run, and returns its rows and its root. The same run, key and salt give the same bytes. Ends early, without
- * a root, when `sink` returns false.
+ * Writes the certificate of a sealed run, and returns its rows and its root. The same run, key and salt give the same bytes. If `sink` returns
+ * false, it ends early, without a root.
  */
 export async function writeCertificate(
   pages: AsyncIterable<OutcomeRow[]>,
@@ -43,7 +43,7 @@ export async function writeCertificate(
   return { rows, root };
 }
 
-/** The lines of a certificate, each with what binds it to the one before. */
+/** The lines of a certificate, each with the hash that binds it to the previous line. */
 class Chain {
   lines = 0;
   previous = firstPrevious;
@@ -74,14 +74,14 @@ function headOf(run: Run, salt: Buffer | null): CertificateLine {
   };
 }
 
-/** The excerpt is left out: an API may repeat an id in it, or anything else. */
+/** The fields of a row, without the excerpt: an API may repeat an id in it, or anything else. */
 function rowFacts(row: OutcomeRow, salt: Buffer | null): CertificateLine {
   const { file, line, resource, outcome, status, attempts, settledAt, code } = row;
   const id = salt === null ? { id: row.id } : { id_hash: hashedId(salt, row) };
   return { file, line, resource, ...id, outcome, status, attempts, settled_at: settledAt, code };
 }
 
-/** What stands for an id: whoever has the salt can show that it is in the certificate. */
+/** Replaces an id. Anyone with the salt can show that the id is in the certificate. */
 function hashedId(salt: Buffer, { resource, id }: Pick<OutcomeRow, 'resource' | 'id'>): string {
   return createHmac('sha256', salt)
     .update(`${resource ?? ''}/${id}`)

@@ -11,16 +11,16 @@ import { isSameRule, type RuleName, type RunRules, rowOf, ruleText } from './run
 /** Who changes rules, when and why. */
 export type RuleOrder = Pick<AuditEntry, 'at' | 'by' | 'who' | 'reason'>;
 
-/** One rule that becomes another; `isLoosened`: of a run of a plan, which then has another rule than the one that was approved. */
+/** One rule that becomes another. `isLoosened`: the run belongs to a plan, and no longer has the rule that was approved. */
 type RuleChange = { name: RuleName; from: string; to: string; value: unknown; isLoosened: boolean };
 
 const attemptsMax = 5;
 
 /**
- * Gives an unfinished run these rules, and records each change in its audit trail: who made it, from what to what. A run of a plan also records
- * which rules were loosened. Rules that the run has already are left alone, so repeating it changes nothing; so does a run that has ended.
- * Throws GUARD if a rule of a plan is loosened by somebody else than its approver: then nothing is changed. Throws USAGE for fewer ids than
- * `--max-deletes` may have sent already. Returns the run as it is then.
+ * Gives an unfinished run these rules, and records each change in its audit trail: who made it, and the old and new value. A run of a plan also
+ * records which rules were loosened. Rules that the run has already are left alone, so repeating it changes nothing. A run that has ended is not
+ * changed. Throws GUARD, and changes nothing, if anyone but the plan's approver loosens a rule. Throws USAGE if `--max-deletes` is set to fewer ids
+ * than may have been sent already. Returns the run as it is then.
  */
 export async function changeRules(
   redis: RedisClient,
@@ -33,7 +33,8 @@ export async function changeRules(
     const changes = isSealed(run.state) ? [] : changesOf(run, wanted);
     if (changes.length === 0) return run;
     refuseLoosening(run, changes, order.who);
-    // The place up to which a run sends depends on the sizes of its chunks, so it has a script of its own; that one may refuse, so it comes first.
+    // The chunk up to which a run sends depends on the sizes of its chunks, so this rule has its own script. That script can refuse, so it
+    // comes first.
     const most = changes.find(({ name }) => name === 'maxDeletes');
     if (most !== undefined) {
       await changeMaxDeletes(redis, run, wanted.maxDeletes ?? null, entryOf(most, order), noteOf(most, order));
@@ -74,12 +75,12 @@ function entryOf({ name, from, to }: RuleChange, order: RuleOrder): AuditEntry {
   return { at, action: rowOf(name).flag, by, who, reason, from, to };
 }
 
-/** What the record of a run of a plan says about a change; '' = nothing. */
+/** The note in the record of a plan's run about a change; '' = none. */
 function noteOf({ name, from, to, isLoosened }: RuleChange, { who }: RuleOrder): string {
   return isLoosened ? `${rowOf(name).flag} ${from} to ${to} by ${who}` : '';
 }
 
-/** Returns false where a rule, or the plan of the run, is not what was seen: then nothing is changed. */
+/** Returns false, and changes nothing, if a rule or the plan of the run is no longer what the caller saw. */
 async function write(redis: RedisClient, run: Run, changes: readonly RuleChange[], order: RuleOrder): Promise<boolean> {
   const lines = changes.flatMap((change) => {
     const { name, value } = change;

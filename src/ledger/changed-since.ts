@@ -4,7 +4,7 @@ import type { Run } from './run.ts';
 import { isSameRule, rowOf, ruleNames, ruleText } from './run-rules.ts';
 
 /**
- * The refusal of an order whose run has moved since it was shown: what it is now, and what differs where the run is known that was shown.
+ * Refuses an order whose run has changed since it was shown. Names the present state, and the differences if the run that was shown is known.
  * `undone`: `resumed`, `removed`. Pure.
  */
 export function changedSince(now: Run, seen: Run | null, undone: string): ExpungeError {

@@ -1,9 +1,10 @@
-/** How many changes of a run are kept until they are told. */
+/** The number of changes of a run that are kept until they are passed on. */
 export const keptChanges = 50;
 
 /**
  * Lua: the revision of a run, which moves with every change of its state, of the rules that it obeys and of the pauses that hold it. An order that
- * starts, continues or removes a run names the revision that was shown: what has moved since was not seen. `edits` counts what is no change of state.
+ * starts, continues or removes a run names the revision that was shown, so later changes are noticed. `edits` counts changes of anything
+ * but the state.
  */
 export const revisionFunctions = `
 local function revisionOf(runKey)
@@ -17,8 +18,8 @@ end
 `;
 
 /**
- * Lua: records that a run is in another state now, which its record says already. Part of each script that changes the state, so that no
- * change is missed. `changes` counts them; `told` is the last one that was passed on.
+ * Lua: records that a run has changed its state, which is in its record already. Part of each script that changes the state, so that no
+ * change is missed. `changes` counts the changes; `told` is the last change that was passed on.
  */
 export const changeFunction = `
 local function noteChange(runKey, now)

@@ -14,7 +14,7 @@ export type RunChange = {
   halt: HaltCode | '';
 };
 
-/** The changes of a run that were not passed on, the oldest first. `changes`, `told`: what its record says. */
+/** Reads the changes of a run that were not passed on, oldest first. `changes` and `told` are fields of its record. */
 export async function readChanges(
   redis: RedisClient,
   run: string,
@@ -28,7 +28,7 @@ export async function readChanges(
   return found.filter((text) => text !== null).map((text) => JSON.parse(text) as RunChange);
 }
 
-/** Records that the changes up to this number were passed on. Repeating it changes nothing. */
+/** Records that all changes up to this number were passed on. Repeating it changes nothing. */
 export async function noteTold(redis: RedisClient, run: string, n: number): Promise<void> {
   await redis.eval(toldLua, 1, keys.run(run), n);
 }

@@ -9,11 +9,11 @@ import { schemaVersion } from './run.ts';
 
 /**
  * The scripts that move chunks. A chunk is not fed yet (its number is `next` or higher), in `open`, in `later`, or settled. Each script
- * uses keys of one run and can be repeated: a chunk that was moved already stays where it is. The time is that of Redis, because the
+ * uses keys of one run and can be repeated: a chunk that was moved already stays in its place. They use the time of Redis, because the
  * clocks of workers differ.
  */
 
-/** A chunk whose ids have all failed before is noted as due half a ms early, which no clock shows; the others are due at whole ones. */
+/** A chunk whose ids have all failed before is due half a ms early, which no clock shows. Other chunks are due at whole ms. */
 export const retryMark = 0.5;
 
 const timeFunctions = `${activeTimeFunctions}
@@ -26,10 +26,14 @@ const weightsLua = Object.entries(priorityWeights)
 
 /**
  * Feeds due chunks of `later`, then new ones, until `open` holds as many unclaimed chunks as the run's priority weight: enough to keep
- * workers busy, few enough that runs share them. Outside the run's window nothing is fed. Processes that work on a run feed it all the time, so its deleting time is counted here.
- * A run whose time is up is paused. Chunks behind a rung of the canary are fed once all before it are settled, and if that has gone well: else the run is halted.
- * Chunks behind what --max-deletes allows are not fed.
- * Chunks whose ids that are left have all failed before are fed in turn with new ones, which they would hold back: it is these that show whether the target works.
+ * workers busy, few enough that runs share them. Outside the run's window nothing is fed. Processes that work on a run feed it all the time, so its
+ * deleting time is counted here. A run whose time is up is paused.
+ *
+ * Chunks behind a rung of the canary are fed once all chunks before it are settled and the rung has gone well; otherwise the run is halted.
+ * Chunks beyond what --max-deletes allows are not fed.
+ *
+ * Chunks whose remaining ids have all failed before would hold back new chunks, so they are fed in turn with them: new chunks show whether
+ * the target works.
  */
 const feedFunction = `${timeFunctions}${followClockFunction}${changeFunction}${haltFunctions}${sendableFunctions}${spentFunction}
 local function passesRung(runKey, auditKey)
@@ -50,7 +54,7 @@ local function isTimeUp(runKey, auditKey)
   local run = redis.call('HMGET', runKey, 'stopAt', 'maxActiveMs', 'activeMs', 'activeAtStart')
   local active = tonumber(run[3] or '0') - tonumber(run[4] or '0')
   local hasCome = run[1] and redisTime() >= tonumber(run[1])
-  if hasCome then redis.call('HDEL', runKey, 'stopAt') end -- once: who resumes the run then has seen it
+  if hasCome then redis.call('HDEL', runKey, 'stopAt') end -- only once: whoever resumes the run after that has seen it
   local what = hasCome and 'the moment of --stop-at has come' or run[2] and active >= tonumber(run[2]) and 'it has deleted for as long as --max-duration allows'
   if what then stopByGuard(runKey, auditKey, 'pause', 'paused', 'time_up', what) end
   return what
@@ -115,14 +119,14 @@ return feed(KEYS[1], KEYS[2], KEYS[3], KEYS[4], timeOr(ARGV[1]))
 
 /**
  * Takes an open chunk under a new epoch; its former holder gets no more marks. The claim leaves one unclaimed chunk less, so it feeds as
- * well. Where Redis may have lost something of the run, the open cells carry doubt from now on; see doubt.lua.ts.
+ * well. If Redis may have lost part of the run, the open cells carry doubt from now on; see doubt.lua.ts.
  *
  * KEYS  1 run  2 open  3 later  4 ledger chunk  5 manifest chunk  6 audit
- * ARGV  1 chunk  2 now in ms, '' = Redis TIME  3… what is known of the Redis process
+ * ARGV  1 chunk  2 now in ms, '' = Redis TIME  3… facts about the Redis process
  * returns {state, epoch, ledger chunk, manifest chunk, fed, the run's `onStatus`, process, its history, reason for new doubt or '', now, how many
  *   ids of the chunk may be marked (-1 = all)}; epoch 0:
- *   nothing to do here (not open, or the run isn't running). State 'missing': Redis has lost the run; 'broken': this chunk of it; 'other_release':
- *   another release has written the run, in a form of its own
+ *   nothing to do here (not open, or the run isn't running). State 'missing': Redis has lost the run; 'broken': Redis has lost this chunk of it;
+ *   'other_release': another release has written the run, in its own form
  */
 export const claimLua = `${checkServerFunction}${doubtCellsFunction}${feedFunction}
 local run = redis.call('HMGET', KEYS[1], 'state', 'onStatus', 'schema', 'sendable')
@@ -144,13 +148,13 @@ return {state, epoch, cells, chunk[2], fed, run[2] or '', process, history, doub
 `;
 
 /**
- * Gives a chunk back: settled, or parked until it is due. The last one back turns \`cancelling\` into \`cancelled\`.
+ * Gives a chunk back: settled, or parked until it is due. The last chunk to come back turns `cancelling` into `cancelled`.
  *
  * KEYS  1 run  2 open  3 later  4 ledger chunk
  * ARGV  1 chunk  2 epoch  3 now in ms, '' = Redis TIME: the pass has ended  4 in how many ms it is due, or '' if every cell is settled
- *       5 1 = marks of open cells are reset: no request is in flight, and open cells of former holders count for their doubt only
- *       6 how many ids of the chunk might be marked, if fewer than all, else '': the others are no open cells of 4, and due once they may be sent
- *       7 1 = all ids that are left have failed before
+ *       5 1 = marks of open cells are reset: no request is in flight, and of open cells of former holders only the doubt counts
+ *       6 how many ids of the chunk might be marked, '' = all; argument 4 is not about the other ids, which are due once they may be sent
+ *       7 1 = all remaining ids have failed before
  * returns state, 'stale' if another holder has the chunk, or 'missing' or 'broken' as the claim
  */
 export const handBackLua = `${sealFunction}${timeFunctions}${cellConstants}${sendableFunctions}
@@ -183,14 +187,14 @@ end
 return state
 `;
 
-/** A holder of a cancelled run's chunk without a heartbeat for so long is presumed dead. */
+/** The silence after which the holder of a cancelled run's chunk is presumed dead, in ms. */
 const holderTimeoutMs = 15_000;
 
 /**
  * Records that a process is alive and holds chunks of a run. Only a cancellation needs that, so nothing is written in another state.
  *
  * KEYS  1 run  2 holders
- * ARGV  1 process  2 how long a request of it may take, in ms
+ * ARGV  1 process  2 the longest time that one of its requests can take, in ms
  */
 export const heartbeatLua = `${sealFunction}
 if redis.call('HGET', KEYS[1], 'state') ~= 'cancelling' then return end
@@ -198,7 +202,7 @@ redis.call('ZADD', KEYS[2], redisTime(), ARGV[1] .. ' ' .. ARGV[2])
 `;
 
 /**
- * Ends a cancelled run although dead holders have chunks of it. A live one has the time of its longest request to hand its chunk back.
+ * Ends a cancelled run even if dead holders have chunks of it. A live holder has the time of its longest request to hand its chunk back.
  *
  * KEYS  1 run  2 open  3 later  4 holders
  * returns state
@@ -212,7 +216,7 @@ local chunks = redis.call('HKEYS', KEYS[2])
 if #chunks > 0 then
   local passed = now - tonumber(run[2] or '0')
   if passed <= ${holderTimeoutMs} then return 'cancelling' end
-  -- Later ones are of a clock that was ahead; who is alive says so again every second.
+  -- Later heartbeats were written by a clock that was ahead; a live holder writes a new one every second.
   for _, holder in ipairs(redis.call('ZRANGEBYSCORE', KEYS[4], now - ${holderTimeoutMs}, now + 1000)) do
     if passed <= tonumber(string.match(holder, '%d+$')) + ${holderTimeoutMs} then return 'cancelling' end
   end
@@ -224,8 +228,8 @@ return 'cancelled'
 `;
 
 /**
- * Whether chunks are orphaned: everything is fed, or all up to a rung of the canary, or all that --max-deletes allows, none is open or parked, and yet not all
- * ids of it are settled.
+ * Whether chunks are orphaned: all chunks are fed (or all up to a rung of the canary, or all that --max-deletes allows), none is open or
+ * parked, and yet not all their ids are settled.
  *
  * KEYS  1 run  2 open  3 later
  * returns 1 or 0

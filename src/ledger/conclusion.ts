@@ -4,8 +4,8 @@ import { isGone, isSuccess, sumOutcomes } from '../model/outcome.ts';
 import { isSealed, pendingOf, type Run } from './run.ts';
 
 /**
- * What a sealed run came to, and the exit code that says so. This is the only rule for whether a run went well: archives, heartbeats, events,
- * metrics and pages ask it, and never a state or a count.
+ * The result of a sealed run, and its exit code. This is the only rule for whether a run went well: archives, heartbeats, events,
+ * metrics and pages use it, never a state or a count.
  *
  * well        every row needs no attention
  * left        some rows need attention
@@ -23,16 +23,16 @@ export type Conclusion = keyof typeof conclusionExits;
 
 type Judged = Pick<Run, 'state' | 'rows' | 'ids' | 'counts' | 'expectAbsent' | 'tallied'>;
 
-/** Judges a run, which may be any state; null until it is sealed. Pure. */
+/** Judges a run in any state; null until it is sealed. Pure. */
 export function judgeRun(run: Judged): Conclusion | null {
   if (!isSealed(run.state)) return null;
-  // The open cells of a cancelled run are in no counter before `sealTally`.
+  // Before `sealTally`, no counter includes the open cells of a cancelled run.
   if (pendingOf(run) !== 0) return run.state === 'cancelled' && !run.tallied ? 'left' : 'mismatch';
   if (isNoneThere(run)) return 'none_there';
   return sumOutcomes(run.counts, (outcome) => !isSuccess(outcome)) === 0 ? 'well' : 'left';
 }
 
-/** Whether a run has ended, and its exit code is 0. */
+/** Whether a run has ended with exit code 0. */
 export function wentWell(run: Judged): boolean {
   return judgeRun(run) === 'well';
 }
@@ -42,7 +42,7 @@ function isNoneThere({ ids, counts, expectAbsent }: Judged): boolean {
   return counts.absent > 0 && sumOutcomes(counts, isGone) === ids && !expectAbsent;
 }
 
-/** Says what is wrong with a run of so many ids as a whole, to stand behind "it is completed, but"; '' for what its counts say already. */
+/** The problem of a whole run with this many ids, to follow "it is completed, but"; '' if its counts already show the problem. */
 export function conclusionText(conclusion: Conclusion | null, ids: number): string {
   if (conclusion === 'mismatch') return 'its counts do not add up';
   if (conclusion !== 'none_there') return '';

@@ -19,7 +19,7 @@ import { findSendable } from './max-deletes.ts';
 import { isOver, newRunId, type Run, readRun, schemaVersion } from './run.ts';
 import { givenRules, noRules, optionalFields, type RunRules, type RunSettings, storedRules } from './run-rules.ts';
 
-/** What planning has found, and the rules that were ordered; it becomes the run record. */
+/** The result of planning and the rules that the user gave; it becomes the run record. */
 export type RunPlan = RunRules & {
   target: Target;
   list: string;
@@ -33,17 +33,17 @@ export type RunPlan = RunRules & {
   settled: Record<ReadOutcome, number>;
   protectedRead: number | null;
   canary: string; // as in the record
-  retryOf: string; // the run whose ids these are; '' = none
+  retryOf: string; // the run that these ids come from; '' = none
   note: string;
   detached: boolean;
   who: string;
   command: string;
 };
 
-/** Who makes a run, why, of which run it retries ids, and how it is to be deleted. */
+/** Who makes a run, why, which run it retries, and how it is to be deleted. */
 type Origin = Pick<RunPlan, 'note' | 'retryOf' | 'detached' | 'who' | 'command'>;
 
-/** The plan of a run for a list that was read. `options`: the rules that are no settings, as a command gives them. Pure. */
+/** Plans a run for a list that was read. `options`: the rules that are not settings, as a command gives them. Pure. */
 export function planRun(
   settings: RunSettings,
   target: Target,
@@ -71,7 +71,7 @@ export function planRun(
   };
 }
 
-/** The rungs of a canary that end before the list does, each with its number of ids and of chunks: `1:1 10:2 100:3`. */
+/** The rungs of a canary that end before the list does, each with the number of ids and chunks up to it: `1:1 10:2 100:3`. */
 function storedCanary(rungs: readonly number[], firstIds: readonly number[]): string {
   return rungs
     .map((_, i) => chunkSizes(rungs.slice(0, i + 1)).length)
@@ -80,20 +80,20 @@ function storedCanary(rungs: readonly number[], firstIds: readonly number[]): st
     .join(' ');
 }
 
-/** The rungs of a run's canary that are still to come, in ids. */
+/** The rungs of a run's canary that are still ahead, in ids. */
 export function rungsLeft({ canary }: Pick<RunPlan, 'canary'>): number[] {
   return [...canary.matchAll(/(\d+):/g)].map(([, ids]) => Number(ids));
 }
 
-/** The last run of this list, unfinished or sealed, or null. */
+/** Finds the last run of this list, unfinished or sealed, or null. */
 export async function findRunOfList(redis: RedisClient, list: string): Promise<Run | null> {
   const id = await redis.get(keys.list(list));
   return id === null ? null : readRun(redis, id);
 }
 
 /**
- * Claims the list for one run id, and returns the id that has it. The id that a dead producer left is used again, so that the same command
- * makes the same run. The id of a run for which `isFree` is true is replaced, by one caller only. `now`: ms since 1970.
+ * Claims the list for one run id, and returns the id that has it. An id that a dead producer left is used again, so that the same command
+ * makes the same run. If `isFree` is true for a run, exactly one caller replaces its id. `now`: ms since 1970.
  */
 export async function claimList(
   redis: RedisClient,
@@ -110,32 +110,32 @@ export async function claimList(
   return String(replaced);
 }
 
-/** How long it is known that a plan was carried out, in ms: longer than its run, which may be removed. */
+/** The time for which Redis remembers that a plan was carried out, in ms. It is longer than for the run, which can be removed. */
 const planKnownMs = 365 * 86_400_000;
 
-/** The run that carries out the plan, or null. Redis may hold that run no longer. `sha256`: of the file of the plan. */
+/** Finds the run that carries out the plan, or null. Redis may no longer hold that run. `sha256`: hash of the plan's file. */
 export function findRunOfPlan(redis: RedisClient, fp: string, sha256: string): Promise<string | null> {
   return redis.get(keys.plan(fp, sha256));
 }
 
-/** Makes a run the one that carries out the plan, unless there is one. Returns that run; repeating it returns the same. */
+/** Makes a run the one that carries out the plan, unless another run does. Returns the run that does; repeating it returns the same. */
 export async function claimPlan(redis: RedisClient, fp: string, sha256: string, run: string): Promise<string> {
   await redis.set(keys.plan(fp, sha256), run, 'PX', planKnownMs, 'NX');
   return (await findRunOfPlan(redis, fp, sha256)) ?? run;
 }
 
-/** What else is there before a run can be started. */
+/** Additional steps before a run can start. */
 export type BeforeStart = {
-  /** Links the run in other records; called once everything of it is written. What it throws leaves the run unfinished. */
+  /** Links the run in other records, after everything of the run is written. If it throws, the run stays unfinished. */
   link?(): Promise<void>;
-  /** The hash of the plan that the run carries out, who alone may loosen its rules, '' = anybody, and its entry in the audit trail, if any. */
+  /** The hash of the plan that the run carries out, the only person who is allowed to loosen its rules ('' = anyone), and its audit entry, if any. */
   applied?: { plan: string; approver: string; noted: NotedPlan | null } | null;
 };
 
 /**
  * Writes the run: record, chunks, blocks, and last, in one write, the state `planned` with everything that the run obeys. Nothing of it is sent
- * before. Repeating it after a crash writes the same bytes, or all of them anew if the same rows come from other files now: a run is that of
- * whoever completes it. One that is planned already stays as it is. Throws USAGE if another producer took over with other files meanwhile.
+ * before. Repeating it after a crash writes the same bytes, or all of them again if the same rows now come from other files: a run belongs to
+ * the producer that completes it. A run that is planned already stays as it is. Throws USAGE if another producer has taken over with other files.
  */
 export async function writeRun(
   redis: RedisClient,
@@ -162,7 +162,7 @@ export async function writeRun(
   }
   if (before !== '' && before !== 'preparing') return;
   await redis.zadd(keys.runs, now, id);
-  await forgetExpired(redis).catch(() => {}); // best effort: while a server of a cluster is away, its runs look like expired ones
+  await forgetExpired(redis).catch(() => {}); // best effort: while a server of a cluster is away, its runs look as if they had expired
   await writeParts(redis, id, plan.layout, parts, onProgress);
   const sendable = await findSendable(redis, { ...plan, id }, plan.maxDeletes);
   await link?.();
@@ -175,16 +175,16 @@ export async function writeRun(
   });
 }
 
-// KEYS 1 list  ARGV 1 id expected there  2 id that replaces it; returns the id that is there afterwards
+// KEYS 1 list  ARGV 1 expected id  2 id that replaces it; returns the id that is there afterwards
 const replaceLua = `
 local holder = redis.call('GET', KEYS[1])
 if holder == ARGV[1] or not holder then redis.call('SET', KEYS[1], ARGV[2]) return ARGV[2] end
 return holder
 `;
 
-// KEYS 1 run  2 audit  ARGV 1 layout  2 audit entry or ''  3 number of fields that may be missing  4… those  then fields and values
-// Does nothing in any other state than `preparing`. Returns 0 if it is being prepared with another layout. What was ordered while the run was
-// written takes effect here.
+// KEYS 1 run  2 audit  ARGV 1 layout  2 audit entry or ''  3 number of fields that may be missing  4… those fields  then fields and values
+// Does nothing in any state but `preparing`. Returns 0 if the run is being prepared with another layout. Orders that came while the run was
+// written take effect here.
 const plannedLua = `${sealFunction}${revisionFunctions}
 local is = redis.call('HMGET', KEYS[1], 'state', 'layout')
 if is[1] ~= 'preparing' then return 1 end
@@ -207,13 +207,13 @@ end
 return 1
 `;
 
-/** All that a plan holds, and what a run begins with. */
+/** All fields of a plan, and the first values of the run's other fields. */
 type RunRecord = Record<Exclude<keyof RunPlan, 'target' | 'settled'>, string | number> &
   Partial<Record<keyof Run | ReadOutcome | 'epoch', string | number>>;
 
 type OrderField = keyof RunRules | 'layout' | 'files' | 'command' | 'note' | 'who' | 'protectedRead' | 'detached';
 
-/** What a producer that takes over replaces, and what the run obeys once it is planned. */
+/** The fields that a producer replaces when it takes over, and that the run obeys once it is planned. */
 function orderFields(plan: RunPlan) {
   return {
     layout: plan.layout,
@@ -228,7 +228,7 @@ function orderFields(plan: RunPlan) {
   };
 }
 
-/** What is the same for every producer of the run. */
+/** The fields that are the same for every producer of the run. */
 function otherFields({ target, settled, ...plan }: RunPlan, now: number) {
   return {
     state: 'preparing',

@@ -4,13 +4,13 @@ import { doubt, headerBytes } from './cell.ts';
 import { revisionFunctions } from './changes.lua.ts';
 
 /*
- * Runs in doubt. Redis loses the newest of what it acknowledged: with a cut append-only file, an old snapshot, or a replica that was
- * behind. When another Redis process holds a run, or the same one after it was a replica, claims, marks and results of it may be lost, and any
- * open id may have been sent. From then on, and for good,
+ * Runs in doubt. Redis can lose its newest acknowledged writes: after a cut append-only file, from an old snapshot, or on a replica that was
+ * behind. If another Redis process holds a run, or the same process after it was a replica, claims, marks and results may be lost. Any
+ * open id may have been sent. From then on, permanently,
  * - each cell that is claimed carries doubt, and at the seal no open cell reads as never sent;
  * - epochs continue from the clock, so that an epoch that Redis has lost is never given out again;
  * - a former holder has to check that it still holds its chunk (`stillHolds` in ledger.ts): the claim of a later holder may be lost, and
- *   with it what that one sent. What a holder knows of its own requests stays true.
+ *   with it the record of that holder's requests. What a holder knows about its own requests stays true.
  */
 
 /** Three arguments of a script: the Redis process, whether it is durable (1, 0, '' = unknown), and its ancestors. */
@@ -18,7 +18,7 @@ export function serverIdentityArguments({ process, isDurable, ancestors }: Serve
   return [process, isDurable === null ? '' : isDurable ? '1' : '0', ancestors.join(' ')];
 }
 
-/** Lua: the run is in doubt from now on. */
+/** Lua: puts the run in doubt from now on. */
 export const doubtFunction = `
 local function raiseDoubt(runKey, auditKey, reason)
   local time = redis.call('TIME')
@@ -32,8 +32,8 @@ end
 `;
 
 /**
- * Lua: the Redis process that runs this script, and the history of another one that it took over when it was promoted last, '' = none
- * (`master_replid2`); INFO is called in the script for that reason.
+ * Lua: returns the Redis process that runs this script, and the history that it took over in its last promotion (`master_replid2`), '' = none.
+ * The script itself calls INFO, so that both belong to the process that runs it.
  */
 const processFunction = `
 local function thisProcess()
@@ -46,13 +46,13 @@ end
 export const otherCanary = 'other_canary';
 
 /**
- * Writes a record that doesn't exist yet, with the Redis process that holds it. In one that is being prepared, it replaces the order: a run is
- * that of whoever took it over last.
+ * Writes a record that doesn't exist yet, with the Redis process that holds it. In a run that is being prepared, it replaces the order: a run
+ * belongs to the producer that took it over last.
  *
  * KEYS  1 run
- * ARGV  1… what is known of the Redis process  4 `canaryOf`  5 number of fields that may be missing  6… those
+ * ARGV  1… facts about the Redis process  4 `canaryOf`  5 number of fields that may be missing  6… those fields
  *       then the number of arguments of the order, its fields and values, and the other fields and values
- * returns the state it had before, '' for none, or `otherCanary`: its chunks have other sizes, so nothing can take their place
+ * returns the state it had before, '' for none, or `otherCanary`: its chunks have other sizes, so nothing can replace them
  */
 export const makeRecordLua = `${processFunction}${revisionFunctions}
 local state = redis.call('HGET', KEYS[1], 'state')
@@ -72,10 +72,10 @@ return ''
 const reason = 'Redis was restarted or replaced: what it acknowledged last may be lost';
 
 /**
- * Lua: compares the Redis process that answers with the one recorded in the run, and raises doubt if something may have been lost in
- * between. The caller's arguments count only if they are about the process that answers. A process that was promoted since has another history;
- * one that merely forgets its history, because nobody replicates it any more, has lost nothing. Returns that process, its history, and the reason
- * for new doubt or ''.
+ * Lua: compares the Redis process that answers with the process recorded in the run, and raises doubt if something may have been lost in
+ * between. The caller's arguments count only if they are about the process that answers. A process that was promoted since has another history.
+ * A process that merely forgets its history, because its last replica has gone, has lost nothing. Returns that process, its history, and the
+ * reason for new doubt or ''.
  */
 export const checkServerFunction = `${processFunction}${doubtFunction}
 local function checkServer(runKey, auditKey, process, durable, ancestors)
@@ -96,7 +96,7 @@ local function checkServer(runKey, auditKey, process, durable, ancestors)
 end
 `;
 
-/** Lua: sets doubt in the open cells of a ledger chunk, and returns its bytes as they are then. */
+/** Lua: sets doubt in the open cells of a ledger chunk, and returns the new bytes of the chunk. */
 export const doubtCellsFunction = `
 local function doubtCells(key, bytes)
   local byte, char = string.byte, string.char

@@ -8,15 +8,16 @@ import type { Run } from './run.ts';
 const keysAtOnce = 500;
 
 /**
- * How long a sealed run is kept: `keepMs`, but a day at least without its report or while nobody was told of its end, and 30 days at least while
- * its results are not delivered. Pure.
+ * The time for which a sealed run is kept, in ms. It is `keepMs`, but at least a day if its report was not delivered or its end not passed
+ * on, and at
+ * least 30 days if its results are not delivered. Pure.
  */
 export function keptMsOf(run: Run): number {
   if (run.detached && run.told < run.changes) return Math.max(untoldMs, resultsKeepMs(run, run.keepMs));
   return resultsKeepMs(run, run.delivered > 0 ? run.keepMs : Math.max(run.keepMs, undeliveredMs));
 }
 
-/** Sets the expiry of all keys of a sealed run. The seal has done that for its record alone. Repeating it starts the time anew. */
+/** Sets the expiry of all keys of a sealed run; the seal has set it only for the record. Repeating it restarts the time. */
 export async function expireRun(redis: RedisClient, run: Run): Promise<void> {
   const ms = keptMsOf(run);
   await eachBatch(run, (batch) => Promise.all(batch.map((key) => redis.pexpire(key, ms))));
@@ -24,14 +25,14 @@ export async function expireRun(redis: RedisClient, run: Run): Promise<void> {
   await redis.eval(expireRecordLua, 1, keys.run(run.id), ms);
 }
 
-/** Records that the report of a run is delivered, and the folder or file it is in. Repeating it is harmless. */
+/** Records that the report of a run was delivered, and to which folder or file. Repeating it is harmless. */
 export async function markDelivered(redis: RedisClient, { id }: Run, reportIn: string): Promise<void> {
   await redis.eval(noteLua, 1, keys.run(id), 'delivered', Date.now(), 'reportIn', reportIn);
 }
 
 /**
- * Removes a run with all its keys if it is as it was seen: nobody can start it from then on. Returns false, and removes nothing, if it
- * has moved since. Repeating it is harmless; what an interrupted call leaves is removed like that of an expired run.
+ * Removes a run with all its keys if it is still as the caller saw it. After that, no process can start it. Returns false, and removes nothing, if
+ * it has changed since. Repeating it is harmless; an interrupted call leaves keys that are removed like those of an expired run.
  */
 export async function removeRun(redis: RedisClient, run: Run): Promise<boolean> {
   if ((await redis.eval(forgetSeenLua, 1, keys.run(run.id), run.revision)) !== 1) return false;
@@ -41,7 +42,7 @@ export async function removeRun(redis: RedisClient, run: Run): Promise<boolean> 
 
 /** Removes all keys of a run, whatever its state. Repeating it is harmless. */
 export async function unlinkRun(redis: RedisClient, run: Run): Promise<void> {
-  await redis.srem(keys.targetRuns(run.fp), run.id); // first: its workers would take the run for lost
+  await redis.srem(keys.targetRuns(run.fp), run.id); // first: otherwise its workers would report the run as lost
   await eachBatch(run, (batch) => Promise.all(batch.map((key) => redis.unlink(key))));
   await redis.unlink(keys.run(run.id));
   await redis.eval(forgetListLua, 1, keys.list(run.list), run.id);
@@ -50,14 +51,14 @@ export async function unlinkRun(redis: RedisClient, run: Run): Promise<void> {
 }
 
 /**
- * Removes a run that was not started, if `createdBy` begins like this: nobody can start it from then on, and one that somebody has started or
- * taken over stays. Repeating it is harmless; what an interrupted call leaves is removed like that of an expired run.
+ * Removes a run that was not started, if its `createdBy` begins like this. After that, no process can start it. A run that was started or
+ * taken over stays. Repeating it is harmless; an interrupted call leaves keys that are removed like those of an expired run.
  */
 export async function removeIfUnstarted(redis: RedisClient, run: Run, createdBy: string): Promise<void> {
   if ((await redis.eval(forgetUnstartedLua, 1, keys.run(run.id), createdBy)) === 1) await unlinkRun(redis, run);
 }
 
-// KEYS 1 run  ARGV 1 the revision that was seen; removes the record of a run that has it. Returns 1 if there is none afterwards
+// KEYS 1 run  ARGV 1 the revision that the caller saw; removes the record of a run with this revision. Returns 1 if no record is left
 const forgetSeenLua = `${revisionFunctions}
 if redis.call('EXISTS', KEYS[1]) == 0 then return 1 end
 if revisionOf(KEYS[1]) ~= tonumber(ARGV[1]) then return 0 end
@@ -89,14 +90,14 @@ redis.call('PEXPIRE', KEYS[1], ARGV[1])
 // KEYS 1 run  ARGV fields and values
 const noteLua = `if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], unpack(ARGV)) end`;
 
-/** Whether Redis has chunks of a run whose record has expired. */
+/** Whether Redis still has chunks of a run whose record has expired. */
 export async function hasRemains(redis: RedisClient, id: string): Promise<boolean> {
   return (await redis.exists(keys.manifest(id, 0), keys.ledger(id, 0))) > 0;
 }
 
 const numbersAtOnce = 100;
 
-/** Removes what is left of a run whose record has expired. The number of chunks is unknown, so it continues until none is found. */
+/** Removes the other keys of a run whose record has expired. The number of chunks is unknown, so it continues until none is found. */
 export async function removeRemains(redis: RedisClient, id: string): Promise<void> {
   for (const key of smallKeysOf(id)) await redis.unlink(key);
   for (let from = 0, found = 1; found > 0; from += numbersAtOnce) {
@@ -107,8 +108,8 @@ export async function removeRemains(redis: RedisClient, id: string): Promise<voi
 }
 
 /**
- * All keys of a run but its record, 500 at a time. The last chunks come first: what an interrupted call leaves begins at number 0, so that
- * it can be found without the record.
+ * All keys of a run but its record, 500 at a time. The last chunks come first: the keys that an interrupted call leaves begin at number 0, so
+ * they can be found without the record.
  */
 async function eachBatch(run: Run, handle: (batch: string[]) => Promise<unknown>): Promise<void> {
   let batch: string[] = [];
@@ -152,13 +153,13 @@ function smallKeysOf(id: string): string[] {
 /** The name under which the end of any detached run of a target is recorded. */
 export const anyRun = '';
 
-/** Records when a run of a schedule, or any run (`anyRun`), went well, in ms since 1970. An older time changes nothing. */
+/** Records when a run of a schedule, or any run (`anyRun`), last went well, in ms since 1970. An earlier time changes nothing. */
 export async function noteSuccess(redis: RedisClient, fp: string, of: string, endedAt: number): Promise<void> {
   const known = Number((await redis.hget(keys.lastSuccess(fp), of)) ?? 0);
   if (endedAt > known) await redis.hset(keys.lastSuccess(fp), of, endedAt);
 }
 
-/** When a run of each existing schedule last went well, in ms since 1970; `anyRun`: of any run. */
+/** Reads when a run of each existing schedule last went well, in ms since 1970; `anyRun`: any run. */
 export async function readSuccesses(redis: RedisClient, fp: string): Promise<Record<string, number>> {
   const [hash, schedules] = await Promise.all([
     redis.hgetall(keys.lastSuccess(fp)),

@@ -6,10 +6,10 @@ import { removeDrafts } from './report.ts';
 /*
  * How long the files in a state folder are kept.
  *
- * The report may be the only record of what happened to the ids of a run, and a folder may be used with several Redis, so Redis is not asked.
- * The file `kept-until` in a run's folder holds the date; it is written with the report of a sealed run, and users may change or remove it.
- * After that date only the files that expunge writes are removed, and the folder if nothing else is in it. Lists of rejected rows are
- * written anew with each plan of the same list; they are removed by their age.
+ * The report may be the only record of what happened to the ids of a run. A folder may be used with several Redis servers, so none of them decides.
+ * The file `kept-until` in a run's folder holds the date. It is written with the report of a sealed run, and users may change or remove it.
+ * After that date, only files that expunge writes are removed, and the folder if nothing else is in it. Each plan of the same list writes
+ * the lists of rejected rows again, so they are removed by their age.
  */
 
 const dateFile = 'kept-until';
@@ -21,25 +21,28 @@ export function runFolder(stateDir: string, run: string): string {
   return join(stateDir, 'runs', run);
 }
 
-/** The folders of report files here whose run is called so: by its id, or by the end or the beginning of it. */
+/** Finds the folders of report files here for a run id, or for the end or the beginning of an id. */
 export async function keptFolders(stateDir: string, text: string): Promise<string[]> {
   const found = await readdir(join(stateDir, 'runs')).catch(() => []);
   const named = text === '' ? [] : found.filter((run) => run.startsWith(text) || run.endsWith(text));
   return named.map((run) => runFolder(stateDir, run));
 }
 
-/** Writes until when the files of a sealed run are kept, in ms since 1970. Throws errors of the file system. */
+/** Writes the time until which the files of a sealed run are kept, in ms since 1970. Throws errors of the file system. */
 export async function keepUntil(folder: string, until: number): Promise<void> {
   await writeFile(join(folder, dateFile), `${isoTime(until)}\n`, { mode: 0o600 });
 }
 
-/** Until when the files in a run's folder are kept, in ms since 1970; null = for ever. */
+/** Reads the time until which the files in a run's folder are kept, in ms since 1970; null = for ever. */
 export async function readKeptUntil(folder: string): Promise<number | null> {
   const text = (await readFile(join(folder, dateFile), 'utf8').catch(() => '')).trim();
   return /^\d{4}-\d\d-\d\dT\S+Z$/.test(text) ? Date.parse(text) || null : null;
 }
 
-/** Removes expired reports, and lists of rejected rows older than `keepMs` (at least 30 days). Never throws: what can't be removed stays. `now`: ms since 1970. */
+/**
+ * Removes expired reports, and lists of rejected rows older than `keepMs` (at least 30 days). Never throws: files that can't be removed stay.
+ * `now`: ms since 1970.
+ */
 export async function removeOldFiles(stateDir: string, keepMs: number, now: number): Promise<void> {
   await Promise.all([removeOldReports(stateDir, now), removeOldRejects(stateDir, keepMs, now)]).catch(() => {});
 }
@@ -48,12 +51,12 @@ async function removeOldReports(stateDir: string, now: number): Promise<void> {
   const found = await readdir(join(stateDir, 'runs'), { withFileTypes: true }).catch(() => []);
   for (const entry of found) {
     const folder = runFolder(stateDir, entry.name);
-    const until = entry.isDirectory() ? await readKeptUntil(folder) : null; // a link to a folder elsewhere is not ours
+    const until = entry.isDirectory() ? await readKeptUntil(folder) : null; // a link leads to a folder elsewhere, which is not ours
     if (until !== null && until < now) await removeReport(folder);
   }
 }
 
-/** The date is removed last: an interrupted removal continues the next time. */
+/** Removes a report, the date last, so that an interrupted removal continues the next time. */
 async function removeReport(folder: string): Promise<void> {
   for (const name of reportFiles) {
     await removeDrafts(join(folder, name));

@@ -10,10 +10,10 @@ import { decodeLedgerOf, type OutcomeRow, present, rowsOfBlock, rowsOfChunk } fr
 import { isSealed, type Run } from './run.ts';
 import { readNumbered } from './tally.ts';
 
-/** A row of a run with the id that was looked for. `open` is null for a row with an outcome. */
+/** A row of a run with the wanted id. `open` is null for a row with an outcome. */
 export type FoundRow = OutcomeRow & { open: OpenId | null };
 
-/** What is known of an id without an outcome. */
+/** The known facts about an id without an outcome. */
 export type OpenId = {
   isInFlight: boolean; // a request may be on its way
   inDoubt: boolean; // an earlier request may have been executed
@@ -23,14 +23,14 @@ export type OpenId = {
 /** An object of the API. */
 export type Wanted = { resource: Resource; id: string };
 
-/** The rows of a run with an id, at most a hundred, and how many more there are. */
+/** The rows of a run with an id, at most a hundred, and the number of further rows. */
 export type FoundRows = { rows: FoundRow[]; more: number };
 
 const rowsMax = 100;
 const windowSize = 16;
 
 /**
- * The rows of a run with this id: the one that is sent, and those that were settled while reading. Reads a few chunks at a time; calls
+ * Finds the rows of a run with this id: the row that is sent, and rows that were settled while reading. Reads a few chunks at a time; calls
  * `onRows` with how many ids or rows were searched. Only reads. Throws INTERNAL for a chunk that Redis has lost.
  */
 export async function findId(
@@ -48,7 +48,7 @@ export async function findId(
   return found;
 }
 
-/** An id is sent once in a run, so the search ends with it. */
+/** Finds the row that is sent. A run sends an id once, so the search ends with it. */
 async function findSent(
   redis: RedisClient,
   run: Run,
@@ -88,14 +88,14 @@ async function readOpen(redis: RedisClient, run: Run, chunk: number, cell: Cell)
   return { isInFlight: isMarked(cell), inDoubt: isDoubtful(cell), nextTryAt };
 }
 
-/** The rows with this id that were never sent, also those whose resource is unknown. */
+/** The rows with this id that were never sent, including rows whose resource is unknown. */
 async function* findSettled(
   redis: RedisClient,
   run: Run,
   { resource, id }: Wanted,
   onRows: (count: number) => void,
 ): AsyncGenerator<FoundRow> {
-  const shown = cutId(id); // as blocks have it
+  const shown = cutId(id); // as in the blocks
   const isWanted = (row: SettledRow) => row.id === shown && (row.resource === resource || row.resource === null);
   for await (const window of readNumbered(redis, (n) => keys.settled(run.id, n), run.blocks, windowSize)) {
     for (const { n, bytes } of window) {

@@ -2,12 +2,13 @@ import { createHash } from 'node:crypto';
 import { ExpungeError } from '../errors.ts';
 
 /**
- * Which rows of a run were written. Chunks and blocks are written as wholes, so a run of 10 million ids needs 20,000 bits. `chunk` is the one that is
- * being written, null for a block or for corrections; `rows` of that part are written already.
+ * The rows of a run that were written. Chunks and blocks are written as wholes, so a run of 10 million ids needs 20,000 bits. `chunk` is
+ * the chunk that
+ * is being written, null for a block or for corrections; `rows` of that part are written already.
  */
 export type FollowCursor = {
-  blocks: number; // blocks of rows settled while reading, from the first
-  corrections: number; // entries of the list of improved outcomes that were looked at
+  blocks: number; // blocks of rows settled while reading, counted from the first
+  corrections: number; // entries of the list of improved outcomes that were handled
   chunk: number | null;
   rows: number;
   written: Uint8Array; // by chunk: 1 = written as a whole
@@ -22,7 +23,7 @@ const tagBytes = 4;
 const runLengths = 0;
 const bitmap = 1;
 
-/** The cursor as text, for one run: letters, digits, `-` and `_`. */
+/** Encodes the cursor of one run as text: letters, digits, `-` and `_`. */
 export function encodeCursor(run: string, { blocks, corrections, chunk, rows, written }: FollowCursor): string {
   const numbers = [blocks, corrections, chunk === null ? 0 : chunk + 1, rows].flatMap(varint);
   const lengths = lengthsOf(written).flatMap(varint);
@@ -31,7 +32,7 @@ export function encodeCursor(run: string, { blocks, corrections, chunk, rows, wr
   return Buffer.from([version, ...tagOf(run), ...numbers, ...set]).toString('base64url');
 }
 
-/** The cursor in a text as `encodeCursor` writes it, or with `+N`: N further rows were written. Throws USAGE for any other text. */
+/** Decodes a text that `encodeCursor` wrote, or one with `+N`: N further rows were written. Throws USAGE for any other text. */
 export function decodeCursor(run: string, chunks: number, text: string): FollowCursor {
   const [, encoded, more = '0'] = /^([\w-]+)(?:\+(\d{1,15}))?$/.exec(text) ?? [];
   const bytes = Buffer.from(encoded ?? '', 'base64url');
@@ -56,12 +57,12 @@ function invalid(why: string): ExpungeError {
   });
 }
 
-/** So that a cursor of another run is refused. */
+/** A tag of the run, so that a cursor of another run is refused. */
 function tagOf(run: string): Buffer {
   return createHash('sha256').update(run).digest().subarray(0, tagBytes);
 }
 
-/** The lengths of stretches that are written and not written, in turn, up to the last chunk that is written. */
+/** The lengths of written and unwritten stretches, in turn, up to the last chunk that is written. */
 function lengthsOf(written: Uint8Array): number[] {
   const lengths: number[] = [];
   for (let from = 0, isWritten = 1; from <= written.lastIndexOf(1); isWritten = 1 - isWritten) {

@@ -5,27 +5,28 @@ import { type OutcomeRow, readBlockRows, readChunkRows } from './outcome-rows.ts
 import { isSealed, type Run } from './run.ts';
 
 /**
- * Rows that are written together, behind their cursor: what goes on from it writes these rows first, and the same ones in the same order. So a
- * cursor and the number of rows behind it say exactly what was written.
+ * Rows that are written together, and the cursor before them. A reader that resumes from the cursor gets these rows first, in the same order. So a
+ * cursor and the number of rows after it say exactly what was written.
  */
 export type FollowPart = { cursor: string; rows: OutcomeRow[]; isCorrection: boolean };
 
 const windowSize = 16;
 
 /**
- * What is to be written of a run since `cursor`, which moves on with each part that the caller comes back from: blocks, then corrections, then the
- * chunks whose ids all have an outcome; of a sealed run all chunks. A settled outcome changes only where a former holder of its chunk had better
- * evidence: then the step notes it in `improved`, and a chunk that was written by then gets a correction. Only reads; holds a few chunks in memory.
- * Throws INTERNAL for a chunk that Redis has lost.
+ * Yields the rows of a run to write since `cursor`, which moves on with each part that the caller has taken. It yields blocks, then
+ * corrections, then
+ * the chunks whose ids all have an outcome (all chunks if the run is sealed). A settled outcome changes only if a former holder of its chunk had
+ * better evidence. The step then notes it in `improved`, and a chunk that was already written gets a correction. Only reads; holds a few chunks in
+ * memory. Throws INTERNAL for a chunk that Redis has lost.
  */
 export async function* followOutcomes(redis: RedisClient, run: Run, cursor: FollowCursor): AsyncGenerator<FollowPart> {
   for (; cursor.blocks < run.blocks; cursor.blocks++)
     yield* write(run, cursor, await readBlockRows(redis, run, cursor.blocks));
   if (cursor.chunk !== null) {
     yield* writeChunks(redis, run, cursor, [cursor.chunk]);
-    if (cursor.chunk !== null) return; // Redis has lost its outcomes; what goes on from here waits for new ones
+    if (cursor.chunk !== null) return; // Redis has lost its outcomes; a later call waits for new ones
   }
-  // Before the chunks, so that what they show already needs no correction; those of a sealed run are the last.
+  // Before the chunks, so that the chunks need no correction for these. In a sealed run, the last corrections.
   yield* writeCorrections(redis, run, cursor);
   const ready = await findReady(redis, run, cursor);
   for (let from = 0; from < ready.length; from += windowSize)
@@ -33,7 +34,7 @@ export async function* followOutcomes(redis: RedisClient, run: Run, cursor: Foll
   if (isSealed(run.state)) yield* writeCorrections(redis, run, cursor);
 }
 
-/** The part that is next; what of it was written already is left out. */
+/** The next part, without its rows that were already written. */
 function* write(run: Run, cursor: FollowCursor, rows: OutcomeRow[], isCorrection = false): Generator<FollowPart> {
   const left = rows.slice(cursor.rows);
   if (left.length > 0) yield { cursor: encodeCursor(run.id, cursor), rows: left, isCorrection };
@@ -61,7 +62,7 @@ async function* writeCorrections(redis: RedisClient, run: Run, cursor: FollowCur
     const { corrections: from } = cursor;
     const entries = await redis.lrange(keys.improved(run.id), from, from + windowSize - 1);
     if (entries.length === 0) {
-      cursor.rows = 0; // of entries that Redis has lost
+      cursor.rows = 0; // for entries that Redis has lost
       break;
     }
     const places = entries.map((entry) => entry.split('.').map(Number) as [chunk: number, index: number]);
@@ -78,7 +79,7 @@ async function* writeCorrections(redis: RedisClient, run: Run, cursor: FollowCur
   }
 }
 
-/** The chunks that are not written and have no holder nor a time at which they are due: their ids are settled, unless Redis has lost something. */
+/** The chunks that are not written, have no holder and no time at which they are due: their ids are settled, unless Redis has lost something. */
 async function findReady(redis: RedisClient, run: Run, { written }: FollowCursor): Promise<number[]> {
   if (isSealed(run.state)) return [...written.keys()].filter((n) => written[n] === 0);
   const [later, open] = await Promise.all([redis.zrange(keys.later(run.id), 0, '-1'), redis.hkeys(keys.open(run.id))]);
@@ -86,7 +87,10 @@ async function findReady(redis: RedisClient, run: Run, { written }: FollowCursor
   return [...written.subarray(0, run.next).keys()].filter((n) => written[n] === 0 && !left.has(n));
 }
 
-/** What changes with each outcome of a run, each chunk that is handed back and each correction; equal = there is nothing new to write. */
+/**
+ * A text that changes with each outcome of a run, each chunk that is handed back and each correction. If it is equal, there is nothing new
+ * to write.
+ */
 export async function readProgress(redis: RedisClient, run: string): Promise<string> {
   const [fields, ...counts] = await Promise.all([
     redis.hmget(keys.run(run), 'state', 'settled', 'next', 'sealed'),

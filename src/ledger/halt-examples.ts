@@ -14,12 +14,12 @@ export type HaltExample = { id: string; outcome: Outcome | 'pending'; code: stri
 const examplesMax = 5;
 const chunksRead = 20;
 
-/** Limits that an operator has set, which ids that failed for any reason reach. */
+/** Limits set by an operator that count ids that failed for any reason. */
 const byFailures: ReadonlySet<HaltCode> = new Set<HaltCode>(['max_failures', 'canary']);
 
 /**
- * Reads a few ids, at most five, that are behind the halt of a run, in the order of its list: from the 20 chunks that were fed last, then from
- * its first 20. Returns none for a run that is not halted, and skips chunks that Redis has lost.
+ * Reads a few of the ids that halted a run, at most five, in the order of its list: from the 20 chunks that were fed last, then from its first 20
+ * chunks. Returns none for a run that is not halted, and skips chunks that Redis has lost.
  */
 export async function haltExamples(redis: RedisClient, run: Run): Promise<HaltExample[]> {
   const isBehind = chooseBehind(run);
@@ -34,7 +34,7 @@ export async function haltExamples(redis: RedisClient, run: Run): Promise<HaltEx
   return examples.slice(0, examplesMax);
 }
 
-/** The outcomes of a halted run that are behind its halt, as `report --only` takes them; '' if it has none, or is not halted. */
+/** The outcomes that halted a run, as `report --only` takes them; '' if there are none, or if the run is not halted. */
 export function haltSelection(run: Run): string {
   const isBehind = chooseBehind(run);
   if (isBehind === null) return '';
@@ -43,12 +43,12 @@ export function haltSelection(run: Run): string {
   return sentOutcomes.filter((outcome) => run.counts[outcome] > 0 && isChosen(outcome)).join(',');
 }
 
-/** For people, in one line: `a-17: failed, http_403 "no right to delete"`. */
+/** One line for people: `a-17: failed, http_403 "no right to delete"`. */
 export function haltExampleText({ id, outcome, code, excerpt }: HaltExample): string {
   return `${visibleId(id)}: ${outcome}, ${code}${excerpt === '' ? '' : ` "${excerpt}"`}`;
 }
 
-/** Whether an id is behind the halt of a run; null if no settled id can be. */
+/** Whether an id contributed to the halt of a run; null if no settled id can have. */
 function chooseBehind(run: Run): ((state: IdState) => boolean) | null {
   if (run.state !== 'halted' || run.halt === '') return null;
   if (byFailures.has(run.halt)) return ({ outcome }) => isFailure(outcome);

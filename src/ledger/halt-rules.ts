@@ -7,23 +7,23 @@ import type { HaltCode } from './run.ts';
 
 /**
  * When answers of one kind halt a whole run. It counts ids that were settled since the run was last started, over all processes. Each limit
- * that is given halts the run.
+ * that is set halts the run.
  */
 export type HaltRule = {
   halt: HaltCode;
-  /** Statuses, both ends included, of ids that ended `failed` or `unknown`. */
+  /** Statuses of ids that ended `failed` or `unknown`, as ranges that include both ends. */
   statuses: readonly StatusRange[];
-  /** Ids that ended `absent` count here, whatever their status. */
+  /** Whether ids that ended `absent` count here, whatever their status. */
   isAbsence?: boolean;
-  /** Halts at so many ids. */
+  /** Number of ids at which the run halts. */
   count?: number;
-  /** A process halts the run at so many ids in a row, before they are settled; see `delete/absence.ts`. */
+  /** Number of ids in a row at which a process halts the run, before they are settled; see `delete/absence.ts`. */
   inARow?: number;
-  /** Halts if the first ids, so many, are all counted. */
+  /** Number N: halts if the first N ids are all counted. */
   allOfFirst?: number;
-  /** Halts if more than `over` percent of the ids are counted, once there are `after` ids. */
+  /** Halts if more than `over` percent of the ids are counted, once there are at least `after` ids. */
   percent?: { over: number; after: number };
-  /** What happened and what to do. {count} and {total} are replaced by the numbers, {statuses} by the statuses. */
+  /** The reason and the advice. {count} and {total} are replaced by the numbers, {statuses} by the statuses. */
   reason: string;
 };
 
@@ -33,7 +33,7 @@ export function counts({ statuses, isAbsence }: HaltRule, { outcome, status }: I
   return isFailure(outcome) && statuses.some(([from, to]) => status !== null && status >= from && status <= to);
 }
 
-/** The statuses of a rule for people: `405, 406, 501-505`. */
+/** Writes the statuses of a rule for people: `405, 406, 501-505`. */
 export function ruleStatusesText({ statuses }: HaltRule): string {
   return statuses.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`)).join(', ');
 }
@@ -49,7 +49,7 @@ export function describeHaltRule({ count: times, inARow, allOfFirst, percent }: 
   return limits.filter(Boolean).join(', or ');
 }
 
-/** Describes which answers a rule counts: `403`; `404, 410, unless --expect-absent`. */
+/** Describes the answers that a rule counts: `403`; `404, 410, unless --expect-absent`. */
 export function describeHaltStatuses(rule: HaltRule): string {
   return `${ruleStatusesText(rule)}${rule.isAbsence ? ', unless --expect-absent' : ''}`;
 }
@@ -58,7 +58,7 @@ const codes = 512;
 const never = 1e15;
 
 /**
- * A Lua table by rank, without those that no rule counts: a string with one digit for each code of a cell, which is the number of the rule
+ * A Lua table by rank, without the ranks that no rule counts. Each entry is a string with one digit for each code of a cell: the number of the rule
  * that counts it, from 1, or 0. The same as `counts` above.
  */
 export function ruleOfCodeLua(rules: readonly HaltRule[]): string {
@@ -77,7 +77,7 @@ export function ruleOfAbsence(rules: readonly HaltRule[]): number {
   return rules.findIndex(({ isAbsence }) => isAbsence) + 1;
 }
 
-/** The rules as a Lua table; a missing limit becomes one that is never reached. */
+/** Writes the rules as a Lua table; a missing limit becomes a limit that is never reached. */
 export function haltRulesLua(rules: readonly HaltRule[]): string {
   return `{${rules.map(ruleLua).join(', ')}}`;
 }
@@ -89,16 +89,19 @@ function ruleLua(rule: HaltRule): string {
   return `{halt = '${halt}', field = '${counterOf(rule)}', ${limits}, reason = ${JSON.stringify(reason)}}`;
 }
 
-/** A share of failures of any kind (`--max-failures`) halts a run once so many ids have an outcome. */
+/** The number of ids with an outcome from which a share of failures of any kind (`--max-failures`) can halt a run. */
 export const failuresAfter = 100;
 
-/** A Lua expression: whether a share counts of so many ids `now`, and did not of those `before`. Then it may be over its limit, whatever became of the last ones. */
+/**
+ * A Lua expression: whether a share can be judged at `now` ids but could not at `before` ids. Then it may be over its limit even if the last ids
+ * succeeded.
+ */
 export function reachesShareLua(rules: readonly HaltRule[], before: string, now: string): string {
   const samples = new Set([failuresAfter, ...rules.flatMap(({ percent }) => percent?.after ?? [])]);
   return [...samples].map((ids) => `${before} < ${ids} and ${now} >= ${ids}`).join(' or ');
 }
 
-/** The names of the counters of the rules, as the inside of a Lua list. */
+/** The names of the rules' counters, as the inside of a Lua list. */
 export function countersLua(rules: readonly HaltRule[]): string {
   return rules.map((rule) => `'${counterOf(rule)}'`).join(', ');
 }
@@ -108,7 +111,10 @@ function counterOf({ halt }: HaltRule): string {
   return `seen:${halt}`;
 }
 
-/** Lua: how many ids failed or are unknown, also since the run was last started, or were gone; a pause or a halt by a guard. They need `activeTimeFunctions` and `changeFunction`. */
+/**
+ * Lua: the number of ids that failed or are unknown, also since the run was last started, or were gone; a pause or a halt by a guard. Needs
+ * `activeTimeFunctions` and `changeFunction`.
+ */
 export const haltFunctions = `
 local function sumOf(runKey, ...)
   local sum = 0
@@ -137,7 +143,7 @@ local function halt(runKey, auditKey, code, reason)
 end
 `;
 
-/** The fields of the run record that count such outcomes, as the inside of a Lua list. */
+/** The fields of the run record that count these outcomes, as the inside of a Lua list. */
 function fieldsOf(isSuch: (outcome: SentOutcome) => boolean): string {
   const fields = sentOutcomes.filter(isSuch);
   return fields.map((outcome) => `'${outcome}'`).join(', ');

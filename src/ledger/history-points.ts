@@ -3,29 +3,29 @@ import { binSums, bucketsOfOne, latencyBuckets, type runTotals, type sliceSums }
 import { latencyAt } from './measures.ts';
 import { isSealed, type Run } from './run.ts';
 
-/** What a process did for a run in one second, by when requests were sent. `second`: since 1970, by the clock of Redis. */
+/** The work of one process for a run in one second, by when requests were sent. `second`: since 1970, by the clock of Redis. */
 export type Slice = Record<(typeof sliceSums)[number], number> & { second: number; latencies: number[] };
 
-/** What was recorded for a run between two seconds. */
+/** The recorded work for a run between two seconds. */
 export type Bin = Record<(typeof binSums)[number], number> & { latencies: number[] };
 
-/** What Redis has of the history of a run at one moment. */
+/** The history of a run as Redis has it at one moment. */
 export type RecordedHistory = {
   now: number; // ms since 1970
   seconds: number; // the width of a bin
   totals: Record<(typeof runTotals)[number], number>;
-  bins: (Bin & { start: number })[]; // the oldest first; `start`: seconds since 1970. A time in which no process worked has none
+  bins: (Bin & { start: number })[]; // oldest first; `start`: seconds since 1970. There is no bin for a time in which no process worked
 };
 
 /**
- * What happened in a fixed bin of whole seconds, by when requests were sent. Rates are per second of the bin; null = nothing was measured, or
+ * A fixed bin of whole seconds, by when requests were sent. Rates are per second of the bin; null = nothing was measured, or
  * the bin is open.
  */
 export type HistoryPoint = {
   from: number; // ms since 1970
   to: number;
-  isOpen: boolean; // it has not ended, or what was done in it is not all recorded
-  activeMs: number; // how long at least one process worked in it
+  isOpen: boolean; // it has not ended, or not all its work is recorded yet
+  activeMs: number; // the time in which at least one process worked
   requests: number;
   refused: number; // throttled requests
   retried: number; // answers after which an id was tried again
@@ -33,18 +33,18 @@ export type HistoryPoint = {
   achieved: number | null; // without throttled requests
   allowed: number | null; // on average, while a limit was known
   inFlight: number | null; // on average, by how long the answers took
-  takeovers: number; // chunks of processes that did not hand them back
-  counts: Readonly<Record<string, number>>; // ids by outcome; below 0 where better evidence came
+  takeovers: number; // chunks of processes that never handed them back
+  counts: Readonly<Record<string, number>>; // ids by outcome; below 0 if better evidence replaced an outcome
   latencyMs: { p50: number; p95: number } | null;
 };
 
-/** The outcomes that a point counts, in the order of the counters. What was not attempted is none of them: it happened at no time. */
+/** The outcomes that a point counts, in the order of the counters. `not_attempted` is missing: it has no time at which it happened. */
 export const pointOutcomes = sentOutcomes.toSorted((a, b) => idOutcomes.indexOf(a) - idOutcomes.indexOf(b));
 
-/** Processes record once a second what they did: until that is there, a bin is open. */
+/** The time after which a bin is complete, in ms: processes record their work once a second, and until then a bin is open. */
 const recordedAfterMs = 2_000;
 
-/** How a run went, bin by bin: the one place where what was recorded becomes rates. The sums of the points are those of the run. Pure. */
+/** The history of a run, bin by bin. Only here does recorded work become rates. The sums of the points equal the sums of the run. Pure. */
 export function pointsOf(history: RecordedHistory, run: Pick<Run, 'state' | 'changedAt' | 'endedAt'>): HistoryPoint[] {
   const isRunning = run.state === 'running';
   const until = isRunning ? history.now : isSealed(run.state) ? run.endedAt : run.changedAt;
@@ -58,7 +58,7 @@ export function pointsOf(history: RecordedHistory, run: Pick<Run, 'state' | 'cha
   });
 }
 
-/** The points of which all is recorded: what a chart may draw. Pure. */
+/** The points whose work is all recorded, which a chart may draw. Pure. */
 export function closedPoints(points: readonly HistoryPoint[]): HistoryPoint[] {
   return points.filter(({ isOpen }) => !isOpen);
 }
@@ -71,8 +71,8 @@ export function ratePerSecond(n: number, { from, to }: Pick<HistoryPoint, 'from'
 type Bins = RecordedHistory['bins'];
 
 /**
- * The bins with what the run has counted and no process has recorded. While it is running, it belongs to the end, which is open. Later it is
- * what killed processes did not record: nobody knows when that was, so it is spread as the rest is.
+ * The bins, completed with outcomes that the run has counted and no process has recorded. While the run is running, these belong to the end, which
+ * is open. Later they are the work that killed processes did not record. Its time is unknown, so it is spread like the rest.
  */
 function completeBins({ seconds, totals, bins }: RecordedHistory, isRunning: boolean, until: number): Bins {
   const missing = Object.fromEntries(
@@ -91,7 +91,7 @@ function completeBins({ seconds, totals, bins }: RecordedHistory, isRunning: boo
   return all;
 }
 
-/** Nothing in each of these sums, and in each bucket of latencies. */
+/** Zero for each of these sums, and for each bucket of latencies. */
 export function nothingIn<Name extends string>(names: readonly Name[]): Record<Name, number> & { latencies: number[] } {
   const sums = Object.fromEntries(names.map((name) => [name, 0])) as Record<Name, number>;
   return { ...sums, latencies: new Array<number>(latencyBuckets).fill(0) };
@@ -101,7 +101,7 @@ function sumOf(bins: Bins, name: (typeof binSums)[number]): number {
   return bins.reduce((sum, bin) => sum + bin[name], 0);
 }
 
-/** Adds so many in proportion to what the bins have, in whole numbers. */
+/** Adds `n` to the bins in proportion to what they have, in whole numbers. */
 function spread(bins: Bins, name: (typeof runTotals)[number], n: number): Bins {
   const sum = sumOf(bins, name);
   let [seen, given] = [0, 0];
@@ -114,8 +114,8 @@ function spread(bins: Bins, name: (typeof runTotals)[number], n: number): Bins {
 }
 
 /**
- * How many answers until the end of each bin settled no id. Outcomes are recorded a moment after their answers, so it is never more than at
- * any later one.
+ * The number of answers until the end of each bin that settled no id. Outcomes are recorded a moment after their answers, so the number never
+ * exceeds the number of any later bin.
  */
 function retriedUntil(bins: Bins): number[] {
   let open = 0;
@@ -161,7 +161,7 @@ function percentiles(buckets: readonly number[]): HistoryPoint['latencyMs'] {
   return all === 0 ? null : { p50: percentile(buckets, 0.5 * all), p95: percentile(buckets, 0.95 * all) };
 }
 
-/** The latency of the n-th answer, which lies between the bounds of its bucket. */
+/** The latency of the n-th answer, which is between the bounds of its bucket. */
 function percentile(buckets: readonly number[], nth: number): number {
   let left = nth;
   const found = buckets.findIndex((n) => {

@@ -1,14 +1,14 @@
 import { sentOutcomes } from '../model/outcome.ts';
 import { activeTimeFunctions } from './active-time.lua.ts';
 
-/** How many bins of a run are kept. When there are more, two become one, and the width of a bin doubles. */
+/** The number of bins that are kept for a run. When there are more, each two become one, and the width of a bin doubles. */
 export const binsMax = 144;
 
-/** How many waits and rates are kept, and how many bytes of a reason. With the bins that is less than 64 KB. */
+/** The number of waits and rates that are kept, and the number of bytes of a reason. Together with the bins, this is less than 64 KB. */
 export const eventsMax = 50;
 export const reasonBytes = 100;
 
-/** The sums of a bin that processes record. `allowed`: thousandths of a request, which the rate would have allowed in `limitedMs`. */
+/** The sums of a bin that processes record. `allowed`: thousandths of a request that the rate would have allowed in `limitedMs`. */
 export const sliceSums = [
   'requests',
   'refused',
@@ -24,7 +24,7 @@ export const sliceSums = [
 export const binSums = [...sliceSums, 'takeovers'] as const;
 export const sumBytes = 6;
 
-/** Behind them the latencies, four bytes a bucket: each has four buckets of the measures, so neighbours differ by 41 %. */
+/** After the sums come the latencies, four bytes per bucket. Each holds four buckets of the measures, so neighbours differ by 41 %. */
 export const bucketsOfOne = 4;
 export const latencyBuckets = 40;
 export const latencyBytes = 4;
@@ -64,12 +64,12 @@ local function widenBins(historyKey, width)
 end
 `;
 
-const shortestMs = 1_000; // between the begin of a wait and its end: processes see both a little apart
+const shortestMs = 1_000; // between the start of a wait and its end: processes notice them at slightly different times
 const rateFactor = 1.5;
 const shortWaitMs = 10_000;
 
-// A server that throttles may cause a wait every few seconds: the end of an outage long ago tells more. So the shortest wait
-// goes, both its ends, or the oldest rate, of whichever there are more; a long wait only where there is no rate.
+// A server that throttles may cause a wait every few seconds, and an outage long ago says more. So the shortest wait is dropped (both its ends), or
+// the oldest rate, whichever kind has more entries. A long wait is dropped only if there is no rate.
 const leastTellingFunction = `
 local function leastTelling(all)
   local began, rate, rates, wait, waitMs = nil, nil, 0, nil, math.huge
@@ -90,11 +90,11 @@ end
 `;
 
 /**
- * Adds what a process did in some seconds to the bins of the run, and an event if sending was stopped or went on, or the rate is another one.
+ * Adds the work of a process in some seconds to the bins of the run. Adds an event if sending stopped or resumed, or if the rate changed.
  * Every process that works on the run calls it about once a second. Repeating it would count twice.
  *
  * KEYS  1 run  2 measures  3 history  4 historyEvents
- * ARGV  1 the rate that is allowed, '' = none is known  2 why nothing may be sent, '' = requests may be sent
+ * ARGV  1 the rate that is allowed, '' = none is known  2 why sending is not allowed, '' = it is allowed
  *       3 JSON: for each second a list of the second (since 1970, by the clock of Redis), its sums and its latencies
  */
 export const noteHistoryLua = `${activeTimeFunctions}${binFunctions}${leastTellingFunction}
@@ -146,7 +146,7 @@ if left >= 0 then
 end
 `;
 
-/** The sums of a run that its bins are held against. */
+/** The sums of a run that its bins are compared with. */
 export const runTotals = [...sentOutcomes, 'takeovers'] as const;
 
 /**

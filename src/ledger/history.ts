@@ -18,8 +18,8 @@ import { type Bin, type HistoryPoint, pointsOf, type RecordedHistory, type Slice
 import type { Run } from './run.ts';
 
 /**
- * What a process sees now, and what it did since it last said so. `limit`: requests per second, null = none is known; `hold`: why nothing may
- * be sent, '' = it may.
+ * A process's present view, and its work since the last report. `limit`: requests per second, null = none is known; `hold`: why sending is
+ * not allowed, '' = it is.
  */
 type Seen = { limit: number | null; hold: string; slices: readonly Slice[] };
 
@@ -30,23 +30,23 @@ type HistoryEvent = {
   text: string;
 };
 
-/** How a run went, the oldest first. The sums of the points are those of the run. */
+/** The history of a run, oldest first. The sums of the points equal the sums of the run. */
 export type History = { points: HistoryPoint[]; events: HistoryEvent[] };
 
-/** Adds to the history of a run what a process did and sees, unless its record has expired. Best effort; repeating it would count twice. */
+/** Adds the work and view of a process to the history of a run, unless its record has expired. Best effort; repeating it would count twice. */
 export async function noteHistory(redis: RedisClient, run: string, { limit, hold, slices }: Seen): Promise<void> {
   const all = [keys.run(run), keys.measures(run), keys.history(run), keys.historyEvents(run)];
   const done = JSON.stringify(slices.map(numbersOf));
   await redis.eval(noteHistoryLua, all.length, ...all, limit === null ? '' : limit.toFixed(1), cutReason(hold), done);
 }
 
-/** A slice as the script takes it. `takeovers` are counted by the run. */
+/** A slice as the script takes it. The run itself counts `takeovers`. */
 function numbersOf(slice: Slice): number[] {
   const sums = binSums.map((name) => (name === 'takeovers' ? 0 : Math.round(slice[name])));
   return [slice.second, ...sums, ...slice.latencies];
 }
 
-/** In one line, and cut to whole characters. */
+/** Cuts a reason to one line of whole characters. */
 function cutReason(text: string): string {
   return Buffer.from(visibleLine(text))
     .subarray(0, reasonBytes)
@@ -54,7 +54,7 @@ function cutReason(text: string): string {
     .replace(/\ufffd$/, '…');
 }
 
-/** The history of a run so far. Only reads. */
+/** Reads the history of a run so far. Only reads. */
 export async function readHistory(redis: RedisClient, run: Run): Promise<History> {
   const [recorded, noted, changes, audit] = await Promise.all([
     readRecorded(redis, run.id),
@@ -97,7 +97,7 @@ function readBin(bytes: Buffer): Bin {
 /** A time in which nothing was sent; `to` null: it has not ended. */
 type Wait = { from: number; to: number | null; text: string };
 
-/** The waits among the events, and all others. Pure. */
+/** Separates the waits from all other events. Pure. */
 export function waitsIn(events: readonly HistoryEvent[]): { waits: Wait[]; others: HistoryEvent[] } {
   const waits: Wait[] = [];
   const others = events.filter(({ at, event, text }) => {

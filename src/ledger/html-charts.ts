@@ -5,8 +5,8 @@ import { type History, waitsIn } from './history.ts';
 import { closedPoints, type HistoryPoint, pointOutcomes, ratePerSecond } from './history-points.ts';
 import { html, type Markup } from './html.ts';
 
-// Charts over the time of a run, as SVG. A shape is stretched to the width of the page; texts stand beside it, so that they stay readable. All
-// pure.
+// Charts over the time of a run, as SVG. A shape is stretched to the width of the page. Texts are outside the shape, so they stay readable. All
+// functions are pure.
 
 /** A value at each point; null = there is none. `color`: the number of a colour of the page. */
 type Series = { name: string; color: number; of: (point: HistoryPoint) => number | null };
@@ -24,7 +24,7 @@ const height = 100;
 const goodColors = [0, 1, 2];
 const badColors = [3, 4, 5];
 
-/** A colour for each outcome: good ones differ from bad ones. */
+/** A colour for each outcome: one set for good outcomes, another for bad ones. */
 function outcomeSeries(): Series[] {
   const [good, bad] = [[...goodColors], [...badColors]];
   return pointOutcomes.map((outcome) => ({
@@ -77,7 +77,7 @@ const charts: readonly Chart[] = [
   },
 ];
 
-/** The charts of a run, each with its events: waits as areas, the others as lines. A chart without a value is left out. */
+/** Draws the charts of a run, each with its events: waits as areas, other events as lines. A chart without a value is left out. */
 export function drawCharts({ points: all, events }: History): Markup[] {
   const points = closedPoints(all);
   if (points.length === 0) return [html`<p>Nothing was measured.</p>`];
@@ -126,7 +126,7 @@ ${marks}${paths}</svg>
 `;
 }
 
-/** The largest value, of stacked series their largest sum. */
+/** The largest value; for stacked series, the largest sum. */
 function mostOf({ series, isStacked }: Chart, points: readonly HistoryPoint[]): number {
   const values = (point: HistoryPoint) => series.map(({ of }) => of(point) ?? 0);
   return points.reduce((most, point) => {
@@ -135,7 +135,7 @@ function mostOf({ series, isStacked }: Chart, points: readonly HistoryPoint[]): 
   }, 0);
 }
 
-/** A shape for each series: bars, each series on the one before. */
+/** A shape for each series: bars, with each series on top of the previous one. */
 function stack(series: readonly Series[], points: readonly HistoryPoint[], most: number, across: Across): string[] {
   const below = points.map(() => 0);
   return series.map(({ of }) =>
@@ -153,7 +153,7 @@ function stack(series: readonly Series[], points: readonly HistoryPoint[], most:
   );
 }
 
-/** A line that stays level within a point, and ends where there is no value. */
+/** A line that stays level within a point, and ends if there is no value. */
 function steps({ of }: Series, points: readonly HistoryPoint[], most: number, across: Across): string {
   let end: number | null = null;
   return points

@@ -15,10 +15,10 @@ import { readStandings } from './run-standings.ts';
 import type { Standing } from './standing.ts';
 import { readProof } from './verification.ts';
 
-/** What the page shows of a run. */
+/** The content of a run's page. */
 export type PageFacts = {
   run: Run;
-  standing: Standing | null; // what holds it back, told first
+  standing: Standing | null; // why the run sends nothing: the first cause
   history: History;
   measures: Measures;
   audit: readonly AuditEntry[];
@@ -26,14 +26,17 @@ export type PageFacts = {
   proof: readonly string[]; // see `readProof`
 };
 
-/** The page of a run, below 1 MB. Reads its rows only if some need attention. Of a sealed run it changes once all measures are there only with `readProof`. */
+/**
+ * Writes the page of a run, below 1 MB. Reads its rows only if some need attention. Once all measures of a sealed run are recorded, its page
+ * changes only with `readProof`.
+ */
 export async function htmlReport(redis: RedisClient, run: Run): Promise<string> {
   const samples = new FailureSamples();
   if (hasFailures(run)) for await (const rows of readOutcomes(redis, run)) for (const row of rows) samples.add(row);
   return htmlOf(redis, run, samples);
 }
 
-/** The same, for who has read the rows already. */
+/** The same for a caller that has already read the rows. */
 export async function htmlOf(redis: RedisClient, run: Run, samples: FailureSamples): Promise<string> {
   const [standings, history, measures, audit, proof] = await Promise.all([
     readStandings(redis, [run]),
@@ -53,7 +56,7 @@ export async function htmlOf(redis: RedisClient, run: Run, samples: FailureSampl
   });
 }
 
-/** Most runs have none: their ledger need not be read for them. */
+/** Whether a run has failures. Most runs have none, so their ledger need not be read. */
 function hasFailures({ counts }: Run): boolean {
   return sumOutcomes(counts, (outcome) => !isSuccess(outcome)) > 0;
 }
@@ -63,9 +66,9 @@ type Sampled = Pick<OutcomeRow, 'file' | 'line' | 'id' | 'excerpt'>;
 /** Rows with the same outcome for the same reason. */
 type SampledGroup = { outcome: Outcome; code: string; count: number; samples: Sampled[] };
 
-// With these bounds the page stays below 1 MB whatever ids, answers and reasons are: escaped, a character takes six.
+// With these bounds the page stays below 1 MB whatever the ids, answers and reasons are: an escaped character takes six bytes.
 const samplesOfOne = 20;
-const samplesMax = 200; // of all groups together; beyond them each group has one
+const samplesMax = 200; // for all groups together; beyond it, each further group has one
 const sampleLength = { file: 60, id: 100, excerpt: 80 };
 const groupsMax = 50;
 const textLength = 150;
@@ -76,7 +79,7 @@ const eventsMax = 100;
 const guardsMax = 20;
 const filesShown = 20;
 
-/** Counts rows that need attention by their reason, and keeps a few of each. Memory is bounded by the number of reasons. */
+/** Counts rows that need attention by their reason, and keeps a few of each. The number of reasons bounds its memory. */
 export class FailureSamples {
   readonly #groups = new Map<string, SampledGroup>();
   #kept = 0;
@@ -93,13 +96,13 @@ export class FailureSamples {
     this.#kept += 1;
   }
 
-  /** The largest first. */
+  /** The groups, largest first. */
   list(): SampledGroup[] {
     return [...this.#groups.values()].sort((a, b) => b.count - a.count);
   }
 }
 
-/** Pure. */
+/** Builds the page. Pure. */
 export function pageOf({ run, standing, history, measures, audit, failures, proof }: PageFacts): string {
   return page(`Run ${run.id}`, [
     headline(run, standing),
@@ -133,7 +136,7 @@ ${describeBodies(run.bodies).map((sentence) => html`<p class="bad">${sentence}</
 `;
 }
 
-/** Why a run sends nothing, behind the word of its state: ` by ana: release window`, `: the budget is used up, until …` */
+/** The reason why a run sends nothing, to follow the word for its state: ` by ana: release window`, `: the budget is used up, until …` */
 function heldText(state: Run['state'], { text, until }: Standing): string {
   const words = text.startsWith(state) ? text.slice(state.length) : `: ${text}`;
   return until === null ? words : `${words}, until ${utcTime(until, 'second')}`;
@@ -199,7 +202,7 @@ ${rows.length > 0 ? table(['id', 'row', 'answer'], rows) : noMarkup}${others > 0
 `;
 }
 
-/** What could have stopped the run, and what did. */
+/** The guards that could have stopped the run, and the guards that did. */
 function guards(run: Run, audit: readonly AuditEntry[]): Markup {
   const acted = audit.filter(({ by }) => by === 'guard').slice(-guardsMax);
   const settings = facts([

@@ -1,13 +1,13 @@
-// A page of HTML that needs nothing else: no script, no network, readable in the dark and on a phone. All pure.
+// An HTML page that needs nothing else: no script, no network, readable in the dark and on a phone. All functions are pure.
 
 import { visible } from '../model/visible.ts';
 
-/** Text that is markup already. Everything else is escaped. */
+/** Text that is already markup. Everything else is escaped. */
 export type Markup = { readonly markup: string };
 
 /**
  * A template whose values are escaped, unless they are markup themselves; lists are joined. Ids, reasons and answers of servers are hostile:
- * they can neither end a tag nor turn the direction of what follows them.
+ * they can neither end a tag nor change the direction of the text after them.
  */
 export function html(parts: TemplateStringsArray, ...values: (string | number | Markup | readonly Markup[])[]): Markup {
   const texts = values.map((value) => {
@@ -25,12 +25,12 @@ function escaped(text: string): string {
   return visible(text).replace(/[&<>"']/g, (character) => entities[character]!);
 }
 
-/** Cuts a text to so many characters. */
+/** Cuts a text to this many characters. */
 export function cut(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length)}…`;
 }
 
-/** Rows under their names; nothing for no rows. The columns in `numbers` are aligned to the right. */
+/** A table of rows under column names; nothing if there are no rows. The columns in `numbers` are aligned to the right. */
 export function table(
   names: readonly string[],
   rows: readonly (readonly (string | number | Markup)[])[],
@@ -43,7 +43,7 @@ export function table(
   return html`<div class="wide"><table><thead><tr>${head}</tr></thead><tbody>\n${body}</tbody></table></div>`;
 }
 
-/** Names with their values, those without one left out. */
+/** Names with their values, without the pairs whose value is ''. */
 export function facts(pairs: readonly (readonly [string, string | number | Markup])[]): Markup {
   const shown = pairs.filter(([, value]) => value !== '');
   return html`<dl>${shown.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>\n`)}</dl>`;
@@ -53,7 +53,7 @@ export function section(title: string, ...content: readonly Markup[]): Markup {
   return html`<section><h2>${title}</h2>\n${content}</section>\n`;
 }
 
-/** The policy forbids the browser to load anything, whatever stands in the page. */
+/** The policy forbids the browser to load anything, whatever the page contains. */
 export function page(title: string, content: readonly Markup[]): string {
   return html`<!doctype html>
 <html lang="en"><head><meta charset="utf-8">

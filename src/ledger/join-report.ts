@@ -14,15 +14,16 @@ import { type OutcomeRow, shownId } from './outcome-rows.ts';
 import { resultCells, resultColumns, type Sink } from './report.ts';
 import type { Run } from './run.ts';
 
-/** The CSV files of a run, in their order, and how their ids were read. */
+/** The CSV files of a run, in order, and how their ids were read. */
 export type JoinedFiles = { files: InputFile[]; options: InputOptions; limit: number | null };
 
 /** A record of a file with the outcome of its row; null for a header. */
 type JoinedRecord = CsvRecord & { file: number; outcome: OutcomeRow | null };
 
 /**
- * Writes the records of the files as they are, with the outcome of each behind them, and returns how many rows. Holds one page of each. Throws
- * USAGE at the first row that is not the one of the run, so call `checkJoined` first where what is written cannot be taken back.
+ * Writes the records of the files unchanged, each followed by its outcome, and returns the number of rows. Holds one page of rows and one
+ * of outcomes.
+ * Throws USAGE at the first row that differs from the run's, so call `checkJoined` first if the written text cannot be taken back.
  */
 export async function writeJoined(
   joined: JoinedFiles,
@@ -53,7 +54,7 @@ export async function writeJoined(
   return rows;
 }
 
-/** Throws USAGE if the files do not hold the rows of the run, each in its line. */
+/** Throws USAGE if the files do not hold the rows of the run, each on its line. */
 export async function checkJoined(joined: JoinedFiles, run: Run, pages: AsyncIterable<OutcomeRow[]>): Promise<void> {
   await writeJoined(joined, run, pages, null, async () => true);
 }
@@ -62,7 +63,7 @@ function delimiterIn({ files, options }: JoinedFiles, file: number): string {
   return delimiterOf(files[file]!, options.delimiter);
 }
 
-/** Names that the file has already get a prefix. */
+/** The header with the names of the result columns. A name that the file has already gets a prefix. */
 function headerText({ cells, text }: CsvRecord, delimiter: string): string {
   const names = resultColumns.map((name) => (cells.includes(name) ? `expunge_${name}` : name));
   return [text, ...names].join(delimiter);
@@ -76,7 +77,7 @@ function cellText(cell: string, delimiter: string): string {
   return cell.includes(delimiter) ? `"${cell.replaceAll('"', '""')}"` : csvCell(cell);
 }
 
-/** The records of all files in order, each with its outcome. Rows and outcomes are in the same order, so neither is searched. */
+/** The records of all files in order, each with its outcome. Rows and outcomes are in the same order, so no search is needed. */
 async function* joinRecords(
   { files, options, limit }: JoinedFiles,
   run: Run,
@@ -137,7 +138,7 @@ function refuseOtherCount(files: readonly InputFile[], run: Run): void {
   );
 }
 
-/** Throws USAGE unless this row of a file is the one with this outcome. */
+/** Throws USAGE unless this outcome belongs to this row of the file. */
 function refuseOther(
   file: InputFile,
   run: Run,
@@ -155,7 +156,7 @@ function refuseOther(
   if (isOtherKind) throw refused(run, `${at} is of ${row.resource ?? 'no resource'}, not of ${outcome.resource}`);
 }
 
-/** The id of a row as a report with this outcome shows it. */
+/** The id of a row in the form of a report with this outcome. */
 function idIn({ id }: Row, { outcome, code }: OutcomeRow): string {
   const isSent = outcome === 'pending' || idOutcomes.includes(outcome);
   return isSent ? id : shownId({ id: cutId(id), code: code as Parameters<typeof shownId>[0]['code'] });

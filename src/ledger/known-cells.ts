@@ -11,38 +11,39 @@ import {
   sentOutcomeOf,
 } from './cell.ts';
 
-/** A step as a comparison: where the chunk still has `before` at `offset`, it has `after` from then on. */
+/** A step as a comparison: if the chunk still has `before` at `offset`, it has `after` from then on. */
 export type KnownStep = {
   offset: number;
   before: Buffer;
   after: Buffer;
   deleted: number;
   attempts: number;
-  /** Of the times of outcomes, two bytes each; see writeTimesFunction. */
+  /** Places of the times of outcomes, two bytes each; see writeTimesFunction. */
   places: Buffer;
-  /** Whether it hands the chunk back, of which every id is settled then. */
+  /** Whether it hands the chunk back, once every id of the chunk is settled. */
   handsBack: boolean;
-  cells: Cell[]; // after it, of the whole chunk
+  cells: Cell[]; // after it, for the whole chunk
 };
 
 /**
- * What the holder of a chunk knows the ledger to hold: all of it, as long as nobody else writes. Then most steps need no merge, because it knows
- * what they make of every cell.
+ * The cells of a chunk as its holder knows them: complete as long as no other process writes. Then most steps need no merge, because the holder
+ * knows their effect on every cell.
  */
 export class KnownCells {
   #cells: Cell[] | null;
   /** The Redis process that held the run when the chunk was claimed. */
   readonly server: ServerIdentity;
 
-  /** `cells`: as they were then. */
+  /** `cells`: at the time of the claim. */
   constructor(cells: readonly Cell[], server: ServerIdentity) {
     this.#cells = [...cells];
     this.server = server;
   }
 
   /**
-   * The step, if all its results are 204s or open ids; what others count for (halts, doubt) is for the merge. Null = the merge has to decide.
-   * `isLast`: the holder needs the chunk no more; if every id is settled, it is handed back.
+   * Plans the step, if all its results are 204s or open ids. Other results have further effects (halts, doubt), which need the merge. Null
+   * = the merge
+   * has to decide. `isLast`: the holder no longer needs the chunk; if every id is settled, it is handed back.
    */
   plan(joins: readonly Join[], wanted: readonly number[], isLast = false): KnownStep | null {
     if (this.#cells === null || joins.length + wanted.length === 0) return null;
@@ -81,20 +82,20 @@ export class KnownCells {
     };
   }
 
-  /** The step was made as planned. Returns the cells of `wanted`. */
+  /** Takes over the cells after a step that was made as planned. Returns the cells of `wanted`. */
   accept({ cells }: KnownStep, wanted: readonly number[]): Cell[] {
     this.#cells = cells;
     return wanted.map((index) => cells[index]!);
   }
 
-  /** The merge was made for its holder; `granted` are the cells of `wanted`, or none. */
+  /** Takes over the cells after a merge that was made for this holder; `granted` are the cells of `wanted`, or none. */
   merge(joins: readonly Join[], wanted: readonly number[], granted: readonly Cell[]): void {
     if (this.#cells === null) return;
     for (const { index, cell } of joins) this.#cells[index] = Math.max(this.#cells[index]!, cell);
     for (const [at, cell] of granted.entries()) this.#cells[wanted[at]!] = cell;
   }
 
-  /** Somebody else has written: from now on every step is merged. */
+  /** Another process has written: from now on every step is merged. */
   forget(): void {
     this.#cells = null;
   }

@@ -4,9 +4,10 @@ import { type HaltRule, reachesShareLua } from './halt-rules.ts';
 import type { KnownStep } from './known-cells.ts';
 
 /**
- * A step whose holder knows every cell of it: one comparison, and the bytes that follow. It does nothing where somebody else has written, where the
- * run is not running, or ends with this step, or a share of failures counts from this step on: then the step of step.lua.ts decides. So
- * running it twice is harmless. With the last id of a chunk it hands the chunk back as well: as handBackLua, which nobody needs then.
+ * A step whose holder knows every cell of it: one comparison, and the bytes that follow. It does nothing if another process has written, if the
+ * run is not running or ends with this step, or if a share of failures counts from this step on. In all these cases the step of step.lua.ts
+ * decides.
+ * So running it twice is harmless. With the last id of a chunk it also hands the chunk back, as handBackLua does, which is then not needed.
  *
  * KEYS  1 ledger chunk  2 run  3 open
  * ARGV  1 chunk  2 epoch  3 offset  4 bytes before  5 bytes after  6 ids deleted  7 attempts  8 places of times, 2 bytes each

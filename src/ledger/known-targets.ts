@@ -5,21 +5,18 @@ import { keys } from '../redis/keys.ts';
 import { listRuns } from './list-runs.ts';
 import { isSealed, type RunState } from './run.ts';
 
-/** A target with what a command for all of it affects: its unsealed runs by state, and its processes with their stops. */
+/** A target and the facts that a command for all of it needs: its unsealed runs by state, and its processes with their stops. */
 export type KnownTarget = Target & { live: Partial<Record<RunState, number>>; stops: TargetStops };
 
 const forgottenAfterMs = 90 * 86_400_000;
 
-/**
- * Records for 90 days that a target has a worker, a schedule or a stop: without a run it could not be found otherwise. Repeating it renews
- * the time.
- */
+/** Records for 90 days that a target has a worker, a schedule or a stop, so that it can be found without a run. Repeating it renews the time. */
 export async function noteTarget(redis: RedisClient, target: Target, now: number): Promise<void> {
   await redis.zadd(keys.targets, now, nameOf(target));
   await redis.zremrangebyscore(keys.targets, 0, now - forgottenAfterMs);
 }
 
-/** Every target that has a run, even an ended one, or was recorded with `noteTarget`. */
+/** Finds every target that has a run, even an ended one, or was recorded with `noteTarget`. */
 export async function knownTargets(redis: RedisClient): Promise<KnownTarget[]> {
   const [noted, runs] = await Promise.all([redis.zrange(keys.targets, 0, '-1'), listRuns(redis)]);
   const live = new Map<string, KnownTarget['live']>(noted.map((name) => [name, {}]));
@@ -31,7 +28,7 @@ export async function knownTargets(redis: RedisClient): Promise<KnownTarget[]> {
   return Promise.all([...live].map(([name, states]) => readKnown(redis, name, states)));
 }
 
-/** How many of its runs are not sealed. */
+/** The number of its runs that are not sealed. */
 export function liveRuns({ live }: KnownTarget): number {
   return Object.values(live).reduce((sum, runs) => sum + runs, 0);
 }

@@ -25,7 +25,8 @@ import { changeRunLua, steerLua } from './steer.lua.ts';
 import { stepLua } from './step.lua.ts';
 
 /**
- * The state of a run as a script finds it. 'missing': Redis has lost the run. 'broken': it has lost this chunk of it. 'stale': another holder
+ * The state of a run as a script finds it. 'missing': Redis has lost the run. 'broken': Redis has lost this chunk of the run. 'stale':
+ * another holder
  * has the chunk. 'other_release': the run is written in a form that this release doesn't know.
  */
 export type ObservedState = RunState | 'missing' | 'broken' | 'stale' | 'other_release';
@@ -35,24 +36,24 @@ export type Claim = {
   fed: number[];
   epoch: number;
   server: ServerIdentity; // the Redis process that held the run when the chunk was claimed
-  doubt: string; // why the run is in doubt, if this claim found that out; else ''
+  doubt: string; // why the run is in doubt, if this claim discovered the doubt; otherwise ''
   onStatus: string; // --on-status of the run
   ledgerChunk: LedgerChunk;
-  passedMs: number; // since the last pass over it ended
+  passedMs: number; // time since the last pass over it ended
   ids: ChunkIds;
   known: KnownCells;
-  sendable: number; // how many of its ids may be marked, from the first one
+  sendable: number; // how many of its ids may be marked, counted from the first
 };
 
-/** The answer of a step; see step.lua.ts. `cells` is parallel to the indexes that were asked for, or empty. `isHandedBack`: so is the chunk. */
+/** The answer of a step; see step.lua.ts. `cells` is parallel to the requested indexes, or empty. `isHandedBack`: the step handed the chunk back. */
 export type Grant = { state: ObservedState; cells: Cell[]; isHandedBack?: boolean };
 
 /** A change of state that an operator, a signal or a guard asks for. */
 export type Steering = {
   action: 'start' | 'pause' | 'halt' | 'cancel';
   from?: RunState; // only if the run has this state, and no operator has paused it
-  seen?: number; // a start is refused if the run has another revision by now
-  id?: string; // names the order, where it is one that was lost; see worker/known-orders.ts
+  seen?: number; // a start is refused if the run now has another revision
+  id?: string; // names the order, if the order is written again after a loss; see worker/known-orders.ts
   reason: string;
   by: SteeredBy;
   who: string;
@@ -74,7 +75,7 @@ type PriorityOrder = { priority: Priority; by: SteeredBy; who: string; reason: s
 /** The former priority of a run, and its state. A sealed or missing run stays as it is. */
 type PriorityBefore = { state: RunState | 'missing'; priority: Priority };
 
-/** Every write to a run after its planning. Each can be repeated; the comment of its script says why. All throw where Redis doesn't answer. */
+/** Every write to a run after its planning. Each can be repeated; the comment of its script says why. All throw if Redis doesn't answer. */
 export type Ledger = ReturnType<typeof openLedger>;
 
 type Scripts = {
@@ -91,11 +92,11 @@ type Scripts = {
   expungeRecover(...args: (string | number)[]): Promise<ObservedState>;
 };
 
-/** An epoch that no holder has: its steps write results as those of a former holder, and get no marks. */
+/** An epoch that no holder has. A step with it writes its results like a former holder, and gets no marks. */
 export const noEpoch = -1;
 
 /**
- * The ledger on a connection that fails fast: a lost Redis is an error at once, never a queue of stale writes. `haltRules`: which answers
+ * Opens the ledger on a connection that fails fast: a lost Redis is an error at once, never a queue of stale writes. `haltRules`: the answers that
  * halt a run. `now` is for tests with a time of their own, in ms since 1970; '' = the time of Redis.
  */
 export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], now: () => number | '' = () => '') {
@@ -105,14 +106,14 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
     redis,
 
     /**
-     * Whether a claim is still valid. It isn't once Redis may have lost something: the claim of a later holder may be among that. Reads from
-     * Redis only after the connection was lost.
+     * Whether a claim is still valid. Once Redis may have lost data it is not, because the claim of a later holder may be lost. Reads from Redis
+     * only after the connection was lost.
      */
     async stillHolds(run: string, { server }: Pick<Claim, 'server'>): Promise<boolean> {
       return hasAllOf(await servers.of(run), server);
     },
 
-    /** Joins results, then marks the next indexes, if this holder still has the chunk. `known`, `isLast`: see `KnownCells.plan`. */
+    /** Joins results, then marks the requested indexes, if this holder still has the chunk. `known`, `isLast`: see `KnownCells.plan`. */
     async step(
       run: string,
       chunk: number,
@@ -125,7 +126,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       const planned = known?.plan(joins, wanted, isLast);
       if (known && planned && (await scripts.expungeKnownStep(...knownStepArguments(run, chunk, epoch, planned))) === 1)
         return { state: 'running', cells: known.accept(planned, wanted), isHandedBack: planned.handsBack };
-      // The comparison may have been made by another Redis than that of the claim, which was asked before it.
+      // Another Redis than at the claim may have made the comparison, so check the server after it.
       const holds = !planned || !known || hasAllOf(await servers.of(run), known.server);
       const all = [keys.ledger(run, chunk), keys.run(run), keys.open(run), keys.audit(run), keys.improved(run)];
       const merge = [chunk, holds ? epoch : noEpoch, packJoins(joins), packIndexes(wanted)];
@@ -136,7 +137,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       return grant;
     },
 
-    /** Feeds due and new chunks. Returns those that became open; their jobs must be added to the queue. */
+    /** Feeds due and new chunks. Returns the chunks that became open; the caller must add their jobs to the queue. */
     feed(run: string): Promise<number[]> {
       return scripts.expungeFeed(keys.run(run), keys.open(run), keys.later(run), keys.audit(run), now());
     },
@@ -180,7 +181,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
 
     /**
      * Hands a chunk back. `dueInMs` null: all its cells are settled, or the first `sendable` of them. `resetsMarks`: see `resetMarks`. `isRetry`:
-     * all ids that are left have failed before. Returns the state of the run.
+     * all remaining ids have failed before. Returns the state of the run.
      */
     handBack(
       run: string,
@@ -222,7 +223,10 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       return [before, after];
     },
 
-    /** The same, whether it changed anything, as a pause of a paused run may, and whether it was refused because the run has moved since. */
+    /**
+     * The same as `steer`. Also returns whether it changed anything (even a pause of a paused run may), and whether it was refused because the run
+     * has changed since.
+     */
     async order(
       run: string,
       now: number,
@@ -254,7 +258,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       return (await scripts.expungeHasOrphans(keys.run(run), keys.open(run), keys.later(run))) === 1;
     },
 
-    /** Makes orphaned chunks due again, and the run in doubt. Returns its state. */
+    /** Makes orphaned chunks due again, and puts the run in doubt. Returns its state. */
     recover(run: string, chunks: number[], reason: string): Promise<ObservedState> {
       const all = [keys.run(run), keys.open(run), keys.later(run), keys.audit(run)];
       return scripts.expungeRecover(...all, now(), reason, ...chunks);
@@ -271,7 +275,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       return { state, rate: readableRate(before), burst: burstBefore === '' ? null : Number(burstBefore) };
     },
 
-    /** Changes the priority of a run, as `changeRate` does with the rate. */
+    /** Changes the priority of a run, as `changeRate` changes the rate. */
     async changePriority(
       run: string,
       now: number,

@@ -9,7 +9,7 @@ import { isSealed, parseRun, pendingOf, type Run, type RunState, runStates, sche
 
 const runsAtOnce = 1_000;
 
-/** The fields that a list reads of each run: with ten thousand runs, whole records would take too long. */
+/** The fields that a list reads for each run. With ten thousand runs, reading whole records would take too long. */
 const listed = [
   ...([
     'state',
@@ -54,14 +54,17 @@ export type ListedRun = Pick<
   (typeof listed)[number] | 'id' | 'counts' | 'revision' | 'unreadRate' | 'nextPermitAt'
 >;
 
-/** All runs that Redis knows, newest first. Removes what is left of expired runs. */
+/** Reads all runs that Redis knows, newest first. Removes the remaining keys of expired runs. */
 export async function listRuns(redis: RedisClient): Promise<ListedRun[]> {
   const runs: ListedRun[] = [];
   for await (const page of runPages(redis)) runs.push(...page);
   return runs;
 }
 
-/** Unsealed runs of the same target whose list has a file name in common with this one (never stdin), or that retry ids of the same run. Only reads. */
+/**
+ * Finds unsealed runs of the same target whose list shares a file name with this one (stdin never counts), or that retry ids of the same
+ * run. Only reads.
+ */
 export async function findOverlappingRuns(
   redis: RedisClient,
   target: Target,
@@ -78,18 +81,18 @@ export async function findOverlappingRuns(
   return found;
 }
 
-/** The runs of a target, newest first, in pages. */
+/** Reads the runs of a target, newest first, in pages. */
 export async function* runsOfTarget(redis: RedisClient, target: Target): AsyncGenerator<ListedRun[]> {
   for await (const page of runPages(redis)) yield page.filter((run) => isAgainst(run, target));
 }
 
-/** The runs of a target that have not ended, newest first. */
+/** Reads the runs of a target that have not ended, newest first. */
 export function openRunsOf(redis: RedisClient, target: Target, limit: number): Promise<ChosenRuns> {
   const states = runStates.filter((state) => !isSealed(state));
   return chooseFrom(runsOfTarget(redis, target), { states, sort: 'created', limit });
 }
 
-/** Removes expired runs among the oldest thousand from the registry. Each new run does it, so that the registry stays bounded. */
+/** Removes expired runs among the oldest thousand from the registry. Each new run does this, so that the registry stays bounded. */
 export async function forgetExpired(redis: RedisClient): Promise<void> {
   const oldest = await redis.zrange(keys.runs, '0', String(runsAtOnce - 1));
   const states = await readStates(redis, oldest);
@@ -99,7 +102,7 @@ export async function forgetExpired(redis: RedisClient): Promise<void> {
   );
 }
 
-/** The names are removed last: the other keys are found by them. */
+/** Forgets expired runs. Their names are removed last, because they lead to the other keys. */
 async function forget(redis: RedisClient, gone: string[]): Promise<void> {
   for (const id of gone) await removeRemains(redis, id);
   if (gone.length > 0) await redis.zrem(keys.runs, ...gone);
@@ -120,25 +123,25 @@ export async function isIdle(redis: RedisClient): Promise<boolean> {
   return !(await isAnyRun(redis, ['running', 'cancelling']));
 }
 
-/** The detached runs of a target that are running and written by this release. Runs that cannot be read now are left out. */
+/** Reads the detached runs of a target that are running and were written by this release. Runs that cannot be read now are left out. */
 export async function readRunning(redis: RedisClient, fp: string): Promise<string[]> {
   const ids = await redis.smembers(keys.targetRuns(fp));
   const found = await Promise.all(ids.map((id) => redis.hmget(keys.run(id), 'state', 'schema').catch(() => [])));
   return ids.filter((_, i) => found[i]![0] === 'running' && found[i]![1] === String(schemaVersion));
 }
 
-/** The runs made at `since` (ms since 1970) or later, newest first, in pages of a thousand: one round trip each. */
+/** The runs made at `since` (ms since 1970) or later, newest first, in pages of a thousand. Each page takes one round trip. */
 async function* runPages(redis: RedisClient, since = 0, read = readListed): AsyncGenerator<ListedRun[]> {
   const ids = await redis.zrevrangebyscore(keys.runs, '+inf', since);
   for (let from = 0; from < ids.length; from += runsAtOnce) yield await read(redis, ids.slice(from, from + runsAtOnce));
 }
 
-/** Parallel to `ids`; null for a run that has expired. */
+/** The states, parallel to `ids`; null for a run that has expired. */
 function readStates(redis: RedisClient, ids: readonly string[]): Promise<(string | null)[]> {
   return Promise.all(ids.map((id) => redis.hget(keys.run(id), 'state')));
 }
 
-/** These runs as a list shows them, without those that have expired. Removes what is left of them. */
+/** Reads these runs as a list shows them, without expired runs. Removes the remaining keys of expired runs. */
 export async function readListed(redis: RedisClient, page: readonly string[]): Promise<ListedRun[]> {
   const runs = await readPage(redis, page);
   const known = new Set(runs.map(({ id }) => id));
@@ -149,7 +152,7 @@ export async function readListed(redis: RedisClient, page: readonly string[]): P
   return runs;
 }
 
-/** The same, and removes nothing. */
+/** The same, but removes nothing. */
 async function readPage(redis: RedisClient, page: readonly string[]): Promise<ListedRun[]> {
   const replies = await Promise.all(page.map((id) => redis.hmget(keys.run(id), ...fields)));
   return page.map((id, i) => listedRun(id, replies[i]!)).filter((run) => run !== null);
@@ -167,13 +170,13 @@ function listedRun(id: string, values: (string | null)[]): ListedRun | null {
   return hash.state === undefined ? null : parseRun(id, hash);
 }
 
-/** Which runs to show, and in which order. A missing filter accepts every run. */
+/** The choice of runs to show, and their order. A missing filter accepts every run. */
 export type RunChoice = {
   states?: readonly RunState[];
-  since?: number; // made then or later; ms since 1970
-  target?: string; // a part of its base URL or account
+  since?: number; // made at this time or later; ms since 1970
+  target?: string; // a part of the target's base URL or account
   list?: string; // a part of a file's name
-  by?: string; // a part of who submitted it
+  by?: string; // a part of the submitter's name
   sort: RunOrder; // newest or largest first
   limit: number;
 };
@@ -192,12 +195,12 @@ const orders = {
 type RunOrder = keyof typeof orders;
 export const runOrders = Object.keys(orders) as RunOrder[];
 
-/** The runs that match, at most `limit`. */
+/** Reads the runs that match, at most `limit`. */
 export function chooseRuns(redis: RedisClient, choice: RunChoice): Promise<ChosenRuns> {
   return chooseFrom(runPages(redis, choice.since), choice);
 }
 
-/** The same of pages of runs, the newest first. In the order of creation, it stops reading once it has enough. */
+/** The same for pages of runs, newest first. In the order of creation, it stops reading once it has enough. */
 export async function chooseFrom(pages: AsyncIterable<ListedRun[]>, choice: RunChoice): Promise<ChosenRuns> {
   const measure = orders[choice.sort];
   const runs: ListedRun[] = [];
@@ -220,14 +223,15 @@ function holds(text: string, part: string): boolean {
   return text.toLowerCase().includes(part.toLowerCase());
 }
 
-/** Where a page of runs ended: the last one it looked at. */
+/** The end of a page of runs: the last run that was examined. */
 export type RunCursor = { at: number; id: string };
 
-/** The orders of pages, newest first: when runs were made, or when they ended; in that one runs that have not ended are left out. */
+/** The orders of pages, newest first: by when runs were made, or by when they ended. The second leaves out runs that have not ended. */
 export const pageOrders = ['created', 'ended'] as const;
 
 /**
- * Which runs a page holds. A missing filter accepts every run. `text`: a part of the id, of a file's name, of who submitted it, or of why it
+ * The runs that a page may hold. A missing filter accepts every run. `text`: a part of the id, of a file's name, of the submitter, or of
+ * why the run
  * was submitted or is in its state.
  */
 type PageChoice = {
@@ -241,7 +245,7 @@ type PageChoice = {
 
 const lookedAtMost = 20_000;
 
-/** The runs that match, newest first, from `after` on. `next`: where to go on, null = that was all. */
+/** Reads the runs that match, newest first, starting after `after`. `next`: where the next page starts, null = there are no more. */
 export async function pageOfRuns(
   redis: RedisClient,
   choice: PageChoice,
@@ -266,7 +270,7 @@ export async function pageOfRuns(
   return { runs, next: null };
 }
 
-/** All entries of the registry that come after this one, newest first; of the same time, the greater id first. */
+/** All entries of the registry that come after this one, newest first. Entries with the same time are in descending order of id. */
 async function entriesAfter(redis: RedisClient, after: RunCursor | null): Promise<RunCursor[]> {
   const flat = await redis.zrevrangebyscore(keys.runs, after?.at ?? '+inf', '-inf', 'WITHSCORES');
   const entries: RunCursor[] = [];
@@ -275,7 +279,7 @@ async function entriesAfter(redis: RedisClient, after: RunCursor | null): Promis
   return entries.filter(({ at, id }) => at < after.at || id < after.id);
 }
 
-/** The same of the runs that have ended, by their end. */
+/** The same for the runs that have ended, by their end. */
 async function endedAfter(redis: RedisClient, after: RunCursor | null): Promise<RunCursor[]> {
   const ids = await redis.zrevrange(keys.runs, 0, -1);
   const entries: RunCursor[] = [];
@@ -291,7 +295,7 @@ async function endedAfter(redis: RedisClient, after: RunCursor | null): Promise<
   return entries.filter(isAfter).sort((a, b) => b.at - a.at || (a.id < b.id ? 1 : -1));
 }
 
-/** The ids of those that match, by the few fields that decide it: of ten thousand runs few may. */
+/** The ids of the matching runs. Reads only the few fields that decide, as few of ten thousand runs may match. */
 async function fittingOf(redis: RedisClient, part: readonly RunCursor[], choice: PageChoice): Promise<string[]> {
   const ids = part.map(({ id }) => id);
   if (!isNarrow(choice)) return ids;

@@ -8,7 +8,7 @@ import { keys } from '../redis/keys.ts';
 import { type Cell, emptyLedgerChunk, readCell } from './cell.ts';
 
 /**
- * A manifest chunk as bytes: `resource \n positions \n layout+ids`, compressed with zstd. Ids of equal length are stored column by column,
+ * Encodes a manifest chunk as bytes: `resource \n positions \n layout+ids`, compressed with zstd. Ids of equal length are stored column by column,
  * so that the dashes of a UUID cost nothing and each hex digit four bits: 16 bytes per id.
  */
 export function encodeChunk(chunk: Chunk): Buffer {
@@ -17,7 +17,7 @@ export function encodeChunk(chunk: Chunk): Buffer {
   return compress(columns ?? `${head}${byLine}${chunk.ids.join('\n')}`);
 }
 
-/** The chunk as it was written. Throws INTERNAL for bytes that no `encodeChunk` wrote. */
+/** Decodes a chunk. Throws INTERNAL for bytes that no `encodeChunk` wrote. */
 export function decodeChunk(n: number, bytes: Buffer): Chunk {
   const { resource, positions, ids } = unpack(n, bytes);
   const where = decodePositions(positions);
@@ -30,10 +30,10 @@ export function resourceOfChunk(n: number, bytes: Buffer): Resource {
   return unpack(n, bytes).resource;
 }
 
-/** The ids of a chunk. Each is decoded when it is read: deleting needs it for a moment only. */
+/** The ids of a chunk. Each is decoded when it is read, because deleting needs it only for a moment. */
 export type ChunkIds = { resource: Resource; idAt(index: number): string };
 
-/** What deleting needs of a chunk: its resource and its `size` ids. Throws INTERNAL for other bytes, or another number of ids. */
+/** Decodes the parts of a chunk that deleting needs: its resource and its `size` ids. Throws INTERNAL for other bytes, or another number of ids. */
 export function decodeIdsOfChunk(n: number, bytes: Buffer, size: number): ChunkIds {
   const { resource, positions, ids } = unpack(n, bytes);
   const count = countPositions(positions);
@@ -49,7 +49,7 @@ export function indexOfId(n: number, bytes: Buffer, resource: Resource, id: stri
   return indexInColumns(chunk.ids.subarray(1), countPositions(chunk.positions), Buffer.from(id));
 }
 
-/** Neighbouring ids differ in their last bytes, so those are compared first. */
+/** Finds an id. Neighbouring ids differ in their last bytes, so it compares these first. */
 function indexInColumns(columns: Buffer, count: number, id: Buffer): number {
   if (id.length * count !== columns.length) return -1;
   for (let index = 0; index < count; index++) {
@@ -86,7 +86,7 @@ export function encodeBlock(block: SettledBlock): Buffer {
   return compress(JSON.stringify(block.rows));
 }
 
-/** The block as it was written. */
+/** Decodes a block. */
 export function decodeBlock(n: number, bytes: Buffer): SettledBlock {
   return { n, rows: JSON.parse(zstdDecompressSync(bytes).toString('utf8')) };
 }
@@ -103,7 +103,7 @@ function compress(text: string | Buffer): Buffer {
   return zstdCompressSync(text, { params: { [constants.ZSTD_c_compressionLevel]: 1 } });
 }
 
-/** `file:line` if the file changes, else the distance to the line before. */
+/** Encodes positions: `file:line` if the file changes, otherwise the distance to the previous line. */
 function encodePositions(positions: Position[]): string {
   let previous: Position | null = null;
   const parts: string[] = [];
@@ -132,7 +132,7 @@ const byColumn = 'c';
 const usualBytes = 32 * 1024;
 const scratch = { rows: Buffer.alloc(usualBytes), columns: Buffer.alloc(usualBytes) }; // reused: a list of millions allocates nothing here
 
-/** The characters of the ids column by column, or null if they are not of the same length, or not all printable ASCII. */
+/** The characters of the ids column by column, or null if the ids differ in length or are not all printable ASCII. */
 function columnsBehind(head: string, ids: string[]): Buffer | null {
   const { length } = ids[0]!;
   const text = ids.join('');
@@ -163,7 +163,7 @@ function idReader(bytes: Buffer, count: number): ChunkIds['idAt'] {
 
 /**
  * Writes a manifest chunk with its untouched ledger chunk, or a block of rows settled while reading, if the run is being prepared with this
- * layout. Returns whether it was written. Repeating it is harmless, even for a producer that was suspended while another one finished
+ * layout. Returns whether it was written. Repeating it is harmless, even for a producer that was suspended while another producer finished
  * planning or took over with another layout: then nothing is written.
  */
 export async function writePart(
@@ -191,14 +191,14 @@ for i = 2, #KEYS do redis.call('SET', KEYS[i], ARGV[i]) end
 return 1
 `;
 
-/** What a server answered for an id that it did not confirm as deleted. */
+/** The server's answer for an id that it did not confirm as deleted. */
 type Detail = { chunk: number; index: number; cell: Cell; excerpt: string };
 
 const detailsPerCode = 1_000;
 
 /**
- * Stores the excerpt of the answer that settled an id, if it was no 204: at most 1,000 for each code. Returns whether there is room for more.
- * The ledger doesn't depend on it. Throws where Redis fails.
+ * Stores the excerpt of the answer that settled an id, unless it was a 204: at most 1,000 for each code. Returns whether there is room for more.
+ * The ledger doesn't depend on it. Throws if Redis fails.
  */
 export async function noteDetail(
   redis: RedisClient,

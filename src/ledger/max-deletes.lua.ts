@@ -2,13 +2,14 @@ import { noteAuditLua, noteLoosenedFunction } from './audit.ts';
 import { revisionFunctions } from './changes.lua.ts';
 
 /**
- * `--max-deletes N` lets a run send the first N ids of its list, in the order of its chunks, and no other. The bound is a place, not a counter: so
- * it needs no count of marks, which a crash or a loss of data could falsify, and costs nothing where ids are marked. `sendable` in the record is
- * that place, `12:100`: all ids of the chunks before 12, and the first 100 of that one; '' = all. Chunks behind it are not fed, and a claim says
- * how many ids of its chunk may be marked. It never moves back over a chunk that was fed.
+ * `--max-deletes N` lets a run send only the first N ids of its list, in the order of its chunks. The bound is a place, not a counter, so it needs
+ * no count of marks, which a crash or a loss of data could falsify, and it costs nothing when ids are marked. `sendable` in the record is
+ * that place. `12:100` means all ids of the chunks before 12, and the first 100 ids of chunk 12; '' = all. Chunks beyond it are not fed,
+ * and a claim
+ * says how many ids of its chunk may be marked. The place never moves back over a chunk that was fed.
  */
 
-/** Lua: how many ids of a chunk may be sent (nil = all), how many chunks may be fed, and the halt once all that may be sent have an outcome. */
+/** Lua: how many ids of a chunk may be sent (nil = all), and how many chunks may be fed. */
 export const sendableFunctions = `
 local function placeOfSendable(sendable)
   local chunk, ids = string.match(sendable or '', '^(%d+):(%d+)$')
@@ -27,7 +28,7 @@ local function sendableChunks(sendable, chunks)
 end
 `;
 
-/** Lua: halts a run once all that it may send has an outcome. It needs `haltFunctions`. */
+/** Lua: halts a run once all ids that it may send have an outcome. Needs `haltFunctions`. */
 export const spentFunction = `
 local function isSpent(runKey, auditKey)
   local run = redis.call('HMGET', runKey, 'settled', 'maxDeletes', 'ids')
@@ -42,8 +43,8 @@ end
  * Changes how many ids a run may send. Repeating it changes nothing more.
  *
  * KEYS  1 run  2 open  3 later  4 audit
- * ARGV  1 --max-deletes, '' = none  2 `sendable` for it  3 audit entry  4 what a run of a plan says about it, '' = nothing
- * returns {state or 'missing', 1, or 0 if chunks behind that place were fed, how many chunks were}; a sealed run stays as it is
+ * ARGV  1 --max-deletes, '' = none  2 `sendable` for it  3 audit entry  4 note for a run of a plan, '' = nothing
+ * returns {state or 'missing', 1, or 0 if chunks beyond that place were fed, the number of chunks that were fed}; a sealed run stays as it is
  */
 export const changeMaxDeletesLua = `${sendableFunctions}${noteLoosenedFunction}${revisionFunctions}
 local run = redis.call('HMGET', KEYS[1], 'state', 'sealed', 'next', 'chunks', 'sendable', 'maxDeletes')
@@ -55,7 +56,7 @@ if run[5] == ARGV[2] and run[6] == ARGV[1] then return {run[1], 1, fed} end
 local isCut = last and fed == last + 1 and ids > 0 and not (before == last and idsBefore <= ids)
 if fed > sendableChunks(ARGV[2], chunks) or isCut then return {run[1], 0, fed} end
 redis.call('HSET', KEYS[1], 'maxDeletes', ARGV[1], 'sendable', ARGV[2])
--- The rest of a chunk that was sent in part is due. Its holder, if it has one, parks it.
+-- The rest of a partly sent chunk is due now. If the chunk has a holder, the holder parks it.
 local isRestDue = before and idsBefore > 0 and fed > before and run[5] ~= ARGV[2]
 if isRestDue and redis.call('HEXISTS', KEYS[2], before) == 0 then redis.call('ZADD', KEYS[3], 'NX', redis.call('TIME')[1] * 1000, before) end
 noteLoosened(KEYS[1], ARGV[4])

@@ -12,7 +12,9 @@ import { readNumbered } from './tally.ts';
 
 const windowSize = 100;
 
-/** Up to where a run sends its first `most` ids, as its record holds it; '' = all. Its chunks are written; their sizes never change. */
+/**
+ * The place up to which a run sends its first `most` ids, in the form of its record; '' = all. Its chunks are written, so their sizes never change.
+ */
 export async function findSendable(
   redis: RedisClient,
   { id, chunks, ids }: Pick<Run, 'id' | 'chunks' | 'ids'>,
@@ -27,13 +29,13 @@ export async function findSendable(
   return '';
 }
 
-/** How many ids of a chunk may be sent. Pure; the scripts do the same in Lua. */
+/** The number of ids of a chunk that may be sent. Pure; the scripts do the same in Lua. */
 export function sendableIn({ sendable }: Pick<Run, 'sendable'>, chunk: number): number {
   const [last, ids] = placeOf(sendable);
   return chunk < last ? Number.POSITIVE_INFINITY : chunk === last ? ids : 0;
 }
 
-/** How many of the chunks of a run may be sent, also in part. Pure; the scripts do the same in Lua. */
+/** The number of chunks of a run that may be sent, at least in part. Pure; the scripts do the same in Lua. */
 export function sendableChunks(sendable: string, chunks: number): number {
   const [last, ids] = placeOf(sendable);
   return Math.min(chunks, last + Math.min(ids, 1));
@@ -45,8 +47,8 @@ function placeOf(sendable: string): [chunk: number, ids: number] {
 }
 
 /**
- * Changes how many ids a run may send at most, null = all, unless it is sealed. `loosened`: what a run of a plan says about it, '' = nothing.
- * Repeating it changes nothing. Throws USAGE if ids behind that place may have been sent already.
+ * Changes the maximum number of ids that a run may send, null = all, unless it is sealed. `loosened`: the note for a run of a plan, '' = nothing.
+ * Repeating it changes nothing. Throws USAGE if ids beyond that place may have been sent already.
  */
 export async function changeMaxDeletes(
   redis: RedisClient,
@@ -84,14 +86,14 @@ async function sumSizes(redis: RedisClient, id: string, chunks: number): Promise
   return sum;
 }
 
-/** How many ids each chunk has, also one whose outcomes Redis has lost: they may have been sent before. */
+/** The number of ids of each chunk, including chunks whose outcomes Redis has lost: they may have been sent before. */
 async function* readSizes(redis: RedisClient, id: string, chunks: number): AsyncGenerator<{ n: number; size: number }> {
   for await (const window of readNumbered(redis, (n) => keys.ledger(id, n), chunks, windowSize))
     for (const { n, bytes } of window)
       yield { n, size: bytes === null ? await sizeOfLost(redis, id, n) : (bytes.length - headerBytes) / 2 };
 }
 
-/** As its manifest says; without that, as many ids as it may have had. */
+/** The number of ids according to the manifest of a chunk. Without a manifest, the most that a chunk can have. */
 async function sizeOfLost(redis: RedisClient, id: string, n: number): Promise<number> {
   const manifest = await redis.getBuffer(keys.manifest(id, n));
   return manifest === null ? chunkSize : decodeChunk(n, manifest).ids.length;

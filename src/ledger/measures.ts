@@ -2,16 +2,16 @@ import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { activeTimeFunctions } from './active-time.lua.ts';
 
-/** The sums of what the processes that delete a run have measured. Best effort: the last second of a killed process is missing. */
+/** The sums of the measurements of all processes that delete a run. Best effort: the last second of a killed process is missing. */
 export type Measures = {
   requests: number;
   refused: number; // throttled requests
   refreshes: number; // tokens fetched during the run
-  busyMs: number; // how long the answers took, all together
+  busyMs: number; // the total duration of all answers
   workMs: number; // of all processes together
-  heldMs: number; // of those, while nothing might be sent: Retry-After, an outage, no token
-  allowed: number; // requests the rate would have allowed in `limitedMs`
-  limitedMs: number; // of workMs, while a limit was known
+  heldMs: number; // the part of it in which sending was not allowed: Retry-After, an outage, no token
+  allowed: number; // requests that the rate would have allowed in `limitedMs`
+  limitedMs: number; // the part of workMs in which a limit was known
   latencyMs: { p50: number; p95: number; p99: number } | null;
 };
 
@@ -21,7 +21,7 @@ export type MeasureChanges = Map<string, number>;
 const bucketsPerOctave = 8;
 const shortestMs = 0.1;
 
-/** The bucket of a latency. Neighbours differ by 9 %. */
+/** The bucket of a latency. The bounds of neighbouring buckets differ by 9 %. */
 export function bucketOf(ms: number): number {
   return ms <= shortestMs ? 0 : Math.ceil(bucketsPerOctave * Math.log2(ms / shortestMs));
 }
@@ -38,8 +38,8 @@ export const latencyBounds: readonly { bucket: number; seconds: number }[] = Arr
 }));
 
 /**
- * Adds changes to the run's sums, unless its record has expired. The time of requests counts as deleting time at once: a process that is killed
- * after this leaves both or neither. Repeating it would count twice, so it is never retried.
+ * Adds changes to the run's sums, unless its record has expired. The time of requests counts as deleting time at once. So if the process is killed
+ * after this, both are recorded or neither is. Repeating it would count twice, so it is never retried.
  */
 export async function addMeasures(redis: RedisClient, run: string, changes: MeasureChanges): Promise<void> {
   if (changes.size === 0) return;
@@ -59,15 +59,15 @@ if redis.call('HEXISTS', KEYS[1], 'activeUntil') == 1 then countTime(KEYS[1], re
 
 const noKey = -2;
 
-/** The measures of a run so far. */
+/** Reads the measures of a run so far. */
 export async function readMeasures(redis: RedisClient, run: string): Promise<Measures> {
   return measuresOf(await redis.hgetall(keys.measures(run)));
 }
 
-/** The measures of a run without any. */
+/** Measures that are all zero. */
 export const nothingMeasured: Measures = measuresOf({});
 
-/** The measures in a hash as Redis holds it. Pure. */
+/** Parses the measures in a Redis hash. Pure. */
 export function measuresOf(hash: Record<string, string>): Measures {
   const number = (field: string) => Number(hash[field] ?? 0);
   return {

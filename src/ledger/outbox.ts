@@ -4,12 +4,12 @@ import { keys } from '../redis/keys.ts';
 /*
  * The events of a target that workers with --notify post.
  *
- * An event is in the outbox for a day, among the last 1,000, whether or not anybody is to be told. Its number grows with the time, also
- * after the outbox was empty. Each receiver has a cursor, the number of the last event that it took, so none holds up another one. A new
+ * An event is in the outbox for a day, among the last 1,000, even if no receiver wants it. Its number grows with time, also after
+ * the outbox was empty. Each receiver has a cursor, which is the number of the last event that it took. So no receiver delays another. A new
  * receiver begins at the end.
  */
 
-/** An event for people and programs. The same event has the same id, however often it is made. */
+/** An event for people and programs. The same event always has the same id, however often it is made. */
 export type OutboxEvent = {
   id: string;
   type: string;
@@ -22,8 +22,8 @@ const keptMs = 86_400_000;
 const keptEvents = 1_000;
 
 /**
- * Lua: puts an event into the outbox of a target, unless it is there already or `body` is ''. Part of each script that changes what an event is
- * about, where that has the hash tag of the target.
+ * Lua: puts an event into the outbox of a target, unless it is there already or `body` is ''. Each script that causes an event includes it, if its
+ * keys have the hash tag of the target.
  */
 export const addEventFunction = `
 local function addEvent(outbox, events, id, body)
@@ -68,12 +68,12 @@ export type NumberedEvent = { n: number; event: OutboxEvent };
 
 const cursorKeptMs = 30 * 86_400_000;
 
-/** The number of the last event that a receiver took. A new one begins with the next event. The cursor is kept for 30 days from here on. */
+/** Reads the number of the last event that a receiver took. A new receiver begins with the next event. Keeps the cursor for 30 more days. */
 export async function readCursor(redis: RedisClient, fp: string, receiver: string): Promise<number> {
   return Number(await redis.eval(cursorLua, 1, keys.outboxCursor(fp, receiver), cursorKeptMs));
 }
 
-// KEYS 1 cursor  ARGV 1 ms; a cursor that was never set is now, in microseconds, which is what events are numbered by
+// KEYS 1 cursor  ARGV 1 ms; a cursor that was never set starts now, in microseconds, the unit of event numbers
 const cursorLua = `
 local at = redis.call('GET', KEYS[1])
 if not at then
@@ -85,7 +85,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return at
 `;
 
-/** The first events behind a number, at most `most`. */
+/** Reads the first events after a number, at most `most`. */
 export async function readEvents(
   redis: RedisClient,
   fp: string,
@@ -99,7 +99,7 @@ export async function readEvents(
   return bodies.flatMap((body, i) => (body === null ? [] : [{ n: Number(found[2 * i + 1]), event: JSON.parse(body) }]));
 }
 
-/** Records that a receiver took the event with this number, and those before. Repeating it changes nothing; a lower number neither. */
+/** Records that a receiver took the event with this number and all events before it. Repeating it changes nothing, nor does a lower number. */
 export async function moveCursor(redis: RedisClient, fp: string, receiver: string, n: number): Promise<void> {
   await redis.eval(moveLua, 1, keys.outboxCursor(fp, receiver), String(n), cursorKeptMs);
 }
@@ -109,33 +109,33 @@ const moveLua = `
 if tonumber(redis.call('GET', KEYS[1]) or 0) < tonumber(ARGV[1]) then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 `;
 
-/** How often a receiver has refused the event with this number, and when it is posted again, in ms since 1970. */
+/** The number of times a receiver has refused the event with this number, and when it is posted again, in ms since 1970. */
 export type Refusals = { n: number; count: number; until: number };
 
-/** Of the event that was refused last, whichever worker posted it. */
+/** Reads the refusals of the event that was refused last, whichever worker posted it. */
 export async function readRefusals(redis: RedisClient, fp: string, receiver: string): Promise<Refusals> {
   const stored = await redis.get(keys.outboxRefusals(fp, receiver));
   return stored === null ? { n: 0, count: 0, until: 0 } : JSON.parse(stored);
 }
 
-/** Only whoever posts to the receiver may do this. Repeating it changes nothing. */
+/** Stores the refusals. Only the process that posts to the receiver is allowed to do this. Repeating it changes nothing. */
 export async function storeRefusals(redis: RedisClient, fp: string, receiver: string, all: Refusals): Promise<void> {
   await redis.set(keys.outboxRefusals(fp, receiver), JSON.stringify(all), 'PX', keptMs);
 }
 
 const waitPrefix = 'run ';
 
-/** Since when each scope of a target has been unavailable, as it was told last; in ms since 1970. */
+/** Reads since when each scope of a target has been unavailable, according to the last event about it; in ms since 1970. */
 export async function readToldOutages(redis: RedisClient, fp: string): Promise<Record<string, number>> {
   const found = Object.entries(await redis.hgetall(keys.outages(fp)));
   const outages = found.filter(([scope]) => !scope.startsWith(waitPrefix));
   return Object.fromEntries(outages.map(([scope, since]) => [scope, Number(since)]));
 }
 
-/** What is known of a run that waits for a cause, as text. */
+/** The facts about a run that waits for a cause, as text. */
 export type StoredWait = { run: string; why: string; text: string };
 
-/** What is known of the runs of a target that wait. */
+/** Reads the facts about the waiting runs of a target. */
 export async function readWaits(redis: RedisClient, fp: string): Promise<StoredWait[]> {
   const found = Object.entries(await redis.hgetall(keys.outages(fp)));
   return found.flatMap(([field, text]) => {
@@ -145,7 +145,9 @@ export async function readWaits(redis: RedisClient, fp: string): Promise<StoredW
   });
 }
 
-/** Records what is known now of a run that waits (`to` null: nothing any more), with its event (null = none); nothing if another process has done so. */
+/**
+ * Records the latest about a run that waits (`to` null: it no longer waits), with its event (null = none), unless another process has recorded it.
+ */
 export async function tellWait(
   redis: RedisClient,
   fp: string,
@@ -155,7 +157,7 @@ export async function tellWait(
   await changeTold(redis, fp, { field: `${waitPrefix}${run} ${why}`, from, to }, event);
 }
 
-/** Records that an outage has begun, or has ended (`to` null), with its event (null = none); nothing if another process has done so. */
+/** Records that an outage began, or ended (`to` null), with its event (null = none), unless another process has recorded it. */
 export async function tellOutage(
   redis: RedisClient,
   fp: string,
@@ -176,7 +178,7 @@ async function changeTold(
   await redis.eval(toldLua, 3, keys.outages(fp), ...outboxKeys(fp), ...told, ...eventArguments(event));
 }
 
-// KEYS 1 outages  2 outbox  3 events  ARGV 1 scope, or run and cause  2 what it held so far, or ''  3 what it holds now, or ''  4 id  5 body
+// KEYS 1 outages  2 outbox  3 events  ARGV 1 scope, or run and cause  2 its old value, or ''  3 its new value, or ''  4 id  5 body
 const toldLua = `${addEventFunction}
 if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return end
 if ARGV[3] == '' then redis.call('HDEL', KEYS[1], ARGV[1]) else redis.call('HSET', KEYS[1], ARGV[1], ARGV[3]) end

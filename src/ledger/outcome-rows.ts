@@ -27,7 +27,7 @@ export type OutcomeRow = {
   outcome: Outcome | 'pending';
   status: number | null;
   attempts: number;
-  settledAt: string; // ISO time, to the second, when the id was settled at the latest, never after the run's end; '' = not yet, or settled while reading
+  settledAt: string; // latest ISO time, to the second, at which the id was settled, never after the run's end; '' = not yet, or settled while reading
   code: string;
   excerpt: string; // the server's error answer, or the first position of a duplicate
 };
@@ -38,8 +38,9 @@ export type Page<Row = OutcomeRow> = { positions: Position[]; rows: Row[] };
 const windowSize = 16;
 
 /**
- * All rows of a run in input order: by file in the order they were named, then by line. Holds a few chunks in memory, whatever the size of
- * the run. Throws USAGE for a run whose list was not written completely, and INTERNAL for a chunk that Redis has lost. A run may continue meanwhile: each row is as it was when its chunk was read.
+ * Reads all rows of a run in input order: by file in the order they were named, then by line. Holds a few chunks in memory, whatever the size of
+ * the run. Throws USAGE for a run whose list was not written completely, and INTERNAL for a chunk that Redis has lost. If the run continues, each
+ * row is as it was when its chunk was read.
  */
 export function readOutcomes(redis: RedisClient, run: Run): AsyncGenerator<OutcomeRow[]> {
   if (run.state === 'preparing') {
@@ -50,7 +51,7 @@ export function readOutcomes(redis: RedisClient, run: Run): AsyncGenerator<Outco
   return mergePages(readAllPages(redis, run));
 }
 
-/** The positions of all rows of a run, in input order; see `readOutcomes`. */
+/** Reads the positions of all rows of a run, in input order; see `readOutcomes`. */
 export function readPositions(redis: RedisClient, run: Run): AsyncGenerator<Position[]> {
   return mergePages(readAllPages(redis, run).map(positionsOf));
 }
@@ -65,8 +66,8 @@ function readAllPages(redis: RedisClient, run: Run): AsyncGenerator<Page>[] {
 }
 
 /**
- * The rows of one resource, one page per chunk. Only chunks of the same resource follow each other in input order, with those of the other
- * anywhere between them: so each resource is read separately and skips the chunks of the other.
+ * The rows of one resource, one page per chunk. Only chunks of the same resource are in input order; chunks of the other resource can be
+ * anywhere between them. So each resource is read separately and skips the chunks of the other.
  */
 async function* readChunkPages(redis: RedisClient, run: Run, resource: Resource): AsyncGenerator<Page> {
   for await (const window of readNumbered(redis, (n) => keys.manifest(run.id, n), run.chunks, windowSize)) {
@@ -87,7 +88,7 @@ async function* readBlockPages(redis: RedisClient, run: Run): AsyncGenerator<Pag
   }
 }
 
-/** The rows of some chunks, and whether all of them have an outcome. Throws INTERNAL for a chunk that Redis has lost. */
+/** Reads the rows of some chunks, and whether all of them have an outcome. Throws INTERNAL for a chunk that Redis has lost. */
 export async function readChunkRows(
   redis: RedisClient,
   run: Run,
@@ -106,7 +107,7 @@ export async function readChunkRows(
   });
 }
 
-/** The rows of one block. Throws INTERNAL where Redis has lost it. */
+/** Reads the rows of one block. Throws INTERNAL if Redis has lost it. */
 export async function readBlockRows(redis: RedisClient, run: Run, n: number): Promise<OutcomeRow[]> {
   const [bytes] = await readValues(redis, [keys.settled(run.id, n)]);
   return rowsOfBlock(run, decodeBlock(n, present(run, `block ${n} of settled rows`, bytes!)).rows).rows;
@@ -121,7 +122,7 @@ async function readLedgers(redis: RedisClient, run: Run, chunks: Chunk[]): Promi
   return chunks.map((chunk, i) => decodeLedgerOf(run, chunk, values[i]!));
 }
 
-/** The ledger of a chunk. Throws INTERNAL if Redis has lost it, or a part of it. */
+/** Decodes the ledger of a chunk. Throws INTERNAL if Redis has lost it, or a part of it. */
 export function decodeLedgerOf(run: Run, { n, ids }: Chunk, value: Buffer | null): LedgerChunk {
   const bytes = present(run, `ledger chunk ${n}`, value);
   if (bytes.length === headerBytes + 2 * ids.length) return decodeLedgerChunk(bytes);
@@ -131,7 +132,7 @@ export function decodeLedgerOf(run: Run, { n, ids }: Chunk, value: Buffer | null
   );
 }
 
-/** Excerpts parallel to the ids of the chunk. Ids that the API confirmed as deleted have none, and most chunks have no other id. */
+/** Reads excerpts, parallel to the ids of the chunk. Ids that the API confirmed as deleted have none, and most chunks have only such ids. */
 async function readExcerpts(
   redis: RedisClient,
   run: Run,
@@ -150,7 +151,7 @@ function isQuoted(cell: number): boolean {
   return hasExcerpt(readCell(cell).outcome);
 }
 
-/** Throws INTERNAL for what Redis has lost. */
+/** Throws INTERNAL for bytes that Redis has lost. */
 export function present(run: Run, what: string, bytes: Buffer | null): Buffer {
   if (bytes === null) throw new ExpungeError('INTERNAL', `run ${run.id}: ${what} is missing in Redis`);
   return bytes;
@@ -175,10 +176,10 @@ export async function* mergePages<Row>(streams: AsyncIterator<Page<Row>>[]): Asy
   if (rows.length > 0) yield rows;
 }
 
-/** A stream, its current page and the next row there. */
+/** A stream, its current page and the index of the next row in it. */
 type Cursor<Row> = { stream: AsyncIterator<Page<Row>>; page: Page<Row>; at: number };
 
-/** Loads the next page for each cursor at the end of its page. Returns those whose stream has not ended. */
+/** Loads the next page for each cursor at the end of its page. Returns the cursors whose stream has not ended. */
 async function loadAll<Row>(cursors: Cursor<Row>[]): Promise<Cursor<Row>[]> {
   const ended = new Set<Cursor<Row>>();
   for (const cursor of cursors) {
@@ -240,7 +241,7 @@ export function rowsOfChunk(
   return { positions: chunk.positions, rows };
 }
 
-/** Times as text, ms since 1970. Most ids of a chunk were settled in the same few seconds: a text is made again only for another one. */
+/** Formats times, in ms since 1970, as text. Most ids of a chunk were settled in the same few seconds, so the last text is kept and reused. */
 function timeTexts(): (ms: number) => string {
   let last = { ms: 0, text: '' };
   return (ms) => {
@@ -270,8 +271,8 @@ const notAnId = new Set<string>([
 ]);
 
 /**
- * A report can be used as a list, where text that is not the id of its row could name another object. Such text gets a tab at its end: an id
- * with a control character is always rejected.
+ * The id as a report shows it. A report can be used as a list, so a text that is not the id of its row must not name another object. Such text gets
+ * a tab at its end, because an id with a control character is always rejected.
  */
 export function shownId({ id, code }: Pick<SettledRow, 'id' | 'code'>): string {
   if (id.length >= cutFrom) return `${id}…\t`;

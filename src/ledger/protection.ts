@@ -8,13 +8,13 @@ import { decodeLedgerChunk, isSettled } from './cell.ts';
 import { decodeChunk } from './manifest.ts';
 import type { Run } from './run.ts';
 
-// A worker announces which ids its settings protect: the first eight bytes of the SHA-256 of each id, sorted. That is small enough to be read
-// by each order, and two ids of a million lists do not share them.
+// A worker announces which ids its settings protect: the first eight bytes of the SHA-256 of each id, sorted. That is small enough for each order
+// to read, and long enough that no two ids in a million lists share them.
 
 const announcedMs = 86_400_000;
 const digestBytes = 8;
 
-/** Records which ids a worker of a target protects now. It holds for a day, so that workers may be replaced meanwhile. */
+/** Records which ids a worker of a target protects now. The record is kept for a day, so that workers can be replaced in that time. */
 export async function announceProtection(
   redis: RedisClient,
   fp: string,
@@ -26,20 +26,22 @@ export async function announceProtection(
   await redis.set(keys.protection(fp), value, 'PX', announcedMs);
 }
 
-/** Records that a worker of a target protects ids without knowing which; what was told before stays. */
+/** Records that a worker of a target protects ids without knowing which. An earlier announcement stays. */
 export async function announceUnreadProtection(redis: RedisClient, fp: string): Promise<void> {
   await redis.set(keys.protection(fp), '', 'PX', announcedMs, 'NX');
 }
 
-/** A list that is left to workers. `isProtected`: whoever read it named protected ids; `ids`: those that would be sent. */
+/** A list that is left to workers. `isProtected`: its reader named protected ids; `ids`: the ids that would be sent. */
 export type LeftToWorkers = {
   isProtected: boolean;
   ids: AsyncIterable<readonly string[]> | Iterable<readonly string[]>;
 };
 
 /**
- * Throws GUARD for a list that is left to workers of which one names protected ids, if it was read without any, or holds one of those: they are
- * meant for all that it deletes, but only whoever reads a list can keep ids out of it. An order may protect more ids than the workers, not fewer.
+ * Throws GUARD for a list that is left to workers if a worker names protected ids, and the list was read without any, or holds one of them.
+ * Protected
+ * ids are meant for everything that a worker deletes, but only the reader of a list can keep ids out of it. An order may protect more ids than the
+ * workers, not fewer.
  */
 export async function refuseUnprotected(
   redis: RedisClient,
@@ -64,11 +66,11 @@ export async function refuseUnprotected(
   }
 }
 
-/** The ids of a run that are still to be sent, as the ledger has them. */
+/** The ids of a run that are still to be sent, according to the ledger. */
 export async function* openIdsOf(redis: RedisClient, { id, chunks }: Run): AsyncGenerator<string[]> {
   for (let n = 0; n < chunks; n++) {
     const [manifest, ledger] = await readValues(redis, [keys.manifest(id, n), keys.ledger(id, n)]);
-    if (!manifest || !ledger) continue; // lost ones are never sent: their claim reports it
+    if (!manifest || !ledger) continue; // lost chunks are never sent: their claim reports the loss
     const { cells } = decodeLedgerChunk(ledger);
     yield decodeChunk(n, manifest).ids.filter((_, i) => !isSettled(cells[i]!));
   }

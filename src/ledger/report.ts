@@ -12,13 +12,13 @@ export type ReportFormat = 'csv' | 'ndjson';
 /** How a report is written. `spreadsheetSafe`: ids that a spreadsheet would run as a formula are changed, and the header says so. */
 export type ReportStyle = { format: ReportFormat; spreadsheetSafe: boolean };
 
-/** Writes text, and resolves when there is room for more. False once the reader has closed the stream. */
+/** Writes text, and resolves when there is room for more. Returns false once the reader has closed the stream. */
 export type Sink = (text: string) => Promise<boolean>;
 
 /** `only`: the rows to write; null = all. */
 type ReportOptions = ReportStyle & { only: Selection | null };
 
-/** Writes a header and the rows, and returns how many rows. Ends early, without an error, when `sink` returns false. */
+/** Writes a header and the rows, and returns the number of rows. If `sink` returns false, it ends early, without an error. */
 export async function writeReport(
   rows: AsyncIterable<OutcomeRow[]>,
   { only, ...style }: ReportOptions,
@@ -54,10 +54,10 @@ function csvLine(row: OutcomeRow, spreadsheetSafe: boolean): string {
   return `${file},${row.line},${row.resource ?? ''},${id},${resultCells(row).map(csvCell).join(',')}\n`;
 }
 
-/** The last columns of a report: what became of a row. */
+/** The last columns of a report: the outcome of a row. */
 export const resultColumns = ['outcome', 'status', 'attempts', 'settled_at', 'code', 'excerpt'] as const;
 
-/** Their cells, in that order. The excerpt never begins a formula. */
+/** The cells of these columns, in the same order. The excerpt never begins a formula. */
 export function resultCells({ outcome, status, attempts, settledAt, code, excerpt }: OutcomeRow): string[] {
   return [outcome, String(status ?? ''), String(attempts), settledAt, code, neutralised(excerpt)];
 }
@@ -81,14 +81,15 @@ export async function writeReportFile<T>(path: string, run: string, body: (sink:
 
 /**
  * A report that replaces a file. States: open → committed | discarded. With `commit` the complete file appears under its name, readable by
- * its owner only; before that, and after `discard`, a file of that name is unchanged. A pipe or a device is written directly. All but
- * `discard` throw INTERNAL for errors of the file system; the run is not changed by them.
+ * its owner only. Before that, and after `discard`, the existing file of that name is unchanged. A pipe or a device is written directly.
+ * All methods
+ * but `discard` throw INTERNAL for errors of the file system, which do not change the run.
  */
 export class ReportFile {
   readonly path: string;
   readonly #run: string;
   readonly #target: string;
-  readonly #written: string; // where the bytes go until the commit
+  readonly #written: string; // the file that gets the bytes until the commit
   readonly #handle: FileHandle;
 
   private constructor(path: string, run: string, target: string, written: string, handle: FileHandle) {
@@ -123,7 +124,7 @@ export class ReportFile {
     });
   }
 
-  /** Never throws, because it follows another error. After a commit it does nothing. */
+  /** Discards the draft. Never throws, because it follows another error. Does nothing after a commit. */
   async discard(): Promise<void> {
     await this.#handle.close().catch(() => {});
     if (this.#written !== this.#target) await rm(this.#written, { force: true }).catch(() => {});
@@ -138,7 +139,7 @@ export class ReportFile {
   }
 }
 
-/** Whether a file can replace this path: true unless it is a pipe or a device. */
+/** Whether a file can replace this path: true unless the path is a pipe or a device. */
 async function isPlain(path: string): Promise<boolean> {
   const found = await stat(path).catch(() => null);
   return found === null || found.isFile() || found.isDirectory();
@@ -149,10 +150,10 @@ function draftOf(path: string): string {
 }
 
 function draftStart(path: string): string {
-  return `.${basename(path).slice(0, 140)}.`; // short enough for file systems with what follows
+  return `.${basename(path).slice(0, 140)}.`; // short enough for file systems, even with the rest of the name
 }
 
-/** Removes the drafts that killed processes left for this path; those of live processes stay. Never throws. */
+/** Removes the drafts that killed processes left for this path; drafts of live processes stay. Never throws. */
 export async function removeDrafts(path: string): Promise<void> {
   const [folder, start] = [dirname(path), draftStart(path)];
   const drafts = (await readdir(folder).catch(() => [])).filter(
@@ -171,7 +172,7 @@ const reasons: Record<string, string> = {
   EISDIR: 'it is a folder',
 };
 
-/** The error for a report that could not be written: where, why, and that nothing is lost. USAGE for a wrong path, else INTERNAL. */
+/** The error for a report that could not be written: where, why, and that nothing is lost. USAGE for a wrong path, otherwise INTERNAL. */
 export function notWritten(path: string, run: string, error: unknown): ExpungeError {
   const mistake = reasons[systemCode(error)];
   const why = mistake ?? describeFileError(error);

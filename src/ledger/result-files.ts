@@ -12,8 +12,10 @@ import { checkConservation, tallyLedger } from './tally.ts';
 type TextOf = (redis: RedisClient, run: Run) => AsyncIterable<string>;
 
 /**
- * The results of a run that has ended, in the order in which they are written. The summary comes last: where it is, the others are complete.
- * Of a sealed run they are the same each time they are written, but for the last measures on the page, and for answers with a body of which a process tells late.
+ * The results of a run that has ended, in the order in which they are written. The summary comes last: if it exists, the others are complete. The
+ * results of a sealed run are the same each time they are written. Exceptions: the last measures on the page, and answers with a body that
+ * a process
+ * reports late.
  */
 export const resultFiles: Readonly<Record<string, TextOf>> = {
   'outcomes.csv': (redis, run) => rowsText(readOutcomes(redis, run)),
@@ -31,7 +33,7 @@ async function* rowsText(pages: AsyncIterable<OutcomeRow[]> | Iterable<OutcomeRo
   for await (const page of pages) if (page.length > 0) yield reportText(page, style);
 }
 
-/** Most runs have none: their ledger need not be read for them. */
+/** Whether a run has failures. Most runs have none, so their ledger need not be read. */
 function hasFailures({ counts }: Run): boolean {
   return sumOutcomes(counts, isWorthAnotherRun) > 0;
 }
@@ -40,7 +42,7 @@ async function* failuresIn(pages: AsyncIterable<OutcomeRow[]>): AsyncGenerator<O
   for await (const page of pages) yield page.filter(({ outcome }) => isWorthAnotherRun(outcome));
 }
 
-/** The summary as `--json` prints it, with where the run came from, when it ended, and whether its ledger adds up. */
+/** The summary as `--json` prints it, with the origin of the run, when it ended, and whether its ledger adds up. */
 async function* summaryText(redis: RedisClient, run: Run): AsyncGenerator<string> {
   const problem = checkConservation(run, await tallyLedger(redis, run));
   const { createdAt, startedAt, endedAt, changedAt, baseUrl, account, files, sha256, note, createdBy } = run;

@@ -4,16 +4,16 @@ import { resultsKeptMs } from './active-time.lua.ts';
 import { isSealed, type Run, readRun } from './run.ts';
 
 /*
- * Which runs have their results delivered, and what became of it.
+ * Which runs have their results delivered, and the outcome of each delivery.
  *
- * While a worker with --results serves a target, and for a day after the last one, `keys.results` says so. A run that starts meanwhile, or is
- * found by the recoverer of any worker, is marked: `resultsWanted`. A marked run that ends is put into `keys.undelivered` by the recoverer,
+ * While a worker with --results serves a target, and for a day after the last one, `keys.results` says so. If a run starts in that time, or the
+ * recoverer of any worker finds it, the run is marked: `resultsWanted`. When a marked run ends, the recoverer puts it into `keys.undelivered`,
  * and workers with --results take it from there. Its keys stay until its results are delivered, at most 30 days longer than without.
  */
 
 const wantedMs = 86_400_000;
 
-/** Records that a worker delivers the results of a target's runs. It holds for a day, so that workers may be replaced meanwhile. */
+/** Records that a worker delivers the results of a target's runs. The record is kept for a day, so that workers can be replaced in that time. */
 export async function announceResults(redis: RedisClient, fp: string): Promise<void> {
   await redis.set(keys.results(fp), '1', 'PX', wantedMs);
 }
@@ -32,7 +32,7 @@ const wantLua = `if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', K
 
 type EndFacts = Pick<Run, 'state' | 'endedAt' | 'changedAt'>;
 
-/** Names the end that results are of: a halted run can be resumed, and ends again. '' = it has not ended. Pure. */
+/** Names an end of a run, as results belong to one end: a halted run can be resumed and ends again. '' = it has not ended. Pure. */
 export function endNameOf({ state, endedAt, changedAt }: EndFacts): string {
   if (isSealed(state)) return `${state} ${endedAt}`;
   return state === 'halted' ? `halted ${changedAt}` : '';
@@ -46,7 +46,7 @@ export function awaitsResults(run: EndFacts & Pick<Run, 'resultsWanted' | 'resul
 
 type ResultsFacts = Pick<Run, 'resultsWanted' | 'resultsIn' | 'resultsOf' | 'resultsProblem'>;
 
-/** For `--json`: where the results of a run are, null = nowhere yet; and why. Both are null for a run that no worker delivers. Pure. */
+/** For `--json`: where the results of a run are, null = nowhere yet, and why. Both are null for a run whose results no worker delivers. Pure. */
 export function resultsFacts(run: EndFacts & ResultsFacts): { results: string | null; results_problem: string | null } {
   if (!run.resultsWanted) return { results: null, results_problem: null };
   if (endNameOf(run) === '') return { results: null, results_problem: 'the run has not ended' };
@@ -54,15 +54,15 @@ export function resultsFacts(run: EndFacts & ResultsFacts): { results: string | 
   return { results: null, results_problem: run.resultsProblem || 'waiting for a worker with --results' };
 }
 
-/** How long the keys of a sealed run are kept from its seal, or from the delivery of its results, on. Pure. */
+/** The time for which the keys of a sealed run are kept, from its seal or from the delivery of its results. Pure. */
 export function resultsKeepMs(run: Run, keepMs: number): number {
   return awaitsResults(run) ? Math.max(keepMs, resultsKeptMs) : keepMs;
 }
 
-/** A run whose results are to be delivered; `since`: when it ended, or was put back, in ms since 1970. */
+/** A run whose results are to be delivered; `since`: when it ended or was queued again, in ms since 1970. */
 export type Undelivered = { run: string; since: number };
 
-/** Puts a run that has ended among those whose results are to be delivered. Repeating it changes nothing. */
+/** Puts a run that has ended among the runs whose results are to be delivered. Repeating it changes nothing. */
 export async function queueResults(
   redis: RedisClient,
   run: Run,
@@ -72,7 +72,7 @@ export async function queueResults(
   await redis.eval(queueLua, 1, keys.undelivered(run.fp), since, run.id, ms);
 }
 
-// KEYS 1 undelivered  ARGV 1 since  2 run  3 ms; the key stays as long as the last of its runs, at most
+// KEYS 1 undelivered  ARGV 1 since  2 run  3 ms; the key is kept at most as long as the last of its runs
 const queueLua = `
 redis.call('ZADD', KEYS[1], ARGV[1], ARGV[2])
 if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[3]) then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
@@ -80,13 +80,13 @@ if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[3]) then redis.call('PEXPIRE', KE
 
 const takenAtOnce = 1_000;
 
-/** The runs of a target whose results are to be delivered, those first that ended first. */
+/** Reads the runs of a target whose results are to be delivered, in the order in which they ended. */
 export async function readUndelivered(redis: RedisClient, fp: string): Promise<Undelivered[]> {
   const found = await redis.zrange(keys.undelivered(fp), '0', String(takenAtOnce - 1), 'WITHSCORES');
   return found.flatMap((run, i) => (i % 2 === 0 ? [{ run, since: Number(found[i + 1]) }] : []));
 }
 
-/** Takes a run out, unless it has ended again or was put back since it was read. */
+/** Removes a run from the queue, unless it has ended again or was queued again since it was read. */
 export async function dropUndelivered(redis: RedisClient, fp: string, { run, since }: Undelivered): Promise<void> {
   await redis.eval(dropLua, 1, keys.undelivered(fp), run, since);
 }
@@ -97,10 +97,10 @@ local since = redis.call('ZSCORE', KEYS[1], ARGV[1])
 if since and tonumber(since) == tonumber(ARGV[2]) then redis.call('ZREM', KEYS[1], ARGV[1]) end
 `;
 
-/** Results that were delivered: of which end, where they are, who wrote them. */
+/** Results that were delivered: the end that they belong to, their place, and who wrote them. */
 type DeliveredResults = { end: string; at: number; place: string; by: string };
 
-/** Records a delivery, if the process still holds the lease of it. Repeating it changes nothing. */
+/** Records a delivery, if the process still holds its lease. Repeating it changes nothing. */
 export async function recordResults(
   redis: RedisClient,
   run: string,
@@ -111,7 +111,7 @@ export async function recordResults(
   return (await redis.eval(recordLua, 2, keys.run(run), keys.resultsLease(run), token, ...pairs)) as 'done' | 'lost';
 }
 
-/** Records why a delivery failed, if the process still holds the lease of it. */
+/** Records why a delivery failed, if the process still holds its lease. */
 export async function recordResultsProblem(
   redis: RedisClient,
   run: string,
@@ -122,8 +122,8 @@ export async function recordResultsProblem(
 }
 
 /**
- * Has the results of a run delivered once more, unless the process still holds the lease of its delivery: suspended without knowing it, it
- * may have replaced what another one has delivered, or is delivering, with the results of an earlier halt.
+ * Has the results of a run delivered again, unless the process still holds the lease of its delivery. A process that was suspended without knowing
+ * it may have overwritten the delivery of another process with the results of an earlier halt.
  */
 export async function requeueResults(redis: RedisClient, id: string, token: string): Promise<void> {
   if ((await redis.eval(undeliverLua, 2, keys.run(id), keys.resultsLease(id), token)) === 'held') return;
@@ -131,7 +131,7 @@ export async function requeueResults(redis: RedisClient, id: string, token: stri
   if (run !== null && awaitsResults(run)) await queueResults(redis, run, Date.now());
 }
 
-// A holder that is delivering them loses the lease, which stays taken until it expires: before that, the holder has noticed.
+// If another process is delivering the results now, it loses the lease. The lease stays taken until it expires; by then, that holder has noticed.
 // KEYS 1 run  2 lease  ARGV 1 token of the process
 const undeliverLua = `
 local holder = redis.call('GET', KEYS[2])

@@ -17,7 +17,7 @@ export type RetriedRow = Row & { outcome: Outcome };
 const windowSize = 16;
 
 /**
- * The chosen rows of an ended run that another run may send again, in input order, as rows of its list. Decodes only chunks with such a row
+ * Reads the chosen rows of an ended run that another run may send again, in input order, as rows of its list. Decodes only chunks with such a row
  * and holds a few of them in memory. Throws INTERNAL for a chunk that Redis has lost.
  */
 export function readRetried(redis: RedisClient, run: Run, only: Selection): AsyncGenerator<RetriedRow[]> {
@@ -30,7 +30,7 @@ export function readRetried(redis: RedisClient, run: Run, only: Selection): Asyn
   return mergePages(resources.map((resource) => readPages(redis, run, resource, read)));
 }
 
-/** The outcome of a cell whose id is retried, else null. */
+/** Reads the outcome of a cell whose id is retried; otherwise null. */
 type ReadRetried = (cell: number) => Outcome | null;
 
 /** The rows of one resource, one page per chunk; see `readOutcomes`. */
@@ -76,7 +76,7 @@ function pageOf(
   return { positions, rows };
 }
 
-/** Rows of a run in input order, without those that stand in one of the runs that retry some of them: there, a row has the same position. */
+/** Rows of a run in input order, without the rows that are in one of the runs that retry it. A row has the same position there. */
 export async function* withoutRowsOf<R extends Position>(
   redis: RedisClient,
   retries: Run[],
@@ -97,7 +97,7 @@ async function isInAny(finders: Finder[], wanted: Position): Promise<boolean> {
   return false;
 }
 
-/** Says of positions that are asked for in input order whether they are in the pages, which have that order, too. */
+/** Returns a function that finds whether a position is in the pages. The pages, and the positions it is called with, are in input order. */
 function findIn(pages: AsyncIterator<Position[]>): Finder {
   let [page, at]: [Position[], number] = [[], 0];
   return async (wanted) => {
@@ -113,7 +113,7 @@ function findIn(pages: AsyncIterator<Position[]>): Finder {
 
 const linksKept = 100;
 
-/** Records in an ended run, and in its audit trail, that another one retries ids of it. Repeating it changes nothing. */
+/** Records in an ended run, and in its audit trail, that another run retries ids of it. Repeating it changes nothing. */
 export async function noteRetry(redis: RedisClient, of: string, by: string, order: AuditEntry): Promise<void> {
   const entry = storedEntry({ ...order, action: 'retry', run: by });
   await redis.eval(noteRetryLua, 2, keys.run(of), keys.audit(of), by, entry);

@@ -18,9 +18,9 @@ export type RunFiles = { outcomes: RunFile; failures: RunFile | null; groups: Fa
 const style: ReportStyle = { format: 'csv', spreadsheetSafe: false };
 
 /**
- * Writes `outcomes.csv` with all rows, `failures.csv` with those worth another run and `report.html` with a page, in one pass over the ledger,
- * and `audit.ndjson` with the actions on the run. The files of a sealed run are kept for as long as Redis keeps the run. Repeating it replaces them. Throws INTERNAL
- * if one cannot be written; then the old one of that name is unchanged.
+ * Writes `outcomes.csv` with all rows, `failures.csv` with the rows worth another run and `report.html` with a page, in one pass over the ledger.
+ * Also writes `audit.ndjson` with the actions on the run. The files of a sealed run are kept for as long as Redis keeps the run. Repeating it
+ * replaces them. Throws INTERNAL if a file cannot be written; then the old file of that name is unchanged.
  */
 export async function writeRunFiles(redis: RedisClient, run: Run, folder: string): Promise<RunFiles> {
   await makeFolder(folder, run);
@@ -76,7 +76,7 @@ async function fillLists(
   return groups.list();
 }
 
-/** Removes an earlier list if there are no failures: they may have been settled since. */
+/** Keeps a list with rows. Otherwise removes the earlier file, as its failures may have been settled since. */
 async function keepIfAny(list: List): Promise<RunFile | null> {
   if (list.rows > 0) return list.keep();
   await rm(list.file.path, { force: true });
@@ -112,7 +112,7 @@ type FailureGroup = { outcome: Outcome; code: string; count: number; samples: st
 
 const samplesMax = 3;
 
-/** Groups rows that need attention, one by one. Memory is bounded by the number of reasons. */
+/** Groups rows that need attention, one by one. The number of reasons bounds its memory. */
 export class FailureGroups {
   readonly #groups = new Map<string, FailureGroup>();
 
@@ -125,7 +125,7 @@ export class FailureGroups {
     this.#groups.set(key, group);
   }
 
-  /** The groups by outcome, the largest first within each. */
+  /** The groups by outcome, largest first within each outcome. */
   list(): FailureGroup[] {
     const rank = ({ outcome }: FailureGroup) => outcomes.indexOf(outcome);
     return [...this.#groups.values()].sort((a, b) => rank(a) - rank(b) || b.count - a.count);

@@ -7,19 +7,21 @@ import { isSealed } from './run.ts';
 /** The runs of a Redis at one moment. */
 type RunsNow = {
   active: ListedRun[]; // newest first
-  recent: ListedRun[]; // those that ended last
+  recent: ListedRun[]; // the runs that ended last
   ended: number;
-  targets: Target[]; // of all runs, and those that were noted
+  targets: Target[]; // of all runs, and the recorded ones
 };
 
-/** What never changes of a run that has ended. */
+/** The facts of an ended run that never change. */
 type Ended = Pick<ListedRun, 'baseUrl' | 'account' | 'endedAt'>;
 
 const runsAtOnce = 1_000;
 const recentRuns = 10;
-const readAgainMs = 600_000; // runs that have expired meanwhile are found then
+const readAgainMs = 600_000; // finds the runs that have expired in the meantime
 
-/** Reads the runs of a Redis again and again: each time only those that have not ended, however many have. It keeps a few facts of each of those. */
+/**
+ * Reads the runs of a Redis repeatedly, and each time only the runs that have not ended, however many have. It keeps a few facts of each ended run.
+ */
 class RunIndex {
   readonly #redis: RedisClient;
   #ended = new Map<string, Ended>();
@@ -29,7 +31,7 @@ class RunIndex {
     this.#redis = redis;
   }
 
-  /** What is within reach. Throws what Redis throws. Calls may overlap. */
+  /** Reads the runs within reach. Throws what Redis throws. Calls may overlap. */
   async read(reach: Reach = null): Promise<RunsNow> {
     const [active, ended] = await this.#readAll();
     const near = <T extends Pick<Target, 'baseUrl' | 'account'>>(all: readonly T[]) =>

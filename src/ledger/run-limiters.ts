@@ -5,8 +5,8 @@ import { keys } from '../redis/keys.ts';
 import { resourceOfChunk } from './manifest.ts';
 
 /**
- * The limiters that admit what a run works on now. Where each resource has its own and one of them is held, they are those of the resources of
- * its open chunks, or of what it comes back to next; else all. Only reads, and nothing where nothing is held.
+ * Finds the limiters that admit the run's present work. If each resource has its own limiter and one is held: the limiters of the resources in
+ * its open chunks, or in the chunks that it comes back to next. Otherwise all limiters. Only reads, and reads nothing if no limiter is held.
  */
 export async function limitersFor(
   redis: RedisClient,

@@ -4,10 +4,10 @@ import { type Priority, priorityFromStored } from '../model/priority.ts';
 import { type Rate, rateSetting, readableRate, storedRate } from '../model/rate.ts';
 import { always } from '../model/time-window.ts';
 
-/** What lifts a rule, on the command line and in the audit trail. */
+/** The word for no rule, on the command line and in the audit trail. */
 const none = 'none';
 
-/** What a command says about rules. Without `sources` every setting counts as given. */
+/** The settings of a command, which can set rules. Without `sources` every setting counts as given. */
 export type GivenSettings = {
   config: Partial<Config>;
   sources?: Partial<Record<SettingName, string>>;
@@ -16,38 +16,42 @@ export type GivenSettings = {
 
 /** One rule that a run obeys. Its key in the table is its field in the record. */
 type Rule<T, S extends SettingName | null> = {
-  flag: string; // its flag, which is also the action of a change in the audit trail
+  flag: string; // the flag, which is also the action of a change in the audit trail
   setting: S; // null: an option of the verbs that make runs
-  label: string; // on the page of a run
-  fact: string; // in the API
+  label: string; // its name on the page of a run
+  fact: string; // its name in the API
   unset: T; // the value of a run without this rule
-  /** What a command says about it; undefined = nothing. */
+  /** The value that a command gives; undefined = none. */
   given(said: GivenSettings): T | undefined;
-  /** As the record holds it; '' = unset. */
+  /** The value in the form of the record; '' = unset. */
   stored(value: T): string | number;
-  /** Reads what `stored` wrote. */
+  /** Reads a value that `stored` wrote. */
   read(text: string): T;
-  /** For people, as its flag takes it. Not called for an unset value. */
+  /** The value for people, in the form of its flag. Not called for an unset value. */
   text(value: T): string;
-  /** Whether the second value lets a run do more than the first, or may: a value that cannot be compared counts as looser. */
+  /** Whether the second value allows more than the first, or might: a value that cannot be compared counts as looser. */
   isLooser(from: T, to: T): boolean;
-  /** The API's value of a rule that is set, where that is not its text. */
+  /** The API's value of a rule that is set, if that is not its text. */
   shown?(value: T): unknown;
-  /** Scripts take the presence of the field for the rule, so it is missing where the rule is unset. */
+  /** Whether the field is missing when the rule is unset: scripts test for the presence of the field. */
   isAbsentWhenUnset?: true;
-  /** Fields of the record that a change sets as well. */
+  /** Further fields of the record that a change sets. */
   with?: Readonly<Record<string, string | number>>;
 
-  /** What a later command for an unfinished run may do: `change` it, `add` it, or nothing: then another value is refused. */
+  /**
+   * How a later command for an unfinished run can affect the rule: `change` it, or `add` it if it is unset. With `refuse`, another value is
+   * refused.
+   */
   resume: 'change' | 'add' | 'refuse';
   /** Whether a retry begins with the rule of the run that it retries. */
   retry: 'inherit' | 'drop';
   /**
-   * In a run of a plan. `sealed`: a run with another value is not that of the plan, and a looser one is for the approver. `kept`: only the
-   * second. `free`: not a brake, so anybody may change it.
+   * In a run of a plan. `sealed`: a run with another value does not match the plan, and only the approver can loosen it. `kept`: only the
+   * second holds.
+   * `free`: not a brake, so anyone can change it.
    */
   plan: 'sealed' | 'kept' | 'free';
-  /** Where the page of a run shows it. */
+  /** The part of the run's page that shows it. */
   page: 'guards' | 'plan';
 };
 
@@ -123,7 +127,7 @@ const runRules = {
     read: (text) => text,
     text: (onStatus) => onStatus,
     isLooser: (from, to) => from !== to,
-    resume: 'refuse', // so that the outcomes of a run mean the same from its first id to its last
+    resume: 'refuse', // so that an outcome means the same from the first id of a run to the last
     retry: 'inherit',
     plan: 'sealed',
     page: 'plan',
@@ -138,7 +142,7 @@ const runRules = {
     stored: (ms) => ms,
     read: Number,
     text: durationText,
-    isLooser: (from, to) => to < from, // what shows how the run went is gone earlier
+    isLooser: (from, to) => to < from, // the evidence of how the run went is gone earlier
     resume: 'change',
     retry: 'drop',
     plan: 'kept',
@@ -282,7 +286,7 @@ export type RunSettings = Pick<Config, RuleSetting>;
 
 export const ruleNames = Object.keys(runRules) as RuleName[];
 
-/** The row of a rule, for what is done with all of them. */
+/** The row of a rule, for code that handles all rules alike. */
 export function rowOf(name: RuleName): Rule<unknown, SettingName | null> {
   return runRules[name];
 }
@@ -294,21 +298,21 @@ function rulesFrom<T>(read: (name: RuleName, row: Rule<unknown, SettingName | nu
   return Object.fromEntries(ruleNames.map((name) => [name, read(name, rowOf(name))])) as Record<RuleName, T>;
 }
 
-/** A run that obeys nothing. */
+/** The rules of a run that has none. */
 export const noRules = rulesFrom((_, { unset }) => unset) as RunRules;
 
-/** The rules of a run as a hash holds it; missing fields are unset. Pure. */
+/** Parses the rules of a run in a Redis hash; missing fields are unset. Pure. */
 export function parseRules(hash: Record<string, string>): RunRules {
   return rulesFrom((name, { read, unset }) => (hash[name] === undefined ? unset : read(hash[name]))) as RunRules;
 }
 
-/** What a command says about rules; those that it does not mention are missing. Pure. */
+/** The rules that a command gives, without the others. Pure. */
 export function givenRules(said: GivenSettings): Partial<RunRules> {
   const given = ruleNames.map((name) => [name, rowOf(name).given(said)] as const);
   return Object.fromEntries(given.filter(([, value]) => value !== undefined));
 }
 
-/** The fields that are missing from a record where their rule is unset. */
+/** The fields that are missing from a record if their rule is unset. */
 export const optionalFields = ruleNames.filter((name) => rowOf(name).isAbsentWhenUnset === true);
 
 /** The fields of the record. Pure. */
@@ -323,13 +327,13 @@ export function isSameRule(name: RuleName, a: RunRules, b: RunRules): boolean {
   return stored(a[name]) === stored(b[name]);
 }
 
-/** Whether a run obeys this rule at all. Pure. */
+/** Whether a run has this rule at all. Pure. */
 export function isSet(rules: RunRules, name: RuleName): boolean {
   const { stored, unset } = rowOf(name);
   return stored(rules[name]) !== stored(unset);
 }
 
-/** A rule for people, as its flag takes it; `none` for one that is unset. Pure. */
+/** A rule for people, in the form of its flag; `none` if it is unset. Pure. */
 export function ruleText(rules: RunRules, name: RuleName): string {
   return isSet(rules, name) ? rowOf(name).text(rules[name]) : none;
 }
@@ -344,13 +348,13 @@ export function ruleFacts(rules: RunRules): Record<string, unknown> {
   return Object.fromEntries(facts);
 }
 
-/** What a part of the page of a run says about its rules; '' for one that is unset. Pure. */
+/** The lines about a run's rules in one part of its page; '' for a rule that is unset. Pure. */
 export function ruleLines(rules: RunRules, page: 'guards' | 'plan'): [label: string, text: string][] {
   const names = ruleNames.filter((name) => rowOf(name).page === page);
   return names.map((name) => [rowOf(name).label, isSet(rules, name) ? ruleText(rules, name) : '']);
 }
 
-/** What a retry takes over from the run that it retries, as settings of its command; what the command says itself comes first. Pure. */
+/** The rules that a retry takes over from its run, as settings of its command. The settings of the command itself take precedence. Pure. */
 export function inheritedSettings(run: RunRules, said: GivenSettings): Partial<Config> {
   const names = ruleNames.filter((name) => {
     const { retry, given, setting } = rowOf(name);

@@ -9,20 +9,20 @@ import { type ListedRun, readListed } from './list-runs.ts';
 import { limitersFor } from './run-limiters.ts';
 import { type Reading, type Standing, seenFromOutside, standingsOf } from './standing.ts';
 
-/** What holds a run back, told first what is first in `causes`. */
+/** Lists what holds a run back, in the order of `causes`. */
 export type StandingsOf = (run: ListedRun) => Standing[];
 
-/** What is known of a target, whatever its runs are. */
+/** The facts about a target that do not depend on its runs. */
 export type AroundTarget = Pick<Reading, 'targets' | 'stops' | 'refused'>;
 
-/** Reads it, and probes whether Redis accepts writes. */
+/** Reads these facts, and probes whether Redis accepts writes. */
 export async function readAround(redis: RedisClient, fp: string): Promise<AroundTarget> {
   const reads = [readTargetState(redis, fp), readStops(redis, fp), probeWritesOfOthers(redis, fp)] as const;
   const [targets, stops, refused] = await Promise.all(reads);
   return { targets, stops, refused };
 }
 
-/** Reads what is known of one running run besides: which limiters of its target admit it, and when its failed ids are retried. */
+/** Reads two more facts about a running run: which limiters of its target admit it, and when its failed ids are retried. */
 export async function readOwn(
   redis: RedisClient,
   run: string,
@@ -33,7 +33,7 @@ export async function readOwn(
 }
 
 /**
- * Reads what holds these runs back: each of their targets once, however many runs it has. A command that has ended is noticed once no process
+ * Reads what holds these runs back, and each of their targets once, however many runs it has. A command that has ended is noticed once no process
  * calls for its target any more, within 5 s.
  */
 export async function readStandings(redis: RedisClient, runs: readonly ListedRun[]): Promise<StandingsOf> {
@@ -57,24 +57,27 @@ function fpOf({ baseUrl, account }: ListedRun): string {
   return targetOf(baseUrl, account).fp;
 }
 
-/** Reads what holds a target back, whatever its runs are. */
+/** Reads what holds a target back, apart from its runs. */
 async function readTargetStandings(redis: RedisClient, target: Target): Promise<Standing[]> {
   return targetStandings(target, await readAround(redis, target.fp));
 }
 
-/** What holds a target back, whatever its runs are. Pure but for the clock. */
+/** What holds a target back, apart from its runs. Pure but for the clock. */
 export function targetStandings(target: Target, around: AroundTarget): Standing[] {
   return standingsOf({ ...seenFromOutside, ...around, now: Date.now(), target, run: null });
 }
 
-/** Of a run that is not running its state says all. */
+/** A run that is not running needs no facts: its state is the whole reason. */
 const nothingKnown: AroundTarget = {
   targets: [],
   stops: { target: null, processes: [], tokenless: [], alive: 0 },
   refused: '',
 };
 
-/** What is told first of a target (under '') and of each of its detached runs that has not ended; what is not held is missing. */
+/**
+ * Reads the first cause that holds back a target (under ''), and each of its detached runs that has not ended. Without a cause, the entry
+ * is missing.
+ */
 export async function readHeld(redis: RedisClient, target: Target): Promise<Map<string, Standing>> {
   const runs = await readListed(redis, await redis.smembers(keys.targetRuns(target.fp)));
   const [standings, ofTarget] = await Promise.all([readStandings(redis, runs), readTargetStandings(redis, target)]);

@@ -44,10 +44,10 @@ export const haltCodes = [
   'ledger_lost',
 ] as const;
 
-/** The same, or that `--stop-at` or `--max-duration` paused it. */
+/** The same reasons, and `time_up`: `--stop-at` or `--max-duration` paused the run. */
 export type HaltCode = (typeof haltCodes)[number] | 'time_up';
 
-/** Who brought a run into its state: an operator, Ctrl-C or SIGTERM of `run`, or a guard of expunge. */
+/** The actor who brought a run into its state: an operator, Ctrl-C or SIGTERM of `run`, or a guard of expunge. */
 export type SteeredBy = 'operator' | 'interrupt' | 'guard';
 
 /** A pause that an operator ordered. `at`: ms since 1970, by the clock of Redis. */
@@ -61,8 +61,8 @@ export type Run = RunRules & {
   reason: string;
   by: SteeredBy | '';
   who: string;
-  pauses: OperatorPause[]; // what operators ordered and nobody has lifted, the oldest first; also of a halted run, and of one that is being written
-  cancelBy: string; // who ordered to cancel it while it was being written, as JSON; '' = nobody
+  pauses: OperatorPause[]; // pauses that operators ordered and nobody has lifted, oldest first; also of a halted run, and while it is being written
+  cancelBy: string; // who ordered to cancel it while it was being written, as JSON; '' = no one
   createdBy: string;
   halt: HaltCode | '';
   baseUrl: string;
@@ -74,17 +74,17 @@ export type Run = RunRules & {
   sha256: string;
   list: string;
   note: string; // --reason
-  retryOf: string; // the run whose ids it sends again, in a run of a schedule beside those of a list; '' = none
-  retriedBy: string[]; // the runs that retry ids of this one, the oldest first
+  retryOf: string; // the run whose ids it sends again; a run of a schedule can also have ids of a list; '' = none
+  retriedBy: string[]; // the runs that retry ids of this run, oldest first
   plan: string; // the SHA-256 of the sealed plan that it carries out; '' = none
-  approver: string; // who alone may loosen the rules of that plan; '' = anybody
-  planChanged: string; // which rules were loosened since: `max-failures 2 to 5 by bob`; '' = none
+  approver: string; // the only person who is allowed to loosen the rules of that plan; '' = anyone
+  planChanged: string; // the rules that were loosened since: `max-failures 2 to 5 by bob`; '' = none
   unreadRate: string; // a rate that this release can't read: nothing of the run is sent; '' = none
-  quotaUntil: number; // when a used-up quota of the rate has room again, as last recorded
-  nextPermitAt: number; // when the next permit of its rate is due, as last recorded
-  closedUntil: number; // when that window opens, by the clock of Redis, as a process that deletes last found it closed; 0 = it was open
-  canary: string; // the rungs that are left: ids and chunks before the end of each, `10:2 100:3`; '' = none
-  sendable: string; // which those are: `12:100` = the chunks before 12, and the first 100 ids of that one; '' = all
+  quotaUntil: number; // the time when a used-up quota of the rate has room again, as last recorded
+  nextPermitAt: number; // the time when the next permit of its rate is due, as last recorded
+  closedUntil: number; // when that window opens, by the clock of Redis, if a deleting process last found it closed; 0 = it was open
+  canary: string; // the remaining rungs: ids and chunks before the end of each, `10:2 100:3`; '' = none
+  sendable: string; // the ids of maxDeletes: `12:100` = the chunks before 12, and the first 100 ids of chunk 12; '' = all
   doubt: string; // why Redis may have lost a part of it; '' = it is not in doubt
   doubtSince: number;
   rows: number;
@@ -102,22 +102,22 @@ export type Run = RunRules & {
   startedAt: number;
   endedAt: number;
   changedAt: number;
-  changes: number; // how often its state has changed
-  revision: number; // how often it was changed in any way; an order names the one that was seen
-  told: number; // up to which of these changes were passed on to the outbox
-  activeUntil: number; // up to when `activeMs` is counted, while it is running
+  changes: number; // number of changes of its state
+  revision: number; // number of changes of any kind; an order names the number that was seen
+  told: number; // number of the last of these changes that was passed on to the outbox
+  activeUntil: number; // time up to which `activeMs` is counted, while it is running
   activeMs: number;
   tallied: boolean;
   delivered: number; // when its report was delivered; for a detached run, its end
   reportIn: string; // the folder or file of its report; '' = none
   isExpiring: boolean; // all its keys have an expiry
   resultsWanted: boolean; // a worker with --results is to deliver its results
-  resultsOf: string; // the end whose results were delivered last; '' = none
+  resultsOf: string; // the end of the run whose results were delivered last; '' = none
   resultsAt: number; // when they were delivered
   resultsIn: string; // the folder or URL they are in
   resultsBy: string; // the machine that wrote them
   resultsProblem: string; // why the last delivery failed
-  verified: Verification | null; // what sending some of its deleted ids again found last
+  verified: Verification | null; // the last result of sending some of its deleted ids again
 };
 
 /** The version of everything a run writes to Redis. A release does not change runs of another version. */
@@ -125,7 +125,7 @@ export const schemaVersion = 2;
 
 const sealedStates: readonly RunState[] = ['completed', 'cancelled'];
 
-/** Whether nothing changes the ledger of a run in this state any more. */
+/** Whether the ledger of a run in this state can no longer change. */
 export function isSealed(state: RunState): boolean {
   return sealedStates.includes(state);
 }
@@ -140,12 +140,12 @@ export function isTimeUp({ state, halt }: Pick<Run, 'state' | 'halt'>): boolean 
   return state === 'paused' && halt === 'time_up';
 }
 
-/** Whether nothing is left to do for a run: it is sealed, and its report is delivered. */
+/** Whether a run needs nothing more: it is sealed, and its report is delivered. */
 export function isOver({ state, delivered }: Pick<Run, 'state' | 'delivered'>): boolean {
   return isSealed(state) && delivered > 0;
 }
 
-/** How many rows have no outcome; it must be 0 at the end. */
+/** The number of rows without an outcome; it must be 0 at the end. */
 export function pendingOf(run: Pick<Run, 'rows' | 'counts'>): number {
   return run.rows - sumOutcomes(run.counts);
 }
@@ -157,8 +157,8 @@ export function activeMsOf({ activeMs, activeUntil }: Pick<Run, 'activeMs' | 'ac
 }
 
 /**
- * The run, or null if Redis doesn't know it (never made, removed, or expired). Its id names a folder: one that Redis holds and that could lead
- * elsewhere is that of no run.
+ * Reads a run; null if Redis doesn't know it (never made, removed, or expired). The id names a folder, so an id that could lead elsewhere belongs
+ * to no run, even if Redis holds it.
  */
 export async function readRun(redis: RedisClient, id: string): Promise<Run | null> {
   if (!/^[\w-]+$/.test(id)) return null;
@@ -166,14 +166,14 @@ export async function readRun(redis: RedisClient, id: string): Promise<Run | nul
   return hash.state === undefined ? null : parseRun(id, hash);
 }
 
-/** The run with this id as it is now. Throws INTERNAL if Redis no longer has it. */
+/** Reads this run as it is now. Throws INTERNAL if Redis no longer has it. */
 export async function readRunAgain(redis: RedisClient, id: string): Promise<Run> {
   const run = await readRun(redis, id);
   if (run === null) throw new ExpungeError('INTERNAL', `run ${id} is no longer in Redis`);
   return run;
 }
 
-/** The run in a hash as Redis holds it; missing fields read as 0, '' or null. Pure. */
+/** Parses the run in a Redis hash; missing fields read as 0, '' or null. Pure. */
 export function parseRun(id: string, hash: Record<string, string>): Run {
   const number = (field: string) => Number(hash[field] ?? 0);
   const text = (field: string) => hash[field] ?? '';
@@ -245,7 +245,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
   };
 }
 
-/** Empty for files that another release wrote in another form. */
+/** The files of a run. Empty if another release wrote them in another form. */
 function readableFiles(text: string): string[] {
   try {
     return JSON.parse(text || '[]');
@@ -254,16 +254,16 @@ function readableFiles(text: string): string[] {
   }
 }
 
-const letters = 'abcdefghjkmnpqrstuvwxyz23456789'; // without those that look alike
+const letters = 'abcdefghjkmnpqrstuvwxyz23456789'; // without letters and digits that look alike
 
-/** A run id that people can read aloud: `20261120-1549-k7qd`. It sorts by time and is valid in a job id. `now`: ms since 1970. */
+/** Makes a run id that people can read aloud: `20261120-1549-k7qd`. It sorts by time and is valid in a job id. `now`: ms since 1970. */
 export function newRunId(now: number): string {
   const stamp = new Date(now).toISOString().replaceAll('-', '').replace('T', '-').replace(':', '').slice(0, 13);
   const tail = Array.from({ length: 4 }, () => letters[randomInt(letters.length)]).join('');
   return `${stamp}-${tail}`;
 }
 
-/** The id of the run with this id, or the only one whose id begins or ends with the text. Throws USAGE if there is none, or several. */
+/** Finds the run with this id, or the only run whose id begins or ends with the text. Throws USAGE if there is none, or several. */
 export async function findRunId(redis: RedisClient, text: string, reach: Reach = null): Promise<string> {
   const all = await redis.zrevrange(keys.runs, 0, -1);
   const named = all.includes(text)

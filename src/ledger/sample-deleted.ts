@@ -8,13 +8,14 @@ import { decodeLedgerOf, present } from './outcome-rows.ts';
 import type { Run } from './run.ts';
 import { readNumbered } from './tally.ts';
 
-/** An id that the API confirmed as deleted, and where it stands in the list. */
+/** An id that the API confirmed as deleted, and its position in the list. */
 export type DeletedId = Position & { resource: Resource; id: string };
 
 const windowSize = 16; // chunks in memory
 
 /**
- * `size` of the `deleted` ids of a run, each with the same probability and none twice, in the order of the ledger; all if there are no more.
+ * Chooses `size` of the `deleted` ids of a run, each with the same probability and none twice, in the order of the ledger; all if there are
+ * no more.
  * Reads each cell once and decodes the ids of the chosen chunks only. `random` is from 0 up to 1. Throws INTERNAL for a chunk that Redis has lost.
  */
 export async function sampleDeleted(
@@ -24,8 +25,8 @@ export async function sampleDeleted(
 ): Promise<DeletedId[]> {
   const wanted = chooseOrdinals(run.counts.deleted, size, random);
   const sample: DeletedId[] = [];
-  let seen = 0; // deleted ids in the chunks before
-  let next = 0; // of `wanted`
+  let seen = 0; // deleted ids in the earlier chunks
+  let next = 0; // index into `wanted`
   for await (const window of readNumbered(redis, (n) => keys.ledger(run.id, n), run.chunks, windowSize)) {
     for (const { n, bytes } of window) {
       const deleted = deletedIn(present(run, `ledger chunk ${n}`, bytes));
@@ -40,7 +41,10 @@ export async function sampleDeleted(
   return sample;
 }
 
-/** `size` different numbers from 0 up to `of`, ascending, each as likely as any other (Floyd's algorithm); all of them if there are no more. Pure but for `random`. */
+/**
+ * Chooses `size` different numbers from 0 up to `of`, ascending, each as likely as any other (Floyd's algorithm); all if there are no more.
+ * Pure but for `random`.
+ */
 export function chooseOrdinals(of: number, size: number, random: () => number): number[] {
   const chosen = new Set<number>();
   for (let last = Math.max(0, of - size); last < of; last++) {
@@ -63,6 +67,6 @@ async function readIds(
 ): Promise<DeletedId[]> {
   const [manifest] = await readValues(redis, [keys.manifest(run.id, n)]);
   const chunk = decodeChunk(n, present(run, `manifest chunk ${n}`, manifest!));
-  decodeLedgerOf(run, chunk, bytes); // throws if it is cut
+  decodeLedgerOf(run, chunk, bytes); // throws if the chunk is cut
   return indexes.map((i) => ({ ...chunk.positions[i]!, resource: chunk.resource, id: chunk.ids[i]! }));
 }

@@ -3,18 +3,21 @@ import { describeSemantics, type Semantics } from '../model/semantics.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 
-/** What `check --semantics` found out about a target, at most one entry a resource. Skips what another release wrote in another form. */
+/**
+ * Reads what `check --semantics` found out about a target, at most one entry per resource. Skips entries that another release wrote in
+ * another form.
+ */
 export async function readSemantics(redis: RedisClient, fp: string): Promise<Semantics[]> {
   const stored = await redis.hmget(keys.semantics(fp), ...resources);
   return stored.flatMap((text) => (text === null ? [] : parse(text)));
 }
 
-/** The same as a sentence for whoever sees a run of the target, or none; see `describeSemantics`. */
+/** The same as a sentence for everyone who sees a run of the target, or none; see `describeSemantics`. */
 export async function readAbsentAnswers(redis: RedisClient, fp: string): Promise<string[]> {
   return describeSemantics(await readSemantics(redis, fp));
 }
 
-/** Records it in place of what was known of that resource. Repeating it changes nothing. */
+/** Stores the entry in place of an earlier one for that resource. Repeating it changes nothing. */
 export async function storeSemantics(redis: RedisClient, fp: string, semantics: Semantics): Promise<void> {
   await redis.hset(keys.semantics(fp), semantics.resource, JSON.stringify(semantics));
 }

@@ -8,8 +8,9 @@ import { type Advice, adviceText, type ToType } from '../model/to-type.ts';
 import type { HaltCode, Run } from './run.ts';
 
 /**
- * What may hold a run or a target back: why nothing is sent. The order is that in which they are told, where several hold: first what the run
- * is itself, then what only a person ends, then what ends at a time.
+ * The causes that can hold a run or a target back, so that nothing is sent. If several hold, the first in this order is shown first: the
+ * state of the
+ * run itself, then causes that only a person ends, then causes that end at a time.
  */
 export const causes = [
   'preparing',
@@ -45,25 +46,25 @@ export type Standing = {
   text: string; // a clause: `the budget of this target is used up (250 a day)`
   since: number | null;
   until: number | null;
-  by: string; // who ordered it; '' = nobody
-  next: Advice | null; // the command that ends it, or what else does; null = it ends by itself
+  by: string; // who ordered it; '' = no one
+  next: Advice | null; // the command or other action that ends it; null = it ends by itself
 };
 
-/** What is known at one moment of a run, and of its target. */
+/** The known facts about a run and its target at one moment. */
 export type Reading = {
   now: number; // ms since 1970
   target: { baseUrl: string; account: string };
   targets: readonly TargetState[]; // its limiters
   stops: TargetStops;
-  run: StandingRun | null; // null = the target alone is asked about
+  run: StandingRun | null; // null = the question is about the target alone
   isAbandoned: boolean; // the command of a running run has ended
   nextTryAt: number | null; // when failed ids are retried, if nothing else is left to do
-  away: string; // why Redis, or the server that asks it, does not answer; '' = it does
+  away: string; // why Redis, or the server in front of it, does not answer; '' = it does
   refused: string; // why Redis rejects writes; '' = it accepts them
-  here: Here | null; // what a process that deletes knows of itself; null = it is seen from outside
+  here: Here | null; // what a deleting process knows of itself; null = this is the view from outside
 };
 
-/** Of a reading from outside, where Redis answers and nothing else was asked. */
+/** The rest of a reading from outside, if Redis answers and nothing else was read. */
 export const seenFromOutside = {
   isAbandoned: false,
   nextTryAt: null,
@@ -92,10 +93,10 @@ type StandingRun = Pick<
   | 'detached'
 >;
 
-/** A process that deletes: what stops it, and why it has no token ('' = it has one). */
+/** A deleting process: what stops it, and why it has no token ('' = it has one). */
 type Here = { stop: Stop | null; tokenWait: string };
 
-/** All that holds it back, what is told first in front; none while requests are sent, and for a run that has ended. Pure. */
+/** All causes that hold it back, the most important first. None while requests are sent, and for a run that has ended. Pure. */
 export function standingsOf(reading: Reading): Standing[] {
   const { run } = reading;
   if (run !== null && isStill(run.state)) return [stateOf(run)];
@@ -115,7 +116,7 @@ function isStill(state: Run['state']): state is (typeof stillStates)[number] {
   return (stillStates as readonly string[]).includes(state);
 }
 
-/** A run that is in such a state sends nothing, whatever its target does. */
+/** The cause in the state of a run that sends nothing, whatever its target does. */
 function stateOf(run: StandingRun): Standing {
   const { id, state, reason, by, who, halt, command } = run;
   const resume: Advice = (toType) => toType('resume', id);
@@ -195,7 +196,7 @@ function noToken({ reason, since }: { reason: string; since: number | null }, ta
   return { ...byNobody, why: 'no_token', text: `no token: ${reason}`, since, next };
 }
 
-/** What holds single processes counts only if each of them is held. */
+/** Whether each process is held. Causes of single processes count only then. */
 function isEachHeld({ processes, tokenless, alive, said }: TargetStops): boolean {
   if (said !== undefined) return said.every(({ stop, token }) => stop !== null || token !== null);
   return Math.max(processes.length, tokenless.length) === alive;
@@ -237,7 +238,7 @@ function windowStandings({ window: text }: StandingRun, now: number): Standing[]
   return [{ ...byNobody, why: 'window', text: `outside its window, continues ${windowTime(window, until)}`, until }];
 }
 
-/** A target with one limiter for each resource is held where both are. */
+/** The causes of the target. A target with one limiter for each resource is held if both limiters are. */
 function targetStandings({ target, targets, now }: Reading): Standing[] {
   const live = liveLimiters(targets);
   if (live.length === 0 || !live.every(({ hold, outage }) => hold !== null || outage !== null)) return [];
@@ -297,7 +298,7 @@ function ownStandings(run: StandingRun, { nextTryAt, now }: Reading): Standing[]
     return [
       { ...byNobody, why: 'run_rate', text: `--rate allows ${rateText(rate)}`, until: nextPermitAt, next: other },
     ];
-  const isPermitSoon = isSlow(rate) && nextTryAt !== null && nextTryAt - now <= longestPermitMs; // its chunk is parked for that
+  const isPermitSoon = isSlow(rate) && nextTryAt !== null && nextTryAt - now <= longestPermitMs; // its chunk is parked because of that
   if (nextTryAt === null || nextTryAt <= now || isPermitSoon) return [];
   return [{ ...byNobody, why: 'retry', text: 'the ids left failed before and are retried then', until: nextTryAt }];
 }
@@ -315,7 +316,7 @@ export function standingText({ why, text, since, until }: Standing, now: number)
   return `Waiting${until === null ? '' : ` ${timeLeft(until, now)}`}: ${text}`;
 }
 
-/** `21 s`, and of a longer wait also its end. */
+/** The time left, as in `21 s`; for a longer wait also its end. */
 function timeLeft(until: number, now: number): string {
   const left = duration(Math.max(0, until - now));
   return until - now < shortMs ? left : `until ${timeOfDay(until, now)} (${left})`;
@@ -326,7 +327,7 @@ function outageText(text: string, since: number, now: number): string {
   return [`${capital(reason!)} since ${timeOfDay(since, now)}`, ...rest].join(';');
 }
 
-/** What to do about it: a sentence, or words and a command without a full stop behind it; '' = nothing, it ends by itself. */
+/** The advice about it: a sentence, or words and a command without a full stop at the end; '' = nothing, it ends by itself. */
 export function standingAdvice({ why, next }: Standing, toType: ToType): string {
   if (next === null) return '';
   const text = adviceText(next, toType);
@@ -334,7 +335,10 @@ export function standingAdvice({ why, next }: Standing, toType: ToType): string 
   return label === '' ? `${text}.` : `${label}: ${text}`;
 }
 
-/** `isWait`: its sentence begins with `Waiting`. `label`: stands before the command that ends it; '' = that is a sentence of its own, or there is none. */
+/**
+ * `isWait`: its sentence begins with `Waiting`. `label`: the words before the command that ends it; '' = the advice is a sentence, or there
+ * is none.
+ */
 const wordings: Record<Cause, { isWait: boolean; label: string }> = {
   preparing: { isWait: true, label: '' },
   planned: { isWait: true, label: 'Start it' },
@@ -361,7 +365,7 @@ const wordings: Record<Cause, { isWait: boolean; label: string }> = {
   retry: { isWait: true, label: '' },
 };
 
-/** `no worker`, `max failures` */
+/** A cause in words: `no worker`, `max failures` */
 export function causeWords(why: Cause | HaltCode): string {
   return why.replaceAll('_', ' ');
 }
@@ -369,7 +373,7 @@ export function causeWords(why: Cause | HaltCode): string {
 /** A standing as JSON has it; times are ISO 8601. */
 export type StandingFacts = NonNullable<ReturnType<typeof standingFacts>>;
 
-/** The first of them for `--json` and the API, and the causes of the others; null while nothing holds. */
+/** The first standing for `--json` and the API, and the causes of the others; null while nothing holds. */
 export function standingFacts(standings: readonly Standing[], toType: ToType) {
   const [first, ...others] = standings;
   if (first === undefined) return null;

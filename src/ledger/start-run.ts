@@ -6,9 +6,9 @@ import { type Run, readRun } from './run.ts';
 import { readNumbered } from './tally.ts';
 
 /**
- * Starts a planned run, or resumes one that an interrupt or a guard stopped; one that an operator paused stays paused. Repeating it is harmless,
- * also for a process that read it as planned and hung, while others started it and a guard stopped it. Returns false, and starts nothing, if a
- * stopped run is no longer as it was read: why it stopped this time, nobody has seen.
+ * Starts a planned run, or resumes one that an interrupt or a guard stopped. A run that an operator paused stays paused. Repeating it is harmless,
+ * even for a process that read the run as planned and hung, while others started it and a guard stopped it. Returns false, and starts nothing, if a
+ * stopped run is no longer as it was read: then nobody has seen why it stopped this time.
  */
 export async function startRun(
   ledger: Ledger,
@@ -28,8 +28,8 @@ const windowSize = 100;
 const recoverReason = 'Redis had lost which chunks were left; every chunk was checked';
 
 /**
- * Recovers orphaned chunks: Redis has lost `open` or `later`, or an entry there, and the ledger shows which chunks have open cells. Halts the
- * run if none has, because it would never end. Repeating it is harmless. Returns whether the run had orphaned chunks.
+ * Recovers orphaned chunks: Redis has lost `open` or `later`, or an entry in them, and the ledger shows which chunks have open cells. Halts the
+ * run if no chunk has open cells, because the run would never end. Repeating it is harmless. Returns whether the run had orphaned chunks.
  */
 export async function recoverOrphans(ledger: Ledger, id: string): Promise<boolean> {
   if (!(await ledger.hasOrphans(id))) return false;
@@ -37,17 +37,17 @@ export async function recoverOrphans(ledger: Ledger, id: string): Promise<boolea
   if (run === null) return false;
   let found = 0;
   for await (const chunks of readNumbered(ledger.redis, (n) => keys.ledger(id, n), run.next, windowSize)) {
-    // A missing chunk is recovered, too: its claim reports that it is broken.
+    // Also recover a missing chunk: its claim reports that it is broken.
     const open = chunks.filter(({ n, bytes }) => bytes === null || hasOpen(bytes, sendableIn(run, n)));
     if (open.length > 0) await ledger.recover(id, numbersOf(open), recoverReason);
     found += open.length;
   }
-  // The scan takes time: another process may have recovered them, and the run may have ended since.
+  // The scan takes time: another process may have recovered the chunks, and the run may have ended since.
   if (found === 0 && (await ledger.hasOrphans(id))) await haltUnrecoverable(ledger, id);
   return true;
 }
 
-/** Whether one of the first ids, so many, has no outcome. */
+/** Whether one of the first `ids` ids has no outcome. */
 function hasOpen(bytes: Buffer, ids: number): boolean {
   return !decodeLedgerChunk(bytes).cells.slice(0, ids).every(isSettled);
 }

@@ -7,18 +7,18 @@ import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { noteAuditLua, storedEntry } from './audit.ts';
 
-/** Who orders a change, why, and when (ms since 1970); it is recorded in the target's audit trail. */
+/** The person who orders a change, the reason and the time (ms since 1970); recorded in the target's audit trail. */
 export type OperatorOrder = { who: string; reason: string; at: number };
 
-/** The same for what loosens something. `seen`: the revision that the person was shown: from any other one nothing is done. */
+/** The same for an order that loosens something. `seen`: the revision that the person was shown; for any other revision nothing is done. */
 export type SeenOperatorOrder = OperatorOrder & { seen?: number };
 
-/** The revision of a target, which moves with every change of its stops, its pin, its budget and its known losses. */
+/** Reads the revision of a target, which moves with every change of its stops, its pin, its budget and its known losses. */
 export async function readTargetRevision(redis: RedisClient, fp: string): Promise<number> {
   return Number((await redis.get(keys.targetRevision(fp))) ?? 0);
 }
 
-/** Lua: whether a target has moved since it was seen, '' = it was not; and what moves it. */
+/** Lua: whether a target has changed since it was seen ('' = it was not seen); and the function that moves its revision. */
 export const targetRevisionFunctions = `
 local function hasMoved(key, seen)
   return seen ~= '' and seen ~= (redis.call('GET', key) or '0')
@@ -29,7 +29,7 @@ local function move(key)
 end
 `;
 
-/** The refusal of an order whose target has moved since it was shown. */
+/** The refusal of an order whose target has changed since it was shown. */
 export function targetChanged(): ExpungeError {
   const words = 'the stops, the rate, the budget or the losses of this target have changed since they were shown';
   return new ExpungeError('GUARD', `${words}; nothing was done`, {
@@ -38,21 +38,21 @@ export function targetChanged(): ExpungeError {
 }
 
 /**
- * Ends what the server asked for (a wait, or a lower rate) and an open circuit, in all limiters of a target. Its processes follow with their
+ * Ends the wait or the lower rate that the server asked for, and an open circuit, in all limiters of a target. Its processes follow with their
  * next call, 100 ms later. Returns false if there was nothing to end.
  */
 export function releaseTarget(redis: RedisClient, fp: string, order: OperatorOrder): Promise<boolean> {
   return steer(redis, fp, 'release', '', { action: 'release', ...order });
 }
 
-/** Forgets the learned rate of a target; it is learned anew. Returns false if nothing was known. */
+/** Forgets the learned rate of a target, which is then learned from scratch. Returns false if no rate was known. */
 export function forgetRate(redis: RedisClient, fp: string, order: OperatorOrder): Promise<boolean> {
   return steer(redis, fp, 'forget', '', { action: 'forget-rate', ...order });
 }
 
 /**
  * Pins the rate of a target: from now on it begins at this rate and never exceeds it. Null ends that. A new pin forgets the learned rate.
- * Returns false if the target was pinned to this rate already. Throws GUARD where it has moved since it was seen.
+ * Returns false if the target was pinned to this rate already. Throws GUARD if the target has changed since it was seen.
  */
 export function pinRate(redis: RedisClient, fp: string, rate: Rate | null, order: SeenOperatorOrder): Promise<boolean> {
   const stored = rate === null ? '' : storedRate(rate);
@@ -60,8 +60,8 @@ export function pinRate(redis: RedisClient, fp: string, rate: Rate | null, order
 }
 
 /**
- * Bounds what is sent to a target over all its runs and processes: each bound is a quota, for any window of its period. Requests from before the
- * budget do not count. Null ends it. Returns false if this is its budget already. Throws GUARD where the target has moved since it was seen.
+ * Limits the requests to a target over all its runs and processes: each limit is a quota, for any window of its period. Requests from before the
+ * budget do not count. Null ends it. Returns false if this is its budget already. Throws GUARD if the target has changed since it was seen.
  */
 export function setBudget(
   redis: RedisClient,
@@ -77,8 +77,8 @@ export function setBudget(
 export type StopChange = { before: Stop | null; after: Stop | null; isChanged: boolean };
 
 /**
- * Stops all runs of a target, also later ones. Each operator's stop is kept, also beside that of a colleague. Repeating it changes nothing. `id`
- * names the order, where it is one that was lost: then it is written only if nobody has lifted it.
+ * Stops all runs of a target, including later ones. Each operator has a stop of their own, which is kept. Repeating it changes nothing. `id`
+ * names an order that was lost; it is written only if it was not lifted.
  */
 export function stopTarget(
   redis: RedisClient,
@@ -90,14 +90,14 @@ export function stopTarget(
 }
 
 /**
- * Ends the stop that this operator ordered; where there is none of theirs, the stops of all. Those of others stay otherwise, and another call
- * ends them. Repeating it after the last one changes nothing. Throws GUARD where the target has moved since it was seen.
+ * Ends the stop that this operator ordered, or all stops if this operator has none. In the first case the stops of others stay, and another call
+ * ends them. Repeating it after the last stop changes nothing. Throws GUARD if the target has changed since it was seen.
  */
 export function startTarget(redis: RedisClient, fp: string, order: SeenOperatorOrder): Promise<StopChange> {
   return setStop(redis, fp, 'start', { action: 'start-all', ...order }, '');
 }
 
-/** Names an order, so that one that was lifted can be told from one that Redis has lost. */
+/** A name for an order, which distinguishes an order that was lifted from one that Redis has lost. */
 export function newOrderId(): string {
   return randomUUID().slice(0, 13);
 }
@@ -114,15 +114,16 @@ local function noteLifted(key, id)
 end
 `;
 
-// KEYS 1 pin  2 audit of the target  3 lifted orders  4 revision  5… its limiters  ARGV 1 release, forget, pin or budget  2 rate as stored, '' = none  3 who  4 reason
-// 5 at  6 audit entry  7 names the order  8 the revision that was seen, or ''; returns 1 if anything changed, -1 if a pin or a budget was refused
-// because the target has moved
+// KEYS 1 pin  2 audit of the target  3 lifted orders  4 revision  5… its limiters
+// ARGV 1 release, forget, pin or budget  2 rate as stored, '' = none  3 who  4 reason  5 at  6 audit entry  7 names the order
+//      8 the revision that was seen, or ''
+// Returns 1 if anything changed, -1 if a pin or a budget was refused because the target has changed.
 const steerLua = `${liftedFunction}${targetRevisionFunctions}
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
 local isChanged = false
 
--- The epoch separates permits and answers from before the change; an update of the state that is under way finds that its turn is over.
+-- The epoch separates permits and answers from before the change. An update of the state that is under way finds that its turn is over.
 local function begin(key, mark)
   redis.call('HINCRBY', key, 'turn', 1)
   redis.call('HSET', key, mark, redis.call('HINCRBY', key, 'epoch', 1), 'validFrom', string.format('%.4f', now), 'tat', string.format('%.4f', now))
@@ -191,9 +192,9 @@ async function steer(
   return done === 1;
 }
 
-// KEYS 1 stop 2 audit of the target  3 lifted orders  4 revision  ARGV 1 stop or start  2 the stop of this operator, as stored  3 audit entry
-// 4 the revision that was seen, or ''; returns {the stops before, those after, 1 if anything was changed, -1 if a start was refused because the
-// target has moved}
+// KEYS 1 stop  2 audit of the target  3 lifted orders  4 revision
+// ARGV 1 stop or start  2 the stop of this operator, as stored  3 audit entry  4 the revision that was seen, or ''
+// Returns {the stops before, the stops after, 1 if anything was changed, -1 if a start was refused because the target has changed}.
 const stopLua = `${liftedFunction}${targetRevisionFunctions}
 local before, order = redis.call('GET', KEYS[1]) or '', cjson.decode(ARGV[2])
 local all = {}

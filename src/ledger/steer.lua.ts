@@ -4,11 +4,12 @@ import { revisionFunctions } from './changes.lua.ts';
 import { checkServerFunction } from './doubt.lua.ts';
 import { countersLua, type HaltRule, haltFunctions } from './halt-rules.ts';
 
-/** How many lifted pauses a run remembers, and how many operators may pause it at once. */
+/** The number of lifted pauses that a run remembers, and of operators that can pause it at once. */
 const keptPauses = 50;
 
 /**
- * Lua: the pauses that operators ordered for a run, the oldest first. Each is lifted by a `resume` of its own author; whoever has none lifts all.
+ * Lua: the pauses that operators ordered for a run, oldest first. A `resume` lifts the pause of its own author; if the author has none, it
+ * lifts all.
  * A run that another release paused has no list: its record is its only pause.
  */
 const pausesFunction = `
@@ -23,7 +24,7 @@ local function storePauses(runKey, pauses)
   if #pauses == 0 then redis.call('HDEL', runKey, 'pauses') else redis.call('HSET', runKey, 'pauses', cjson.encode(pauses)) end
 end
 
--- A process that knows of a pause which was lifted or replaced does not take it for lost then.
+-- So a process that remembers a lifted or replaced pause does not mistake it for a lost one.
 local function noteLifted(runKey, lifted)
   for id in string.gmatch(redis.call('HGET', runKey, 'liftedPauses') or '', '%S+') do
     if #lifted < ${keptPauses} then lifted[#lifted + 1] = id end
@@ -48,7 +49,7 @@ local function notePause(runKey, pause)
   return true
 end
 
--- Returns the pauses that are left.
+-- Returns the remaining pauses.
 local function liftPauses(runKey, who)
   local pauses, left, lifted = pausesOf(runKey), {}, {}
   for _, one in ipairs(pauses) do
@@ -67,16 +68,17 @@ end
 `;
 
 /**
- * Changes the state of a run, if the change is allowed from its current state. Repeating it changes nothing.
+ * Changes the state of a run, if its current state allows the change. Repeating it changes nothing.
  *
- * A pause by an operator is kept also where the run is paused by somebody weaker or by a colleague, or is halted: only a `start` by an operator
- * without ARGV 7 lifts it. Such a pause, or a cancel, of a run that is still being written takes effect once it is.
+ * A pause by an operator is also kept if the run is halted, or already paused by a colleague or by an interrupt or a guard. Only a `start` by an
+ * operator without ARGV 7 lifts it. Such a pause, or a cancel, of a run that is still being written takes effect once it is written.
  *
  * KEYS  1 run  2 open  3 later  4 audit
- * ARGV  1 action  2 reason  3 by: operator, interrupt or guard  4 who  5 halt code or ''  6 audit entry  7 the state from which alone, or '': then
- *       no pause of an operator is lifted; from planned a run goes on, too, whose command was interrupted meanwhile: this is that command again
- *       8 names this order  9 the revision that was seen, or ''  10… what is known of the Redis process
- * returns {state before or 'missing', state after, 1 if anything was changed, -1 if a start was refused because the run has moved since}
+ * ARGV  1 action  2 reason  3 by: operator, interrupt or guard  4 who  5 halt code or ''  6 audit entry
+ *       7 the only state in which to act, or ''; if it is set, no pause of an operator is lifted. 'planned' also continues a run whose command
+ *         was interrupted since: this is that command again
+ *       8 names this order  9 the revision that was seen, or ''  10… facts about the Redis process
+ * returns {state before or 'missing', state after, 1 if anything was changed, -1 if a start was refused because the run has changed since}
  */
 export const steerLua = (
   rules: readonly HaltRule[],
@@ -96,7 +98,7 @@ end
 local isStale = ARGV[9] ~= '' and tonumber(ARGV[9]) ~= revisionOf(KEYS[1])
 if ARGV[1] == 'start' and isStale and (state == 'preparing' or state == 'planned' or state == 'paused' or state == 'halted') then return {state, state, -1} end
 
--- An order that is written again because it seemed lost, and was lifted.
+-- The order was written again because it seemed lost, but it had been lifted.
 if ARGV[1] == 'pause' and string.find(redis.call('HGET', KEYS[1], 'liftedPauses') or '', ' ' .. ARGV[8] .. ' ', 1, true) then return {state, state, 0} end
 if ARGV[1] == 'pause' and ARGV[3] == 'operator' and (state == 'paused' or state == 'halted' or state == 'preparing') then
   if not notePause(KEYS[1], {id = ARGV[8], who = ARGV[4], reason = ARGV[2], at = now}) then return {state, state, 0} end
@@ -135,7 +137,7 @@ local wasInterrupted = ARGV[7] == 'planned' and state == 'paused' and redis.call
 if not next or ARGV[7] ~= '' and ARGV[7] ~= state and not wasInterrupted then return {state, state, 0} end
 
 if ARGV[1] == 'start' then followClock(KEYS[1], KEYS[3]) end
--- After a loss no open id may read as never sent, neither at the seal nor when the run continues.
+-- After a loss no open id must read as never sent, neither at the seal nor when the run continues.
 if ARGV[1] == 'cancel' then checkServer(KEYS[1], KEYS[4], ARGV[10], ARGV[11], ARGV[12]) end
 local halted = redis.call('HMGET', KEYS[1], 'halt', 'canary')
 if halted[1] == 'ledger_lost' then raiseDoubt(KEYS[1], KEYS[4], 'Redis had lost a part of the run') end
@@ -150,7 +152,7 @@ if next == 'running' then
   if halted[1] == 'canary' then
     redis.call('HSET', KEYS[1], 'canary', string.match(halted[2], '^%S+ (.*)$') or '', 'failuresAtRung', failuresOf(KEYS[1]))
   end
-  -- Nor does a --stop-at stop it that came meanwhile. A new run has not been stopped: it sends nothing after its own.
+  -- Nor does a --stop-at stop it if that time has passed since. A new run has not been stopped: it sends nothing after its own --stop-at.
   local stopAt = state ~= 'planned' and redis.call('HGET', KEYS[1], 'stopAt')
   if stopAt and tonumber(stopAt) <= now then redis.call('HDEL', KEYS[1], 'stopAt') end
   for _, counter in ipairs({${countersLua(rules)}}) do redis.call('HDEL', KEYS[1], counter) end
@@ -161,7 +163,7 @@ if next == 'running' then
 end
 if next == 'cancelling' then
   redis.call('HDEL', KEYS[1], 'pauses')
-  -- Unclaimed chunks go back at once; a holder hands its chunk back within a second.
+  -- Unclaimed chunks go back at once. A holder hands its chunk back within a second.
   local open = redis.call('HGETALL', KEYS[2])
   local held = 0
   for i = 1, #open, 2 do
@@ -175,7 +177,7 @@ if next == 'cancelling' then
   if held == 0 then next = 'cancelled' end
 end
 done(next)
-if next ~= 'completed' and next ~= 'cancelled' then noteChange(KEYS[1], now) end -- the seal notes those
+if next ~= 'completed' and next ~= 'cancelled' then noteChange(KEYS[1], now) end -- the seal records those
 -- No command waits for the end of a run that was not running: the cancelling command reports where its outcomes are.
 if next == 'completed' or next == 'cancelled' then
   seal(next, next == 'cancelled' and state ~= 'running', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
@@ -188,7 +190,7 @@ return {state, next, 1}
  *
  * KEYS  1 run  2 audit
  * ARGV  1 audit entry  then pairs: field, value ('keep' = as it is)
- * returns {state or 'missing', what each field held before, '' for nothing}
+ * returns {state or 'missing', the former value of each field, '' for nothing}
  */
 export const changeRunLua = `${revisionFunctions}
 local run = redis.call('HMGET', KEYS[1], 'state', 'sealed')

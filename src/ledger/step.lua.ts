@@ -65,7 +65,7 @@ for at = 1, #results, 4 do
   local a, b, c, d = byte(results, at, at + 3)
   local i, new = a * 256 + b, c * 256 + d
   local old = cells[i]
-  -- A former holder cannot be sure: the next holder may have sent a request for the id since. So the outcome becomes what it is in doubt.
+  -- A former holder cannot be sure: the next holder may have sent a request for the id since. So its outcome becomes the outcome in doubt.
   -- Nor does it know whether a request is in flight: marks may have been reset since (see handBackLua). Of its open cells only doubt counts.
   if not isHolder then
     if new < settledFrom then
@@ -108,8 +108,8 @@ if attempts ~= 0 then redis.call('HINCRBY', KEYS[2], 'attempts', attempts) end
 if late > 0 then redis.call('HINCRBY', KEYS[2], 'late', late) end
 if #improved > 0 then redis.call('RPUSH', KEYS[5], unpack(improved)) end
 
--- 2. Seal the run with its last id, or halt it by a rule, which counts over all processes, because all results that it counts pass here.
--- A share of earlier failures counts from a number of ids on, so a step may halt the run of which every id was deleted.
+-- 2. Seal the run with its last id, or halt it by a rule. All results that a rule counts pass here, so it counts over all processes.
+-- A share of earlier failures counts from a number of ids on, so a step can halt a run although all its own ids were deleted.
 if settled > 0 then
   local total = redis.call('HINCRBY', KEYS[2], 'settled', settled)
   if total == tonumber(run[2]) then
@@ -129,7 +129,7 @@ if settled > 0 then
       halt(KEYS[2], KEYS[4], rule.halt, reason)
     end
   end
-  -- The limit that the operator has set for failures of any kind.
+  -- The operator's limit for failures of any kind.
   local limit = kept[3] or ''
   if limit ~= '' and state == 'running' then
     local n, percent = failuresSinceStart(KEYS[2]), tonumber(string.match(limit, '^(.*)%%$'))

@@ -32,7 +32,7 @@ export function summaryOf(run: ListedRun, exit: number | null, now: number) {
   } as const;
 }
 
-/** A run as `runs --json` prints it: its summary, and whose run of which list at which target it is. Pure. */
+/** A run as `runs --json` prints it: its summary, its submitter, its list and its target. Pure. */
 export function listedFacts(run: ListedRun, now: number) {
   return {
     ...summaryOf(run, exitOf(run), now),
@@ -48,7 +48,7 @@ export function listedFacts(run: ListedRun, now: number) {
   } as const;
 }
 
-/** The runs that share ids with it, for `--json`. */
+/** The runs that share ids with this run, for `--json`. */
 export function retryFacts({ retryOf, retriedBy }: Pick<ListedRun, 'retryOf' | 'retriedBy'>) {
   return { retry_of: retryOf || null, retried_by: retriedBy };
 }
@@ -70,7 +70,7 @@ const haltExits: Record<HaltCode, ErrorCode> = {
   ledger_lost: 'UNREACHABLE',
 };
 
-/** The exit code of a halted or sealed run, or of one whose time is up; null in other states. Of a sealed run see `judgeRun`. */
+/** The exit code of a halted or sealed run, or of a run whose time is up; null in other states. For a sealed run see `judgeRun`. */
 export function exitOf(run: ListedRun): number | null {
   if (run.state === 'halted' || isTimeUp(run)) return exitCodes[run.halt === '' ? 'GUARD' : haltExits[run.halt]].exit;
   const conclusion = judgeRun(run);

@@ -15,15 +15,15 @@ import { expireRun } from './end-run.ts';
 import { decodeBlock, decodeChunk } from './manifest.ts';
 import { isSealed, type Run, readRunAgain } from './run.ts';
 
-/** How many ids failed, or are unknown, for one reason. */
+/** The number of ids that failed, or are unknown, for one reason. */
 type BadCode = { outcome: SentOutcome; code: string; count: number };
 
-/** What a scan of a run's ledger found. `broken` names chunks and blocks that are missing or have a wrong size. */
+/** The result of scanning a run's ledger. `broken` names chunks and blocks that are missing or have a wrong size. */
 export type Tally = {
   counts: OutcomeCounts;
   pending: number;
   attempts: number;
-  badCodes: BadCode[]; // the most frequent first
+  badCodes: BadCode[]; // most frequent first
   broken: string[];
 };
 
@@ -39,7 +39,7 @@ export async function tallyLedger(redis: RedisClient, run: Run): Promise<Tally> 
   return tally;
 }
 
-/** How often each value of a cell occurs in the ledger: 65,536 counters, whatever the number of ids. */
+/** Counts how often each value of a cell occurs in the ledger, with 65,536 counters, whatever the number of ids. */
 async function countCells(redis: RedisClient, run: Run): Promise<Float64Array> {
   const found = new Float64Array(cellValues);
   for await (const chunks of readNumbered(redis, (n) => keys.ledger(run.id, n), run.chunks, windowSize)) {
@@ -78,17 +78,17 @@ async function addBlocks(redis: RedisClient, run: Run, { counts }: Tally): Promi
 
 /**
  * Finishes a sealed run: counts the outcomes of a cancelled run's open cells, and sets the expiry of all keys. It writes absolute values of a
- * ledger that no longer changes, so repeating it, also by two processes at once, is harmless. With a broken ledger the counters stay as they
+ * ledger that no longer changes, so repeating it is harmless, even by two processes at once. With a broken ledger the counters stay as they
  * are. Returns the run as it is then; throws INTERNAL if Redis no longer has it.
  */
 export async function sealTally(redis: RedisClient, run: Run): Promise<Run> {
   if (run.state === 'cancelled' && !run.tallied) await writeTally(redis, run);
-  // Best effort: the next call does it, and a Redis that rejects writes can still be read.
+  // Best effort: the next call repeats it, and a Redis that rejects writes can still be read.
   if (isSealed(run.state) && !run.isExpiring) await expireRun(redis, run).catch(() => {});
   return readRunAgain(redis, run.id);
 }
 
-/** A sealed run with its final counters, as `sealTally` returns it; any other as it is given. */
+/** A sealed run with its final counters, as `sealTally` returns it; any other run unchanged. */
 export async function tallyIfSealed(redis: RedisClient, run: Run): Promise<Run> {
   return isSealed(run.state) ? sealTally(redis, run) : run;
 }
@@ -138,8 +138,8 @@ function* compare(n: number, manifest: Buffer | null, ledger: Buffer | null): Ge
 }
 
 /**
- * Whether nothing was lost: rows = Σ outcomes + pending, and the counters of the run equal the scan. Returns null, or a
- * sentence that says what does not add up. `run` must have been read before the scan: a run may continue meanwhile. Pure.
+ * Checks that nothing was lost: rows = Σ outcomes + pending, and the counters of the run equal the scan. Returns null, or a sentence about
+ * what does not add up. Read `run` before the scan, because a run may continue during the scan. Pure.
  */
 export function checkConservation(run: Run, tally: Tally): string | null {
   if (tally.broken.length > 0) return sentence(tally.broken);
@@ -149,7 +149,7 @@ export function checkConservation(run: Run, tally: Tally): string | null {
   return mismatches.length === 0 ? null : sentence(mismatches);
 }
 
-/** `12,345 rows = 12,000 deleted + 340 absent + 5 failed`. */
+/** The sum in words: `12,345 rows = 12,000 deleted + 340 absent + 5 failed`. */
 export function sumInWords(tally: Pick<Tally, 'counts' | 'pending'>): string {
   const parts = [...outcomes.map((outcome) => [tally.counts[outcome], outcome] as const), [tally.pending, 'pending']];
   const words = parts.filter(([n]) => n !== 0).map(([n, word]) => `${count(Number(n))} ${word}`);
@@ -180,10 +180,10 @@ function sentence(mismatches: string[]): string {
   return `does not add up: ${mismatches.join('; ')}`;
 }
 
-/** The value of one of a run's numbered keys; null where Redis has lost it. */
+/** The value of one of a run's numbered keys; null if Redis has lost it. */
 export type Numbered = { n: number; bytes: Buffer | null };
 
-/** The values of the keys 0 … count − 1, `size` of them a round trip and in memory. */
+/** Reads the values of the keys 0 … count − 1, `size` of them per round trip and in memory. */
 export async function* readNumbered(
   redis: RedisClient,
   keyOf: (n: number) => string,

@@ -6,17 +6,17 @@ import { addEventFunction, eventArguments, type OutboxEvent, outboxKeys } from '
 import { liftedFunction, type SeenOperatorOrder, targetChanged, targetRevisionFunctions } from './steer-target.ts';
 
 /*
- * The orders for a target as its processes remember them. Redis may lose an order that it has acknowledged. Each has an id; one that is neither
- * in force nor among the lifted ones was lost, and a process that knows it writes it again.
+ * The orders for a target as its processes remember them. Redis may lose an order that it has acknowledged. Each order has an id. An order that is
+ * neither in force nor among the lifted ones was lost, and a process that knows it writes it again.
  */
 
-/** A pinned rate or a budget, as Redis holds it; `at`: ms since 1970 when it was ordered. */
+/** A pinned rate or a budget, as Redis holds it; `at`: the time of the order, in ms since 1970. */
 export type BoundOrder = { id: string; rate: string; who: string; reason: string; at: number };
 
 /** A schedule that an operator has paused. */
 export type ScheduleOrder = { id: string; who: string; reason: string; at: number };
 
-/** What is in force for a target; `null` = nothing, '' as the id = another release ordered it. */
+/** The orders in force for a target; `null` = none, '' as the id = another release ordered it. */
 export type TargetOrders = {
   stops: StopOrder[];
   pin: BoundOrder | null;
@@ -25,7 +25,7 @@ export type TargetOrders = {
   schedules: Map<string, ScheduleOrder | null>;
 };
 
-/** Reads what is in force for a target. */
+/** Reads the orders in force for a target. */
 export async function readTargetOrders(redis: RedisClient, fp: string): Promise<TargetOrders> {
   const [stop, bounds, names] = await Promise.all([
     redis.get(keys.stop(fp)),
@@ -49,7 +49,7 @@ export async function readTargetOrders(redis: RedisClient, fp: string): Promise<
   };
 }
 
-/** Which of these orders were lifted or replaced. */
+/** Finds which of these orders were lifted or replaced. */
 export async function findLifted(redis: RedisClient, fp: string, ids: readonly string[]): Promise<Set<string>> {
   if (ids.length === 0) return new Set();
   const scores = await redis.zmscore(keys.lifted(fp), ...ids);
@@ -58,7 +58,7 @@ export async function findLifted(redis: RedisClient, fp: string, ids: readonly s
 
 const lostReason = 'Redis had lost it';
 
-/** Writes a pin or a budget again that was lost, unless it was lifted, or a later one is in force. Returns whether it did. */
+/** Writes a lost pin or budget again, unless it was lifted, or a later one is in force. Returns whether it did. */
 export async function restoreBound(
   redis: RedisClient,
   fp: string,
@@ -83,7 +83,7 @@ ${noteAuditLua('KEYS[3]', 'ARGV[7]')}
 return 1
 `;
 
-/** Pauses a schedule again whose pause was lost, unless somebody has resumed it. Returns whether it did. */
+/** Pauses a schedule again whose pause was lost, unless it was resumed. Returns whether it did. */
 export async function restoreSchedulePause(
   redis: RedisClient,
   fp: string,
@@ -105,10 +105,10 @@ ${noteAuditLua('KEYS[3]', 'ARGV[5]')}
 return 1
 `;
 
-/** What Redis has lost of a target and nobody can write again; `what`: for people, like `schedule nightly`. `at`: ms since 1970. */
+/** An order of a target that Redis has lost and no process can write again; `what`: for people, like `schedule nightly`. `at`: ms since 1970. */
 export type Loss = { id: string; what: string; at: number };
 
-/** The losses that nobody has acknowledged. */
+/** Reads the losses that were not acknowledged. */
 export async function readLosses(redis: RedisClient, fp: string): Promise<Loss[]> {
   return Object.values(await redis.hgetall(keys.losses(fp))).map((text) => JSON.parse(text) as Loss);
 }
@@ -129,8 +129,8 @@ return 1
 `;
 
 /**
- * Somebody has looked at what Redis has lost: its workers are ready again. Returns false if there was nothing. Throws GUARD where the target
- * has moved since it was seen.
+ * Acknowledges what Redis has lost, so that the workers of the target are ready again. Returns false if there was nothing. Throws GUARD if the
+ * target has changed since it was seen.
  */
 export async function acknowledgeLosses(
   redis: RedisClient,
@@ -157,8 +157,8 @@ return 1
 `;
 
 /**
- * Counts the looks of all processes of a target. A number that is not higher than an earlier one shows that Redis has lost something, also where
- * no connection broke. `isNew`: nobody has looked before, or Redis has lost that, too.
+ * Counts the looks of all processes of a target. If the number is not higher than an earlier one, Redis has lost data, even if no connection
+ * broke. `isNew`: this is the first look, or Redis has lost the count as well.
  */
 export async function countLook(redis: RedisClient, fp: string): Promise<{ looks: number; isNew: boolean }> {
   const looks = await redis.hincrby(keys.witness(fp), 'looks', 1);

@@ -1,12 +1,12 @@
 import { rangesOf, statusesText, successStatus } from '../model/status.ts';
 import type { HaltRule } from './halt-rules.ts';
 
-/** So many ids that are not there, while nothing is deleted, halt a run. */
+/** The number of absent ids that halts a run while nothing is deleted. */
 export const absentInARow = 50;
 
 /**
- * The rules that halt a run, over all processes: answers that say that something is wrong with the run as a whole, not with one id. An answer
- * counts by its status, even if `--on-status` gives it another meaning; an id with the outcome `absent` counts as absent.
+ * The rules that halt a run, over all processes: answers that suggest that something is wrong with the run as a whole, not with one id. An answer
+ * counts by its status, even if `--on-status` gives it another meaning. An id with the outcome `absent` counts as absent.
  */
 export const haltRules: readonly HaltRule[] = [
   {

@@ -7,7 +7,9 @@ import { type AuditEntry, noteAuditOfRunLua, storedEntry } from './audit.ts';
 import type { Run } from './run.ts';
 import { readAbsentAnswers } from './semantics.ts';
 
-/** Records in the audit trail of a run that ids of it are about to be sent again. Of a run that is gone nothing is recorded. A repetition is recorded twice. */
+/**
+ * Records in the audit trail of a run that ids of it are about to be sent again. Records nothing if the run is gone. Repeating it records it twice.
+ */
 export async function noteVerifying(redis: RedisClient, run: string, entry: AuditEntry): Promise<void> {
   await redis.eval(noteVerifyingLua, 2, keys.run(run), keys.audit(run), storedEntry(entry));
 }
@@ -18,7 +20,7 @@ if redis.call('EXISTS', KEYS[1]) == 0 then return end
 ${noteAuditOfRunLua('ARGV[1]')}
 `;
 
-/** Stores what was found in place of what an earlier verification found. A run that is gone stays gone. Repeating it changes nothing. */
+/** Stores the result in place of an earlier verification's. Writes nothing if the run is gone. Repeating it changes nothing. */
 export async function storeVerification(redis: RedisClient, run: string, found: Verification): Promise<void> {
   await redis.eval(storeVerificationLua, 1, keys.run(run), JSON.stringify(found));
 }
@@ -28,7 +30,7 @@ const storeVerificationLua = `
 if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'verified', ARGV[1]) end
 `;
 
-/** For people: `of 5,000 deleted ids, 200 were sent again on … by ana: 198 were gone, 2 were not …`. Pure. */
+/** Describes a verification for people: `of 5,000 deleted ids, 200 were sent again on … by ana: 198 were gone, 2 were not …`. Pure. */
 export function describeVerification({ at, who, of, gone, there, unclear }: Verification): string {
   const sent = gone + there + unclear;
   const parts = [
@@ -48,7 +50,7 @@ export function verificationFacts(found: Verification | null) {
   return { at: isoTime(at), ...others };
 }
 
-/** What is known of how far a `deleted` of this run can be trusted, in sentences that all say which show the run. */
+/** Reads how far a `deleted` of this run can be trusted, as sentences for every display of the run. */
 export async function readProof(redis: RedisClient, { fp, verified }: Pick<Run, 'fp' | 'verified'>): Promise<string[]> {
   const known = await readAbsentAnswers(redis, fp);
   return [...known, ...(verified === null ? [] : [describeVerification(verified)])];

@@ -3,13 +3,13 @@ import { canonicalJson } from '../model/canonical.ts';
 import { type Outcome, type OutcomeCounts, outcomes, perOutcome } from '../model/outcome.ts';
 import { type CertificateLine, firstPrevious, hashOf } from './certificate.ts';
 
-/** Where a certificate is not as it was written. `line`: its number in the file, from 1. */
+/** The place where a certificate differs from what was written. `line`: its number in the file, from 1. */
 type CertificateProblem = { line: number; problem: string };
 
-/** A certificate whose lines fit together. `publicKey`: of its signature, base64 of SPKI; null = it is not signed. */
+/** A certificate whose lines fit together. `publicKey`: the key of its signature, base64 of SPKI; null = it is not signed. */
 type Certificate = { run: string; root: string; rows: number; counts: OutcomeCounts; publicKey: string | null };
 
-/** Finds the first line that was changed, removed, added or moved. Holds one line in memory. `key`: who must have signed it; null = anybody. */
+/** Finds the first line that was changed, removed, added or moved. Holds one line in memory. `key`: who must have signed it; null = anyone. */
 export async function verifyCertificate(
   lines: AsyncIterable<Buffer | null>,
   key: KeyObject | null,
@@ -30,7 +30,7 @@ class ChainReader {
   #end: CertificateLine | null = null;
   readonly #counts = perOutcome(() => 0);
 
-  /** What is wrong with the next line, or null. A line is null if it was longer than any that is ever written. */
+  /** The problem with the next line, or null. `bytes` is null for a line that is longer than any that is ever written. */
   read(bytes: Buffer | null): CertificateProblem | null {
     this.#line += 1;
     if (this.#end !== null) return this.#at('it comes after the end of the certificate');
@@ -50,7 +50,7 @@ class ChainReader {
     return this.#take(line);
   }
 
-  /** What the file holds, once all of its lines were read. */
+  /** The result, once all lines of the file were read. */
   close(key: KeyObject | null): Certificate | CertificateProblem {
     const end = this.#end;
     if (end === null) return { line: this.#line + 1, problem: 'the end of the certificate is missing' };
@@ -79,7 +79,7 @@ class ChainReader {
   }
 }
 
-/** What the hash of a line is made of. */
+/** The content that the hash of a line covers. */
 function contentOf({ hash: _, ...content }: CertificateLine): CertificateLine {
   if (content.type !== 'end') return content;
   const { signature: __, ...unsigned } = content;
@@ -90,10 +90,10 @@ function isOutcome(word: unknown): word is Outcome {
   return outcomes.some((outcome) => outcome === word);
 }
 
-const longestLine = 64 * 1024; // twice what a line with the longest path and id has
+const longestLine = 64 * 1024; // twice the length of a line with the longest path and id
 const newline = 10;
 
-/** The lines of a file, without what ends them. Null for one that is too long, and for a last one that nothing ends; then no other follows. */
+/** The lines of a file, without their line ends. Yields null for a line that is too long, and for a last line without a line end; nothing follows. */
 export async function* certificateLines(blocks: AsyncIterable<Buffer>): AsyncGenerator<Buffer | null> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const block of blocks) {
@@ -109,7 +109,7 @@ export async function* certificateLines(blocks: AsyncIterable<Buffer>): AsyncGen
   if (rest.length > 0) yield null;
 }
 
-/** A line of a certificate, byte for byte as it is written; else null. */
+/** Parses a line of a certificate that is byte for byte as it is written; otherwise null. */
 function parseLine(bytes: Buffer): CertificateLine | null {
   try {
     const line = JSON.parse(bytes.toString('utf8'));

@@ -1,26 +1,26 @@
 import type { Permits } from './permits.ts';
 
-/** What the scheduler depends on. */
+/** The dependencies of the scheduler. */
 type FairSchedulerOptions<T> = {
-  /** Of all queues together. */
+  /** Permits of all queues together. */
   permits: Permits;
   /** Whether there is a free slot. */
   hasRoom(): boolean;
-  /** Sends the head of a queue; its permits are taken. */
+  /** Sends the head of a queue, whose permits are taken. */
   send(waiting: T, nowMs: number, queue: FairQueue<T>): void;
   /** Monotonic ms. */
   clock(): number;
 };
 
 /**
- * Weighted round robin over queues: a head is sent when a permit of its own queue and one of all queues are due and there is a free slot.
+ * Weighted round robin over queues. A head is sent when a permit of its own queue and a permit of all queues are due and a slot is free.
  * A queue sends as many as its weight in each round, so that busy queues share the rate by their weights.
  * Both permits are used when the head is sent: waiting for one saves no permits of the other. Call `pump` whenever there may be room or permits
- * again; for permits that become due later it wakes up by itself.
+ * again. For permits that become due later, it wakes up by itself.
  */
 export class FairScheduler<T> {
   readonly #options: FairSchedulerOptions<T>;
-  readonly #turns: Turn<T>[] = []; // of the queues that are not empty, the next one first
+  readonly #turns: Turn<T>[] = []; // turns of the queues that are not empty, the next turn first
   #timer: NodeJS.Timeout | null = null;
   #wakesAt = Number.POSITIVE_INFINITY;
   #starved = false;
@@ -29,7 +29,7 @@ export class FairScheduler<T> {
     this.#options = options;
   }
 
-  /** How many wait in all queues. */
+  /** The number of waiting requests, over all queues. */
   get length(): number {
     let sum = 0;
     for (const { queue } of this.#turns) sum += queue.length;
@@ -42,7 +42,7 @@ export class FairScheduler<T> {
     this.pump();
   }
 
-  /** Sends whatever may be sent. */
+  /** Sends all requests that may be sent. */
   pump(): void {
     const { permits, hasRoom, send, clock } = this.#options;
     while (this.#turns.length > 0 && hasRoom()) {
@@ -56,14 +56,14 @@ export class FairScheduler<T> {
     if (this.#turns.length > 0) this.#wait();
   }
 
-  /** Drops those that may not be sent any more. */
+  /** Drops requests that may no longer be sent. */
   revalidate(): void {
     const now = this.#options.clock();
     for (const { queue } of this.#turns) queue.revalidate(now);
     this.#dropEmpty();
   }
 
-  /** Whether, since the last call, a permit was due and no slot was free. */
+  /** Whether a permit was due and no slot was free since the last call. */
   takeStarved(): boolean {
     const starved = this.#starved;
     this.#starved = false;
@@ -74,7 +74,7 @@ export class FairScheduler<T> {
     if (this.#timer !== null) clearTimeout(this.#timer);
   }
 
-  /** Counts one sent; at the end of its round the queue goes behind the others. */
+  /** Counts a sent request. At the end of its round, the queue moves behind the others. */
   #count(turn: Turn<T>): void {
     const isEmpty = turn.queue.length === 0;
     if (--turn.left > 0 && !isEmpty) return;
@@ -96,11 +96,11 @@ export class FairScheduler<T> {
     for (let i = this.#turns.length - 1; i >= 0; i--) if (this.#turns[i]!.queue.length === 0) this.#turns.splice(i, 1);
   }
 
-  /** Something still waits: for room, and then the next `pump` continues, or for a permit that is due later. */
+  /** Waits, for room, in which case the next `pump` continues, or for a permit that is due later. */
   #wait(): void {
     const { permits, hasRoom, clock } = this.#options;
     const isFull = !hasRoom();
-    if (isFull && this.#starved) return; // nothing new to note, and a busy process comes here for every request
+    if (isFull && this.#starved) return; // no change, and a busy process comes here for every request
     const now = clock();
     let soonest = Number.POSITIVE_INFINITY;
     for (const { queue } of this.#turns) soonest = Math.min(soonest, queue.dueMs(now));
@@ -123,24 +123,24 @@ export class FairScheduler<T> {
   }
 }
 
-/** A queue that is not empty, and how many it may still send in this round. */
+/** A queue that is not empty, and the number that it may still send in this round. */
 type Turn<T> = { readonly queue: FairQueue<T>; left: number };
 
-/** What a queue depends on. */
+/** The dependencies of a queue. */
 type FairQueueOptions<T> = {
-  /** Of this queue alone, as of now; null = it needs none. */
+  /** Returns the present permits of this queue alone; null = it needs none. */
   permits(): Permits | null;
-  /** How many are sent in one round, as of now; 1 if it is missing. */
+  /** Returns the present number that is sent in one round; 1 if it is missing. */
   weight?(): number;
   /** Called with the head before it is sent. False: it is dropped, and has been notified. */
   stillWants(waiting: T, nowMs: number): boolean;
 };
 
-/** Requests that wait for one rate, in order; see `FairScheduler` for when they are sent. */
+/** Requests that wait for one rate, in order; `FairScheduler` decides when they are sent. */
 export class FairQueue<T> {
   readonly #options: FairQueueOptions<T>;
   readonly #waiting: T[] = [];
-  #head = 0; // the array is read from here: shifting a long array costs its length
+  #head = 0; // index of the head, because shifting a long array costs its length
 
   constructor(options: FairQueueOptions<T>) {
     this.#options = options;
@@ -163,13 +163,13 @@ export class FairQueue<T> {
     this.#waiting.push(waiting);
   }
 
-  /** When this queue has a permit for its head; infinite if that is unknown or the queue is empty. */
+  /** The time when this queue has a permit for its head; infinite if that is unknown or the queue is empty. */
   dueMs(nowMs: number): number {
     if (this.length === 0) return Number.POSITIVE_INFINITY;
     return this.#options.permits()?.nextMs(nowMs) ?? nowMs;
   }
 
-  /** Whether the head has a permit now. Drops heads that may not be sent any more. */
+  /** Whether the head has a permit now. Drops heads that may no longer be sent. */
   isDue(nowMs: number): boolean {
     while (this.length > 0) {
       if (this.#options.stillWants(this.#waiting[this.#head]!, nowMs)) return this.dueMs(nowMs) <= nowMs;
@@ -184,17 +184,17 @@ export class FairQueue<T> {
     return this.#shift();
   }
 
-  /** See `Permits`; 0 where it needs none. */
+  /** See `Permits`; 0 if it needs none. */
   get takenOf(): number {
     return this.#options.permits()?.takenOf ?? 0;
   }
 
-  /** A permit of its own was not used after all. */
+  /** Returns one of its own permits that was not used after all. */
   putBack(takenOf: number): void {
     this.#options.permits()?.putBack(takenOf);
   }
 
-  /** Drops those that may not be sent any more. */
+  /** Drops requests that may no longer be sent. */
   revalidate(nowMs: number): void {
     const all = this.#waiting.splice(0).slice(this.#head);
     this.#head = 0;

@@ -3,12 +3,12 @@
  *
  * A permit is a slot in time. All slots of a rate are one even sequence: the generic cell rate algorithm (ITU-T I.371), whose
  * `tat` is when the next slot is due, written as ms of the Redis clock. A process calls every 100 ms and gets the slots up to a
- * little beyond its next call, so that a late call leaves no hole. With three or more permits a call each process gets a comb of
- * its own (every n-th slot, going on where its last lease ended), so that all of them send evenly; below that it gets exact slots
+ * little beyond its next call, so that a late call leaves no gap. With three or more permits per call, each process gets a comb of
+ * its own (every n-th slot, continuing from the end of its last lease), so that all of them send evenly. With fewer, it gets exact slots
  * of the one sequence, because combs that happen to coincide would make bursts.
  *
- * A rate is stored as `200/1000,100000/86400000`: count / period in ms, by period. The first is the pace; each further one is a
- * quota, counted in 60 slices of its period, of which the oldest counts in full: so never more than `count` in any period.
+ * A rate is stored as `200/1000,100000/86400000`: count / period in ms, by period. The first is the pace. Each further one is a
+ * quota, counted in 60 slices of its period, of which the oldest counts in full. So never more than `count` are sent in any period.
  */
 export const leaseFunction = `
 local callEvery, reach, forgottenAfter, paceSlack, longestOwed, catchUp = 100, 20, 350, 40, 100, 0.03
@@ -21,7 +21,7 @@ local function parseRate(text)
   return limits
 end
 
--- The processes that want permits now: how many, the caller's place among them from 0, and what each of them said.
+-- The processes that want permits now: how many, the caller's place among them from 0, and the words of each.
 local function membersOf(key, now, me, wants, says)
   if wants then redis.call('HSET', key, me, string.format('%.3f ', now) .. says) else redis.call('HDEL', key, me) end
   local all, names, said = redis.call('HGETALL', key), {}, {}
@@ -41,7 +41,7 @@ local function membersOf(key, now, me, wants, says)
   return math.max(1, #names), place, said
 end
 
--- How many permits the quotas leave, and when more come (0 = they don't hold anything back).
+-- The number of permits that the quotas leave, and when more come (0 = they don't hold anything back).
 local function quotaRoom(key, now, limits)
   if #limits < 2 then return math.huge, 0 end
   local used, oldest = {}, {}
@@ -50,7 +50,7 @@ local function quotaRoom(key, now, limits)
     local period, slice = string.match(all[i], '^(%d+):(%d+)$')
     local width = tonumber(period) / 60
     local current = math.floor(now / width)
-    if tonumber(slice) > current + 1 then -- of a clock that was ahead: used now at the latest
+    if tonumber(slice) > current + 1 then -- of a clock that was ahead: now is the latest possible time of use
       redis.call('HDEL', key, all[i])
       redis.call('HINCRBY', key, period .. ':' .. string.format('%d', current), all[i + 1])
       slice = current
@@ -85,8 +85,8 @@ local function useQuotas(key, now, limits, permits)
   end
 end
 
--- Permits that went unused, of which the first was leased at since. They are taken from the oldest slices from there on, whoever used those: what
--- is left there then leaves the window no sooner than what was really used. Where less is left, the rest stays used.
+-- Returns unused permits, the first of which was leased at since. They are taken from the oldest slices from there on, whoever used those. So
+-- the rest in those slices leaves the window no sooner than the real use does. If the slices hold fewer, the rest counts as used.
 local function returnToQuotas(key, now, limits, permits, since)
   if permits == 0 then return end
   for i = 2, #limits do
@@ -102,8 +102,8 @@ local function returnToQuotas(key, now, limits, permits, since)
   end
 end
 
--- Slots that passed unused come back at once if no later ones were given away. Else they are owed, and all slots come a little closer for
--- as long as it takes: given back at once they would be too many among those that others have already. Returns tat and what is owed, in ms.
+-- Slots that passed unused come back at once if no later slots were given away. Otherwise they are owed, and all slots come a little closer for
+-- as long as it takes: given back at once, they would be too many among the slots that others already have. Returns tat and the debt, in ms.
 local function giveBack(now, tat, unusedMs, wish)
   if tat - unusedMs <= now then return tat - unusedMs, 0 end
   local owed = math.min(wish.owed + unusedMs, longestOwed)
@@ -113,7 +113,7 @@ end
 
 -- wish: perSecond, burst (permits that may come at once after a pause, nil = none), members, till (end of the caller's last lease), back
 -- (permits it did not use), owed and leasedAt (as of the last lease), notBefore, atMost. Returns tat, then first slot, gap and count of the
--- lease, then what is owed; times in ms.
+-- lease, then the debt; times in ms.
 local function lease(now, tat, wish)
   local gap = 1000 / wish.perSecond
   local share = wish.perSecond * callEvery / 1000 / wish.members
@@ -125,7 +125,7 @@ local function lease(now, tat, wish)
   local first, every, count
   if not wish.burst and (wish.members == 1 or share >= 3) then
     every = wish.members * gap
-    -- A lease ends at most one gap beyond a horizon: an end further ahead is one of a slower rate, or of a clock that was set back.
+    -- A lease ends at most one gap beyond a horizon. An end further ahead comes from a slower rate, or from a clock that was set back.
     first = math.max(now, wish.till <= horizon + every and wish.till or now, wish.notBefore)
     count = math.min(math.ceil((horizon - first) / every - 1e-9), math.floor((horizon + reach - tat) / gap) + 1)
   else

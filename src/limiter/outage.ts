@@ -1,25 +1,25 @@
 import type { StatusFacts } from '../model/status.ts';
 
-/** For how long into an outage a failure says nothing about its id; see TargetLimiter.isCircuitOpen. */
+/** The time into an outage for which a failure says nothing about its id, in ms; see TargetLimiter.isCircuitOpen. */
 export const noIdsFaultMs = 900_000;
 
-/** How many failed answers in a row open the circuit, by their kind. */
+/** The number of failed answers in a row that opens the circuit, by their kind. */
 const inARow = { unreachable: 5, trouble: 20 };
 const windowSize = 64;
 const troubledShare = 0.75;
 
 /**
  * Detects in one process that no request succeeds at the target any more: by failed connections or errors (`trouble`) in a row, or by errors in
- * three quarters of the last 64 answers. Throttled requests say nothing about it: what follows from them is decided for all processes, in learning/closed.ts.
+ * three quarters of the last 64 answers. Throttled requests do not count here: learning/closed.ts decides about them, for all processes.
  */
 export class OutageDetector {
   readonly #recent = new Uint8Array(windowSize);
   #at = 0;
   #troubled = 0;
-  #trouble = 0; // in a row, refusals between them or not
+  #trouble = 0; // in a row, with or without refusals between them
   #unreachable = 0; // in a row
 
-  /** Counts an answer. True if the circuit has to open. */
+  /** Counts an answer. Returns true if the circuit has to open. */
   observe(signal: Signal): boolean {
     if (saysNothing.has(signal)) return false;
     const isTrouble = signal !== 'accepted';
@@ -49,25 +49,25 @@ export class OutageDetector {
 }
 
 /**
- * What one answer says about the target: it accepted the request (whatever the result for the id), throttled it, failed (5xx), did not answer, or
- * could not be reached; it asked for a wait (`throttled`; by a 5xx: `unavailable`); or it says nothing.
+ * The statement of one answer about the target. It accepted the request (whatever the result for the id), throttled it, failed (5xx), did not
+ * answer, or could not be reached. It asked for a wait (`throttled`; by a 5xx: `unavailable`). Or it says nothing.
  */
 export type Signal = StatusFacts['signal'] | 'lost' | 'unreachable' | 'throttled' | 'unavailable';
 
-/** Whether an answer is one that a circuit opens for: never a throttled one. */
+/** Whether a circuit opens for such an answer: never for a throttled one. */
 export function isTrouble(signal: Signal): boolean {
   return signal === 'trouble' || signal === 'lost' || signal === 'unreachable';
 }
 
-/** Whether an answer may be about its id alone: the server was there. */
+/** Whether an answer may be about its id alone, because the server was there. */
 export function mayBeIdsFault(signal: Signal): boolean {
   return signal === 'trouble' || signal === 'lost';
 }
 
-/** Signals that say nothing about whether requests succeed. */
+/** Signals that do not say whether requests succeed. */
 const saysNothing: ReadonlySet<Signal> = new Set(['refused', 'throttled', 'unavailable', 'nothing']);
 
-/** What a report counts an answer as. */
+/** The kind that a report counts an answer as. */
 const countedAs: Record<Exclude<Signal, 'accepted'>, 'refused' | 'trouble' | null> = {
   refused: 'refused',
   throttled: 'refused',
@@ -87,7 +87,6 @@ export class AnswerTally {
   sent = 0;
   latencies = 0;
   latencySum = 0;
-  latencySquares = 0;
   lost = 0;
 
   /** `ms`: how long the answer took. */
@@ -98,7 +97,6 @@ export class AnswerTally {
       counts.accepted++;
       this.latencies++;
       this.latencySum += ms;
-      this.latencySquares += ms * ms;
       return;
     }
     const kind = countedAs[signal];
@@ -106,7 +104,7 @@ export class AnswerTally {
     if (signal === 'lost') this.lost++;
   }
 
-  /** epoch, accepted, refused, trouble; and so on. */
+  /** The counts as a list: epoch, accepted, refused, trouble; and so on. */
   flat(): number[] {
     const some = this.#byEpoch.filter(({ accepted, refused, trouble }) => accepted + refused + trouble > 0);
     return some.flatMap(({ epoch, accepted, refused, trouble }) => [epoch, accepted, refused, trouble]);

@@ -6,19 +6,19 @@ import { Strictness } from './strictness.ts';
  */
 type Lease = { firstMs: number; gapMs: number; count: number; leasedAt: number };
 
-/** How many permits were not used, and when the first of them was leased, by the clock of Redis. */
+/** The number of unused permits, and when the first of them was leased, by the clock of Redis. */
 export type Unused = { unused: number; unusedSince: number };
 
 type Held = Lease & { gotMs: number; lateAtMostMs: number };
 
 const lateAtMost = 40;
-const timerMs = 0.75; // how much too early a timer may be
-const close = 0.75; // a request comes close after another one: sooner than this part of their distance
+const timerMs = 0.75; // how much too early a timer may fire
+const close = 0.75; // a request comes close after another one if it comes sooner than this part of their distance
 
 /**
- * The leased permits of a process. One may be used from its slot on, for 40 ms: slots that passed while the process was suspended are given
+ * The leased permits of a process. A permit may be used from its slot on, for 40 ms. Slots that passed while the process was suspended are given
  * back, so that it never catches up in one burst. Slots that had passed when the lease came are an allowed burst, usable for 40 ms from then on.
- * Where the target refuses what comes too close, there is no catching up and no burst: each permit waits until its distance from the last has passed.
+ * If the target refuses requests that come too close, there is no catching up and no burst: each permit waits for its distance from the last.
  */
 export class Permits {
   readonly #leases: Held[] = [];
@@ -29,7 +29,7 @@ export class Permits {
   #wasClose = false;
   readonly #strictness = new Strictness();
 
-  /** Adds permits that came now. `lateAtMostMs`: how long these may wait. */
+  /** Adds permits that came now. `lateAtMostMs`: the time that these may wait. */
   add(lease: Lease, nowMs: number, lateAtMostMs = lateAtMost): void {
     if (lease.count > 0) this.#leases.push({ ...lease, gotMs: nowMs, lateAtMostMs });
   }
@@ -46,22 +46,22 @@ export class Permits {
     return true;
   }
 
-  /** Whether the permit that was taken last came close after the one before; `recordAnswer` needs it. */
+  /** Whether the last taken permit came close after the one before; `recordAnswer` needs it. */
   get wasClose(): boolean {
     return this.#wasClose;
   }
 
-  /** Counts the answer to a request. `wasClose`: of its permit. */
+  /** Counts the answer to a request. `wasClose`: the value for its permit. */
   recordAnswer(wasClose: boolean, wasRefused: boolean): void {
     this.#strictness.observe(wasClose, wasRefused);
   }
 
-  /** When the permit that was taken last was leased; `putBack` needs it. */
+  /** The time when the last taken permit was leased; `putBack` needs it. */
   get takenOf(): number {
     return this.#takenOf;
   }
 
-  /** A permit that was taken was not used after all: it is given back. */
+  /** Gives back a taken permit that was not used after all. */
   putBack(takenOf: number): void {
     this.#giveBack({ leasedAt: takenOf }, 1);
   }
@@ -71,7 +71,7 @@ export class Permits {
     return this.nextMs(nowMs) <= nowMs;
   }
 
-  /** When the next permit is due; infinite without one. */
+  /** The time when the next permit is due; infinite without one. */
   nextMs(nowMs: number): number {
     const lease = this.#current(nowMs);
     return lease === undefined ? Number.POSITIVE_INFINITY : this.#dueMs(lease);
@@ -83,23 +83,23 @@ export class Permits {
       : lease.firstMs;
   }
 
-  /** From the slot that was taken last to the next one. */
+  /** The distance from the last taken slot to the next. */
   #distanceMs({ firstMs, gapMs }: Held): number {
     return Math.min(gapMs, firstMs - this.#taken.slotMs);
   }
 
-  /** How many permits are leased and unused, due or not yet. */
+  /** The number of leased and unused permits, due or not yet. */
   inHand(nowMs: number): number {
     this.#current(nowMs);
     return this.#leases.reduce((sum, { count }) => sum + count, 0);
   }
 
-  /** Drops all permits: nothing may be sent now, or their rate is no longer valid. */
+  /** Drops all permits: sending is not allowed now, or their rate is no longer valid. */
   drop(): void {
     for (const lease of this.#leases.splice(0)) this.#giveBack(lease, lease.count);
   }
 
-  /** Whether permits went unused that were not given back yet. */
+  /** Whether there are unused permits that were not given back yet. */
   get hasUnused(): boolean {
     return this.#unused > 0;
   }
@@ -136,15 +136,15 @@ export class Permits {
   }
 }
 
-/** How far our clock is ahead of that of Redis, and the error of that, in ms. */
+/** The lead of our clock over the clock of Redis, and the error of that, in ms. */
 type Sample = { offsetMs: number; errorMs: number; atMs: number };
 
-const driftPerMs = 0.0005; // even bad clocks drift apart by half a millisecond a second at most
+const driftPerMs = 0.0005; // even bad clocks drift apart by at most half a millisecond per second
 
 /**
- * The distance between our monotonic clock and the clock of Redis, from calls and their answers. An answer is known to have been made
- * at some moment of its call, so a call that took long says little: slots in time that were placed by it would come too early or too
- * late by up to half of that, and bunch with their neighbours. So the recent call with the smallest error is used, until another contradicts it.
+ * The distance between our monotonic clock and the clock of Redis, from calls and their answers. Redis answered at some unknown moment
+ * of a call, so a call that took long says little. Slots placed by it would come too early or too late by up to half of its duration, and
+ * bunch with their neighbours. So the recent call with the smallest error is used, until another contradicts it.
  */
 export class ClockOffset {
   #best: Sample | null = null;
@@ -154,12 +154,12 @@ export class ClockOffset {
     return this.#best !== null;
   }
 
-  /** Our clock − that of Redis, in ms; 0 before the first answer. */
+  /** Our clock − the clock of Redis, in ms; 0 before the first answer. */
   get ms(): number {
     return this.#best?.offsetMs ?? 0;
   }
 
-  /** One call: when it began and when its answer came by our clock, and when it was answered by that of Redis. */
+  /** Records one call: when it began and when its answer came by our clock, and when Redis answered by its own clock. */
   observe(askedMs: number, answeredMs: number, redisMs: number): void {
     const middleMs = (askedMs + answeredMs) / 2;
     const sample = { offsetMs: middleMs - redisMs, errorMs: (answeredMs - askedMs) / 2, atMs: answeredMs };
@@ -175,7 +175,7 @@ function isSurer(sample: Sample, best: Sample): boolean {
   return sample.errorMs <= errorNow(best, sample.atMs);
 }
 
-/** Somebody has set the clock of Redis, or another server is Redis now. */
+/** Whether the clock of Redis was set, or another server is Redis now. */
 function contradicts(sample: Sample, best: Sample): boolean {
   return Math.abs(sample.offsetMs - best.offsetMs) > sample.errorMs + errorNow(best, sample.atMs);
 }

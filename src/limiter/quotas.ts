@@ -1,14 +1,14 @@
 import { type Rate, rateFromStored } from '../model/rate.ts';
 
-/** Who set a quota of a target: an operator its budget, or a rate of its own with a period, by a pin or by a worker's --rate. */
+/** The origin of a target's quota: an operator's budget, or a rate with a period, by a pin or by a worker's --rate. */
 export type QuotaOrigin = 'budget' | 'pin' | 'worker';
 
-/** So many requests in any period, and how many of them were sent. `until`: when there is room again, ms since 1970; 0 = there is room. */
+/** A number of requests in any period, and how many of them were sent. `until`: when there is room again, ms since 1970; 0 = there is room. */
 export type QuotaUse = { origin: QuotaOrigin; count: number; perMs: number; used: number; until: number };
 
 type Hash = Record<string, string>;
 
-/** What Redis holds of the quotas of a target: its orders, the rates of its processes, and the requests by slice of a period. */
+/** The data in Redis about the quotas of a target: its orders, the rates of its processes, and the requests by slice of a period. */
 export type StoredQuotas = { orders: Hash; processRates: Hash; slices: Hash };
 
 const slicesPerPeriod = 60; // as in lease.lua.ts
@@ -18,7 +18,7 @@ const processRateLivesMs = 60_000; // as in target.lua.ts
 export function quotasOf({ orders, processRates, slices }: StoredQuotas, now: number): QuotaUse[] {
   const use = (origin: QuotaOrigin, rate: Rate | null) =>
     (rate ?? []).map(({ count, perMs }) => ({ origin, count, perMs, ...useOf(slices, { count, perMs }, now) }));
-  const ofPace = (origin: QuotaOrigin, stored: string) => use(origin, rateFromStored(stored)?.slice(1) ?? null); // its first bound is no quota
+  const ofPace = (origin: QuotaOrigin, stored: string) => use(origin, rateFromStored(stored)?.slice(1) ?? null); // its first bound is the pace
   const rates = Object.entries(processRates).flatMap(([name, words]) => {
     const [, at, rate] = /^(\S+) (.*)$/.exec(words) ?? [];
     return name.startsWith('p:') && Math.abs(now - Number(at)) <= processRateLivesMs ? [rate!] : [];
@@ -30,18 +30,18 @@ export function quotasOf({ orders, processRates, slices }: StoredQuotas, now: nu
   ];
 }
 
-/** What a forecast takes of a quota. `freeAt`: when there is room again, if it is used up. */
+/** The facts that a forecast needs about a quota. `freeAt`: when there is room again, if it is used up. */
 export function boundOf({ count, perMs, used, until }: QuotaUse) {
   return { count, perMs, used, ...(until > 0 && { freeAt: until }) };
 }
 
-/** The quota that keeps requests back the longest; null while all have room. */
+/** The quota that holds requests back the longest; null while all have room. */
 export function spentQuota(quotas: readonly QuotaUse[], now: number): QuotaUse | null {
   const spent = quotas.filter(({ until }) => until > now);
   return spent.reduce<QuotaUse | null>((last, quota) => (last && last.until >= quota.until ? last : quota), null);
 }
 
-/** The oldest slice that counts leaves the period first, and with it its requests. */
+/** The use of a quota. The oldest slice that counts is the first to leave the period, with its requests. */
 function useOf(slices: Hash, { count, perMs }: { count: number; perMs: number }, now: number) {
   const width = perMs / slicesPerPeriod;
   const oldest = Math.floor(now / width) - slicesPerPeriod;

@@ -14,60 +14,60 @@ import { workPauseMs } from './script-fields.ts';
 export type TargetState = {
   scope: LimiterScope;
   at: number; // when this was read
-  silentMs: number; // since the last call of a process
-  processes: number; // that want permits
+  silentMs: number; // time since the last call of a process
+  processes: number; // number of processes that want permits
   phase: LearnedRate['phase'] | '';
-  rate: number; // what is allowed now
-  use: number; // how much of it was sent in the last second, from 0 to about 1
-  limitMet: number; // the rate that was refused last, 0 = none was yet
-  learned: number | null; // where a run that starts now begins, or the most that was answered while nothing was refused yet; null = nothing is known yet
-  ceiling: number | null; // what the lowest --rate of the workers, or the pinned one, leaves to it
-  pinned: number | null; // what an operator pinned the target to
-  advised: number | null; // what the server's own headers leave
+  rate: number; // the rate that is allowed now
+  use: number; // the part of it that was sent in the last second, from 0 to about 1
+  limitMet: number; // the rate that was refused last, 0 = none yet
+  learned: number | null; // the rate at which a new run begins, or the highest that was answered while none was refused; null = unknown yet
+  ceiling: number | null; // the share of this limiter in the lowest --rate of the workers, or in the pinned rate
+  pinned: number | null; // the rate that an operator pinned the target to
+  advised: number | null; // the rate that the server's own headers leave
   inFlight: number; // requests at once, over the fleet
-  isStarved: boolean; // permits wait for one of these requests to end
-  /** Why nothing is sent for a time that is known. `since`: ms since 1970; null = not known. */
+  isStarved: boolean; // whether permits wait for one of these requests to end
+  /** Why nothing is sent for a known time. `since`: ms since 1970; null = not known. */
   hold: { kind: HoldKind; reason: string; leftMs: number; since: number | null } | null;
-  /** Why single ids are sent to find out whether requests are accepted again. `countsTries`: each costs its id an attempt by now. */
+  /** Why single ids are sent as probes. `countsTries`: each now costs its id an attempt. */
   outage: { kind: Closed['kind']; reason: string; since: number; countsTries: boolean } | null;
-  /** For how long requests have been refused or failed and none was accepted; null = for less than a quarter of an hour. */
+  /** The time for which requests have been refused or failed and none was accepted; null = less than a quarter of an hour. */
   stalled: { since: number; ms: number } | null;
-  /** Whether such a time ended because a request was accepted, not because there was no work. */
+  /** Whether such a time ended because a request was accepted, not for lack of work. */
   isAccepting: boolean;
 };
 
-/** The server asked for a wait, an operator's budget is used up, or a quota of a rate. */
+/** The kind of hold: the server asked for a wait, an operator's budget is used up, or a quota of a rate is. */
 type HoldKind = 'retry_after' | 'budget' | 'quota';
 
 const stalledMs = 900_000;
 
 const silentAfterMs = 5_000;
 
-/** Whether no process works on the target any more: each calls at least once a second. The last state may be out of date. */
+/** Whether no process works on the target any more: each would call at least once a second. The last state may be out of date. */
 export function isSilent({ silentMs }: TargetState): boolean {
   return silentMs >= silentAfterMs;
 }
 
-/** What a limiter is for: all requests of a target, or those of one resource. */
+/** The scope of a limiter: all requests of a target, or the requests of one resource. */
 export type LimiterScope = 'all' | Resource;
 
 export const limiterScopes: readonly LimiterScope[] = ['all', ...resources];
 
-/** The limiters of a target that has one for everything, or one for each resource. */
+/** The limiters of a target, which has one for everything, or one for each resource. */
 export function scopesOf({ separateLimits }: { separateLimits: boolean }): readonly LimiterScope[] {
   return separateLimits ? resources : ['all'];
 }
 
-/** The rate that an operator pinned a target to: where it begins, and what it never exceeds. */
+/** The rate that an operator pinned a target to: it begins there, and never exceeds it. */
 export type Pin = { rate: Rate; who: string; reason: string; at: number };
 
-/** Null where none did. */
+/** Reads the pin; null if there is none. */
 export async function readPin(redis: RedisClient, fp: string): Promise<Pin | null> {
   const { rate = '', who = '?', reason = '', at } = await redis.hgetall(keys.pin(fp));
   return rate === '' ? null : { rate: rateFromStored(rate)!, who, reason, at: Number(at) };
 }
 
-/** What an operator allows in any window of a period, over all runs of a target, and how much of each bound is used. */
+/** The bounds that an operator allows in any window of a period, over all runs of a target, and how much of each is used. */
 export type Budget = Pin & { used: readonly number[]; until: number };
 
 export async function readBudget(redis: RedisClient, fp: string): Promise<Budget | null> {
@@ -87,7 +87,7 @@ export async function readBudget(redis: RedisClient, fp: string): Promise<Budget
   };
 }
 
-/** All quotas of a target, and how much of each is used. Only reads. */
+/** Reads all quotas of a target, and how much of each is used. Only reads. */
 export async function readQuotas(redis: RedisClient, fp: string): Promise<QuotaUse[]> {
   const [stored, now] = await Promise.all([readStoredQuotas(redis, fp), readClock(redis, keys.pin(fp))]);
   return quotasOf(stored, now);
@@ -99,7 +99,7 @@ async function readStoredQuotas(redis: RedisClient, fp: string): Promise<StoredQ
   return { orders, processRates, slices };
 }
 
-/** The limiters that a target has, none if nothing was ever sent to it. Only reads, in one round trip. */
+/** Reads the limiters of a target; none if nothing was ever sent to it. Only reads, in one round trip. */
 export async function readTargetState(redis: RedisClient, fp: string): Promise<TargetState[]> {
   const reads = [
     readStoredQuotas(redis, fp),
@@ -117,11 +117,11 @@ export async function readTargetState(redis: RedisClient, fp: string): Promise<T
 
 /**
  * The rate at which a run would begin, and how long ago the last answer came; or that the rate is pinned. `wasRefused`: a limit was met; if not,
- * this is the most that was answered.
+ * the rate is the highest that was answered.
  */
 export type LearnedStart = { perSecond: number; silentMs: number; isPinned: boolean; wasRefused: boolean };
 
-/** The same from Redis. Only reads. */
+/** Reads the same from Redis. Only reads. */
 export async function readStart(
   redis: RedisClient,
   fp: string,
@@ -131,7 +131,7 @@ export async function readStart(
   return learnedStart(targets, wanted, pin && paceOf(pin.rate));
 }
 
-/** Pure: what is known of those limiters together; null if nothing was learned yet. */
+/** What is known of those limiters together; null if nothing was learned yet. Pure. */
 export function learnedStart(
   targets: readonly TargetState[],
   wanted: readonly LimiterScope[],
@@ -152,10 +152,10 @@ export function learnedStart(
 
 type Hash = Record<string, string>;
 
-/** What holds for all limiters of a target: the rate it is pinned to, and the quota that is used up. */
+/** The facts for all limiters of a target: the rate it is pinned to, and the quota that is used up. */
 type TargetOrders = { pinned: number | null; spent: QuotaUse | null };
 
-/** Pure: what the two hashes of a limiter say (see target.lua.ts), or null if there is none. */
+/** Parses the two hashes of a limiter (see target.lua.ts); null if there is none. Pure. */
 export function targetStateOf(
   scope: LimiterScope,
   limiter: Hash,
@@ -191,7 +191,7 @@ export function targetStateOf(
   };
 }
 
-/** The longer of two waits: the one that the server asked for, and that for room in a quota. */
+/** The longer of two waits: the wait that the server asked for, and the wait for room in a quota. */
 function holdOf({ holdUntil = '0', holdWhy = '', heldSince }: Hash, spent: QuotaUse | null, now: number) {
   const throttledMs = Math.max(0, Number(holdUntil) - now);
   const spentMs = spent === null ? 0 : spent.until - now;
@@ -208,7 +208,7 @@ const origins: Record<QuotaOrigin, string> = {
   worker: '--rate of its workers',
 };
 
-/** `the budget of this target is used up (250 a day)` */
+/** A used-up quota in words: `the budget of this target is used up (250 a day)` */
 function spentText({ origin, count, perMs }: QuotaUse): string {
   return `${origins[origin]} is used up (${quotasText([
     { count, perMs },
@@ -260,13 +260,13 @@ function membersOf(members: Hash, seenAt: number): [process: string, slots: numb
   });
 }
 
-/** All of them together. */
+/** The sums over all these processes. */
 function fleetOf(members: Hash, seenAt: number) {
   const said = membersOf(members, seenAt);
   return { processes: said.length, slots: said.reduce((sum, [, slots]) => sum + slots, 0) };
 }
 
-/** How many requests at once each process of a target has room for that has ids to send now. Only reads, in one round trip. */
+/** Reads the number of requests at once that each process of a target has room for, if it has ids to send now. Only reads, in one round trip. */
 export async function readSlots(redis: RedisClient, fp: string): Promise<Map<string, number>> {
   const scopes = limiterScopes.map(async (scope) => {
     const [members, seenAt] = await Promise.all([

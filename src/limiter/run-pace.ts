@@ -4,9 +4,9 @@ import type { Unused } from './permits.ts';
 
 type PaceKeys = { run: string; members: string; quotas: string; absent: string };
 
-/** What Redis says about a run; see `runPaceLua`. `rate`: as stored, '' = none. Times are ms of the Redis clock. */
+/** The answer of Redis about a run; see `runPaceLua`. `rate`: as stored, '' = none. Times are ms of the Redis clock. */
 export type PermitReply = {
-  /** Of the run; `overdue` for a running one whose --stop-at has come. */
+  /** The state of the run; `overdue` for a running run whose --stop-at has come. */
   state: string;
   rate: string;
   now: number;
@@ -14,22 +14,22 @@ export type PermitReply = {
   gap: number;
   count: number;
   quotaUntil: number;
-  /** As stored, '' = none. */
+  /** The priority as stored, '' = none. */
   priority: string;
-  /** When its requests may be sent, as stored, '' = at any time. */
+  /** The times when its requests may be sent, as stored, '' = at any time. */
   window: string;
-  /** When the next free permit is due; 0 without a rate. */
+  /** The time when the next free permit is due; 0 without a rate. */
   nextAt: number;
 };
 
-/** The same, and what the processes of the run need to know about ids that are not there. */
+/** The same, and the facts about ids that are not there, which the processes of the run need. */
 export type PaceReply = PermitReply & {
   expectAbsent: boolean;
-  /** What the other processes saw in the last 3 s. */
+  /** The streaks that the other processes saw in the last 3 s. */
   absent: readonly Streaks[];
 };
 
-/** How many ids in a row were not there in a process: in its longest streak of the last seconds, and in the one that goes on. */
+/** Numbers of ids in a row that were not there in a process: in its longest streak of the last seconds, and in its present one. */
 export type Streaks = { longest: number; lasting: number };
 
 /** `closed`: a window of the run and when it opens, if this process finds it closed: ms of the Redis clock, 0 = it is open. */
@@ -87,14 +87,15 @@ function readStreaks(text: string): Streaks {
  * The call of a process for a run that it deletes, ten times a second: reads the state and the priority of the run, and leases permits of its own
  * rate. Repeating it grants further permits, never more than the rate allows.
  *
- * When a used-up quota has room again is also recorded in the run, for people; when its window opens, for feeding.
+ * It also records in the run when a used-up quota has room again, for people, and when its window opens, for feeding.
  *
  * KEYS  1 run  2 members  3 quotas  4 ids that are not there
- * ARGV  1 process  2 whether it wants permits  3 end of its last lease  4 permits it did not use  5 now, '' = Redis TIME  6 its window as known there  7 when that opens, 0 = it is open
- *       8 when the first of those permits was leased  9 its streaks of ids that are not there, '' = none: the longest and the lasting one
+ * ARGV  1 process  2 whether it wants permits  3 end of its last lease  4 permits it did not use  5 now, '' = Redis TIME
+ *       6 its window as known there  7 when that opens, 0 = it is open  8 when the first of those permits was leased
+ *       9 its streaks of ids that are not there, '' = none: the longest and the lasting one
  * returns {state, 'overdue' or 'missing', rate as stored or '', now, first, gap, count, when a spent quota has room again or 0,
- *       priority as stored or '', when the next free permit is due or 0, window or '', '1' with --expect-absent, then ARGV 9 of each other process
- *       that said so in the last 3 s}; times in ms of the Redis clock
+ *       priority as stored or '', when the next free permit is due or 0, window or '', '1' with --expect-absent, then ARGV 9 of each other
+ *       process that reported one in the last 3 s}; times in ms of the Redis clock
  */
 const runPaceLua = `${leaseFunction}
 local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'burst', 'tat', 'owed', 'leasedAt', 'priority', 'window', 'closedUntil', 'stopAt', 'expectAbsent')
@@ -121,14 +122,14 @@ local function answered(...)
   return answer
 end
 
--- A rate that can't be read is returned as it is: its caller can't read it either, and sends nothing.
+-- A rate that can't be read is returned unchanged: the caller can't read it either, and sends nothing.
 if not run[1] or #limits == 0 then
   return answered(run[1] or 'missing', run[2] or '', string.format('%.4f', now), '0', '0', 0, 0, run[7] or '', 0, run[8] or '')
 end
 local members = membersOf(KEYS[2], now, ARGV[1], ARGV[2] == '1', '')
 local first, gap, count, quotaUntil, room, tat, owed = now, 1, 0, 0, 0, tonumber(run[4] or '0'), 0
 local back, perSecond = tonumber(ARGV[4]), limits[1].count * 1000 / limits[1].period
-returnToQuotas(KEYS[3], now, limits, back, tonumber(ARGV[8])) -- first: it may be all the room there is
+returnToQuotas(KEYS[3], now, limits, back, tonumber(ARGV[8])) -- first: it may be all the room that is left
 if ARGV[2] == '1' and run[1] == 'running' then
   room, quotaUntil = quotaRoom(KEYS[3], now, limits)
   tat, first, gap, count, owed = lease(now, tat, {

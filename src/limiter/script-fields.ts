@@ -1,6 +1,6 @@
-/** What the scripts of a target's limiter are told and tell, by name and in order: Lua and TypeScript both read it here. */
+/** The arguments and replies of the target limiter's scripts, by name and in order. Lua and TypeScript both read them here. */
 
-/** What a process says with a call, in this order; then four numbers for each epoch it has answers of: epoch, accepted, refused, trouble. */
+/** The arguments of a call, in this order; then four numbers for each epoch that it has answers for: epoch, accepted, refused, trouble. */
 export const callArguments = [
   'process',
   'wants', // 1 = it wants permits
@@ -8,28 +8,27 @@ export const callArguments = [
   'unused', // permits it did not use
   'unusedSince', // when the first of those was leased
   'given', // now, '' = Redis TIME
-  'epoch', // that it knows
+  'epoch', // the epoch that it knows
   'rate', // as stored, '' = none
   'burst', // '' = none
   'slots', // requests it can have in flight
-  'holdMs', // hold everything for so long (Retry-After), 0 = not
+  'holdMs', // for how long to hold everything (Retry-After), 0 = not
   'holdWhy',
-  'alarmWhy', // that no request succeeds, in words, or ''
+  'alarmWhy', // in words, that no request succeeds, or ''
   'alarmKind',
-  'claimLeft', // requests that are left by the server's headers, '' = it says nothing
-  'claimMs', // for so long, …
-  'claimQuota', // … of so many in a whole window, '' = unknown
+  'claimLeft', // requests that the server's headers leave, '' = they say nothing
+  'claimMs', // time for which they are left, …
+  'claimQuota', // … and the number in a whole window, '' = unknown
   'sent',
   'latencies', // their count, …
-  'latencySum', // … sum …
-  'latencySquares', // … and squares, in ms
+  'latencySum', // … and their sum, in ms
   'starved', // 1 = permits had to wait for a slot
   'lost', // time-outs and resets
   'busy', // 1 = it had next to no computing time
-  'saidHere', // what holds this process alone, as stored; see `storedSaying`
+  'saidHere', // why this process alone is held, as stored; see `storedSaying`
 ] as const;
 
-/** What it gets, in this order. Times are ms of the Redis clock, 0 = not. */
+/** The numbers in the reply, in this order. Times are ms of the Redis clock, 0 = not. */
 export const replyNumbers = [
   'now',
   'validFrom',
@@ -38,12 +37,12 @@ export const replyNumbers = [
   'unreachableAt',
   'first', // of the lease: its first slot, …
   'gap', // … the distance of its slots …
-  'count', // … and how many there are
+  'count', // … and their number
   'inFlightShare',
   'rate',
   'limitMet',
-  'budget', // how many failed ids may be retried at once
-  'turn', // the update of the state that is due to this process; 0 = none
+  'budget', // number of failed ids that may be retried at once
+  'turn', // the update of the state that this process has to make; 0 = none
   'failsAlone', // 1 = the caller alone has to back off
   'releasedEpoch', // the epoch that began with the last release by an operator
 ] as const;
@@ -59,13 +58,13 @@ export const replyTexts = [
   'stop',
 ] as const;
 
-/** What `control` has decided, in this order. */
+/** The decisions of `control`, in this order. */
 export const stateArguments = [
   'turn',
   'given', // now, '' = Redis TIME
   'json', // the state
   'rate',
-  'steps', // 1 = answers to older permits can't change it again
+  'steps', // 1 = answers to older permits can't change it any more
   'drops', // 1 = leases are dropped
   'validFrom', // answers to permits used before this time don't count
   'phase',
@@ -78,10 +77,10 @@ export const stateArguments = [
   'announced', // the rate that the server's headers leave, '' = none
 ] as const;
 
-/** After a pause of all work that is longer, in ms, the time in which nothing is accepted is counted anew. */
+/** The pause of all work, in ms, after which the time in which nothing is accepted is counted from scratch. */
 export const workPauseMs = 60_000;
 
-/** How many failed ids may be retried at once while the target is well. */
+/** The number of failed ids that may be retried at once while the target is well. */
 export const budgetFull = 500;
 
 /** Names as a list in Lua. */

@@ -9,7 +9,7 @@ export type Stop = {
   who: string; // `ana@laptop`, `the file /run/stop on node-7`
   reason: string;
   at: number; // ms since 1970
-  others?: readonly Stop[]; // of other operators beside it, the oldest first; each is lifted by its own author
+  others?: readonly Stop[]; // the stops of other operators, oldest first; each is lifted by its own author
 };
 
 /** A stop for people, without a full stop at the end. */
@@ -19,27 +19,28 @@ export function stopText({ by, who, reason, others = [] }: Stop): string {
   return `${what} ${all.map((one) => `by ${one.who}${one.reason ? `: ${one.reason.replace(/\.$/, '')}` : ''}`).join('; ')}`;
 }
 
-/** The same, and how to lift it: by `start`, the command that starts its target. */
+/** The same, and how to lift it. `start`: the command that starts its target. */
 export function stopAdvice(stop: Stop, start: string): string {
   const lift = stop.by === 'operator' ? `Resume with: ${start}` : 'Sending resumes when that file is removed.';
   return `${stopText(stop)}. ${lift}`;
 }
 
-/** As Redis holds it. */
+/** A stop as Redis holds it. */
 export function storedStop(stop: Stop): string {
   return JSON.stringify(stop);
 }
 
-/** That a process has no token: why, and since when, in ms since 1970. */
+/** Why a process has no token, and since when, in ms since 1970. */
 export type TokenWait = { reason: string; since: number };
 
 /**
- * What a process says of itself with each call: which stop file holds it, that it has no token, and the one run that it deletes. A worker deletes
- * the detached runs: ''. One of an older release does not say.
+ * The report of a process about itself with each call: the stop file that holds it, that it has no token, and the only run that it deletes.
+ * A worker
+ * deletes the detached runs: ''. A process of an older release does not report the run.
  */
 type Saying = { stop: Stop | null; token: TokenWait | null; run?: string | undefined };
 
-/** As Redis holds it. */
+/** A report as Redis holds it. */
 export function storedSaying({ stop, token, run }: Saying): string {
   return JSON.stringify({ stop, token, run } satisfies Saying);
 }
@@ -57,10 +58,10 @@ export function stopFromStored(text: string): Stop | null {
   return others.length === 0 ? first : { ...first, others };
 }
 
-/** A stop by one operator. `id` names the order; '' in one that another release wrote. */
+/** A stop by one operator. `id` names the order; '' if another release wrote it. */
 export type StopOrder = Omit<Stop, 'others'> & { id: string };
 
-/** All stops in a stored one, the oldest first. */
+/** All stops in a stored one, oldest first. */
 export function stopsFromStored(text: string): StopOrder[] {
   if (text === '') return [];
   const { others = [], ...first } = parsed(text);
@@ -82,8 +83,8 @@ function parsed(text: string): Partial<StopOrder> & { others?: Partial<StopOrder
 }
 
 /**
- * What stops a target: the stop of all its runs, and what holds single processes. `alive`: how many processes may send to it at all; `said`: what
- * each of them says, if it was asked.
+ * The stops of a target: the stop of all its runs, and the causes that hold single processes. `alive`: the number of processes that may send to it;
+ * `said`: the report of each, if it was read.
  */
 export type TargetStops = {
   target: Stop | null;
@@ -95,7 +96,7 @@ export type TargetStops = {
 
 const aliveMs = 5_000; // a process calls at least once a second, unless its machine is overloaded
 
-/** Only reads, in one round trip. */
+/** Reads the stops of a target. Only reads, in one round trip. */
 export async function readStops(redis: RedisClient, fp: string): Promise<TargetStops> {
   const [stop, alive] = await Promise.all([redis.get(keys.stop(fp)), readProcesses(redis, fp)]);
   const said = alive.map(({ stop, token, run }) => ({ stop, token, run }));
@@ -108,7 +109,7 @@ function stopsOf(target: Stop | null, said: readonly Saying[]): TargetStops {
   return { target, processes, tokenless, alive: said.length, said };
 }
 
-/** The same of the processes that may delete this run: its own commands, or for a detached run the workers. */
+/** The same for the processes that may delete this run: its own commands, or the workers for a detached run. */
 export function stopsFor({ id, detached }: { id: string; detached: boolean }, stops: TargetStops): TargetStops {
   if (stops.said === undefined) return stops;
   const own = detached ? '' : id;
@@ -118,10 +119,10 @@ export function stopsFor({ id, detached }: { id: string; detached: boolean }, st
   );
 }
 
-/** A process that may send to a target, when it called last (ms since 1970), and what holds it. */
+/** A process that may send to a target, the time of its last call (ms since 1970), and its report. */
 type SendingProcess = { name: string; seenAt: number } & Saying;
 
-/** The processes that may send to a target now. Only reads. */
+/** Reads the processes that may send to a target now. Only reads. */
 export async function readProcesses(redis: RedisClient, fp: string): Promise<SendingProcess[]> {
   const [said, now] = await Promise.all([redis.hgetall(keys.processes(fp)), readClock(redis, keys.processes(fp))]);
   return Object.entries(said).flatMap(([name, text]) => {

@@ -1,12 +1,7 @@
 import { leaseFunction } from './lease.lua.ts';
 import { budgetFull, named, stateArguments } from './script-fields.ts';
 
-/**
- * Stores the next state. Does nothing if another process has begun an update since: its sums are newer.
- *
- * KEYS  1 limiter
- * ARGV  stateArguments; returns 1, or 0 if it came too late
- */
+/** Stores the next state. Does nothing if another process has begun an update since, because that process has newer sums. */
 export const storeStateLua = `${leaseFunction}
 ${named(stateArguments)}
 local s = redis.call('HMGET', KEYS[1], 'turn', 'rate', 'tat', 'epoch', 'closed', 'unreachableAt')
@@ -25,15 +20,16 @@ if asked.steps == '1' then
 end
 if asked.closed ~= '' then
   redis.call('HSET', KEYS[1], 'closed', asked.closed, 'closedWhy', asked.closedWhy, 'probeGap', asked.probeGap)
-  -- The script of the call moves closedAt on while the target is stopped, for what the outage costs; outageSince stays, for what is told of it.
+  -- While the target is stopped, the script of the call moves closedAt forward, for the cost of the outage; outageSince stays, for reports
+  -- about it.
   if not s[5] then
     redis.call('HSET', KEYS[1], 'closedAt', asked.closedAt, 'outageSince', asked.closedAt, 'probeAt', time(now + tonumber(asked.probeGap)))
   end
-  -- A wait or refusals that become an outage: it begins now.
+  -- A wait or refusals became an outage, which begins now.
   if (s[5] == 'held' or s[5] == 'refused') and asked.closed ~= 'held' and asked.closed ~= s[5] then
     redis.call('HSET', KEYS[1], 'closedAt', time(now), 'outageSince', time(now))
   end
-  -- It refuses now, so it can be reached. What the outage costs goes on, because still nothing is accepted.
+  -- The target refuses now, so it can be reached. The cost of the outage continues, because it still accepts nothing.
   if s[5] == 'unreachable' and asked.closed == 'refused' then
     redis.call('HSET', KEYS[1], 'outageSince', time(now))
     redis.call('HDEL', KEYS[1], 'unreachableAt')

@@ -1,14 +1,14 @@
 const rules = {
-  usual: 0.98, // of the share of close requests that was known before, with each further answer
-  kept: 0.99, // of the refusals that were counted before, with each further one
-  refused: 5, // so many refusals of requests that came close after another one, …
-  times: 3, // … and so many times what chance explains, as so many of all requests were close at that time
-  strictAnswers: 10_000, // then it is known for so many answers: one stall may look like it
+  usual: 0.98, // the part of the former share of close requests that each further answer keeps
+  kept: 0.99, // the part of the former refusals that each further refusal keeps
+  refused: 5, // refusals of close requests that show strictness …
+  times: 3, // … if they are this many times what chance explains, given the share of close requests at that time
+  strictAnswers: 10_000, // number of answers for which strictness then holds, because one stall may look like it
 };
 
 /**
- * Whether a target refuses requests because they come close after one another, as one does that allows no burst. Then a process that is late must
- * not catch up. Compares how many of the refused requests were close with how many of all requests were at that time.
+ * Whether a target refuses requests because they come close after one another, as a target does that allows no burst. Then a late process must
+ * not catch up. Compares the share of close requests among refused requests with their share among all requests at that time.
  */
 export class Strictness {
   #closeShare = 0;

@@ -9,7 +9,7 @@ import { callArguments, replyNumbers, replyTexts, stateArguments } from './scrip
 import { storeStateLua } from './store-state.lua.ts';
 import { targetLua } from './target.lua.ts';
 
-/** Where the state of one limiter is. */
+/** The keys of one limiter's state. */
 type LimiterKeys = {
   limiter: string;
   members: string;
@@ -20,7 +20,7 @@ type LimiterKeys = {
   pin: string;
 };
 
-/** Those of a target's limiter; `scope`: what it is for. */
+/** The keys of a target's limiter; `scope`: the requests that it is for. */
 export function limiterKeys(fp: string, scope: string): LimiterKeys {
   return {
     limiter: allKeys.limiter(fp, scope),
@@ -33,15 +33,15 @@ export function limiterKeys(fp: string, scope: string): LimiterKeys {
   };
 }
 
-/** What sends with the permits of a target in one process. */
+/** The sender of the requests for a limiter's permits in one process. */
 export type Sender = {
-  /** Whether, since the last call, a permit was due and no slot was free. */
+  /** Whether a permit was due and no slot was free since the last call. */
   takeStarved(): boolean;
-  /** Whether all that wanted to send in the last second has a rate of its own. */
+  /** Whether all queues that wanted to send in the last second have a rate of their own. */
   readonly isPaced: boolean;
 };
 
-/** What a process reports and asks for; see `callArguments`. */
+/** The report and the request of a process; see `callArguments`. */
 export type TargetCall = {
   process: string;
   wants: boolean;
@@ -52,17 +52,17 @@ export type TargetCall = {
   slots: number;
   hold: { ms: number; why: string };
   alarm: Alarm | null;
-  claim: { remaining: number; quota: number | null; forMs: number } | null; // what the server's headers said last
+  claim: { remaining: number; quota: number | null; forMs: number } | null; // the latest statement of the server's headers
   tally: AnswerTally;
   starved: boolean;
   busy: boolean;
-  here: string; // what holds this process alone, as stored; '' = nothing
+  here: string; // why this process alone is held, as stored; '' = it is not
 } & Unused;
 
-/** What a process says of its own load since its last call. */
+/** The report of a process about its own load since its last call. */
 type Load = Pick<TargetCall, 'starved' | 'busy'>;
 
-/** A call that follows another at once says of the load what that said: a few milliseconds tell nothing. */
+/** Measures the load. A call right after another one repeats the last measurement, because a few milliseconds say nothing. */
 export class LoadMeter {
   readonly #measure: (nowMs: number) => Load;
   readonly #leastMs: number;
@@ -75,7 +75,7 @@ export class LoadMeter {
     this.#leastMs = leastMs;
   }
 
-  /** `nowMs`: monotonic. */
+  /** Returns the load. `nowMs`: monotonic. */
   at(nowMs: number): Load {
     if (nowMs - this.#measuredAtMs < this.#leastMs) return this.#load;
     this.#measuredAtMs = nowMs;
@@ -84,7 +84,7 @@ export class LoadMeter {
   }
 }
 
-/** What Redis answers; see `replyNumbers`. */
+/** The answer of Redis; see `replyNumbers`. */
 export type TargetReply = Record<(typeof replyNumbers)[number], number> & {
   closed: Closed['kind'] | '';
 } & Record<Exclude<(typeof replyTexts)[number], 'closed'>, string>;
@@ -100,7 +100,7 @@ function scriptsOf(redis: RedisClient): Scripts {
   return redis as unknown as Scripts;
 }
 
-/** The two scripts of a target's limiter. `now` is for tests in a time of their own: '' takes that of Redis. */
+/** The two scripts of a target's limiter. `now` is for tests in a time of their own; '' = the time of Redis. */
 export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () => string = () => '') {
   const scripts = scriptsOf(redis);
   return {
@@ -127,7 +127,6 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
         sent: tally.sent,
         latencies: tally.latencies,
         latencySum: tally.latencySum,
-        latencySquares: tally.latencySquares,
         starved: call.starved ? 1 : 0,
         lost: tally.lost,
         busy: call.busy ? 1 : 0,
@@ -137,7 +136,7 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
       return parseReply(await scripts.expungeTarget(...all, ...inOrder(callArguments, said), ...tally.flat()));
     },
 
-    /** Stores the next state. False if another process has begun an update since. */
+    /** Stores the next state. Returns false if another process has begun an update since. */
     async store(turn: number, before: TargetControl | null, next: TargetControl): Promise<boolean> {
       const { rate, closed } = next;
       const isNewEpoch = next.epoch !== before?.epoch;

@@ -16,28 +16,28 @@ type LimiterOptions = {
   calls: TargetCalls;
   /** A name that no other process of the target has. */
   process: string;
-  /** The one run that this process deletes; '' = the detached ones. */
+  /** The only run that this process deletes; '' = the detached runs. */
   run: string;
-  /** Of this process, as stored; '' = none. The lowest of all processes holds. */
+  /** The rate of this process, in stored form; '' = none. The lowest rate of all processes applies. */
   rate: string;
   burst: number | null;
-  /** Requests this process may have on the wire. */
+  /** The number of requests that this process may have in flight. */
   slots: number;
   /** Monotonic ms. */
   clock: () => number;
-  /** Whether this process had next to no time to spare since it was asked last; see worker/senders.ts. */
+  /** Whether this process had next to no time to spare since the last call; see worker/senders.ts. */
   isBusy(nowMs: number): boolean;
-  /** What stops this process alone, or null. */
+  /** The stop of this process alone, or null. */
   stopHere(): Stop | null;
   /** Why this process has no token, and since when (ms since 1970); null while it has one. */
   tokenWait?(): TokenWait | null;
-  /** What this process knows of the stops of the target: Redis may have lost one. By default what Redis says. */
+  /** The stops of the target as this process knows them, because Redis may have lost one. By default the stops in Redis. */
   orders?: { readonly isSure: boolean; readonly stop: Stop | null; sawStop(stored: string): void };
   /** Called when there may be permits again, or none any more. */
   onChange(): void;
 };
 
-/** Why nothing may be sent, for people, and for how many more ms; 0 = unknown. */
+/** Why sending is not allowed, for people, and the remaining time in ms; 0 = unknown. */
 export type Hold = { reason: string; leftMs: number };
 
 const callEveryMs = 100;
@@ -45,7 +45,7 @@ const callIdleEveryMs = 1_000;
 
 /**
  * The client of a target's limiter in one process. Every 100 ms (every second while idle) it reports answers and leases permits for the next
- * 100 ms; what is learned from all reports is one state for all processes. Without Redis there are no permits, and nothing is sent.
+ * 100 ms. All reports together lead to one learned state for all processes. Without Redis there are no permits, and nothing is sent.
  * States: stopped → started → stopped.
  */
 export class TargetLimiter {
@@ -60,12 +60,12 @@ export class TargetLimiter {
   #tally = new AnswerTally();
   #till = '0';
   readonly #holds: Throttles;
-  #unavailableSinceMs: number | null = null; // since when the server answers with a 5xx and a Retry-After
-  #alarm: Alarm | null = null; // that Redis does not know yet
+  #unavailableSinceMs: number | null = null; // since when the server has answered with a 5xx and a Retry-After
+  #alarm: Alarm | null = null; // an alarm that Redis does not know yet
   #claim: { remaining: number; quota: number | null; endsAtMs: number } | null = null; // by our clock
   #reply: TargetReply | null = null;
   #epoch = 0; // of the reply
-  #stop: Stop | null = null; // of the whole target
+  #stop: Stop | null = null; // the stop of the whole target
   readonly #offset = new ClockOffset();
   #sender: Sender = { takeStarved: () => false, isPaced: false };
   readonly #load: LoadMeter;
@@ -82,7 +82,7 @@ export class TargetLimiter {
     this.#timer = setInterval(() => this.#tick(), callEveryMs);
   }
 
-  /** While this process has nothing to send, it calls once a second only; a stop is reported at once. */
+  /** While this process has nothing to send, it calls only once a second. A stop is reported at once. */
   #tick(): void {
     if (this.#users > 0 || this.stopped !== null || this.#options.clock() >= this.#restsUntil) void this.#call();
   }
@@ -96,7 +96,7 @@ export class TargetLimiter {
     await this.#options.calls.call({ ...this.#report(), wants: false, rate: '' }).catch(() => {});
   }
 
-  /** There are requests to send from now on, until `leave`: only then permits are leased. */
+  /** Begins to lease permits, until `leave`: there are requests to send. */
   enter(): void {
     if (this.#users++ === 0) void this.#call();
   }
@@ -114,24 +114,24 @@ export class TargetLimiter {
     return this.#reply?.inFlightShare ?? 1;
   }
 
-  /** For how many ms nothing may be sent because the server asked for it. */
+  /** The time for which sending is not allowed because the server asked for it, in ms. */
   get throttledMs(): number {
     return this.#holds.leftMs;
   }
 
-  /** The stop in force, which lasts until an operator lifts it, or null. */
+  /** The stop in force, or null. It lasts until an operator lifts it. */
   get stopped(): Stop | null {
     return this.#stop ?? this.#options.orders?.stop ?? this.#options.stopHere();
   }
 
-  /** Whether nothing may be sent now: the server asked for it, or an operator did. */
+  /** Whether sending is not allowed now: the server or an operator asked for that. */
   get isBlocked(): boolean {
     return this.throttledMs > 0 || this.stopped !== null;
   }
 
   /**
-   * Whether no request succeeds, as far as is known, so that a failure says nothing about its id. Not after 15 minutes: if all ids that are left
-   * make the server fail, their attempts have to be counted.
+   * Whether no request succeeds, as far as is known, so that a failure says nothing about its id. Not after 15 minutes: if every remaining id
+   * makes the server fail, their attempts have to be counted.
    */
   get isCircuitOpen(): boolean {
     const now = this.#options.clock();
@@ -142,7 +142,7 @@ export class TargetLimiter {
     return now - this.#offset.ms - reply.outageAt < noIdsFaultMs;
   }
 
-  /** How long there has been an outage of this kind, in ms; 0 = none. */
+  /** The duration of the present outage of this kind, in ms; 0 = none. */
   outageMs(kind: Alarm['kind']): number {
     const reply = this.#reply;
     if (reply === null || reply.closed !== kind) return 0;
@@ -158,11 +158,11 @@ export class TargetLimiter {
   }
 
   /**
-   * Records what an answer says about the target. `why`: the reason of an outage, for people. `hasFailed`: the id has failed before, so
-   * that it fails again may be its own fault.
+   * Records the statement of an answer about the target. `why`: the reason of an outage, for people. `hasFailed`: the id has failed before, so
+   * its new failure may be its own fault.
    */
   observe(epoch: number, signal: Signal, ms: number, why: string, hasFailed = false): void {
-    const isBack = signal === 'nothing' && this.#reply?.closed === 'unreachable'; // a 401, too, shows that the API can be reached
+    const isBack = signal === 'nothing' && this.#reply?.closed === 'unreachable'; // a 401 also shows that the API can be reached
     this.#tally.add(epoch, isBack ? 'accepted' : signal, ms);
     if (signal === 'unavailable') this.#unavailableSinceMs ??= this.#options.clock();
     if (signal === 'accepted') {
@@ -176,22 +176,25 @@ export class TargetLimiter {
     if (this.#outage.observe(signal) || isProbe) this.#trip(signal === 'unreachable' ? 'unreachable' : 'trouble', why);
   }
 
-  /** The server asks all processes to send nothing for `ms`. Answers that were in flight do not extend it. */
+  /** Lets all processes send nothing for `ms`, as the server asked. Answers that were in flight do not extend it. */
   throttleFor(ms: number, why: string): void {
     if (this.#holds.request(ms, why)) this.#close();
   }
 
-  /** The server says that so many requests are left for `resetMs`, of `quota` in a whole window (null = unknown). The latest call counts. */
+  /**
+   * Records what the server reports: the requests left for the next `resetMs`, out of `quota` per window (null = unknown). The latest
+   * report counts.
+   */
   announce({ remaining, quota, resetMs }: { remaining: number; quota: number | null; resetMs: number }): void {
     this.#claim = { remaining, quota, endsAtMs: this.#options.clock() + resetMs };
   }
 
-  /** Whether a request of this epoch was sent before an operator released the throttle: its answer asks for what was released. */
+  /** Whether a request of this epoch was sent before an operator released the throttle. Its answer then asks for what was released. */
   isReleased(epoch: number): boolean {
     return epoch > 0 && epoch < (this.#reply?.releasedEpoch ?? 0);
   }
 
-  /** What is known of the target now; null before the first answer of Redis. */
+  /** The known facts about the target now; null before the first answer of Redis. */
   get known(): { rate: number; phase: string; limitMet: number; hold: Hold | null; budget: number } | null {
     if (this.#reply === null) return null;
     const { rate, phase, limitMet, budget } = this.#reply;
@@ -216,7 +219,7 @@ export class TargetLimiter {
     if (this.#reply?.closed === '') this.#close();
   }
 
-  /** Sends nothing more, and reports that at once. */
+  /** Stops sending, and reports that at once. */
   #close(): void {
     this.permits.drop();
     this.#options.onChange();
@@ -242,7 +245,7 @@ export class TargetLimiter {
       if (reply.turn > 0) await this.#control(reply);
       else if (this.#alarm !== null && call.epoch !== reply.epoch) this.#callAgain = true; // the outage was not recorded
     } catch {
-      // No answer, no new permits: the leased ones expire by themselves. The counted answers are lost, which delays learning a little.
+      // No answer, no new permits: the leased permits expire by themselves. The counted answers are lost, which delays learning a little.
     } finally {
       this.#isCalling = false;
     }
@@ -294,14 +297,14 @@ export class TargetLimiter {
     const liveMs = this.#sender.isPaced ? besidePaceMs : undefined;
     this.permits.add(lease, this.#options.clock(), reply.closed === '' ? liveMs : probeLivesMs);
     const isTooEarly = this.throttledMs > 0 && lease.firstMs < this.#options.clock() + this.throttledMs;
-    const isUnreported = this.#alarm !== null && reply.closed === ''; // of an outage, which the lease does not know yet
+    const isUnreported = this.#alarm !== null && reply.closed === ''; // an outage that the lease does not know yet
     const mayBeLost = this.#options.orders?.isSure === false; // an order that forbids these requests
     if (this.stopped !== null || mayBeLost || isTooEarly || isUnreported) this.permits.drop();
     if (reply.count > 0) this.#till = String(reply.first + reply.gap * reply.count);
     this.#options.onChange();
   }
 
-  /** Decides what is next, for all processes, which follow from their next call on; that of this process comes at once. */
+  /** Decides the next state for all processes, which follow from their next call on. This process calls at once. */
   async #control(reply: TargetReply): Promise<void> {
     const before = reply.learned === '' ? null : (JSON.parse(reply.learned) as TargetControl);
     await this.#options.calls.store(reply.turn, before, control(before, JSON.parse(reply.seen) as Sums));
@@ -310,5 +313,5 @@ export class TargetLimiter {
 }
 
 const probeLivesMs = 1_000;
-const besidePaceMs = 200; // permits wait so long for those of a run's own rate, whose slots come at other moments
-const soonMs = 150; // permits for the end of a throttle are leased so early
+const besidePaceMs = 200; // how long permits wait for the permits of a run's own rate, whose slots come at other moments
+const soonMs = 150; // how early permits for the end of a throttle are leased

@@ -1,20 +1,22 @@
 import { leaseFunction } from './lease.lua.ts';
 import { budgetFull, callArguments, named, quoted, replyNumbers, replyTexts, workPauseMs } from './script-fields.ts';
 
-/** How long the --rate of a dead process still limits the others, in ms: until then it can be restarted without a change of the rate. */
+/** The time for which the --rate of a dead process still limits the others, in ms: until then it can be restarted without a change of the rate. */
 const ceilingLivesMs = 60_000;
 
 /**
- * The call of a process to the limiter of its target, ten times a second, or once while it has nothing to send: reports answers, and leases the
- * next permits. The state is one hash. The first call when an update of the state is due gets the sums since the last one instead of permits,
- * writes the next state with `storeStateLua`, and calls again. Running it twice counts answers twice, and has no other effect.
+ * The call of a process to the limiter of its target, ten times a second, or once a second while it has nothing to send. It reports answers, and
+ * leases the next permits. The state is one hash. The first call when an update of the state is due gets the sums since the last update instead of
+ * permits, writes the next state with `storeStateLua`, and calls again. Running it twice counts answers twice, and has no other effect.
  *
- * While the target is closed (see learning/closed.ts) one id is sent as a probe now and then. While it is stopped there are no permits, not even for a
- * probe, and that time is not counted.
+ * While the target is closed (see learning/closed.ts), one id is occasionally sent as a probe. While it is stopped there are no permits,
+ * not even for
+ * a probe, and that time is not counted.
  *
- * The lowest --rate of all processes is the ceiling of the target, for its limiters together, whether that process sends anything or not. It ends
- * when the process withdraws it, and a minute after the last call of a dead one. Its hash has \`p:<process>\` (its last call, its rate),
- * \`s:<limiter>\` (the last call that wanted permits of it, the rate it could use) and \`tat\`, of the ceiling's slots.
+ * The lowest --rate of all processes is the ceiling of the target, for all its limiters together, whether that process sends anything or
+ * not. It ends
+ * when the process withdraws it, and a minute after the last call of a dead process. Its hash has `p:<process>` (its last call, its rate),
+ * `s:<limiter>` (the last call that wanted permits of it, the rate it could use) and `tat`, of the ceiling's slots.
  *
  * KEYS  1 limiter  2 members  3 quotas  4 stop  5 processes  6 pinned rate and budget  7 ceiling
  * ARGV  callArguments; returns replyNumbers, then replyTexts
@@ -30,13 +32,13 @@ local s = {}
 local stored = redis.call('HGETALL', KEYS[1])
 for i = 1, #stored, 2 do s[stored[i]] = stored[i + 1] end
 local function number(field) return tonumber(s[field] or '0') end
--- First a write that takes memory: where Redis has none left it then refuses the call as a whole, and its caller learns of that.
+-- First a write that takes memory: if Redis has none left, it refuses the call as a whole, and the caller learns of that.
 redis.call('HSET', KEYS[1], 'seenAt', string.format('%.4f', now))
 local function put(field, value) s[field] = string.format('%.14g', value) end
 local function putTime(field, value) s[field] = string.format('%.4f', value) end
 local function add(field, value) put(field, number(field) + value) end
 
--- The clock was set back, or another server with an earlier one is Redis now: what was due then is due as long from now.
+-- The clock was set back, or a server with an earlier clock took over: due times become as long from now as they were then.
 local setBack = number('seenAt') - now
 if setBack > 1000 then
   for _, field in ipairs({'lookedAt', 'probeAt', 'closedAt', 'unreachableAt', 'holdUntil', 'claimEndsAt', 'validFrom', 'answeredAt', 'acceptedAt', 'wantedAt'}) do
@@ -55,7 +57,7 @@ else
   redis.call('HSET', KEYS[7], 'p:' .. asked.process, string.format('%.3f ', now) .. asked.rate)
 end
 local ceiling, ceilingTat, others = math.huge, 0, {} -- others: what the other limiters could use
-local limits, quotas = {{}}, {} -- limits[1] is left out: the ceiling has its place
+local limits, quotas = {{}}, {} -- limits[1] is left out: the ceiling replaces it
 local function bound(rate)
   for i, limit in ipairs(parseRate(rate)) do
     if i == 1 then
@@ -65,7 +67,7 @@ local function bound(rate)
     end
   end
 end
--- A rate that an operator pinned bounds them all, and is where learning begins.
+-- A rate that an operator pinned bounds them all, and learning begins there.
 local orders = redis.call('HMGET', KEYS[6], 'rate', 'budget')
 local pinned, budget = orders[1], orders[2]
 if pinned then bound(pinned) end
@@ -86,7 +88,7 @@ for i = 1, #processRates, 2 do
   end
 end
 for period, count in pairs(quotas) do limits[#limits + 1] = {count = count, period = period} end
--- Each limiter that is wanted gets as much of the ceiling, and more where others can't use theirs.
+-- Each wanted limiter gets the same share of the ceiling, and more if others can't use theirs.
 local share, sharers = ceiling, #others + 1
 table.sort(others)
 for _, other in ipairs(others) do
@@ -95,7 +97,7 @@ for _, other in ipairs(others) do
 end
 share = share / sharers
 
--- Every process says with each call that it is there, and whether a file stops it alone. A newcomer clears away those that have gone.
+-- With each call, a process reports that it is there, and whether a file stops it alone. A newcomer removes processes that have gone.
 local stop = redis.call('GET', KEYS[4]) or ''
 local isStopped = stop ~= ''
 if redis.call('HSET', KEYS[5], asked.process, string.format('%.3f ', now) .. asked.saidHere) == 1 then
@@ -107,7 +109,7 @@ end
 redis.call('PEXPIRE', KEYS[5], 60000)
 
 -- 1. The server asks for a wait: no process sends before its end.
--- What a process reports before it knows of a release is what was released.
+-- If a process does not know of a release yet, its report is about the wait that was released.
 local isReleased = tonumber(asked.epoch) < number('releasedEpoch')
 local throttleFor = isReleased and 0 or tonumber(asked.holdMs)
 if throttleFor > 0 and now + throttleFor > number('holdUntil') then
@@ -119,7 +121,7 @@ if asked.claimLeft ~= '' and not isReleased then
   putTime('claimEndsAt', now + tonumber(asked.claimMs))
 end
 
--- 2. The answers. Time in which nothing might be sent doesn't count as time without answers.
+-- 2. The answers. Time in which sending was not allowed doesn't count as time without answers.
 if not s.epoch then s.epoch, s.seenAt, s.lookedAt, s.budget = '1', now, now - updateEvery, budgetFull end
 local dt = math.max(0, now - number('seenAt'))
 local closed = (s.closed or isStopped) and now or math.min(now, number('holdUntil'))
@@ -145,15 +147,15 @@ for i = answersFrom, #ARGV, 4 do
   end
 end
 if #ARGV >= answersFrom then putTime('answeredAt', now) end
--- A process that fails while others succeed is in local backoff. Answers that still reach a failing process prove nothing: two such would
+-- A process that fails while others succeed is in local backoff. Answers that still reach a failing process prove nothing: two such processes would
 -- keep the circuit closed.
 local isLocalOutage = asked.alarmWhy ~= '' and not s.closed and s.acceptedBy and s.acceptedBy ~= asked.process and now - number('acceptedAt') < othersWithin
 if accepted > 0 and wants and asked.alarmWhy == '' then
   putTime('acceptedAt', now)
   s.acceptedBy = asked.process
 end
-for _, name in ipairs({'sent', 'latencies', 'latencySum', 'latencySquares', 'starved', 'lost', 'busy'}) do add(name, tonumber(asked[name])) end
--- What a process noticed in an earlier epoch is over.
+for _, name in ipairs({'sent', 'latencies', 'latencySum', 'starved', 'lost', 'busy'}) do add(name, tonumber(asked[name])) end
+-- An observation of a process from an earlier epoch is over.
 if asked.alarmWhy ~= '' and asked.epoch == s.epoch and not isLocalOutage then s.alarmWhy, s.alarmKind = asked.alarmWhy, asked.alarmKind end
 add('reports', wants and 1 or 0)
 put('budget', math.max(0, math.min(budgetFull, number('budget') + accepted - troubleCosts * trouble)))
@@ -167,10 +169,11 @@ end
 put('ceiling', share < math.huge and share or 0)
 local first, gap, count, owed = now, 1, 0, number('owed')
 local back = tonumber(asked.unused)
-returnToQuotas(KEYS[3], now, limits, back, tonumber(asked.unusedSince)) -- first: it may be all the room there is
+returnToQuotas(KEYS[3], now, limits, back, tonumber(asked.unusedSince)) -- first: it may be all the room that is left
 if s.closed and back > 0 then putTime('probeAt', math.min(number('probeAt'), now + probeAgain)) end -- a probe that was not sent
 local room, quotaUntil = quotaRoom(KEYS[3], now, limits)
--- For how long requests have been refused or failed and none was accepted. While the server has asked for a wait, no process wants a permit.
+-- The time for which requests have been refused or failed and none was accepted. During a wait that the server asked for, no process wants
+-- a permit.
 for i = answersFrom, #ARGV, 4 do add('dryAnswers', tonumber(ARGV[i + 2]) + tonumber(ARGV[i + 3])) end
 local isAtWork = wants or (s.wantedAt and now < number('holdUntil'))
 local isNewWork = isAtWork and (not s.wantedAt or now - number('wantedAt') > ${workPauseMs})
@@ -239,7 +242,7 @@ if isUpdateDue then
   turn = number('turn')
   local sums = {}
   for _, name in ipairs({'blockedMs', 'accepted', 'refused', 'trouble', 'currentAccepted', 'currentRefused', 'currentTrouble', 'sent', 'latencies',
-    'latencySum', 'latencySquares', 'starved', 'busy', 'reports', 'lost', 'recall', 'released'}) do
+    'latencySum', 'starved', 'busy', 'reports', 'lost', 'recall', 'released'}) do
     sums[name] = number(name)
     if name ~= 'released' and name ~= 'recall' then s[name] = '0' end -- these stay until a state that knows of them is stored
   end

@@ -1,18 +1,18 @@
-/** Nothing may be sent before this time of our clock, and why. */
+/** The time by our clock before which sending is not allowed, and why. */
 type Until = { untilMs: number; why: string };
 
 const firstLocalMs = 500;
 const longestLocalMs = 4_000;
 
 /**
- * Why a process does not send: the server asked for a wait, or requests fail from this process alone (local backoff). What the server asked for
+ * Why a process does not send: the server asked for a wait, or requests fail from this process alone (local backoff). The server's wait
  * is reported to Redis, and through it to the other processes.
  */
 export class Throttles {
   readonly #clock: () => number;
   #asked: Until = { untilMs: 0, why: '' };
   #local: Until = { untilMs: 0, why: '' };
-  #localMs = 0; // the last local backoff, 0 = a request was accepted since
+  #localMs = 0; // the last local backoff; 0 = a request was accepted since
   #reported: Until | null = null;
   #isKnown = true; // whether Redis has `asked`
 
@@ -21,7 +21,7 @@ export class Throttles {
     this.#clock = clock;
   }
 
-  /** For how many ms nothing may be sent; 0 = requests may be sent. */
+  /** The time for which sending is not allowed, in ms; 0 = requests may be sent. */
   get leftMs(): number {
     return Math.max(0, Math.max(this.#asked.untilMs, this.#local.untilMs) - this.#clock());
   }
@@ -30,7 +30,7 @@ export class Throttles {
     return this.#asked.untilMs > this.#local.untilMs ? this.#asked.why : this.#local.why;
   }
 
-  /** The server asks for a wait. False if it changes nothing: answers that were in flight do not extend a wait. */
+  /** Starts a wait that the server asks for. Returns false if it changes nothing: answers that were in flight do not extend a wait. */
   request(ms: number, why: string): boolean {
     const untilMs = this.#clock() + ms;
     if (untilMs <= this.#asked.untilMs) return false;
@@ -40,27 +40,28 @@ export class Throttles {
   }
 
   /**
-   * Other processes succeed: this one backs off alone, so that it does not spend their rate. Longer each time, because at first it may be an
-   * outage of which the others do not know yet.
+   * Backs off alone, because other processes succeed, so that this process does not spend their rate. Longer each time, because at first it
+   * may be an
+   * outage that the others have not noticed yet.
    */
   backOffLocally(why: string): void {
     this.#localMs = Math.max(firstLocalMs, Math.min(longestLocalMs, 2 * this.#localMs));
     this.#local = { untilMs: this.#clock() + this.#localMs, why: `${why}, though other processes get through` };
   }
 
-  /** A request is accepted. */
+  /** Notes that a request was accepted. */
   succeed(): void {
     this.#localMs = 0;
   }
 
-  /** What to report to Redis; 0 ms = nothing. */
+  /** The report to Redis; 0 ms = nothing. */
   report(): { ms: number; why: string } {
     this.#reported = this.#asked;
     if (this.#isKnown) return { ms: 0, why: '' };
     return { ms: Math.max(0, this.#asked.untilMs - this.#clock()), why: this.#asked.why };
   }
 
-  /** An operator has released everything, also what is not in Redis yet. */
+  /** Ends all waits after a release by an operator, including a wait that is not in Redis yet. */
   release(): void {
     this.#asked = { untilMs: 0, why: '' };
     this.#local = { untilMs: 0, why: '' };
@@ -68,7 +69,7 @@ export class Throttles {
     this.#isKnown = true;
   }
 
-  /** Takes over what is valid for all processes, unless the server has asked for something else since the report. */
+  /** Takes over the wait for all processes, unless the server has asked for another one since the report. */
   receive(untilMs: number, why: string): void {
     this.#isKnown ||= this.#asked === this.#reported;
     if (this.#isKnown || untilMs > this.#asked.untilMs) this.#asked = { untilMs, why };

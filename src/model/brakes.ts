@@ -11,7 +11,7 @@ export function parseCanary(text: string): number[] {
 
 const mostRungs = 8;
 
-/** `--max-failures` in its normal form: `10` ids, or `2.5%` of the ids that have an outcome. Throws an Error that says what was expected. */
+/** Normalizes `--max-failures`: `10` ids, or `2.5%` of the ids that have an outcome. Throws an Error that says what was expected. */
 export function parseMaxFailures(text: string): string {
   const [, number = '', percent = ''] = /^(\d{1,12}(?:\.\d{1,3})?)(%?)$/.exec(text) ?? [];
   const isValid = number !== '' && (percent === '' ? !number.includes('.') : Number(number) <= 100);
@@ -19,7 +19,10 @@ export function parseMaxFailures(text: string): string {
   throw new Error(`expected a number of ids like 10, or a share like 2.5%, got "${text}"`);
 }
 
-/** The least and the most ids of `--expect-count`: `250000`, `250000±5%` or `250000+-100`. Throws an Error that says what was expected. */
+/**
+ * Reads the lowest and highest count that `--expect-count` accepts: `250000`, `250000±5%` or `250000+-100`. Throws an Error that says what was
+ * expected.
+ */
 function readExpectedCount(text: string): [least: number, most: number] {
   const [, count = '', within = '0', percent = ''] =
     /^(\d{1,15})(?:(?:±|\+-|\+\/-)(\d{1,15}(?:\.\d{1,3})?)(%?))?$/.exec(text.replaceAll(' ', '')) ?? [];
@@ -29,27 +32,27 @@ function readExpectedCount(text: string): [least: number, most: number] {
   return [Math.max(0, Math.ceil(ids - room)), Math.floor(ids + room)];
 }
 
-/** `--expect-count` as it is given. Throws what `readExpectedCount` throws. */
+/** Checks `--expect-count` and returns it as given. Throws what `readExpectedCount` throws. */
 export function parseExpectedCount(text: string): string {
   readExpectedCount(text);
   return text;
 }
 
-/** Why a list with so many ids is not the expected one; null = it is. */
+/** Why a list with this many ids is not the expected one; null = it is. */
 export function unexpectedCount(expected: string, ids: number): string | null {
   const [least, most] = readExpectedCount(expected);
   if (ids >= least && ids <= most) return null;
   return `the list holds ${ids.toLocaleString('en-US')} ids, --expect-count is ${expected}`;
 }
 
-/** Why a list without a row is not accepted; null = it is. An export that failed leaves the same list as one that found nothing. */
+/** Why a list without rows is not accepted; null = it is. An export that failed leaves the same list as an export that found nothing. */
 export function explainEmptyList(rows: number, { allowEmpty }: { allowEmpty: boolean }): string | null {
   return rows > 0 || allowEmpty ? null : 'the list is empty: 0 rows';
 }
 
 /**
- * Why a run of so many ids is not accepted; null = it is. `maxDeletes`: undefined or null = any number; `isPartial`: the first of them are sent on
- * purpose; `what` has these ids.
+ * Why a run of this many ids is not accepted; null = it is. `maxDeletes`: undefined or null = any number. `isPartial`: only the first ids are to be
+ * sent, on purpose. `what`: the subject of the sentence, with its verb.
  */
 export function explainExcess(
   ids: number,

@@ -1,4 +1,4 @@
-/** What canonical JSON can hold. Numbers are integers: others have more than one spelling. */
+/** The values that canonical JSON can hold. Numbers are integers, because others have more than one spelling. */
 export type Canonical =
   | string
   | number
@@ -7,7 +7,10 @@ export type Canonical =
   | readonly Canonical[]
   | { readonly [name: string]: Canonical };
 
-/** The same value always gives the same text: names sorted by their UTF-16 code units, no space, strings as in RFC 8785. Pure. */
+/**
+ * Writes canonical JSON. The same value always gives the same text: names sorted by their UTF-16 code units, no space, strings as in RFC
+ * 8785. Pure.
+ */
 export function canonicalJson(value: Canonical): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;

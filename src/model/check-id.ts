@@ -2,7 +2,7 @@ import { anyResource, collectionPath, type Resource } from './resource.ts';
 import type { RejectCode } from './row.ts';
 import { hasInvisible } from './visible.ts';
 
-/** Most bytes of UTF-8 an id may have. */
+/** The longest id, in bytes of UTF-8. */
 const maxIdBytes = 1024;
 
 /** The path of one object below the base URL. Throws URIError for an id with a lone surrogate, which `checkId` rejects. */
@@ -12,7 +12,7 @@ export function idPath(resource: Resource, id: string): string {
 
 const plain = /^[A-Za-z0-9_-]{1,1024}$/;
 
-/** Whether an id holds letters, digits, `-` and `_` alone, as nearly all do. */
+/** Whether an id holds only letters, digits, `-` and `_`, as nearly all ids do. */
 export function isPlain(id: string): boolean {
   return plain.test(id);
 }
@@ -23,9 +23,9 @@ export function isDigit(id: string, at: number): boolean {
   return code >= 48 && code <= 57;
 }
 
-/** What an id may hold although it usually means that something went wrong. */
+/** Unusual contents that ids may have, although they usually mean that something went wrong. */
 export type IdRules = {
-  /** Those of / \ % ? # ; " ' ` , * | < > and the space that ids may hold. */
+  /** The characters out of / \ % ? # ; " ' ` , * | < > and the space that ids may hold. */
   allowIdChars: string;
   allowPlaceholders: boolean;
   allowInvisible: boolean;
@@ -41,9 +41,8 @@ export const strictRules: IdRules = {
 };
 
 /**
- * Why this id must not be sent, or null. Ids are opaque: nothing is trimmed, cast or guessed; an id is rejected if its request could reach
- * another object, or if it is what programs leave where an id was lost.
- * `plainly`: whether it `isPlain`.
+ * Why this id must not be sent, or null. Ids are opaque: nothing is trimmed, cast or guessed. An id is rejected if its request could reach
+ * another object, or if it is the text that programs leave in place of a lost id. `plainly`: whether it `isPlain`.
  */
 export function checkId(id: string, rules: IdRules = strictRules, plainly = isPlain(id)): RejectCode | null {
   if (!rules.allowPlaceholders) {
@@ -54,10 +53,10 @@ export function checkId(id: string, rules: IdRules = strictRules, plainly = isPl
   return checkCharacters(id, rules) ?? checkShape(id, rules);
 }
 
-/** Whether a text is what programs write for a missing id, a word that APIs use as a route, or a piece of a printed table. */
+/** Whether a text is a word that programs write for a missing id, a word that APIs use as a route, or a piece of a printed table. */
 function checkPlaceholder(id: string): RejectCode | null {
   if (id.length <= longestPlaceholder && placeholders.has(id.toLowerCase())) return 'placeholder';
-  if (!mayBegin[id.charCodeAt(0)]) return null; // ten million ids are checked: one look at one character is enough for most of them
+  if (!mayBegin[id.charCodeAt(0)]) return null; // ten million ids are checked, so looking at one character is enough for most of them
   if (emptyUuid.test(id)) return 'placeholder';
   return ruler.test(id) || footer.test(id) ? 'table_text' : null;
 }
@@ -70,14 +69,14 @@ const placeholders = new Set([
 ]);
 const longestPlaceholder = Math.max(...[...placeholders].map((text) => text.length));
 
-/** The nil UUID, and the one whose bits are all set. */
+/** The nil UUID, and the UUID whose bits are all set. */
 const emptyUuid = /^(?:0{8}-0{4}-0{4}-0{4}-0{12}|f{8}-f{4}-f{4}-f{4}-f{12})$/i;
 
-/** A line that rules a table off (`-----`, `+----+`), and the count below one (`(2 rows)`). */
+/** A horizontal rule of a printed table (`-----`, `+----+`), and the row count below a table (`(2 rows)`). */
 const ruler = /^(?! *$)[-+=|_ \u2500-\u257f]{3,}$/;
 const footer = /^\(\d+ \p{L}+\)$/u;
 
-/** By character code: what the texts of these three expressions begin with. */
+/** By character code: whether a text that matches one of these three expressions can begin with it. */
 const mayBegin = Uint8Array.from({ length: 0x2580 }, (_, code) =>
   Number(/[0fF(\-+=|_ \u2500-\u257f]/.test(String.fromCharCode(code))),
 );
@@ -86,7 +85,7 @@ function checkCharacters(id: string, { allowIdChars: allowed, allowInvisible }: 
   if (id === '') return 'empty_id';
   if (/\p{Surrogate}/u.test(id)) return 'lone_surrogate';
   if (/[\x00-\x1f\x7f-\x9f]/.test(id)) return 'control_character';
-  // Encoded, these are harmless in theory; in practice proxies decode %2F and normalize the path.
+  // Encoded, these are harmless in theory. In practice, proxies decode %2F and normalize the path.
   if ([...(id.match(/[/\\%?#;]/g) ?? [])].some((character) => !allowed.includes(character))) return 'unsafe_character';
   if (hasDotSegment(id)) return 'dot_segment';
   if (hasOuterWhiteSpace(id, allowed)) return 'outer_white_space';
@@ -94,7 +93,7 @@ function checkCharacters(id: string, { allowIdChars: allowed, allowInvisible }: 
 }
 
 /**
- * Whether a server that decodes the id could take it, or a part of it, for the folder itself, its parent or nothing: `.`, `..`, `a/../b`,
+ * Whether a server that decodes the id could read it, or a part of it, as the folder itself, its parent or nothing: `.`, `..`, `a/../b`,
  * `a//b`, `%2e%2e`, and `..;x`, whose end some servers drop.
  */
 function hasDotSegment(id: string): boolean {
@@ -114,7 +113,7 @@ function hasOuterWhiteSpace(id: string, allowed: string): boolean {
 // exponent distinguishes it from an id like 1e3; a negative exponent needs decimals, so that 2e-4 stays an id.
 const scientific = /^[-−]?\d{1,3}(?:(?:[.,٫]\d*)?e\+|[.,٫]\d+e[-−])\d{1,3}$/i;
 
-// A whole number that was read as a decimal one, as pandas does with a column that has gaps.
+// A whole number that was read as a decimal number, as pandas does with a column that has gaps.
 const decimal = /^-?\d+\.0+$/;
 
 function checkShape(id: string, { allowDamagedNumbers }: IdRules): RejectCode | null {
@@ -123,15 +122,16 @@ function checkShape(id: string, { allowDamagedNumbers }: IdRules): RejectCode | 
   return isStable(idPath(anyResource, id)) ? null : 'path_not_stable';
 }
 
-/** Whether a URL parser leaves the path alone, byte for byte. */
+/** Whether a URL parser keeps the path unchanged, byte for byte. */
 function isStable(path: string): boolean {
   const url = new URL(`http://host${path}`);
   return url.pathname === path && url.search === '' && url.hash === '';
 }
 
 /**
- * Why a line of plain text is no id, or null: it holds white space, or begins or ends with what quotes or separates values. In other formats
- * such characters were quoted on purpose. `allowed`: characters that ids may hold nevertheless.
+ * Why a line of plain text is not an id, or null: it holds white space, or begins or ends with a character that quotes or separates values.
+ * In other
+ * formats such characters were quoted on purpose. `allowed`: characters that ids may hold nevertheless.
  */
 export function checkLine(line: string, allowed: string): RejectCode | null {
   const isAllowed = (character: string | undefined) => character === undefined || allowed.includes(character);
@@ -141,7 +141,7 @@ export function checkLine(line: string, allowed: string): RejectCode | null {
   return checkSeparators(line, ',*|', allowed);
 }
 
-/** Whether an id holds one of these characters, and so may be several ids: some APIs delete all of `7,8`, or of `12*`. */
+/** Whether an id holds one of these characters, and so may be several ids: some APIs delete all objects of `7,8`, or of `12*`. */
 export function checkSeparators(id: string, separators: string, allowed: string): RejectCode | null {
   for (const separator of separators)
     if (id.includes(separator) && !allowed.includes(separator)) return 'several_values';

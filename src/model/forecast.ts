@@ -1,42 +1,42 @@
 import { paceOf, type Rate } from './rate.ts';
 import { type TimeWindow, windowStateAt } from './time-window.ts';
 
-/** A bound on the requests of any period, and how much of it is used. `freeAt`: when that is free again, ms since 1970, if it is known. */
+/** A limit on the requests in any period, and how much of it is used. `freeAt`: when that is free again, ms since 1970, if known. */
 type Quota = { count: number; perMs: number; used: number; freeAt?: number };
 
-/** What was learned about the rate of a target. `isLimit`: a higher rate was refused; otherwise nobody knows how much more it takes. */
+/** The learned rate of a target. `isLimit`: a higher rate was refused; otherwise it is unknown how much more the target accepts. */
 type Learned = { perSecond: number; silentMs: number; isLimit: boolean };
 
-/** What is to be sent, and all that decides how long that takes. */
+/** The requests to be sent, and everything that decides how long that takes. */
 export type Work = {
   requests: number;
-  rate: Rate | null; // of the run itself, of which nothing is used yet
-  pin: Rate | null; // of the target
+  rate: Rate | null; // the rate of the run itself, none of which is used yet
+  pin: Rate | null; // the pinned rate of the target
   learned: Learned | null;
-  quotas: readonly Quota[]; // all others: of the budget, and whatever else counts requests
+  quotas: readonly Quota[]; // all other quotas: of the budget, and of anything else that counts requests
   window: TimeWindow | null;
-  stopAt: number; // when it pauses, ms since 1970; 0 = never
-  maxActiveMs: number; // after how long it pauses; 0 = never
+  stopAt: number; // the time when it pauses, ms since 1970; 0 = never
+  maxActiveMs: number; // the deleting time after which it pauses, in ms; 0 = never
 };
 
-/** What decides an end. */
+/** The bound that decides the end. */
 export type Cause = 'rate' | 'pin' | 'learned' | 'quota' | 'window' | 'unknown';
 
-/** When a run ends, as far as can be said before. */
+/** The expected end of a run, as far as it can be known before. */
 export type Forecast = {
-  at: number; // when it was made, ms since 1970
-  seconds: number | null; // expected; null = the speed of the API is not known
-  secondsFrom: number; // at least; infinite = never
-  secondsTo: number | null; // at most, if nothing fails; null = not known
-  perSecond: number | null; // the rate that it is made with
+  at: number; // the time of the forecast, ms since 1970
+  seconds: number | null; // expected duration; null = the speed of the API is not known
+  secondsFrom: number; // shortest duration; infinite = never
+  secondsTo: number | null; // longest duration, if nothing fails; null = not known
+  perSecond: number | null; // the rate that the forecast assumes
   causes: readonly Cause[];
-  openings: number; // the times its window is open meanwhile; 0 = it has none
-  zone: string | null; // of its window
-  fits: number | null; // how many requests are sent before it pauses; null = all of them
-  learned: Learned | null; // where the rate was learned
+  openings: number; // number of times its window is open until then; 0 = it has no window
+  zone: string | null; // the time zone of its window
+  fits: number | null; // number of requests that are sent before it pauses; null = all of them
+  learned: Learned | null; // the learned rate, if one was used
 };
 
-/** The most likely end, the earliest, and the latest one, if nothing fails. A run of any length takes a bounded time to forecast. Pure. */
+/** Forecasts the most likely, the earliest, and the latest end, if nothing fails. The time to compute it is bounded, however long the run. Pure. */
 export function forecast(work: Work, now: number): Forecast {
   const speeds = speedsOf(work);
   const bounds = boundsOf(work);
@@ -58,12 +58,12 @@ export function forecast(work: Work, now: number): Forecast {
   };
 }
 
-/** The moment up to which nothing better is known: what is to be over by then has to be after this one. Ms since 1970. */
+/** The expected end, or the earliest if nothing better is known; ms since 1970. To be over by a deadline, this must come before it. */
 export function endOf({ at, seconds, secondsFrom }: Forecast): number {
   return at + 1_000 * (seconds ?? secondsFrom);
 }
 
-/** The lowest rate, per second, at which all is sent by a deadline; null where quotas, window and pauses allow none. Pure. */
+/** The lowest rate, per second, at which all requests are sent by a deadline; null if quotas, window and pauses allow none. Pure. */
 export function neededRate(work: Work, deadline: number, now: number): number | null {
   const bounds = { ...boundsOf(work), stopAt: Math.min(deadline, work.stopAt || deadline) };
   const isEnough = (perSecond: number) => send(work.requests, perSecond, bounds, now, 'late').left === 0;
@@ -79,7 +79,7 @@ export function neededRate(work: Work, deadline: number, now: number): number | 
 
 const bisections = 40;
 
-/** Ms until `requests` are sent at a speed that was measured, under quotas and a window; infinite = never. Pure. */
+/** The time in ms until `requests` are sent at a measured speed, under quotas and a window; infinite = never. Pure. */
 export function timeToSend(
   requests: number,
   perSecond: number,
@@ -93,7 +93,7 @@ type Speeds = { fastest: number; expected: number | null; slowest: number | null
 
 const dayMs = 86_400_000;
 const freshMargin = 1.15;
-const oldMargin = 1.5; // a limit that was learned more than a day ago may be another one now
+const oldMargin = 1.5; // a limit that was learned more than a day ago may have changed
 
 function speedsOf({ rate, pin, learned }: Work): Speeds {
   const [own, pinned] = [rate, pin].map((bound) => (bound === null ? Number.POSITIVE_INFINITY : paceOf(bound)));
@@ -116,14 +116,14 @@ function boundsOf({ rate, pin, quotas, window, stopAt, maxActiveMs }: Work): Bou
   return { quotas: all, window, stopAt, maxActiveMs };
 }
 
-/** Whether what is used of a quota, and how exactly it is counted, is taken for the better or for the worse. */
+/** Whether the use of a quota, and the way it is counted, is assumed to be favourable or unfavourable. */
 type Likely = 'soonest' | 'late';
 
-/** Where a run has come to. `waits`: what it waited for. */
+/** The progress of a run in a forecast. `waits`: what it waited for. */
 type Sent = { at: number; left: number; openings: number; waits: ReadonlySet<Cause> };
 
-const mostSteps = 500; // then the rest is as fast as all before
-const slices = 60; // of the period of a quota, the oldest of which counts in full
+const mostSteps = 500; // after that, the rest is as fast as everything before
+const slices = 60; // of the period of a quota; the oldest slice counts in full
 
 /** Sends requests as fast as the bounds allow, one stretch without a wait after the other. */
 function send(requests: number, perSecond: number, bounds: Bounds, now: number, likely: Likely): Sent {
@@ -139,7 +139,7 @@ function send(requests: number, perSecond: number, bounds: Bounds, now: number, 
       const { isOpen, until } = stateAt(bounds.window, at);
       if (!isOpen) {
         waits.add('window');
-        activeUntil += until - at; // a closed window is no deleting time
+        activeUntil += until - at; // time with a closed window does not count as deleting time
         at = until;
         if (at === Number.POSITIVE_INFINITY) return end(Math.min(at, stopsAt()));
         continue;
@@ -172,7 +172,7 @@ function stateAt(window: TimeWindow | null, at: number) {
   return window === null ? { isOpen: true, until: Number.POSITIVE_INFINITY } : windowStateAt(window, at);
 }
 
-/** What was sent in the last period of a quota. */
+/** The requests of the last period of a quota. */
 class Log {
   readonly #perMs: number;
   readonly #sent: { at: number; n: number }[] = [];
@@ -182,11 +182,11 @@ class Log {
   constructor({ count, perMs, used, freeAt }: Quota, now: number, likely: Likely) {
     this.#perMs = likely === 'soonest' ? perMs : (perMs * (slices + 1)) / slices;
     this.room = count;
-    const isForgotten = likely === 'soonest' && freeAt === undefined; // it may be from the beginning of the period
+    const isForgotten = likely === 'soonest' && freeAt === undefined; // the use may be from the start of the period
     if (used > 0 && !isForgotten) this.add((freeAt ?? now + perMs) - this.#perMs, Math.min(used, count));
   }
 
-  /** When there is room, from `at` on. */
+  /** The time when there is room, not before `at`. */
   freeAt(at: number): number {
     for (let first = this.#sent[this.#head]; first && first.at + this.#perMs <= at; first = this.#sent[++this.#head])
       this.room += first.n;

@@ -1,12 +1,12 @@
 import { factsOf, type StatusAction, statusActions } from './status.ts';
 import { suggest } from './suggest.ts';
 
-/** One status and what it means instead of the default. */
+/** One status and its meaning instead of the default. */
 export type StatusOverride = { status: number; word: StatusAction };
 
 /**
- * Reads a text like `409=retry,404=failed`, sorted by status; '' gives none. Throws an Error that says what was expected. It rejects
- * what would report a success that is none, wait for ever, or fail ids because of a token or a rate limit.
+ * Reads a text like `409=retry,404=failed`, sorted by status; '' gives none. Throws an Error that says what was expected. Rejects a rule that
+ * would report a false success, wait for ever, or fail ids because of a token or a rate limit.
  */
 export function parseOnStatus(text: string): StatusOverride[] {
   const overrides = text === '' ? [] : text.split(',').map((part) => readOne(part.trim()));
@@ -16,7 +16,7 @@ export function parseOnStatus(text: string): StatusOverride[] {
   return overrides;
 }
 
-/** The inverse of `parseOnStatus`: two texts with the same meaning become equal. */
+/** Writes the text that `parseOnStatus` reads; two texts with the same meaning become equal. */
 export function formatOnStatus(overrides: readonly StatusOverride[]): string {
   return overrides.map(({ status, word }) => `${status}=${word}`).join(',');
 }

@@ -9,12 +9,12 @@ type OutcomeFacts = ({ by: 'answer'; rank: number; inDoubt?: string } | { by: 's
 };
 
 /**
- * What finally happened to one row: every value of the `outcome` column of a report, in the order in which they are shown. Every row of a
+ * The final result of one row: every value of the `outcome` column of a report, in the order in which they are shown. Every row of a
  * run gets exactly one. Cells and the scripts that join them, counters, summaries, files and schedules follow from this table.
  *
- * by            what settles the row: an answer to its request, the seal of an unfinished run, or reading; then it is never sent
- * rank          of those by an answer, from 1 to 7 without a gap: a higher rank replaces a lower one, so that a success replaces every failure
- *               and nothing replaces `deleted`
+ * by            what settles the row: an answer to its request, the seal of an unfinished run, or reading, in which case it is never sent
+ * rank          for outcomes by an answer: from 1, at most 7, without a gap. A higher rank replaces a lower one, so that a success replaces
+ *               every failure and nothing replaces `deleted`
  * inDoubt       the outcome instead, of a higher rank, if another request for the id may have executed the delete
  * isSuccess     the row needs no attention
  * isGone        the object was gone without our own delete being confirmed
@@ -72,13 +72,13 @@ export type ReadOutcome = SettledBy<'reading'>;
 
 const facts: Readonly<Record<Outcome, OutcomeFacts & { inDoubt?: SentOutcome }>> = table;
 
-/** In the order in which they are shown. */
+/** The outcomes in the order in which they are shown. */
 export const outcomes = Object.keys(table) as Outcome[];
 
-/** The outcomes of ids, without those of rows settled while reading. */
+/** The outcomes of ids, without the outcomes of rows settled while reading. */
 export const idOutcomes = outcomes.filter((outcome) => facts[outcome].by !== 'reading');
 
-/** By rank. */
+/** The outcomes of ids that were sent, by rank. */
 export const sentOutcomes = outcomes.filter(isSent).sort((a, b) => rankOf(a) - rankOf(b));
 
 function isSent(outcome: Outcome): outcome is SentOutcome {
@@ -94,7 +94,7 @@ export function inDoubt(outcome: SentOutcome): SentOutcome {
   return facts[outcome].inDoubt ?? outcome;
 }
 
-/** Whether it is what another outcome becomes in doubt. */
+/** Whether another outcome becomes this one in doubt. */
 export function isUncertain(outcome: Outcome): boolean {
   return sentOutcomes.some((sure) => sure !== outcome && inDoubt(sure) === outcome);
 }
@@ -104,12 +104,12 @@ export function isSuccess(outcome: Outcome): boolean {
   return facts[outcome].isSuccess;
 }
 
-/** Whether the id was sent and the object may still exist. False for `pending`, which is no outcome. */
+/** Whether the id was sent and the object may still exist. False for `pending`, which is not an outcome. */
 export function isFailure(outcome: Outcome | 'pending'): outcome is SentOutcome {
   return outcome !== 'pending' && isSent(outcome) && !isSuccess(outcome);
 }
 
-/** Whether the answer behind it is kept, as an excerpt: every one but a success that the API confirmed. False for `pending`. */
+/** Whether the answer is kept as an excerpt: true for every sent outcome but a success that the API confirmed. False for `pending`. */
 export function hasExcerpt(outcome: Outcome | 'pending'): boolean {
   return outcome !== 'pending' && isSent(outcome) && (!isSuccess(outcome) || isGone(outcome));
 }
@@ -119,7 +119,7 @@ export function isWorthAnotherRun(outcome: Outcome | 'pending'): boolean {
   return outcome !== 'pending' && !isSuccess(outcome) && idOutcomes.includes(outcome);
 }
 
-/** Whether the id was never sent, because its run ended before. */
+/** Whether the id was never sent, because its run ended first. */
 export function isLeft(outcome: Outcome): boolean {
   return facts[outcome].by === 'seal';
 }
@@ -132,25 +132,25 @@ export function isAlwaysShown(outcome: Outcome): boolean {
   return facts[outcome].isAlwaysShown === true;
 }
 
-/** For people: `404 or 410 to our first request`. */
+/** The outcome in words: `404 or 410 to our first request`. */
 export function outcomeText(outcome: Outcome): string {
   return facts[outcome].means;
 }
 
-/** How many rows had each outcome. */
+/** The number of rows with each outcome. */
 export type OutcomeCounts = Record<Outcome, number>;
 
 export function perOutcome<T>(make: (outcome: Outcome) => T): Record<Outcome, T> {
   return Object.fromEntries(outcomes.map((outcome) => [outcome, make(outcome)])) as Record<Outcome, T>;
 }
 
-/** How many rows had an outcome that is counted; by default every one is. */
+/** The number of rows with a counted outcome; by default every outcome is counted. */
 export function sumOutcomes(counts: Readonly<OutcomeCounts>, isCounted: (outcome: Outcome) => boolean = () => true) {
   return outcomes.reduce((sum, outcome) => sum + (isCounted(outcome) ? counts[outcome] : 0), 0);
 }
 
 /**
- * What decided a cell, as 9 bits: an HTTP status from 200 to 599 is stored as itself − 88 (112 … 511); lower numbers are indexes of
+ * What decided a cell, as 9 bits. An HTTP status from 200 to 599 is stored as itself − 88 (112 … 511); lower numbers are indexes of
  * this table. Append only: the numbers are in ledgers that outlive a release.
  */
 export const codeWords = [
@@ -182,7 +182,7 @@ export function statusOfCode(code: number): number | null {
   return code >= firstStatus ? code + shift : null;
 }
 
-/** The stable text of a code, as reports show it: `http_404`, `timeout`. A number of a later release reads `code_57`. */
+/** The stable text of a code, as reports show it: `http_404`, `timeout`. A number from a later release reads `code_57`. */
 export function textOfCode(code: number): string {
   if (code >= firstStatus) return `http_${code + shift}`;
   return codeWords[code] ?? `code_${code}`;

@@ -2,7 +2,7 @@ import { storedLine } from './visible.ts';
 
 const longestName = 100;
 
-/** How many characters a reason may have. */
+/** The maximum length of a reason, in characters. */
 export const longestReason = 500;
 
 /** The name of a person as audit trails and runs store it. */
@@ -10,12 +10,12 @@ export function storedName(name: string): string {
   return storedLine(name, longestName);
 }
 
-/** What a person says why, likewise; '' = nothing. */
+/** The reason that a person gives, stored in the same way; '' = none. */
 export function storedReason(reason: string): string {
   return storedLine(reason, longestReason);
 }
 
-/** Whether two names are of one login: of `ana@host` the machine does not count, nor does the case. */
+/** Whether two names are of one login: in `ana@host`, only `ana` is compared, without regard to case. */
 export function isSamePerson(a: string, b: string): boolean {
   const login = (name: string) => name.trim().toLowerCase().split('@', 1)[0];
   return login(a) === login(b);

@@ -3,13 +3,13 @@ type Bound = { count: number; perMs: number };
 
 /**
  * A limit on requests: one bound or more, each with another period, the shortest first. The first is the pace and is spread evenly:
- * 6000/min is one request every 10 ms. Each further one is a quota: never more than its count in any window of its period.
+ * 6000/min is one request per 10 ms. Each further bound is a quota: never more than its count in any window of its period.
  */
 export type Rate = readonly Bound[];
 
 /**
- * Reads `200/s`, `6000/min` or `200/s,100000/day`; a number alone is per second. Throws an Error that says what was expected,
- * also for 0, for fractions, for two bounds of one period and for more than a million a second.
+ * Reads `200/s`, `6000/min` or `200/s,100000/day`; a number alone is per second. Throws an Error that says what was expected. This includes 0,
+ * fractions, two bounds for one period, and more than a million per second.
  */
 export function parseRate(text: string): Rate {
   const parts = text.split(',').map((part) => part.trim());
@@ -19,28 +19,28 @@ export function parseRate(text: string): Rate {
   return rate;
 }
 
-/** For people: `200/s, at most 5,000 a minute and 100,000 a day`. */
+/** Writes a rate for people: `200/s, at most 5,000 a minute and 100,000 a day`. */
 export function rateText([pace, ...quotas]: Rate): string {
   const first = `${grouped(pace!.count)}/${unitOf(pace!).suffix}`;
   return quotas.length === 0 ? first : `${first}, at most ${quotasText([pace!, ...quotas])}`;
 }
 
-/** For people, without the pace: `5,000 a minute and 100,000 a day`; '' if there is no quota. */
+/** Writes the quotas for people, without the pace: `5,000 a minute and 100,000 a day`; '' if there is no quota. */
 export function quotasText([, ...quotas]: Rate): string {
   return quotas.map((quota) => `${grouped(quota.count)} ${unitOf(quota).each}`).join(' and ');
 }
 
-/** As the flag takes it: `200/s,100000/day`. */
+/** Writes a rate as the flag takes it: `200/s,100000/day`. */
 export function rateSetting(rate: Rate): string {
   return rate.map((bound) => `${bound.count}/${unitOf(bound).suffix}`).join(',');
 }
 
-/** As Redis holds it, for scripts: `200/1000,100000/86400000`, each bound a count and a period in ms, the pace first. */
+/** Writes a rate as Redis holds it, for scripts: `200/1000,100000/86400000`, each bound a count and a period in ms, the pace first. */
 export function storedRate(rate: Rate): string {
   return rate.map(({ count, perMs }) => `${count}/${perMs}`).join(',');
 }
 
-/** Reads what `storedRate` wrote; '' is no rate. Throws an Error for any other text, so that no limit is dropped silently. */
+/** Reads what `storedRate` wrote; '' = no rate. Throws an Error for any other text, so that no limit is dropped silently. */
 export function rateFromStored(text: string): Rate | null {
   if (text === '') return null;
   const rate = text.split(',').map((part) => {
@@ -51,7 +51,7 @@ export function rateFromStored(text: string): Rate | null {
   throw new Error(`expected a stored rate like 200/1000, got "${text}"`);
 }
 
-/** A stored rate; null if there is none, or if another release wrote it in another form. */
+/** Reads a stored rate; null if there is none, or if another release wrote it in another form. */
 export function readableRate(text: string): Rate | null {
   try {
     return rateFromStored(text);

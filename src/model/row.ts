@@ -5,12 +5,12 @@ import { quoteForShell } from './shell-word.ts';
 /** The name of a list read from stdin. */
 export const stdinName = '(stdin)';
 
-/** Where a row is: the index of its file in the order they were named, and its line there, counted from 1. */
+/** The place of a row: the index of its file in the order they were named, and its line there, counted from 1. */
 export type Position = { file: number; line: number };
 
 /**
- * Why a row is rejected: stable codes that appear in reports, what each says of the row, and what lets such rows pass or mends them; '' =
- * nothing does. Append only: their indexes are part of what identifies a list.
+ * Why a row is rejected: stable codes that appear in reports, their description of the row, and what lets such rows pass or repairs them; '' =
+ * nothing does. Append only: the indexes are part of what identifies a list.
  */
 const rejections = {
   empty_id: { reason: 'the id is missing', mend: '' },
@@ -79,12 +79,12 @@ const rejections = {
 export type RejectCode = keyof typeof rejections;
 export const rejectCodes = Object.keys(rejections) as readonly RejectCode[];
 
-/** What a code of rejection says of the row, as a sentence without its full stop. */
+/** The description of a rejection code, as a sentence without its full stop. */
 export function rejectionReason(code: RejectCode): string {
   return rejections[code].reason;
 }
 
-/** What lets rows with this code pass, or mends them; '' if nothing does. `ids`: of the rows. */
+/** What lets rows with this code pass, or repairs them; '' if nothing does. `ids`: the ids of these rows. */
 export function rejectionMend(code: RejectCode, ids: Iterable<string>): string {
   return rejections[code].mend.replace(/--allow-id-chars$/, () => allowFlag(ids));
 }
@@ -99,10 +99,10 @@ export function allowFlag(ids: Iterable<string>): string {
 /** One row of the input: either an id that can be sent, or the reason why it cannot. */
 export type Row = Position & { resource: Resource | null; id: string; reject: RejectCode | null };
 
-/** The most ids in a chunk, and the most rows in a block. */
+/** The maximum number of ids in a chunk, and of rows in a block. */
 export const chunkSize = 500;
 
-/** Up to 500 ids of one resource, in input order: the unit of the queue. */
+/** A chunk of up to 500 ids of one resource, in input order: the unit of the queue. */
 export type Chunk = { n: number; resource: Resource; ids: string[]; positions: Position[] };
 
 /** A row that was settled while reading. `id` is cut to 200 characters; `first` is the first position of a duplicate's id. */
@@ -114,15 +114,15 @@ export type SettledRow = Position & {
   first: Position | null;
 };
 
-/** Up to 500 rows settled while reading. */
+/** A block of up to 500 rows settled while reading. */
 export type SettledBlock = { n: number; rows: SettledRow[] };
 
-/** A CSV cell (RFC 4180); also quoted if it has outer white space, which some readers would trim. */
+/** Writes a CSV cell (RFC 4180). Also quotes a text with outer white space, which some readers would trim. */
 export function csvCell(text: string): string {
   return /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Text that a spreadsheet shows and does not run as a formula. It may be changed: never read it back as an id. */
+/** Text that a spreadsheet shows and does not run as a formula. The text may be changed, so never read it back as an id. */
 export function neutralised(text: string): string {
   return /^[=+\-@\t\r\0]/.test(text) ? `'${text}` : text;
 }

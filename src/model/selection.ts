@@ -2,18 +2,18 @@ import { codeWords, idOutcomes, isGone, isWorthAnotherRun, type Outcome, outcome
 import { rejectCodes } from './row.ts';
 import { suggest } from './suggest.ts';
 
-/** Chooses rows by words of `outcome` or `code` in a report: a row with any of them is chosen. Never empty. */
+/** A choice of rows by words of `outcome` or `code` in a report: a row with any of them is chosen. Never empty. */
 export type Selection = readonly string[];
 
-/** The code of ids that a cancel left without an outcome. */
+/** The code of ids that a cancelled run left without an outcome. */
 export const cancelCode = 'run_cancelled';
 
 const words = new Set<string>([...outcomes, 'pending', ...codeWords, cancelCode, ...rejectCodes]);
 
-/** What can be chosen, beside `http_404` and other statuses. */
+/** The words that can be chosen, in addition to `http_404` and other statuses. */
 export const selectionWords: readonly string[] = [...words];
 
-/** The words of `failed,http_409`. Throws an Error for a word that no row of any report has. */
+/** Reads the words of `failed,http_409`. Throws an Error for a word that no row of any report has. */
 export function parseSelection(text: string): Selection {
   return [...new Set(text.split(',').map((word) => parseWord(word.trim())))];
 }
@@ -38,22 +38,22 @@ export function isChosen(selection: Selection, row: { outcome: Outcome | 'pendin
 
 const retriable = idOutcomes.filter(isWorthAnotherRun);
 
-/** Outcomes that `retry` sends again only if they are named: the API may have said "gone" without looking. Never after a 204. */
+/** Outcomes that `retry` sends again only if they are named: the API may have said "gone" without looking. It never sends again after a 204. */
 const distrusted = idOutcomes.filter(isGone);
 
-/** Whether `retry` sends a row again. A code chooses none of the rows that were gone: a 404 may also be the last answer of one that was not. */
+/** Whether `retry` sends a row again. A code chooses no row that was gone: a 404 can also be the last answer for a row that was not gone. */
 export function isChosenToRetry(selection: Selection, row: { outcome: Outcome | 'pending'; code: string }): boolean {
   if (isWorthAnotherRun(row.outcome)) return isChosen(selection, row);
   return distrusted.some((outcome) => outcome === row.outcome && selection.includes(outcome));
 }
 
-/** The rows that `retry` sends again by default: all that can be. */
+/** The rows that `retry` sends again by default: all rows worth another run. */
 export const worthRetry: Selection = retriable;
 
-/** What `retry` can choose, beside statuses. */
+/** The words that `retry` can choose, in addition to statuses. */
 export const retryWords: readonly string[] = [...retriable, ...distrusted, ...codeWords, cancelCode];
 
-/** The same for `retry`. Throws an Error also for words of rows that are never sent, or never again. */
+/** Reads the words for `retry`. Also throws an Error for words of rows that are never sent, or never again. */
 export function parseRetrySelection(text: string): Selection {
   const selection = parseSelection(text);
   const wrong = selection.find((word) => !retryWords.includes(word) && !word.startsWith('http_'));

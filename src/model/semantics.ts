@@ -1,7 +1,7 @@
 import { type Resource, resources } from './resource.ts';
 import { successStatus } from './status.ts';
 
-/** What a target answered to the DELETE of an object that cannot exist. `gone`: 404 or 410; `accepted`: 204. */
+/** The answer of a target to the DELETE of an object that cannot exist. `gone`: 404 or 410; `accepted`: 204. */
 export type Semantics = {
   resource: Resource;
   answers: 'gone' | 'accepted';
@@ -10,7 +10,7 @@ export type Semantics = {
   who: string;
 };
 
-/** The sentence that all say which show a run of a target that answers 204 for anything; none if it does not, or if that is not known. Pure. */
+/** The sentence for every display of a run whose target answers 204 for anything; none if it does not, or if that is not known. Pure. */
 export function describeSemantics(known: readonly Semantics[]): string[] {
   const accepted = known.filter(({ answers }) => answers === 'accepted').map(({ resource }) => resource);
   if (accepted.length === 0) return [];

@@ -1,13 +1,13 @@
 import { visible } from './visible.ts';
 
-/** Quotes text so that a shell takes it as one word; what cannot be seen as codes, which bash, zsh and ksh read. */
+/** Quotes text so that a shell reads it as one word. Writes invisible characters as codes, which bash, zsh and ksh read. */
 export function quoteForShell(text: string): string {
-  const line = text.replaceAll('\n', ''); // a terminal shows that as it is
+  const line = text.replaceAll('\n', ''); // a terminal shows a line break as it is
   if (visible(line) !== line) return `$'${visible(text.replace(/['\\]/g, '\\$&'))}'`;
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** The same for the name of a file, which no command takes for an option. */
+/** Quotes the name of a file so that no command reads it as an option. */
 export function quotePath(path: string): string {
   return quoteForShell(path.startsWith('-') ? `./${path}` : path);
 }

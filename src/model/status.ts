@@ -4,28 +4,28 @@ export const successStatus = 204;
 /** The answer to a request above the rate limit: Too Many Requests. */
 export const throttlingStatus = 429;
 
-/** What an answer means for its id. `gone` becomes `absent` or `gone_unconfirmed`; see verdict.ts. */
+/** The meaning of an answer for its id. `gone` becomes `absent` or `gone_unconfirmed`; see verdict.ts. */
 export type Meaning = 'deleted' | 'gone' | 'failed' | 'unknown' | 'retry' | 'wait' | 'credentials' | 'halt';
 
-/** What `--on-status` can make of a status. Never `deleted`: only a 204 proves that. */
+/** The meanings that `--on-status` can give a status. Never `deleted`, because only a 204 proves that. */
 export const statusActions = ['failed', 'absent', 'retry', 'wait', 'halt'] as const;
 export type StatusAction = (typeof statusActions)[number];
 
 /** The facts about a status. */
 export type StatusFacts = {
-  /** Statuses and ranges of them. */
+  /** Statuses and ranges of statuses. */
   answers: string;
   meaning: Meaning;
   /** Whether a request with this answer may have been executed. */
   isAmbiguous: boolean;
-  /** What it says about the target: it accepted the request, refused it for the rate, failed, or nothing. */
+  /** The statement of the answer about the target: it accepted the request, refused it because of the rate, failed, or says nothing. */
   signal: 'accepted' | 'refused' | 'trouble' | 'nothing';
   /** Whether Retry-After is obeyed: on any answer that means "not now" (RFC 9110 §10.2.3). */
   mayAskToWait: boolean;
-  /** What `--on-status` can make of it, and why nothing else. */
+  /** The meanings that `--on-status` can give it, and why no others. */
   actions: readonly StatusAction[];
   why: string;
-  /** For people, if the meaning alone does not say it. */
+  /** The meaning for people, if the meaning alone does not express it. */
   means?: string;
 };
 
@@ -50,8 +50,8 @@ function row(answers: string, meaning: Meaning, facts: Partial<Facts> = {}): Sta
 }
 
 /**
- * What each status means; the first row that matches decides. The verdict on an id, what counts as throttled or as trouble of the target,
- * which Retry-After is obeyed, what `--on-status` can change and the texts for people follow from this table.
+ * The meaning of each status; the first row that matches decides. This table decides the verdict on an id, which answers count as throttled or as
+ * trouble of the target, which Retry-After is obeyed, what `--on-status` can change, and the texts for people.
  */
 const table = {
   success: row(`${successStatus}`, 'deleted', { actions: noAction, why: 'it is the one answer that says deleted' }),
@@ -72,7 +72,7 @@ const table = {
     why: 'it speaks about the token, not about the id',
   }),
   barred: row('402, 407, 451', 'halt'),
-  forbidden: row('403', 'failed', { means: 'failed; halts the run at the first with insufficient_scope' }),
+  forbidden: row('403', 'failed', { means: 'failed; halts the run at the first answer with insufficient_scope' }),
   gone: row('404, 410', 'gone', { actions: ['failed', 'absent', 'retry', 'halt'], why: 'waiting would never end' }),
   timeout: row('408', 'retry', { ...troubled, mayAskToWait: false }),
   busy: row('409, 421, 423, 425', 'retry'),
@@ -89,15 +89,15 @@ const table = {
 
 export type StatusClass = keyof typeof table;
 
-/** The rows of the table, in their order. */
+/** The names of the rows, in the order of the table. */
 export const statusClasses = Object.keys(table) as StatusClass[];
 
 export const statusFacts: Readonly<Record<StatusClass, StatusFacts>> = table;
 
-/** Both ends included. */
+/** The first and the last status of a range. */
 export type StatusRange = readonly [from: number, to: number];
 
-/** The statuses in a text like `404, 410, 500-999`. */
+/** Reads the statuses in a text like `404, 410, 500-999`. */
 export function rangesIn(answers: string): StatusRange[] {
   return answers.split(', ').map((answer) => {
     const [from = 0, to = from] = answer.split('-').map(Number);
@@ -115,7 +115,7 @@ for (const name of statusClasses.toReversed()) {
   for (const [from, to] of rangesOf(name)) for (let status = from; status <= to; status++) classByStatus[status] = name;
 }
 
-/** The row of a status; `refused` for a number that is no HTTP status. */
+/** The row of a status; `refused` for a number that is not an HTTP status. */
 export function classOf(status: number): StatusClass {
   return classByStatus[status] ?? 'refused';
 }
@@ -134,12 +134,12 @@ export function isAmbiguous(status: number): boolean {
   return factsOf(status).isAmbiguous;
 }
 
-/** For people: `404 or 410`. */
+/** The statuses in words: `404 or 410`. */
 export function statusesText(name: StatusClass): string {
   return table[name].answers.replace(/, (?=[^,]*$)/, ' or ');
 }
 
-/** For people: what happens to the id of an answer with this meaning. */
+/** Describes what happens to the id of an answer with this meaning. */
 export function describeMeaning(meaning: Meaning, ambiguous: boolean): string {
   return meanings[meaning](ambiguous);
 }
@@ -152,5 +152,5 @@ const meanings: Record<Meaning, (ambiguous: boolean) => string> = {
   retry: (ambiguous) => (ambiguous ? 'retried; may have been executed' : 'retried; failed at the end'),
   wait: () => 'waits as the server asks; not an attempt',
   credentials: () => 'asks for another token once and waits for it, or halts the run; not an attempt',
-  halt: () => 'halts the run at the first',
+  halt: () => 'halts the run at the first such answer',
 };

@@ -10,12 +10,12 @@ export function suggest(name: string, known: readonly string[]): string {
   return nearest === undefined ? '' : ` Did you mean ${quoteForShell(nearest.candidate)}?`;
 }
 
-/** Few characters differ, and one at least does not: two short names are never far apart. */
+/** Whether few characters differ, and at least one does not: two short names are never far apart. */
 function isNear(name: string, candidate: string, steps: number): boolean {
   return steps <= Math.max(2, name.length / 4) && steps < Math.max(name.length, candidate.length);
 }
 
-/** Sorted by the distance of their base URL from the given one, equal ones first. */
+/** Sorts by the distance of the base URLs from the given one, equal ones first. */
 export function nearestFirst<T extends { baseUrl: string }>(all: readonly T[], { baseUrl }: { baseUrl: string }): T[] {
   return all
     .map((one) => ({ one, steps: distance(baseUrl, one.baseUrl) }))

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { quoteForShell } from './shell-word.ts';
 import type { ToType } from './to-type.ts';
 
-/** Where deletes go: normalised base URL + account. Never the token, so that a rotated token is still the same target. */
+/** The place where deletes go: normalised base URL + account. Never the token, so that a rotated token is still the same target. */
 export type Target = { baseUrl: string; account: string; fp: string };
 
 /** `fp`: the target's fingerprint, 16 hex digits, part of its Redis keys. */
@@ -11,17 +11,17 @@ export function targetOf(baseUrl: string, account: string): Target {
   return { baseUrl, account, fp };
 }
 
-/** The targets that somebody may see and steer; null: all. */
+/** The targets that a user is allowed to see and steer; null: all. */
 export type Reach = readonly Target[] | null;
 
-/** Whether what is of this target is within reach. */
+/** Whether an object of this target is within reach. */
 export function isWithin(reach: Reach, { baseUrl, account }: Pick<Target, 'baseUrl' | 'account'>): boolean {
   return reach === null || reach.some((target) => target.baseUrl === baseUrl && target.account === account);
 }
 
 /**
- * The identity of a list for a target: the same rows for the same target are the same run. Rows of a run that are retried are another list
- * than the same rows in a file.
+ * The identity of a list for a target: the same rows for the same target are the same run. The rows of a retried run are a different list
+ * from the same rows in a file.
  */
 export function listOf({ fp }: Target, rowsSha256: string, retryOf = ''): string {
   const of = retryOf === '' ? '' : `retry of ${retryOf}\n`;

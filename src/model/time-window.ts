@@ -1,6 +1,6 @@
 import { checkZone, findChange, offset } from './time-zone.ts';
 
-/** When the requests of a run may be sent: spans of minutes of the week, from Monday 00:00 on, by the clocks of a time zone. */
+/** The times when the requests of a run may be sent: spans of minutes of the week, from Monday 00:00 on, by the clocks of a time zone. */
 export type TimeWindow = { tz: string; spans: readonly (readonly [from: number, to: number])[] };
 
 const days = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun'];
@@ -8,8 +8,9 @@ const dayMinutes = 1_440;
 const weekMinutes = 7 * dayMinutes;
 
 /**
- * Reads `--window`: `Mon-Fri 22:00-06:00, Sat 08:00-24:00 Europe/Berlin`. Without days it is every day, without a zone UTC. A day is that on
- * which a span begins: it may go on over midnight. Throws an Error that says what was expected.
+ * Reads `--window`: `Mon-Fri 22:00-06:00, Sat 08:00-24:00 Europe/Berlin`. Without days it means every day, without a zone UTC. The day is
+ * the one on
+ * which a span begins, as a span may continue past midnight. Throws an Error that says what was expected.
  */
 export function parseTimeWindow(text: string): TimeWindow {
   const [, list = '', tz = 'UTC'] = /^(.*?\d)(?:\s+([A-Za-z][\w/+-]*))?\s*$/.exec(text) ?? [];
@@ -18,7 +19,7 @@ export function parseTimeWindow(text: string): TimeWindow {
   return { tz, spans };
 }
 
-/** A stored window; null if there is none, or if another release wrote it in another form. */
+/** Reads a stored window; null if there is none, or if another release wrote it in another form. */
 export function readTimeWindow(text: string): TimeWindow | null {
   try {
     return parseTimeWindow(text);
@@ -27,7 +28,7 @@ export function readTimeWindow(text: string): TimeWindow | null {
   }
 }
 
-/** `--window` in its normal form; `always` takes the window away from a run that has one. */
+/** Normalizes `--window`; `always` takes the window away from a run that has one. */
 export function timeWindowSetting(text: string): string {
   if (text.trim() === always) return always;
   parseTimeWindow(text);
@@ -59,27 +60,27 @@ function minuteOf(hours = '99', minutes = '0'): number {
   return 60 * Number(hours) + Number(minutes);
 }
 
-/** Whether a time window is open, and until when that lasts: ms since 1970, infinite if it is open all week. */
+/** Whether a time window is open, and until when: ms since 1970, infinite if it is open all week. */
 export type WindowState = { isOpen: boolean; until: number };
 
 const longestMs = 15 * dayMinutes * 60_000; // more than a week and the largest clock change
 
 /**
- * The state of a window at a moment, ms since 1970. It is open while the clocks of its zone show a time inside: an hour that comes twice counts
- * twice, one that the clocks jump over not at all. Pure.
+ * The state of a window at a moment, ms since 1970. It is open while the clocks of its zone show a time inside. So an hour that comes twice counts
+ * twice, and an hour that the clocks skip does not count. Pure.
  */
 export function windowStateAt(window: TimeWindow, at: number): WindowState {
   const isOpen = isOpenAt(window, at);
   for (let from = at; from < at + longestMs; ) {
     const ahead = offset(window.tz, from);
     const edge = nextEdge(window, from + ahead) - ahead;
-    from = findChange(window.tz, from, edge)?.at ?? edge; // the clocks may change before, and show another time then
+    from = findChange(window.tz, from, edge)?.at ?? edge; // the clocks may change before, and then show another time
     if (isOpenAt(window, from) !== isOpen) return { isOpen, until: from };
   }
   return { isOpen, until: Number.POSITIVE_INFINITY };
 }
 
-/** `Mon 22:00 Europe/Berlin`: a moment by the clocks of a window. */
+/** A moment by the clocks of a window: `Mon 22:00 Europe/Berlin`. */
 export function windowTime({ tz }: TimeWindow, at: number): string {
   const minute = minuteOfWeek(at + offset(tz, at));
   const time = [Math.floor(minute / 60) % 24, minute % 60].map((n) => String(n).padStart(2, '0')).join(':');
@@ -102,7 +103,7 @@ function nextEdge({ spans }: TimeWindow, shown: number): number {
 
 const firstMonday = 4 * dayMinutes; // 5 January 1970
 
-/** The minute of the week that clocks show which are at `shown`: ms since 1970 as if in UTC. */
+/** The minute of the week on clocks that show `shown`: ms since 1970 as if in UTC. */
 function minuteOfWeek(shown: number): number {
   return (((Math.floor(shown / 60_000) - firstMonday) % weekMinutes) + weekMinutes) % weekMinutes;
 }

@@ -1,9 +1,9 @@
-/** A clock change: the first ms after it, by how much the clocks move forward (back: below 0), and their offset from UTC afterwards. */
+/** A clock change: the first ms after it, how far the clocks move forward (back: below 0), and their offset from UTC afterwards. */
 export type Change = { at: number; by: number; ahead: number };
 
-const stepMs = 7 * 86_400_000; // no two changes that cancel each other were ever closer
+const stepMs = 7 * 86_400_000; // no two changes that cancel each other have ever been closer
 
-/** The first change of the clocks in (from, to], or null. */
+/** Finds the first change of the clocks in (from, to], or null. */
 export function findChange(tz: string, from: number, to: number): Change | null {
   const first = offset(tz, from);
   let low = from;
@@ -28,7 +28,7 @@ export function offset(tz: string, at: number): number {
 
 const clocks = new Map<string, Intl.DateTimeFormat>();
 
-/** What a clock in a zone shows, by the names of the parts; hours are 00 to 23, the weekday is like Sun. */
+/** The reading of a clock in a zone, by the names of the parts; hours are 00 to 23, the weekday is like Sun. */
 export function partsAt(tz: string, at: number): Partial<Record<Intl.DateTimeFormatPartTypes, string>> {
   const known = clocks.get(tz);
   const clock = known ?? new Intl.DateTimeFormat('en-GB', { timeZone: tz, ...fields });
@@ -47,7 +47,7 @@ const fields: Intl.DateTimeFormatOptions = {
   hourCycle: 'h23',
 };
 
-/** Throws an Error for a name that is no time zone. */
+/** Throws an Error for a name that is not a time zone. */
 export function checkZone(tz: string): void {
   try {
     new Intl.DateTimeFormat('en', { timeZone: tz });

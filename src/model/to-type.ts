@@ -1,29 +1,29 @@
 import { quoteForShell } from './shell-word.ts';
 
 /**
- * The only function that writes a command of expunge for somebody who is to type it, `toType('runs remove', id)`: as the reader has to start it,
- * each word quoted for a shell. `…` stands for what the reader knows. Text of users never passes it.
+ * The only function that writes a command of expunge for a reader to type, as in `toType('runs remove', id)`. It starts the command as this reader
+ * has to, with each word quoted for a shell. `…` stands for a value that the reader knows. Text of users never passes through it.
  */
 export type ToType = (verb: string, ...words: readonly string[]) => string;
 
-/** What to do about an error; a function where that contains a command, because only who prints it knows how the reader starts one. */
+/** The advice for an error. It is a function if it contains a command, because only the code that prints it knows how the reader starts a command. */
 export type Advice = string | ((toType: ToType) => string);
 
-/** For a reader of whom nothing is known: who asks over HTTP, or reads a file. */
+/** Writes commands for an unknown reader, who asks over HTTP or reads a file. */
 export const toTypeAnywhere: ToType = (verb, ...words) => typedLine('expunge', verb, words);
 
 const hardBlank = '\ue000';
 
 /**
- * Text that is laid out in lines, where `lay` gets it: a command is not broken, because the shell would take its begin for all of it. One that
- * is longer than a line is left to the terminal, which breaks it without a newline.
+ * Text that `lay` lays out in lines without breaking a command, because the shell would take the first part for the whole command. A command
+ * that is longer than a line is left to the terminal, which breaks it without a newline.
  */
 export function unbroken(toType: ToType, lay: (toType: ToType) => string): string {
   const laid = lay((verb, ...words) => toType(verb, ...words).replaceAll(' ', hardBlank));
   return laid.replaceAll(hardBlank, ' ');
 }
 
-/** A command line of a shell. `program` is one already. */
+/** Writes a command line of a shell. `program` is a command line already. */
 export function typedLine(program: string, verb: string, words: readonly string[]): string {
   return [
     program,
@@ -32,25 +32,25 @@ export function typedLine(program: string, verb: string, words: readonly string[
   ].join(' ');
 }
 
-/** The advice for one reader; null for none. */
+/** The advice for one reader; null if there is none. */
 export function adviceText<T extends Advice | null>(advice: T, toType: ToType): string | (T & null) {
   return typeof advice === 'function' ? advice(toType) : (advice as string | (T & null));
 }
 
-/** The advice in other words; null for none. */
+/** Rewords the advice; null if there is none. */
 export function mapAdvice(advice: Advice | null, change: (text: string) => string): Advice | null {
   return advice && ((toType) => change(adviceText(advice, toType)));
 }
 
-/** Several advices as one. */
+/** Joins several pieces of advice into one. */
 export function joinAdvice(advices: readonly Advice[], separator: string): Advice {
   return (toType) => advices.map((advice) => adviceText(advice, toType)).join(separator);
 }
 
-/** A command in a text that somebody else wrote, as the words that `toTypeAnywhere` was given for it. */
+/** A command in a text from another process, as the words that `toTypeAnywhere` was given for it. */
 export type TypedWords = readonly [verb: string, ...words: string[]];
 
-/** The advice as anybody can read it, and the commands in it, in their order. */
+/** The advice in a form that anyone can read, and the commands in it, in order. */
 export function spellOut(advice: Advice): { text: string; commands: TypedWords[] } {
   const commands: TypedWords[] = [];
   const text = adviceText(advice, (verb, ...words) => {
@@ -60,7 +60,7 @@ export function spellOut(advice: Advice): { text: string; commands: TypedWords[]
   return { text, commands };
 }
 
-/** The opposite of `spellOut`: each of the commands is replaced where it stands, all other text stays. */
+/** The inverse of `spellOut`: replaces each of the commands in its place, and keeps all other text. */
 export function readAdvice(text: string, commands: readonly TypedWords[]): Advice {
   if (commands.length === 0) return text;
   return (toType) => {

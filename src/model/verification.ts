@@ -1,15 +1,15 @@
-/** What sending a sample of the `deleted` ids of a run once more found. `gone` + `there` + `unclear` = the ids that were sent. */
+/** The result of sending a sample of a run's `deleted` ids again. `gone` + `there` + `unclear` = the ids that were sent. */
 export type Verification = {
   at: number; // ms since 1970
   who: string;
-  sample: number; // ids that were chosen; fewer were sent if it was stopped
+  sample: number; // chosen ids; fewer were sent if it was stopped
   of: number; // deleted ids of the run
   gone: number; // answered 404 or 410
   there: number; // answered 204
   unclear: number; // answered otherwise, or not at all
 };
 
-/** A verification as the run holds it; null for none, and for one that another release wrote in another form. */
+/** Reads a verification in a run's record; null if there is none, or if another release wrote it in another form. */
 export function verificationFromStored(text: string): Verification | null {
   try {
     const found = JSON.parse(text) as Verification;

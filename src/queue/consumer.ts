@@ -15,7 +15,7 @@ import {
   workerOptions,
 } from './queue.ts';
 
-/** How a job ended: `done`; done, and its chunk is due again in `dueInMs`; or `requeue`: another process, or this one later, takes it. */
+/** The end of a job: `done`; done, and its chunk is due again in `dueInMs`; or `requeue`: another process takes it, or this one later. */
 type JobResult = 'done' | { dueInMs: number } | 'requeue';
 
 /** Does one pass over the chunk of a job. `stop` is aborted when this process has lost the job or shuts down. */
@@ -36,19 +36,19 @@ export type ConsumerOptions = {
 /** Takes jobs from a queue and handles them. It connects when it starts. States: idle → started → drained. */
 export type Consumer = {
   start(): void;
-  /** Takes no more jobs, stops the running ones and waits until they have ended. How long that takes depends on the handler, not on Redis. */
+  /** Takes no more jobs, stops the running ones and waits until they have ended. The time for that depends on the handler, not on Redis. */
   drain(): Promise<void>;
 };
 
 type QueueWorker = Connecting & Pick<Worker<ChunkJob>, 'getNextJob' | 'startStalledCheckTimer'>;
 
-/** What a consumer needs of BullMQ, and of time. */
+/** The parts of BullMQ, and of time, that a consumer needs. */
 type Source = {
   connect(address: QueueAddress, onError: (error: unknown) => void): QueueWorker;
   sleep(ms: number): Promise<unknown>;
 };
 
-/** How many jobs a process runs at once. */
+/** The number of jobs that a process runs at once. */
 export const maxJobs = 16;
 const pollEveryMs = 5;
 const finishMs = 500;
@@ -72,7 +72,7 @@ export function openConsumer(
   const take = async () => {
     const token = randomUUID();
     const ready = worker();
-    await ready.waitUntilReady(); // from then on it stays: a job needs the worker that took it
+    await ready.waitUntilReady(); // from here on the worker stays, because a job needs the worker that took it
     const job: Job<ChunkJob> | undefined = await ready.getNextJob(token);
     if (job === undefined) return;
     const work = workOn(job, token, handle, stopping.signal, log)
@@ -97,7 +97,7 @@ export function openConsumer(
     drain: async () => {
       stopping.abort();
       await Promise.allSettled(running);
-      // A forced first close returns at once whatever state Redis is in. The chunks were handed back before.
+      // A forced first close returns at once, whatever state Redis is in. The chunks were handed back before.
       await worker.made?.close(true).catch(() => {});
     },
   };
@@ -117,7 +117,7 @@ function connectWorker({ fp, name, connection }: QueueAddress, onError: (error: 
 
 const { lockDuration } = workerOptions;
 
-/** Handles a job under its lock, then removes it. A lost lock stops the work: another process takes the chunk. */
+/** Handles a job under its lock, then removes it. A lost lock stops the work, because another process takes the chunk. */
 async function workOn(
   job: Job<ChunkJob>,
   token: string,
@@ -127,7 +127,7 @@ async function workOn(
 ): Promise<JobResult> {
   const lost = new AbortController();
   const renewal = setInterval(() => {
-    const renewed = job.extendLock(token, lockDuration).catch(() => 1); // Redis is away: no other process can take it either
+    const renewed = job.extendLock(token, lockDuration).catch(() => 1); // Redis is away, so no other process can take it either
     void renewed.then((isOurs) => isOurs || lost.abort());
   }, lockDuration / 2);
   try {

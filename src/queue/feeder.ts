@@ -5,9 +5,9 @@ import { recoverOrphans, startRun } from '../ledger/start-run.ts';
 import { keys } from '../redis/keys.ts';
 import type { ChunkQueue } from './queue.ts';
 
-/** Keeps the queue supplied with the due chunks of runs. All of it throws where Redis does not answer, and can be repeated. */
+/** Keeps the queue supplied with the due chunks of runs. All methods throw if Redis does not answer, and can be repeated. */
 export type Feeder = {
-  /** Adds the jobs of fed chunks to the queue. If it fails, `recover` does it later. */
+  /** Adds the jobs of fed chunks to the queue. If that fails, `recover` does it later. */
   add(run: string, chunks: number[]): Promise<void>;
   /** Feeds due and new chunks of a run. Call it after the start of a run and when a chunk is due again; a claim feeds by itself. */
   feed(run: string): Promise<void>;
@@ -15,7 +15,7 @@ export type Feeder = {
   recover(run: string): Promise<void>;
 };
 
-/** The feeder of the runs of one target, from their ledger into its queue. */
+/** Creates the feeder for the runs of one target, from their ledger into its queue. */
 export function createFeeder(ledger: Ledger, queue: ChunkQueue): Feeder {
   const add = (run: string, chunks: number[]) => queue.add(chunks.map((chunk) => ({ run, chunk })));
   const feed = async (run: string) => add(run, await ledger.feed(run));
@@ -35,8 +35,8 @@ export async function registerWithWorkers({ redis }: Ledger, { id, fp }: Pick<Ru
 }
 
 /**
- * Starts a planned run and registers it with the workers of its target. Repeating it is harmless. Returns false where
- * `startRun` does. Throws where Redis does not answer.
+ * Starts a planned run and registers it with the workers of its target. Repeating it is harmless. Returns false if
+ * `startRun` does. Throws if Redis does not answer.
  */
 export async function startDetachedRun(
   ledger: Ledger,

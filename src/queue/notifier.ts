@@ -17,16 +17,16 @@ import {
 /** The schedules of one source of a target. Only a process that has the source listens to their notifications. */
 type NotifierAddress = { fp: string; source: string; connection: QueueConnection };
 
-/** When a schedule is due. */
+/** The times at which a schedule is due. */
 type NotifierTimes = { cron: string; tz: string };
 
-/** Makes BullMQ notify the listeners when a schedule is due. The record of the schedule says what to do then. */
+/** Makes BullMQ notify the listeners when a schedule is due. The record of the schedule decides what happens then. */
 export type Notifier = {
-  /** Sets the job scheduler of a schedule if it is missing, has other times, or BullMQ has lost its next time. Repeating it changes nothing. */
+  /** Sets the job scheduler of a schedule if it is missing or has other times, or if BullMQ has lost its next time. Repeating it changes nothing. */
   ensure(schedule: string, times: NotifierTimes): Promise<void>;
-  /** Removes it. Repeating it changes nothing. */
+  /** Removes the job scheduler. Repeating it changes nothing. */
   remove(schedule: string): Promise<void>;
-  /** How many processes listen; null if Redis doesn't say. */
+  /** The number of processes that listen; null if Redis doesn't say. */
   listeners(): Promise<number | null>;
   close(): Promise<void>;
 };
@@ -34,7 +34,10 @@ export type Notifier = {
 const overdueAfterMs = 30_000;
 const closeMs = 400;
 
-/** The notifier for the schedules of one source. It connects with its first use. Its queue is never paused: BullMQ would notify twice afterwards. */
+/**
+ * Opens the notifier for the schedules of one source. It connects with its first use. Its queue is never paused, because BullMQ would notify
+ * twice afterwards.
+ */
 export function openNotifier({ fp, source, connection }: NotifierAddress): Notifier {
   const queue = lazily(() => {
     const made = new Queue(notifierQueueName(source), {
@@ -68,7 +71,10 @@ const notificationOptions = { removeOnComplete: true, removeOnFail: true };
 /** Receives the notifications of one source. */
 export type Listener = { start(): void; drain(): Promise<void> };
 
-/** It connects when it starts. `onNotification` gets the name of a due schedule; it is not awaited, so that it never delays the next one. */
+/**
+ * Opens a listener, which connects when it starts. `onNotification` gets the name of a due schedule. It is not awaited, so that it never delays
+ * the next notification.
+ */
 export function openListener(
   { fp, source, connection }: NotifierAddress,
   onNotification: (schedule: string) => void,
@@ -103,7 +109,7 @@ export function openListener(
   };
   return {
     start: () => void listen().catch(logError),
-    // A forced first close returns at once whatever state Redis is in. The next reconciliation makes up for a lost notification.
+    // A forced first close returns at once, whatever state Redis is in. The next reconciliation makes up for a lost notification.
     drain: async () => {
       isDrained = true;
       await worker.made?.close(true).catch(() => {});

@@ -7,7 +7,7 @@ import { describeRedisError } from '../redis/errors.ts';
 import { keys } from '../redis/keys.ts';
 import { waitUntil } from '../wait.ts';
 
-/** The unit of the queue. Never ids or secrets: jobs are stored in clear text and shown in dashboards. */
+/** The unit of the queue. It never holds ids or secrets, because jobs are stored in clear text and shown in dashboards. */
 export type ChunkJob = { run: string; chunk: number };
 
 /** A queue of a target: its detached runs share one; each foreground `run` command has its own. */
@@ -21,7 +21,7 @@ export function ownQueueName(run: string): string {
   return `run-${run}`;
 }
 
-/** The run whose queue that is; '' for the one that the detached runs share. */
+/** The run that owns the queue of this name; '' for the queue that the detached runs share. */
 export function runOfQueue(name: string): string {
   return name === sharedQueueName ? '' : name.slice(ownQueueName('').length);
 }
@@ -31,7 +31,7 @@ export function notifierQueueName(source: string): string {
   return `notifications-${source}`;
 }
 
-/** BullMQ rejects integers and colons. */
+/** The id of a chunk's job. BullMQ rejects integers and colons. */
 function jobId({ run, chunk }: ChunkJob): string {
   return `r${run}-c${chunk}`;
 }
@@ -42,32 +42,33 @@ const jobOptions: JobsOptions = { removeOnComplete: true, removeOnFail: true, st
 /** The worker options that we rely on. The chunk of a dead worker is taken over when its lock has expired and 1 to 2 checks have passed. */
 export const workerOptions: Omit<WorkerOptions, 'connection' | 'prefix'> & { lockDuration: number } = {
   lockDuration: 10_000,
-  stalledInterval: 2_000, // checks are often 4 s apart: each one blocks those of the other workers for 2 s
+  stalledInterval: 2_000, // checks are often 4 s apart, because each check blocks the checks of the other workers for 2 s
   maxStalledCount: 1_000, // lost replies must never fail a job that no worker ran
-  drainDelay: 2, // seconds a worker waits for the next job in one call
+  drainDelay: 2, // the time a worker waits for the next job in one call, in seconds
   removeOnComplete: { count: 0 },
   removeOnFail: { count: 0 },
 };
 
-/** How many jobs of a queue wait, run, or are delayed. */
+/** The number of jobs of a queue that wait, run, or are delayed. */
 export type QueueDepth = Record<(typeof depths)[number], number>;
 
-const disconnectNoticeMs = 250; // Redis may still list a worker for so long after it has disconnected
+const disconnectNoticeMs = 250; // how long Redis may still list a worker after it has disconnected
 const depths = ['waiting', 'active', 'delayed'] as const;
 
-/** The producer's side of a queue. It connects with its first use. All of it throws where Redis does not answer, unless it says otherwise. */
+/** The producer's side of a queue. It connects with its first use. All methods throw if Redis does not answer, unless they say otherwise. */
 export type ChunkQueue = {
   open(): void;
   /** Adds the jobs of chunks. A job that exists stays as it is, so repeating it adds nothing. */
   add(jobs: ChunkJob[]): Promise<void>;
-  /** Adds those jobs again that the queue has lost or has recorded as finished. */
+  /** Adds the jobs again that the queue has lost or has recorded as finished. */
   restore(jobs: ChunkJob[]): Promise<void>;
-  /** How many workers consume the queue; null if Redis doesn't say. */
+  /** The number of workers that consume the queue; null if Redis doesn't say. */
   workers(): Promise<number | null>;
   /** Throws an Error if the queue was not used before. */
   depth(): Promise<QueueDepth>;
   /**
-   * Removes the queue and everything in it, unless a worker consumes it. Where Redis doesn't say whether one does, only if `isOver`: nobody
+   * Removes the queue and everything in it, unless a worker consumes it. If Redis doesn't say whether one does, removes it only if
+   * `isOver`: no process
    * needs it any more.
    */
   remove(isOver: boolean): Promise<void>;
@@ -83,14 +84,14 @@ export async function withSharedQueue<T>(
   return body(queue).finally(() => queue.close());
 }
 
-/** The producer's side of the queue at this address. */
+/** Opens the producer's side of the queue at this address. */
 export function openQueue(address: QueueAddress): ChunkQueue {
   const queue = lazily(() => connect(address));
   return {
     open: () => void queue(),
     add: async (jobs) => {
       const [first] = jobs;
-      // Usually a claim has opened one chunk: then the transaction of a bulk would cost more than the job.
+      // Usually a claim has opened one chunk. Then the transaction of a bulk would cost more than the job.
       if (jobs.length === 1) await addJob(queue(), first!);
       else if (jobs.length > 1)
         await queue().addBulk(jobs.map((data) => ({ name: 'chunk', data, opts: { jobId: jobId(data) } })));
@@ -109,7 +110,7 @@ export function openQueue(address: QueueAddress): ChunkQueue {
   };
 }
 
-/** Whether nobody consumes a queue, once Redis has had time to notice who has disconnected; null if it doesn't say. */
+/** Whether no worker consumes a queue, once Redis has had time to notice disconnected workers; null if Redis doesn't say. */
 async function waitUntilUnused(queue: Queue): Promise<boolean | null> {
   let isUnused: boolean | null = null;
   await waitUntil(async () => {
@@ -123,7 +124,10 @@ function isNone(count: number | null): boolean | null {
   return count === null ? null : count === 0;
 }
 
-/** Removes all keys of a queue. Where another process does so at the same moment, BullMQ finds the queue no longer paused: it is gone then. */
+/**
+ * Removes all keys of a queue. If another process removes them at the same moment, BullMQ finds that the queue is no longer paused: then it
+ * is gone.
+ */
 async function removeKeys(queue: Queue): Promise<void> {
   try {
     await queue.obliterate({ force: true });
@@ -144,8 +148,8 @@ function connect({ fp, name, connection }: QueueAddress): Queue {
 }
 
 /**
- * Whether a process consumes a queue, without creating it; null if Redis doesn't say. `now`: also one that Redis still lists after it has
- * disconnected; `to stay`: without those.
+ * Whether a process consumes a queue, without creating it; null if Redis doesn't say. `now`: includes processes that Redis still lists after they
+ * have disconnected; `to stay`: without them.
  */
 export async function isConsumed(
   { fp, name, connection }: QueueAddress,
@@ -162,7 +166,7 @@ export async function isConsumed(
   }
 }
 
-/** Counts the connections of workers in CLIENT LIST; null where the login may not use it, or Redis is away. */
+/** Counts the connections of workers in CLIENT LIST; null if the login is not allowed to use it, or Redis is away. */
 export function countListeners(queue: Queue): Promise<number | null> {
   return queue.getWorkersCount().catch(() => null);
 }
@@ -181,18 +185,18 @@ function addJob(queue: Queue, data: ChunkJob): Promise<unknown> {
   return queue.add('chunk', data, { jobId: jobId(data) });
 }
 
-/** An object of BullMQ. It connects when it is made. */
+/** A BullMQ object, which connects when it is made. */
 export type Connecting = Pick<Worker, 'closing'> & {
   waitUntilReady(): Promise<unknown>;
   close(force?: boolean): Promise<void>;
 };
 
-/** An object of BullMQ that is made with its first use. `made`: the last one; null before that. */
+/** A BullMQ object that is made with its first use. `made`: the last object; null before the first. */
 type Lazy<T> = { (): T; readonly made: T | null };
 
 /**
- * Calls `make` at the first use, and at the next one after an object that could not connect: BullMQ tries its first commands once. A cluster
- * refuses them while the password of the login is replaced.
+ * Calls `make` at the first use, and again at the first use after an object failed to connect, because BullMQ tries its first commands once. A
+ * cluster refuses them while the password of the login is replaced.
  */
 export function lazily<T extends Connecting>(make: () => T): Lazy<T> {
   let made: T | null = null;
@@ -214,7 +218,7 @@ export function lazily<T extends Connecting>(make: () => T): Lazy<T> {
 const repeatAfterMs = 60_000;
 const maxReasons = 20;
 
-/** Logs errors, each text at most once a minute: while Redis fails there may be thousands a second. `clock`: monotonic ms. */
+/** Logs errors, each text at most once a minute, because there may be thousands per second while Redis fails. `clock`: monotonic ms. */
 export function errorLogger(log: Log, message: string, clock: () => number): (error: unknown) => void {
   const loggedAt = new Map<string, number>();
   return (error) => {
@@ -232,7 +236,7 @@ export const errorBackoffMs = 500;
 
 /**
  * Pauses the loop of a BullMQ worker for half a second after an error. BullMQ itself pauses only after a lost connection, and calls a
- * Redis that rejects writes thousands of times a second.
+ * Redis that rejects writes thousands of times per second.
  */
 export function backOffOnErrors(worker: Pick<Worker, 'on' | 'pause' | 'resume' | 'closing'>): void {
   let isPaused = false;

@@ -20,11 +20,11 @@ const tlsOnly = {
 } as const;
 const all = { ...logins, ...sentinelLogins, ...tlsOnly };
 
-/** The settings for logins and TLS beside REDIS_URL: files, and the server name. */
+/** The settings for logins and TLS in addition to REDIS_URL: files, and the server name. */
 export type RedisAccess = Partial<Pick<Config, keyof typeof all>>;
 
 /**
- * The address with the logins and the TLS of these settings. Their files are read again before each connect; while one cannot be read or is
+ * Adds the logins and the TLS of these settings to the address. Their files are read again before each connect. While a file cannot be read or is
  * invalid, its last valid content is used, because a replacement may be in progress. Throws CREDENTIALS or USAGE if a file cannot be read
  * or is invalid now, and USAGE for settings that the address cannot use.
  */
@@ -113,7 +113,7 @@ function refuseBadFile<T>(flag: string, path: string | undefined, expected: stri
   }
 }
 
-/** The result of `read`, or its last one while it throws. Throws if the first call does. */
+/** Returns a function with the result of `read`, or its last result while `read` throws. Throws if the first call does. */
 function keepLast<T>(read: () => T): () => T {
   let last = read();
   return () => {

@@ -7,27 +7,27 @@ import { ExpungeError } from '../errors.ts';
 export type PrivatePlace = {
   folder: string; // <state folder>/redis: append-only files, log, locks
   socket: string; // as Redis and its clients open it
-  socketLink: string | null; // links to the socket if its path was too long and it is in the temporary folder
+  socketLink: string | null; // link to the socket, which is in the temporary folder if its path was too long
   pidFile: string;
   logFile: string;
   containerFile: string; // exists if the data are in a container's volume
-  folderIdFile: string; // the id that only the server of this folder shows
+  folderIdFile: string; // the file with the id that only the server of this folder shows
 };
 
-/** One of several servers. */
+/** A server, as one of several. */
 export type RedisNode = { host: string; port: number };
 
 /**
- * Where Redis is and how to log in: one server, a Sentinel set (`options.sentinels` and `options.name`), or a cluster (`nodes`: some of its
- * servers). `label` can be printed, it never holds a password; `options` must not be printed.
+ * The place of Redis and how to log in: one server, a Sentinel set (`options.sentinels` and `options.name`), or a cluster (`nodes`: some of its
+ * servers). `label` can be printed, as it never holds a password; `options` must not be printed.
  */
 export type RedisAddress = {
   kind: 'url' | 'private';
   label: string;
   options: RedisOptions;
   nodes?: RedisNode[]; // cluster only
-  login?: () => RedisLogin; // reads the login files, which may have been replaced since
-  stay?: { place: PrivatePlace; presence: Redis }; // private only: `presence` is the connection that shows other processes that this one uses it
+  login?: () => RedisLogin; // reads the login files again, which may have been replaced
+  stay?: { place: PrivatePlace; presence: Redis }; // private only; `presence`: a connection that shows other processes that this one uses it
 };
 
 /** The options that can change while the process runs. */
@@ -41,7 +41,7 @@ const forms = `${one}, ${socket}, ${sentinel} or ${cluster}; with TLS rediss:// 
 
 /**
  * Reads REDIS_URL. Throws USAGE for any other form, and for a server on another machine without TLS unless
- * `allowPlaintext`. Errors never contain the text: it may hold a password in an unexpected place.
+ * `allowPlaintext`. Errors never contain the text, because it may hold a password in an unexpected place.
  */
 export function addressFromUrl(text: string, allowPlaintext: boolean): RedisAddress {
   const [, setUp] = /^rediss?\+(sentinel|cluster):/.exec(text) ?? [];

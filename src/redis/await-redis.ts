@@ -9,8 +9,8 @@ const firstRepeatMs = 5_000;
 const longestRepeatMs = 60_000;
 
 /**
- * Waits until the connection is usable, however long that takes, or until `stop` is aborted. Reports why it is not: a changed reason at once,
- * the same one at growing intervals. Throws UNREACHABLE if waiting does not help.
+ * Waits until the connection is usable, however long that takes, or until `stop` is aborted. Reports why it is not usable: a changed reason at
+ * once, the same reason at growing intervals. Throws UNREACHABLE if waiting does not help.
  */
 export async function awaitRedis(
   redis: RedisClient,
@@ -57,7 +57,7 @@ function connected(
   });
 }
 
-/** Reports a changed reason at once, and the same one after 5, 10, 20, 40 s, then once a minute. */
+/** Reports a changed reason at once, and the same reason after 5, 10, 20, 40 s, then once a minute. */
 function repeatReports(onReason: (words: string) => void) {
   let words = 'no answer yet; it may be loading its data';
   let repeatMs = firstRepeatMs;

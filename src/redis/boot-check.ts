@@ -6,14 +6,14 @@ import { describeRedisError } from './errors.ts';
 import { checkRights } from './rights.ts';
 import { evaluateServer, type Finding, type Info } from './server.ts';
 
-/** What kind of Redis answered. `runId`: another one after each restart; `warnings`: lines for the user. */
+/** The kind of Redis that answered. `runId`: changes with each restart; `warnings`: lines for the user. */
 export type RedisFacts = { version: string; name: 'redis' | 'valkey'; runId: string; warnings: string[] };
 
 const orElse = 'or point REDIS_URL at another one; without REDIS_URL a private one is used';
 
 /**
- * Reads INFO (not CONFIG, which many logins may not use). Throws UNREACHABLE for a Redis that fails `evaluateServer`, for a cluster that doesn't
- * serve all its slots, and for a login that lacks rights. Findings about files are only warnings, even that they can't be written: runs wait
+ * Reads INFO (not CONFIG, which many logins are not allowed to use). Throws UNREACHABLE for a Redis that fails `evaluateServer`, for a cluster that
+ * doesn't serve all its slots, and for a login that lacks rights. Findings about files are only warnings, even if they can't be written: runs wait
  * until that is over. In a cluster every primary has to pass; the facts are those of the first.
  */
 export async function checkRedis(redis: RedisClient): Promise<RedisFacts> {
@@ -71,7 +71,7 @@ async function readInfo(ask: () => Promise<string>): Promise<string> {
   }
 }
 
-/** The fields of an INFO reply. Pure. */
+/** Parses the fields of an INFO reply. Pure. */
 export function parseInfo(text: string): Info {
   const pairs = text.split(/\r?\n/).map((line) => line.split(/:(.*)/s, 2) as [string, string?]);
   return Object.fromEntries(pairs.filter(([name, value]) => name && value !== undefined));

@@ -95,7 +95,7 @@ function failedLogin(words: string): Finding {
   return fail('login', words, null);
 }
 
-/** Null when the event comes, else the error that came first. */
+/** Waits for the event, and returns null when it comes, or the first error if one comes before it. */
 function firstOf(socket: Socket, event: 'connect' | 'secureConnect' | 'data'): Promise<unknown> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, deadlineMs, late);

@@ -44,7 +44,7 @@ async function* inspectConnection({ options, nodes }: RedisAddress): AsyncGenera
   if (primary) yield* probeConnection({ ...own, ...primary });
 }
 
-/** Checks every server that REDIS_URL names. One that passes is enough to find the cluster: then failures of the others are warnings. */
+/** Checks every server that REDIS_URL names. One server that passes is enough to find the cluster, so failures of the others are then warnings. */
 async function inspectNodes(options: RedisOptions, nodes: readonly RedisNode[]): Promise<Finding[]> {
   const each = await Promise.all(nodes.map((node) => collect(probeConnection({ ...options, ...node }))));
   const isFound = each.some((findings) => findings.every(({ state }) => state !== 'fail'));
@@ -68,7 +68,7 @@ async function* inspectServers(redis: RedisClient, { options }: RedisAddress): A
   yield await inspectWrites(redis);
 }
 
-/** In a cluster, a finding names the port of its server. */
+/** Adds the port of its server to a finding about a cluster. */
 function withPort(finding: Finding, redis: RedisClient, port = '?'): Finding {
   return isCluster(redis) ? { ...finding, words: `${finding.words} (port ${port})` } : finding;
 }

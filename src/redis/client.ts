@@ -17,15 +17,15 @@ const shared = {
   reconnectOnError: (error: Error) => (error.message.startsWith('READONLY') ? 2 : false),
 } satisfies RedisOptions;
 
-// While a primary hangs, only polling shows that another one has taken over: its connection stays open.
+// While a primary hangs, its connection stays open. Only polling shows that another primary has taken over.
 const sharedByCluster = {
   clusterRetryStrategy: shared.retryStrategy,
   slotsRefreshInterval: 1_000, // ioredis has it off by default
   slotsRefreshTimeout: 2_000,
-  dnsLookup: (host, done) => done(null, host), // TLS verifies the name, so it must not be replaced by an address
+  dnsLookup: (host, done) => done(null, host), // TLS verifies the name, so an address must not replace it
 } satisfies ClusterOptions;
 
-// The overridden members are private in the types.
+// The types declare the overridden members as private.
 const parent = SentinelConnector as unknown as new (
   options: unknown,
 ) => {
@@ -37,8 +37,8 @@ const parent = SentinelConnector as unknown as new (
 /** The part of ioredis that finds the primary through sentinels and follows it after a failover, with two bugs of ioredis fixed. */
 export class OurSentinelConnector extends parent {
   /**
-   * The failover detector of the lost connection still listens. An event during the search for the next primary would end the search, and the
-   * client for good.
+   * The failover detector of the lost connection still listens. Without the cleanup, an event during the search for the next primary would end the
+   * search, and the client for good.
    */
   override connect(...args: unknown[]): Promise<unknown> {
     this.failoverDetector?.cleanup();
@@ -47,15 +47,16 @@ export class OurSentinelConnector extends parent {
   }
 
   /**
-   * Connections to sentinels have no listener for errors: those of an unreachable one would be written to the console. The commands that fail
-   * report them.
+   * Connections to sentinels have no listener for errors, so the errors of an unreachable sentinel would be written to the console. The
+   * commands that
+   * fail report them.
    */
   override connectToSentinel(...args: unknown[]): Redis {
     return super.connectToSentinel(...args).on('error', () => {});
   }
 }
 
-// The former primary keeps accepting writes after a failover, until it learns of it: so failovers are detected through the sentinels.
+// After a failover, the former primary keeps accepting writes until it learns of it. So failovers are detected through the sentinels.
 const failover = {
   Connector: OurSentinelConnector as never, // typed for options of any kind
   failoverDetector: true,
@@ -68,7 +69,7 @@ const failover = {
 /** The number of hash slots of a cluster. */
 export const clusterSlots = 16_384;
 
-/** The servers that hold data: one, or every primary of a cluster. */
+/** The servers that hold data: the only server, or every primary of a cluster. */
 export function serversOf(redis: RedisClient): Redis[] {
   return isCluster(redis) ? redis.nodes('master') : [redis];
 }
@@ -77,9 +78,9 @@ export function isCluster(redis: RedisClient): redis is Cluster {
   return redis instanceof Cluster;
 }
 
-/** The options to connect and reconnect to an address; each reconnect reads its login files again. */
+/** Returns the options to connect and reconnect to an address. Each reconnect reads its login files again. */
 export function optionsOf({ options, login }: RedisAddress): RedisOptions {
-  // ioredis calls this as a method of the options that it connects with next, also those of a duplicate.
+  // ioredis calls this as a method of the options that it connects with next, including the options of a duplicate.
   function retryStrategy(this: RedisOptions, times: number): number {
     Object.assign(this, login?.());
     return shared.retryStrategy(times);
@@ -87,14 +88,14 @@ export function optionsOf({ options, login }: RedisAddress): RedisOptions {
   return { ...options, ...shared, retryStrategy, ...(options.sentinels ? failover : {}) };
 }
 
-/** A new client for the address. It connects and reconnects by itself. */
+/** Opens a client for the address. It connects and reconnects by itself. */
 export function openClient(address: RedisAddress, options: RedisOptions): RedisClient {
-  // Without a delay "on failover" a command is never sent again after its connection broke: it may have run.
+  // Without a delay "on failover", a command is never sent again after its connection broke, as it may have run.
   if (address.nodes) return openCluster(address, options, { enableOfflineQueue: false, retryDelayOnFailover: 0 });
   return new Redis({ ...options, replyMapping: 'legacy' }); // the default, which the types want spelled out
 }
 
-/** A client for the cluster that the nodes of the address belong to. */
+/** Opens a client for the cluster that the nodes of the address belong to. */
 export function openCluster({ nodes, login }: RedisAddress, options: RedisOptions, more: ClusterOptions = {}) {
   const { retryStrategy, ...redisOptions } = options;
   const cluster = new Cluster(nodes!, {
@@ -106,7 +107,10 @@ export function openCluster({ nodes, login }: RedisAddress, options: RedisOption
   return login ? followLogin(cluster, login) : cluster;
 }
 
-/** A cluster client makes a new connection instead of reconnecting, so each one gets the login from the files before it connects; also those of a duplicate. */
+/**
+ * Keeps the login of a cluster client current. The client makes a new connection instead of reconnecting, so each connection, also of a duplicate,
+ * gets the login from the files before it connects.
+ */
 function followLogin(cluster: Cluster, login: () => RedisLogin): Cluster {
   cluster.on('+node', ({ options }: Redis) => Object.assign(options, login()));
   const duplicate = cluster.duplicate.bind(cluster);
@@ -114,14 +118,14 @@ function followLogin(cluster: Cluster, login: () => RedisLogin): Cluster {
   return cluster;
 }
 
-/** The clock of the server that holds this key, in ms since 1970: in a cluster each server has its own. */
+/** Reads the clock of the server that holds this key, in ms since 1970: in a cluster each server has its own. */
 export async function readClock(redis: RedisClient, key: string): Promise<number> {
   const time = (await redis.eval("return redis.call('TIME')", 1, key)) as unknown[];
   return Number(time[0]) * 1_000 + Number(time[1]) / 1_000;
 }
 
 /**
- * The values of keys of one run, null for a missing one, in one round trip. With a GET for each key: while a slot of a cluster moves to
+ * Reads the values of keys of one run, null for a missing one, in one round trip. Uses a GET for each key: while a slot of a cluster moves to
  * another server, MGET would fail until all keys have moved.
  */
 export function readValues(redis: RedisClient, keys: readonly string[]): Promise<(Buffer | null)[]> {

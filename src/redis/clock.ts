@@ -1,9 +1,12 @@
 import { type RedisClient, readClock } from './client.ts';
 
-/** The clock of Redis, in ms since 1970, as it was found at the last `sync`. */
+/** The clock of Redis, in ms since 1970, according to the last `sync`. */
 export type RedisClock = { now(): number; sync(): Promise<void> };
 
-/** Follows the clock of the server that holds a key. Before the first `sync` it is that of this machine. `sync` throws where Redis does not answer. */
+/**
+ * Follows the clock of the server that holds a key. Before the first `sync` it is the clock of this machine. `sync` throws if Redis does
+ * not answer.
+ */
 export function openRedisClock(redis: RedisClient, key: string): RedisClock {
   let aheadMs = 0;
   return {

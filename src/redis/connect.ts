@@ -17,7 +17,7 @@ import { firstErrorOf, greetingOf, oneShot } from './probe.ts';
 import { describeSentinelError } from './sentinels.ts';
 
 /**
- * The connection of the ledger. Commands fail at once while Redis is away and after 3 s while it hangs, and are never sent twice; it
+ * Opens the connection of the ledger. Commands fail at once while Redis is away, and after 3 s while it hangs, and are never sent twice. It
  * reconnects by itself. Await `ready` before the first command. `onConnectionError` gets a text that is safe to log.
  */
 export function connectLedger(
@@ -29,7 +29,7 @@ export function connectLedger(
     connectionName: `${clientName}:ledger`,
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0, // with autoResendUnfulfilledCommands off, any other value leaves cut commands pending
-    autoResendUnfulfilledCommands: false, // a timed-out command may have run: it must not run again
+    autoResendUnfulfilledCommands: false, // a timed-out command may have run, so it must not run again
     reconnectOnError: (error) => (error.message.startsWith('READONLY') ? 1 : false), // reconnects to find the primary; the caller gets the error
     commandTimeout: 3_000,
     socketTimeout: 5_000,
@@ -38,11 +38,11 @@ export function connectLedger(
   return redis;
 }
 
-/** What BullMQ connects with: options, or for a cluster one client that all queues of a process share. */
+/** The argument with which BullMQ connects: options, or for a cluster one client that all queues of a process share. */
 export type QueueConnection = RedisOptions | Cluster;
 
 /**
- * The connection for BullMQ: its commands wait until Redis is back, and a connection that hangs is dropped after 15 s. Close it after all
+ * Opens the connection for BullMQ: its commands wait until Redis is back, and a connection that hangs is dropped after 15 s. Close it after all
  * queues. The client of a cluster connects at once: if BullMQ had to connect it, one failure would be final.
  */
 export function openQueueConnection(address: RedisAddress): QueueConnection {
@@ -60,7 +60,7 @@ function queueOptions(address: RedisAddress): RedisOptions {
     ...optionsOf(address),
     connectionName: `${clientName}:queue`,
     maxRetriesPerRequest: null,
-    socketTimeout: 15_000, // blocking calls last up to 10 s; a commandTimeout would break them
+    socketTimeout: 15_000, // blocking calls last up to 10 s, so a commandTimeout would break them
   };
 }
 
@@ -82,8 +82,8 @@ async function describeOutcome(address: RedisAddress, outcome: string): Promise<
 }
 
 /**
- * Sends a first command to every primary: the client of a cluster connects to a server with its first command, and rejects others meanwhile.
- * Returns 'ready', or the reason why it is not. Never throws.
+ * Sends a first command to every primary. The client of a cluster connects to a server with its first command, and rejects other commands until
+ * it has connected. Returns 'ready', or the reason why it is not. Never throws.
  */
 export async function reach(redis: RedisClient): Promise<string> {
   if (!isCluster(redis)) return 'ready';
@@ -116,7 +116,7 @@ function firstOutcome(redis: RedisClient, deadlineMs: number): Promise<string> {
   });
 }
 
-/** Whether waiting does not help after this error. `isService`: an unknown host name may become known, because the network starts with the service. */
+/** Whether waiting is useless after this error. `isService`: an unknown host name may become known, because the network starts with the service. */
 export function isPermanent(error: Error, isService = false): boolean {
   if (isService && systemCode(error) === 'ENOTFOUND') return false;
   if (/^(WRONGPASS|NOAUTH|NOPERM|ERR )/.test(error.message)) return true;
@@ -124,8 +124,8 @@ export function isPermanent(error: Error, isService = false): boolean {
 }
 
 /**
- * Why the client of a cluster does not become ready, which ioredis does not report. The state of the cluster, as one of its servers reports it,
- * comes before the error of another one.
+ * Finds why the client of a cluster does not become ready, which ioredis does not report. The state of the cluster, as one of its servers reports
+ * it, takes precedence over the error of another server.
  */
 async function describeClusterError({ nodes = [], options }: RedisAddress): Promise<string> {
   const said = await Promise.all(nodes.map((node) => ask({ ...options, ...node })));

@@ -33,8 +33,8 @@ export function unreachable(address: RedisAddress, words: string): ExpungeError 
 }
 
 /**
- * An ioredis error as text that is safe to print. The error object is not: it carries the arguments of the failed command, which for AUTH
- * are the password.
+ * Describes an ioredis error in text that is safe to print. The error object is not safe: it carries the arguments of the failed command, which
+ * for AUTH are the password.
  */
 export function describeRedisError(error: unknown): string {
   const root = rootOf(error);
@@ -50,7 +50,7 @@ export function describeRedisError(error: unknown): string {
 
 const noConnection = 'there is no connection to it';
 
-/** ioredis says so also where sentinels answer: during a failover none of them may name a primary. */
+/** ioredis also reports this if sentinels answer: during a failover it can happen that none of them names a primary. */
 const noPrimaryStart = 'All sentinels are unreachable';
 
 function describeNoPrimary(message: string): string {
@@ -58,12 +58,12 @@ function describeNoPrimary(message: string): string {
   return `none of its sentinels names a primary${last ? `; the last one that failed: ${last.slice(0, 200)}` : ''}`;
 }
 
-/** The error of the last server that a cluster client tried, if there is one; else the error itself. */
+/** The error of the last server that a cluster client tried, if there is one; otherwise the error itself. */
 export function rootOf<T>(error: T): T {
   return (error as { lastNodeError?: T | null } | null)?.lastNodeError ?? error;
 }
 
-/** What to do about a TLS error, by its text; null for other texts. */
+/** The advice for a TLS error, by its text; null for other texts. */
 export function tlsAdvice(said: string): string | null {
   return tlsAdvices.find(([pattern]) => pattern.test(said))?.[1] ?? null;
 }
@@ -79,7 +79,7 @@ const tlsAdvices: [RegExp, string][] = [
 
 const deniedStart = 'the login lacks the permission for';
 
-/** What the login may not do, as text; null for any other error. The messages differ between releases of Redis. */
+/** Describes the right that the login lacks; null for any other error. The messages differ between releases of Redis. */
 function describeDenial(error: unknown): string | null {
   const message = messageOf(error);
   const command = /permissions to run the '([^']+)' command/.exec(message)?.[1];
@@ -92,7 +92,7 @@ function describeDenial(error: unknown): string | null {
   return null;
 }
 
-/** What to do about a reply that refuses the connection itself, by its text; null for other texts. */
+/** The advice for a reply that refuses the connection itself, by its text; null for other texts. */
 function loginAdvice(said: string): string | null {
   return loginAdvices.find(([pattern]) => pattern.test(said))?.[1] ?? null;
 }
@@ -105,13 +105,13 @@ const loginAdvices: [RegExp, string][] = [
   ],
 ];
 
-/** What to do about the text of `describeDenial`; null for other texts. */
+/** The advice for the text of `describeDenial`; null for other texts. */
 function deniedAdvice(said: string): Advice | null {
   return said.startsWith(deniedStart) ? rightsAdvice : null;
 }
 
 /**
- * Why Redis rejects a command that it may accept later, as text: `its disk is full (MISCONF)`; '' for any other error. The text never contains
+ * Describes why Redis rejects a command that it may accept later: `its disk is full (MISCONF)`; '' for any other error. The text never contains
  * the command.
  */
 export function describeRejection(error: unknown): string {
@@ -122,12 +122,12 @@ export function describeRejection(error: unknown): string {
   return denied === null ? '' : `${denied} (NOPERM)`;
 }
 
-/** What to do about the text of `describeRejection`; null for other texts. */
+/** The advice for the text of `describeRejection`; null for other texts. */
 export function rejectionAdvice(words: string): string | null {
   return advice.find(([code]) => words.endsWith(code))?.[1] ?? null;
 }
 
-/** What to do about a full disk. */
+/** The advice for a full disk. */
 export const diskAdvice = 'make room on its disk, and see its log';
 
 const advice = [
@@ -149,7 +149,7 @@ const rejections: Record<string, (message: string) => string> = {
   MASTERDOWN: () => 'it is a replica that has lost its primary',
 };
 
-/** For a failed snapshot Redis gives no cause; for the append-only file it quotes the error of the system. */
+/** Describes a disk error. Redis gives no cause for a failed snapshot; for the append-only file it quotes the error of the system. */
 function describeDiskError(message: string): string {
   const [, why] = /AOF file: (.+?)(?:$|\.? script:)/.exec(message) ?? [];
   if (why === 'No space left on device') return 'its disk is full';

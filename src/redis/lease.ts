@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { RedisClient } from './client.ts';
 
-/** What one process at a time may do. */
+/** A right that one process at a time holds. */
 export type Lease = {
-  /** What the key holds while the lease is ours. */
+  /** The value of the key while the lease is ours. */
   token: string;
-  /** Aborted when the lease is lost, because it was not renewed in time, and when `stop` is: then nothing new may begin. */
+  /** Aborted when the lease is lost, because it was not renewed in time, or when `stop` is aborted. From then on, nothing new must begin. */
   signal: AbortSignal;
-  /** Whether it is ours at this moment, by the clock of this process, also if it was suspended and `signal` does not know yet. */
+  /** Whether it is ours now, by the clock of this process, even if the process was suspended and `signal` does not know yet. */
   isHeld(): boolean;
   /** Releases the lease. Never throws: if that fails, the lease expires after 15 s. */
   release(): Promise<void>;
@@ -42,7 +42,7 @@ export async function acquireLease(redis: RedisClient, key: string, stop: AbortS
   };
 }
 
-// KEYS 1 lease  ARGV 1 token  2 ms; returns 1 if the lease is still ours, else 0
+// KEYS 1 lease  ARGV 1 token  2 ms; returns 1 if the lease is still ours, otherwise 0
 const renewLua = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])

@@ -3,7 +3,7 @@ import { Redis, type RedisOptions } from 'ioredis';
 import { clientName } from './client.ts';
 import { describeRedisError } from './errors.ts';
 
-/** What a probe of an address found; 'silent': it accepts connections and does not answer; 'other': it is not the expected server. */
+/** The finding of a probe of an address; 'silent': it accepts connections and does not answer; 'other': it is not the expected server. */
 export type Answer = 'ready' | 'loading' | 'none' | 'silent' | 'other';
 
 /** Probes once whether Redis answers there, for at most 2 s. Never throws. */
@@ -24,8 +24,8 @@ export function probeOwn(options: RedisOptions, folderId: string | null): Promis
 }
 
 /**
- * Whether the server is the private Redis with this folder id. It is started with the id as its `syslog-ident`, a setting that it does not use:
- * unlike a key, that exists while data are being loaded and after FLUSHALL. Throws where Redis does not answer.
+ * Whether the server is the private Redis with this folder id. It is started with the id as its `syslog-ident`, a setting that it does not use.
+ * Unlike a key, the setting exists while data are being loaded and after FLUSHALL. Throws if Redis does not answer.
  */
 export async function isOurs(redis: Redis, folderId: string | null): Promise<boolean> {
   const [, shown] = (await redis.config('GET', 'syslog-ident')) as string[];
@@ -58,7 +58,7 @@ export function oneShot(options: RedisOptions, role: string): Redis {
     ...options,
     lazyConnect: true,
     connectionName: `${clientName}:${role}`,
-    enableReadyCheck: false, // it would wait while Redis loads its file, which a probe has to see
+    enableReadyCheck: false, // it would wait while Redis loads its file, and a probe has to see that
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     retryStrategy: () => null,
@@ -71,7 +71,7 @@ export function oneShot(options: RedisOptions, role: string): Redis {
   return redis;
 }
 
-/** Returns a function for the first error of such a connection, null if there is none: a rejected command says only that it is not connected. */
+/** Returns a function for the first error of such a connection, null if there is none. A rejected command says only that it is not connected. */
 export function firstErrorOf(redis: Redis): () => unknown {
   let first: unknown = null;
   redis.on('error', (error) => {
@@ -83,8 +83,9 @@ export function firstErrorOf(redis: Redis): () => unknown {
 const greetingMs = 500;
 
 /**
- * The error that Redis answers to a connection before it is asked anything, without its dash; '' for none within half a second. A client that
- * sends a command at once does not see it: Redis closes the connection with the command unread, which resets it. Not with TLS. Never throws.
+ * Reads the error that Redis sends to a new connection before any command, without its dash; '' for none within half a second. A client that
+ * sends a command at once does not see this error: Redis closes the connection with the command unread, which resets it. Does not work with TLS.
+ * Never throws.
  */
 export function greetingOf({ host, port, path, tls }: RedisOptions): Promise<string> {
   if (tls) return Promise.resolve('');

@@ -3,8 +3,8 @@ import type { Advice } from '../model/to-type.ts';
 import { isCluster, type RedisClient, serversOf } from './client.ts';
 
 /**
- * The commands that a login needs, grouped by their use, each with its smallest number of arguments. Not as categories, which would include
- * KEYS or FLUSHALL.
+ * The commands that a login needs, grouped by their use, each with its smallest number of arguments. Categories are not used, because they would
+ * include KEYS or FLUSHALL.
  */
 export const neededCommands: readonly Readonly<Record<string, number>>[] = [
   { ping: 0, info: 0, time: 0, eval: 2, evalsha: 2, multi: 0, exec: 0 },
@@ -24,14 +24,14 @@ const neededInCluster = { asking: 0 };
 /** The start of all keys of expunge and of its queues. */
 export const ourKeys = 'expunge';
 
-/** What to do about a login that lacks a right. */
+/** The advice for a login that lacks a right. */
 export const rightsAdvice: Advice = (toType) =>
   `give it the rights that ${toType('help', 'redis')} lists, under Permissions`;
 const namedAtMost = 8;
 
 /**
  * Throws UNREACHABLE for a login that lacks a right, before any work begins. In a cluster it checks every primary, because each has its own
- * logins. Redis 6.2 cannot be asked: there a command that needs the right fails later.
+ * logins. Redis 6.2 cannot answer the question, so there a command that needs the right fails later.
  */
 export async function checkRights(redis: RedisClient): Promise<void> {
   const rows = isCluster(redis) ? [...neededCommands, neededInCluster] : neededCommands;
@@ -46,7 +46,7 @@ export async function checkRights(redis: RedisClient): Promise<void> {
   });
 }
 
-// The number of arguments matters: asked about an EVAL with too few of them, Valkey 9.1 crashes.
+// The number of arguments matters: Valkey 9.1 crashes when asked about an EVAL with too few of them.
 /** ARGV: a key, then pairs of a command and how often the key is passed as its argument. Returns the commands that are not allowed. */
 const askForRights = `
 if not redis.acl_check_cmd then return {} end

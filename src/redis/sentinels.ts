@@ -11,7 +11,7 @@ export type SentinelAnswer = { sentinel: string } & (
   | { error: string }
 );
 
-/** Why the sentinels give no primary, as text; null if they give one. ioredis reports only that all of them failed. Never throws. */
+/** Finds why the sentinels name no primary; null if they name one. ioredis reports only that all of them failed. Never throws. */
 export async function describeSentinelError(options: RedisOptions): Promise<string | null> {
   const { finding } = evaluateSentinels(options.name ?? '', await askSentinels(options));
   return finding.state === 'fail' ? `its sentinels: ${finding.words}` : null;

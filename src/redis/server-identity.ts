@@ -4,20 +4,20 @@ import type { RedisClient } from './client.ts';
 import { keys } from './keys.ts';
 import { readServerSettings } from './server-settings.ts';
 
-/** The Redis process that holds a run, and what is known about its data. */
+/** The Redis process that holds a run, and the known facts about its data. */
 export type ServerIdentity = {
-  process: string; // `run_id` of INFO: another one after each start
-  history: string; // `master_replid2` of INFO: that of another process, which it took over when it was promoted last; '' = none
-  /** Whether all that it has acknowledged survives its end; null if the login may not read that. */
+  process: string; // `run_id` of INFO: changes with each start
+  history: string; // `master_replid2` of INFO: the process that it took over when it was last promoted; '' = none
+  /** Whether all that it has acknowledged survives its end; null if the login is not allowed to read that. */
   isDurable: boolean | null;
-  /** Processes that were stopped cleanly and whose data it has completely, the latest first. */
+  /** Processes that were stopped cleanly and whose data it has completely, latest first. */
   ancestors: readonly string[];
 };
 
-/** Which process holds a run now; throws where Redis doesn't answer. `forget` drops the cached answer. */
+/** Finds the process that holds a run now; throws if Redis doesn't answer. `forget` drops the cached answer. */
 type ServerIdentityCache = { of(run: string): Promise<ServerIdentity>; forget(run: string): void };
 
-/** Whether one process has all that the other had acknowledged. Pure; ledger/doubt.lua.ts does the same in Lua. */
+/** Whether one process has everything that the other had acknowledged. Pure; ledger/doubt.lua.ts does the same in Lua. */
 export function hasAllOf(now: ServerIdentity, before: ServerIdentity): boolean {
   if (now.process === before.process) return now.history === '' || now.history === before.history;
   if (now.ancestors.includes(before.process)) return true;
@@ -25,13 +25,13 @@ export function hasAllOf(now: ServerIdentity, before: ServerIdentity): boolean {
 }
 
 /**
- * Asks once for each connection, because the process behind it stays the same. (With a proxy, or when a slot of a cluster moves, it may be
- * another one; the claim finds that out, because it asks in a script.) In a cluster it asks again after each refresh of the slots: another
- * primary may have taken over from one that hangs and is still connected.
+ * Asks once for each connection, because the process behind it stays the same. With a proxy, or when a slot of a cluster moves, it may be
+ * another process; the claim notices that, because it asks in a script. In a cluster it asks again after each refresh of the slots, because another
+ * primary may have taken over from a primary that hangs and is still connected.
  */
 export function cacheServerIdentity(redis: RedisClient): ServerIdentityCache {
   const known = new Map<string, Promise<ServerIdentity>>();
-  const knownAtMost = 1_000; // in a cluster; beyond that they are read again
+  const knownAtMost = 1_000; // in a cluster; the others are read again
   for (const event of ['close', '-node', 'refresh']) redis.on(event, () => known.clear());
   const whoFor = (run: string) => (redis instanceof Cluster ? run : ''); // one server holds all runs
   return {
@@ -47,7 +47,9 @@ export function cacheServerIdentity(redis: RedisClient): ServerIdentityCache {
   };
 }
 
-/** Reads which process holds a run. In a cluster or a Sentinel set it is never durable: a replica that takes over may lack the last writes. */
+/**
+ * Reads which process holds a run. In a cluster or a Sentinel set it is never durable, because a replica that takes over may lack the last writes.
+ */
 export async function readServerIdentity(redis: RedisClient, run: string): Promise<ServerIdentity> {
   if (redis instanceof Cluster) return { ...(await processInSlot(redis, run)), isDurable: false, ancestors: [] };
   const info = parseInfo(await redis.info());
@@ -69,7 +71,7 @@ async function processInSlot(cluster: Cluster, run: string): Promise<Pick<Server
   return { process: info.run_id ?? '', history: historyOf(info) };
 }
 
-/** Of a process whose data come from a replication, so that the last writes of another one may be missing; zeros stand for none. */
+/** The history of a process whose data come from a replication, so that the last writes of another process may be missing; zeros mean none. */
 function historyOf({ master_replid2: history = '' }: Partial<Record<string, string>>): string {
   return /^0*$/.test(history) ? '' : history;
 }

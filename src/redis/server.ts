@@ -4,7 +4,7 @@ import type { Advice } from '../model/to-type.ts';
 import { clusterSlots } from './client.ts';
 import { diskAdvice } from './errors.ts';
 
-/** The result of a check: its aspect and state, a text about it, and what to do if it isn't ok. */
+/** The result of a check: its aspect and state, a text about it, and the advice if it isn't ok. */
 export type Finding = { aspect: string; state: 'ok' | 'warn' | 'fail'; words: string; next: Advice | null };
 
 export function pass(aspect: string, words: string): Finding {
@@ -22,16 +22,16 @@ export function fail(aspect: string, words: string, next: Advice | null): Findin
 /** The fields of an INFO reply. */
 export type Info = Partial<Record<string, string>>;
 
-/** What is known about a server. */
+/** The known facts about a server. */
 export type ServerFacts = {
   info: Info;
-  /** Its `appendfsync`; null if the login may not read it. */
+  /** Its `appendfsync`; null if the login is not allowed to read it. */
   flush: string | null;
-  /** What REDIS_URL names. */
+  /** The set-up that REDIS_URL names. */
   setUp: 'one server' | 'sentinels' | 'cluster';
 };
 
-/** Whether a server is fit to store ledgers, one finding for each aspect. Pure. */
+/** Judges whether a server is fit to store ledgers, with one finding for each aspect. Pure. */
 export function evaluateServer(facts: ServerFacts): Finding[] {
   const { info, setUp } = facts;
   return [
@@ -104,7 +104,7 @@ function replicas(info: Info): Finding {
 type SlotRange = [number, number, Server, ...Server[]];
 type Server = [host: string, port: number, id: string];
 
-/** Whether all slots of a cluster are served. Throws where it doesn't answer. */
+/** Checks whether all slots of a cluster are served. Throws if it doesn't answer. */
 export async function inspectCluster(cluster: Cluster): Promise<Finding> {
   return evaluateSlots((await cluster.call('CLUSTER', ['SLOTS'])) as SlotRange[]);
 }
@@ -119,10 +119,10 @@ export function evaluateSlots(ranges: readonly SlotRange[]): Finding {
   return fail('cluster', `${words}: runs in the others would stop`, next);
 }
 
-/** The oldest Redis that has all commands which expunge and BullMQ use. */
+/** The oldest Redis that has all commands of expunge and BullMQ. */
 export const oldestVersion = '6.2';
 
-/** True for versions below `oldestVersion`, and for text that is no version. */
+/** Whether a version is below `oldestVersion`, or the text is not a version. */
 export function isOldVersion(version: string): boolean {
   const [major, minor] = version.split('.').map(Number);
   return !(Number(major) > 6 || (Number(major) === 6 && Number(minor) >= 2));

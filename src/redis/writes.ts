@@ -4,11 +4,11 @@ import { keys } from './keys.ts';
 
 /** Whether Redis accepts the writes of a process. */
 export type WriteStatus = {
-  /** Why Redis rejects them; '' = it accepts them, as far as is known. */
+  /** Why Redis rejects them; '' = as far as is known, it accepts them. */
   readonly rejection: string;
-  /** Report a failed write. Returns true if Redis rejected it; false if it did not answer. */
+  /** Reports a failed write. Returns true if Redis rejected it; false if it did not answer. */
   failed(error: unknown): boolean;
-  /** Report a successful write. */
+  /** Reports a successful write. */
   succeeded(): void;
 };
 
@@ -33,7 +33,7 @@ export function trackWrites(clock: () => number, onChange: (rejection: string) =
     },
     failed: (error) => {
       const words = describeRejection(error);
-      if (words === '') return false; // a missing answer is no rejection
+      if (words === '') return false; // a missing answer is not a rejection
       rejectedAt = clock();
       change(words);
       return true;
@@ -45,8 +45,8 @@ export function trackWrites(clock: () => number, onChange: (rejection: string) =
 }
 
 /**
- * Tests whether Redis accepts a write to the slot of this tag, a run or a target. Returns why it rejects it, or ''. The key that it writes
- * expires after a second. Throws where Redis doesn't answer.
+ * Tests whether Redis accepts a write to the slot of this tag, a run or a target. Returns why it rejects the write, or ''. The key that it writes
+ * expires after a second. Throws if Redis doesn't answer.
  */
 export async function probeWrites(redis: RedisClient, tag: string): Promise<string> {
   try {
@@ -60,8 +60,8 @@ export async function probeWrites(redis: RedisClient, tag: string): Promise<stri
 }
 
 /**
- * The same for people who ask why nothing is sent: a login that may only read says nothing about the processes that write, so its own rejection
- * counts as ''.
+ * The same for people who ask why nothing is sent. A login that is only allowed to read says nothing about the processes that write, so its own
+ * rejection counts as ''.
  */
 export async function probeWritesOfOthers(redis: RedisClient, tag: string): Promise<string> {
   const words = await probeWrites(redis, tag);

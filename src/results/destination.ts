@@ -11,23 +11,23 @@ import { explainFileError, isFileError, systemCode } from '../system-errors.ts';
 import { putSet, shownAddress } from './put-set.ts';
 import { moveSet, removeSet, writeSet } from './result-set.ts';
 
-/** What a delivery needs of the lease of its run. */
+/** The parts of a run's lease that a delivery needs. */
 type DeliveryLease = Pick<Lease, 'signal' | 'isHeld'>;
 
-/** Where the results of runs go. */
+/** A place to which the results of runs are delivered. */
 export type Destination = {
-  /** For people, without secrets. */
+  /** A label for people, without secrets. */
   label: string;
   /**
-   * Delivers the results of a run that has ended, and returns where they are. Repeating it replaces them. Throws what went wrong, also
-   * that the lease was lost: then nothing is replaced that another process may have delivered.
+   * Delivers the results of a run that has ended, and returns where they are. Repeating it replaces them. Throws any problem, including a lost
+   * lease: then nothing is replaced that another process may have delivered.
    */
   deliver(redis: RedisClient, run: Run, lease: DeliveryLease): Promise<string>;
 };
 
 type Settings = Pick<Config, 'results' | 'resultsHeaderFile' | 'stateDir' | 'proxy' | 'allowHttp'>;
 
-/** The destination that `--results` names; null without it. Throws USAGE or CREDENTIALS for settings that cannot be used. */
+/** Opens the destination that `--results` names; null without it. Throws USAGE or CREDENTIALS for settings that cannot be used. */
 export function openDestination(settings: Settings, env: NodeJS.ProcessEnv): Destination | null {
   if (settings.results === undefined) return null;
   return /^https?:\/\//i.test(settings.results)
@@ -35,7 +35,7 @@ export function openDestination(settings: Settings, env: NodeJS.ProcessEnv): Des
     : openFolder(makeFolder(settings.results));
 }
 
-/** Its path. Throws USAGE where no results could be written: a file of that name, no permission. */
+/** Makes the folder and returns its path. Throws USAGE if no results could be written: a file of that name, no permission. */
 function makeFolder(path: string): string {
   const folder = resolve(path);
   try {
@@ -66,7 +66,7 @@ function openFolder(folder: string): Destination {
   };
 }
 
-/** The files are written to the state folder first: most stores want to know their size before they take them. */
+/** Delivers by PUT. The files are first written to the state folder, because most stores want to know their size in advance. */
 function openReceiver(
   url: string,
   { stateDir, proxy, allowHttp, ...settings }: Settings,
@@ -83,7 +83,7 @@ function openReceiver(
     deliver: async (redis, run, lease) => {
       const set = await writeSet(redis, run, join(stateDir, 'results'), lease.signal);
       try {
-        return await putSet(receiver, set, lease, run.resultsAt > 0); // `resultsOf` is '' also where a set is to be replaced
+        return await putSet(receiver, set, lease, run.resultsAt > 0); // `resultsOf` is also '' if a set is to be replaced
       } finally {
         await removeSet(set);
       }

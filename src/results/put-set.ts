@@ -16,9 +16,9 @@ const idleMs = 60_000;
 const types: Readonly<Record<string, string>> = { csv: 'text/csv; charset=utf-8', json: 'application/json' };
 
 /**
- * Sends the files of a set to `{url}/{run}/{name}`, the summary last; the query of the URL stays behind each. A file is read while it is
- * sent. `isReplacing`: an earlier set is there; its summary, which vouches for its files, is replaced first. Repeating it replaces what is
- * there. Throws an Error that says which file was not taken and why, without query or headers.
+ * Sends the files of a set to `{url}/{run}/{name}`, the summary last, each with the query of the URL. A file is read while it is
+ * sent. `isReplacing`: an earlier set is there. Its summary, which vouches for its files, is replaced first. Repeating it replaces the files.
+ * Throws an Error that says which file was refused and why, without query or headers.
  */
 export async function putSet(
   receiver: Receiver,
@@ -35,7 +35,7 @@ export async function putSet(
   return shownAddress(addressOf(receiver.url, set.run, ''));
 }
 
-/** Writes what stands in the place of the summary while the files of a set replace others; the name of that file. */
+/** Writes the file that replaces the summary while the files of a set replace others, and returns its name. */
 async function writeMarker({ run, folder }: ResultSet): Promise<string> {
   const name = 'replacing.json';
   await writeFile(join(folder, name), `${JSON.stringify({ v: 1, type: 'replacing', run })}\n`, { mode: 0o600 });
@@ -51,7 +51,7 @@ async function putFile(receiver: Receiver, path: string, url: string, signal: Ab
   }
 }
 
-/** Why a file was not taken, or ''. */
+/** Sends a file once. Returns why it was refused, or ''. */
 async function putOnce({ route, headers }: Receiver, path: string, url: string, signal: AbortSignal): Promise<string> {
   const { size } = await stat(path);
   const own = {
@@ -67,12 +67,12 @@ async function putOnce({ route, headers }: Receiver, path: string, url: string, 
   }
 }
 
-/** The file is opened once the server takes it. */
+/** The parts of a file, which is opened once the server takes it. */
 async function* partsOf(path: string): AsyncGenerator<Uint8Array> {
   yield* createReadStream(path) as AsyncIterable<Uint8Array>;
 }
 
-/** Where a file of a run belongs. The path of the URL is kept, and so is its query: some stores carry their permission in it. */
+/** The URL of a run's file. The path of the URL is kept, and so is its query: some stores carry their permission in the query. */
 function addressOf(url: string, run: string, name: string): string {
   const { origin, pathname, search } = new URL(url);
   return `${origin}${pathname.replace(/\/+$/, '')}/${run}/${name}${search}`;

@@ -14,9 +14,9 @@ export type ResultSet = { run: string; folder: string; names: readonly string[] 
 const names = Object.keys(resultFiles);
 
 /**
- * Writes the results of a run into a new hidden folder in `parent`, readable by its owner only, and returns it once the disk has them. What
- * other deliveries of the run left there is removed: the caller holds the lease of the run, so nobody else is to finish them. Throws errors
- * of the file system and of Redis, 'stopped' when `signal` is aborted, and where the files may not belong together; then nothing is left.
+ * Writes the results of a run into a new hidden folder in `parent`, readable by its owner only, and returns it once the disk has them. Removes
+ * the remains of other deliveries of the run: the caller holds the lease of the run, so no other process will finish them. Throws errors
+ * of the file system and of Redis, 'stopped' when `signal` is aborted, and an error if the files might not belong together; then nothing remains.
  */
 export async function writeSet(redis: RedisClient, run: Run, parent: string, signal: AbortSignal): Promise<ResultSet> {
   await mkdir(parent, { recursive: true, mode: 0o700 });
@@ -34,21 +34,22 @@ export async function writeSet(redis: RedisClient, run: Run, parent: string, sig
   }
 }
 
-/** A halted run can be resumed while its files are written, and answers of requests that were on their way come in. */
+/** Whether the run has changed. A halted run can be resumed while its files are written, and late answers of requests in flight can come in. */
 async function hasChanged(redis: RedisClient, run: Run): Promise<boolean> {
   const now = await readRun(redis, run.id);
   return now === null || endNameOf(now) !== endNameOf(run) || !isDeepStrictEqual(now.counts, run.counts);
 }
 
-/** Removes the folder of a set, and what is left in it. Never throws, because it may follow another error. */
+/** Removes the folder of a set with its contents. Never throws, because it may follow another error. */
 export async function removeSet({ folder }: ResultSet): Promise<void> {
   await rm(folder, { recursive: true, force: true }).catch(() => {});
 }
 
 /**
- * Moves a set to its place beside it, `<parent>/<run>`. The whole folder appears at once. Where one is already, of an earlier halt or of a
- * delivery that was not recorded, its files are replaced one by one; meanwhile it has no summary. Repeating it with an equal set changes
- * nothing. The caller removes what is left of the set. Throws errors of the file system.
+ * Moves a set to its place next to it, `<parent>/<run>`. The whole folder appears at once. If the place is taken by a set of an earlier
+ * halt, or of a
+ * delivery that was not recorded, its files are replaced one by one; until the end it has no summary. Repeating it with an equal set changes
+ * nothing. The caller removes the rest of the set. Throws errors of the file system.
  */
 export async function moveSet(set: ResultSet): Promise<string> {
   const parent = dirname(set.folder);
@@ -63,7 +64,7 @@ export async function moveSet(set: ResultSet): Promise<string> {
   return place;
 }
 
-/** Each step needs the draft: once another process has removed it, nothing is changed in the set that it delivered. */
+/** Replaces files one by one. Each step needs the draft: if another process has removed it, the set of that process stays unchanged. */
 async function replaceFiles(set: ResultSet, place: string): Promise<void> {
   await moveIfThere(join(place, set.names.at(-1)!), join(set.folder, 'replaced'));
   for (const name of set.names) await rename(join(set.folder, name), join(place, name));
@@ -89,7 +90,7 @@ async function writeFile(path: string, text: AsyncIterable<string>, signal: Abor
   }
 }
 
-/** A name survives a power cut once its folder is on the disk. */
+/** A name survives a power cut only once its folder is on the disk. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r');
   try {
@@ -103,7 +104,7 @@ function draftStart(run: string): string {
   return `.${run}.`;
 }
 
-/** Removes the drafts of this run, and those of other runs whose process was killed on this machine: another one may have delivered them. */
+/** Removes the drafts of this run, and drafts of other runs whose process was killed on this machine: another one may have delivered those runs. */
 async function removeDrafts(parent: string, run: string): Promise<void> {
   const drafts = (await readdir(parent)).filter((name) => name.startsWith('.') && name.endsWith('.part'));
   for (const name of drafts) {

@@ -5,10 +5,10 @@ import { systemCode } from '../system-errors.ts';
 import { scanFiles } from './open-source.ts';
 import type { ReadFiles } from './schedule.ts';
 
-/** The folder for the files of a source, and the absolute paths of those that its pattern matches now. */
+/** The folder for the files of a source, and the absolute paths that its pattern matches now. */
 export type Archive = { folder: string; known: ReadonlySet<string> };
 
-/** The archive of a source for files of a run on this machine; null if it has none of them, since another machine may have read them. */
+/** Finds the archive of a source for files of a run on this machine; null if it has none of them, since another machine may have read them. */
 export async function findArchive(source: ListSource, { files }: ReadFiles): Promise<Archive | null> {
   if (source.kind !== 'glob' || source.archive === null) return null;
   const looks = await Promise.all(files.map(({ path }) => stat(path).catch(() => null)));
@@ -18,9 +18,9 @@ export async function findArchive(source: ListSource, { files }: ReadFiles): Pro
 }
 
 /**
- * Moves the files of a run into a folder of their own in the archive, and returns which it moved and which it left. A file that has changed
- * since it was read stays, because its new ids were not deleted. Repeating it is harmless. Redis holds what `files` says, and who can write
- * there must not have other files moved, or to another place.
+ * Moves the files of a run into a folder of their own in the archive, and returns which files it moved and which it left. A file that has changed
+ * since it was read stays, because its new ids were not deleted. Repeating it is harmless. `files` comes from Redis, and anyone who can write
+ * there must not be able to have other files moved, or files moved to another place.
  */
 export async function archiveFiles(
   { folder: archive, known }: Archive,
@@ -47,7 +47,7 @@ async function isUnchanged({ path, size, mtimeMs }: ReadFiles['files'][number]):
   return now !== null && now.size === size && now.mtimeMs === mtimeMs;
 }
 
-/** The name in the archive. Files of several folders may share a name: then all get a number. */
+/** The name in the archive. Files of several folders may share a name; then all get a number. */
 function nameOf(files: ReadFiles['files'], n: number): string {
   const names = files.map(({ path }) => basename(path));
   return new Set(names).size === names.length ? names[n]! : `${n + 1}-${names[n]}`;

@@ -9,19 +9,20 @@ import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import type { ScheduleLease } from './lease.ts';
 
-/** The ids that a slot left to the next one: the run of the slot, how many, the blocks they are in, and their files. */
+/** The ids that a slot left to the next one: the run of the slot, the number of ids, the blocks they are in, and their files. */
 export type Carried = { run: string; ids: number; blocks: number; files: string[] };
 
-/** Ids in a block, and blocks read at once. */
+/** The number of ids in a block, and of blocks read at once. */
 const [idsPerBlock, blocksAtOnce] = [500, 16];
 
-/** Blocks that no slot claims expire: their process has died. */
+/** The time after which blocks that no slot claims expire, in ms: their process has died. */
 const unclaimedKeptMs = 3_600_000;
 
 type StoredRow = [file: number, line: number, resource: Resource, id: string];
 
 /**
- * Writes the ids that a spool holds back, beside those that the schedule carries already: they replace those when the run claims its slot.
+ * Writes the ids that a spool holds back, in addition to the ids that the schedule carries already, which they replace when the run claims
+ * its slot.
  * Repeating it writes the same.
  */
 export async function writeCarried(
@@ -53,7 +54,7 @@ export async function writeCarried(
   return carried;
 }
 
-/** The ids that a schedule carries as rows, in their order. Throws INTERNAL if Redis does not have all of them any more: none may get lost unseen. */
+/** Reads the ids that a schedule carries as rows, in order. Throws INTERNAL if Redis no longer has all of them, so that no id is lost unnoticed. */
 export async function* readCarried(
   redis: RedisClient,
   { fp, name }: Pick<ScheduleLease, 'fp' | 'name'>,

@@ -2,7 +2,7 @@ import { ExpungeError } from '../errors.ts';
 import { stateText } from '../format.ts';
 import type { Schedule } from './schedule.ts';
 
-/** The refusal of an order whose schedule has changed since it was shown. `undone`: `resumed`, `started`. Pure. */
+/** Refuses an order whose schedule has changed since it was shown. `undone`: `resumed`, `started`. Pure. */
 export function scheduleChanged(now: Schedule, undone: string): ExpungeError {
   const words = `schedule ${now.name} has changed since it was shown: it is ${textOf(now)}; nothing was ${undone}`;
   return new ExpungeError('GUARD', words, {

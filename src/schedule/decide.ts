@@ -5,7 +5,7 @@ import { type Due, dueSlots, nextSlot } from './slots.ts';
 /** A run of the schedule that has not ended. */
 export type LiveRun = Pick<Run, 'id' | 'state' | 'reason' | 'halt'>;
 
-/** What to do about all slots of a schedule up to `slot`: there are `slots` of them, or `missed` ones before it. */
+/** The decision about all slots of a schedule up to `slot`: there are `slots` of them, or `missed` ones before it. */
 export type Decision =
   | { do: 'nothing' }
   | { do: 'pause'; halt: Run['halt']; reason: string }
@@ -14,7 +14,7 @@ export type Decision =
   | { do: 'wait'; slot: number; missed: number; cancel: string | null }
   | { do: 'run'; slot: number; missed: number };
 
-/** Decides what to do about a schedule now. Pure: the same schedule, run and time give the same decision. */
+/** Decides about a schedule now. Pure: the same schedule, run and time give the same decision. */
 export function decide(schedule: Schedule, live: LiveRun | null, now: number): Decision {
   if (schedule.state !== 'active') return { do: 'nothing' };
   if (live?.state === 'halted')
@@ -31,7 +31,7 @@ function isMissed({ missed, graceMs }: Schedule, since: number, now: number): bo
   return missed === 'none' && now - since > graceMs;
 }
 
-/** A slot that waited for a run is late only from the end of that run on. */
+/** Decides about a slot that waited for a run, which is late only after the end of that run. */
 function decideWaiting(schedule: Schedule, live: LiveRun | null, now: number): Decision {
   const { waiting: slot, lastEndedAt, after } = schedule;
   if (slot === null || live !== null) return { do: 'nothing' };
@@ -56,7 +56,7 @@ function decideOverlap(
   }
 }
 
-/** How long a slot has been due that is not handled, or waits for the end of the last run; 0 = none. Pure. */
+/** The time for which a slot has been due without being handled, or waits for the end of the last run, in ms; 0 = none. Pure. */
 export function lateMsOf(schedule: Schedule, now: number): number {
   if (schedule.state !== 'active') return 0;
   return Math.max(0, now - (schedule.waiting ?? nextSlot(schedule, schedule.after)));

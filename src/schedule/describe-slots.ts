@@ -13,7 +13,7 @@ export function previewSlots(timing: Timing, after: number, count: number): Slot
   }));
 }
 
-/** `Sun 2027-03-14 03:30 EDT`, and `07:30 UTC`. */
+/** A slot in local time and in UTC: `Sun 2027-03-14 03:30 EDT`, and `07:30 UTC`. */
 export function describeSlot(tz: string, at: number): Omit<SlotDescription, 'note'> {
   const { weekday, date, time } = wallClock(tz, at);
   return { local: `${weekday} ${date} ${time} ${zoneName(tz, at)}`, utc: `${wallClock('UTC', at).time} UTC` };
@@ -31,7 +31,9 @@ function wallClock(tz: string, at: number): WallClock {
   };
 }
 
-/** EDT, CEST, AEDT: each English locale knows the names of some zones; others are shown as the offset from UTC. */
+/**
+ * The short name of a zone, as in EDT, CEST, AEDT. Each English locale knows the names of some zones; other zones are shown as the offset from UTC.
+ */
 function zoneName(tz: string, at: number): string {
   const names = ['en-US', 'en-GB', 'en-AU'].map((locale) => {
     const format = new Intl.DateTimeFormat(locale, { timeZone: tz, timeZoneName: 'short' });
@@ -42,7 +44,7 @@ function zoneName(tz: string, at: number): string {
 
 const dayMs = 86_400_000;
 
-/** The effect of a clock change on the slots between two: which times it skips, and which come twice. */
+/** The effect of a clock change on the slots between two: which times it skips, and which times come twice. */
 function clockChangeNote(timing: Timing, before: number, slot: number): string {
   const from = Math.max(before, slot - dayMs);
   const change = findChange(timing.tz, from, slot);

@@ -23,7 +23,7 @@ export async function removeUnstartedRun(
   // Without the lease, another process may be writing it now.
   if ((await updateSchedule(redis, lease, {})) !== 'done') return;
   const run = await readRun(redis, preparing);
-  // A process that hangs may still write it. The next run of the schedule takes its place in `preparing`.
+  // A process that hangs may still write it. The next run of the schedule replaces it in `preparing`.
   if (run === null) return;
   await removeIfUnstarted(redis, run, madeBy(lease.name));
   await updateSchedule(redis, lease, { fields: { preparing: '' } });
@@ -52,7 +52,7 @@ export async function follow(
   }
   const sealed = await sealTally(redis, last);
   const conclusion = judgeRun(sealed)!;
-  // Before its end is recorded: a process that dies in between leaves no such run with a schedule that is active.
+  // Before its end is recorded, so that a process that dies in between leaves no such run with an active schedule.
   if (conclusion === 'none_there' && !isRetry(sealed, schedule))
     await pauseAs(deps, lease, { guard: 'none_there', halt: '', reason: noneThere(sealed) });
   const history = withEnd(await readHistory(redis, lease.fp, lease.name), sealed.id, endOfRun(sealed, conclusion));
@@ -75,7 +75,7 @@ function noneThere({ id, state, ids }: Run): string {
   return `its run ${id} is ${state}, but ${words}: check its list, --base-url, --account and --resource; if its ids may be gone, add the schedule again with --expect-absent`;
 }
 
-/** Whether a run sent only ids that the one before had left. Gone is how a retry ends: it is no sign that the list is wrong. */
+/** Whether a run sent only ids that the previous run had left. If such ids are gone, the list is not wrong: retries often end like this. */
 function isRetry({ id }: Run, { retriedFrom }: Schedule): boolean {
   return retriedFrom?.run === id && retriedFrom.file === 0;
 }
@@ -90,7 +90,7 @@ function endOfRun({ state, counts }: Run, conclusion: Conclusion): RunEnd {
   };
 }
 
-/** Whether the files of a run need not be read again. The next slot has what it retries from the ledger. */
+/** Whether the files of a run need not be read again. The next slot takes its retries from the ledger. */
 function areFilesDone({ counts }: Run, conclusion: Conclusion, { retryFailed }: Schedule): boolean {
   if (conclusion !== 'left') return conclusion === 'well';
   const isRetried = (outcome: Outcome) => retryFailed && isFailure(outcome);
@@ -98,9 +98,9 @@ function areFilesDone({ counts }: Run, conclusion: Conclusion, { retryFailed }: 
 }
 
 /**
- * Makes a run of a schedule on request, also of a paused one. The guards apply, but a rejection does not pause the schedule. Throws USAGE
- * while its last run has not ended, and while another process holds its lease; GUARD where `seen` is given, and the schedule is at another
- * revision by now.
+ * Makes a run of a schedule on request, even if the schedule is paused. The guards apply, but a rejection does not pause the schedule. Throws USAGE
+ * while its last run has not ended, and while another process holds its lease. Throws GUARD if `seen` is given and the schedule now has another
+ * revision.
  */
 export async function runNow(
   deps: ScheduleDeps,
@@ -129,7 +129,7 @@ export async function runNow(
   }
 }
 
-/** The list of a run, the guard that rejects it or why there is `nothing` to do, and how the protected ids have changed; '' = not at all. */
+/** The list of a run, the guard that rejects it or the reason why there is `nothing` to do, and the change of the protected ids; '' = none. */
 export type ScheduleDryRun = {
   list: ListFacts;
   retried: number;
@@ -143,8 +143,8 @@ export type ScheduleDryRun = {
 };
 
 /**
- * Reads the list and evaluates the guards; changes nothing. A process that claims a slot meanwhile replaces what the schedule carries: then
- * it reads anew.
+ * Reads the list and evaluates the guards; changes nothing. If a process that claims a slot at the same time replaces what the schedule carries, it
+ * reads again.
  */
 export async function dryRun(deps: ScheduleDeps, name: string, stop: AbortSignal): Promise<ScheduleDryRun> {
   const read = async () => (await readSchedule(deps.ledger.redis, deps.target.fp, name))!;
@@ -177,7 +177,7 @@ async function followLast(
 ): Promise<{ schedule: Schedule; live: Run | null } | null> {
   const { redis } = deps.ledger;
   const schedule = await readSchedule(redis, lease.fp, lease.name);
-  // Whoever replaces its definition from here on takes the lease away.
+  // From here on, a process that replaces the definition takes the lease away.
   if (schedule !== null && seen !== null && schedule.revision !== seen) throw scheduleChanged(schedule, 'started');
   if (schedule !== null) await removeUnstartedRun(deps, lease, schedule);
   if (schedule === null || schedule.lastRun === '' || schedule.lastState !== '')
@@ -192,7 +192,7 @@ async function followLast(
   return { schedule: now, live: null };
 }
 
-/** The schedule with the end of its last run, which may not be recorded yet. */
+/** The schedule with the end of its last run, even if that is not recorded yet. */
 async function withLastState({ ledger: { redis } }: ScheduleDeps, schedule: Schedule): Promise<Schedule> {
   if (schedule.lastRun === '' || schedule.lastState !== '') return schedule;
   const run = await readRun(redis, schedule.lastRun);

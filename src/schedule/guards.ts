@@ -16,15 +16,15 @@ export type ListFacts = {
   sends: number;
 };
 
-/** Why a guard rejects a list: an operator must check it first. */
+/** The reason why a guard rejects a list: an operator must check it first. */
 export type ListRejection = { guard: ListGuardCode; reason: string };
 
 /** The number of earlier lists that the growth guard needs. */
 const comparedFrom = 3;
 
 /**
- * Why the list of a schedule is rejected, or null. A waived guard accepts this list; `--max-deletes` always applies, since it is what an
- * operator confirmed. `hasList`: false if the source has nothing, and only what earlier slots left is to be deleted. Pure.
+ * Why the list of a schedule is rejected, or null. A waived guard accepts this list. `--max-deletes` always applies, since an operator
+ * confirmed it. `hasList`: false if the source has nothing, and only ids that earlier slots left are to be deleted. Pure.
  */
 export function rejectionOf(list: ListFacts, schedule: Schedule, hasList = true): ListRejection | null {
   const { maxDeletes, expectCount, allowEmpty } = settingsOf(schedule);
@@ -56,7 +56,7 @@ export function withRows(before: readonly number[], rows: number): number[] {
 
 const comparedAtMost = 10;
 
-/** Counts what would be sent, also of what earlier slots left. */
+/** Checks the number of ids to be sent, including ids that earlier slots left. */
 function checkMaxDeletes({ sends, left }: ListFacts, maxDeletes: number): ListRejection | null {
   const what = left === 0 ? 'the list holds' : 'the list and what earlier slots left hold';
   const reason = explainExcess(sends, { maxDeletes, isPartial: false }, what);
@@ -68,7 +68,7 @@ function checkExpectedCount({ ids }: ListFacts, expected: string | undefined): L
   return reason === null ? null : { guard: 'unexpected_count', reason };
 }
 
-/** A file of protected ids normally grows; one with fewer ids may be cut off. */
+/** Checks the size of a file of protected ids. Such a file normally grows; a file with fewer ids may be cut off. */
 function checkProtected(
   { protectedList: now }: ListFacts,
   { protectedList: before, settings }: Schedule,
@@ -78,7 +78,7 @@ function checkProtected(
   return { guard: 'protected', reason };
 }
 
-/** A file of protected ids of another form protects nothing, and a slot has no one to see that. */
+/** Checks the form of protected ids. Ids of another form protect nothing, and no one watches a slot to notice that. */
 function checkMatched(list: ListFacts, schedule: Schedule): ListRejection | null {
   const reason = settingsOf(schedule).expectUnprotected ? null : explainUnmatched(list);
   return reason === null ? null : { guard: 'protected', reason: `${reason}; --expect-unprotected accepts that` };
@@ -89,15 +89,15 @@ function checkEmpty({ rows }: ListFacts, allowEmpty: boolean): ListRejection | n
   return reason === null ? null : { guard: 'empty', reason };
 }
 
-/** The same list is no reason to stop while earlier slots have left ids: then only those are deleted. */
+/** Checks for a repeated list. It is no reason to stop if earlier slots have left ids: then only those ids are deleted. */
 function checkSame(list: ListFacts, schedule: Schedule): ListRejection | null {
   if (list.left > 0 || !isSameAsLast(list, schedule)) return null;
   return { guard: 'same', reason: `the list is the same as last time, in run ${schedule.lastRun}` };
 }
 
 /**
- * Whether a list is that of the last run, which completed, and nobody has accepted it again. It may be the same after a run that was cancelled,
- * or that found none of its ids: such a run pauses the schedule, so that an operator has looked.
+ * Whether this is the list of the last run, which completed, and nobody has accepted the list again. It may be the same after a run that was
+ * cancelled, or that found none of its ids: such a run pauses the schedule, so an operator has looked at it.
  */
 export function isSameAsLast(
   { rows, sha256 }: Pick<ListFacts, 'rows' | 'sha256'>,
@@ -115,7 +115,7 @@ function checkGrowth({ rows }: ListFacts, { rows: before, maxGrowth }: Schedule)
   return { guard: 'growth', reason };
 }
 
-/** Of an even number, the higher middle one: there are no half rows. */
+/** The median. If there are two middle values, the higher one, because there are no half rows. */
 function medianOf(numbers: readonly number[]): number {
   return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]!;
 }

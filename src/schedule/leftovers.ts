@@ -8,18 +8,18 @@ import type { Carried } from './carried.ts';
 import type { Schedule } from './schedule.ts';
 import { readHistory, type ScheduleDeps } from './schedule-store.ts';
 
-/** What earlier slots left to the next one, how many ids at most, and what is left out; '' = nothing. */
+/** The ids that earlier slots left to the next one, their maximum number, and a note on ids that are left out; '' = none. */
 export type Leftovers = { carried: Carried | null; retried: RetriedIds | null; ids: number; note: string };
 
-/** The run of the last slot, and which of its ids are sent again. */
+/** The run of the last slot, and its ids that are sent again. */
 type RetriedIds = Left & { ids: number; unknown: number };
 
 type Left = { run: Run; choice: Choice };
 
-/** `cutFrom`: from this file on also ids that are no failures. `retries`: runs of operators, whose ids are left to them. */
+/** `cutFrom`: the first file from which ids are also chosen that did not fail. `retries`: runs of operators, which keep their ids. */
 type Choice = { only: Outcome[]; retryFailed: boolean; cutFrom: number; retries: Run[] };
 
-/** Finds what earlier slots of a schedule left. Its last run has ended. Throws the reason of `stop`. */
+/** Finds the ids that earlier slots of a schedule left. Its last run has ended. Throws the reason of `stop`. */
 export async function findLeftovers(
   { ledger: { redis }, target }: Pick<ScheduleDeps, 'ledger' | 'target'>,
   schedule: Schedule,
@@ -52,7 +52,7 @@ async function findRetried(
   if (found === null || found.schema !== schemaVersion) {
     const ended = (await readHistory(redis, fp, name)).find(({ run }) => run === lastRun)?.ended;
     const note = `Redis no longer has run ${lastRun}: ids that it left are not retried`;
-    // With --at-most alone only what was never sent goes on to the next slot, and a run that completed has left nothing of that.
+    // With --at-most alone, only ids that were never sent are passed to the next slot, and a completed run has left none of them.
     const hasLeft = ended?.left !== 0 && (retryFailed || ended?.state !== 'completed');
     return hasLeft ? { retried: null, note } : none;
   }
@@ -96,7 +96,10 @@ async function sumLeft(redis: RedisClient, left: Left, stop: AbortSignal): Promi
   return sums;
 }
 
-/** Which ids of an ended run the next slot sends again. What an operator cancels is not to be deleted; what the next slot cancels is carried. */
+/**
+ * Chooses the ids of an ended run that the next slot sends again. If an operator cancelled the run, its ids are not to be deleted. If the next
+ * slot cancelled it, they are carried.
+ */
 function chooseLeft(run: Run, { retryFailed, atMost, retriedFrom }: Schedule): Omit<Choice, 'retries'> {
   const isCut = run.state === 'cancelled' && run.by === 'guard';
   const cutFrom = isCut ? (atMost > 0 ? 0 : fileOfRetried(run, retriedFrom)) : Number.POSITIVE_INFINITY;
@@ -115,7 +118,7 @@ function chooseWithdrawn({ id, state, by }: Run, { retryFailed, retriedFrom }: S
   return { only: idOutcomes.filter((outcome) => !isSent(outcome)), retryFailed: false, cutFrom: retriedFrom.file };
 }
 
-/** The first file of a run of whose ids the run before had left. */
+/** The first file of a run with ids that the previous run had left. */
 function fileOfRetried({ id }: Run, retriedFrom: Schedule['retriedFrom']): number {
   return retriedFrom?.run === id ? retriedFrom.file : Number.POSITIVE_INFINITY;
 }

@@ -32,13 +32,13 @@ export type MakeRunResult =
   | { outcome: 'empty' | 'failed' | 'skipped'; reason: string }
   | { outcome: 'void' };
 
-/** A slot, and whether an operator requested the run: then the schedule may be paused, and a rejection does not pause it. */
+/** A slot, and whether an operator requested the run. In that case the schedule may be paused, and a rejection does not pause it. */
 type Trigger = { slot: number; isManual: boolean };
 
 /**
  * Makes the run of a slot: reads the list, evaluates the guards, writes the run, and starts it if the slot has no run yet. The history
- * records the result. Throws errors of Redis; then nothing was started, or the schedule knows the run that was. Repeating it makes no
- * second run of a slot.
+ * records the result. Throws errors of Redis; then nothing was started, or the schedule knows the started run. Repeating it makes no
+ * second run for a slot.
  */
 export async function makeRun(
   deps: ScheduleDeps,
@@ -68,7 +68,7 @@ async function makeFromList(
   if (refusal !== null) return rejectList(deps, lease, trigger, refusal, list.facts.rows);
   if (nothing !== '') {
     const reason = [nothing, list.note].filter(Boolean).join('; ');
-    // A slot that leaves out ids of earlier ones has not gone well.
+    // A slot that leaves out ids of earlier slots has not gone well.
     const fields = list.note === '' ? { heartbeatDue: deps.now() } : {};
     return recordResult(deps, lease, trigger, { outcome: 'empty', reason }, null, { fields });
   }
@@ -94,14 +94,14 @@ async function rejectList(
 ): Promise<MakeRunResult> {
   const { guard, reason } = refusal;
   const event = refusedEvent({ target: deps.target, name: lease.name, at: deps.now(), reason }, trigger.slot, guard);
-  // In one update: a process that dies leaves no refused list with a schedule that is active.
+  // In one update, so that a process that dies leaves no refused list with an active schedule.
   const pause = trigger.isManual ? null : pauseBy(deps, lease, { guard, halt: '', reason });
   const result = await recordResult(deps, lease, trigger, { outcome: 'refused', refusal }, rows, { event, pause });
   if (pause !== null && result.outcome !== 'void') logPause(deps, lease, pause);
   return result;
 }
 
-/** Pauses a schedule as a guard; the process that reconciles is not recorded. Repeating it changes nothing. */
+/** Pauses a schedule as a guard, without recording the process that reconciles. Repeating it changes nothing. */
 export async function pauseAs(deps: ScheduleDeps, lease: ScheduleLease, grounds: Grounds): Promise<void> {
   const pause = pauseBy(deps, lease, grounds);
   if ((await updateSchedule(deps.ledger.redis, lease, { pause })) === 'done') logPause(deps, lease, pause);
@@ -129,7 +129,7 @@ async function start(
 ): Promise<MakeRunResult> {
   const { spool, retried } = list;
   const { ledger, target, who } = deps;
-  // The file of the schedule may be another one than that of a worker, and ids of earlier slots may be protected since.
+  // The file of the schedule may differ from a worker's file, and ids of earlier slots may have been protected since.
   await refuseUnprotected(ledger.redis, target.fp, { isProtected: true, ids: takenIds(spool) });
   const settings = settingsForRun(schedule, list);
   const { note: why, priority } = schedule;
@@ -190,14 +190,14 @@ async function* takenIds(spool: Spool): AsyncGenerator<readonly string[]> {
   for await (const part of readTakenChunks(spool, chunkSizes())) if ('ids' in part) yield part.ids;
 }
 
-/** How `createdBy` of the runs of a schedule begins. An operator who makes a run of the same list has one with the same id. */
+/** The start of `createdBy` in the runs of a schedule. An operator who makes a run of the same list gets a run with the same id. */
 export function madeBy(schedule: string): string {
   return `schedule ${schedule} on `;
 }
 
 /**
- * Whether the process that holds the lease now makes or has made this same run: it is one list, and this process may have hung before it wrote
- * the record.
+ * Whether the process that holds the lease now makes or has made this same run. The list is the same, and this process may have hung before it
+ * wrote the record.
  */
 async function isOfOther(
   { ledger: { redis } }: ScheduleDeps,
@@ -206,17 +206,21 @@ async function isOfOther(
 ): Promise<boolean> {
   const schedule = await readSchedule(redis, fp, name);
   if (schedule?.lastRun === id) return true;
-  // Where nobody holds the lease, `preparing` is what this process wrote.
+  // If no process holds the lease, this process wrote `preparing`.
   return schedule?.preparing === id && (await redis.exists(keys.scheduleLease(fp, name))) === 1;
 }
 
-/** Of ids that are unknown many may be gone. A few of them must not switch the guard off for a list. */
+/**
+ * The settings of the run. Many ids with the outcome `unknown` may be gone, so a retry of them expects that. A few such ids must not switch
+ * the guard
+ * off for a whole list.
+ */
 function settingsForRun(schedule: Schedule, { facts, retried }: SlotList) {
   const settings = settingsOf(schedule);
   return { ...settings, expectAbsent: settings.expectAbsent || 2 * retried.unknown > facts.sends };
 }
 
-/** What the schedule keeps of the list of a run. */
+/** The fields that the schedule keeps about the list of a run. */
 function fieldsOfList(
   { source, isRepeated, retried }: SlotList,
   schedule: Schedule,
@@ -225,7 +229,7 @@ function fieldsOfList(
   const { spool, read, nothing } = source;
   const { protectedList, rows, sha256 } = spool;
   const isNew = nothing === '' && !isRepeated;
-  // The files of a list that is not part of this run are done only if this run sends again all that the last one left of them.
+  // If a list is not part of this run, its files are done only if this run sends again all ids that the last run left of them.
   const isToArchive = read.length > 0 && (!isRepeated || (schedule.retryFailed && spool.rejected === 0));
   return {
     ...(isNew && { lastSha256: sha256, rows: JSON.stringify(withRows(schedule.rows, rows)) }),
@@ -271,7 +275,7 @@ async function recordSlot(
     ...(result.outcome === 'started' ? partsOf(result) : { run: '', retried: 0, carried: 0 }),
   };
   const recorded = await historyWith(deps, lease, entry);
-  // A run on request does not use up a slot that waits.
+  // A run on request does not use up a waiting slot.
   const place = isManual ? {} : { waiting: '' };
   return updateSchedule(deps.ledger.redis, lease, {
     ...recorded,

@@ -15,7 +15,7 @@ import { describeConnectionError } from '../system-errors.ts';
 import { maskSecrets } from '../token/fixed-token.ts';
 import type { ReadFiles } from './schedule.ts';
 
-/** What reading a source depends on. */
+/** The dependencies of reading a source. */
 export type SourceDeps = {
   env: NodeJS.ProcessEnv;
   proxy: string | null;
@@ -26,7 +26,7 @@ export type SourceDeps = {
   log: Log;
 };
 
-/** A source as input, the files to archive afterwards, and why there is nothing to do; '' if there is. */
+/** A source as input, the files to archive afterwards, and the reason why there is nothing to do; '' if there is something. */
 export type OpenSource = { files: InputFile[]; read: ReadFiles['files']; nothing: string };
 
 /** Opens a source. Throws USAGE, here or while it is read, if it does not give a complete list. */
@@ -47,8 +47,8 @@ const graceMs = 1_000;
 
 /**
  * The ids that a command prints. It runs without a shell and without input. Reading throws USAGE, after the output, if the command cannot
- * start, ends with another code than 0, takes too long, or leaves a process behind that may still print; its process group is then killed.
- * So the list is complete, or reading it throws.
+ * start, ends with another code than 0, takes too long, or leaves a process behind that may still print. In the last two cases its process group
+ * is killed. So the list is complete, or reading it throws.
  */
 function commandFile(
   name: string,
@@ -117,7 +117,7 @@ async function* untilEnded({ stdout }: Child): AsyncGenerator<Buffer> {
   }
 }
 
-/** Whether the output of an ended command ends, too. Long output may be read slowly: only a second without any data counts as no. */
+/** Whether the output of an ended command also ends. Long output may be read slowly, so only a second without any data counts as no. */
 async function endsSoon({ stdout }: Child): Promise<boolean> {
   const bytesRead = () => (stdout as typeof stdout & { bytesRead: number }).bytesRead;
   for (let seen = -1; !stdout.closed && !stdout.readableEnded; ) {
@@ -128,12 +128,12 @@ async function endsSoon({ stdout }: Child): Promise<boolean> {
   return true;
 }
 
-/** Waits until a stream is closed, a second at most: a process that was left behind may hold it. */
+/** Waits until a stream is closed, for at most a second, as a process that was left behind may hold it. */
 async function closed(stream: Readable): Promise<void> {
   if (!stream.closed) await Promise.race([once(stream, 'close'), sleep(graceMs)]).catch(() => {});
 }
 
-/** Logs the stderr of a command, on this machine only: it may name hosts and users. */
+/** Logs the stderr of a command, on this machine only, because it may name hosts and users. */
 function logStderr(log: SourceDeps['log'], name: string): (stderr: string) => void {
   return (stderr) => log.warn({ source: name, reason: maskSecrets(stderr, []) }, 'the command of a source says');
 }
@@ -141,7 +141,7 @@ function logStderr(log: SourceDeps['log'], name: string): (stderr: string) => vo
 type FileSnapshot = Map<string, { size: number; mtimeMs: number; ino: number }>;
 
 /**
- * The files of a pattern that no program writes to: those with the same size and time before and after the settling time. Others are left
+ * The files of a pattern that no program is writing to: their size and time are the same before and after the settling time. Other files are left
  * for the next slot. Without such a file there is nothing to do if files are archived; otherwise it throws USAGE, as it does for a missing
  * folder.
  */
@@ -161,12 +161,12 @@ async function openGlob(
   return { files, read, nothing: '' };
 }
 
-/** The files that match now, without archived ones, even if the pattern matches the archive. */
+/** Finds the files that match now, without archived ones, even if the pattern matches the archive. */
 export async function scanFiles(pattern: string, archive: string | null): Promise<FileSnapshot> {
   const found: FileSnapshot = new Map();
   for await (const path of glob(pattern)) {
     if (archive !== null && resolve(path).startsWith(`${resolve(archive)}${sep}`)) continue;
-    const facts = await stat(path).catch(() => null); // it may have been removed meanwhile
+    const facts = await stat(path).catch(() => null); // it may have been removed in the meantime
     if (facts?.isFile()) found.set(path, { size: facts.size, mtimeMs: facts.mtimeMs, ino: facts.ino });
   }
   return found;

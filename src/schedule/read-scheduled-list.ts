@@ -14,12 +14,13 @@ import { type OpenSource, openSource } from './open-source.ts';
 import { type Schedule, settingsOf } from './schedule.ts';
 import type { ScheduleDeps } from './schedule-store.ts';
 
-/** A list from a source, the files to archive, and why there is nothing to do; '' if there is. */
+/** A list from a source, the files to archive, and the reason why there is nothing to do; '' if there is something. */
 export type ScheduledList = Pick<List, 'spool'> & Omit<OpenSource, 'files'>;
 
 /**
- * Reads the whole list of a schedule, calls `body` with it, and removes it. Throws USAGE if the source does not give a complete list, or the
- * protected ids cannot be read on this machine, GUARD if only a worker of the target names some, and the reason of `stop`. Nothing is sent or stored before.
+ * Reads the whole list of a schedule, calls `body` with it, and removes it. Throws USAGE if the source does not give a complete list, or if the
+ * protected ids cannot be read on this machine. Throws GUARD if only a worker of the target names protected ids. Throws the reason of `stop`.
+ * Nothing is sent or stored before that.
  */
 export async function withScheduledList<T>(
   deps: ScheduleDeps,
@@ -44,12 +45,12 @@ export async function withScheduledList<T>(
   };
   return withList(deps.stateDir, open, async ({ spool }) => {
     await removeOldFiles(deps.stateDir, settings.keep, Date.now()); // a file of the list may be one of them
-    // Files that were not read completely hold more ids to delete: they stay.
+    // Files that were not read completely hold more ids to delete, so they stay.
     return body({ spool, ...opened, read: spool.limited ? [] : opened.read });
   });
 }
 
-/** The content of a file of protected ids, read as for a slot. Throws USAGE if it cannot be read. */
+/** Reads the content of a file of protected ids, as for a slot. Throws USAGE if it cannot be read. */
 export async function readProtectedList(
   stateDir: string,
   protectFile: ProtectFile,
@@ -65,7 +66,9 @@ export async function readProtectedList(
   );
 }
 
-/** Throws USAGE if the settings of this process name a protect file and the schedule has none: the setting is meant for its schedules, too. */
+/**
+ * Throws USAGE if the settings of this process name a protect file and the schedule has none, because the setting is also meant for its schedules.
+ */
 function refuseUnprotectedHere({ protectFile }: ScheduleDeps, { name, settings }: Schedule): void {
   if (protectFile === null || settings.protect !== undefined) return;
   const message = `schedule ${name} protects no ids, but the settings of this process name ${protectFile}`;

@@ -10,12 +10,12 @@ import { readSchedule, type ScheduleDeps, updateSchedule } from './schedule-stor
 import { historyWith } from './slot-history.ts';
 import { dueSlots } from './slots.ts';
 
-/** The most steps for one schedule in a row; the next call continues. */
+/** The maximum number of steps for one schedule in a row; the next call continues. */
 const maxSteps = 5;
 
 /**
  * Reconciles a schedule: records how its last run ended, and makes the run of a slot that is due. Workers call it for each notification,
- * and every 3 s in case one was lost. Repeating it, also in two processes, does nothing twice.
+ * and every 3 s in case a notification was lost. Repeating it, even in two processes, does nothing twice.
  */
 export async function reconcile(deps: ScheduleDeps, name: string, stop: AbortSignal): Promise<void> {
   if ((await findDueWork(deps, name)) === null) return;
@@ -32,7 +32,7 @@ export async function reconcile(deps: ScheduleDeps, name: string, stop: AbortSig
   }
 }
 
-/** What is due: first for the last run, if it has ended or was never started, then for the archive, then for the slots. */
+/** The due work: first for the last run, if it has ended or was never started, then for the archive, then for the slots. */
 type DueWork = {
   schedule: Schedule;
   last: Run | null;
@@ -41,7 +41,7 @@ type DueWork = {
   decision: Decision;
 };
 
-/** Null if nothing is due, or this process does not have the source. */
+/** Finds the due work; null if there is none, or this process does not have the source. */
 async function findDueWork(
   { ledger: { redis }, target, sources, now, syncClock }: ScheduleDeps,
   name: string,
@@ -135,7 +135,7 @@ function historyWithoutRun(
   return historyWith(deps, lease, { slot, slots, at: deps.now(), outcome, reason, by: deps.who, ...facts });
 }
 
-/** Records that a slot is to have a run, even if this process ends; false if the schedule is no longer active or the lease is lost. */
+/** Records that a slot is to have a run, even if this process ends. Returns false if the schedule is no longer active or the lease is lost. */
 async function reserveSlot(
   deps: ScheduleDeps,
   lease: ScheduleLease,

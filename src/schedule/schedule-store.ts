@@ -20,64 +20,64 @@ import {
   type Schedule,
 } from './schedule.ts';
 
-/** What reconciling the schedules of a target depends on. */
+/** The dependencies of reconciling the schedules of a target. */
 export type ScheduleDeps = Omit<SourceDeps, 'stop'> & {
   ledger: Ledger;
   target: Target;
   feeder: Feeder;
-  /** The sources of this process; it ignores schedules with other sources. */
+  /** The sources of this process, which ignores schedules with other sources. */
   sources: ListSources;
   stateDir: string;
   /** The file of protected ids that the settings of this process name. */
   protectFile: string | null;
   who: string;
-  /** Why an operator orders a run now. */
+  /** The reason of an operator who orders a run now. */
   reason?: string;
-  /** Milliseconds since 1970, by the clock of Redis as it was at the last `syncClock`: slots are due by it on every machine alike. */
+  /** Returns ms since 1970 by the clock of Redis, as of the last `syncClock`. So slots are due at the same time on every machine. */
   now(): number;
-  /** Throws where Redis does not answer. */
+  /** Reads the clock of Redis. Throws if Redis does not answer. */
   syncClock(): Promise<void>;
   log: Log;
-  /** Told of a run before it is written. */
+  /** Called with a run before it is written. */
   onRun?: ((run: string) => Promise<void>) | undefined;
 };
 
-/** Who changes a schedule, when and why; `who` is '' for a guard. */
+/** The person or guard who changes a schedule, when and why; `who` is '' for a guard. */
 type Order = { at: number; by: 'operator' | 'guard'; who: string; reason: string };
 
-/** A guard pauses a schedule. `halt`: why its run is halted, '' for another guard. */
+/** A pause by a guard. `halt`: why its run is halted, '' for another guard. */
 export type GuardPause = { guard: GuardCode; halt: HaltCode | ''; at: number; reason: string; event: OutboxEvent };
 
 /** A line of the audit trail. `guard`: the guard that paused it. */
 type AuditEntry = Order & { guard?: GuardCode } & { action: 'add' | 'change' | 'pause' | 'resume' | 'remove' };
 
-/** The schedules of a target, by name. */
+/** Reads the schedules of a target, by name. */
 export async function listSchedules(redis: RedisClient, fp: string): Promise<Schedule[]> {
   const names = (await redis.smembers(keys.schedules(fp))).sort();
   const all = await Promise.all(names.map((name) => readSchedule(redis, fp, name)));
   return all.filter((schedule) => schedule !== null);
 }
 
-/** The schedule, also a removed one; null if Redis does not know it. */
+/** Reads the schedule, even if it was removed; null if Redis does not know it. */
 export async function readSchedule(redis: RedisClient, fp: string, name: string): Promise<Schedule | null> {
   const hash = await redis.hgetall(keys.schedule(fp, name));
   return hash.state === undefined ? null : parseSchedule(name, hash);
 }
 
-/** The results of its slots, newest first. */
+/** Reads the results of its slots, newest first. */
 export async function readHistory(redis: RedisClient, fp: string, name: string): Promise<HistoryEntry[]> {
   const entries: HistoryEntry[] = JSON.parse((await redis.get(keys.scheduleHistory(fp, name))) ?? '[]');
   return entries.map((entry) => ({ ...entry, retried: entry.retried ?? 0, carried: entry.carried ?? 0 }));
 }
 
-/** Its audit trail, newest first. */
+/** Reads its audit trail, newest first. */
 export async function readAudit(redis: RedisClient, fp: string, name: string): Promise<AuditEntry[]> {
   return (await redis.lrange(keys.scheduleAudit(fp, name), 0, -1)).map((line) => JSON.parse(line));
 }
 
 /**
- * Adds a schedule. `same`: it exists with this definition, and nothing changed. `exists`: another one has the name, and `replace` is false.
- * `stale`: `seen` is given, and what has the name is at another revision by now, 0 = nothing has; nothing changed.
+ * Adds a schedule. `same`: it exists with this definition, and nothing changed. `exists`: another schedule has the name, and `replace` is false.
+ * `stale`: `seen` is given, and the schedule with this name now has another revision (0 = there is none); nothing changed.
  * A replaced schedule keeps its history and state; a run that is being made of it is discarded. Repeating it gives `same`.
  */
 export async function addSchedule(
@@ -108,8 +108,8 @@ export async function addSchedule(
 export type ScheduleAction = 'pause' | 'resume' | 'remove';
 
 /**
- * Pauses, resumes or removes a schedule for an operator. `event`: what receivers are told if its state changes. `stale`: `seen` is given, and the
- * schedule is at another revision by now; nothing changed, as with `same`. A resume waives the guard that paused it for the next list. Repeating
+ * Pauses, resumes or removes a schedule for an operator. `event`: the event for receivers if its state changes. `stale`: `seen` is given, and the
+ * schedule now has another revision; nothing changed, as with `same`. A resume waives the guard that paused it for the next list. Repeating
  * it changes nothing.
  */
 export async function steerSchedule(
@@ -149,24 +149,26 @@ type UpdatedField =
   | ('preparing' | 'lastRun' | 'lastState' | 'lastConclusion' | 'lastEndedAt' | 'lastSha256')
   | ('toArchive' | 'protectedList');
 
-/** What reconciling writes to a schedule. */
+/** The changes that reconciling writes to a schedule. */
 export type ScheduleUpdate = {
   /** Fields of the record; '' removes a value. */
   fields?: Partial<Record<UpdatedField, string | number>>;
   history?: HistoryEntry[];
-  /** The slot that the run is made for: of all processes, one makes a run of a slot. What it carries replaces what the schedule carried. */
+  /** The slot that the run is made for: over all processes, only one makes a run for a slot. Its carried ids replace the schedule's. */
   claim?: { slot: number; run: string; carried: Carried | null };
-  /** Only if the schedule is active; else also if it is paused. */
+  /** Whether to write only if the schedule is active; otherwise also if it is paused. */
   ifActive?: boolean;
-  /** What receivers are told. */
+  /** The event for receivers. */
   event?: OutboxEvent | null;
-  /** Pauses the schedule, if it is active: otherwise nothing is written. */
+  /** A pause of the schedule, if it is active; otherwise nothing is written. */
   pause?: GuardPause | null;
 };
 
 /**
  * Writes the whole update, or nothing. `lost`: another process holds the lease now. `stopped`: the schedule is removed, or is not
- * active and has to be. `taken`: the slot has another run. Repeating a claim after `done` changes nothing and gives `done`, whoever holds the lease by then.
+ * active and has to be. `taken`: the slot has another run. Repeating a claim after `done` changes nothing and gives `done`, whichever
+ * process holds the
+ * lease by then.
  */
 export async function updateSchedule(
   redis: RedisClient,
@@ -213,7 +215,7 @@ const claimKeptMs = 7 * 86_400_000; // `after` prevents a second run of older sl
 /**
  * KEYS  1 schedule  2 schedules  3 audit  4 history  5 carried  6 lease
  * ARGV  1 name  2 definition  3 note  4 '1' to replace another one  5 now  6 who  7 audit entry of an addition  8 of a change
- *       9 content of the file of protected ids, or ''  10 the revision that was seen, 0 = there was none, '' = none was
+ *       9 content of the file of protected ids, or ''  10 the revision that was seen, 0 = there was none, '' = not seen
  * returns added, same, exists, stale or changed. Repeating it gives same.
  */
 const addLua = `
@@ -248,7 +250,8 @@ return isThere and 'changed' or 'added'
  * KEYS  1 schedule  2 schedules  3 audit  4 history  5 carried  6 outbox  7 events
  * ARGV  1 pause, resume or remove  2 name  3 reason  4 who  5 now  6 audit entry  7 ms to keep a removed one  8 id of the event
  *       9 event or ''  10 names the order  11 the revision that was seen, or ''  KEYS 8 lifted orders
- * returns changed, same, stale or missing. A pause of a schedule that is paused already is kept for its audit trail. Slots that passed while it was paused are not backfilled.
+ * returns changed, same, stale or missing. A pause of a schedule that is paused already is kept for its audit trail. Slots that passed while it was
+ * paused are not backfilled.
  */
 const steerLua = `${addEventFunction}${liftedFunction}
 local state = redis.call('HGET', KEYS[1], 'state')
@@ -256,7 +259,7 @@ if not state then return 'missing' end
 local is = redis.call('HMGET', KEYS[1], 'orderId', 'pausedBy', 'who', 'reason')
 if ARGV[1] == 'pause' and state == 'paused' then
   if is[1] and (is[3] == ARGV[4] and (is[4] == ARGV[3] or ARGV[3] == '')) then return 'same' end
-  -- Over the pause of a guard the operator's is the stronger one; that of a colleague stays, and both end with the next resume.
+  -- The pause of an operator replaces the pause of a guard, as the stronger one. A colleague's pause stays, and both end with the next resume.
   if not is[1] then redis.call('HSET', KEYS[1], 'orderId', ARGV[10], 'who', ARGV[4], 'reason', ARGV[3], 'changedAt', ARGV[5]) end
   redis.call('LPUSH', KEYS[3], ARGV[6])
   redis.call('LTRIM', KEYS[3], 0, 99)
@@ -300,7 +303,7 @@ return 'changed'
  * ARGV  1 token that must be in the lease  2 '1' if the schedule must be active  3 run for the slot or ''  4 ms to keep it  5 history or ''
  *       6 id of the event  7 event or ''  8 '1' if the run for the slot carries ids  9 id of the event of a pause  10 that event or ''
  *       11 audit entry of a pause or ''  12… fields and values
- * returns done, lost, stopped or taken. Where the slot was claimed for this run before, it changes nothing: the answer may have got lost.
+ * returns done, lost, stopped or taken. If the slot was claimed for this run before, it changes nothing: the earlier answer may have been lost.
  */
 const updateLua = `${addEventFunction}
 if ARGV[3] ~= '' and redis.call('GET', KEYS[4]) == ARGV[3] then return 'done' end

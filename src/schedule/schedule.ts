@@ -8,10 +8,10 @@ import type { Priority } from '../model/priority.ts';
 import type { Carried } from './carried.ts';
 import type { Timing } from './slots.ts';
 
-/** What happens when a slot comes while the last run has not ended. */
+/** The policy for a slot that comes while the last run has not ended. */
 export const overlapPolicies = ['skip', 'queue-one', 'cancel-other'] as const;
 
-/** What happens to slots that passed while no worker listened: nothing, or one run for the last of them. */
+/** The policy for slots that passed while no worker listened: nothing, or one run for the last of them. */
 export const missedPolicies = ['none', 'latest'] as const;
 
 /** The guard that pauses a schedule: for a list that must not be deleted, or for a run that is halted or found none of its ids. */
@@ -25,8 +25,8 @@ type RunGuardCode = 'halted' | 'none_there';
 const keptRules = Object.fromEntries(ruleSettings.map((name) => [name, 'kept'])) as Record<keyof RunSettings, 'kept'>;
 
 /**
- * Where each setting of a scheduled run comes from. `kept`: from the schedule, which stores its value when it is added; the settings of the
- * process that makes or deletes the run are ignored. `target`: it names the target of the schedule. `process`: from the process that makes or
+ * The source of each setting of a scheduled run. `kept`: the schedule, which stores its value when it is added; the settings of the
+ * process that makes or deletes the run are ignored. `target`: it names the target of the schedule. `process`: the process that makes or
  * deletes the run.
  */
 const settingRoles = {
@@ -111,26 +111,26 @@ export const scheduledSettings = (Object.keys(settingRoles) as SettingName[]).fi
 
 export type ScheduledSettings = Pick<Config, KeptSetting>;
 
-/** What an operator defines. Of the source it holds only the name; see `list-source.ts`. */
+/** The definition by an operator. It holds only the name of the source; see `list-source.ts`. */
 export type Definition = Timing & {
   from: string;
   overlap: (typeof overlapPolicies)[number];
   missed: (typeof missedPolicies)[number];
-  /** A slot handled later than this is missed. */
+  /** The delay in ms after which a slot counts as missed. */
   graceMs: number;
-  /** A list with more rows than this many times the median of the last ones is rejected. */
+  /** A factor: a list with more rows than this many times the median of the last lists is rejected. */
   maxGrowth: number;
-  /** A run deletes at most this many ids of its list, and the others are carried to the next slot; 0 = all. */
+  /** The maximum number of ids of its list that a run deletes; the others are carried to the next slot. 0 = no maximum. */
   atMost: number;
-  /** Whether a slot sends again what the run of the last one left as failed or unknown. */
+  /** Whether a slot sends again the ids that the last slot's run left as failed or unknown. */
   retryFailed: boolean;
   /** The priority of its runs. */
   priority: Priority;
-  /** Texts, as their flags take them; `protect` is an absolute path. */
+  /** Settings as texts, in the form of their flags; `protect` is an absolute path. */
   settings: Partial<Record<KeptSetting, string>>;
   /** A URL that is called at the end of each slot that went well; '' = none. */
   heartbeat: string;
-  /** Why it exists; its runs have the same note. */
+  /** The reason why it exists; its runs have the same note. */
   note: string;
 };
 
@@ -144,42 +144,42 @@ export type Schedule = Definition & {
   reason: string; // why it has this state
   who: string; // '' for a guard
   changedAt: number;
-  /** Moves with every change of its definition, its state and its pauses; an order names the one that was seen. */
+  /** A number that moves with every change of its definition, its state and its pauses; an order names the number that was seen. */
   revision: number;
-  /** Slots up to here have been handled. */
+  /** The last slot that has been handled, with all earlier ones. */
   after: number;
-  /** A slot that is to have a run, once the last run has ended; or null. */
+  /** A slot that is to have a run once the last run has ended; or null. */
   waiting: number | null;
   /** The last run that was started, '' = none. */
   lastRun: string;
-  /** How it ended: '' = not recorded yet, `lost` = Redis no longer knows it. */
+  /** The state in which it ended: '' = not recorded yet, `lost` = Redis no longer knows it. */
   lastState: RunState | 'lost' | '';
-  /** What it came to: '' = not recorded yet, or `lost`. */
+  /** The conclusion of the last run: '' = not recorded yet, or `lost`. */
   lastConclusion: Conclusion | '';
   lastEndedAt: number;
   lastSha256: string;
   /** A run that is being written and not started: '' = none. */
   preparing: string;
-  /** Rows of the last lists, newest first. */
+  /** The numbers of rows of the last lists, newest first. */
   rows: number[];
   /** The guard that paused it, and the guard that a resume waives for the next list; '' = none. */
   pausedBy: GuardCode | '';
   waived: GuardCode | '';
-  /** Why the run is halted for which the guard `halted` paused it; '' = another guard, or an older release. */
+  /** Why the run is halted, if the guard `halted` paused the schedule; '' = another guard, or an older release. */
   halt: HaltCode | '';
   /** The content of the file of protected ids when the schedule was added, or at its last run; null = it protects none. */
   protectedList: ProtectedList | null;
   /** The ids that its slots carry to the next one; null = none. */
   carried: Carried | null;
-  /** From which of its files on the last run sends ids again that the one before had left; null = it sends none. */
+  /** The first file of the last run with ids that the previous run had left; null = it sends no such ids. */
   retriedFrom: { run: string; file: number } | null;
-  /** When the slot ended well whose heartbeat is not sent yet, or null. */
+  /** The end of the slot whose heartbeat is due, or null. */
   heartbeatDue: number | null;
-  /** Files to archive after the last run, if nothing of them is to be read again; null = none. */
+  /** The files to archive after the last run, if none of their ids is to be read again; null = none. */
   toArchive: ReadFiles | null;
 };
 
-/** Whether the guard alone has paused a schedule whose run halted for this reason: no operator has paused it since. */
+/** Whether only the guard has paused a schedule whose run halted for this reason: no operator has paused it since. */
 export function isPausedFor({ state, pausedBy, halt, who }: Schedule, code: HaltCode): boolean {
   return state === 'paused' && pausedBy === 'halted' && halt === code && who === '';
 }
@@ -187,7 +187,7 @@ export function isPausedFor({ state, pausedBy, halt, who }: Schedule, code: Halt
 /** Files as they were when they were read. */
 export type ReadFiles = { run: string; files: { path: string; size: number; mtimeMs: number }[] };
 
-/** The definition's part of the record. Adding a schedule twice compares its text: what is not given is left out. */
+/** The definition's part of the record. Adding a schedule twice compares this text, so values that are not given are left out. */
 export function definitionFields({ settings, note, atMost, retryFailed, ...definition }: Definition) {
   const leftovers = { atMost: atMost || undefined, retryFailed: retryFailed || undefined };
   const sorted = Object.fromEntries(Object.entries(settings).sort());
@@ -259,22 +259,22 @@ type SlotOutcome =
 
 /** One line of a schedule's history. Consecutive slots with the same outcome share one line. */
 export type HistoryEntry = {
-  slot: number; // the last of them; ms since 1970
+  slot: number; // the last slot of the line; ms since 1970
   slots: number;
   at: number; // when it was handled
   outcome: SlotOutcome;
   reason: string; // '' if the outcome needs none
-  by: string; // who: user@machine
+  by: string; // user@machine
   run: string; // '' = none
   rows: number | null; // of its list; null = not known
-  retried: number; // ids of it that the run of the last slot left as failed or unknown
+  retried: number; // its ids that the last slot's run left as failed or unknown
   carried: number; // ids that it left to the next slot
   ended: RunEnd | null;
 };
 
 export const slotResults = [
-  ...(['started', 'completed', 'incomplete', 'cancelled'] as const), // of its run
-  ...(['empty', 'refused', 'failed', 'skipped', 'missed'] as const), // it has none
+  ...(['started', 'completed', 'incomplete', 'cancelled'] as const), // the states of its run
+  ...(['empty', 'refused', 'failed', 'skipped', 'missed'] as const), // it has no run
 ];
 
 /** The result of a slot and its run in one word; `incomplete`: the run is completed and did not go well. */
@@ -284,7 +284,7 @@ export function resultOf({ outcome, ended }: HistoryEntry): (typeof slotResults)
   return ended.conclusion === 'well' ? 'completed' : 'incomplete';
 }
 
-/** How a run ended, kept here because Redis forgets runs. */
+/** The end of a run, kept here because Redis forgets runs. */
 export type RunEnd = { state: RunState; conclusion: Conclusion; deleted: number; gone: number; left: number };
 
 /** The history with one more line, newest first; it keeps the last 50. */

@@ -6,7 +6,7 @@ import { type HistoryEntry, settingsOf, withEntry } from './schedule.ts';
 import { readHistory, readSchedule, type ScheduleDeps } from './schedule-store.ts';
 import { newsOf } from './slot-news.ts';
 
-/** The history of a schedule with one more line, and what receivers are told of that; null = nothing. */
+/** The history of a schedule with one more line, and the event for receivers about that line; null = none. */
 export async function historyWith(
   { ledger: { redis }, target }: ScheduleDeps,
   { fp, name }: ScheduleLease,

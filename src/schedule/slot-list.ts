@@ -15,26 +15,27 @@ import { type ScheduledList, withScheduledList } from './read-scheduled-list.ts'
 import { type Schedule, settingsOf } from './schedule.ts';
 import type { ScheduleDeps } from './schedule-store.ts';
 
-/** What the run of a slot is made of. */
+/** The parts of a slot's run. */
 export type SlotList = {
-  /** The list of the source, and what the guards evaluate. */
+  /** The list of the source, and the facts that the guards evaluate. */
   source: ScheduledList;
   facts: ListFacts;
-  /** The ids of the run; those beyond `--at-most` are held back. */
+  /** The ids of the run; ids beyond `--at-most` are held back. */
   spool: Spool;
-  /** Ids that are held back. */
+  /** The number of ids that are held back. */
   carried: number;
-  /** Ids of the last run that this one sends again, how many it left unknown, that run, '' = none, and the first file that they are in. */
+  /** The ids of the last run that this one sends again, how many it left unknown, that run ('' = none), and the first file that they are in. */
   retried: { of: string; ids: number; unknown: number; file: number };
-  /** The source gave the same list as last time: only what earlier slots left is deleted. */
+  /** Whether the source gave the same list as last time, so that only ids that earlier slots left are deleted. */
   isRepeated: boolean;
-  /** What is left out, and why; '' = nothing. */
+  /** A note on what is left out, and why; '' = nothing. */
   note: string;
 };
 
 /**
- * Reads the list of a schedule and what its earlier slots left, calls `body` with both as one list, and removes it: what was carried comes
- * first, then the source, then what is retried. An id in several of them is sent once. Throws as `withScheduledList`.
+ * Reads the list of a schedule and the ids that its earlier slots left, calls `body` with both as one list, and removes it. The list starts
+ * with the
+ * carried ids, followed by the source, then the retried ids. An id in several of them is sent once. Throws as `withScheduledList`.
  */
 export async function withSlotList<T>(
   deps: ScheduleDeps,
@@ -57,7 +58,7 @@ export async function withSlotList<T>(
 
 type Context = { source: ScheduledList; left: Leftovers; isRepeated: boolean };
 
-/** A list, and the numbers of its first row that is retried, and of the file of that row. */
+/** A list, and the numbers of its first retried row and of the file of that row. */
 type Joined = { spool: Spool; retriedFrom: { row: number; file: number } };
 
 async function slotListOf(
@@ -115,7 +116,7 @@ async function joinLists(
     retriedFrom = { row: rows, file: files.length };
     if (retried !== null) yield* placed(readLeft(redis, retried), retried.run.files);
   }
-  /** The rows of one list, which come file by file; the files that have any go behind those before, so positions stay in order. */
+  /** Places the rows of one list, which come file by file. Files with rows are appended to the earlier files, so positions stay in order. */
   async function* placed(list: AsyncIterable<Row[]>, names: string[]): AsyncGenerator<Row[]> {
     let last = -1;
     const place = (row: Row): Row => {

@@ -1,14 +1,15 @@
 import type { HistoryEntry } from './schedule.ts';
 
-/** What a slot without a run came to, where no guard tells it and nobody ordered it. */
+/** The result of a slot without a run, unless a guard reports it or a person ordered it. */
 export type SlotTrouble = 'failed' | 'missed' | 'skipped' | 'empty';
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
 /**
- * For how long as many slots in a row are what the schedule is used to, so that they are not told again. A run that takes longer than the time
- * between two slots skips every second one, and a folder to which files come once a week is empty on six days.
+ * The time in ms for which a number of slots with this trouble in a row counts as usual for the schedule, so that it is not reported again.
+ * A run that
+ * takes longer than the time between two slots skips every second one. A folder to which files come once a week is empty on six days.
  */
 const usualMs: Record<SlotTrouble, number> = { failed: 0, missed: hourMs, skipped: 7 * dayMs, empty: 30 * dayMs };
 
@@ -16,7 +17,7 @@ function isTrouble(outcome: HistoryEntry['outcome']): outcome is SlotTrouble {
   return outcome in usualMs;
 }
 
-/** What is to be told of a line that comes to a history, newest first: its trouble, that its list came again, or null. Pure. */
+/** The news in a new line of a history (newest first): its trouble, that its list came again, or null. Pure. */
 export function newsOf(history: readonly HistoryEntry[], { outcome, slots, at }: HistoryEntry): SlotNews {
   const failed = slotsInARow(history, 'failed');
   if (failed > 0 && (outcome === 'started' || outcome === 'empty')) return { is: 'recovered', slots: failed };
@@ -27,15 +28,15 @@ export function newsOf(history: readonly HistoryEntry[], { outcome, slots, at }:
   return now!.slots <= usual && now!.slots + slots > usual ? { is: outcome, slots: now!.slots + slots } : null;
 }
 
-/** `slots`: how many in a row had the trouble by then. */
+/** `slots`: the number of slots in a row with the trouble by then. */
 type SlotNews = { is: SlotTrouble | 'recovered'; slots: number } | null;
 
-/** How many slots have had this trouble since the last successful one, whatever else came between. */
+/** The number of slots with this trouble since one last went well, whatever else came between. */
 export function slotsInARow(history: readonly HistoryEntry[], trouble: SlotTrouble): number {
   return stretchesOf(history, trouble)[0]!.slots;
 }
 
-/** The stretches of a trouble, newest first, and when the last line of each was written. The first is that of now, which may have no slot. */
+/** The stretches of a trouble, newest first, and when the last line of each was written. The first is the present stretch, which may have no slot. */
 function stretchesOf(history: readonly HistoryEntry[], trouble: SlotTrouble): { slots: number; at: number }[] {
   const stretches = [{ slots: 0, at: 0 }];
   for (const { outcome, slots, at } of history) {

@@ -1,12 +1,12 @@
 import { CronExpressionParser } from 'cron-parser';
 import { type Change, checkZone, findChange, offset } from '../model/time-zone.ts';
 
-/** When a schedule is due: a cron pattern of five fields, or six with seconds, in a time zone. */
+/** The times at which a schedule is due: a cron pattern of five fields, or six with seconds, in a time zone. */
 export type Timing = { cron: string; tz: string };
 
 /**
  * The next slot after a moment, in ms since 1970. The parser works in UTC, and each time it gives is converted to the zone. At a clock
- * change, a time that does not exist moves forward by the missing time, and one that comes twice counts once. Patterns of every hour follow
+ * change, a time that does not exist moves forward by the missing time, and a time that comes twice counts once. Patterns of every hour follow
  * the clocks through the change.
  */
 export function nextSlot({ cron, tz }: Timing, after: number): number {
@@ -14,11 +14,11 @@ export function nextSlot({ cron, tz }: Timing, after: number): number {
   let earliest = Number.POSITIVE_INFINITY;
   let change: Change = { at: after - dayMs, by: 0, ahead: offset(tz, after - dayMs) };
   for (;;) {
-    const isAgain = everyHour ? 0 : Math.max(0, -change.by); // this long the clocks repeat times
+    const isAgain = everyHour ? 0 : Math.max(0, -change.by); // for how long the clocks repeat times
     const slot = nextTime(cron, Math.max(after, change.at + isAgain - 1) + change.ahead) - change.ahead;
     const next = findChange(tz, change.at, Math.min(slot, earliest));
     if (next === null) return Math.min(slot, earliest);
-    const isMoved = everyHour ? 0 : Math.max(0, next.by); // this long the old clocks would show missing times
+    const isMoved = everyHour ? 0 : Math.max(0, next.by); // for how long the old clocks would show missing times
     if (slot < next.at + isMoved) earliest = Math.min(slot, earliest);
     change = next;
   }
@@ -31,7 +31,7 @@ export function nextSlots(timing: Timing, after: number, count: number): number[
   return slots;
 }
 
-/** Throws an Error that says what was expected, for an invalid pattern or zone. */
+/** Throws an Error that says what was expected if the pattern or zone is invalid. */
 export function checkTiming({ cron, tz }: Timing): void {
   checkZone(tz);
   const fields = cron.trim().split(/\s+/).length;
@@ -49,7 +49,7 @@ export function checkTiming({ cron, tz }: Timing): void {
   }
 }
 
-/** The slots in (after, now]: the last of them, and how many there are, counted up to `countedAtMost`. */
+/** The slots in (after, now]: the last of them, and their number, counted up to `countedAtMost`. */
 export type Due = { latest: number; count: number };
 
 const countedAtMost = 1_000;
@@ -62,7 +62,7 @@ export function dueSlots(timing: Timing, after: number, now: number): Due | null
   return slot <= now ? { latest: latestSlot(timing, latest, now), count } : { latest, count };
 }
 
-/** The next time of a pattern after another one, in UTC. */
+/** The next time of a pattern after a given time, in UTC. */
 function nextTime(cron: string, after: number): number {
   return CronExpressionParser.parse(cron, { tz: 'UTC', currentDate: new Date(after) })
     .next()

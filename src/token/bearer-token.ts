@@ -7,14 +7,14 @@ export function readTokenFile(flag: string, path: string): string {
   return bearerHeader(readNamedFile(flag, path, 'CREDENTIALS'), `${flag} ${path}`, trim);
 }
 
-/** The header for the token in a variable. Throws CREDENTIALS for text that is no token. */
+/** The header for the token in a variable. Throws CREDENTIALS for text that is not a token. */
 export function readTokenVariable(name: string, text: string): string {
   return bearerHeader(text, name, `export ${name}="$(printf %s "$${name}" | tr -d '\\t\\r\\n ')"`);
 }
 
 /**
- * Throws if the text is no b64token (RFC 6750 §2.1): it may be a whole file, or split the header. The message says what is wrong, and shows
- * nothing of the text. `trim`: a command that removes what surrounds the token.
+ * Throws if the text is not a b64token (RFC 6750 §2.1): it may be a whole file, or split the header. The message says what is wrong, and shows
+ * nothing of the text. `trim`: a command that removes the text around the token.
  */
 function bearerHeader(text: string, source: string, trim: string): string {
   const token = bareToken(text);
@@ -38,14 +38,14 @@ export function isBearerToken(text: string): boolean {
 export const tokenFormat =
   'a token consists of letters, digits and - . _ ~ + / with = at the end; its content is not shown here';
 
-/** What is wrong with text that is no token, for the end of `got …`. It shows nothing of the text. */
+/** The fault of a text that is not a token, for the end of `got …`. It shows nothing of the text. */
 export function describeTokenFault(text: string): string {
   const core = coreOf(text);
   const [table, faulty] = isBearerToken(core) ? [edgeFaults, text] : [faults, core];
   return table.find(([pattern]) => pattern.test(faulty))![1];
 }
 
-/** What can surround a token; the first that applies. */
+/** Faults around a token; the first that applies counts. */
 const edgeFaults: [pattern: RegExp, got: string][] = [
   [/\r$/, 'text that ends with CR (a Windows line end)'],
   [/\n$/, 'text that ends with an empty line'],
@@ -54,7 +54,7 @@ const edgeFaults: [pattern: RegExp, got: string][] = [
   [/^/, 'text that begins with white space'],
 ];
 
-/** What else can stand where a token should; the first that applies. */
+/** Other faults in place of a token; the first that applies counts. */
 const faults: [pattern: RegExp, got: string][] = [
   [/^$/, 'nothing'],
   [/[\0\uFFFD]/, 'text that is not UTF-8'],
@@ -69,7 +69,7 @@ const faults: [pattern: RegExp, got: string][] = [
   [/^/, 'text that holds a character no token has'],
 ];
 
-/** Whether nothing is wrong but the white space around, all of which the tools of a shell know. */
+/** Whether the only fault is white space around the token, all of which the tools of a shell know. */
 function isTrimmable(text: string): boolean {
   return isBearerToken(coreOf(text)) && /^[\t\r\n -~]*$/.test(text);
 }

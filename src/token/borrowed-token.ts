@@ -2,18 +2,21 @@ import { ExpungeError } from '../errors.ts';
 import type { Token, TokenRefusal } from './token.ts';
 import { describeDoubt, TokenInUse } from './token-in-use.ts';
 
-/** A token as one process lends it to another: the header, or null and why there is none now. In memory and on the channel between both only. */
+/**
+ * A token that one process lends to another: the header, or null and the reason why there is none now. It is only in memory and on the channel
+ * between both.
+ */
 export type TokenLoan = { header: string | null; waiting: string };
 
-/** What the borrower tells the lender. */
+/** A report from the borrower to the lender. */
 export type TokenReport = { refused: string; said: string } | { accepted: string };
 
-/** The latest token: while it is in doubt each borrower asks again with it on its own. */
+/** The latest token. While it is in doubt, each borrower asks again with it on its own. */
 export function loanOf(token: Token): TokenLoan {
   return { header: token.latest, waiting: token.waiting };
 }
 
-/** Hands what a borrower reports on to the token that was lent. Returns the reason why the run must halt, or null. */
+/** Passes a borrower's report on to the token that was lent. Returns the reason why the run must halt, or null. */
 export function hearBorrower(token: Token, report: TokenReport): string | null {
   if ('accepted' in report) {
     token.accepted(report.accepted);
@@ -27,10 +30,10 @@ const reportEveryMs = 500;
 
 /**
  * The token of another process, which gets and replaces it. So the processes of one command cost one token, and never revoke each other's.
- * Each judges by its own answers whether the header works; that the run must halt is for the lender to say, who hears of all.
+ * Each judges by its own answers whether the header works. Only the lender, who hears of all answers, decides that the run must halt.
  */
 export class BorrowedToken implements Token {
-  readonly refreshes = 0; // those of the lender count
+  readonly refreshes = 0; // the lender's refreshes count
   readonly failedRefreshes = 0;
   readonly lifeMs = null;
   readonly source = 'the command of the run';
@@ -53,7 +56,7 @@ export class BorrowedToken implements Token {
     this.#take(loan);
   }
 
-  /** Called with each loan. */
+  /** Takes a loan. Called with each loan. */
   receive(loan: TokenLoan): void {
     const before = this.authorization();
     this.#waiting = loan.waiting;
@@ -69,7 +72,7 @@ export class BorrowedToken implements Token {
     }
   }
 
-  /** The lender says that the credentials are refused for good. */
+  /** Notes that the lender reports that the credentials are refused for good. */
   refuseForGood(reason: string): void {
     this.#refusedForGood = reason;
     this.#failed(reason);
@@ -104,7 +107,7 @@ export class BorrowedToken implements Token {
     return 'again';
   }
 
-  /** Reports twice a second at most, so that the lender knows that a header works here which it may see refused. */
+  /** Reports at most twice a second, so that the lender knows that a header works here which it may see refused. */
   accepted(authorization: string): void {
     const isBack = this.#inUse.accepted(authorization);
     if (isBack) this.#changed();

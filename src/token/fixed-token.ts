@@ -5,7 +5,7 @@ import { readTokenFile, readTokenVariable } from './bearer-token.ts';
 import { GivenToken } from './given-token.ts';
 import type { Token } from './token.ts';
 
-/** A token that never changes, from the variable `source`. Throws CREDENTIALS for text that is no token. `clock`: monotonic ms. */
+/** A token that never changes, from the variable `source`. Throws CREDENTIALS for text that is not a token. `clock`: monotonic ms. */
 export function fixedToken(token: string, source: string, clock = () => performance.now()): Token {
   const header = readTokenVariable(source, token);
   return new GivenToken(source, () => header, clock);
@@ -13,16 +13,16 @@ export function fixedToken(token: string, source: string, clock = () => performa
 
 /**
  * The token in a file, which is read again a second after it was last read, so that a rotated token is used before the old one is refused.
- * Throws CREDENTIALS if the file holds no token at first; later the old token stays while it holds none. `clock`: monotonic ms.
+ * Throws CREDENTIALS if the file holds no token at first. Later the old token stays while the file holds none. `clock`: monotonic ms.
  */
 export function tokenFile(path: string, clock: () => number): Token {
   return new GivenToken(path, () => readTokenFile('--token-file', path), clock);
 }
 
-/** A secret is missing: the message says where and why. */
+/** Thrown if a secret is missing; the message says where and why. */
 export class SecretMissing extends Error {}
 
-/** The `bareText` of a file with a secret. Throws SecretMissing. */
+/** Reads the `bareText` of a file with a secret. Throws SecretMissing. */
 export async function readSecret(path: string): Promise<string> {
   const text = await readFile(path, 'utf8').catch((error) => {
     throw new SecretMissing(`${path}: ${describeFileError(error)}`, { cause: error });
@@ -35,7 +35,7 @@ export async function readSecret(path: string): Promise<string> {
 const maxCharacters = 200;
 
 /**
- * Untrusted text that is safe to show: one line of at most 200 characters, without these secrets in any form they were sent in, and without
+ * Makes untrusted text safe to show: one line of at most 200 characters, without these secrets in any form they were sent in, and without
  * text that looks like a secret. It masks too much rather than too little.
  */
 export function maskSecrets(text: string, secrets: readonly string[]): string {
@@ -49,13 +49,13 @@ export function maskSecrets(text: string, secrets: readonly string[]): string {
     .slice(0, maxCharacters);
 }
 
-/** A secret as it is, and encoded for a URL or a form. */
+/** The forms of a secret: unchanged, and encoded for a URL or a form. */
 function formsOf(secret: string): string[] {
   if (secret === '') return [];
   return [secret, encodeURIComponent(secret), new URLSearchParams({ s: secret }).toString().slice(2)];
 }
 
-/** Whether text holds a secret, also partly encoded or decoded by a server: compares letters and digits only. */
+/** Whether text holds a secret, even if a server partly encoded or decoded it: compares letters and digits only. */
 function containsSecret(text: string, secret: string): boolean {
   const core = coreOf(secret);
   return core !== '' && [text, decoded(text), decoded(decoded(text))].some((form) => coreOf(form).includes(core));

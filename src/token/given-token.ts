@@ -4,7 +4,8 @@ import { describeDoubt, refusedWords, TokenInUse } from './token-in-use.ts';
 const readAgainAfterMs = 1_000;
 
 /**
- * A token that somebody else replaces, if anybody: it is read again a second after it was last read, and never requested. States: in use →
+ * A token that comes from outside, where it may be replaced. It is read again a second after it was last read, and never requested. States:
+ * in use →
  * refused for good, which another token or `start` ends.
  */
 export class GivenToken implements Token {
@@ -22,7 +23,7 @@ export class GivenToken implements Token {
   #changed: () => void = () => {};
   #failed: (reason: string) => void = () => {};
 
-  /** `read` gives the header. Throws what it throws; later the last header stays if it throws. `clock`: monotonic ms. */
+  /** `read` gives the header. Throws what `read` throws; later the last header stays if it throws. `clock`: monotonic ms. */
   constructor(source: string, read: () => string, clock: () => number) {
     this.source = source;
     this.#read = read;
@@ -85,7 +86,7 @@ export class GivenToken implements Token {
 
   async close(): Promise<void> {}
 
-  /** None of a new token's requests got through: the one before goes on if it still works. */
+  /** Buries a new token: none of its requests got through. The previous token continues if it still works. */
   #bury(): TokenRefusal {
     const isLast = !this.#inUse.hasBefore;
     this.#inUse.dropLatest();

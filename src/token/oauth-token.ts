@@ -26,7 +26,7 @@ export function clientCredentials(client: OAuthClient): Issuer {
   };
 }
 
-/** `https://auth.example.com/token (client abc)`: without the query of the URL, which may hold a secret. */
+/** The source of a token, `https://auth.example.com/token (client abc)`: without the query of the URL, which may hold a secret. */
 export function oauthSource({ tokenUrl, clientId }: Pick<OAuthClient, 'tokenUrl' | 'clientId'>): string {
   const { origin, pathname } = new URL(tokenUrl);
   return `${origin}${pathname} (client ${clientId})`;
@@ -34,13 +34,13 @@ export function oauthSource({ tokenUrl, clientId }: Pick<OAuthClient, 'tokenUrl'
 
 /**
  * An issuer of tokens by a refresh token (RFC 6749 §6). A rotated refresh token is on disk before its access token is used, so that the
- * next process can continue after a crash. Use one file for each process: two would invalidate each other's token.
+ * next process can continue after a crash. Use one file for each process, because two would invalidate each other's token.
  */
 export function refreshGrant(client: OAuthClient, file: RefreshTokenFile): Issuer {
-  let unstored: string | null = null; // could not be written; the one in the file is no longer valid
+  let unstored: string | null = null; // a token that could not be written, while the one in the file is no longer valid
   let hasStored = false;
 
-  /** Never ended early: an unread answer would lose its refresh token. */
+  /** Requests a token. Never ended early, because an unread answer would lose its refresh token. */
   async function issue(): Promise<IssueResult> {
     const used = unstored ?? (await file.read());
     if (!/^[\x20-\x7e]+$/.test(used))
@@ -56,7 +56,7 @@ export function refreshGrant(client: OAuthClient, file: RefreshTokenFile): Issue
     return end.kind === 'refused' && answer.body?.error === 'invalid_grant' ? spent(end, used) : end;
   }
 
-  /** A request uses up the token, so the file must be writable first, and an unstored token is stored first. */
+  /** Prepares for a request, which uses up the token: the file must be writable first, and an unstored token is stored first. */
   async function makeReady(): Promise<IssueResult | null> {
     if (unstored !== null) return store(unstored);
     try {
@@ -82,7 +82,7 @@ export function refreshGrant(client: OAuthClient, file: RefreshTokenFile): Issue
     }
   }
 
-  /** The file may hold another refresh token meanwhile: that one is tried before giving up. */
+  /** Handles a spent refresh token. If the file now holds another one, that one is tried before giving up. */
   async function spent(end: IssueResult, used: string): Promise<IssueResult> {
     unstored = null;
     const now = await file.read();
@@ -92,18 +92,18 @@ export function refreshGrant(client: OAuthClient, file: RefreshTokenFile): Issue
   return { source: oauthSource(client), issue: () => toIssueResult(issue) };
 }
 
-/** The file of a refresh token. Most servers replace the token with each use, and reject the old one from then on. */
+/** The file of a refresh token. Most servers replace the token with each use, and then reject the old one. */
 export type RefreshTokenFile = {
   path: string;
-  /** Throws SecretMissing. */
+  /** Reads the refresh token. Throws SecretMissing. */
   read(): Promise<string>;
-  /** Writes the present content again, like `store`, so that an unwritable file is found before the token is used up. Throws for one. */
+  /** Writes the present content again, like `store`, so that an unwritable file is found before the token is used up. Throws if it is unwritable. */
   checkWritable(): Promise<void>;
-  /** Returns when the token is on disk in place of the old one. Throws if it is not: then the file still holds the old one. */
+  /** Stores a token. Returns when it is on disk in place of the old one. Throws if it is not: then the file still holds the old one. */
   store(refreshToken: string): Promise<void>;
 };
 
-/** The refresh token in this file; a new file takes its name at each write. */
+/** The refresh token in this file. Each write puts a new file in its place, under the same name. */
 export function refreshTokenFile(path: string): RefreshTokenFile {
   return {
     path,
@@ -113,7 +113,7 @@ export function refreshTokenFile(path: string): RefreshTokenFile {
   };
 }
 
-/** Turns errors of endpoint and files into a result. Rethrows bugs. */
+/** Turns errors of the endpoint and of files into a result. Rethrows bugs. */
 async function toIssueResult(issue: () => Promise<IssueResult>): Promise<IssueResult> {
   try {
     return await issue();
@@ -125,7 +125,7 @@ async function toIssueResult(issue: () => Promise<IssueResult>): Promise<IssueRe
   }
 }
 
-/** The token of an answer. A token of another type, or one that cannot be in a header, is refused: the next would be the same. */
+/** Reads the token in an answer. A token of another type, or one that cannot be in a header, is refused, because the next would be the same. */
 async function readToken(client: OAuthClient, answer: OAuthAnswer): Promise<IssueResult> {
   const { status, body, secrets } = answer;
   if (status !== 200 || body === null || typeof body.error === 'string') return readErrorAnswer(answer, secrets);
@@ -145,10 +145,13 @@ async function isBearer(client: OAuthClient, body: Record<string, unknown>): Pro
   }
 }
 
-/** Codes with which a rename or a new file fails though the file itself may be writable. */
+/** Codes with which a rename or a new file fails even if the file itself is writable. */
 const onlyInPlace = ['EBUSY', 'EXDEV', 'EACCES', 'EPERM', 'EROFS'];
 
-/** Replaces a file by a new one of that name, so that a crash leaves either; writes in place if it is a mount or its folder is read-only. */
+/**
+ * Replaces a file by a new file of the same name, so that a crash leaves one or the other. Writes in place if the file is a mount or its folder is
+ * read-only.
+ */
 async function replaceContent(path: string, content: Buffer): Promise<void> {
   const target = await realpath(path); // a link stays a link
   try {

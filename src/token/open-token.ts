@@ -28,13 +28,14 @@ export type TokenDeps = {
   ca: string | null;
   /** Monotonic ms. */
   clock: () => number;
-  /** From 0 to 1. */
+  /** Returns a number from 0 to 1. */
   random: () => number;
 };
 
 /**
- * The token from `--token-file`, `--token-command` or `--token-url`, else from EXPUNGE_TOKEN. Sends and runs nothing yet. Throws USAGE for
- * settings that contradict each other, and CREDENTIALS for a secret that is missing or invalid.
+ * Opens the token from `--token-file`, `--token-command` or `--token-url`, or otherwise from EXPUNGE_TOKEN. Sends and runs nothing yet.
+ * Throws USAGE
+ * for settings that contradict each other, and CREDENTIALS for a secret that is missing or invalid.
  */
 export function openToken(settings: TokenSettings, deps: TokenDeps): Token {
   checkTokenFlags(settings);
@@ -50,7 +51,7 @@ export function openToken(settings: TokenSettings, deps: TokenDeps): Token {
   });
 }
 
-/** Where the token would come from, for a plan, which needs none; null if it would come from nowhere. */
+/** The source of the token, for a plan, which needs no token; null if there is no source. */
 export function tokenSource(
   { tokenFile, tokenCommand, tokenUrl, clientId = '' }: TokenSettings,
   env: NodeJS.ProcessEnv,
@@ -63,7 +64,7 @@ export function tokenSource(
 
 const slowMs = 2_000;
 
-/** Gets the first token, like its `start`; calls `report` with the reason if that takes more than 2 s. */
+/** Gets the first token, like its `start`. Calls `report` with the reason if that takes more than 2 s. */
 export async function startToken(token: Token, report: (waiting: string) => void): Promise<void> {
   const timer = setTimeout(() => report(token.waiting), slowMs);
   try {

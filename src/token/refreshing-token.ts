@@ -19,7 +19,7 @@ import { describeDoubt, refusedWords, TokenInUse } from './token-in-use.ts';
 type RefreshingOptions = {
   /** Monotonic ms, so that a change of the clock has no effect. */
   clock: () => number;
-  /** From 0 to 1. */
+  /** Returns a number from 0 to 1. */
   random: () => number;
 };
 
@@ -27,9 +27,9 @@ type RefreshingOptions = {
 type Generation = {
   header: string;
   issuedAtMs: number;
-  lifeMs: number; // assumed if it is unknown
+  lifeMs: number; // assumed if unknown
   isLifeKnown: boolean;
-  /** What it was at the first refusal since a request got through with it; null: there was none. */
+  /** The first refusal since a request got through with it; null: there was none. */
   refusal: RefusedToken | null;
   isDead: boolean;
 };
@@ -39,35 +39,35 @@ type Issued = Extract<IssueResult, { kind: 'issued' }>;
 const sameTokenAtMost = 3;
 
 const youngMs = 10_000;
-/** So long the last token before giving up has to prove that it works. */
+/** The time that the last token has to prove that it works before giving up, in ms. */
 const lastChanceMs = 10_000;
-/** So long a young token that never worked is asked again, not replaced: the next one would be just as young. */
+/** The time in ms for which a young token that never worked is asked again, not replaced: the next one would be just as young. */
 const lateAtMostMs = 5_500;
 
 /**
  * A token that is replaced before it expires, and when the API refuses it. States: none → requested → held, while the next one is requested
  * in the background and the old one stays in use → …, or refused for good, which only `start` ends.
  *
- * Single flight by generation: another token is requested only when the held one is refused again, and never while one is requested. So a
- * thousand requests that are refused together cost one token, and those refused later with the old header cost none.
+ * Single flight by generation: another token is requested only when the held one is refused again, and never while a request for one is under way.
+ * So a thousand requests that are refused together cost one token, and requests that are refused later with the old header cost none.
  */
 export class RefreshingToken implements Token {
   readonly #issuer: Issuer;
   readonly #options: RefreshingOptions;
   readonly #closing = new AbortController();
   readonly #inUse: TokenInUse;
-  #held: Generation | null = null; // the latest one
+  #held: Generation | null = null; // the latest token
   #pending: Promise<void> | null = null;
   #askTimer: NodeJS.Timeout | undefined;
   #askAtMs = 0;
-  #said = ''; // why the API refused the held one
-  #lastError = ''; // of the last request
-  #failures = 0; // in a row
+  #said = ''; // the API's reason for refusing the held token
+  #lastError = ''; // error of the last request
+  #failures = 0; // number in a row
   #failedRefreshes = 0;
-  #sameAgain = 0; // times in a row that the issuer gave the refused token
+  #sameAgain = 0; // number of times in a row that the issuer gave the refused token
   #issued = 0;
   #refusalHistory: RefusalHistory = noRefusals;
-  #isStarting = false; // then `start` throws what is refused for good
+  #isStarting = false; // if so, `start` throws a refusal for good
   #refusedForGood: string | null = null;
   #changed: () => void = () => {};
   #failed: (reason: string) => void = () => {};
@@ -165,7 +165,7 @@ export class RefreshingToken implements Token {
     await this.#pending;
   }
 
-  /** Whether tokens that expire before anything proves them dead follow one another, each of them refused. */
+  /** Whether tokens follow one another that are each refused, and that expire before anything proves them dead. */
   #isHopeless(refusal: RefusedToken): boolean {
     return this.#inUse.isRefusedAgain && isHopeless(afterRefusal(this.#refusalHistory, refusal));
   }
@@ -188,7 +188,7 @@ export class RefreshingToken implements Token {
   #shouldReplace(refusal: RefusedToken): boolean {
     if (this.#isBeingReplaced || !this.#inUse.isRefusedAgain) return false;
     if (shouldGiveUp(afterRefusal(this.#refusalHistory, refusal))) {
-      this.#requestIn(lastChanceMs - this.#inUse.refusedForMs); // another one would end the same
+      this.#requestIn(lastChanceMs - this.#inUse.refusedForMs); // another request would end the same way
       return false;
     }
     const isYoung = !this.#inUse.hasWorked && refusal.ageMs < youngMs;
@@ -197,11 +197,11 @@ export class RefreshingToken implements Token {
 
   #replace(ageMs: number): void {
     this.#lastError ||= `${refusedWords('the token', this.#said)}, getting another`;
-    // Two processes that revoke each other's tokens get them refused within a second: this slows that down.
+    // Two processes that revoke each other's tokens get them refused within a second, and this slows them down.
     this.#requestIn(leastWaitMs - ageMs);
   }
 
-  /** No request with the held token gets through. The next one may; so may the one before, as long as it is in use. */
+  /** Buries the held token: no request with it gets through. The next token may work, or the previous one, as long as it is in use. */
   #bury(refusal: RefusedToken): TokenRefusal {
     const words = describeRefusals(this.#inUse.hasWorked, this.#said);
     const hasBefore = this.#inUse.hasBefore;
@@ -215,7 +215,7 @@ export class RefreshingToken implements Token {
     return 'again';
   }
 
-  /** Requests one token, however often it is called meanwhile. */
+  /** Requests one token, however often it is called until the answer. */
   #request(): Promise<void> {
     clearTimeout(this.#askTimer);
     this.#pending ??= this.#issuer.issue(this.#closing.signal).then((end) => {
@@ -257,7 +257,7 @@ export class RefreshingToken implements Token {
     else if (before !== null) this.#refusalHistory = afterReplacement(this.#refusalHistory);
     const now = this.#options.clock();
     const assumedMs = lifeMs ?? this.#refusalHistory.lifeMs;
-    // Servers and commands with a cache may give the same token twice: its age then continues.
+    // Servers and commands with a cache may give the same token twice. In that case its age continues.
     const issuedAtMs = isSame ? before.issuedAtMs : now;
     this.#held = {
       header,
@@ -269,7 +269,7 @@ export class RefreshingToken implements Token {
     };
     [this.#lastError, this.#failures, this.#sameAgain] = ['', 0, 0];
     if (!isSame) this.#issued++;
-    // A token is not sent after its known life, which would only give a 401. Others are sent until the API refuses them.
+    // A token is not sent after its known life, which would only give a 401. Other tokens are sent until the API refuses them.
     this.#inUse.adopt(header, lifeMs === null ? Number.POSITIVE_INFINITY : now + lifeMs);
     this.#requestIn(refreshAfterMs(assumedMs, this.#options.random()));
     this.#changed();

@@ -1,16 +1,16 @@
-// Decides when a token is replaced, and when to give up. All pure, in ms; `random` is from 0 to 1.
+// Decides when a token is replaced, and when to give up. All functions are pure, in ms; `random` is from 0 to 1.
 
-/** The assumed life of a token without `expires_in`. */
+/** The assumed life of a token without `expires_in`, in ms. */
 const assumedLifeMs = 300_000;
-/** The longest life that is trusted: a request a day costs nothing. */
+/** The longest life that is trusted, in ms: one request per day costs nothing. */
 const longestLifeMs = 86_400_000;
-/** Tokens are requested at most this often, unless the API refuses one. */
+/** The shortest time between two requests for a token, in ms, unless the API refuses one. */
 export const leastWaitMs = 1_000;
 
 const refreshAt = 0.8;
 const spread = 0.1;
 
-/** The life by `expires_in` (RFC 6749 §5.1: seconds), which may be a string of digits; null if it is missing or invalid. */
+/** The life in ms by `expires_in` (RFC 6749 §5.1: seconds), which may be a string of digits; null if it is missing or invalid. */
 export function lifeMsOf(expiresIn: unknown): number | null {
   const isDigits = typeof expiresIn === 'string' && /^\d{1,15}(\.\d+)?$/.test(expiresIn.trim());
   const seconds = isDigits ? Number(expiresIn) : expiresIn;
@@ -18,7 +18,7 @@ export function lifeMsOf(expiresIn: unknown): number | null {
   return Math.min(seconds * 1_000, longestLifeMs);
 }
 
-/** How long after its issue a token is replaced: at 80 % of its life, with a jitter of 10 % so that processes do not request together. */
+/** The time after its issue at which a token is replaced: at 80 % of its life, with a jitter of 10 % so that processes do not request together. */
 export function refreshAfterMs(lifeMs: number, random: number): number {
   return Math.max(leastWaitMs, lifeMs * refreshAt * (1 - spread + 2 * spread * random));
 }
@@ -38,17 +38,17 @@ export function retryDelayMs(failures: number, askedMs: number | null, random: n
 
 /** The history of earlier tokens that decides about the next one. */
 export type RefusalHistory = {
-  /** Tokens in a row that the API refused within 60 s of their issue and with more than half of their life to come. */
+  /** The number of tokens in a row that the API refused within 60 s of their issue and with more than half of their life to come. */
   early: number;
-  /** Tokens in a row that the API refused within 60 s of their issue. */
+  /** The number of tokens in a row that the API refused within 60 s of their issue. */
   young: number;
-  /** The assumed life of a token without `expires_in`. */
+  /** The assumed life of a token without `expires_in`, in ms. */
   lifeMs: number;
 };
 
 export const noRefusals: RefusalHistory = { early: 0, young: 0, lifeMs: assumedLifeMs };
 
-/** A refused token: its age, its known or assumed life, and whether a newer one was requested when it was refused. */
+/** A refused token: its age, its known or assumed life, and whether a newer token was requested when it was refused. */
 export type RefusedToken = { ageMs: number; lifeMs: number; isBeingReplaced: boolean };
 
 const youngMs = 60_000;
@@ -59,10 +59,10 @@ const growthFactor = 1.5;
 /**
  * The history after one more refusal.
  *
- * A token may be refused because it has expired, because it was revoked once, because it is not meant for the API, or because the
- * authorization server keeps one live token per client and another process requested a newer one. Only the last two repeat, and then each
- * new token is refused early. A refusal while a newer token is requested is expected and does not count. Of tokens without `expires_in` the
- * life is learned: the next one is replaced before it is as old as this one.
+ * There are four reasons for refusing a token: it has expired, it was revoked once, it is not meant for the API, or the authorization server
+ * keeps one live token per client and another process requested a newer one. Only the last two repeat, and then each
+ * new token is refused early. A refusal while a newer token is requested is expected and does not count. For tokens without `expires_in` the
+ * life is learned: the next token is replaced before it is as old as this one.
  */
 export function afterRefusal({ early, young, lifeMs: learnedMs }: RefusalHistory, token: RefusedToken): RefusalHistory {
   const { ageMs, isBeingReplaced } = token;
@@ -77,25 +77,25 @@ export function afterReplacement({ lifeMs }: RefusalHistory): RefusalHistory {
   return { early: 0, young: 0, lifeMs: Math.min(assumedLifeMs, lifeMs * growthFactor) };
 }
 
-/** The history after a token that refusals had put in doubt got through again: they said nothing about it. */
+/** The history after a token that refusals had put in doubt got through again, which makes those refusals meaningless. */
 export function afterRecovery({ lifeMs }: RefusalHistory): RefusalHistory {
   return { early: 0, young: 0, lifeMs };
 }
 
 /**
  * Whether more requests are pointless: two tokens in a row were refused early. Two processes that revoke each other's tokens may do so more
- * slowly if the life is unknown; ten young ones in a row end that, too.
+ * slowly if the life is unknown; ten young tokens in a row also end that.
  */
 export function shouldGiveUp({ early, young }: RefusalHistory): boolean {
   return early >= earlyAtMost || young >= youngAtMost;
 }
 
-/** Whether not even the token that is held is worth a wait: twice as many were refused early, or young. */
+/** Whether even the held token is not worth a wait: twice as many tokens were refused early, or young. */
 export function isHopeless({ early, young }: RefusalHistory): boolean {
   return early >= 2 * earlyAtMost || young >= 2 * youngAtMost;
 }
 
-/** Describes why giving up is right. `hadWorked`: the API accepted the last token before it refused it. `said`: its own words, or ''. */
+/** Describes why giving up is right. `hadWorked`: the API accepted the last token before it refused it. `said`: the API's own words, or ''. */
 export function describeRefusals(hadWorked: boolean, said: string): string {
   const oneLive =
     'this authorization server seems to keep only one live token per client: another process took one; ' +

@@ -9,8 +9,8 @@ import { lifeMsOf } from './refusals.ts';
 import { type IssueResult, type Issuer, refused, unavailable } from './token.ts';
 
 /**
- * An issuer of tokens that a command prints: the token alone, or JSON with `access_token` and, if it is known, `expires_in`. The command is a
- * line for `sh`. A command that fails before it ever gave a token is refused for good, since a wrong command line is likelier than a
+ * An issuer of tokens that a command prints: the token alone, or JSON with `access_token` and, if known, `expires_in`. The command is a
+ * line for `sh`. A command that fails before it ever gave a token is refused for good, because a wrong command line is likelier than a
  * passing failure; later it is run again. `secrets` are masked in its stderr.
  */
 export function tokenCommand(line: string, env: NodeJS.ProcessEnv, secrets: readonly string[]): Issuer {
@@ -26,7 +26,7 @@ export function tokenCommand(line: string, env: NodeJS.ProcessEnv, secrets: read
   };
 }
 
-/** Names the program of a command only: its arguments may hold secrets. */
+/** Names only the program of a command, because its arguments may hold secrets. */
 export function commandSource(line: string): string {
   const program = /^[\w./-]+(?=\s|$)/.exec(line.trim())?.[0];
   return program === undefined ? 'the token command' : `the command ${program}`;
@@ -53,7 +53,7 @@ function readToken(stdout: string): IssueResult {
   }
 }
 
-/** `what`: the words before what is wrong with the token. */
+/** Checks a token. `what`: the words before the fault of the token. */
 function issue(
   { access_token, token_type = 'bearer', expires_in }: Record<string, unknown>,
   what: string,
@@ -71,7 +71,7 @@ function wrongOutput(got: string): IssueResult {
   return refused(`the token command: expected one bearer token or JSON with access_token, got ${got}; ${tokenFormat}`);
 }
 
-/** How a command ended: `error` describes what went wrong, '' if nothing did. */
+/** The end of a command: `error` describes the problem, '' if there was none. */
 type CommandResult = { error: string; isTimeOut: boolean; stdout: string; stderr: string };
 
 const deadlineMs = 30_000;

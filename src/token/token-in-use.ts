@@ -1,10 +1,10 @@
 /**
- * What a 401 means for the token it was sent with. 'elsewhere': other requests with this token get through, so it is trouble of one server.
- * 'again': the token is in doubt, and asked again now and then. 'dead': it was asked again for long enough, and none got through.
+ * The meaning of a 401 for the token it was sent with. 'elsewhere': other requests with this token get through, so one server is in trouble.
+ * 'again': the token is in doubt, and is occasionally asked again. 'dead': it was asked again for long enough, and no request got through.
  */
 export type Refusal = 'elsewhere' | 'again' | 'dead';
 
-/** One header, and what the API answered to it. All times by the clock, in ms. */
+/** One header, and the API's answers to it. All times by the clock, in ms. */
 type Trial = {
   readonly header: string;
   expiresAtMs: number;
@@ -12,17 +12,17 @@ type Trial = {
   hasWorked: boolean;
   /** Refusals in a row. */
   refusals: number;
-  /** Since when nothing gets through, also with the ones before that never worked; null: something does. */
+  /** Since when nothing gets through, including with earlier headers that never worked; null: something does. */
   refusedSinceMs: number | null;
-  /** Null: every request may be sent with it. Otherwise one, from this moment on. */
+  /** The time from which one request may be sent with it; null: every request may be. */
   askAtMs: number | null;
-  /** When that began, and how many requests were sent since. */
+  /** When that began, and the number of requests sent since. */
   askingSinceMs: number;
   asked: number;
 };
 
 const doubtAfterRefusals = 10;
-const doubtAfterMs = 2_000; // of fewer requests, but three at least
+const doubtAfterMs = 2_000; // applies to fewer requests, but to three at least
 const patienceMs = 8_000;
 const refusalsAtLeast = 5;
 const firstWaitMs = 100;
@@ -31,27 +31,27 @@ const longestWaitMs = 1_000;
 /**
  * The header that requests are sent with. A 401 alone does not prove that a token is dead: an API may learn late of a new one, and one of
  * its servers may refuse tokens that the others accept. So a token that refusals put in doubt is asked again, with one request at a time and
- * growing waits: as soon as one gets through, all are sent again. If none gets through for 8 s, after at least five refusals, the token is
- * dead. That takes at most 20 requests beside those in flight.
+ * growing waits. As soon as one gets through, all requests are sent again. If none gets through for 8 s, after at least five refusals, the token is
+ * dead. That takes at most 20 requests in addition to those in flight.
  *
- * A new token is tried in the same way, while the one before it still works: all other requests are sent with that one.
+ * A new token is tried in the same way while the previous token still works: all other requests are sent with the previous one.
  */
 export class TokenInUse {
   readonly #clock: () => number;
   #latest: Trial | null = null;
-  #before: Trial | null = null; // works, and is used until the latest one does
+  #before: Trial | null = null; // works, and is used until the latest token does
 
   /** `clock`: monotonic ms. */
   constructor(clock: () => number) {
     this.#clock = clock;
   }
 
-  /** The latest header, also while it is in doubt; null: there is none, or it has expired. */
+  /** The latest header, even while it is in doubt; null: there is none, or it has expired. */
   get latest(): string | null {
     return this.#isUsable(this.#latest) ? this.#latest.header : null;
   }
 
-  /** Whether refusals put the latest one in doubt. */
+  /** Whether refusals put the latest token in doubt. */
   get isDoubted(): boolean {
     return this.#latest !== null && this.#latest.refusals > 0 && this.#latest.askAtMs !== null;
   }
@@ -60,23 +60,23 @@ export class TokenInUse {
     return this.#latest?.hasWorked ?? false;
   }
 
-  /** For how long nothing has got through with it, in ms. */
+  /** The time for which no request with it has got through, in ms. */
   get refusedForMs(): number {
     const since = this.#latest?.refusedSinceMs ?? null;
     return since === null ? 0 : this.#clock() - since;
   }
 
-  /** Whether the one before is still in use beside the latest one. */
+  /** Whether the previous token is still in use, in addition to the latest one. */
   get hasBefore(): boolean {
     return this.#isUsable(this.#before);
   }
 
-  /** In how many ms a request may be sent; 0 = now. */
+  /** The time until a request may be sent, in ms; 0 = now. */
   get waitMs(): number {
     return Math.max(0, (this.#latest?.askAtMs ?? 0) - this.#clock());
   }
 
-  /** Takes a new token into use, until it expires by the clock. The same one again only expires later. */
+  /** Takes a new token into use, until it expires by the clock. For the same token, only the expiry changes. */
   adopt(header: string, expiresAtMs = Number.POSITIVE_INFINITY): void {
     if (this.#latest?.header === header) {
       this.#latest.expiresAtMs = expiresAtMs;
@@ -90,7 +90,7 @@ export class TokenInUse {
     if (isReplacedForRefusals && !replaced!.hasWorked) this.#latest.refusedSinceMs = replaced!.refusedSinceMs;
   }
 
-  /** Stops using the latest one; the one before stays, if it is still in use. */
+  /** Stops using the latest token; the previous one stays, if it is still in use. */
   dropLatest(): void {
     [this.#latest, this.#before] = [this.#before, null];
   }
@@ -99,20 +99,20 @@ export class TokenInUse {
     [this.#latest, this.#before] = [null, null];
   }
 
-  /** The header for the next request; null: none may be sent now. */
+  /** Returns the header for the next request; null: sending is not allowed now. */
   authorization(): string | null {
     const latest = this.#latest;
     if (this.#isUsable(latest) && (latest.askAtMs === null || this.#clock() >= latest.askAtMs)) return latest.header;
     return this.#isUsable(this.#before) ? this.#before.header : null;
   }
 
-  /** A request with this header is being sent. */
+  /** Notes that a request with this header is being sent. */
   sent(header: string): void {
     const latest = this.#latest;
     if (latest?.header === header && latest.askAtMs !== null) this.#askLater(latest);
   }
 
-  /** A request with this header got through. True if all may be sent again. */
+  /** Notes that a request with this header got through. Returns true if all requests may be sent again. */
   accepted(header: string): boolean {
     const trial = this.#trialOf(header);
     if (trial === null) return false;
@@ -125,10 +125,10 @@ export class TokenInUse {
     return true;
   }
 
-  /** The API answered 401 to a request with this header. */
+  /** Notes that the API answered 401 to a request with this header. */
   refused(header: string): Refusal {
     const trial = this.#trialOf(header);
-    if (trial === null) return 'again'; // another one has replaced it
+    if (trial === null) return 'again'; // another token has replaced it
     const now = this.#clock();
     trial.refusals++;
     trial.refusedSinceMs ??= now;
@@ -146,7 +146,10 @@ export class TokenInUse {
     return isDead ? 'dead' : 'again';
   }
 
-  /** Whether the latest one was refused again when it was asked again: so it was not only one server that many requests had met. */
+  /**
+   * Whether the latest token was refused again when it was asked again, so its refusals are not only from one server that many requests had
+   * reached.
+   */
   get isRefusedAgain(): boolean {
     const latest = this.#latest;
     return this.isDoubted && latest!.asked > 1 && this.#clock() - latest!.askingSinceMs >= firstWaitMs;
@@ -176,13 +179,13 @@ function newTrial(header: string, expiresAtMs: number, askAtMs: number | null): 
   return { header, expiresAtMs, askAtMs, askingSinceMs, hasWorked: false, refusals: 0, refusedSinceMs: null, asked: 0 };
 }
 
-/** For people: why nothing is sent while a token is in doubt. `said`: the words of the API, or ''. */
+/** Describes for people why nothing is sent while a token is in doubt. `said`: the words of the API, or ''. */
 export function describeDoubt(inUse: TokenInUse, said: string): string {
   const seconds = Math.ceil(inUse.waitMs / 1_000);
   return `${refusedWords('the token', said)}; asking again with the same one in ${seconds} s`;
 }
 
-/** For people: `the API refused the token (401): Token used before issued`. */
+/** Describes a refusal for people: `the API refused the token (401): Token used before issued`. */
 export function refusedWords(what: string, said: string): string {
   return `the API refused ${what} (401)${said && `: ${said}`}`;
 }

@@ -15,14 +15,14 @@ export type OAuthClient = {
   scope: string | undefined;
   audience: string | undefined;
   route: Route;
-  /** Read for each request, so that the secret can be replaced; null = a client without one. Throws SecretMissing. */
+  /** Reads the secret for each request, so that it can be replaced; null = a client without a secret. Throws SecretMissing. */
   clientSecret: () => Promise<string | null>;
 };
 
-/** No complete answer came: the message says why. */
+/** Thrown if no complete answer came; the message says why. */
 export class NoAnswer extends Error {}
 
-/** An answer of the token endpoint. `secrets` were in the request, which servers may echo. */
+/** An answer of the token endpoint. `secrets` were in the request, and servers may echo them. */
 export type OAuthAnswer = ErrorAnswer & { secrets: string[] };
 
 /** Requests a token once (RFC 6749 §4.4.2 and §6). Throws NoAnswer and SecretMissing. */
@@ -48,21 +48,22 @@ export async function askTokenEndpoint(
   return { status: response.status, headers: response.headers, body: parseObject(await response.text()), secrets };
 }
 
-/** Throws for an answer that is no token response by RFC 6749 §5.1. */
+/** Throws for an answer that is not a token response by RFC 6749 §5.1. */
 export async function checkTokenAnswer(client: OAuthClient, { access_token, token_type }: Record<string, unknown>) {
   // Only these fields are used: an invalid `expires_in` or an additional token does not make the answer unusable.
   const response = Response.json({ access_token, token_type });
   return oauth.processGenericTokenEndpointResponse(serverOf(client), { client_id: client.clientId }, response);
 }
 
-/** An answer of a token endpoint; `body` is null if it is no JSON object. */
+/** An answer of a token endpoint; `body` is null if it is not a JSON object. */
 type ErrorAnswer = { status: number; headers: Headers; body: Record<string, unknown> | null };
 
 const tryLaterStatuses = [408, 425, throttlingStatus];
 const tryLaterErrors = ['temporarily_unavailable', 'server_error', 'slow_down'];
 
 /**
- * What an answer without a token means (RFC 6749 §5.2). Errors of the server and redirects, which are not followed, may pass. Any other 4xx
+ * Decides the meaning of an answer without a token (RFC 6749 §5.2). Errors of the server and redirects, which are not followed, may pass.
+ * Any other 4xx
  * is about the request, and would be repeated. `secrets` are masked in the text of the server.
  */
 export function readErrorAnswer({ status, headers, body }: ErrorAnswer, secrets: readonly string[]): IssueResult {
@@ -167,7 +168,7 @@ function parseObject(text: string): Record<string, unknown> | null {
   }
 }
 
-/** An error code of RFC 6749 §5.2 or of an extension; '' without one. */
+/** The error code of RFC 6749 §5.2 or of an extension; '' if there is none. */
 function errorOf(body: ErrorAnswer['body'], secrets: readonly string[]): string {
   const error = body?.error;
   return typeof error === 'string' && /^[\w.-]{1,60}$/.test(error) ? maskSecrets(error, secrets) : '';
@@ -178,7 +179,7 @@ function optional(headers: Headers, name: string): Record<string, string> {
   return value === null ? {} : { [name]: value };
 }
 
-/** Describes a redirect by its origin and plain path: query and encoded parts may hold secrets. */
+/** Describes a redirect by its origin and plain path, because the query and encoded parts may hold secrets. */
 function describeRedirect(status: number, headers: Headers, secrets: readonly string[]): string {
   const location = headers.get('location') ?? '';
   const origin = URL.canParse(location) ? new URL(location).origin : '';

@@ -2,38 +2,39 @@ export type TokenRefusal = 'again' | 'elsewhere' | { halt: string };
 
 /** The bearer token, from any source. Its value is in memory only: never in arguments, jobs, logs, errors or reports. */
 export type Token = {
-  /** The whole header `Bearer …` for the next request; null: none may be sent now. Called for each request, and changes nothing. */
+  /** Returns the whole header `Bearer …` for the next request; null: sending is not allowed now. Called for each request, and changes nothing. */
   authorization(): string | null;
-  /** The latest header, also while it is in doubt; null: there is none. What other processes of a run are lent. */
+  /** The latest header, even while it is in doubt; null: there is none. It is lent to the other processes of a run. */
   readonly latest: string | null;
-  /** A request with this header is being sent. Called for each request. */
+  /** Notes that a request with this header is being sent. Called for each request. */
   sent(authorization: string): void;
   /**
-   * The API answered 401 to this header, and `said` so, or ''. 'again': the id may be sent again, as soon as `authorization` has a header.
-   * 'elsewhere': other requests with it get through, so one server is in trouble: the id may be sent again a little later. Otherwise the
-   * reason why the run must halt.
+   * Notes that the API answered 401 to this header, with the words `said`, or ''. 'again': the id may be sent again, as soon as
+   * `authorization` has a
+   * header. 'elsewhere': other requests with it get through, so one server is in trouble, and the id may be sent again a little later. Otherwise
+   * returns the reason why the run must halt.
    */
   refused(authorization: string, said: string): TokenRefusal;
-  /** A request with this header got through to the API: it works. Called for each such answer. */
+  /** Notes that a request with this header got through to the API, so it works. Called for each such answer. */
   accepted(authorization: string): void;
   /** Why there is no token now, or ''. */
   readonly waiting: string;
-  /** How many tokens replaced another one. */
+  /** The number of tokens that replaced another one. */
   readonly refreshes: number;
-  /** How many refreshes failed. */
+  /** The number of refreshes that failed. */
   readonly failedRefreshes: number;
-  /** The life of the present token from its issue, in ms; null if it is unknown. */
+  /** The life of the present token from its issue, in ms; null if unknown. */
   readonly lifeMs: number | null;
-  /** For people: 'EXPUNGE_TOKEN', the file's name, 'https://auth.example.com/token (client abc)', 'the command …'. */
+  /** The source in words: 'EXPUNGE_TOKEN', the file's name, 'https://auth.example.com/token (client abc)', 'the command …'. */
   readonly source: string;
   /**
-   * Gets the first token. Throws CREDENTIALS for an error that cannot pass; others are retried in the background. After a refusal for good,
-   * calling it again tries once more.
+   * Gets the first token. Throws CREDENTIALS for an error that cannot pass; other errors are retried in the background. After a refusal for good,
+   * calling it again makes another attempt.
    */
   start(): Promise<void>;
-  /** `changed` is called when the value of `authorization` changes. One listener. */
+  /** Sets the only listener: `changed` is called when the value of `authorization` changes. */
   onChange(changed: () => void): void;
-  /** `failed` is called with the reason when the credentials are refused for good after `start`: runs must halt. One listener. */
+  /** Sets the only listener: `failed` is called with the reason when the credentials are refused for good after `start`, so that runs must halt. */
   onRefused(failed: (reason: string) => void): void;
   /** Ends background requests; a refresh token that is being replaced is stored before this resolves. Doing it twice is harmless. */
   close(): Promise<void>;
@@ -44,16 +45,16 @@ export type Token = {
  * ended. Aborting ends it early if that loses nothing.
  */
 export type Issuer = {
-  /** For people: where tokens come from. */
+  /** The source of the tokens, in words. */
   source: string;
   issue(closing: AbortSignal): Promise<IssueResult>;
 };
 
-/** How a request for a token ended. Reasons are for people and hold no secret. */
+/** The result of a request for a token. Reasons are for people and hold no secret. */
 export type IssueResult =
   /** `lifeMs` is null if the source does not say. */
   | { kind: 'issued'; header: string; lifeMs: number | null }
-  /** Another request would end the same: an operator must change something. */
+  /** Another request would end the same way: an operator must change something. */
   | { kind: 'refused'; reason: string }
   /** A later request may succeed; `askedMs` is the wait that the server asks for. */
   | { kind: 'unavailable'; reason: string; askedMs: number | null };

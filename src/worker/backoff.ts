@@ -1,12 +1,12 @@
-/** How long to wait after failures, in ms: the first time and at most. `random`: from 0 to 1. */
+/** The wait after failures, in ms: after the first, and the maximum. `random`: from 0 to 1. */
 type Waits = { firstMs: number; mostMs: number; random: () => number };
 
-/** The wait after so many failures in a row: twice as long with each, and shorter by up to a half by chance. `random`: from 0 to 1. */
+/** The wait after this many failures in a row: twice as long with each, minus a random part of up to a half. `random`: from 0 to 1. */
 export function waitAfterMs({ firstMs, mostMs }: Omit<Waits, 'random'>, failures: number, random: number): number {
   return Math.min(mostMs, firstMs * 2 ** Math.min(failures - 1, 30)) * (0.5 + random / 2);
 }
 
-/** The wait after failures of one task. Times in ms by one clock. */
+/** The wait after failures of one task. All times are in ms by one clock. */
 export class Backoff {
   readonly #waits: Waits;
   #failures = 0;
@@ -16,12 +16,12 @@ export class Backoff {
     this.#waits = waits;
   }
 
-  /** In a row. */
+  /** The number of failures in a row. */
   get failures(): number {
     return this.#failures;
   }
 
-  /** Of the message about the last failure: only the first in a row is a warning. */
+  /** The level of the message about the last failure: only the first in a row is a warning. */
   get logLevel(): 'warn' | 'debug' {
     return this.#failures === 1 ? 'warn' : 'debug';
   }

@@ -6,7 +6,7 @@ const mostRuns = 100;
 
 /**
  * Counts, for each run, the answers to this process that were a 204 with a body. No other answer costs anything here. Beyond 100 runs it
- * forgets the oldest that is stored: should the run go on, it gets a counter of a new name.
+ * forgets the oldest run that is stored. If that run continues, it gets a counter with a new name.
  */
 export class BodyCounter {
   readonly #store: (run: string, counter: string, answers: number) => Promise<void>;
@@ -23,7 +23,7 @@ export class BodyCounter {
     this.#counts.set(run, known);
   }
 
-  /** Stores what is new. Throws what `store` throws; the next call stores it then. */
+  /** Stores new counts. Throws what `store` throws; in that case, the next call stores them. */
   async flush(): Promise<void> {
     for (const [run, count] of this.#counts) {
       const { counter, answers } = count;

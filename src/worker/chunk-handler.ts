@@ -11,11 +11,11 @@ type HandlerDeps = {
   deleting: DeleteDeps;
   watch: RunWatch;
   credentials: Credentials;
-  /** What this process knows of the orders for runs: Redis has all of it before a chunk is claimed. */
+  /** The orders for runs that this process knows. `confirm` makes sure that Redis has all of them before a chunk is claimed. */
   orders: { confirm(run: string): Promise<void> };
   /** Whether the leased chunks need more connections than there are. */
   isSaturated(): boolean;
-  /** Stops work on a run that cannot be deleted by this process. */
+  /** Stops work on a run that this process cannot delete. */
   abandon(run: string, reason: string): void;
 };
 
@@ -23,7 +23,7 @@ const resumeAdvice = 'bring its data back and resume, or cancel it';
 
 /**
  * Does one pass over the chunk of a job, if the token is valid and the run can use another chunk in this process. While room is short,
- * only runs without a leased chunk are admitted: so each run gets its share at once, however long the others are.
+ * only runs without a leased chunk are admitted. So each run gets its share at once, however long the other passes take.
  */
 export function chunkHandler({
   deleting,
@@ -33,7 +33,7 @@ export function chunkHandler({
   isSaturated,
   abandon,
 }: HandlerDeps): ChunkHandler {
-  // The chunk stays open meanwhile: if this process ends, the recoverer adds its job again.
+  // The chunk stays open in the meantime: if this process ends, the recoverer adds its job again.
   const postpone = ({ run, chunk }: ChunkJob, stop: AbortSignal) =>
     void setTimeout(() => stop.aborted || deleting.enqueue(run, [chunk]), watch.postponesMs(run)).unref();
   return async (job, stop) => {
@@ -77,7 +77,7 @@ async function deleteOne(
 }
 
 type Credentials = {
-  /** Called before each chunk. False if the token is still rejected for good; then the run is halted. Never throws. */
+  /** Called before each chunk. Returns false if the token is still rejected for good; then the run is halted. Never throws. */
   areValid(run: string): Promise<boolean>;
 };
 

@@ -1,12 +1,12 @@
 import { BorrowedToken } from '../token/borrowed-token.ts';
 import type { FromWorker, ToWorker, WorkerOrder } from './run-workers.ts';
 
-/** The order of the command that has started this process, and the token that it lends. */
+/** The order of the command that started this process, and the token that it lends. */
 export type Command = { order: WorkerOrder; token: BorrowedToken };
 
 /** The channel of a worker to the command of its run. */
 export type CommandChannel = {
-  /** Null if the command has left before it gave an order. */
+  /** Null if the command left before it gave an order. */
   command: Promise<Command | null>;
   /** Aborted when the command asks this process to drain, is gone, or has said nothing for four seconds. */
   leave: AbortController;
@@ -21,7 +21,7 @@ const checkEveryMs = 500;
 const silentChecks = 8;
 
 /**
- * Listens to the command. Its silence is counted in checks, not in time: a process that was stopped together with its command, by Ctrl-Z,
+ * Listens to the command. Counts its silence in checks, not in time, so that a process that was stopped together with its command, by Ctrl-Z,
  * continues with it.
  */
 export function openCommandChannel(channel: Channel): CommandChannel {

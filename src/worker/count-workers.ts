@@ -1,25 +1,25 @@
 import { count, plural, rate } from '../format.ts';
 
-/** What is known when a run starts. `asked`: by `--workers`; `perSecond`: the lowest known rate, null = none is known. */
+/** The facts that are known when a run starts. `asked`: `--workers`; `perSecond`: the lowest known rate, null = none is known. */
 export type WorkerFacts = {
   asked: number | null;
   cores: number;
-  freeBytes: number; // of memory
-  ids: number; // that are left
+  freeBytes: number; // free memory
+  ids: number; // remaining ids
   perSecond: number | null;
   maxConcurrency: number;
 };
 
-/** How many processes delete a run, that of the command included, and what decided it. */
+/** The number of processes that delete a run, including the command's, and the bound that decided it. */
 type WorkerCount = { workers: number; reason: string };
 
 const most = 4;
-const idsEach = 100_000; // fewer are deleted in the seconds that a process needs to start and to find its rate
+const idsEach = 100_000; // in the seconds that a process needs to start and to find its rate, it deletes fewer
 const perSecondEach = 2_000; // a tenth of what a slow core sends
 const connectionsEach = 8;
-const bytesEach = 400 * 2 ** 20; // it takes 230 MB at full speed
+const bytesEach = 400 * 2 ** 20; // a process takes 230 MB at full speed
 
-/** The processes of a foreground run: as many as were asked for, else one for each core but one, four at most, while each has enough to do. Pure. */
+/** The number of processes of a foreground run: `asked`, or otherwise one for each core but one, four at most, while each has enough to do. Pure. */
 export function countWorkers({ asked, cores, freeBytes, ids, perSecond, maxConcurrency }: WorkerFacts): WorkerCount {
   const bounds: WorkerCount[] =
     asked !== null
@@ -41,7 +41,7 @@ export function countWorkers({ asked, cores, freeBytes, ids, perSecond, maxConcu
   return { ...lowest, workers: Math.max(1, lowest.workers) };
 }
 
-/** The connections of one of the processes, counted from 1: together they have as many as the run. */
+/** The connections of one of the processes, counted from 1. Together they have as many as the run. */
 export function connectionsOf(worker: number, workers: number, maxConcurrency: number): number {
   return Math.floor(maxConcurrency / workers) + (worker <= maxConcurrency % workers ? 1 : 0);
 }

@@ -28,9 +28,9 @@ type DelivererOptions = {
   fp: string;
   destination: Destination;
   log: Log;
-  /** Ms since 1970. */
+  /** Returns ms since 1970. */
   now: () => number;
-  /** From 0 to 1. */
+  /** Returns a number from 0 to 1. */
   random: () => number;
 };
 
@@ -39,9 +39,9 @@ const waits = { firstMs: 2_000, mostMs: 300_000 };
 const problemLength = 300;
 
 /**
- * Delivers the results of a target's detached runs that have ended, one run after the other. Any number of workers may do it: who holds the
- * lease of a run delivers it, and what a dead worker left half done is done anew by the next one. A run whose delivery fails is tried again
- * here after 2 s to 5 min; it holds up no other run, and no deletion.
+ * Delivers the results of a target's detached runs that have ended, one run after the other. Any number of workers can do this. The holder of a
+ * run's lease delivers the run. If a worker dies halfway, the next one starts over. After a failure, this process tries the run again
+ * after 2 s to 5 min; other runs and deletions do not wait for it.
  */
 export class Deliverer {
   readonly #options: DelivererOptions;
@@ -56,7 +56,7 @@ export class Deliverer {
     return repeat('results', checkEveryMs, () => this.deliver(), this.#options.log, this.#stop);
   }
 
-  /** Delivers the results of each run that has ended, once. Throws where Redis does not answer. */
+  /** Delivers the results of each run that has ended, once. Throws if Redis does not answer. */
   async deliver(): Promise<void> {
     const { redis, fp, now } = this.#options;
     await announceResults(redis, fp);
@@ -68,7 +68,7 @@ export class Deliverer {
     }
   }
 
-  /** Throws where Redis does not answer: the other runs would fail alike. */
+  /** Tries to deliver one run. Throws if Redis does not answer, because the other runs would fail alike. */
   async #tryOne(one: Undelivered): Promise<void> {
     const { redis } = this.#options;
     try {
@@ -85,14 +85,18 @@ export class Deliverer {
     const lease = await acquireLease(redis, keys.resultsLease(one.run), this.#stop.signal);
     if (lease === null) return;
     try {
-      // Another worker may have delivered it between the look and the lease.
+      // Another worker may have delivered it since the look, before this process got the lease.
       if (await this.#isWaiting(one)) await this.#deliverLeased(one, lease);
     } finally {
       await lease.release();
     }
   }
 
-  /** False for a run that is gone, goes on, or is delivered: it is taken out. One of another release is left to that release. */
+  /**
+   * Whether the run still waits. A run that is gone, has resumed or is delivered does not, and is removed from the queue. A run of another
+   * release is
+   * left to that release.
+   */
   async #isWaiting(one: Undelivered): Promise<boolean> {
     const { redis, fp } = this.#options;
     const run = await readRun(redis, one.run);
@@ -123,7 +127,7 @@ export class Deliverer {
         await this.#noteFailure(run, lease, error);
       }
     }
-    // Only Redis knows who had the lease: the clock of a machine may stop with it, and `isHeld` is false also in a process that ends.
+    // Only Redis knows who had the lease: a machine that stops also stops its clock, and `isHeld` is also false in a process that ends.
     await requeueResults(redis, run.id, lease.token);
   }
 

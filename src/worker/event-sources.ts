@@ -13,12 +13,12 @@ import { waitChanges } from '../notify/waits.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 
-/** How far the changes of a run were passed on. */
+/** The number of changes of a run, and how many of them were passed on. */
 type Told = { changes: number; told: number };
 
 /**
- * Passes the changes of a run's state on to the outbox of its target, which has another hash tag. Repeating it, also by two workers at once
- * or after a crash, adds no event twice.
+ * Passes the changes of a run's state on to the outbox of its target, which has another hash tag. Repeating it adds no event twice, even by
+ * two workers at once or after a crash.
  */
 export async function passChangesOn(redis: RedisClient, run: Run, { changes, told }: Told): Promise<void> {
   for (const change of await readChanges(redis, run.id, changes, told)) {
@@ -29,7 +29,7 @@ export async function passChangesOn(redis: RedisClient, run: Run, { changes, tol
   await noteTold(redis, run.id, changes);
 }
 
-/** Passes on what has changed of a run since that was done last. */
+/** Passes on the changes of a run since the last time. */
 export async function passNewChangesOn(redis: RedisClient, id: string): Promise<void> {
   const [changes, told] = await redis.hmget(keys.run(id), 'changes', 'told');
   const run = changes === told ? null : await readRun(redis, id);
@@ -37,13 +37,13 @@ export async function passNewChangesOn(redis: RedisClient, id: string): Promise<
   await passChangesOn(redis, await tallyIfSealed(redis, run), { changes: Number(changes), told: Number(told) });
 }
 
-/** Leaves out what happened to a run before anybody was to be told of it. */
+/** Skips the changes of a run before the first receiver was set up. */
 export async function skipOldChanges(redis: RedisClient, id: string): Promise<void> {
   const [changes, told] = await redis.hmget(keys.run(id), 'changes', 'told');
   if (changes !== null && told === null) await noteTold(redis, id, Number(changes));
 }
 
-/** Puts an event into the outbox for each outage and each stall of a target that has begun or ended since the last call of any worker. */
+/** Puts an event into the outbox for each outage and each stall of a target that began or ended since the last call of any worker. */
 export async function tellOutages(redis: RedisClient, target: Target): Promise<void> {
   const [told, states] = await Promise.all([readToldOutages(redis, target.fp), readTargetState(redis, target.fp)]);
   for (const change of outageChanges(told, states))
@@ -53,8 +53,9 @@ export async function tellOutages(redis: RedisClient, target: Target): Promise<v
 }
 
 /**
- * Puts an event into the outbox for each of these runs of a target that has made no progress for a quarter of an hour, for one and the same cause
- * that a person may want to end. What is known is kept in Redis, so another worker, or a restarted one, goes on with it. `now`: ms since 1970.
+ * Puts an event into the outbox for each of these runs of a target that has made no progress for a quarter of an hour. The cause has to be the same
+ * all the time, and one that a person may want to end. Redis keeps the state, so another worker, or a restarted one, continues with it. `now`: ms
+ * since 1970.
  */
 export async function tellWaits(
   redis: RedisClient,

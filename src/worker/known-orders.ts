@@ -33,7 +33,7 @@ type KnownOrdersOptions = {
   onChange(): void;
 };
 
-/** What operators ordered for a run: pauses that nobody has lifted, or to cancel it. */
+/** The orders of operators for a run: pauses that were not lifted, or to cancel it. */
 type RunOrders = { pauses: readonly OperatorPause[]; cancel: Pick<Run, 'by' | 'who' | 'reason'> | null };
 
 /** The orders for a target as one process remembers them. */
@@ -47,14 +47,16 @@ const lookAtRunsEvery = 5; // looks
 const knownRunsAtMost = 1_000;
 
 /**
- * Remembers the orders for a target and its runs that this process has seen in Redis: stops, pauses, cancels, the pinned rate, the budget and paused
- * schedules. Redis may lose what it has acknowledged: an order that is neither in force nor lifted is written again. Until that is known, nothing
- * is sent for what it holds. What cannot be written again is a loss, which somebody has to acknowledge. States: stopped → started → stopped.
+ * Remembers the orders for a target and its runs that this process has seen in Redis: stops, pauses, cancels, the pinned rate, the budget
+ * and paused
+ * schedules. Redis may lose acknowledged orders: an order that is neither in force nor lifted is written again. While that is uncertain, nothing
+ * is sent that the order would hold back. An order that cannot be written again is a loss, which a person has to acknowledge. States: stopped →
+ * started → stopped.
  */
 export class KnownOrders {
   readonly #options: KnownOrdersOptions;
   #stops = new Map<string, StopOrder>();
-  #isStopSure = true; // whether Redis has said so of each of these stops
+  #isStopSure = true; // whether Redis has confirmed each of these stops
   #bounds: Record<'pin' | 'budget', BoundOrder | null> = { pin: null, budget: null };
   #schedules = new Map<string, ScheduleOrder | null>();
   readonly #runs = new Map<string, RunOrders>();
@@ -92,28 +94,28 @@ export class KnownOrders {
     };
   }
 
-  /** Whether Redis is known to have all orders that this process knows. Nothing may be sent otherwise: it may have lost some. */
+  /** Whether Redis is known to have all orders that this process knows. If not, sending is not allowed, because Redis may have lost some. */
   get isSure(): boolean {
     return this.#isSure || this.#timer === null;
   }
 
-  /** The stop that this process has seen, and of which Redis has not said yet that it was lifted; null = none. */
+  /** The stop that this process has seen, unless Redis has confirmed that it was lifted; null = none. */
   get stop(): Stop | null {
     const [first, ...others] = [...this.#stops.values()].map(({ id: _, ...stop }) => stop);
     return first === undefined ? null : { ...first, ...(others.length > 0 && { others }) };
   }
 
-  /** What Redis has lost for good, and nobody has acknowledged. */
+  /** The orders that Redis has lost for good, and that were not acknowledged. */
   get losses(): readonly Loss[] {
     return [...this.#losses.values()];
   }
 
-  /** How many losses this process has found. */
+  /** The number of losses that this process has found. */
   get lossCount(): number {
     return this.#lossCount;
   }
 
-  /** Takes the stop as the limiter has just read it. A known one that is missing there holds until it is looked for. */
+  /** Takes the stop as the limiter has just read it. A known stop that is missing in it stays in force until it was looked up. */
   sawStop(stored: string): void {
     const now = stopsFromStored(stored);
     for (const stop of now) if (stop.id !== '') this.#stops.set(stop.id, stop);
@@ -129,7 +131,7 @@ export class KnownOrders {
     void this.#lookAtRun(run).catch(() => {});
   }
 
-  /** Returns once Redis has all that this process knows of a run. Throws where it does not answer. */
+  /** Returns once Redis has every order for a run that this process knows. Throws if Redis does not answer. */
   async confirm(run: string): Promise<void> {
     if (this.#timer === null) return;
     if (!this.#isSure) await this.#look();
@@ -142,7 +144,7 @@ export class KnownOrders {
     await this.#look().catch(() => {}); // without an answer it stays unsure, and nothing is sent
   }
 
-  /** One at a time: a second call waits for the first. */
+  /** Looks at Redis, once at a time: a second call waits for the first. */
   #look(): Promise<void> {
     this.#looking ??= this.#lookOnce().finally(() => {
       this.#looking = null;
@@ -154,7 +156,7 @@ export class KnownOrders {
     const { ledger, target } = this.#options;
     this.#lookedAt = performance.now();
     const wasSure = this.#isSure;
-    this.#isSure = true; // unless the connection breaks meanwhile
+    this.#isSure = true; // unless the connection breaks before the end
     try {
       const { looks, isNew } = await countLook(ledger.redis, target.fp);
       const wentBack = looks <= this.#looks;
@@ -173,7 +175,7 @@ export class KnownOrders {
     this.#options.onChange();
   }
 
-  /** Compares the Redis process with the one that served this target before, and notes it. */
+  /** Compares the Redis process with the process that served this target before, and records it. */
   async #compareServer(): Promise<'lost' | 'same'> {
     const { ledger, target } = this.#options;
     const now = await readServerIdentity(ledger.redis, target.fp);
@@ -258,7 +260,7 @@ export class KnownOrders {
     return restored;
   }
 
-  /** Writes the orders for a run again that Redis has lost. `isFound`: it has the run. */
+  /** Writes a run's lost orders again. `isFound`: Redis has the run. */
   async #lookAtRun(id: string): Promise<{ isFound: boolean; again: string[] }> {
     const { ledger } = this.#options;
     const run = await readRun(ledger.redis, id);

@@ -21,9 +21,9 @@ type NotifierOptions = {
   fp: string;
   receiver: NamedReceiver;
   log: Log;
-  /** Ms since 1970. */
+  /** Returns ms since 1970. */
   now: () => number;
-  /** From 0 to 1. */
+  /** Returns a number from 0 to 1. */
   random: () => number;
 };
 
@@ -34,15 +34,15 @@ const waits = { firstMs: 2_000, mostMs: 600_000 };
 const triesOfRefused = 5;
 
 /**
- * Posts the events of a target to one receiver, in their order. Of several workers with this receiver, the one that holds its lease posts;
- * the cursor moves after each event, so after a crash at most one is posted again, with the same id. A failure is tried again after 2 s to
- * 10 min by each worker, whose own network it may be, as long as the outbox has the event. One that the receiver refuses as such (400, 413, 422)
- * is skipped after five tries of all workers, which wait for each other's.
+ * Posts the events of a target to one receiver, in order. If several workers have this receiver, the holder of its lease posts.
+ * The cursor moves after each event, so after a crash at most one event is posted again, with the same id. Each worker tries again 2 s to
+ * 10 min after a failure, which may be due to its own network, for as long as the outbox has the event. If the receiver refuses an event as such
+ * (400, 413, 422), it is skipped after five tries, counted over all workers, which share the waits between them.
  */
 export class Notifier {
   readonly #options: NotifierOptions;
   readonly #stop = new AbortController();
-  readonly #backoff: Backoff; // of the next event
+  readonly #backoff: Backoff; // for the next event
   #problem = ''; // why the last post failed
 
   constructor(options: NotifierOptions) {
@@ -55,7 +55,7 @@ export class Notifier {
     return repeat(`notify ${receiver.label}`, checkEveryMs, () => this.post(), log, this.#stop);
   }
 
-  /** Posts what the receiver has not got yet, until one fails. Throws where Redis does not answer. */
+  /** Posts the events that the receiver has not taken yet, until one fails. Throws if Redis does not answer. */
   async post(): Promise<void> {
     const { redis, fp, receiver, now } = this.#options;
     const { signal } = this.#stop;
@@ -71,7 +71,11 @@ export class Notifier {
     }
   }
 
-  /** Posts until the receiver has everything, or `signal` is aborted: then it returns why not, else ''. Throws where Redis does not answer. */
+  /**
+   * Posts until the receiver has everything, which returns '', or until `signal` is aborted, which returns the reason for the delay. Throws
+   * if Redis
+   * does not answer.
+   */
   async finish(signal: AbortSignal): Promise<string> {
     const { redis, fp, receiver } = this.#options;
     const stop = () => this.#stop.abort();
@@ -91,10 +95,10 @@ export class Notifier {
     const events = await readEvents(redis, fp, await readCursor(redis, fp, receiver.key), most);
     const { n, until } = await readRefusals(redis, fp, receiver.key);
     const leftMs = events[0]?.n === n ? until - now() : 0;
-    return leftMs > 0 && leftMs <= waits.mostMs ? [] : events; // more than that is a clock that was wrong
+    return leftMs > 0 && leftMs <= waits.mostMs ? [] : events; // a longer wait comes from a clock that was wrong
   }
 
-  /** Whether the next event may follow. */
+  /** Posts one event. Returns whether the next one may follow. */
   async #postOne({ n, event }: NumberedEvent, lease: Lease): Promise<boolean> {
     const { redis, fp, receiver, log, now } = this.#options;
     const { problem, isRefused } = await postEvent(receiver, event, now(), lease.signal);
@@ -112,7 +116,7 @@ export class Notifier {
     return true;
   }
 
-  /** How often the receiver has refused this event, with this time. */
+  /** Counts this refusal. Returns how often the receiver has refused this event, including this time. */
   async #countRefusal(n: number): Promise<number> {
     const { redis, fp, receiver, now, random } = this.#options;
     const before = await readRefusals(redis, fp, receiver.key);

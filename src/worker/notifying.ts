@@ -9,12 +9,12 @@ import { passNewChangesOn, skipOldChanges, tellOutages, tellWaits } from './even
 import { Notifier } from './notifier.ts';
 import { type Part, repeat } from './parts.ts';
 
-/** Who is told of a target. */
+/** A target and the receivers of its events. */
 export type Notifying = {
   redis: RedisClient;
   target: Target;
   receivers: readonly NamedReceiver[];
-  /** The runs of which it is told that they make no progress. */
+  /** The runs for which receivers also learn that they make no progress. */
   runs: () => Promise<readonly string[]>;
   log: Log;
 };
@@ -22,7 +22,10 @@ export type Notifying = {
 const lookEveryMs = 3_000;
 const lookForWaitsEveryMs = 30_000;
 
-/** The parts that tell what happens at a target, and post it to each receiver on its own, so that none waits for another; none without receivers. */
+/**
+ * The parts that find the events of a target, and post them to each receiver separately, so that no receiver waits for another. None
+ * without receivers.
+ */
 export function notifyingParts(notifying: Notifying): Part[] {
   const { redis, target, receivers, runs, log } = notifying;
   if (receivers.length === 0) return [];
@@ -33,7 +36,10 @@ export function notifyingParts(notifying: Notifying): Part[] {
   ];
 }
 
-/** The same for the process that deletes a run: its changes, too. A receiver that is named for the first time gets what happens from the start on. */
+/**
+ * The same for the process that deletes a run, with the changes of the run. A receiver that is named for the first time gets events from
+ * the start on.
+ */
 export function runNotifyingParts(notifying: Notifying, run: string): Part[] {
   const { redis, target, receivers, log } = notifying;
   if (receivers.length === 0) return [];
@@ -52,8 +58,8 @@ const lastPostMs = 5_000;
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
 /**
- * Passes on how a run was left, and posts until each receiver has everything, for 5 s at most. Returns which receivers have not got everything, and
- * why: that stays in the outbox. Never throws.
+ * Passes on how a run ended, and posts until each receiver has everything, for 5 s at most. Returns the receivers that have not got everything, and
+ * the reasons; their events stay in the outbox. Never throws.
  */
 export async function postLast(notifying: Notifying, run: string): Promise<{ receiver: string; reason: string }[]> {
   const { redis, receivers } = notifying;

@@ -3,20 +3,20 @@ import type { Log } from '../logger.ts';
 import { describeRedisError } from '../redis/errors.ts';
 import { sleepUntilAborted, withTimeout } from '../wait.ts';
 
-/** A long-lived part of a process: what it does when the process starts, and when it ends. */
+/** A long-lived part of a process: its work when the process starts, and when it ends. */
 export type Part = {
   name: string;
-  /** Throws if the process cannot run without it. */
+  /** Starts the part. Throws if the process cannot run without it. */
   start?(): void | Promise<void>;
-  /** Begins nothing new after the call, and returns when all work has ended. May be called before `start` has returned. */
+  /** Ends the part: begins nothing new after the call, and returns when all work has ended. May be called before `start` has returned. */
   drain?(): void | Promise<void>;
 };
 
 const stopMs = 500;
-const drainMs = 11_200; // for all parts together: a process ends within 12 s after its stop signal
+const drainMs = 11_200; // for all parts together, because a process ends within 12 s after its stop signal
 
 /**
- * The parts of a process. They start in the order of the list and drain in reverse order: what uses a part is drained before it.
+ * The parts of a process. They start in the order of the list and drain in reverse order, so a part is drained before the parts that it uses.
  * States: idle → starting → up → draining → drained; draining may begin at any time.
  */
 export class Parts {
@@ -36,7 +36,7 @@ export class Parts {
   }
 
   /**
-   * Starts one part after another until `stop` is aborted: then it drains at once, and returns although a part may still be starting.
+   * Starts one part after another. If `stop` is aborted, it drains at once, and returns even if a part is still starting.
    * Throws what a part throws; call `drain` then.
    */
   async start(stop: AbortSignal): Promise<void> {
@@ -77,8 +77,8 @@ export class Parts {
 }
 
 /**
- * A part that repeats its task, each time `everyMs` after the end of the last. A failure is logged once, and again when the reason changes
- * or the task has succeeded in between. `stop`: what a task listens to that may take long; the drain gives it half a second to give up leases.
+ * A part that repeats its task, each time `everyMs` after the end of the last. Logs a failure once, and again when the reason changes
+ * or the task has succeeded in between. `stop`: the signal of a task that can take long; the drain gives it half a second to give up leases.
  */
 export function repeat(
   name: string,
@@ -104,7 +104,7 @@ export function repeat(
   const drain = async () => {
     stopping.abort();
     stop?.abort();
-    if (stop !== null) await withTimeout(stopMs, running); // no longer: with a Redis that hangs it may never end
+    if (stop !== null) await withTimeout(stopMs, running); // no longer, as it may never end if Redis hangs
   };
   return { name, start: () => void loop(), drain };
 }

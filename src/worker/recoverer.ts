@@ -15,29 +15,29 @@ import { lostReason, otherReleaseReason } from './run-stopper.ts';
 
 type RecovererOptions = { ledger: Ledger; feeder: Feeder; fp: string; log: Log };
 
-/** What the recoverer looks at in the record of each run. */
+/** The fields of each run's record that the recoverer reads. */
 const lookedAt = ['state', 'schema', 'resultsWanted', 'changes', 'told'] as const;
 const leaseMs = 2_500;
 const recheckIdleMs = 9_000;
 
 /**
  * Recovers the detached runs of a target: feeds due chunks, adds jobs again that the queue has lost, and finishes sealed runs. One worker of a
- * target does it at a time; two at once would add nothing twice. A run whose recovery fails does not hold up the others.
+ * target does this at a time; two at once would add nothing twice. A run whose recovery fails does not delay the others.
  */
 export class Recoverer {
   readonly #options: RecovererOptions;
   readonly #processId = randomUUID();
   readonly #otherReleaseRuns = new Set<string>(); // runs of other releases, logged once
-  readonly #lastErrors = new Map<string, string>(); // run → why it could not be recovered, as logged last
-  readonly #missing = new Set<string>(); // runs without a record at the last look: one that is being removed is not lost
-  readonly #nextCheckAt = new Map<string, number>(); // of runs that are not running, by a clock that nobody sets
+  readonly #lastErrors = new Map<string, string>(); // run → why it could not be recovered, as last logged
+  readonly #missing = new Set<string>(); // runs without a record at the last look; a run that is being removed is not lost
+  readonly #nextCheckAt = new Map<string, number>(); // for runs that are not running, by a clock that no one sets
   #areResultsWanted = false;
 
   constructor(options: RecovererOptions) {
     this.#options = options;
   }
 
-  /** Recovers each run once, unless another worker holds the lease. Throws where Redis does not answer. */
+  /** Recovers each run once, unless another worker holds the lease. Throws if Redis does not answer. */
   async recover(): Promise<void> {
     const { ledger, fp } = this.#options;
     const { redis } = ledger;
@@ -58,7 +58,7 @@ export class Recoverer {
     }
   }
 
-  /** Logs each error once, although it comes back every time. Rejected writes are logged by the senders. */
+  /** Logs each error once, even if it comes back every time. The senders log rejected writes. */
   #logFailure(id: string, error: unknown): void {
     const reason = describeRedisError(error);
     if (this.#lastErrors.get(id) === reason) return;
@@ -67,7 +67,7 @@ export class Recoverer {
     this.#options.log[level]({ run: id, reason }, 'the run could not be recovered, trying again');
   }
 
-  /** A run that is not running is checked every 9 s only: what resumes it also feeds it. */
+  /** Recovers a run. A run that is not running is checked every 9 s only, because whatever resumes it also feeds it. */
   async #recoverRun(id: string): Promise<void> {
     const { ledger, feeder } = this.#options;
     const [state, schema, marked, changes, told] = (await ledger.redis.hmget(keys.run(id), ...lookedAt)) as [
@@ -89,14 +89,14 @@ export class Recoverer {
     }
   }
 
-  /** The counts of a sealed run are final once it is tallied. */
+  /** Passes changes on. The counts of a sealed run are final once it is tallied. */
   async #passChangesOn(id: string, told: { changes: number; told: number }): Promise<void> {
     const { redis } = this.#options.ledger;
     const run = await readRun(redis, id);
     if (run === null) return;
     if (run.state === 'running')
       this.#options.log.info({ run: id, ids: run.ids, left: pendingOf(run), target: run.baseUrl }, 'run started');
-    // No chunk is held then, so that no holder logs it.
+    // No process holds a chunk then, so no holder logs it.
     if (run.state === 'halted' && (run.halt === 'canary' || run.halt === 'max_deletes'))
       this.#options.log.error({ run: id, code: run.halt, reason: run.reason }, 'the run has halted');
     await passChangesOn(redis, await tallyIfSealed(redis, run), told);
@@ -115,7 +115,7 @@ export class Recoverer {
     await ledger.redis.srem(keys.targetRuns(fp), id);
   }
 
-  /** Workers of the release that wrote the run delete it. */
+  /** Skips a run that workers of the release that wrote it delete. */
   #skipOtherRelease(id: string): void {
     if (this.#otherReleaseRuns.has(id)) return;
     this.#otherReleaseRuns.add(id);
@@ -128,7 +128,7 @@ export class Recoverer {
     const run = await readRun(ledger.redis, id);
     if (run === null) return;
     const sealed = await sealTally(ledger.redis, run);
-    await expireRun(ledger.redis, sealed); // also of one whose keys expire: until its end was passed on, they are kept longer
+    await expireRun(ledger.redis, sealed); // also for a run whose keys expire: they are kept longer until its end was passed on
     if (awaitsResults(sealed)) await queueResults(ledger.redis, sealed);
     if (wentWell(sealed)) await noteSuccess(ledger.redis, fp, anyRun, sealed.endedAt);
     await ledger.redis.srem(keys.targetRuns(fp), run.id);

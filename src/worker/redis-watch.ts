@@ -5,7 +5,7 @@ import { type Part, repeat } from './parts.ts';
 const lookEveryMs = 1_000;
 const saysEveryMs = 60_000;
 
-/** Logs that Redis is away, once a minute as long as it lasts, and that it is back: also of a worker that has nothing to ask it. */
+/** Logs that Redis is away, once a minute for as long as it lasts, and that it is back, even for a worker that has no question for Redis. */
 export class RedisWatch {
   readonly #log: Log;
   readonly #redis: string;
@@ -17,7 +17,7 @@ export class RedisWatch {
     this.#log = log;
   }
 
-  /** Takes what is seen now: why there is no connection, or null if there is one. `now`: monotonic ms. */
+  /** Takes the present state: why there is no connection, or null if there is one. `now`: monotonic ms. */
   see(reason: string | null, now: number): void {
     if (reason === null) this.#sayBack(now);
     else this.#sayAway(reason, now);
@@ -37,7 +37,7 @@ export class RedisWatch {
   }
 }
 
-/** The part of a worker that does so; it starts once there was a connection. */
+/** The part of a worker that watches Redis; it starts once there was a connection. */
 export function redisWatchPart(watch: RedisWatch, reason: () => string | null, log: Log): Part {
   return repeat('Redis', lookEveryMs, async () => watch.see(reason(), performance.now()), log);
 }

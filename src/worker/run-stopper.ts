@@ -5,15 +5,15 @@ import { describeRedisError } from '../redis/errors.ts';
 import type { WriteStatus } from '../redis/writes.ts';
 import type { RunWatch } from './run-watch.ts';
 
-/** Stops runs for the guards of this process: here at once, and in Redis for the other processes. None of it throws or is awaited. */
+/** Stops runs for the guards of this process: here at once, and in Redis for the other processes. None of the methods throws or is awaited. */
 type RunStopper = {
   /** Halts a run. Repeating it while the first call is under way does nothing. */
   halt(run: string, code: HaltCode, reason: string): void;
   /** Logs that another process, or a rule of the run, has halted it. */
   halted(run: string): void;
-  /** Pauses all runs with chunks here: the server asked for a wait above the limit, and an operator decides. */
+  /** Pauses all runs with chunks here: the server asked for a wait above the limit, so an operator decides. */
   pauseAll(reason: string): void;
-  /** Stops work on a run that Redis has lost or another release has written: its state cannot be changed here. */
+  /** Stops work on a run that Redis has lost or that another release has written: its state cannot be changed here. */
   abandon(run: string, reason: string): void;
 };
 
@@ -21,7 +21,7 @@ type RunStopperDeps = { ledger: Ledger; writes: WriteStatus; log: Log; watch(): 
 
 export function runStopper({ ledger, writes, log, watch }: RunStopperDeps): RunStopper {
   const abandoned = new Set<string>(); // logged once
-  const halting = new Set<string>(); // one halt for each run: hundreds of requests may have the same cause
+  const halting = new Set<string>(); // one halt for each run, as hundreds of requests may have the same cause
   const steer = (run: string, steering: Pick<Steering, 'action' | 'reason' | 'halt'>) =>
     ledger
       .steer(run, Date.now(), { ...steering, by: 'guard', who: '' })
@@ -55,14 +55,14 @@ export function runStopper({ ledger, writes, log, watch }: RunStopperDeps): RunS
   };
 }
 
-/** Why a run is abandoned that Redis has lost. */
+/** The reason for abandoning a run that Redis has lost. */
 export const lostReason =
   'Redis no longer knows it: its data were flushed, evicted or removed, or this is another database';
 
-/** Why a run is abandoned that another release has written. */
+/** The reason for abandoning a run that another release has written. */
 export const otherReleaseReason = `another release has written it, in a form other than ${schemaVersion}; workers of that release continue it`;
 
-/** Logs an error of Redis in something that is retried anyway. Rejected writes are logged by `writes`. */
+/** Logs an error of Redis in an operation that is retried anyway. `writes` logs rejected writes. */
 export function logRedisError({ log, writes }: { log: Log; writes: WriteStatus }, error: unknown): void {
   if (!writes.failed(error)) log.warn({ reason: describeRedisError(error) }, 'Redis did not answer, retrying later');
 }

@@ -24,16 +24,16 @@ type WatchOptions = {
   halted(run: string): void;
   /** Called with the state of each run that is found. */
   saw(run: string, state: string): void;
-  /** Called when a running run is found whose time is up, until it is paused. */
+  /** Called when the time of a running run is found to be up, until the run is paused. */
   overdue(run: string): void;
   /** Called after gates have closed, and when there may be permits. */
   onChange(): void;
   /**
-   * What applies to all runs now: whether nothing may be sent, the known limit per second (null = none is known), and how many tokens
-   * were fetched so far.
+   * The conditions for all runs now: whether sending is not allowed, the known limit per second (null = none is known), and the number of tokens
+   * fetched so far.
    */
   conditions(): { isHeld: boolean; limit: number | null; refreshes: number };
-  /** Records that this process is alive and holds chunks of a run of which nothing is sent any more. */
+  /** Records that this process is alive and holds chunks of a run that is no longer sent. */
   heartbeat(run: string, process: string): Promise<void>;
   /** Adds to the measures and the history of a run. */
   store(run: string, taken: Taken): Promise<void>;
@@ -42,10 +42,10 @@ type WatchOptions = {
 const storeEveryMs = 1_000;
 const heartbeatEveryMs = 1_000;
 const minChunks = 2;
-const outsideWindowMs = 10_000; // a run outside its window is tried this often: an operator may have changed the window
-const postponed = { leastMs: 500, share: 0.02, mostMs: 5_000 }; // share: of the time that a chunk takes
+const outsideWindowMs = 10_000; // how often a run outside its window is tried: an operator may have changed the window
+const postponed = { leastMs: 500, share: 0.02, mostMs: 5_000 }; // share: as a part of the time that a chunk takes
 
-/** `users`: its leased chunks; `till`: up to when permits are leased, by the clock of Redis. */
+/** `users`: its leased chunks; `till`: the end of the leases of its permits, by the clock of Redis. */
 type WatchedRun = {
   gate: Gate;
   requestQueue: RunRequestQueue;
@@ -62,15 +62,15 @@ type WatchedRun = {
 
 /**
  * Asks Redis ten times a second about the runs with leased chunks, opens and closes their gates, and leases permits of their own rates.
- * The gate of a run is closed when the run isn't `running` or Redis has not answered for a second. States: stopped → started → stopped.
+ * The gate of a run is closed if the run isn't `running` or Redis has not answered for a second. States: stopped → started → stopped.
  */
 export class RunWatch {
   readonly #options: WatchOptions;
   readonly #processId = randomUUID().slice(0, 8);
   readonly #runs = new Map<string, WatchedRun>();
-  readonly #idle = new Map<string, WatchedRun>(); // their chunks were returned because nothing may be sent; the wait still counts in their measures
-  readonly #leased = new Map<string, number>(); // leased chunks by run, also of runs that have stopped
-  readonly #waitsUntil = new Map<string, number>(); // until when runs cannot send, for their own rate or window, by the clock
+  readonly #idle = new Map<string, WatchedRun>(); // chunks returned because sending was not allowed; the wait still counts in their measures
+  readonly #leased = new Map<string, number>(); // leased chunks by run, including runs that have stopped
+  readonly #waitsUntil = new Map<string, number>(); // until when runs cannot send, because of their own rate or window, by the clock
   readonly #offset = new ClockOffset();
   readonly #meters = new WeakMap<Gate, RunMeter>();
   readonly #storing = new Set<Promise<void>>();
@@ -88,7 +88,7 @@ export class RunWatch {
     this.#timer = setInterval(() => this.#poll(), everyMs);
   }
 
-  /** Ends when what was measured is stored, or could not be. */
+  /** Stops. Returns when the measures are stored, or could not be. */
   async stop(): Promise<void> {
     if (this.#timer) clearInterval(this.#timer);
     this.#timer = null;
@@ -105,12 +105,12 @@ export class RunWatch {
     return [...this.#runs].filter(([, { gate }]) => !gate.closed.aborted).map(([run]) => run);
   }
 
-  /** For how many ms runs had to wait in this process because nothing might be sent. */
+  /** The time for which runs had to wait in this process because sending was not allowed, in ms. */
   get heldMs(): number {
     return this.#heldMs;
   }
 
-  /** How many chunks are leased, of all runs. */
+  /** The number of leased chunks, over all runs. */
   get chunks(): number {
     let sum = 0;
     for (const { users } of this.#runs.values()) sum += users;
@@ -134,7 +134,8 @@ export class RunWatch {
   }
 
   /**
-   * Whether the leased chunks of this run are enough for its own rate: more would take places from other runs. Beside other runs, one
+   * Whether the leased chunks of this run are enough for its own rate: more would take places from other runs. With other runs in the
+   * process, a run
    * with a rate gets a second chunk only while fewer than half of the places are taken.
    */
   isFull(run: string): boolean {
@@ -146,7 +147,7 @@ export class RunWatch {
     return known.users >= minChunks + Math.ceil(known.requestQueue.perSecond / chunkSize);
   }
 
-  /** For how many ms the chunk of a full run is postponed: the slower the run, the later it needs another one; of one that waits, until it goes on. */
+  /** The time for which a chunk of a full run is postponed, in ms: longer for a slower run, and for a run that waits, until it resumes. */
   postponesMs(run: string): number {
     const waitMs = this.#waitMs(run);
     if (waitMs > 0) return Math.min(postponed.mostMs, Math.max(postponed.leastMs, waitMs));
@@ -155,7 +156,7 @@ export class RunWatch {
     return Math.min(postponed.mostMs, Math.max(postponed.leastMs, postponed.share * oneChunkMs));
   }
 
-  /** What a run has in this process, for one more chunk. Each `enter` needs one `leave`. */
+  /** Adds one more chunk of a run, and returns the run's objects in this process. Each `enter` needs one `leave`. */
   enter(run: string): Pick<WatchedRun, 'gate' | 'requestQueue' | 'meter' | 'absence'> {
     this.#leased.set(run, (this.#leased.get(run) ?? 0) + 1);
     const known = this.#runs.get(run);
@@ -193,7 +194,7 @@ export class RunWatch {
     else this.#leased.delete(run);
     const known = this.#runs.get(run);
     if (known?.gate !== gate) {
-      const meter = this.#meters.get(gate); // its requests in flight were answered after another gate of the run had taken its place
+      const meter = this.#meters.get(gate); // its requests in flight were answered after a later gate of the run had replaced it
       if (meter !== undefined) void this.#store(run, { meter });
       return;
     }
@@ -213,13 +214,13 @@ export class RunWatch {
     this.#waitsUntil.set(run, this.#options.clock() + Math.min(waitMs, triedAfterMs));
   }
 
-  /** Closes the gate of a run at once, before Redis is asked again. */
+  /** Closes the gate of a run at once, before the next answer of Redis. */
   close(run: string): void {
     this.#runs.get(run)?.gate.close();
     this.#options.onChange();
   }
 
-  /** Gives permits back that this process won't use: else they would be missing from the run's quotas. Says that its window is closed, if it is. */
+  /** Gives permits back that this process won't use, which would otherwise be missing from the run's quotas. Reports a closed window as well. */
   #returnUnused(run: string, { permits, closed }: RunRequestQueue): void {
     permits.drop();
     const taken = permits.takeUnused();
@@ -246,12 +247,12 @@ export class RunWatch {
     this.#sendHeartbeats(clock());
   }
 
-  /** The end of a cancelled run waits for its leased chunks, as long as their processes send heartbeats. */
+  /** Sends heartbeats: the end of a cancelled run waits for its leased chunks, as long as their processes send heartbeats. */
   #sendHeartbeats(now: number): void {
     if (now - this.#heartbeatAt < heartbeatEveryMs) return;
     this.#heartbeatAt = now;
     const open = new Set(this.runs);
-    // A lost heartbeat is made up for by the next.
+    // The next heartbeat makes up for a lost one.
     for (const run of this.#leased.keys())
       if (!open.has(run)) void this.#options.heartbeat(run, this.#processId).catch(() => {});
   }
@@ -264,7 +265,7 @@ export class RunWatch {
   }
 
   #measure(run: string, watched: WatchedRun): void {
-    if (!this.#offset.isKnown) return; // what is measured has no second yet; the time counts with the next one
+    if (!this.#offset.isKnown) return; // measurements have no second yet; this time counts with the next one
     const { clock, conditions } = this.#options;
     const now = clock();
     const { isHeld, limit: known, refreshes } = conditions();
@@ -323,7 +324,7 @@ export class RunWatch {
       else gate.close();
       this.#offset.observe(askedAt, clock(), reply.now);
       requestQueue.receive(reply, this.#offset.ms);
-      if (this.#runs.get(run) !== watched) this.#returnUnused(run, requestQueue); // its last chunk was returned meanwhile
+      if (this.#runs.get(run) !== watched) this.#returnUnused(run, requestQueue); // its last chunk was returned before the answer
       onChange();
     } catch {
       // No answer: the gate closes by itself after a second.

@@ -8,7 +8,7 @@ import type { Token } from '../token/token.ts';
 import type { Part } from './parts.ts';
 import { superviseWorkers } from './supervisor.ts';
 
-/** What a worker is to do. It comes over the channel between both processes, since arguments can be read by every user of the machine. */
+/** A worker's task. It comes over the channel between both processes, because every user of the machine can read arguments. */
 export type WorkerOrder = {
   worker: number;
   run: string;
@@ -16,36 +16,36 @@ export type WorkerOrder = {
   config: Config;
   /** Certificate authorities to trust for the API. */
   ca: string | null;
-  /** The private Redis; null = the one that REDIS_URL names. */
+  /** The private Redis; null = the Redis that REDIS_URL names. */
   redis: Pick<RedisAddress, 'kind' | 'label' | 'options'> | null;
 };
 
-/** From the command. A loan comes every 200 ms, also to show that the command is at work. */
+/** A message from the command. A loan comes every 200 ms, which also shows that the command is at work. */
 export type ToWorker = 'drain' | { order: WorkerOrder; loan: TokenLoan } | { loan: TokenLoan } | { halt: string };
 
-/** From a worker. `tell`: a warning for people; `status`: its answer to SIGUSR1. */
+/** A message from a worker. `tell`: a warning for people; `status`: its answer to SIGUSR1. */
 export type FromWorker = TokenReport | { inFlight: number } | { tell: string } | { status: string };
 
 const loanEveryMs = 200;
 const restartsAtMost = 3;
 
 type RunWorkersOptions = {
-  /** How many, without the process of the command. */
+  /** The number of workers, without the process of the command. */
   size: number;
   /** Starts the process of the worker with this number, counted from 1, with an IPC channel. */
   fork(worker: number): ChildProcess;
   orderFor(worker: number): WorkerOrder;
   token: Token;
   tell(line: string): void;
-  /** Shows the status of a worker that somebody has asked. */
+  /** Shows the status that a worker was asked for. */
   say(line: string): void;
   log: Log;
   random: () => number;
 };
 
 /**
- * The other processes of a foreground run. They consume its queue with the token of the command, which keeps everything else: panel, halts,
- * signals and the report. One that dies is restarted, three times in a row at most. Each drains by itself once the command is gone or
+ * The other processes of a foreground run. They consume its queue with the token of the command. The command keeps everything else: panel, halts,
+ * signals and the report. A process that dies is restarted, at most three times in a row. Each drains by itself once the command is gone or
  * frozen. States: idle → started → leaving → drained.
  */
 export class RunWorkers {
@@ -62,7 +62,7 @@ export class RunWorkers {
 
   readonly part: Part = { name: 'workers', start: () => this.#begin(), drain: () => this.#end() };
 
-  /** Requests of all of them that are in flight. */
+  /** The requests in flight, over all workers. */
   get inFlight(): number {
     let sum = 0;
     for (const requests of this.#inFlight.values()) sum += requests;
@@ -77,7 +77,7 @@ export class RunWorkers {
     this.#ended = superviseWorkers({ size, start, stop: this.#leaving.signal, restartsAtMost, log, random });
   }
 
-  /** Asks all of them to drain. Returns at once; doing it twice changes nothing. */
+  /** Asks all workers to drain. Returns at once; doing it twice changes nothing. */
   leave(): void {
     this.#leaving.abort();
   }
@@ -93,7 +93,7 @@ export class RunWorkers {
     const child = fork(worker);
     this.#inFlight.set(child, 0);
     child.on('message', (said) => this.#hear(child, said as FromWorker));
-    child.on('error', () => {}); // the supervisor learns from its end
+    child.on('error', () => {}); // the supervisor notices its end
     child.once('exit', () => {
       this.#inFlight.delete(child);
       this.#unsent.delete(child);
@@ -105,7 +105,7 @@ export class RunWorkers {
 
   #lend(): void {
     const loan = loanOf(this.#options.token);
-    for (const child of this.#inFlight.keys()) if (!this.#unsent.get(child)) this.#send(child, { loan }); // a frozen one gets no more
+    for (const child of this.#inFlight.keys()) if (!this.#unsent.get(child)) this.#send(child, { loan }); // a frozen process gets no more
   }
 
   #send(child: ChildProcess, message: ToWorker): void {
@@ -126,7 +126,7 @@ export class RunWorkers {
     }
   }
 
-  /** What a child said before its end may come after it, and counts no more. */
+  /** Counts requests in flight. A report can arrive after the child has ended, and no longer counts then. */
   #count(child: ChildProcess, requests: number): void {
     if (this.#inFlight.has(child)) this.#inFlight.set(child, requests);
   }

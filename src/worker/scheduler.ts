@@ -16,8 +16,8 @@ const drainMs = 500; // a lease that is not released expires
 
 /**
  * Handles the schedules whose source this process has: listens for their notifications, and checks them every 3 s. A check restores
- * notifications that BullMQ has lost, and handles slots whose notification was missed. Several processes can do it at once: each slot is
- * still handled once.
+ * notifications that BullMQ has lost, and handles slots whose notification was missed. Even if several processes do this at once, each slot is
+ * handled once.
  */
 export class Scheduler {
   readonly #deps: ScheduleDeps;
@@ -25,7 +25,7 @@ export class Scheduler {
   readonly #stop = new AbortController();
   readonly #reconciling = new Map<string, Promise<void>>();
   readonly #heartbeats = new Map<string, Backoff>(); // of schedules whose heartbeat failed
-  readonly #beating = new Set<string>(); // schedules whose heartbeat is on its way
+  readonly #beating = new Set<string>(); // schedules whose heartbeat is being sent
 
   constructor(deps: ScheduleDeps, connection: QueueConnection) {
     this.#deps = deps;
@@ -36,7 +36,7 @@ export class Scheduler {
     });
   }
 
-  /** In the order in which they start; none for a process without sources. */
+  /** The parts, in the order in which they start; none for a process without sources. */
   get parts(): Part[] {
     if (this.#sources.length === 0) return [];
     return [
@@ -71,7 +71,7 @@ export class Scheduler {
     }
   }
 
-  /** The notification of a schedule that is gone or paused is removed. */
+  /** Handles a notification. If the schedule is gone or paused, removes the notification. */
   async #onNotified(source: string, name: string): Promise<void> {
     try {
       const { ledger, target } = this.#deps;
@@ -86,7 +86,7 @@ export class Scheduler {
     }
   }
 
-  /** One call per schedule at a time: a call that is already running sees the same state. Never rejects. */
+  /** Reconciles a schedule, with one call at a time: a call that is already running sees the same state. Never rejects. */
   #reconcile(name: string): Promise<void> {
     const known = this.#reconciling.get(name);
     if (known) return known;
@@ -97,7 +97,7 @@ export class Scheduler {
     return task;
   }
 
-  /** A monitor that is away or slow holds up neither schedules nor runs. Never rejects. */
+  /** Sends a heartbeat. A monitor that is away or slow delays neither schedules nor runs. Never rejects. */
   async #sendHeartbeat(schedule: Schedule): Promise<void> {
     const { ledger, target, proxy, now } = this.#deps;
     const { name, heartbeatDue } = schedule;
@@ -116,7 +116,7 @@ export class Scheduler {
     this.#deps.log[backoff.logLevel]({ schedule: name, reason }, 'a heartbeat was not sent, trying again');
   }
 
-  /** Rejected writes are logged by the senders; for each schedule they are logged at debug level. */
+  /** Logs a failure. The senders log rejected writes, so for each schedule they are logged at debug level. */
   #logFailure(schedule: string, error: unknown): void {
     const level = describeRejection(error) === '' ? 'warn' : 'debug';
     this.#deps.log[level]({ schedule, reason: messageOf(error) }, 'a schedule failed, checking again later');

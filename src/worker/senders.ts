@@ -26,20 +26,20 @@ export type SendersOptions = {
   token: Token;
   connection: Omit<TargetConnectionOptions, 'origin'>;
   maxConcurrency: number;
-  /** The limit on all requests to the target, over all processes; null = none but the learned one. */
+  /** The limit on all requests to the target, over all processes; null = only the learned limit. */
   rate: Rate | null;
   burst: number | null;
   /** Whether the target limits each resource separately. */
   separateLimits: boolean;
-  /** While this file exists nothing is sent; null = no file is checked. */
+  /** The path of a file; nothing is sent while it exists. Null = no file is checked. */
   stopFile: string | null;
   log: Log;
 };
 
-/** What this process knows of the orders for its target. */
+/** The orders for its target that this process knows. */
 type Orders = { readonly isSure: boolean; readonly stop: Stop | null; sawStop(stored: string): void };
 
-/** One limiter and its connection pool: for all requests, or for those of one resource. */
+/** One limiter and its connection pool: for all requests, or for the requests of one resource. */
 type OpenSender = Sender & { scope: LimiterScope; limiter: TargetLimiter };
 
 /** The senders of this process. States: open → started → closed. */
@@ -47,25 +47,25 @@ export type Senders = {
   of: Record<Resource, Sender>;
   all: readonly OpenSender[];
   start(): void;
-  /** Sends what may be sent; call it when there may be permits, room or a token again. */
+  /** Sends all requests that may be sent; call it when there may be permits, room or a token again. */
   pump(): void;
-  /** Closes all connections, 100 ms after the last answer at the earliest, and gives permits back; takes 400 ms at most. */
+  /** Closes all connections, at the earliest 100 ms after the last answer, and gives permits back; takes 400 ms at most. */
   close(): Promise<void>;
   /** Requests in flight. */
   readonly inFlight: number;
-  /** Why nothing may be sent now, or null. */
+  /** Why sending is not allowed now, or null. */
   readonly hold: Hold | null;
-  /** The stop in force, which lasts until an operator lifts it, or null. */
+  /** The stop in force, or null. It lasts until an operator lifts it. */
   readonly stop: Stop | null;
   /** The current rate in requests per second; null while no limit has been found or set. */
   readonly limit: number | null;
 };
 
 const closeTimeoutMs = 300;
-const lateBodyMs = 100; // so long after its 204 a body is still noticed at the end of a process
+const lateBodyMs = 100; // how long after its 204 a body is still noticed at the end of a process
 
 type SharedSenderDeps = {
-  run: string; // the one that this process deletes; '' = the detached ones
+  run: string; // the run that this process deletes; '' = the detached runs
   clock: () => number;
   writes: WriteStatus;
   orders?: Orders;
@@ -85,7 +85,7 @@ export function openSenders(options: SendersOptions, deps: SharedSenderDeps): Se
     deps.onChange();
   };
   const file = openStopFile(options.stopFile, { clock: deps.clock, now: Date.now, onChange: () => pump() });
-  const process = `${hostname().slice(0, 40)}-${randomUUID().slice(0, 8)}`; // operators look for its machine
+  const process = `${hostname().slice(0, 40)}-${randomUUID().slice(0, 8)}`; // the host name, because operators look for the machine
   const all = scopes.map((scope) =>
     openSender(scope, options, file, { ...deps, process, onUnreadableWait, onChange: changed }),
   );
@@ -161,7 +161,7 @@ function openSender(
   return { scope, limiter, limits, connections: pool };
 }
 
-/** Tells why a token is missing, and since when this was first asked. */
+/** Returns why a token is missing, and since when the reason was first seen. */
 function tokenWaitOf(token: Pick<Token, 'waiting'>, now: () => number): () => TokenWait | null {
   let since = 0;
   return () => {
@@ -171,14 +171,15 @@ function tokenWaitOf(token: Pick<Token, 'waiting'>, now: () => number): () => To
   };
 }
 
-const busyShare = 0.85; // of the time the event loop was at work, or had no computing time to be
-const lateMs = 20; // so late a call of every 100 ms comes where others take the processor
+const busyShare = 0.85; // of the time in which the event loop was at work, or got no computing time
+const lateMs = 20; // delay of a call due every 100 ms that shows that other processes take the processor
 const callEveryMs = 100;
 
 /**
- * Tells at each call whether this process had next to no time to spare since the last one: its event loop was at work all the time (which
- * includes the time that others took the processor from it), or the call itself comes late. Its latencies then say little about the server.
- * `nowMs`: monotonic.
+ * Returns a function that finds, at each call, whether this process had next to no time to spare since the last call. Its event loop was at
+ * work all
+ * the time (which includes the time that others took the processor from it), or the call itself comes late. Its latencies then say little about
+ * the server. `nowMs`: monotonic.
  */
 function watchOwnLoad(nowMs: number): (nowMs: number) => boolean {
   let last = { nowMs, loop: performance.eventLoopUtilization() };
@@ -191,7 +192,7 @@ function watchOwnLoad(nowMs: number): (nowMs: number) => boolean {
   };
 }
 
-/** The limiter writes at least once a second, so its calls show soon whether Redis accepts writes. */
+/** Reports write errors: the limiter writes at least once a second, so its calls soon show whether Redis accepts writes. */
 function withWriteReports({ call, store }: ReturnType<typeof openTargetCalls>, writes: WriteStatus) {
   return {
     call: async (report: Parameters<typeof call>[0]) => {
@@ -212,7 +213,7 @@ function isLimited({ known, hasRate }: TargetLimiter): boolean {
   return hasRate || (known !== null && known.limitMet > 0);
 }
 
-/** Logs the first Retry-After that can't be read; the waits then are those that the limiter learns. */
+/** Logs the first Retry-After that can't be read. From then on, the limiter's learned waits apply. */
 export function unreadableWaitLogger(log: Log): (value: string) => void {
   let isTold = false;
   return (value) => {

@@ -30,7 +30,7 @@ import { openSenders, type Senders, type SendersOptions } from './senders.ts';
 export type ServiceOptions = SendersOptions & {
   queueConnection: QueueConnection;
   queueName: string;
-  /** Whether the queue is that of one run and of this process, which removes it at the start and at the end. */
+  /** Whether the queue belongs to one run and to this process, which removes it at the start and at the end. */
   ownsQueue: boolean;
   /** Whether no other process sends requests of the runs of this one. */
   isAlone: boolean;
@@ -38,7 +38,7 @@ export type ServiceOptions = SendersOptions & {
   unreachableTimeoutMs: number;
 };
 
-/** The parts of a process that delete, and what other parts read from them. */
+/** The parts of a process that delete, and the values that other parts read from them. */
 export type Service = {
   queue: ChunkQueue;
   feeder: Feeder;
@@ -48,20 +48,22 @@ export type Service = {
   orders: Pick<KnownOrders, 'losses' | 'lossCount'>;
   /** Why Redis rejects the writes of this process; '' = it accepts them. */
   readonly writeRejection: string;
-  /** For how many ms runs had to wait here because nothing might be sent. */
+  /** The time for which runs had to wait here because sending was not allowed, in ms. */
   readonly heldMs: number;
-  /** In the order in which they start, the queue first. The token is not among them: other parts of the process may need it first. */
+  /**
+   * The parts in the order in which they start, the queue first. The token is not among them, because other parts of the process may need it first.
+   */
   parts: readonly [Part, ...Part[]];
 };
 
-const longestDrainMs = 10_000; // for the requests in flight, also if the request timeout is longer
+const longestDrainMs = 10_000; // for the requests in flight, even if the request timeout is longer
 const drainSpareMs = 400; // after that: to return the chunks of requests in flight
 const closeMs = 300;
 const storeMs = 1_000; // for the last measures of its runs
 const refreshEveryMs = 500;
 const flushEveryMs = 500;
 
-/** How the parts that reach beyond this process are opened. */
+/** The functions that open the parts which reach beyond this process. */
 type Openers = {
   openSenders: typeof openSenders;
   openQueue: typeof openQueue;
@@ -69,7 +71,7 @@ type Openers = {
   openOrders: typeof openOrders;
 };
 
-/** Makes the parts and connects them; starts nothing, which is for `Parts` to do. */
+/** Makes the parts and connects them. Starts nothing, because `Parts` does that. */
 export function openService(
   options: ServiceOptions,
   { openSenders, openQueue, openConsumer, openOrders }: Openers = openers,
@@ -194,14 +196,14 @@ function logRejection(rejection: string, log: Log): void {
 }
 
 /**
- * The part that gets the first token, and at its end stores one that is being replaced. Throws at the start if the token is rejected for
- * good. `onWait` is called with the reason if the start takes more than 2 s.
+ * The part that gets the first token, and at its end stores a token that is being replaced. At the start, throws if the token is rejected for
+ * good. Calls `onWait` with the reason if the start takes more than 2 s.
  */
 export function tokenPart(token: Token, onWait: (waiting: string) => void): Part {
   return { name: 'token', start: () => startToken(token, onWait), drain: () => token.close() };
 }
 
-/** The queue. One of its own is removed at the start and at the end: the ledger knows all that is in it. */
+/** The queue. If this process owns it, it is removed at the start and at the end: the ledger knows all its contents. */
 function queuePart(queue: ChunkQueue, isOwn: boolean): Part {
   return {
     name: 'queue',
@@ -217,7 +219,7 @@ function queuePart(queue: ChunkQueue, isOwn: boolean): Part {
   };
 }
 
-/** Watches the runs; its end waits a moment for their last measures. */
+/** Watches the runs. Its end waits a moment for their last measures. */
 function watchPart(watch: RunWatch): Part {
   return {
     name: 'watch',
@@ -228,7 +230,11 @@ function watchPart(watch: RunWatch): Part {
   };
 }
 
-/** Stores how many answers had a body. It comes before the senders, so it drains after them: their connections may bring such a body until they close. */
+/**
+ * Stores the number of answers with a body. It comes before the senders, so it drains after them: their connections may bring such a body
+ * until they
+ * close.
+ */
 function bodyPart(bodies: BodyCounter, log: Log): Part {
   const { name, start, drain } = repeat('answers with a body', flushEveryMs, () => bodies.flush(), log);
   return {
@@ -241,14 +247,14 @@ function bodyPart(bodies: BodyCounter, log: Log): Part {
   };
 }
 
-/** Sends nothing more, waits for requests in flight, and hands all chunks back; bounded also while Redis is away. */
+/** Stops sending, waits for requests in flight, and hands all chunks back. Its time is bounded even while Redis is away. */
 async function drainConsumer(consumer: Consumer, deadline: AbortController, deadlineMs: number): Promise<void> {
   const timer = setTimeout(() => deadline.abort(), deadlineMs);
   await withTimeout(deadlineMs + closeMs, consumer.drain());
   clearTimeout(timer);
 }
 
-/** Begins with a random one: if there is only one permit, no chunk gets it every time. */
+/** Calls all wakers, starting with a random one: if there is only one permit, no chunk gets it every time. */
 function wakeAll(wakers: Set<() => void>, random: number): void {
   const all = [...wakers];
   const from = Math.floor(random * all.length);
@@ -280,7 +286,7 @@ class WaitingRuns {
     return this.#running.some((run) => !this.#isServed(run));
   }
 
-  /** Reads which runs are running; without an answer the last one stays. A process without leased chunks takes any job, so it reads nothing. */
+  /** Reads which runs are running; without an answer the last list stays. A process without leased chunks takes any job, so it reads nothing. */
   async refresh(): Promise<void> {
     if (!this.#hasWork()) return;
     this.#running = await this.#readRunning().catch(() => this.#running);

@@ -4,17 +4,17 @@ import type { Log } from '../logger.ts';
 import { adviceText, toTypeAnywhere } from '../model/to-type.ts';
 import { visibleLine } from '../model/visible.ts';
 
-/** A hold that goes on: since when it was seen, and whether it was logged. */
+/** A lasting cause: since when it was seen, and whether it was logged. */
 type Seen = { why: Standing['why']; since: number; isLogged: boolean };
 
-/** Logged at once by the part that notices them. */
+/** The causes that the part which notices them logs at once. */
 const loggedElsewhere: readonly Cause[] = ['stop', 'stop_file', 'outage', 'redis_writes'];
 
 const shortestMs = 20_000;
 const repeatAfterMs = 600_000;
 
 /**
- * Logs why nothing is sent: one warning once a hold has lasted 20 s, and one line at its end. A cause that comes again and again, like the waits of a
+ * Logs why nothing is sent: one warning once a cause has lasted 20 s, and one line at its end. A cause that recurs, like the waits of a
  * limit, is logged at most every ten minutes.
  */
 export class StandingLog {
@@ -26,7 +26,7 @@ export class StandingLog {
     this.#log = log;
   }
 
-  /** `held`: what is told first of each run, and under '' of the target; whatever is missing is not held. `nowMs`: monotonic. */
+  /** `held`: the first cause for each run, and under '' for the target; a missing key is not held. `nowMs`: monotonic. */
   observe(held: ReadonlyMap<string, Standing>, nowMs: number): void {
     for (const [key, seen] of this.#seen) if (held.get(key)?.why !== seen.why) this.#end(key, seen, nowMs);
     for (const [key, standing] of held) if (!loggedElsewhere.includes(standing.why)) this.#go(key, standing, nowMs);

@@ -6,7 +6,10 @@ import { systemCode } from '../system-errors.ts';
 
 /** A file that stops this process while it exists. States: open → started → closed; after that the last result stays. */
 export type StopFile = {
-  /** Null while it doesn't exist. Before the first check, and while checks hang, its state is unknown: that is a stop, too. */
+  /**
+   * The stop, or null while the file doesn't exist. Before the first check, and while checks hang, the state is unknown, which also counts
+   * as a stop.
+   */
   readonly stop: Stop | null;
   start(): void;
   close(): void;
@@ -25,12 +28,12 @@ const checkEveryMs = 100;
 const unknownAfterMs = 1_000;
 const unknownReason = 'it is unknown whether the file exists';
 
-/** `path` null: there is no file, and never a stop. */
+/** Opens the stop file at `path`; null = there is no file, so there is never a stop. */
 export function openStopFile(path: string | null, deps: StopFileDeps): StopFile {
   return path === null ? { stop: null, start() {}, close() {} } : new WatchedFile(path, deps);
 }
 
-/** Checks ten times a second: notifications of the file system don't work on every mount, and not for a file in a new folder. */
+/** A file that is checked ten times a second: notifications of the file system don't work on every mount, nor for a file in a new folder. */
 class WatchedFile implements StopFile {
   readonly #path: string;
   readonly #deps: StopFileDeps;
@@ -80,7 +83,7 @@ class WatchedFile implements StopFile {
 const mostBytes = 1_024;
 const mostCharacters = 200;
 
-/** The stop of this file as it is now; null if there is no file. Never throws. `now`: ms since 1970. */
+/** Reads the present stop of this file; null if there is no file. Never throws. `now`: ms since 1970. */
 export async function readStopFile(path: string, now: number): Promise<Stop | null> {
   const reason = await readReason(path);
   return reason === null ? null : stopBy(path, reason, now);
@@ -90,7 +93,7 @@ function stopBy(path: string, reason: string, at: number): Stop {
   return { by: 'file', who: `the file ${path} on ${hostname()}`, reason, at };
 }
 
-/** The text of the file in one line; '' if it can't be read, which is a stop as well; null if there is no file. */
+/** The text of the file in one line; null if there is no file. '' if it can't be read, which also counts as a stop. */
 async function readReason(path: string): Promise<string | null> {
   try {
     const file = await open(path);

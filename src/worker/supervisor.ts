@@ -6,13 +6,13 @@ import { sleepUntilAborted } from '../wait.ts';
 import { waitAfterMs } from './backoff.ts';
 
 type SupervisorOptions = {
-  /** How many workers. */
+  /** The number of workers. */
   size: number;
   /** Starts the process of the worker with this number, counted from 1, with an IPC channel. */
   start(worker: number): ChildProcess;
   /** Aborted when all workers have to drain. */
   stop: AbortSignal;
-  /** How often in a row a worker is restarted, before the others go on without it; null: without end, and no worker may be missing. */
+  /** The number of restarts of a worker in a row, before the others continue without it; null: no limit, and every worker has to run. */
   restartsAtMost: number | null;
   log: Log;
   /** Returns a number from 0 to 1. */
@@ -22,7 +22,7 @@ type SupervisorOptions = {
 /** How a process ended. */
 type ProcessExit = { code: number | null; signal: NodeJS.Signals | null };
 
-/** The system had no process for it, for want of memory for example. */
+/** The system had no process for it, for example for lack of memory. */
 const notStarted: ProcessExit = { code: null, signal: null };
 
 const drainMs = 11_700; // a worker has ended by then, or hangs
@@ -33,13 +33,13 @@ const stableAfterMs = 60_000; // a worker that ran this long started without a p
 const fatalExits: readonly (number | null)[] = [
   exitCodes.USAGE.exit,
   exitCodes.CREDENTIALS.exit,
-  exitCodes.UNREACHABLE.exit, // a worker waits for a Redis that is away, and ends so only if waiting does not help
+  exitCodes.UNREACHABLE.exit, // a worker waits for a Redis that is away, so it ends like this only if waiting does not help
 ];
 
 /**
- * Keeps worker processes running, each with its number: one that exits is restarted. All drain when `stop` is aborted. Where one exits with
- * a code that a restart does not change, all drain, or with `restartsAtMost` the others go on. Returns the exit code: a fatal one, else the
- * first that isn't 0, else 0.
+ * Keeps worker processes running, each with its number: a worker that exits is restarted. All drain when `stop` is aborted. If a worker exits with
+ * a code that a restart does not change, all drain, or with `restartsAtMost` the others continue. Returns the exit code: a fatal code if there is
+ * one, otherwise the first that isn't 0, otherwise 0.
  */
 export async function superviseWorkers(options: SupervisorOptions, sleep = sleepUntilAborted): Promise<number> {
   const { size, start, stop, restartsAtMost, log, random } = options;
@@ -58,7 +58,7 @@ export async function superviseWorkers(options: SupervisorOptions, sleep = sleep
     if (child === null) return notStarted;
     const drain = () => drainChild(child, () => log.warn({ worker }, 'the worker did not drain in time, killing it'));
     draining.addEventListener('abort', drain, { once: true });
-    const [code, signal] = await once(child, 'exit').catch(() => [null, null]); // like `notStarted`
+    const [code, signal] = await once(child, 'exit').catch(() => [null, null]); // as `notStarted`
     draining.removeEventListener('abort', drain);
     return { code, signal };
   };
@@ -99,7 +99,7 @@ export function restartAfterMs(failures: number, random: number): number {
   return Math.round(waitAfterMs(restartWaits, failures, random));
 }
 
-/** With a message instead of a signal: a terminal or a service manager sends its signals to the children as well. */
+/** Drains a child with a message instead of a signal: a terminal or a service manager sends its signals to the children as well. */
 function drainChild(child: ChildProcess, onLate: () => void): void {
   child.send('drain', () => {}); // fails if the process has exited
   const timer = setTimeout(() => {

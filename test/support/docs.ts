@@ -77,7 +77,7 @@ const outcomeMeanings: Readonly<Record<Outcome, string>> = {
     '404 or 410 after a request that may have been executed: no answer received, a 408, 5xx or a 2xx other than 204, or a crash',
   failed: 'a definite refusal; the object presumably still exists',
   unknown: 'a request may have been executed, no definite answer, attempts used up',
-  not_attempted: 'the run was cancelled before any attempt (a 429 is not one)',
+  not_attempted: 'the run was cancelled before any attempt (a 429 is not an attempt)',
   rejected: 'the row holds no id that is safe to send; never sent',
   duplicate: 'the id is listed earlier; sent once',
   protected: '`--protect` lists the id; never sent',

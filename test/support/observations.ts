@@ -10,7 +10,7 @@ export function observation(seen: Partial<Observation> & { now: number }): Obser
     currentAccepted: seen.accepted ?? 0,
     currentRefused: seen.refused ?? 0,
     sent: (seen.accepted ?? 0) + (seen.refused ?? 0),
-    latency: { count: 0, sumMs: 0, squares: 0 },
+    latency: { count: 0, sumMs: 0 },
     reports: 1,
     starved: 0,
     lost: 0,

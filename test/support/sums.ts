@@ -15,7 +15,6 @@ export function sums(seen: Partial<Sums> & { now: number }): Sums {
     sent: accepted + refused + trouble,
     latencies: 0,
     latencySum: 0,
-    latencySquares: 0,
     starved: 0,
     busy: 0,
     reports: 1,

@@ -7,8 +7,9 @@ import type { Command } from '../../src/commands/command.ts';
 import { furtherReading } from '../../src/commands/help.ts';
 import { verbs } from '../../src/commands/verbs.ts';
 import { type SettingName, settings } from '../../src/config/settings.ts';
+import { type Cell, doubt, mark, mergeResult, settle, untouched } from '../../src/ledger/cell.ts';
 import { runStates } from '../../src/ledger/run.ts';
-import { outcomes } from '../../src/model/outcome.ts';
+import { codeOfStatus, outcomes } from '../../src/model/outcome.ts';
 import { resources } from '../../src/model/resource.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { pages, readPage } from '../support/docs.ts';
@@ -378,57 +379,124 @@ describe('the sources', () => {
   });
 });
 
-describe('the architecture', () => {
-  const text = readFileSync(`${root}src/README.md`, 'utf8');
-  const names = [...text.matchAll(/`([^`\n]+)`/g)].map(([, name]) => name!);
+/** The pages about the architecture, by their paths. Paths that a page names are below its folder, `src/` or the root. */
+const architecture: ReadonlyMap<string, string> = new Map(
+  readdirSync(`${root}src`, { recursive: true, encoding: 'utf8' })
+    .map((path) => `src/${path.replaceAll('\\', '/')}`)
+    .filter((path) => path.endsWith('.md') && !path.startsWith('src/help/'))
+    .map((path) => [path, readFileSync(root + path, 'utf8')]),
+);
 
+/** What a page has in backticks. */
+const namesIn = (text: string) => [...text.matchAll(/`([^`\n]+)`/g)].map(([, name]) => name!);
+
+const isPath = (name: string) => /^[a-z][\w./-]*(\/|\.(ts|js|json|md|yml))$/.test(name);
+
+/** The paths that a page names and that are not there. */
+function missingFrom(path: string, text: string): string[] {
+  const folders = [`${posix.dirname(path)}/`, 'src/', ''];
+  return namesIn(text).filter((name) => isPath(name) && !folders.some((folder) => existsSync(root + folder + name)));
+}
+
+/** The cells of the rows of all tables of a page, without those above the lines of dashes. */
+function rowsOf(text: string): string[][] {
+  const lines = text.split('\n');
+  const rows = lines.filter((line, n) => line.startsWith('| ') && !/^\|-/.test(lines[n + 1] ?? ''));
+  return rows.map((row) => row.slice(1, -1).split('|')).map((cells) => cells.map((cell) => cell.trim()));
+}
+
+describe.each([...architecture])('the architecture in %s', (path, text) => {
   it('names paths that exist', () => {
-    const paths = names.filter((name) => /^[a-z][\w./-]*(\/|\.(ts|js|json|md))$/.test(name));
-    expect(paths.length).toBeGreaterThan(100);
-    expect(paths.filter((path) => !existsSync(`${root}src/${path}`) && !existsSync(root + path))).toEqual([]);
+    expect(missingFrom(path, text)).toEqual([]);
   });
 
-  it('names paths that exist in the page of the limiter', () => {
-    const page = readFileSync(`${root}src/limiter/README.md`, 'utf8');
-    const paths = [...page.matchAll(/`([a-z][\w./-]*\.ts)`/g)].map(([, path]) => path!);
-    expect(paths.length).toBeGreaterThan(20);
-    expect(paths.filter((path) => !['src/limiter/', 'src/', ''].some((at) => existsSync(root + at + path)))).toEqual(
-      [],
-    );
+  it('has only links that lead somewhere', () => {
+    const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, to]) => to!).filter((to) => !to.startsWith('http'));
+    expect(links.filter((to) => !existsSync(root + posix.join(posix.dirname(path), to)))).toEqual([]);
   });
 
-  it('names every folder of the sources', () => {
+  it('has lines of at most 155 characters outside tables and code', () => {
+    const prose = text.replace(/^```.*?^```/gms, '').split('\n');
+    expect(prose.filter((line) => line.length > 155 && !line.startsWith('|'))).toEqual([]);
+  });
+});
+
+describe('the architecture', () => {
+  const page = (path: string) => architecture.get(path)!;
+
+  it('is on pages that name many paths, each linked from the first page', () => {
+    expect(namesIn(page('src/README.md')).filter(isPath).length).toBeGreaterThan(100);
+    expect(namesIn(page('src/limiter/README.md')).filter(isPath).length).toBeGreaterThan(20);
+    const others = [...architecture.keys()].filter((path) => path !== 'src/README.md');
+    expect(others).toContain('src/ledger/README.md');
+    expect(others.filter((path) => !page('src/README.md').includes(`](${path.slice('src/'.length)})`))).toEqual([]);
+    expect(missingFrom('src/ledger/README.md', '`cell.ts` `model/outcome.ts` `package.json` `no/such.ts`')).toEqual([
+      'no/such.ts',
+    ]);
+  });
+
+  it('names every folder of the sources, with its floor', () => {
     const folders = new Set(sources.map(({ path }) => `${posix.dirname(path).slice('src/'.length)}/`));
     folders.delete('/');
     expect(folders.size).toBeGreaterThan(10);
-    expect([...folders].filter((folder) => !names.includes(folder))).toEqual([]);
+    const rows = rowsOf(page('src/README.md').split('## Folders')[1]!.split('\n## ')[0]!);
+    const named = rows.flatMap(([floor, cell]) => namesIn(cell!).map((name) => [name, Number(floor)] as const));
+    expect([...folders].filter((folder) => !named.some(([name]) => name === folder))).toEqual([]);
+    const file = (name: string) => (name.endsWith('/') ? `src/${name}file.ts` : `src/${name}`);
+    expect(named.filter(([name, floor]) => floorOf(file(name)) !== floor)).toEqual([]);
   });
 
-  it('names every key in Redis as it is', () => {
+  it('names every key in Redis as it is, in a row of its own, and no other', () => {
     const patterns = Object.entries(keys).map(([name, key]) => [name, patternOf(key)]);
     expect(patterns).toContainEqual(['manifest', 'expunge:{<run>}:m:<n>']);
-    const missing = patterns.filter(([name, pattern]) => !names.includes(name!) || !names.includes(pattern!));
-    expect(missing).toEqual([]);
+    const text = page('src/redis/README.md');
+    const rows = rowsOf(text).map(([name, key]) => `${name} ${key}`);
+    const prefix = patterns.filter(([name]) => name === 'queuePrefix'); // BullMQ puts the keys behind it
+    expect(prefix.filter((both) => both.some((name) => !namesIn(text).includes(name!)))).toEqual([]);
+    const expected = patterns.filter((both) => !prefix.includes(both)).map(([name, key]) => `\`${name}\` \`${key}\``);
+    expect(rows.sort()).toEqual(expected.sort());
   });
 
-  it('names every outcome, every run state and what moves a run there', () => {
-    expect(outcomes.filter((outcome) => !names.includes(outcome))).toEqual([]);
-    const rows = text.split('\n').filter((line) => /^\| `(?!.*expunge:)/.test(line));
-    const moved = rows.flatMap((row) => [...row.split('|')[1]!.matchAll(/`(\w+)`/g)].map(([, state]) => state));
-    expect(runStates.filter((state) => !moved.includes(state))).toEqual([]);
+  it('names every outcome, and has a row for every run state and what moves a run there', () => {
+    const text = page('src/ledger/README.md');
+    expect(outcomes.filter((outcome) => !namesIn(text).includes(outcome))).toEqual([]);
+    const moved = rowsOf(text.split('## Run states')[1]!.split('\n## ')[0]!).map(([state]) => state);
+    expect(moved).toEqual(runStates.map((state) => `\`${state}\``));
+  });
+
+  it('shows cells as the code makes them', () => {
+    const marked = mark(untouched);
+    const gone = settle('gone_unconfirmed', 1, codeOfStatus(404));
+    const refused = settle('failed', 1, codeOfStatus(403));
+    const former = mergeResult(marked, refused, false);
+    const cells = [untouched, marked, mark(marked), gone, refused, former];
+    const shown = [...cells, settle('deleted', 1, codeOfStatus(204)), untouched | doubt].map(hexOf);
+    const named = namesIn(page('src/ledger/README.md')).filter((name) => name.startsWith('0x'));
+    expect([...new Set(named)].sort()).toEqual([...new Set(shown)].sort());
+  });
+
+  it('explains one term in each row of the glossary', () => {
+    const terms = rowsOf(page('src/glossary.md')).map(([term]) => term!);
+    expect(terms.length).toBeGreaterThan(50);
+    expect(terms.filter((term) => /[;,/]/.test(term))).toEqual([]);
+    expect(terms.filter((term, n) => terms.indexOf(term) !== n)).toEqual([]);
   });
 
   it('names for each invariant tests that exist', () => {
-    const rows = text.split('## What always holds')[1]!.split('\n## ')[0]!.split('\n').slice(4);
-    const claims = rows.map((row) => ({ row, tests: testsIn(row) }));
+    const rows = rowsOf(page('src/invariants.md'));
+    const claims = rows.map(([invariant, cell]) => ({ invariant, tests: testsIn(cell!) }));
     expect(claims.length).toBeGreaterThan(10);
-    expect(claims.filter(({ row, tests }) => row !== '' && tests.length === 0)).toEqual([]);
+    expect(claims.filter(({ tests }) => tests.length === 0)).toEqual([]);
     const tests = claims.flatMap((claim) => claim.tests);
     const isThere = ([file, title]: readonly [string, string]) =>
       readFileSync(root + file, 'utf8').includes(`'${title}`);
     expect(tests.filter((test) => !isThere(test))).toEqual([]);
   });
 });
+
+function hexOf(cell: Cell): string {
+  return `0x${cell.toString(16).padStart(4, '0')}`;
+}
 
 /** A key with the names of its parameters in place of their values. */
 function patternOf(key: string | ((...parts: never[]) => string)): string {

@@ -33,7 +33,7 @@ export type TargetControl = {
 };
 
 /** Changes with the form of the state: it stays in Redis for 90 days, and a release may find that of another one. */
-const stateVersion = 11;
+const stateVersion = 12;
 
 /** The next state of a target. Pure. */
 export function control(stored: TargetControl | null, sums: Sums): TargetControl {
@@ -185,7 +185,7 @@ function observe(
     blockedUntilMs: sums.holdUntil,
     ...counts,
     sent: sums.sent,
-    latency: { count: sums.latencies, sumMs: sums.latencySum, squares: sums.latencySquares },
+    latency: { count: sums.latencies, sumMs: sums.latencySum },
     starved: sums.starved,
     busy: sums.busy,
     reports: sums.reports,

@@ -64,8 +64,7 @@ function follow(state: LearnedRate, seen: Observation, openMs: number, ceiling: 
 
 /** Doubles once enough clean answers came. */
 function seek(state: LearnedRate, seen: Observation): LearnedRate {
-  const worthMs = Math.max(rules.seekMs, rules.seekLatencies * state.latencyMs);
-  const enough = Math.max(rules.seekAnswers, (state.rate * worthMs) / 1000);
+  const enough = Math.max(rules.seekAnswers, (state.rate * rules.seekMs) / 1000);
   if (state.sampleWindow.accepted < enough) return state;
   return step({ ...state, low: state.rate }, state.rate * rules.seekFactor, 'seek', seen.now);
 }
@@ -171,10 +170,10 @@ function areLate({ latencyMs }: LearnedRate, { latency: { count, sumMs } }: Obse
   return latencyMs > 0 && count > 0 && sumMs / count > rules.lateFactor * latencyMs + rules.lateMs;
 }
 
-/** Whether refused requests are such. Rarely, and the more so the longer the wait: where a server is late because of the rate, it is too high. */
+/** Whether refused requests are such. Rarely: if a server is late because of the rate, the rate is too high. */
 function areDelayed({ lateAtMs, excusedAtMs, cycleMs }: LearnedRate, seen: Observation): boolean {
-  const restMs = Math.max(rules.excuseEveryMs, rules.excuseEveryWaits * waitLeftMs(seen));
-  return cycleMs === 0 && seen.now - lateAtMs <= rules.lateForMs && seen.now - excusedAtMs >= restMs;
+  const { now } = seen;
+  return cycleMs === 0 && now - lateAtMs <= rules.lateForMs && now - excusedAtMs >= rules.excuseEveryMs;
 }
 
 /** The same ramp, after the wait. */

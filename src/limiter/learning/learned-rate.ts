@@ -202,7 +202,7 @@ export type Observation = {
   /** Requests sent. */
   sent: number;
   /** Of accepted answers, in milliseconds. */
-  latency: { count: number; sumMs: number; squares: number };
+  latency: { count: number; sumMs: number };
   /** Calls of processes, and those that had a permit but no free in-flight slot since the call before. */
   reports: number;
   starved: number;

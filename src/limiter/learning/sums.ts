@@ -17,7 +17,6 @@ export type Sums = {
   sent: number;
   latencies: number;
   latencySum: number;
-  latencySquares: number;
   starved: number;
   busy: number;
   reports: number;

@@ -46,7 +46,7 @@ type Apt = {
   download: (names: string[]) => Promise<ProgramResult>;
 };
 
-/** apt with its own lists, cache and log, so that it needs neither root nor the system's lock. `more`: further options. */
+/** Runs apt with its own lists, cache and log, so that it needs neither root nor the system's lock. `more`: further options. */
 export function aptIn(folder: string, env: NodeJS.ProcessEnv, more: string[] = []): Apt {
   const packages = join(folder, 'packages');
   for (const path of ['lists/partial', 'cache/archives/partial', 'log', 'packages']) {
@@ -75,7 +75,7 @@ async function missingLibraries(folder: string, env: NodeJS.ProcessEnv): Promise
   return [...stdout.matchAll(/^\s*(\S+) => not found/gm)].map((match) => match[1] ?? '');
 }
 
-/** The packages with these libraries. Their names differ between releases (libssl3, libssl3t64), so they are found in the dependencies. */
+/** Finds the packages with these libraries. Their names differ between releases (libssl3, libssl3t64), so they are found in the dependencies. */
 async function packagesOf(libraries: string[], apt: Apt): Promise<string[]> {
   const { stdout } = await apt.run('apt-cache', ['depends', serverPackage]);
   const dependencies = [...stdout.matchAll(/^\s*\|?Depends: (\S+)/gm)].map((match) => match[1] ?? '');
@@ -93,7 +93,7 @@ async function unpack(packages: string, folder: string, env: NodeJS.ProcessEnv):
   }
 }
 
-const binary = 'usr/bin/redis-check-rdb'; // server and tools are one program, which acts by the name it is started with
+const binary = 'usr/bin/redis-check-rdb'; // server and tools are one program, which behaves according to the name it is started with
 
 function removeAllButPrograms(folder: string): void {
   for (const path of ['apt', 'usr/share', 'etc', 'var']) rmSync(join(folder, path), { recursive: true, force: true });

@@ -14,8 +14,8 @@ import { findOnPath, lastLine, type ProgramResult, runProgram, storeArguments } 
 export const containerServer: StartMethod = { store: 'container', start: startContainer };
 
 /**
- * The container of a state folder. Its name, which is also that of its volume, is the folder's id. Its port is not stored: after a stop another
- * program may have it, so the engine is asked for it each time.
+ * The container of a state folder. Its name, which is also the name of its volume, is the folder's id. Its port is not stored: after a stop another
+ * program may have the port, so the engine is asked for it each time.
  */
 export type Container = { engine: string; name: string; password: string };
 
@@ -54,7 +54,7 @@ async function findImage(engine: string, env: NodeJS.ProcessEnv, say: (line: str
 
 async function runContainer(container: Container, image: string, { place, env }: StartDeps): Promise<StartResult> {
   const { engine, name } = container;
-  await removeContainer(container, env); // a leftover container does not answer, else it would be in use
+  await removeContainer(container, env); // a leftover container does not answer; otherwise it would be in use
   const started = await startNamed(container, image, env);
   const options = started.ok ? await containerOptions(container, env) : null;
   const up = options && (await waitUntil(async () => (await probeOwn(options, name)) === 'ready', upMs, 50));
@@ -71,7 +71,7 @@ function startNamed(
   image: string,
   env: NodeJS.ProcessEnv,
 ): Promise<ProgramResult> {
-  // The password is passed through the environment and standard input: every user can read the arguments of a process.
+  // The environment and standard input carry the password, because every user can read the arguments of a process.
   const script = `exec docker-entrypoint.sh redis-server "$@" - <<end\nrequirepass $REDIS_PASSWORD\nend\n`;
   const published = ['--publish', '127.0.0.1::6379', '--volume', `${name}:/data`, '--env', 'REDIS_PASSWORD'];
   const command = ['--entrypoint', 'sh', image, '-c', script, 'sh', ...storeArguments(name)];
@@ -79,7 +79,7 @@ function startNamed(
   return runProgram(engine, args, { env: { ...env, REDIS_PASSWORD: password }, deadlineMs: upMs });
 }
 
-/** How to connect to a container, at the port that its engine publishes for it now; null if it doesn't run. */
+/** The options to connect to a container, at the port that its engine publishes for it now; null if it doesn't run. */
 async function containerOptions(
   { engine, name, password }: Container,
   env: NodeJS.ProcessEnv,
@@ -89,13 +89,13 @@ async function containerOptions(
   return port > 0 ? { host: '127.0.0.1', port, password } : null;
 }
 
-/** How to connect to the private Redis of a state folder, a process or a container; null for a container that doesn't run. */
+/** The options to connect to the private Redis of a state folder, a process or a container; null for a container that doesn't run. */
 export async function serverOptions(place: PrivatePlace, env: NodeJS.ProcessEnv): Promise<RedisOptions | null> {
   const container = readContainer(place);
   return container ? containerOptions(container, env) : { path: place.socket };
 }
 
-/** The container of this state folder, running or not; null if it has never used one. */
+/** The container of this state folder, running or not; null if the folder has never used one. */
 export function readContainer(place: PrivatePlace): Container | null {
   const name = folderIdOf(place);
   if (name === null) return null;
@@ -118,9 +118,9 @@ export async function containerExists({ engine, name }: Named, env: NodeJS.Proce
   return (await runProgram(engine, ['container', 'inspect', name], { env, deadlineMs: inspectMs })).ok;
 }
 
-/** Removes the container, whether it answers or not, and waits until it is removed; its volume stays. Never throws. */
+/** Removes the container, even if it does not answer, and waits until it is removed; its volume stays. Never throws. */
 export async function removeContainer(container: Named, env: NodeJS.ProcessEnv): Promise<void> {
-  // If it is being removed already, the command returns before that is done.
+  // If it is being removed already, the command returns before the removal ends.
   await runProgram(container.engine, ['rm', '--force', container.name], { env, deadlineMs: upMs });
   await waitUntil(async () => !(await containerExists(container, env)), upMs, 50);
 }

@@ -3,7 +3,10 @@ import { probeOwn } from '../probe.ts';
 import { readContainer, serverOptions } from './container.ts';
 import { folderIdOf, hasData, privatePlace } from './place.ts';
 
-/** The private Redis of a state folder if it runs; else why it cannot be asked, '' if there never was one. Starts nothing and creates nothing. */
+/**
+ * The private Redis of a state folder if it runs. Otherwise the reason why it does not answer, '' if there never was one. Starts and
+ * creates nothing.
+ */
 export async function findPrivateRedis(stateDir: string, env: NodeJS.ProcessEnv): Promise<RedisAddress | string> {
   const place = privatePlace(stateDir);
   if (!hasData(place) && !readContainer(place)) return '';

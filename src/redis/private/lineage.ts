@@ -9,31 +9,34 @@ import { oneShot } from '../probe.ts';
 /*
  * How the private Redis shows that it lost nothing between two processes, although it flushes its file only each second.
  *
- * What stops it, alone and under the start lock, writes the clean-shutdown marker into it (`ended` of `expunge:lineage`: the id of the
- * process), and after its end the marker file with the same id beside its data. The next start removes that file first. If the new process has
- * the marker that the file names, it has all that was written before, because Redis loses the newest writes first. The file is used once, so
- * a process that was started in between and lost its end is never skipped. After a crash the file or the marker is missing, and the runs are
- * in doubt.
+ * A process that stops it, alone and under the start lock, writes the clean-shutdown marker into it (`ended` of `expunge:lineage`: the id of the
+ * Redis process). After the end it writes the marker file with the same id next to the data. The next start removes that file first. If the new
+ * process has the marker that the file names, it has everything that was written before, because Redis loses the newest writes first. The file is
+ * used once, so a process that was started in between and lost its end is never skipped. After a crash the file or the marker is missing, and the
+ * runs are in doubt.
  *
- * A copy of the folder would have both, and lack what was written since. So the marker file also names each file of the data by what no copy
+ * A copy of the folder would have both, and lack the later writes. So the marker file also names each file of the data by properties that no copy
  * keeps: its inode, and when the system last changed it (ctime). Moving the folder within its file system changes neither.
  */
 
 const maxAncestors = 50;
 
-/** Writes the clean-shutdown marker as the last write, and returns the process it names. No other client may be connected. Throws where Redis fails. */
+/** Writes the clean-shutdown marker as the last write, and returns the process it names. No other client must be connected. Throws if Redis fails. */
 export async function writeShutdownMarker(redis: Redis): Promise<string> {
   const process = await processOf(redis);
   await redis.hset(keys.lineage, 'ended', process);
   return process;
 }
 
-/** Writes the marker file; call it after the end of the process, when nothing changes its files any more. */
+/** Writes the marker file; call it after the end of the process, when its files no longer change. */
 export function writeMarkerFile(place: PrivatePlace, process: string): void {
   writeFileSync(markerFile(place), `${process}\n${filesOf(place)}`, { mode: 0o600 });
 }
 
-/** Removes the marker file, and returns the process it names; '' if there is none, or if these are not the files it was written beside. Call it before each start. */
+/**
+ * Removes the marker file, and returns the process it names; '' if there is none, or if the data files are not the ones it was written for. Call it
+ * before each start.
+ */
 export function takeMarkerFile(place: PrivatePlace): string {
   const file = markerFile(place);
   if (!existsSync(file)) return '';
@@ -44,7 +47,10 @@ export function takeMarkerFile(place: PrivatePlace): string {
   return areSame ? process : '';
 }
 
-/** The files of the data, each with its inode and ctime. A container has its data in a volume, and what names that in the folder. */
+/**
+ * The files of the data, each with its inode and ctime. A container has its data in a volume, so the files in the folder that name the
+ * volume count.
+ */
 function filesOf({ folder, containerFile, folderIdFile }: PrivatePlace): string {
   const data = join(folder, 'appendonlydir');
   const names = existsSync(data) ? readdirSync(data).sort() : [];
@@ -60,7 +66,7 @@ function identify(path: string): string {
   return `${basename(path)} ${ino} ${ctimeNs}`;
 }
 
-/** Records the ancestors of a process that has just been started, if it has the marker of the last one. Never throws: without ancestors runs are in doubt. */
+/** Records the ancestors of a newly started process, if it has the marker of the last one. Never throws: without ancestors runs are in doubt. */
 export async function inheritAncestors(options: RedisOptions, ended: string): Promise<void> {
   const redis = oneShot(options, 'start');
   try {

@@ -29,8 +29,8 @@ const readyWaitMs = 3_000;
 type Settings = Pick<Config, 'stateDir' | 'allowPlaintextRedis'> & RedisAccess;
 
 /**
- * The address in REDIS_URL if it is set, without a fallback; else the private Redis of the state folder. `say` gets a line that names it.
- * `mayBegin`: whether a first private Redis may be started for the folder, as for a command that makes a run; if false and there never was one, it
+ * The address in REDIS_URL if it is set, without a fallback; otherwise the private Redis of the state folder. `say` gets a line that names it.
+ * `mayBegin`: whether a first private Redis may be started for the folder, as for a command that makes a run. If false and there never was one,
  * throws USAGE. Does not connect to the Redis of REDIS_URL: `ready` and `checkRedis` do. Throws USAGE and CREDENTIALS for invalid settings.
  */
 export async function resolveRedis(
@@ -50,8 +50,8 @@ export async function resolveRedis(
 }
 
 /**
- * The private Redis of a state folder, started if it does not run. It outlives this process; processes that call this at the same time get
- * the same one. Throws UNREACHABLE, with advice, if no method can start one or it does not answer, and USAGE for a folder that cannot be used.
+ * Opens the private Redis of a state folder, and starts it if it does not run. It outlives this process; processes that call this at the same time
+ * get the same one. Throws UNREACHABLE, with advice, if no method can start one or it does not answer, and USAGE for a folder that cannot be used.
  */
 export async function openPrivateRedis(
   stateDir: string,
@@ -67,7 +67,7 @@ export async function openPrivateRedis(
     const options = found ?? (await startByMethod({ place, env, say }, methods));
     if (!found && ended) await inheritAncestors(options, ended);
     if (found) say(`Redis: private, still running in ${place.folder}`);
-    // While this process has the lock no other can stop the server; after that the presence connection shows that it is in use.
+    // While this process has the lock, no other process can stop the server. After that, the presence connection shows that it is in use.
     return {
       kind: 'private',
       label: `${place.folder} (private)`,
@@ -77,7 +77,7 @@ export async function openPrivateRedis(
   });
 }
 
-/** Throws USAGE if no private Redis was ever started for the folder: it is the wrong folder to look for a run. Creates nothing. */
+/** Throws USAGE if no private Redis was ever started for the folder: a run cannot be found in it. Creates nothing. */
 function refuseWithoutRedis(stateDir: string): void {
   const place = privatePlace(stateDir);
   if (hasData(place) || readContainer(place)) return;
@@ -87,7 +87,7 @@ function refuseWithoutRedis(stateDir: string): void {
   });
 }
 
-/** How to connect to the private Redis if it runs, else null. Throws UNREACHABLE if another server answers in its place. */
+/** The options to connect to the private Redis if it runs, otherwise null. Throws UNREACHABLE if another server answers in its place. */
 async function findRunning(place: PrivatePlace, env: NodeJS.ProcessEnv): Promise<RedisOptions | null> {
   const options = await serverOptions(place, env);
   if (options === null) return null;
@@ -98,7 +98,7 @@ async function findRunning(place: PrivatePlace, env: NodeJS.ProcessEnv): Promise
   return isSilent && (await becomesReady(place, options)) ? options : null;
 }
 
-/** Waits for a running server that does not answer: it loads or hangs, and a second one would damage its files. */
+/** Waits for a running server that does not answer: it loads or hangs, and a second server would damage its files. */
 async function becomesReady(place: PrivatePlace, options: RedisOptions): Promise<boolean> {
   const container = readContainer(place);
   const pid = container ? null : serverPid(place);
@@ -127,13 +127,13 @@ async function startByMethod(deps: StartDeps, methods: StartMethod[]): Promise<R
   });
 }
 
-/** Whether the folder has no data in the other kind of store: starting an empty Redis would hide its runs. */
+/** Whether the folder has no data in the other kind of store. Otherwise starting an empty Redis would hide its runs. */
 function isStoreOf(place: PrivatePlace, store: StartMethod['store']): boolean {
   if (readContainer(place)) return store === 'container';
   return store === 'folder' || !hasData(place);
 }
 
-/** Opens a connection whose name shows what this process does, for `expunge redis stop`. */
+/** Opens a connection whose name shows the command of this process, for `expunge redis stop`. */
 async function registerClient(options: RedisOptions) {
   const verb = /^[a-z-]+$/.exec(process.argv[2] ?? '')?.[0];
   const presence = oneShot(options, verb ? `presence:${verb}` : 'presence');

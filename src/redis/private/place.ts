@@ -20,14 +20,14 @@ import type { PrivatePlace } from '../address.ts';
 /** A Redis server program on this machine; `env`: its whole environment. */
 export type ServerProgram = { path: string; version: string; env: NodeJS.ProcessEnv };
 
-/** What a start method needs. `say` prints a line about what changes on the user's machine. */
+/** The dependencies of a start method. `say` prints a line about what changes on the user's machine. */
 export type StartDeps = { place: PrivatePlace; env: NodeJS.ProcessEnv; say: (line: string) => void };
 
-/** A server that answers, and how it was started; or why this method does not work here. */
+/** A server that answers, and how it was started; or the reason why this method does not work here. */
 export type StartResult = { options: RedisOptions; how: string } | { closed: string };
 
 /**
- * A method to start a private Redis. A failed start leaves nothing behind. `store`: where the data are; a state folder keeps the first kind that
+ * A method to start a private Redis. A failed start leaves nothing behind. `store`: where the data are. A state folder keeps the first kind that
  * it used, so that no run disappears.
  */
 export type StartMethod = { store: 'folder' | 'container'; start: (deps: StartDeps) => Promise<StartResult> };
@@ -76,7 +76,7 @@ export function folderIdOf(place: PrivatePlace): string | null {
   }
 }
 
-/** The same, created if there is none. Call it under the start lock. */
+/** Returns the same id, and creates it if there is none. Call it under the start lock. */
 export function makeFolderId(place: PrivatePlace): string {
   const known = folderIdOf(place);
   if (known !== null) return known;
@@ -85,7 +85,7 @@ export function makeFolderId(place: PrivatePlace): string {
   return folderId;
 }
 
-/** The error for a server that answers in the place of the private Redis and does not show its id: it is neither used nor stopped. */
+/** The error for a server that answers in place of the private Redis and does not show its id: it is neither used nor stopped. */
 export function anotherServer(place: PrivatePlace, { path, host, port }: RedisOptions): ExpungeError {
   const where = path ?? `${host}:${port}`;
   const message = `another server answers at ${where}, which is for the private Redis of ${place.folder}`;
@@ -99,7 +99,7 @@ export function hasData(place: PrivatePlace): boolean {
   return existsSync(join(place.folder, 'appendonlydir')) || existsSync(join(place.folder, 'appendonly.aof'));
 }
 
-// The link stores the path: a process with another TMPDIR has to find the same socket.
+// The link stores the path, because a process with another TMPDIR has to find the same socket.
 function movedSocket(link: string, folder: string): string {
   try {
     return readlinkSync(link);

@@ -27,18 +27,18 @@ function describe(program: ServerProgram, place: PrivatePlace): string {
   return `started ${program.path} ${program.version} on ${place.folder}`;
 }
 
-const loadingMs = 600_000; // a large append-only file takes its time
+const loadingMs = 600_000; // a large append-only file takes time to load
 
 /**
- * Starts the server as a process that outlives this one and waits until it answers; it loads the data in the folder. Returns why it did not
- * start, or null. Call it under the start lock: two servers on one folder would mix their files.
+ * Starts the server as a process that outlives this one, and waits until it answers; it loads the data in the folder. Returns why it did not
+ * start, or null. Call it under the start lock, because two servers on one folder would mix their files.
  */
 export async function startProcess(program: ServerProgram, place: PrivatePlace): Promise<string | null> {
   const folderId = makeFolderId(place);
   const output = openSync(place.logFile, 'a', 0o600);
   const child = spawn(program.path, serverArguments(place, folderId), {
     cwd: place.folder,
-    env: program.env, // nothing else: it outlives this process, whose environment may hold secrets
+    env: program.env, // only this: the server outlives this process, whose environment may hold secrets
     detached: true,
     stdio: ['ignore', output, output],
   });
@@ -54,7 +54,10 @@ export async function startProcess(program: ServerProgram, place: PrivatePlace):
   return `${program.path} did not start: ${ended ?? 'no answer on its socket'} (see ${place.logFile})`;
 }
 
-/** Polls until Redis answers: true then. False if it ended, did not react in `firstSignMs`, or loads its file for more than ten minutes. */
+/**
+ * Polls until Redis answers, and returns true. Returns false if it ended, did not react in `firstSignMs`, or loads its file for more than
+ * ten minutes.
+ */
 export async function waitForAnswer(
   poll: () => Promise<Answer>,
   hasEnded: () => boolean,
@@ -89,14 +92,19 @@ export function serverPid(place: PrivatePlace): number | null {
 }
 
 /**
- * Whether the process exists and its working folder is this one. If the system does not show that, an existing pid counts as the server: no
- * start is better than a second server.
+ * Whether the process exists and its working folder is this one. If the system does not show the folder, an existing pid counts as the
+ * server: it is
+ * better to start none than a second one.
  */
 export function isServer(pid: number, place: PrivatePlace): boolean {
   return isAlive(pid) && worksIn(pid, place.folder) !== false;
 }
 
-/** Whether the folder is the working folder of the process: after a reboot another one may have the pid. Null if the system doesn't show it; then send no signal. */
+/**
+ * Whether the folder is the working folder of the process: after a reboot another process may have the pid. Null if the system doesn't show
+ * it; then
+ * send no signal.
+ */
 export function worksIn(pid: number, folder: string, processes = '/proc'): boolean | null {
   try {
     return readlinkSync(`${processes}/${pid}/cwd`) === folder;
@@ -118,14 +126,14 @@ function readText(file: string): string {
   }
 }
 
-/** The server of this name on PATH with its version, or why it cannot be used. Never throws. */
+/** Finds the server of this name on PATH with its version, or why it cannot be used. Never throws. */
 export async function findServer(name: string, env: NodeJS.ProcessEnv): Promise<ServerProgram | { closed: string }> {
   const path = findOnPath(name, env);
   if (!path) return { closed: `${name} is not on PATH` };
   return readServerProgram(path, {});
 }
 
-/** The server at this path with its version, or why it cannot be used. `env`: its whole environment. Never throws. */
+/** Reads the version of the server at this path, or why it cannot be used. `env`: its whole environment. Never throws. */
 export async function readServerProgram(
   path: string,
   env: NodeJS.ProcessEnv,
@@ -152,7 +160,7 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** How a program ended. `stderr` also says why it could not be started, or that it was killed at the deadline. */
+/** The end of a program. `stderr` also says why it could not be started, or that it was killed at the deadline. */
 export type ProgramResult = { ok: boolean; stdout: string; stderr: string };
 
 type ProgramOptions = { env: NodeJS.ProcessEnv; deadlineMs: number; cwd?: string };
@@ -187,7 +195,7 @@ function startError(program: string, code: unknown): string {
     : `${program} ended with ${code ?? 'a signal'}`;
 }
 
-/** The last line that isn't empty: where programs usually print their error. */
+/** The last line that isn't empty, where programs usually print their error. */
 export function lastLine(text: string): string {
   return text.trim().split('\n').at(-1)?.trim() ?? '';
 }

@@ -10,10 +10,10 @@ const halfWrittenMs = 2_000; // a file is empty for an instant while its owner w
 const released = 'over';
 
 /**
- * Runs `work` under the lock of this folder, which one process has at a time. Waits for the lock at most `waitMs`, then throws UNREACHABLE;
- * throws what `work` throws.
+ * Runs `work` under the lock of this folder, which one process has at a time. Waits for the lock for at most `waitMs`, then throws UNREACHABLE.
+ * Throws what `work` throws.
  *
- * A lock is a file `lock.<n>` with the pid of its owner, or `over`. Numbers only grow and the highest file is never removed: the lock of a dead
+ * A lock is a file `lock.<n>` with the pid of its owner, or `over`. Numbers only grow and the highest file is never removed. The lock of a dead
  * owner is skipped by taking n + 1, and no process can remove a lock by mistake.
  */
 export async function withStartLock<T>(folder: string, waitMs: number, work: () => Promise<T>): Promise<T> {
@@ -36,7 +36,7 @@ function takeLock(folder: string): string | null {
   if (last > 0 && isHeld(lockFile(folder, last))) return null;
   const mine = lockFile(folder, last + 1);
   if (!createOnce(mine)) return null;
-  // A process that listed the files before older ones were removed may create a low number again: only the highest number has the lock.
+  // A process that listed the files before older ones were removed may create a low number again, so only the highest number has the lock.
   if (highest(folder) !== last + 1) {
     rmSync(mine, { force: true });
     return null;
@@ -63,7 +63,7 @@ function isHeld(file: string): boolean {
     if (owner === '') return ageMs < halfWrittenMs;
     return owner !== released && isAlive(Number(owner)) && ageMs < staleMs;
   } catch {
-    return true; // it was removed meanwhile: try again
+    return true; // it was removed in the meantime: try again
   }
 }
 

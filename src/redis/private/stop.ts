@@ -41,7 +41,7 @@ export async function stopPrivateRedis(
     await withStartLock(place.folder, lockWaitMs, stopUnderLock);
   } catch (error) {
     if (hasLock) throw error;
-    await stopServer(place); // a process has the lock and waits for a server that does not start
+    await stopServer(place); // another process has the lock and waits for a server that does not start
   }
   return 'stopped';
 }
@@ -95,26 +95,29 @@ function newUsersError(users: readonly string[]): ExpungeError {
   });
 }
 
-/** Whether only this process is connected, or is so within half a second. */
+/** Whether only this process is connected now or within half a second. */
 function isAlone(redis: Redis): Promise<boolean> {
   return waitUntil(async () => (await othersOn(redis)).length === 0, disconnectNoticeMs);
 }
 
-/** The names of all connections but those of this process; '' for an unnamed one. */
+/** The names of all connections but this process's own; '' for an unnamed one. */
 async function othersOn(redis: Redis): Promise<string[]> {
   const clients = String(await redis.client('LIST')).trim();
   const names = clients.split('\n').map((client) => / name=(\S*)/.exec(client)?.[1] ?? '');
   return names.filter((name) => !name.startsWith(`${clientName}:`));
 }
 
-/** Stops the server so that its next process is known to have lost nothing; see lineage.ts. Call it under the start lock, with no other client connected. */
+/**
+ * Stops the server so that its next process is known to have lost nothing; see lineage.ts. Call it under the start lock, with no other client
+ * connected.
+ */
 async function stopCleanly(place: PrivatePlace, redis: Redis): Promise<void> {
   const process = await writeShutdownMarker(redis).catch(() => '');
   await stopServer(place);
   if (process !== '') writeMarkerFile(place, process);
 }
 
-/** Makes the server save its data and end, and waits for that. */
+/** Makes the server save its data and end, and waits for the end. */
 async function stopServer(place: PrivatePlace): Promise<void> {
   const container = readContainer(place);
   await (container ? stopContainer(place, container) : stopProcess(place));
@@ -132,7 +135,7 @@ async function stopProcess(place: PrivatePlace): Promise<void> {
   const options = { path: place.socket };
   const isAsked = (await shutDown(options, place)) || (pid !== null && endProcess(pid, place));
   const hasEnded = async () => (pid === null ? (await probe(options)) === 'none' : !isServer(pid, place));
-  // Waits for the end of the process: it removes the socket last, which could be that of the next server.
+  // Waits for the end of the process, because it removes the socket last: a server that starts before that could lose its socket.
   if (await waitUntil(hasEnded, isAsked ? endMs : 0)) return;
   const who = pid === null ? place.socket : `pid ${pid}`;
   throw new ExpungeError('UNREACHABLE', `the private Redis in ${place.folder} does not end (${who})`, {
@@ -140,12 +143,12 @@ async function stopProcess(place: PrivatePlace): Promise<void> {
   });
 }
 
-/** Sends SIGTERM, only if the process is known to be the server: another one may have an old pid. False if it isn't sent. */
+/** Sends SIGTERM, but only if the process is known to be the server, as another process may have its old pid. Returns whether it was sent. */
 function endProcess(pid: number, place: PrivatePlace): boolean {
   return worksIn(pid, place.folder) === true && process.kill(pid, 'SIGTERM');
 }
 
-/** Sends SHUTDOWN, unless it is another server. Whether it was sent. Never throws. */
+/** Sends SHUTDOWN, unless it is another server. Returns whether it was sent. Never throws. */
 async function shutDown(options: RedisOptions, place: PrivatePlace): Promise<boolean> {
   const redis = oneShot(options, 'stop');
   try {
@@ -162,7 +165,7 @@ async function shutDown(options: RedisOptions, place: PrivatePlace): Promise<boo
 
 /**
  * Stops the private Redis if no other process is connected and `isIdle` says that no run is running. Call it last, after the queue connections are
- * closed. Never throws, and takes a few seconds at most; if it cannot be decided, the server keeps running, and the next command finds it. Does
+ * closed. Never throws, and takes a few seconds at most. If that cannot be decided, the server keeps running, and the next command finds it. Does
  * nothing for REDIS_URL.
  */
 export async function leavePrivateRedis(
@@ -173,7 +176,7 @@ export async function leavePrivateRedis(
   const { place, presence } = stay;
   try {
     return await withStartLock(place.folder, lockWaitMs, async () => {
-      const options = await serverOptions(place, process.env); // read anew: another server may have its port by now
+      const options = await serverOptions(place, process.env); // read again: another server may have its port by now
       return options !== null && (await stopIfIdle(place, options, isIdle)) ? 'stopped' : 'left';
     });
   } catch {
@@ -203,15 +206,15 @@ async function stopIfIdle(
 export type RedisStatus = {
   state: 'running' | 'loading' | 'silent' | 'stopped';
   store: string; // where its data are
-  address: string | null; // of its socket or port; null for a container that doesn't run
+  address: string | null; // address of its socket or port; null for a container that doesn't run
   server: string | null; // name and version; null unless running, like the rest
   pid: number | null; // in its own container, if it runs in one
-  clients: number | null; // connections, without that of this command
+  clients: number | null; // connections, without this command's own
   memoryBytes: number | null;
   warnings: string[];
 };
 
-/** The status of the private Redis; starts nothing. Throws UNREACHABLE for a running one that cannot be used. */
+/** Reads the status of the private Redis; starts nothing. Throws UNREACHABLE if it runs and cannot be used. */
 export async function redisStatus(stateDir: string): Promise<RedisStatus> {
   const place = privatePlace(stateDir);
   const container = readContainer(place);

@@ -28,7 +28,7 @@ export async function unpackServer({ place, env, say }: StartDeps): Promise<Serv
   return closed ? { closed } : unpackedProgram(folder);
 }
 
-// False, for example, if the home is shared with a machine that has more libraries: then it is unpacked again.
+// False, for example, if a machine with more libraries shares the home: then it is unpacked again.
 async function isUsable(folder: string): Promise<boolean> {
   return existsSync(folder) && !('closed' in (await unpackedProgram(folder)));
 }
@@ -37,7 +37,7 @@ function unpackedProgram(folder: string): Promise<ServerProgram | { closed: stri
   return readServerProgram(join(folder, 'usr/bin/redis-server'), { LD_LIBRARY_PATH: libraryPath(folder) });
 }
 
-/** Fills the folder in one step: a killed process leaves only a draft, and of two concurrent ones the first wins. Returns why it failed, or null. */
+/** Fills the folder in one step: a killed process leaves only a draft, and if two run at once, the first wins. Returns why it failed, or null. */
 async function unpackInto(folder: string, env: NodeJS.ProcessEnv, say: (line: string) => void): Promise<string | null> {
   const missing = missingTools(env);
   if (missing.length > 0) return `unpacking packages needs ${missing.join(', ')}`;
@@ -60,11 +60,11 @@ function replaceBy(draft: string, folder: string): void {
   try {
     renameSync(draft, folder);
   } catch (error) {
-    if (!existsSync(folder)) throw error; // else another process was first, with the same content
+    if (!existsSync(folder)) throw error; // otherwise another process was first, with the same content
   }
 }
 
-/** The cache folder that all state folders of a user share; one in the state folder if there is no writable home of this user. */
+/** The cache folder that all state folders of a user share; a folder in the state folder if this user has no writable home. */
 function cacheFolder(env: NodeJS.ProcessEnv, place: PrivatePlace): string {
   const base = env.XDG_CACHE_HOME || (env.HOME && join(env.HOME, '.cache'));
   const shared = base ? join(base, 'expunge', 'redis') : null;
@@ -74,7 +74,7 @@ function cacheFolder(env: NodeJS.ProcessEnv, place: PrivatePlace): string {
   return own;
 }
 
-// Its files are executed: a folder that belongs to another user (sudo keeps HOME) is not used.
+// Its files are executed, so a folder that belongs to another user (sudo keeps HOME) is not used.
 function isOurs(folder: string): boolean {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -85,7 +85,7 @@ function isOurs(folder: string): boolean {
   }
 }
 
-/** `debian-12`, `ubuntu-24.04`, …; null on a system without their packages. */
+/** The name of the system: `debian-12`, `ubuntu-24.04`, …; null on a system without their packages. */
 function readRelease(file = '/etc/os-release'): string | null {
   if (!existsSync(file)) return null;
   const text = readFileSync(file, 'utf8');

@@ -8,8 +8,8 @@ import { boundStrangers } from '../../http/strangers.ts';
 import { explainListenError } from '../../system-errors.ts';
 import type { Part } from '../parts.ts';
 
-const requestTimeoutMs = 3_600_000; // a list that is sent may be large; strangers have less
-// Who sends no whole header holds a connection no longer than this: nobody who is not logged in keeps probes from getting one.
+const requestTimeoutMs = 3_600_000; // an uploaded list may be large; unauthenticated clients get less time
+// A client that sends no whole header holds a connection no longer than this, so clients that are not logged in cannot block the probes.
 const late = { headersTimeout: 5_000, connectionsCheckingInterval: 1_000 };
 
 const stalledMs = 60_000;
@@ -17,13 +17,16 @@ const looksPerLimit = 4;
 
 type HttpPartOptions = {
   flag: string; // what names the address: --http
-  /** For how long a connection may take nothing of what waits for it. */
+  /** The time for which a connection may take nothing of the answer that waits for it, in ms. */
   stalledMs?: number;
   /** Called with the URL once it listens. */
   onListening(url: string): void;
 };
 
-/** It is the first part of a process, so that it also answers while the others start and drain. Its start throws USAGE if it cannot listen there. */
+/**
+ * The part that serves HTTP. It is the first part of a process, so that it answers while the others start and drain. Its start throws USAGE if it
+ * cannot listen there.
+ */
 export function httpPart(address: ListenAddress, app: Hono, options: HttpPartOptions): Part {
   const { flag, onListening } = options;
   const adapted = { fetch: app.fetch, overrideGlobalObjects: false, serverOptions: late };
@@ -50,8 +53,8 @@ export function httpPart(address: ListenAddress, app: Hono, options: HttpPartOpt
 }
 
 /**
- * Closes each connection that takes nothing of an answer for so long: it and what waits to be sent would stay for ever. What its peer sends
- * meanwhile does not count. Returns what ends this.
+ * Closes each connection that takes nothing of an answer for `ms`: otherwise it and the unsent data would stay for ever. Data that its peer sends
+ * in the meantime does not count. Returns a function that ends this.
  */
 function closeStalled(server: Server, ms: number): () => void {
   const known = new Map<Socket, { taken: number; at: number }>();
@@ -62,7 +65,7 @@ function closeStalled(server: Server, ms: number): () => void {
   const look = () => {
     const now = performance.now();
     for (const [socket, last] of known) {
-      const taken = socket.bytesWritten - socket.writableLength; // bytesWritten counts what waits, too
+      const taken = socket.bytesWritten - socket.writableLength; // bytesWritten also counts waiting bytes
       if (socket.writableLength === 0 || taken !== last.taken) known.set(socket, { taken, at: now });
       else if (now - last.at >= ms) socket.destroy();
     }

@@ -9,14 +9,14 @@ import { type Scrape, scheduleStates } from './scrape.ts';
 /** The Prometheus text of this process. */
 export type Metrics = { contentType: string; text(): Promise<string> };
 
-/** The metrics of a process. Each call of `text` reads the counters of the process anew with `scrape`, which takes a second at most. */
+/** The metrics of a process. Each call of `text` reads the process's counters again with `scrape`, which takes a second at most. */
 export function openMetrics(scrape: () => Promise<Scrape>): Metrics {
   const registry = new Registry();
   let last: Scrape | null = null;
   collectDefaultMetrics({ register: registry });
   for (const { name, type, help, read } of families) {
     const get = async () => ({ name, type, help, values: last === null ? [] : read(last) });
-    // The registry needs no more of a metric than this; it makes such ones itself when it aggregates.
+    // The registry needs only these members of a metric; it makes such objects itself when it aggregates.
     registry.registerMetric({ name, type, help, get } as unknown as Metric);
   }
   return {
@@ -28,7 +28,7 @@ export function openMetrics(scrape: () => Promise<Scrape>): Metrics {
   };
 }
 
-/** One line of the exposition. `metricName`: if it isn't the name of the family, as in `…_bucket`. */
+/** One line of the exposition. `metricName`: if it differs from the name of the family, as in `…_bucket`. */
 type Sample = { value: number; labels?: Record<string, string>; metricName?: string };
 
 /** A metric: its name, its meaning, and how it is read. No samples = not known now. */
@@ -42,21 +42,21 @@ type Family = {
 
 /**
  * Every metric of expunge. Labels have few values, whatever is deleted: a run, an id, a file or a host is never a label. Metrics "of the
- * target" are read from Redis and are the same on all its workers: take their maximum, not their sum.
+ * target" are read from Redis and are the same on all its workers, so take their maximum, not their sum.
  */
 export const families: readonly Family[] = [
   {
     name: 'expunge_build_info',
     type: 'gauge',
     labels: ['version', 'revision', 'node'],
-    help: 'Always 1; the labels say which version runs.',
+    help: 'Always 1; the labels name the running version.',
     read: ({ build }) => [{ value: 1, labels: { ...build, node: process.versions.node } }],
   },
   {
     name: 'expunge_target_info',
     type: 'gauge',
     labels: ['base_url', 'account'],
-    help: 'Always 1; the labels name the target of this process, for the alerts to tell targets apart.',
+    help: 'Always 1; the labels name the target of this process, so that alerts can tell targets apart.',
     read: ({ target: { baseUrl, account } }) => [{ value: 1, labels: { base_url: baseUrl, account } }],
   },
   {
@@ -91,7 +91,7 @@ export const families: readonly Family[] = [
     name: 'expunge_requests_total',
     type: 'counter',
     labels: ['resource', 'code'],
-    help: 'Requests of this process by the status of their answer, or by why there was none (timeout, reset, protocol, not_sent).',
+    help: 'Requests of this process, by the status of the answer, or by the reason why there was no answer (timeout, reset, protocol, not_sent).',
     read: ({ service }) => eachResource(service.meters, ({ codes }) => codes, 'code'),
   },
   {
@@ -116,7 +116,7 @@ export const families: readonly Family[] = [
   {
     name: 'expunge_items_in_flight',
     type: 'gauge',
-    help: 'Requests of this process that wait for their answer.',
+    help: 'Requests of this process that wait for an answer.',
     read: ({ service }) => [{ value: service.senders.inFlight }],
   },
   {
@@ -129,7 +129,7 @@ export const families: readonly Family[] = [
     name: 'expunge_retry_after_seconds',
     type: 'gauge',
     labels: ['scope'],
-    help: 'How much is left of the wait that the server asked for, as this process knows it.',
+    help: 'Time left of the wait that the server asked for, as far as this process knows.',
     read: ({ service }) =>
       service.senders.all.map(({ scope, limiter }) => ({ value: limiter.throttledMs / 1_000, labels: { scope } })),
   },
@@ -161,7 +161,7 @@ export const families: readonly Family[] = [
     name: 'expunge_rate_limit_estimate_requests_per_second',
     type: 'gauge',
     labels: ['scope'],
-    help: 'The rate at which the target throttled last; 0 if it never did.',
+    help: 'The rate at which the target last throttled; 0 if it never did.',
     read: ({ service }) =>
       service.senders.all.flatMap(({ scope, limiter }) =>
         limiter.known === null ? [] : [{ value: limiter.known.limitMet, labels: { scope } }],
@@ -225,7 +225,7 @@ export const families: readonly Family[] = [
   {
     name: 'expunge_runs_other_release',
     type: 'gauge',
-    help: 'Detached runs of the target that another release has written and that have not ended. No other metric counts them: workers of that release continue them.',
+    help: 'Detached runs of the target that another release wrote and that have not ended. No other metric counts them: workers of that release continue them.',
     read: ({ redis }) => (redis === null ? [] : [{ value: redis.backlog.otherRelease }]),
   },
   {
@@ -302,7 +302,7 @@ export const families: readonly Family[] = [
   },
 ];
 
-/** What holds a whole target, as far as a worker can tell: that there is no worker, nobody is there to tell. */
+/** The causes that hold a whole target and that a worker can report. `no_worker` is missing: without a worker, nothing could report it. */
 const targetHolds = [
   'redis',
   'redis_writes',
@@ -346,7 +346,7 @@ function eachResource(
   );
 }
 
-/** A sample for each word: 1 for the current one and 0 for the others. */
+/** A sample for each word: 1 for the current word and 0 for the others. */
 function oneOf(words: readonly string[], current: string, label: string, schedule: string): Sample[] {
   return words.map((word) => ({ value: word === current ? 1 : 0, labels: { schedule, [label]: word } }));
 }

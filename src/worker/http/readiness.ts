@@ -5,10 +5,14 @@ import type { Token } from '../../token/token.ts';
 import type { Parts } from '../parts.ts';
 import { singleFlight } from './single-flight.ts';
 
-/** The state of one thing that a worker needs; `words` name the fact and nobody's reasons: anybody may read them. `decides`: without it the worker is not ready. */
+/**
+ * The state of one thing that a worker needs. `words` name the fact and no operator's reason, because anyone may read them. `decides`:
+ * without it the
+ * worker is not ready.
+ */
 type Check = { ok: boolean; decides: boolean; words: string };
 
-/** What `/readyz` answers. */
+/** The answer of `/readyz`. */
 export type Readiness = {
   ready: boolean;
   checks: Record<'process' | 'redis' | 'ledger' | 'token' | 'target' | 'data', Check>;
@@ -17,14 +21,14 @@ export type Readiness = {
 type ReadinessOptions = {
   state: () => Parts['state'];
   redis: RedisClient;
-  /** Why there is no connection to Redis, if that is known; '' while there is one. */
+  /** Why there is no connection to Redis, if known; '' while there is one. */
   connectionError: () => string;
   fp: string;
   token: Pick<Token, 'waiting'>;
   /** Why Redis rejects the writes of this process; '' = it accepts them. */
   writeRejection: () => string;
   hold: () => Hold | null;
-  /** What Redis has lost, and nobody has acknowledged. */
+  /** The orders that Redis has lost, and that were not acknowledged. */
   losses: () => readonly unknown[];
   /** Monotonic ms. */
   clock: () => number;
@@ -68,7 +72,7 @@ function dataCheck(losses: readonly unknown[]): Check {
   );
 }
 
-/** Never decides: an outage of the target ends by itself, and neither another worker nor a restart helps. */
+/** The check of the target. It never decides: an outage of the target ends by itself, and neither another worker nor a restart helps. */
 function targetCheck(hold: Hold | null): Check {
   if (hold === null) return { ok: true, decides: false, words: 'requests may be sent' };
   const wait = hold.leftMs > 0 ? ` (${Math.ceil(hold.leftMs / 1_000)} s left)` : '';
@@ -97,7 +101,7 @@ async function redisChecks({
   return { redis: answered, ledger: await ledgerCheck(redis, fp, writeRejection()) };
 }
 
-/** A full Redis answers, and so does one that became a replica; neither accepts results. */
+/** The check of the ledger. A full Redis answers, and so does a Redis that became a replica, but neither accepts results. */
 async function ledgerCheck(redis: RedisClient, fp: string, writeRejection: string): Promise<Check> {
   try {
     const words = writeRejection || (await probeWrites(redis, fp));

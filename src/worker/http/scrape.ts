@@ -14,7 +14,7 @@ import { nextSlot } from '../../schedule/slots.ts';
 import type { Service } from '../service.ts';
 import { singleFlight } from './single-flight.ts';
 
-/** What one scrape shows: the process, and its target as Redis has it. Null where Redis didn't answer in time. */
+/** The facts of one scrape: the process, and its target as Redis has it. Null if Redis didn't answer in time. */
 export type Scrape = {
   build: Build;
   service: Service;
@@ -25,17 +25,17 @@ export type Scrape = {
     schedules: ScheduleSample[];
     undelivered: number;
     limiters: TargetState[];
-    held: Map<string, Standing>; // as `readHeld` says
+    held: Map<string, Standing>; // see `readHeld`
   } | null;
-  /** Where this process sends. */
+  /** The target that this process sends to. */
   target: Target;
   queue: { name: string; depth: QueueDepth } | null;
 };
 
-/** When a run last went well, in ms since 1970, by schedule; see `readSuccesses`. */
+/** The time when a run last went well, in ms since 1970, by schedule; see `readSuccesses`. */
 type Successes = Record<string, number>;
 
-/** The state of a schedule and the result of its last slot, null = it has had none; when it is due, null = never, and how late that is. */
+/** The state of a schedule and the result of its last slot (null = it has had none), when it is due (null = never), and how late that is. */
 type ScheduleSample = {
   name: string;
   state: ScheduleState;
@@ -58,14 +58,14 @@ type ScrapeOptions = {
   queueName: string;
   /** Monotonic ms. */
   clock: () => number;
-  /** Ms since 1970. */
+  /** Returns ms since 1970. */
   now: () => number;
 };
 
 /** Several scrapers cost Redis no more than one, and a Redis that hangs delays a scrape by 1 s at most. */
 const bounds = { freshMs: 3_000, timeoutMs: 1_000 };
 
-/** Returns a function that reads what one scrape shows. It never rejects. */
+/** Returns a function that reads the facts of one scrape. It never rejects. */
 export function openScrape({
   build,
   service,

@@ -16,17 +16,17 @@ type HttpOptions = {
   build: Build;
   service: Service;
   redis: RedisClient;
-  /** Why there is no connection to Redis, if that is known; '' while there is one. */
+  /** Why there is no connection to Redis, if known; '' while there is one. */
   connectionError: () => string;
   target: Target;
   /** The state of the process. */
   state: () => Parts['state'];
   log: Log;
-  /** The API and the pages, and who may scrape. */
+  /** The API and the pages, and who is allowed to scrape. */
   site: Site;
 };
 
-/** What is served beside probes. `admit` lets a scrape pass, or answers it. */
+/** The site in addition to the probes. `admit` lets a scrape pass, or answers it. */
 type Site = { app: Hono; admit: MiddlewareHandler };
 
 /** The part of a worker that serves health checks and metrics at the address. Its start throws USAGE if it cannot listen there. */

@@ -1,9 +1,9 @@
 import { withTimeout } from '../../wait.ts';
 
 type SingleFlightOptions = {
-  /** For how many ms an answer is reused. */
+  /** The time for which an answer is reused, in ms. */
   freshMs: number;
-  /** How many ms a caller waits at most. */
+  /** The longest wait of a caller, in ms. */
   timeoutMs: number;
   /** Monotonic ms. */
   clock: () => number;

@@ -98,8 +98,8 @@ const numbers = (from: number, to: number) => Array.from({ length: to - from + 1
 /** What is there before a section. */
 const before: Record<string, (place: Place) => unknown> = {
   'Before the first run': ({ list }) => list(...numbers(1, 64)),
-  'Planned by one, approved by another': ({ list }) => list(...numbers(101, 164)),
-  'What failed, once more': ({ list, submit }) => {
+  'Plan, and let a second person approve': ({ list }) => list(...numbers(101, 164)),
+  'Retry what failed': ({ list, submit }) => {
     list(...numbers(201, 264), 900_001, 900_002); // which are not there
     return submit([]);
   },

@@ -93,7 +93,6 @@ type Report = {
   lost: number;
   latencies: number;
   latencySum: number;
-  latencySquares: number;
   starved: boolean;
   holdMs: number;
 };
@@ -104,7 +103,6 @@ const emptyReport = (): Report => ({
   lost: 0,
   latencies: 0,
   latencySum: 0,
-  latencySquares: 0,
   starved: false,
   holdMs: 0,
 });
@@ -405,7 +403,6 @@ class World {
       tally.accepted++;
       report.latencies++;
       report.latencySum += ms;
-      report.latencySquares += ms * ms;
       this.#measures.addLatency(now, ms);
       process.alarm = null;
       process.localMs = 250;
@@ -542,7 +539,6 @@ class World {
     sums.lost += report.lost;
     sums.latencies += report.latencies;
     sums.latencySum += report.latencySum;
-    sums.latencySquares += report.latencySquares;
     sums.reports++;
     sums.starved += report.starved ? 1 : 0;
     sums.busy += process.lateMs >= 0.85 * callEveryMs ? 1 : 0;
@@ -610,7 +606,7 @@ class World {
     const { accepted, refused } = this.#measures.lastSecond(now);
     const inFlight = this.#processes.reduce((n, one) => n + one.inFlight, 0);
     this.#trace!(
-      `${String(now / 1_000).padStart(6)} ok ${String(accepted).padStart(6)} no ${String(refused).padStart(5)} wire ${String(inFlight).padStart(4)}/${state?.inFlight.limit.toFixed(0)} ${state?.inFlight.trend} ${state?.inFlight.isBlind ? 'blind' : ''} ${describe(state)}`,
+      `${String(now / 1_000).padStart(6)} ok ${String(accepted).padStart(6)} no ${String(refused).padStart(5)} wire ${String(inFlight).padStart(4)}/${state?.inFlight.limit.toFixed(0)} ${state?.inFlight.trend} ${describe(state)}`,
     );
   }
 }

@@ -57,11 +57,11 @@ describe('tally', () => {
     expect(tally.flat()).toEqual([0, 2, 0, 0, 3, 2, 0, 0, 4, 1, 0, 0]);
   });
 
-  test('latencies are summed with their squares, for their spread', () => {
+  test('latencies of accepted answers are counted and summed', () => {
     const tally = new AnswerTally();
     tally.add(0, 'accepted', 3);
     tally.add(0, 'accepted', 5);
     tally.add(0, 'refused', 100);
-    expect([tally.latencies, tally.latencySum, tally.latencySquares]).toEqual([2, 8, 34]);
+    expect([tally.latencies, tally.latencySum]).toEqual([2, 8]);
   });
 });

@@ -125,7 +125,7 @@ describe('the state of a limiter', () => {
   });
 
   it('is starved when permits wait for free slots', () => {
-    const window = { openMs: 0, count: 0, sumMs: 0, squares: 0, reports: 10, starved: 5 };
+    const window = { openMs: 0, count: 0, sumMs: 0, reports: 10, starved: 5 };
     expect(read(limiter({}, { window }))?.isStarved).toBe(true);
     expect(read(limiter({}, { window: { ...window, starved: 3 } }))?.isStarved).toBe(false);
   });

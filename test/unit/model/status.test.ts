@@ -145,7 +145,7 @@ test.each([
   ['retry', 'retried; failed at the end'],
   ['wait', 'waits as the server asks; not an attempt'],
   ['credentials', 'asks for another token once and waits for it, or halts the run; not an attempt'],
-  ['halt', 'halts the run at the first'],
+  ['halt', 'halts the run at the first such answer'],
 ] as const)('people read of %s what happens to the id: %s', (meaning, text) => {
   expect(describeMeaning(meaning, false)).toBe(text);
   const ambiguous = meaning === 'retry' ? 'retried; may have been executed' : text;
