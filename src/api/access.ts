@@ -149,7 +149,11 @@ export function requireRole(caller: Caller | null, needed: Role): Caller {
       (toType) => `log in, or send Authorization: Bearer TOKEN; ${toType('token add', 'NAME')} makes one`,
     );
   if (mayAct(caller.role, needed)) return caller;
-  throw new Problem('forbidden', `${caller.name} has the role "${caller.role}", but this request requires "${needed}"`, null);
+  throw new Problem(
+    'forbidden',
+    `${caller.name} has the role "${caller.role}", but this request requires "${needed}"`,
+    null,
+  );
 }
 
 /** The address that a request came from; '' without a connection, as in tests. */
