@@ -129,7 +129,8 @@ function refuseElsewhere({ workerOf }: Call['deps'], { fp, name }: Record<string
   throw new Problem(
     'conflict',
     `this server is not a worker of the target of schedule ${name}: its own sources may be lists of other targets`,
-    (toType) => `give the order to a worker of that target with --http, or on its machine: ${toType('schedule run', name!)}`,
+    (toType) =>
+      `give the order to a worker of that target with --http, or on its machine: ${toType('schedule run', name!)}`,
   );
 }
 
