@@ -8,12 +8,12 @@ import type { RedisClient } from '../redis/client.ts';
 import { inTime, Problem } from './problem.ts';
 import { hashOf, mayAct, type Person, personOf, type Role, readSession, readToken, roles } from './token-store.ts';
 
-/** Who asks, and how they showed it. */
+/** The person who sends a request, and how they proved who they are. */
 export type Caller = Person & { by: 'token' | 'session' | 'proxy' };
 
 /**
- * A proxy that has checked who somebody is, and names them in a header. `hosts`: the names under which it is reached; [] = none are stated.
- * `role`: of whoever is in no group with a role; null = nobody comes in so.
+ * A proxy that authenticates people and names them in a header. `hosts`: the names under which it is reached; [] = none are stated. `role`: for a
+ * person whose groups have no role; null = such a person is refused.
  */
 export type TrustedProxy = {
   header: string;
@@ -23,7 +23,7 @@ export type TrustedProxy = {
   isTrusted(address: string): boolean;
 };
 
-/** The header in which a proxy names groups, and what those may do. */
+/** The header in which a proxy names groups, and the role of each group. */
 export type GroupRoles = { header: string; roles: ReadonlyMap<string, Role> };
 
 const sessionCookie = 'expunge_session';
@@ -31,14 +31,17 @@ const longestName = 100;
 const longestSecret = 200;
 const longestWaitMs = 3_000;
 
-/** What knows who somebody is. `linked`: who has this cookie by a link of this process, which no other one believes. */
+/** The parts that identify a person. `linked`: finds the person with a cookie from a link of this process, which no other process accepts. */
 type Authority = {
   redis: RedisClient;
   proxy: TrustedProxy | null;
   linked(cookie: string, now: number): Person | null;
 };
 
-/** Who sends a request: by a token, by a trusted proxy, or by a session; null for nobody. Throws `unavailable` if Redis does not say so in time. */
+/**
+ * The person who sends a request, identified by a token, a trusted proxy, or a session; null if nobody is logged in. Throws `unavailable` if Redis
+ * does not answer in time.
+ */
 export async function authenticate(context: Context, authority: Authority, now: number): Promise<Caller | null> {
   const late = new Problem('unavailable', 'Redis does not answer', 'try it again soon');
   const caller = await inTime(longestWaitMs, findCaller(context, authority, now), late);
@@ -47,7 +50,7 @@ export async function authenticate(context: Context, authority: Authority, now: 
   return caller;
 }
 
-/** What a request came over; nothing in tests without one. */
+/** The connection of a request; empty in tests without one. */
 function connectionOf(context: Context): { incoming?: { socket?: Socket } } {
   return context.env ?? {};
 }
@@ -70,24 +73,24 @@ async function findCaller(context: Context, { redis, proxy, linked }: Authority,
   return session && { ...personOf(session), by: 'session' };
 }
 
-/** Throws forbidden for somebody who is in no group that may do something. */
+/** The role of a person at the proxy. Throws forbidden if none of their groups has one. */
 function roleAt({ role, groups }: TrustedProxy, name: string, { req }: Context): Role {
   const found = groups === null ? role : (highestRole(groups.roles, req.header(groups.header) ?? '') ?? role);
   if (found !== null) return found;
   throw new Problem(
     'forbidden',
-    `${name} is in no group that may use this server, by the header ${groups?.header}`,
-    'start the worker with --trust-proxy-group-roles for one of their groups, or with --trust-proxy-role for everybody',
+    `${name} is in no group that is allowed to use this server, by the header ${groups?.header}`,
+    'start the worker with --trust-proxy-group-roles for one of their groups, or with --trust-proxy-role for everyone',
   );
 }
 
-/** The highest role of these groups, which stand with commas; null for none that has one. Pure. */
+/** The highest role of these comma-separated groups; null if none of them has a role. Pure. */
 function highestRole(known: ReadonlyMap<string, Role>, groups: string): Role | null {
   const found = new Set(groups.split(',').map((group) => known.get(group.trim())));
   return roles.findLast((role) => found.has(role)) ?? null;
 }
 
-/** Throws forbidden for a request that may be of a page whose name leads here, and not of the proxy. */
+/** Throws forbidden for a request that may come from a page whose name leads here, and not from the proxy. */
 function refuseOtherNames(context: Context, proxy: TrustedProxy): void {
   const host = context.req.header('host') ?? '';
   if (isNameOfProxy(proxy.hosts, addressOf(context), host)) return;
@@ -101,8 +104,8 @@ function refuseOtherNames(context: Context, proxy: TrustedProxy): void {
 const isOwnAddress = addressFilter(['127.0.0.0/8', '::1']);
 
 /**
- * Whether a proxy at this address would send this Host. A page of any site can make its own name lead to this machine, and then send every
- * header: so a proxy here is believed for its stated names only, or for those of this machine if there are none. Pure.
+ * Whether a proxy at this address would send this Host. A page of any site can make its own name lead to this machine, and then send every header. So
+ * a proxy on this machine is trusted only for its stated names, or for the names of this machine if none are stated. Pure.
  */
 export function isNameOfProxy(hosts: readonly string[], address: string, host: string): boolean {
   const name = nameIn(host);
@@ -110,13 +113,16 @@ export function isNameOfProxy(hosts: readonly string[], address: string, host: s
   return !isOwnAddress(address) || isOwnName(host);
 }
 
-/** Whether a Host is of this machine. A name that only leads here is not: a page of another site can make its own do so, and then read. */
+/**
+ * Whether a Host is a name of this machine. A name that only resolves to it does not count: a page of another site can make its own name do so, and
+ * then read the answers.
+ */
 export function isOwnName(host: string): boolean {
   const name = nameIn(host);
   return name !== null && isLoopback(name);
 }
 
-/** The name in `name:port`, as URLs have it; null if there is none. */
+/** The name in `name:port`, in the form of a URL; null if there is none. */
 export function nameIn(host: string): string | null {
   return urlOf(host)?.hostname ?? null;
 }
@@ -126,15 +132,15 @@ function urlOf(host: string): URL | null {
 }
 
 /**
- * The name of the cookie of a session, with the port that the browser asks, if that is not the usual one: browsers send a cookie to all ports of a
- * name, and two dashboards of one machine would log each other out.
+ * The name of the cookie of a session, with the port that the browser asks unless that is the usual one: browsers send a cookie to all ports of a
+ * name, and two dashboards on one machine would log each other out.
  */
 export function cookieNameOf({ req }: Context): string {
   const port = urlOf(req.header('host') ?? '')?.port ?? '';
   return port === '' ? sessionCookie : `${sessionCookie}_${port}`;
 }
 
-/** Throws where nobody is logged in, or somebody whose role is not enough. */
+/** Throws if nobody is logged in, or the role of the caller is not enough. */
 export function requireRole(caller: Caller | null, needed: Role): Caller {
   if (caller === null)
     throw new Problem(
@@ -143,18 +149,22 @@ export function requireRole(caller: Caller | null, needed: Role): Caller {
       (toType) => `log in, or send Authorization: Bearer TOKEN; ${toType('token add', 'NAME')} makes one`,
     );
   if (mayAct(caller.role, needed)) return caller;
-  throw new Problem('forbidden', `expected the role ${needed}, ${caller.name} has ${caller.role}`, null);
+  throw new Problem(
+    'forbidden',
+    `${caller.name} has the role "${caller.role}", but this request requires "${needed}"`,
+    null,
+  );
 }
 
-/** The address that a request came from; '' where there is no connection, as in tests. */
+/** The address that a request came from; '' without a connection, as in tests. */
 function addressOf(context: Context): string {
   const { incoming } = connectionOf(context);
   return (incoming?.socket?.remoteAddress ?? '').replace(/^::ffff:/, '');
 }
 
 /**
- * The address of the person behind a request: that of the connection, or what a trusted proxy says of it: the last address in
- * X-Forwarded-For that is none of a trusted proxy.
+ * The address of the person behind a request: the address of the connection or, behind a trusted proxy, the last address in X-Forwarded-For that is
+ * not a trusted proxy itself.
  */
 export function personAddressOf(context: Context, proxy: TrustedProxy | null): string {
   const address = addressOf(context);
@@ -164,7 +174,7 @@ export function personAddressOf(context: Context, proxy: TrustedProxy | null): s
 
 const hopsAtMost = 10;
 
-/** Null where nobody was named. What stands before it may be made up by whoever sent the request. Pure. */
+/** The last untrusted address in the header; null if there is none. Earlier addresses may be made up by the sender. Pure. */
 export function lastForwarded(header: string, isTrusted: (address: string) => boolean): string | null {
   const hops = header.split(',').slice(-hopsAtMost).reverse();
   for (const hop of hops) {
@@ -182,8 +192,8 @@ export function lastForwarded(header: string, isTrusted: (address: string) => bo
 export type Sender = { method: string; site: string | null; origin: string | null; host: string; isAmbient: boolean };
 
 /**
- * Why a request is refused as one of another site; null if it may go on. `isAmbient`: the browser adds what shows who asks by itself, so it
- * has to say that a page of this server asks. Pure.
+ * Why a request is refused because it comes from another site; null if it is accepted. `isAmbient`: the browser adds the credentials by itself, so it
+ * must also say that a page of this server sends the request. Pure.
  */
 export function crossSiteReason({ method, site, origin, host, isAmbient }: Sender): string | null {
   if (method === 'GET' || method === 'HEAD') return null;
@@ -197,7 +207,7 @@ function hostOf(origin: string): string | null {
   return URL.canParse(origin) ? new URL(origin).host : null;
 }
 
-/** The same of a request; throws cross_site. */
+/** Does the same for a request; throws cross_site. */
 export function refuseCrossSite({ req }: Context, isAmbient: boolean): void {
   const reason = crossSiteReason({
     method: req.method,
@@ -209,7 +219,10 @@ export function refuseCrossSite({ req }: Context, isAmbient: boolean): void {
   if (reason !== null) throw new Problem('cross_site', reason, 'send it from a page of this server, or with a token');
 }
 
-/** Whether an address is among these: single ones, and networks like 10.0.0.0/8. Throws an Error for a text that is none. */
+/**
+ * Returns a function that checks whether an address is among these: single addresses, and networks like 10.0.0.0/8. Throws an Error for any other
+ * text.
+ */
 export function addressFilter(texts: readonly string[]): (address: string) => boolean {
   const list = new BlockList();
   for (const text of texts) {

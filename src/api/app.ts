@@ -22,7 +22,7 @@ import { tokenRoutes } from './token-routes.ts';
 
 type SiteOptions = ApiDeps & {
   login: Login;
-  /** Only for browsers of this machine: a name that leads here is refused, because anybody can make one. */
+  /** Whether only browsers of this machine are served. Other host names are refused, because anyone can make one lead here. */
   isLocal: boolean;
 };
 
@@ -39,7 +39,7 @@ export const routes: readonly Route[] = [
 
 const apiPath = '/api/v1';
 
-/** The API and the pages of the dashboard. Without a login it answers with nothing but the login page and the files of the pages. */
+/** The API and the pages of the dashboard. Without a login it serves only the login page and the files of the pages. */
 export function openSite(options: SiteOptions): Hono {
   const { log, login } = options;
   const app = new Hono();
@@ -85,7 +85,7 @@ export function openSite(options: SiteOptions): Hono {
   return app;
 }
 
-/** A page of another site cannot make its own name lead to this server and read it. */
+/** Refuses other hosts, so that a page of another site cannot make its own name lead to this server and read it. */
 const refuseOtherHosts: MiddlewareHandler = async ({ req }, next) => {
   if (isOwnName(req.header('host') ?? '')) return next();
   throw new Problem(
@@ -95,7 +95,7 @@ const refuseOtherHosts: MiddlewareHandler = async ({ req }, next) => {
   );
 };
 
-/** Nothing of another origin, no script or style in a page, and no page in a frame. */
+/** Headers that forbid resources of other origins, inline scripts and styles, and framing. */
 function headers() {
   const own = ["'self'"];
   return secureHeaders({
@@ -112,7 +112,7 @@ function headers() {
     },
     xFrameOptions: 'DENY',
     referrerPolicy: 'no-referrer',
-    strictTransportSecurity: false, // whoever ends TLS in front decides that
+    strictTransportSecurity: false, // the proxy that ends TLS decides that
   });
 }
 
@@ -122,7 +122,7 @@ function serve(app: Hono, route: Route, options: SiteOptions): void {
     const known = requireRole(caller, route.role);
     refuseCrossSite(context, known.by !== 'token');
     if (context.req.method === 'HEAD' && route.answer === null)
-      return context.body(null, 200, { 'content-type': route.types[0]! }); // nobody would read a stream, or end it
+      return context.body(null, 200, { 'content-type': route.types[0]! }); // the stream would have no reader, and no end
     const query = checked(route.query, context.req.query(), 'query');
     const body = route.body === null ? {} : checked(route.body, await readJson(context), 'body');
     const isStillAllowed = async () => {
@@ -137,7 +137,7 @@ function serve(app: Hono, route: Route, options: SiteOptions): void {
       handle: (onRun) => route.handle({ ...call, onRun }),
       made: (run) => route.made(params, run),
     };
-    const bound = (known.reach ?? []).map(({ fp }) => fp); // a token of that name may be bound otherwise meanwhile
+    const bound = (known.reach ?? []).map(({ fp }) => fp); // a new token of that name may have another binding
     const facts = [route.path, query, body, context.req.header('content-length'), ...bound];
     const { answer, isRepeated } = await doOnce(context, options.session.redis, known, facts, work);
     if (isRepeated) context.header('idempotency-replayed', 'true');
@@ -151,7 +151,7 @@ function serve(app: Hono, route: Route, options: SiteOptions): void {
   );
 }
 
-/** Answers whatever is no method of this path with those that are. HEAD is what GET is, without a body. */
+/** Answers any other method of this path with the list of its methods. HEAD is GET without a body. */
 function refuseOtherMethods(app: Hono, path: string, login: Login): void {
   const own = routes.filter((route) => route.path === path).map(({ method }) => method);
   const methods = own.length === 0 ? ['get' as const] : own;
@@ -167,7 +167,7 @@ function servedAt(path: string): string {
   return apiPath + path.replace(/\{(\w+)\}/g, ':$1');
 }
 
-/** What a command says names its flags; this adds the fields of the route that stand for them. */
+/** The problem with the fields of the route added for the flags that the text names. */
 function withFields(problem: ProblemDocument, { query, body }: Route): ProblemDocument {
   const fields = fieldsIn(`${problem.detail} ${problem.next ?? ''}`, body === null ? [query] : [query, body]);
   return fields.length === 0 ? problem : { ...problem, fields };

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { html } from '../ledger/html.ts';
 import { isFileError } from '../system-errors.ts';
 
-/** A file of the pages. `tag`: of its content. */
+/** A file of the pages. `tag`: a hash of its content. */
 type Asset = { body: Uint8Array<ArrayBuffer>; type: string; tag: string };
 
 const types: Record<string, string> = {
@@ -23,13 +23,13 @@ const types: Record<string, string> = {
 
 const pages = fileURLToPath(new URL('../dashboard/', import.meta.url));
 
-/** Whether this runs from the sources: in them pages are TypeScript, in the build JavaScript. */
+/** Whether this process runs from the sources: there, pages are TypeScript; in a build, JavaScript. */
 const isSource = import.meta.url.endsWith('.ts');
 
-/** The scripts of pages, by path: to make one takes longer than to read its source. */
+/** The scripts of pages, by path: making one takes longer than reading its source. */
 const stripped = new Map<string, { source: Buffer; script: Buffer }>();
 
-/** The vocabulary that pages share with the rest. */
+/** The vocabulary that pages share with the other code. */
 const model = fileURLToPath(new URL('../model/', import.meta.url));
 
 /** The folders whose files are served, by the first part of their path below /assets. */
@@ -39,21 +39,18 @@ const folders: Record<string, string> = {
   uplot: folderOf(import.meta.resolve('uplot')),
 };
 
-/** Where the modules of a package are that a browser loads: beside its main file. */
+/** The folder of the modules of a package that a browser loads: next to its main file. */
 function folderOf(url: string): string {
   const main = fileURLToPath(url);
   return normalize(`${main.slice(0, main.lastIndexOf('/'))}/`).replace(/\/node\/(development\/)?$/, '/');
 }
 
-/** A file of the pages by its name, a script by that of the build; null if there is none. */
+/** Reads a file of the pages by its name, a script by its name in a build; null if there is none. */
 export function readPageFile(name: string): Promise<Asset | null> {
   return readAsset(pages, name);
 }
 
-/**
- * The login page, which leads to `to`. With a problem it shows the sentence about that one, which it keeps hidden otherwise: also without a
- * script.
- */
+/** The login page, which leads to `to`. With a problem it shows the sentence about it, which is otherwise hidden; that works without a script. */
 export async function readLoginPage(problem: string, to: string): Promise<Asset | null> {
   const page = await readPageFile('login.html');
   if (page === null) return page;
@@ -64,14 +61,14 @@ export async function readLoginPage(problem: string, to: string): Promise<Asset 
   return assetOf(Buffer.from(text), page.type);
 }
 
-/** The file of a path below /assets, already decoded; null if none is served there. */
+/** Reads the file of a path below /assets, already decoded; null if none is served there. */
 export function readAssetAt(path: string): Promise<Asset | null> {
   const [first = '', ...rest] = path.split('/');
   const isInFolder = rest.length > 0 && Object.hasOwn(folders, first);
   return isInFolder ? readAsset(folders[first]!, rest.join('/')) : readPageFile(path);
 }
 
-/** No path leads out of its folder: it has only plain names. */
+/** Reads a file. Paths have only plain names, so none leads out of its folder. */
 async function readAsset(folder: string, name: string): Promise<Asset | null> {
   const isOurs = isSource && (folder === pages || folder === model);
   const path = isOurs ? name.replace(/\.js$/, '.ts') : name;
@@ -88,12 +85,12 @@ async function readAsset(folder: string, name: string): Promise<Asset | null> {
   }
 }
 
-/** The script of a page, as browsers run it. */
+/** The script of a page, in the form that browsers run. */
 function withoutTypes(path: string, content: Buffer): Buffer {
   const known = stripped.get(path);
   if (known?.source.equals(content)) return known.script;
   const { emitWarning } = process;
-  process.emitWarning = () => {}; // Node would tell whoever serves the pages that this function of it is experimental
+  process.emitWarning = () => {}; // suppresses the warning of Node that this function is experimental
   try {
     const script = Buffer.from(stripTypeScriptTypes(content.toString()));
     stripped.set(path, { source: content, script });
@@ -108,7 +105,7 @@ function assetOf(content: Buffer, type: string): Asset {
   return { body: new Uint8Array(content), type, tag };
 }
 
-/** The answer to a request for it; 304 if the browser has it. It is asked for again each time, so that a new release shows at once. */
+/** Answers a request for the file; 304 if the browser has it. Browsers ask each time, so that a new release shows at once. */
 export function assetAnswer({ body, type, tag }: Asset, known: string | undefined): Response {
   const headers = { etag: tag, 'cache-control': 'no-cache' };
   if (known?.split(',').some((one) => one.trim().replace(/^W\//, '') === tag))

@@ -20,7 +20,7 @@ type ApiRequest = {
   body?: unknown; // sent as JSON
   upload?: { type: string; parts: AsyncIterable<Uint8Array> };
   idempotencyKey?: string;
-  /** The server reads or writes a whole list before it answers, or between two parts of its answer. */
+  /** Whether the server reads or writes a whole list before it answers, or between two parts of its answer. */
   isLong?: true;
   signal?: AbortSignal;
 };
@@ -40,8 +40,8 @@ type Dispatcher = ReturnType<typeof openDispatcher>;
 type Answer = Awaited<ReturnType<Dispatcher['request']>>;
 
 /**
- * Calls `body` with the API of the server that the settings name. Throws USAGE where nothing of ours answers there, or another release; and
- * CREDENTIALS without a token, or with one that the server does not know. By then no order was sent.
+ * Calls `body` with the API of the server that the settings name. Throws USAGE if the server is not expunge or has another release, and CREDENTIALS
+ * without a token, or with a token that the server does not know. By then no order was sent.
  */
 export async function withServer<T>(
   { config: settings, env }: { config: Settings; env: NodeJS.ProcessEnv },
@@ -77,7 +77,7 @@ const tokenAdvice: Advice = (toType) =>
 
 type Me = { name: string; role: string; version?: unknown };
 
-/** Releases differ in what they store of a run, and so in what a server sends of it. */
+/** Throws for another release: releases differ in what they store of a run, and so in what a server sends about it. */
 function refuseOtherRelease(url: string, { version }: Me): void {
   const ours = readVersion();
   if (typeof version !== 'string') throw notOurs(url, 'it does not say its version');
@@ -87,12 +87,12 @@ function refuseOtherRelease(url: string, { version }: Me): void {
   });
 }
 
-/** `1.4` of `1.4.2`. */
+/** `1.4` for `1.4.2`. */
 function releaseOf(version: string): string {
   return version.split('.').slice(0, 2).join('.');
 }
 
-/** An earlier request with the same key is not answered yet: to be repeated in so many seconds. */
+/** An earlier request with the same key is not answered yet. Repeat it after this many seconds. */
 class BeingDone extends ExpungeError {
   seconds = 0;
 }
@@ -100,7 +100,7 @@ class BeingDone extends ExpungeError {
 /** The API of one server. */
 export class ApiClient {
   readonly url: string;
-  role = ''; // of the token, once the server has said it
+  role = ''; // role of the token, once the server has sent it
   readonly #authorization: string;
   readonly #timeouts: ClientTimeouts;
   readonly #dispatcher: Dispatcher;
@@ -112,12 +112,12 @@ export class ApiClient {
     this.#dispatcher = openDispatcher(new URL(url).origin, { ca: null, proxy: null });
   }
 
-  /** The JSON of an answer. Throws what the server refuses as a command would say it. */
+  /** The JSON of an answer. A refusal by the server is thrown as the error that a command would have. */
   async json<T>(request: ApiRequest): Promise<T> {
     return (await this.#read<T>(request)).value;
   }
 
-  /** Gives an order that may take long: what it warns of and whether it changed anything, or null where it is answered before it is done. */
+  /** Gives an order that may take long. Returns its warnings and whether it changed anything, or null if the server answers before it is done. */
   async order(path: string, body: unknown): Promise<{ warnings: Advice[]; changed: boolean } | null> {
     const { value, isLate } = await this.#read<AnsweredWarnings & { changed?: boolean }>({
       method: 'POST',
@@ -128,8 +128,8 @@ export class ApiClient {
   }
 
   /**
-   * Posts what makes something. It comes with a key, so that after a lost answer it is sent again and answered the same: nothing is made
-   * twice. One that is still being done is asked for until it is answered, as long as an answer may take.
+   * Posts a request that creates something. It has a key: if its answer is lost it is sent again and gets the same answer, and nothing is created
+   * twice. While it is still being carried out, it is repeated until it is answered, for as long as an answer may take.
    */
   async create<T>(path: string, body: unknown, isLong = true): Promise<T> {
     const request: ApiRequest = { method: 'POST', path, body, idempotencyKey: randomUUID(), ...(isLong && { isLong }) };
@@ -146,7 +146,7 @@ export class ApiClient {
     }
   }
 
-  /** The text of an answer of this media type as it comes. Throws UNREACHABLE where it breaks off. */
+  /** The text of an answer of this media type, as it comes. Throws UNREACHABLE if it breaks off. */
   async *text(request: ApiRequest, type: string): AsyncGenerator<string> {
     const answer = await this.#send(request, type);
     const decoder = new TextDecoder();
@@ -167,7 +167,7 @@ export class ApiClient {
     return { value, isLate: answer.statusCode === 202 };
   }
 
-  /** The answer, which is of this media type. */
+  /** The answer; throws unless it is of this media type. */
   async #send(request: ApiRequest, type: string): Promise<Answer> {
     const silentMs = request.isLong ? this.#timeouts.longAnswer : this.#timeouts.answer;
     const { pathname } = new URL(this.url);
@@ -191,7 +191,7 @@ export class ApiClient {
     return answer;
   }
 
-  /** What an answer without success says, without the token, whoever repeats it. */
+  /** The error in an answer without success, with the token removed in case the answer repeats it. */
   async #refusal(answer: Answer, request: ApiRequest): Promise<ExpungeError> {
     const { statusCode: status, headers } = answer;
     if (!isOfType(answer, 'application/problem+json')) {
@@ -219,7 +219,7 @@ export class ApiClient {
     try {
       return JSON.parse(text);
     } catch {
-      throw notOurs(this.url, 'its answer is no JSON');
+      throw notOurs(this.url, 'its answer is not JSON');
     }
   }
 
@@ -239,7 +239,7 @@ export class ApiClient {
   }
 
   #unreachable(error: unknown, request: ApiRequest): ExpungeError {
-    if (error instanceof ExpungeError) return error; // of the list that was sent
+    if (error instanceof ExpungeError) return error; // from the list that was sent
     const { words, next } = explainConnectionError(error);
     const ours = next?.includes('--ca-file') ? authorityAdvice : next?.replace(/, or http:.*/, '');
     return new ExpungeError('UNREACHABLE', `the server ${this.url} cannot be reached: ${words}`, {
@@ -256,9 +256,9 @@ export function isAway(error: unknown): boolean {
   return error instanceof ExpungeError && error.code === 'UNREACHABLE';
 }
 
-/** What is to be known of an order without an answer. */
+/** The doubt about an order without an answer. */
 function doubtAbout({ method }: ApiRequest): string | null {
-  return method === 'GET' ? null : 'the order may have been carried out; to repeat it is harmless';
+  return method === 'GET' ? null : 'the server may already have done this; it is safe to repeat the command';
 }
 
 function queryOf({ query = {} }: ApiRequest): string {
@@ -290,12 +290,12 @@ function notOurs(url: string, what: string): ExpungeError {
 
 function redirected(url: string, location: string): ExpungeError {
   const to = URL.canParse(location, url) ? new URL(location, url).origin : 'elsewhere';
-  return new ExpungeError('USAGE', `the server ${url} redirects to ${to}, and the token is not sent there`, {
-    next: 'give the address itself, if it is right',
+  return new ExpungeError('USAGE', `the server ${url} redirects to ${to}, but the token is not sent there`, {
+    next: 'name that address instead, if it is right',
   });
 }
 
-/** What is no error of a command, as an exit code. */
+/** Problems that commands do not have, and their exit codes. */
 const codesOfProblems: Partial<Record<ProblemKind, ErrorCode>> = {
   unauthenticated: 'CREDENTIALS',
   forbidden: 'CREDENTIALS',
@@ -306,7 +306,7 @@ const codesOfProblems: Partial<Record<ProblemKind, ErrorCode>> = {
   internal: 'INTERNAL',
 };
 
-/** All of them; what is missing is USAGE. */
+/** Codes of all problems; a missing one is USAGE. */
 const codes: Readonly<Record<string, ErrorCode | undefined>> = {
   guard: 'GUARD',
   credentials: 'CREDENTIALS',
@@ -321,7 +321,7 @@ const advice: Readonly<Record<string, Advice>> = {
   internal: 'the log of the server says more',
 };
 
-/** Whether the advice of a problem is for who types a command: of the others it names routes and headers. */
+/** Whether the advice of a problem is for a person at a command line: other advice names routes and headers. */
 function isForCommands(code: string): boolean {
   return ['usage', 'guard', 'credentials', 'unreachable', 'interrupted', 'conflict', 'no_space'].includes(code);
 }

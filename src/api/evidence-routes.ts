@@ -31,7 +31,7 @@ const outcomesQuery = z.strictObject({
     .min(1)
     .max(10_000)
     .optional()
-    .describe('a cursor of these lines, with + and the number of rows behind it'),
+    .describe('a cursor from these lines, with + and the number of rows after it'),
 });
 
 const types = { csv: 'text/csv; charset=utf-8', ndjson: 'application/x-ndjson', html: 'text/html; charset=utf-8' };
@@ -40,7 +40,7 @@ function plainType(type: string): string {
   return type.split(';')[0]!;
 }
 
-/** What became of rows and ids. */
+/** Routes for the outcomes of rows and ids. */
 export const evidenceRoutes: readonly Route[] = [
   route({
     method: 'get',
@@ -54,7 +54,7 @@ export const evidenceRoutes: readonly Route[] = [
     method: 'get',
     path: '/runs/{run}/report',
     role: 'read',
-    summary: 'what became of every row, as a file',
+    summary: 'the outcome of every row, as a file',
     query: reportQuery,
     answer: null,
     types: Object.values(types).map(plainType),
@@ -83,7 +83,7 @@ export const evidenceRoutes: readonly Route[] = [
     path: '/explain/{resource}/{id}',
     role: 'read',
     about: 'target',
-    summary: 'what became of an id in each run',
+    summary: 'the outcome of an id in each run',
     query: z.strictObject({ target: z.string().length(16).describe('fingerprint of the target') }),
     answer: shapes.list(z.looseObject({ run: z.string(), outcome: z.string(), why: z.string() })),
     handle: explain,
@@ -122,7 +122,7 @@ async function report({ deps, params, query }: Call<z.output<typeof reportQuery>
   return new Response(textOf(deps, run, write, end), { headers });
 }
 
-/** Lines as `report --follow` writes them, up to what is known now; the summary is the last one of a run that has ended. */
+/** Lines as `report --follow` writes them, up to what is known now; the summary is the last line of an ended run. */
 async function outcomes({ deps, params, query, context }: Call<z.output<typeof outcomesQuery>>): Promise<Response> {
   const { redis } = deps.session;
   const run = await findRunById(deps.session, params.run!);
@@ -131,7 +131,7 @@ async function outcomes({ deps, params, query, context }: Call<z.output<typeof o
   const end = deps.streams.begin('downloads');
   const write = async (sink: Sink) => {
     const written = new WrittenRows(sink, run.id, query.from ?? null, context.req.raw.signal);
-    // What does not pass is told: of a connection that breaks, a reader would ask again for ever.
+    // An error is sent as a line if it will not pass: if the connection just broke, a reader would ask again for ever.
     const lost = await writeNews(redis, run.id, cursor, written).then(() => null, onlyInternal);
     if (lost !== null) await written.fail(lost.message);
   };
@@ -149,7 +149,10 @@ async function verification({ deps: { session, streams }, params }: Call): Promi
   return verify(session.redis, run).finally(end);
 }
 
-/** What is written as the reader takes it; calls `end` once it has all or has left. If Redis goes meanwhile the connection breaks: a part never looks whole. */
+/**
+ * Streams a text at the pace of the reader; calls `end` once the reader has all of it or has left. If Redis fails in between, the connection breaks,
+ * so that a part never looks complete.
+ */
 function textOf(
   { log }: ApiDeps,
   run: Run,
@@ -190,7 +193,7 @@ async function find(call: Call<Search['wanted']>) {
   return { items: await searchWith(call, search), searched: search.searched, warnings };
 }
 
-/** On the connection of the server, and only as long as somebody waits for it. */
+/** Searches on the connection of the server, for as long as the client waits. */
 function searchOf(
   { deps: { session }, context }: Pick<Call, 'deps' | 'context'>,
   target: Target,
@@ -209,13 +212,13 @@ async function searchWith({ deps: { streams } }: Pick<Call, 'deps'>, search: Sea
     for await (const appearance of searchRuns(search)) found.push(appearance);
     return found;
   } catch (error) {
-    throw search.stop?.aborted ? new Problem('unavailable', 'whoever asked has left') : error;
+    throw search.stop?.aborted ? new Problem('unavailable', 'the client has disconnected') : error;
   } finally {
     end();
   }
 }
 
-/** Rows that ended the same way without success. */
+/** Rows without success that ended in the same way. */
 export type FailureGroup = {
   outcome: string;
   code: string;
@@ -228,10 +231,10 @@ const samplesOfGroup = 5;
 const freshMs = 5_000;
 const keptAtMost = 20;
 
-/** Groups the rows of runs that had no success. Reading a large run takes a while, so what was read is kept for all who look. */
+/** Groups the rows of runs that had no success. Reading a large run takes a while, so all viewers share what was read. */
 class FailureReader {
   readonly #session: Session;
-  /** `at`: when they were read; infinite while they are. */
+  /** `at`: when the groups were read; infinite during the reading. */
   readonly #kept = new Map<string, { at: number; isFinal: boolean; groups: Promise<FailureGroup[]> }>();
 
   constructor(session: Session) {
@@ -258,7 +261,7 @@ class FailureReader {
     }
   }
 
-  /** Of an ended run it reads until it has found all: often they are few. */
+  /** Reads the groups of a run. For an ended run it reads until it has found all, which are often few. */
   async #read(run: Run): Promise<FailureGroup[]> {
     const groups = new Map<string, FailureGroup>();
     const all = isSealed(run.state)

@@ -9,19 +9,19 @@ import type { Caller } from './access.ts';
 import { Problem } from './problem.ts';
 import { hashOf } from './token-store.ts';
 
-/** What is known of a request: what it asked for, which run it makes ('' = none yet), and what it was answered; null = nothing yet. */
+/** What is known of a request: its content, the run that it makes ('' = none yet), and its answer; null = none yet. */
 type Noted = { request: string; run: string; answer: unknown };
 
 type Answer = { answer: unknown; isRepeated: boolean };
 
 export type Work = {
-  /** Does what a request asks for; calls `onRun` with the id of the run that it makes, before that is written. */
+  /** Carries the request out; calls `onRun` with the id of the run that it makes, before that run is written. */
   handle(onRun: (run: string) => Promise<void>): Promise<unknown>;
-  /** What it answers once it has made the run. */
+  /** The answer once the run has been made. */
   made(run: string): unknown;
 };
 
-/** Visible characters of ASCII. */
+/** 1 to 100 visible ASCII characters. */
 export const keyPattern = /^[!-~]{1,100}$/;
 
 const keptMs = 86_400_000;
@@ -30,10 +30,10 @@ const waitMs = 20_000; // longer than the lease of a server that died
 const pollMs = 250;
 
 /**
- * Does `work` once for each Idempotency-Key of a caller, and answers a repetition within a day the same. Throws `unprocessable` where the
- * key came with another request. One that comes while the first is being done, by whichever server, waits for its answer; after 20 s it
- * throws `conflict`. A request that failed can be repeated: if it, or a server that died, had begun to make a run, the repetition completes
- * that run or reports it, and makes no second one.
+ * Does `work` once for each Idempotency-Key of a caller, and gives a repetition within a day the same answer. Throws `unprocessable` if the key came
+ * with another request. A repetition that comes while the first request is being carried out, by any server, waits for its answer; after 20 s it
+ * throws `conflict`. A failed request can be repeated: if it, or a server that died, had begun to make a run, the repetition completes that run or
+ * reports it, and makes no second one.
  */
 export async function doOnce(
   { req }: Context,
@@ -59,7 +59,7 @@ export async function doOnce(
   }
 }
 
-/** The lease of a request; null once another one with its key is answered, and where that takes too long. */
+/** Waits for the lease of a request; null once another request with its key is answered, or after too long a wait. */
 async function waitForLease(redis: RedisClient, key: string, read: () => Promise<Noted | null>): Promise<Lease | null> {
   const until = performance.now() + waitMs;
   for (;;) {
@@ -87,7 +87,7 @@ function repeated(noted: Noted | null): Answer {
   });
 }
 
-/** Does it, or completes what was begun. The work makes the same run again as long as that was not started. */
+/** Does the work, or completes what was begun. The work makes the same run again as long as that run was not started. */
 async function doNoted(
   redis: RedisClient,
   { key, lease }: { key: string; lease: Lease },
@@ -96,7 +96,7 @@ async function doNoted(
 ): Promise<Answer> {
   const noted = { ...before };
   const save = async () => {
-    if (lease.isHeld()) await redis.set(key, JSON.stringify(noted), 'PX', keptMs); // else a repetition does it now, at another server
+    if (lease.isHeld()) await redis.set(key, JSON.stringify(noted), 'PX', keptMs); // otherwise a repetition at another server does it now
   };
   const isRepeated = await isStarted(redis, noted.run);
   try {
@@ -108,12 +108,12 @@ async function doNoted(
           await save();
         });
   } catch (error) {
-    // The key is free again where nothing was made, and where the run that is there is that of another order.
+    // The key is free again if no run was made, or if the existing run belongs to another order.
     const isFree = lease.isHeld() && (noted.run === '' || isRefusal(error));
     if (isFree) await redis.del(key).catch(() => {});
     throw error;
   }
-  await save().catch(() => {}); // done is done: a repetition finds the run
+  await save().catch(() => {}); // the work is done, and a repetition finds the run
   return { answer: noted.answer, isRepeated };
 }
 

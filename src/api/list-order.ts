@@ -7,7 +7,7 @@ import type { Caller } from './access.ts';
 import { parsedAs } from './problem.ts';
 import type { ApiDeps } from './route.ts';
 
-/** Settings as texts for their flags. A missing one is as the server has it, or has its default where it is of a list: see `ofLists`. */
+/** Settings as texts for their flags. A missing one has the value of the server, or its default if it is about a list: see `ofLists`. */
 type SettingTexts = Partial<Record<SettingName, string | undefined>>;
 
 /** An order for a list over HTTP. */
@@ -16,21 +16,22 @@ type Given = {
   texts?: SettingTexts;
   options?: RunOptions;
   reason: string;
-  /** Whether a person has seen the plan, and what is strange in it. */
+  /** Whether a person has seen the plan and its warnings. */
   isAsked?: boolean;
   onRun?: ListOrder['onRun'];
 };
 
 /**
- * What a plan seals or a schedule stores: how a list is read and its ids are deleted. This server may be set up for another target, so what it
- * is set to holds for none of these. But its protected ids stay: they only ever keep ids from being deleted; and so long it keeps files.
+ * The settings that a plan seals or a schedule stores: how a list is read and its ids are deleted. This server may be set up for another target, so
+ * its own values do not apply to these. Two of its settings do apply: its protected ids, because they only ever keep ids from being deleted, and how
+ * long it keeps files.
  */
 const ofLists = scheduledSettings.filter((name) => name !== 'protect' && name !== 'keep');
 
-/** What is said of a file of protected ids goes with that file: it stays where that of this server does. */
+/** Settings about a file of protected ids go with that file: they apply if the file of this server does. */
 const ofProtectFile: readonly SettingName[] = ['protectColumn', 'expectUnprotected'];
 
-/** The order as a command line would say it. Throws `invalid` for what a flag would refuse, too. */
+/** The order as a command line would give it. Throws `invalid` for any value that a flag would also refuse. */
 export function listOrderOf(
   { config, sources, env }: Pick<ApiDeps, 'config' | 'sources' | 'env'>,
   { name: who }: Caller,
@@ -66,7 +67,7 @@ function parsed(texts: SettingTexts): Partial<Record<SettingName, unknown>> {
   );
 }
 
-/** What a flag of the server says is no flag of this order. */
+/** The sources of the settings of this order: a flag of the server is not a flag of the order. */
 function sourcesOf(sources: Sources, given: readonly SettingName[]): Sources {
   const own = Object.entries(sources).map(([name, source]) => [name, source === 'flag' ? 'file' : source]);
   const all = (names: readonly SettingName[], source: Source) => names.map((name) => [name, source]);

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** What was read last: its number, and its JSON; or why it could not be read. */
+/** The result of the last reading: its number and its JSON, or why it could not be read. */
 export type Edition = { id: number; event: string; text: string };
 
 type LiveOptions<T> = {
@@ -9,13 +9,13 @@ type LiveOptions<T> = {
   everyMs: number;
   /** Waits before the next reading. */
   wait?(ms: number): Promise<void>;
-  /** What viewers see instead when reading failed. */
+  /** Makes what viewers get if reading failed. */
   problem(error: unknown): object;
 };
 
 /**
- * One reading for all who look: about every `everyMs` while anybody does, and none while nobody does. A viewer that is slow misses editions
- * and never holds up another one, and nothing is kept for it.
+ * Shares one reading among all viewers: about every `everyMs` while there are any, and none otherwise. A slow viewer misses editions, never delays
+ * another viewer, and nothing is stored for it.
  */
 export class Live<T> {
   readonly #options: LiveOptions<T>;
@@ -33,7 +33,7 @@ export class Live<T> {
     return this.#viewers;
   }
 
-  /** What is known now, read anew unless that was just done. */
+  /** The current edition, read again unless that was just done. */
   async current(): Promise<Edition> {
     if (this.#last !== null && performance.now() - this.#lastAt < this.#options.everyMs) return this.#last;
     return this.#read();
@@ -58,7 +58,7 @@ export class Live<T> {
     }
   }
 
-  /** All viewers wait for the same lap. */
+  /** Returns the next reading, which all viewers share. */
   #nextLap(): Promise<Edition> {
     this.#lap ??= this.#runLap().finally(() => {
       this.#lap = null;
@@ -79,7 +79,7 @@ export class Live<T> {
     return this.#reading;
   }
 
-  /** Never rejects: a viewer stays through an outage of Redis. */
+  /** Reads once. Never rejects: a viewer stays through an outage of Redis. */
   async #readNow(): Promise<Edition> {
     const { read, event, problem } = this.#options;
     const id = Math.max(Date.now(), (this.#last?.id ?? 0) + 1);

@@ -1,10 +1,10 @@
 import { isIPv6 } from 'node:net';
 
 const windowMs = 5 * 60_000;
-const failuresAtMost = 10; // of one address, or of one IPv6 network of a customer
+const failuresAtMost = 10; // per address, or per IPv6 network of a customer
 const addressesAtMost = 10_000;
 
-/** Counts failed logins of each address for five minutes: one that guesses locks nobody else out. `clock`: monotonic ms. */
+/** Counts failed logins per address for five minutes, so that an attacker at one address does not lock out others. `clock`: monotonic ms. */
 export class LoginLimit {
   readonly #clock: () => number;
   readonly #failures = new Map<string, { count: number; until: number }>();
@@ -13,7 +13,7 @@ export class LoginLimit {
     this.#clock = clock;
   }
 
-  /** For how many seconds this address may not try again; 0 = it may. */
+  /** Seconds until this address may try again; 0 = now. */
   waitOf(address: string): number {
     const now = this.#clock();
     const own = this.#failures.get(peerOf(address));
@@ -21,7 +21,7 @@ export class LoginLimit {
     return Math.ceil(Math.max(0, own.until - now) / 1_000);
   }
 
-  /** The addresses are bounded: the one that failed longest ago is forgotten for a new one. */
+  /** Counts a failure. The number of addresses is bounded: a new one replaces the one that failed longest ago. */
   failed(address: string): void {
     const now = this.#clock();
     const peer = peerOf(address);
@@ -38,7 +38,7 @@ export class LoginLimit {
 
 const groupsOfNetwork = 4;
 
-/** Whoever has one IPv6 address has the whole /64 around it. Pure. */
+/** The IPv6 /64 network of an address, because its owner has all of it; an IPv4 address as it is. Pure. */
 function peerOf(address: string): string {
   if (!isIPv6(address)) return address;
   const [head = '', tail] = address.split('::');

@@ -30,8 +30,8 @@ import {
 const onceMs = 10 * 60_000;
 
 /**
- * Logs in by a token, or by a link that works once, and out again. Sessions of a token are in Redis: any server believes them, and they end with
- * the token. Those of a link are in the memory of this process: they end with it, however it ends, and no other one believes them.
+ * Logs people in with a token, or with a link that works once, and out again. Sessions of a token are in Redis: every server accepts them, and they
+ * end with the token. Sessions of a link are in the memory of this process: they end with it, however it ends, and no other process accepts them.
  */
 export class Login {
   readonly #redis: RedisClient;
@@ -39,7 +39,7 @@ export class Login {
   readonly #proxy: TrustedProxy | null;
   readonly #limit = new LoginLimit(() => performance.now());
   #once: { hash: string; who: Person; until: number } | null = null;
-  readonly #linked = new Map<string, { who: Person; until: number }>(); // by the hash of the cookie; a link adds one
+  readonly #linked = new Map<string, { who: Person; until: number }>(); // by the hash of the cookie; each link adds one
 
   constructor(redis: RedisClient, log: Log, proxy: TrustedProxy | null) {
     this.#redis = redis;
@@ -47,14 +47,14 @@ export class Login {
     this.#proxy = proxy;
   }
 
-  /** The path of a link that logs this person in as admin, once and within ten minutes. A new one replaces the last. */
+  /** The path of a link that logs this person in as admin, once and within ten minutes. A new link replaces the last one. */
   newLink(name: string): string {
     const secret = randomSecret();
     this.#once = { hash: hashOf(secret), who: { name, role: 'admin', reach: null }, until: performance.now() + onceMs };
     return `/login?once=${secret}`;
   }
 
-  /** Who sends a request; null for nobody. */
+  /** The person who sends a request; null if nobody is logged in. */
   caller(context: Context): Promise<Caller | null> {
     const linked = (cookie: string, now: number) => this.#linkedBy(hashOf(cookie), now);
     return authenticate(context, { redis: this.#redis, proxy: this.#proxy, linked }, Date.now());
@@ -69,7 +69,7 @@ export class Login {
   serve(app: Hono): void {
     app.get('/login', async (context) => {
       const { once, problem = '', to = '/' } = context.req.query();
-      const isLooking = context.req.method === 'HEAD'; // as a mail or chat program does before a person opens the link
+      const isLooking = context.req.method === 'HEAD'; // mail and chat programs send HEAD before a person opens the link
       if (once !== undefined && !isLooking) return this.#byLink(context, once);
       const page = await readLoginPage(problem, pagePath(to));
       if (page === null) throw new Problem('not_found', 'there is no /login');
@@ -88,7 +88,9 @@ export class Login {
     });
   }
 
-  /** Failures are not counted: nobody guesses 256 bits, and a page of any site could lock people out by sending wrong ones. */
+  /**
+   * Logs in with a link. Failures are not counted: 256 bits cannot be guessed, and a page of any site could lock people out by sending wrong links.
+   */
   #byLink(context: Context, secret: string): Response {
     const once = this.#once;
     if (once === null || once.hash !== hashOf(secret) || performance.now() > once.until)
@@ -141,14 +143,14 @@ type LoginProblem = { problem: 'busy' | 'credentials'; seconds: number };
 
 const here = 'http://here.invalid';
 
-/** The path of a page of this server, with its query; that of all runs for anything else. Pure. */
+/** The path of a page of this server, with its query; the list of runs for anything else. Pure. */
 export function pagePath(to: string): string {
   const url = to.startsWith('/') && URL.canParse(to, here) ? new URL(to, here) : null;
   if (url === null || url.origin !== here || /^\/(login|logout|api)\b/.test(url.pathname)) return '/';
-  return url.pathname.startsWith('//') ? '/' : url.pathname + url.search; // two slashes name a host
+  return url.pathname.startsWith('//') ? '/' : url.pathname + url.search; // after two slashes comes a host
 }
 
-/** The path of the login that leads to a page. Pure. */
+/** The path of the login page that leads to a page. Pure. */
 export function loginPath(to: string, problem = ''): string {
   const query = new URLSearchParams({ ...(problem && { problem }), ...(pagePath(to) !== '/' && { to: pagePath(to) }) });
   return query.size === 0 ? '/login' : `/login?${query}`;

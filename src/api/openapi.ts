@@ -5,7 +5,7 @@ import { commands } from './shapes.ts';
 
 const jsonType = 'application/json';
 
-/** The description of the API in OpenAPI 3.1, from the table of its routes. `cookieName`: of a session here. Pure. */
+/** The description of the API in OpenAPI 3.1, from the table of its routes. `cookieName`: the name of the session cookie here. Pure. */
 export function openApiOf(routes: readonly Route[], version: string, cookieName: string) {
   const paths: Record<string, Record<string, object>> = {};
   for (const route of routes) paths[route.path] = { ...paths[route.path], [route.method]: operationOf(route) };
@@ -69,7 +69,7 @@ function operationOf(route: Route) {
 }
 
 const late =
-  'it is still being done, and this is the run meanwhile; if it is not carried out after all, `audit` of the run gets an entry with the action `failed`, and in `order` and `error` what failed and why';
+  'the order is still being carried out, and this is the run as it is now; if the order fails after all, `audit` of the run gets an entry with the action `failed`, whose `order` and `error` say what failed and why';
 
 const idempotencyKey = {
   name: 'Idempotency-Key',
@@ -77,7 +77,7 @@ const idempotencyKey = {
   required: false,
   schema: { type: 'string', minLength: 1, maxLength: 100, pattern: keyPattern.source },
   description:
-    'with the same key within a day, the request is done once and answered the same; one that broke off is completed, or the run that it made is answered',
+    'requests with the same key within a day are carried out once and get the same answer; if the first one broke off, it is completed, or the run that it made is answered',
 };
 
 function pathParameters(path: string) {
@@ -103,7 +103,7 @@ function queryParameters(query: Route['query']) {
   }));
 }
 
-/** `$schema` is that of the document. */
+/** A schema without `$schema`, which belongs to the document. */
 function schemaOf(schema: z.ZodType, io: 'input' | 'output'): object {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
   return rest;

@@ -18,7 +18,7 @@ import { whenText } from '../terminal/schedule-text.ts';
 
 const shownHistory = 5;
 
-/** Reads everything within reach that Redis knows of at one moment, and measures between two readings how fast runs are. */
+/** Reads everything within reach that Redis knows at one moment, and measures the speed of runs between two readings. */
 export class OverviewReader {
   readonly #session: Session;
   readonly #separateLimits: boolean;
@@ -94,7 +94,7 @@ export async function targetFacts(
   return statusFacts(await readTargetStatus(redis, target, separateLimits), active);
 }
 
-/** The same for a status that was read. */
+/** The same for a status that was already read. */
 export function statusFacts(status: TargetStatus, active: readonly ListedRun[]) {
   const { target } = status;
   return { ...targetStatusFacts(status, toTypeAnywhere), fp: target.fp, runs: liveStates(target, active) };
@@ -122,12 +122,12 @@ async function shortSchedule(session: Session, target: Target, schedule: Schedul
   return { ...facts, history: history.slice(0, shownHistory) };
 }
 
-/** What an answer says of its target. */
+/** The fields that name the target of an answer. */
 export function placeOf({ fp, baseUrl, account }: Target) {
   return { fp, target: baseUrl, account };
 }
 
-/** A run as `runs --json` prints it, and what a list of them shows besides. */
+/** A run as `runs --json` prints it, with the other fields that a list shows. */
 export function runSummary(
   run: ListedRun,
   now: number,

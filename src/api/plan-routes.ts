@@ -75,7 +75,7 @@ const uploads = {
   'application/json': '.json',
 } as const;
 
-/** Lists that are sent to the server: looked at first, then deleted by the workers of the target. */
+/** Routes for lists that are sent to the server: read and planned first, then deleted by the workers of the target. */
 export const planRoutes: readonly Route[] = [
   route({
     method: 'post',
@@ -86,7 +86,7 @@ export const planRoutes: readonly Route[] = [
     query: planQuery,
     upload: Object.keys(uploads),
     answer: shapes.plan,
-    status: 201, // no Idempotency-Key: it would not tell one list from another
+    status: 201, // no Idempotency-Key: it would not distinguish one list from another
     handle: plan,
   }),
   route({
@@ -147,7 +147,7 @@ async function plan(call: Call<z.output<typeof planQuery>>) {
   }
 }
 
-/** A plan as it is shown. */
+/** A plan as the API shows it. */
 export type ShownPlan = Awaited<ReturnType<typeof planUpload>>;
 
 async function planUpload({ deps, query, context, caller }: Call<z.output<typeof planQuery>>) {
@@ -170,7 +170,7 @@ async function planUpload({ deps, query, context, caller }: Call<z.output<typeof
       origin: newOrigin(order.by, approveBy),
       historyOf: (read) => readHistory(deps.session.redis, order, target, read),
     });
-    // Which ids that are is looked at again when the plan is applied.
+    // The protected ids are read again when the plan is applied.
     await refuseUnprotected(deps.session.redis, fp, { isProtected: made.plan.protect !== null, ids: [] });
     const rejected_samples = await readRejectedRows(made.shown.rejectsFile);
     const shown = { plan: id, expires_at: isoTime(forgottenAt(at)), fp, name, ...shownPlan(made), rejected_samples };
@@ -182,10 +182,10 @@ async function planUpload({ deps, query, context, caller }: Call<z.output<typeof
   }
 }
 
-/** The names of lists that have none, which say nothing about other lists of that name. */
+/** Names of lists that were given none; they do not connect a list with other lists of that name. */
 const namesOfNothing = ['list', 'stdin'].flatMap((name) => Object.values(uploads).map((suffix) => name + suffix));
 
-/** What Redis knows of a list. Its unfinished run is not resumed: once the plan is applied, that run is named. */
+/** What Redis knows about a list. Its unfinished run is not resumed: applying the plan names that run instead. */
 async function readHistory(redis: RedisClient, order: ListOrder, target: Target, list: List): Promise<ListHistory> {
   const last = await findRunOfList(redis, listOf(target, list.spool.sha256, ''));
   const isUnfinished = last !== null && !isSealed(last.state);
@@ -198,13 +198,13 @@ async function readHistory(redis: RedisClient, order: ListOrder, target: Target,
   return { ...noListHistory, ...before, proof, last, overlapping };
 }
 
-/** A row of a list that is no id, and why, also in words. */
+/** A rejected row of a list, and the reason, also in words. */
 type RejectedRow = { line: number; id: string; code: string; reason?: string };
 
 const shownRows = 20;
 const shownLength = 200;
 
-/** The first of the rows that `writeRejects` wrote into a file; none without a file. */
+/** The first rows in a file of rejected rows; none without a file. */
 async function readRejectedRows(path: string | null): Promise<RejectedRow[]> {
   if (path === null) return [];
   const rows: RejectedRow[] = [];
@@ -229,7 +229,7 @@ function rejectsAnswer({ rejects, shown: { name } }: KeptPlan): Response {
   return new Response(body, { headers });
 }
 
-/** Nobody is told where a list is on this server; its rejected rows go with it. */
+/** The error without paths: they show where a list is on this server, and the rejected rows are deleted with it. */
 function withoutPaths(error: unknown, folders: readonly string[]): unknown {
   if (!(error instanceof ExpungeError)) return error;
   const plain = (text: string) =>
@@ -246,7 +246,7 @@ function suffixOf(type = ''): string {
   throw new Problem('invalid', `expected a body of ${Object.keys(uploads).join(', ')}, got "${plain.slice(0, 100)}"`);
 }
 
-/** The names of settings, for those of the API. */
+/** The settings by their names in the API. */
 function settingsOf(given: Record<string, string | undefined>): KeptPlan['settings'] {
   const entries = Object.entries(given).filter(([, value]) => value !== undefined);
   return Object.fromEntries(
@@ -287,7 +287,7 @@ function shownPlan({ plan, sha256, shown }: MadePlan) {
   };
 }
 
-/** Carries out the plan, or one of the same ids with other rules; then the list is with Redis, and the plan is forgotten. */
+/** Carries out the plan, or a plan of the same ids with other rules; after that Redis has the list, and the plan is forgotten. */
 async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.output<typeof applyBody>>) {
   const store = storeOf(deps);
   const kept = await store.find(params.plan!);
@@ -316,7 +316,7 @@ async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.outp
   return { run: run.id, ...spellOutWarnings(warnings) };
 }
 
-/** A list that was read whole before. */
+/** An upload that was already read completely. */
 function uploadOf(store: PlanStore, { id, list }: KeptPlan) {
   return { folder: store.pathOf(id), path: list, isPiped: false };
 }
@@ -332,8 +332,8 @@ function refuseOtherConfirm(confirm: number, ids: number): void {
 }
 
 /**
- * The file and the code of the plan; with other rules of a new one of the same ids, which is as old as the plan and of who made it. Throws
- * conflict where the list reads otherwise.
+ * The file and the code of the plan; with other rules those of a new plan of the same ids, with the date and the planner of the old one. Throws
+ * conflict if the list now reads differently.
  */
 async function sealedFor(
   { deps, caller }: Pick<Call, 'deps' | 'caller'>,

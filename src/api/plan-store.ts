@@ -13,25 +13,25 @@ import { systemCode } from '../system-errors.ts';
 import { type Part, repeat } from '../worker/parts.ts';
 import { Problem } from './problem.ts';
 
-/** What a server keeps of a list that was sent to it, until it is applied or a day has passed. */
+/** What a server keeps of a list that was sent to it, until the plan is applied or a day has passed. */
 export type KeptPlan = {
   id: string;
   by: string;
   fp: string;
   at: number; // ms since 1970
   list: string; // the file of the list
-  rejects?: string | null; // the file of its rejected rows; a release before this one kept none
-  settings: Record<string, string | undefined>; // how it is read and deleted, as texts for flags
+  rejects?: string | null; // the file of its rejected rows; an older release kept none
+  settings: Record<string, string | undefined>; // how to read and delete the list, as texts for flags
   shown: Record<string, unknown>; // the answer that described it
 };
 
 const keptMs = 86_400_000;
 const plansAtMost = 1_000;
 const allBytesAtMost = 32e9;
-const lookEveryBytes = 16e6; // at most so much too much per upload
+const lookEveryBytes = 16e6; // an upload may exceed the limits by this much
 const idleMs = 60_000;
 
-/** Lists and plans below the state folder, a folder for each. Every server has its own, or shares it with others of this machine. */
+/** Lists and plans below the state folder, one folder for each. Servers of one machine may share it. */
 export class PlanStore {
   readonly #stateDir: string;
   readonly #folder: string;
@@ -41,7 +41,10 @@ export class PlanStore {
     this.#folder = join(stateDir, 'uploads');
   }
 
-  /** A new folder, and the place for a list of so many bytes in it; 0 = nobody knows. Throws `too_large`, or `no_space` where all are too much. */
+  /**
+   * Makes a folder, and a path in it for a list of this many bytes; 0 = not known. Throws `too_large` for the list, or `no_space` if all lists
+   * together are too large.
+   */
   async open(name: string, bytes: number): Promise<{ id: string; list: string }> {
     if (bytes > uploadBytesAtMost) throw tooLarge();
     await makeStateDir(this.#stateDir);
@@ -62,7 +65,7 @@ export class PlanStore {
     await rename(draft, this.pathOf(plan.id, 'kept.json'));
   }
 
-  /** Throws not_found for a plan that was applied, removed or forgotten. */
+  /** Finds a plan. Throws not_found if it was applied, removed or forgotten. */
   async find(id: string): Promise<KeptPlan> {
     const text = /^[0-9a-f]{18}$/.test(id) ? await readFile(this.pathOf(id, 'kept.json'), 'utf8').catch(() => '') : '';
     const plan = text === '' ? null : (JSON.parse(text) as KeptPlan);
@@ -70,19 +73,19 @@ export class PlanStore {
     throw noPlan(id);
   }
 
-  /** Repeating it is harmless. */
+  /** Removes a plan. Repeating it is harmless. */
   async remove(id: string): Promise<void> {
     await rm(this.pathOf(id), { recursive: true, force: true });
   }
 
-  /** Removes what is older than a day, also what a server left that died. */
+  /** Removes plans older than a day, including those of a server that died. */
   async removeOld(): Promise<void> {
     for (const { id, at } of await this.#all()) if (at < Date.now() - keptMs) await this.remove(id);
   }
 
   /**
-   * Writes a body to a file as it comes: a few blocks are in memory, however long it is. Throws `too_large`, `no_space`, and `slow` where
-   * nothing came for a minute.
+   * Writes a body to a file as it comes: a few blocks are in memory, however long it is. Throws `too_large`, `no_space`, and `slow` if nothing came
+   * for a minute.
    */
   async write(body: ReadableStream | null, path: string): Promise<void> {
     let [bytes, lookAt] = [0, lookEveryBytes];
@@ -96,7 +99,7 @@ export class PlanStore {
         this.#refuseFull({ lists: 0, bytes: 0 }).then(() => done(null, chunk), done);
       },
     });
-    const late = new Problem('slow', `expected the list to go on within ${idleMs / 1_000} s`);
+    const late = new Problem('slow', `expected more of the list within ${idleMs / 1_000} s`);
     const idle = setTimeout(() => bounded.destroy(late), idleMs).unref();
     try {
       await pipeline(
@@ -129,7 +132,7 @@ export class PlanStore {
     );
   }
 
-  /** What is there now. Others may remove it meanwhile. */
+  /** The plans that exist now. Other processes may remove some in the meantime. */
   async #all(): Promise<{ id: string; at: number; bytes: number }[]> {
     const ids = await readdir(this.#folder).catch(() => []);
     const found = await Promise.all(ids.map(async (id) => ({ id, ...(await this.#sizeOf(id)) })));
@@ -146,12 +149,12 @@ export class PlanStore {
 
 const removeEveryMs = 10 * 60_000;
 
-/** Removes old lists when the process starts, and from then on. */
+/** Removes old lists when the process starts, and regularly after that. */
 export function oldListsPart(stateDir: string, log: Log): Part {
   return repeat('uploads', removeEveryMs, () => new PlanStore(stateDir).removeOld(), log);
 }
 
-/** What is said of a plan that is not there. */
+/** The problem for a plan that does not exist. */
 export function noPlan(id: string): Problem {
   return new Problem(
     'not_found',
@@ -168,7 +171,7 @@ function gigabytes(bytes: number): string {
   return `${(bytes / 1e9).toFixed(1)} GB`;
 }
 
-/** When a plan of this moment is forgotten; ms since 1970. */
+/** When a plan of this time is forgotten, in ms since 1970. */
 export function forgottenAt(at: number): number {
   return at + keptMs;
 }

@@ -5,11 +5,11 @@ import type { Log } from '../logger.ts';
 import { type Advice, spellOut, type TypedWords } from '../model/to-type.ts';
 import { describeRedisError, isRedisError } from '../redis/errors.ts';
 
-/** The short words of problems that are not those of a command. */
+/** The short codes of problems that commands do not have. */
 const kinds = {
   invalid: [400, 'the request is not as the API describes it'],
   unauthenticated: [401, 'not logged in'],
-  forbidden: [403, 'this role may not do that'],
+  forbidden: [403, 'this role is not allowed to do that'],
   cross_site: [403, 'the request comes from another site'],
   not_found: [404, 'there is no such thing'],
   method_not_allowed: [405, 'this path takes other methods'],
@@ -25,7 +25,7 @@ const kinds = {
 
 export type ProblemKind = keyof typeof kinds;
 
-/** An error as the API answers it; `facts` are added to the document. Neither holds a secret. */
+/** An error as the API answers it. `facts` are added to the document. Neither contains a secret. */
 export class Problem extends Error {
   readonly kind: ProblemKind;
   readonly next: Advice | null;
@@ -40,7 +40,7 @@ export class Problem extends Error {
   }
 }
 
-/** What `parse` makes of a text. Throws `invalid` with its error, and with where in the request the text stands. */
+/** The parsed text. Throws `invalid` with the error of `parse` and the place of the text in the request. */
 export function parsedAs<T>(where: string, text: string, parse: (text: string) => T): T {
   try {
     return parse(text);
@@ -57,7 +57,7 @@ export type ProblemDocument = {
   detail: string;
   code: string;
   next?: string;
-  commands?: readonly TypedWords[]; // that stand in `next`, so that a client can write them as its reader has to type them
+  commands?: readonly TypedWords[]; // the commands in `next`, so that a client can write them as its user has to type them
   [fact: string]: unknown;
 };
 
@@ -69,7 +69,7 @@ const ofCommands: Partial<Record<ErrorCode, readonly [status: number, title: str
   INTERRUPTED: [503, 'the server is stopping'],
 };
 
-/** The document of an error. One that nobody expected tells nothing: it is logged, and may hold anything. */
+/** The document of an error. An unexpected error may contain anything, so it is logged and its text is not sent. */
 export function problemOf(error: unknown, log: Log, path: string): ProblemDocument {
   if (error instanceof Problem) return documentOf(error.kind, error.message, error.next, error.facts);
   if (error instanceof ExpungeError) {
@@ -106,7 +106,7 @@ export function problemAnswer(problem: ProblemDocument, headers: Record<string, 
 
 const againSeconds = 5;
 
-/** The same for somebody who opens a page with a browser. One that time may end is asked for again. */
+/** The problem as a page for a browser. If time may solve it, the page reloads itself. */
 export function problemPage({ title, detail, next, status }: ProblemDocument): Response {
   const isPassing = status >= 500 || status === 429;
   const again = html`<meta http-equiv="refresh" content="${againSeconds}" />`;
@@ -133,9 +133,9 @@ export function problemPage({ title, detail, next, status }: ProblemDocument): R
   return new Response(page.markup, { status, headers: { 'content-type': 'text/html; charset=utf-8' } });
 }
 
-/** The result of `work`, which is not stopped; throws `late` where it takes longer than `ms`. */
+/** The result of `work`, which is not stopped; throws `late` if it takes longer than `ms`. */
 export async function inTime<T>(ms: number, work: Promise<T>, late: Problem): Promise<T> {
-  work.catch(() => {}); // it may fail after it was late
+  work.catch(() => {}); // it may still fail after that
   let timer: NodeJS.Timeout | undefined;
   const waited = new Promise<never>((_, reject) => {
     timer = setTimeout(reject, ms, late).unref();

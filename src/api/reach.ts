@@ -6,16 +6,13 @@ import type { About, Call, Route } from './route.ts';
 import { noRun } from './run-view.ts';
 import { noTarget } from './targets.ts';
 
-// A token that is bound to targets reaches nothing of any other one. This is the one place that looks at what a request names.
+// A token that is bound to targets cannot reach anything of other targets. Only this file checks what a request names.
 
 type Asked = Pick<Call, 'caller' | 'deps' | 'params' | 'query' | 'body'>;
 
 type Bound = NonNullable<Reach>;
 
-/**
- * Throws what is said of a thing that is not there, where a request is about one of a target beyond the reach of its caller; `forbidden` where
- * it is about everything.
- */
+/** Throws not_found if a request is about a thing of a target beyond the reach of its caller, and `forbidden` if it is about everything. */
 export async function refuseBeyondReach({ about, summary }: Pick<Route, 'about' | 'summary'>, asked: Asked) {
   const { reach } = asked.caller;
   if (reach === null || about === 'within reach') return;
@@ -32,7 +29,7 @@ const refuse: Record<Exclude<About, 'within reach' | 'everything'>, (reach: Boun
   },
   async plan(reach, { deps, params }) {
     const id = params.plan!;
-    const plan = await new PlanStore(deps.config.stateDir).find(id).catch(() => null); // one that was applied may be so again, with its key
+    const plan = await new PlanStore(deps.config.stateDir).find(id).catch(() => null); // an applied plan may be applied again with its key
     if (plan !== null && !hasTarget(reach, plan.fp)) throw noPlan(id);
   },
   async target(reach, { params, query, body }) {
@@ -46,7 +43,7 @@ export function hasTarget(reach: Reach, fp: string): boolean {
   return reach === null || reach.some((target) => target.fp === fp);
 }
 
-/** The same text for the same reach. */
+/** A text that is the same for equal reaches. */
 export function reachKey(reach: Reach): string {
   return reach === null
     ? ''

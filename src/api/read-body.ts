@@ -7,8 +7,8 @@ const bytesAtMost = 64 * 1_024;
 const longestMs = 10_000;
 
 /**
- * The text of a body, whatever length its headers say. Throws `too_large`, and `slow` where it is late: its connection is one that a probe
- * needs. Hono's own limit makes a new request of it, which fails for chunked ones.
+ * The text of a body, whatever length its headers say. Throws `too_large`, and `slow` if it is late, because probes need its connection. Hono's own
+ * limit makes a new request of it, which fails for chunked ones.
  */
 export async function readText({ req }: Context): Promise<string> {
   const late = new Problem('slow', `expected the whole body within ${longestMs / 1_000} s`);

@@ -33,7 +33,12 @@ const listQuery = z.strictObject({
     .optional()
     .describe('states, with commas'),
   target: z.string().min(1).max(500).optional().describe('a fingerprint, or a part of base URL or account'),
-  q: z.string().min(1).max(200).optional().describe('a part of the id, of a file, of who submitted it, or of a reason'),
+  q: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .describe('a part of the id, of a file name, of the submitter, or of a reason'),
   sort: z.enum(pageOrders).default('created').describe('newest first: when they were made, or when they ended'),
   limit: z.coerce.number().int().min(1).max(500).default(50),
   cursor: z
@@ -43,7 +48,7 @@ const listQuery = z.strictObject({
     .describe('`next` of the page before'),
 });
 
-/** The words of runs, for pages that show them: they have no list of their own. */
+/** The words for runs, sent to pages that have no list of their own. */
 export const words = {
   outcomes: outcomes.map((outcome) => ({
     outcome,
@@ -57,7 +62,7 @@ export const words = {
   priorities,
 };
 
-/** What only reads. */
+/** Routes that only read. */
 export const readRoutes: readonly Route[] = [
   route({
     method: 'get',
@@ -127,7 +132,7 @@ export const readRoutes: readonly Route[] = [
     method: 'get',
     path: '/runs/{run}/record',
     role: 'read',
-    about: 'within reach', // a part of an id names a run
+    about: 'within reach', // part of an id is enough to name a run
     summary: 'a run as --server shows it; a part of its id is enough',
     answer: shapes.runRecord,
     handle: async ({ deps: { session }, params, caller }) =>
@@ -153,7 +158,7 @@ export const readRoutes: readonly Route[] = [
         const shown = new RunView(deps.session, params.run!);
         return () => shown.readWithHistory();
       };
-      await new RunView(deps.session, params.run!).read(); // not_found before a stream begins
+      await new RunView(deps.session, params.run!).read(); // throws not_found before a stream begins
       return deps.streams.send(context, deps.streams.live(`run ${params.run}`, 'run', view), caller, isStillAllowed);
     },
   }),
@@ -255,12 +260,12 @@ export const readRoutes: readonly Route[] = [
   }),
 ];
 
-/** The path of a heartbeat is one, and nothing shows it. */
+/** A schedule without the path of its heartbeat, which is a secret. */
 function withoutSecrets(schedule: Schedule): Schedule {
   return { ...schedule, heartbeat: '', toArchive: null };
 }
 
-/** The one reading of everything within reach, for all who look and have this reach. */
+/** The one reading of everything within reach, shared by all viewers with this reach. */
 function overviewOf({ deps: { streams, session, config }, caller: { reach } }: Pick<Call, 'deps' | 'caller'>) {
   return streams.live(`overview ${reachKey(reach)}`, 'snapshot', () => {
     const reader = new OverviewReader(session, config.separateLimits, reach);

@@ -17,21 +17,21 @@ import { refuseUnknownTarget } from './remote-targets.ts';
 import { listSettings } from './sent-settings.ts';
 import type { AnsweredWarnings } from './warnings.ts';
 
-// What a server does with lists: it makes a plan of one, which is carried out or forgotten, and runs of ids that are retried.
+// Orders about lists for a server: it makes a plan of a list, carries it out or forgets it, and makes runs of ids that are retried.
 
-/** A plan that a server has made. `record`: what is shown of it. */
+/** A plan that a server has made. `record`: how it is shown. */
 export type PlanAtServer = { plan: string; record: Plan };
 
-/** What the server answers when it has made a run. */
+/** The answer of a server that has made a run. */
 export type MadeAtServer = AnsweredWarnings & { run: string };
 
-/** `onBytes`: called with how much of the file was sent. */
+/** A list to send. `onBytes`: called with the number of bytes of the file that were sent. */
 type Sent = { target: Target; file: InputFile; format: Format; onBytes(bytes: number): void };
 
-/** A long list is not sent to a server that would refuse it. */
+/** Throws if the server would refuse the list, before a long list is sent. */
 export async function refuseInVain(api: ApiClient, target: Target): Promise<void> {
   if (api.role === 'read')
-    throw new ExpungeError('CREDENTIALS', 'expected the role operate, the token has read', {
+    throw new ExpungeError('CREDENTIALS', 'this token has the role "read", but run requires "operate"', {
       next: (toType) => `ask for a token with that role: ${toType('token add', 'NAME', '--role', 'operate')}`,
     });
   await refuseUnknownTarget(api, target);
@@ -44,7 +44,7 @@ const types: Record<Format, string> = {
   json: 'application/json',
 };
 
-/** Sends a list, of which the server makes a plan. Throws what the server refuses it for, by the name that the list has here. */
+/** Sends a list, of which the server makes a plan. Throws the refusal of the server, with the name that the list has here. */
 export async function sendList(
   api: ApiClient,
   order: Pick<ListOrder, 'config' | 'sources' | 'options' | 'by'>,
@@ -77,7 +77,7 @@ export async function sendList(
   }
 }
 
-/** Has a plan carried out that a person has seen, or whose ids are to be deleted unseen (`isAsked` is false). */
+/** Has a plan carried out that a person has seen, or whose ids may be deleted unseen (`isAsked` is false). */
 export function carryOut(
   api: ApiClient,
   { options, by, isAsked }: Pick<ListOrder, 'options' | 'by' | 'isAsked'>,
@@ -88,14 +88,17 @@ export function carryOut(
     confirm: sumIds(record.ids),
     reason: by.reason,
     priority,
-    ...(isAsked && { expect_unprotected: 'true' }), // the plan that was confirmed says so
+    ...(isAsked && { expect_unprotected: 'true' }), // the confirmed plan shows it
     ...(stopAt > 0 && { stop_at: isoTime(stopAt) }),
     ...(maxDuration > 0 && { max_duration_seconds: Math.ceil(maxDuration / 1_000) }),
   };
   return api.create<MadeAtServer>(`/plans/${plan}/apply`, body);
 }
 
-/** Has a plan forgotten that was not carried out, as `error` says. An order without an answer may still need it; else it would be there for a day. */
+/**
+ * Has a plan forgotten that was not carried out because of `error`. An order without an answer may still need the plan; if it is not forgotten, it
+ * stays for a day.
+ */
 export async function forgetPlan(api: ApiClient, { plan }: PlanAtServer, error: unknown): Promise<void> {
   if (!isAway(error)) await api.json({ method: 'DELETE', path: `/plans/${plan}` }).catch(() => {});
 }
@@ -103,7 +106,7 @@ export async function forgetPlan(api: ApiClient, { plan }: PlanAtServer, error: 
 /** Rows of a run with the same outcome and code. */
 export type RowGroup = { outcome: Outcome; code: string; count: number };
 
-/** The rows that a retry chooses, by outcome and code. The API lists those that are gone with the counts only. */
+/** The rows that a retry chooses, by outcome and code. For rows that are gone, the API lists only counts. */
 export async function readChosen(api: ApiClient, { id, counts }: Run, only: Selection): Promise<RowGroup[]> {
   const { items } = await api.json<{ items: RowGroup[] }>({
     method: 'GET',
@@ -114,7 +117,7 @@ export async function readChosen(api: ApiClient, { id, counts }: Run, only: Sele
   return [...items, ...gone].filter((group) => group.count > 0 && isChosenToRetry(only, group));
 }
 
-/** Has a run made of ids of another one. `expected`: how many a person has confirmed. */
+/** Has a run made of ids of another run. `expected`: how many ids a person has confirmed. */
 export function retryRun(
   api: ApiClient,
   { options: { priority }, by }: Pick<ListOrder, 'options' | 'by'>,
@@ -124,7 +127,7 @@ export function retryRun(
   return api.create<MadeAtServer>(`/runs/${run.id}/retry`, body);
 }
 
-/** What the API calls a list: a name without its endings. */
+/** The name of a list in the API: without its endings. */
 function nameOf({ name, isStdin }: InputFile): string {
   if (isStdin) return 'stdin';
   const plain = basename(name)
@@ -138,7 +141,7 @@ function nameOf({ name, isStdin }: InputFile): string {
   );
 }
 
-/** The error with the name of the list that the person knows in place of that on the server. */
+/** The error with the name of the list that the person knows instead of its name on the server. */
 function named(error: unknown, there: string, here: string): unknown {
   if (!(error instanceof ExpungeError)) return error;
   const { code, message, advice } = error;
@@ -146,9 +149,9 @@ function named(error: unknown, there: string, here: string): unknown {
   return new ExpungeError(code, words(message), { cause: error, next: mapAdvice(advice, words) });
 }
 
-/** How the list is read and deleted, as far as a setting of this command says so; else as the server has it. */
+/** The settings of this command about reading and deleting the list; the server decides the others. */
 function settingsOf({ config, sources }: Pick<ListOrder, 'config' | 'sources'>): Record<string, string> {
-  const isLone = config.rate === undefined && sources.burst !== 'flag'; // a burst without a rate says nothing
+  const isLone = config.rate === undefined && sources.burst !== 'flag'; // a burst has no effect without a rate
   const given = listSettings.filter((name) => sources[name] !== 'default' && !(name === 'burst' && isLone));
   return Object.fromEntries(given.map((name) => [apiField(name), settingText(name, config[name]) ?? '']));
 }

@@ -16,7 +16,7 @@ import type { runSummary } from './overview.ts';
 import { readRecord, unlessAway } from './remote-runs.ts';
 import { refuseUnknownTarget } from './remote-targets.ts';
 
-/** What is asked of runs by the API of a server. What is made of their rows is made here. */
+/** Queries about runs through the API of a server. Their rows are formatted on this machine. */
 export function remoteRecords(api: ApiClient): RecordOperations {
   return {
     place: api.url,
@@ -40,7 +40,7 @@ export function remoteRecords(api: ApiClient): RecordOperations {
     rows: (run) => rowsOf(api, run),
     verify: ({ id }) => api.json({ method: 'GET', path: `/runs/${id}/verification`, isLong: true }),
     write: (run, style, sink) => write(api, run, style, sink),
-    noteReport: async () => {}, // what is downloaded is not the delivered report of the run
+    noteReport: async () => {}, // a downloaded file is not the delivered report of the run
     follow: (run) => (written, stop) => copyNews(api, run, written, stop),
     awayOf: (error) => (isAway(error) ? messageOf(error) : null),
   };
@@ -53,14 +53,14 @@ type RunItem = ReturnType<typeof runSummary>;
 
 const pageAtMost = 500;
 
-/** The runs of the server, newest first, as far as the choice may need them; `items` gets what was answered. */
+/** The runs of the server, newest first, as far as the choice may need them; `items` collects the answers. */
 async function* pagesOf(
   api: ApiClient,
   { states, target, since = 0, list, by, sort, limit }: RunChoice,
   items: Map<string, RunItem>,
 ): AsyncGenerator<ListedRun[]> {
   const isEachShown = sort === 'created' && list === undefined && by === undefined;
-  const size = isEachShown ? Math.min(pageAtMost, limit + 1) : pageAtMost; // one more tells whether there are more
+  const size = isEachShown ? Math.min(pageAtMost, limit + 1) : pageAtMost; // one more shows whether there are more
   const query = { state: states?.join(','), target, limit: String(size) };
   for (let cursor: string | null | undefined; cursor !== null; ) {
     const request = { method: 'GET', path: '/runs', query: { ...query, cursor } } as const;
@@ -72,7 +72,7 @@ async function* pagesOf(
   }
 }
 
-/** What is chosen, sorted and shown of a run. */
+/** The facts of a run that lists choose, sort and show. */
 function listedRun(item: RunItem): ListedRun {
   const { state, rows, files, results, results_problem: problem } = item;
   const run = {
@@ -102,7 +102,7 @@ function at(time: string | null): number {
 
 const listedKeys = [...Object.keys(listedFacts(parseRun('', {}), 0)), 'standing'];
 
-/** What `runs --json` prints of a run: the API answers more. */
+/** The facts that `runs --json` prints; the API sends more. */
 function listedFactsOf(item: RunItem): Record<string, unknown> {
   const facts = Object.entries(item).filter(([key]) => listedKeys.includes(key));
   return { v: 1, type: 'summary', ...Object.fromEntries(facts) };
@@ -126,7 +126,7 @@ function download(api: ApiClient, { id }: Run, { format, spreadsheetSafe, only }
   return api.text({ method: 'GET', path: `/runs/${id}/report`, query, isLong: true }, mediaTypes[format]);
 }
 
-/** The rows of a run in input order, as they come. Throws UNREACHABLE where they break off, INTERNAL if they are not all. */
+/** The rows of a run in input order, as they come. Throws UNREACHABLE if they break off, and INTERNAL if they are incomplete. */
 async function* rowsOf(api: ApiClient, run: Run): AsyncGenerator<OutcomeRow[]> {
   let rows = 0;
   for await (const lines of wholeLines(download(api, run, { format: 'ndjson', spreadsheetSafe: false, only: null }))) {
@@ -145,7 +145,7 @@ function rowIn(line: string): OutcomeRow {
   return { ...row, settledAt };
 }
 
-/** Writes what the server sends until the reader closes, and returns how many rows that is; a line end within quotes of a CSV ends none. */
+/** Writes what the server sends until the reader closes, and returns the number of rows. A line end within quotes of a CSV does not end a row. */
 async function write(api: ApiClient, run: Run, style: ReportStyle, sink: Sink): Promise<number> {
   const { format } = style;
   let lines = 0;
@@ -157,10 +157,10 @@ async function write(api: ApiClient, run: Run, style: ReportStyle, sink: Sink): 
     }
     if (!(await sink(part))) break;
   }
-  return format === 'html' ? run.rows : lines - (format === 'csv' ? 1 : 0); // without the header
+  return format === 'html' ? run.rows : lines - (format === 'csv' ? 1 : 0); // without the header line
 }
 
-/** Writes the lines that a server sends; what breaks off goes on at the cursor. Throws INTERNAL for what the server tells as the last line. */
+/** Writes the lines that a server sends. If they break off, it continues at the cursor. Throws INTERNAL for a problem in the last line. */
 async function copyNews(api: ApiClient, { id }: Run, written: WrittenRows, signal: AbortSignal): Promise<Found> {
   const query = { from: written.goOn ?? undefined };
   const text = api.text({ method: 'GET', path: `/runs/${id}/outcomes`, query, signal }, 'application/x-ndjson');
@@ -174,7 +174,7 @@ async function copyNews(api: ApiClient, { id }: Run, written: WrittenRows, signa
   return 'more';
 }
 
-/** The lines of a text, as many as each part of it ends; what follows the last line end is none. */
+/** The whole lines of a text, as each part completes them; text after the last line end is dropped. */
 async function* wholeLines(text: AsyncIterable<string>): AsyncGenerator<string[]> {
   let rest = '';
   for await (const part of text) {

@@ -14,7 +14,7 @@ import type { RunRecord } from '../operations/run-record.ts';
 import type { Ordered } from '../operations/steer-run.ts';
 import { type ApiClient, isAway } from './client.ts';
 
-/** Orders for runs by the API of a server, in whose audit trail the name of the token stands. */
+/** Orders for runs through the API of a server, whose audit trail records the name of the token. */
 export function remoteRuns(api: ApiClient): RunOperations {
   return {
     find: async (text) => (await readRecord(api, text)).run,
@@ -54,7 +54,7 @@ export function readRecord(api: ApiClient, text = ''): Promise<RunRecord> {
   return api.json({ method: 'GET', path: `/runs/${encodeURIComponent(text)}/record` });
 }
 
-/** Each is read whole: what is shown of it has the revision that its order names. */
+/** Reads each halted run as a whole: what is shown has the revision that the order names. */
 async function findHalted(api: ApiClient, { fp }: Target, halt: HaltCode): Promise<Run[]> {
   const found: Run[] = [];
   for (let cursor: string | null | undefined; cursor !== null; ) {
@@ -66,7 +66,7 @@ async function findHalted(api: ApiClient, { fp }: Target, halt: HaltCode): Promi
   return found.filter((run) => isHaltedFor(run, halt));
 }
 
-/** A person has confirmed what was left of it. */
+/** What was left of the run when a person confirmed. */
 function leftOf(run: Run) {
   const left = pendingOf(run);
   return { left, shown: left };
@@ -76,7 +76,7 @@ function bodyOf({ expectAbsent, onStatus, maxDeletes }: Partial<RunRules>) {
   return { expect_absent: expectAbsent === true, on_status: onStatus, max_deletes: maxDeletes };
 }
 
-/** `warnings`: null where the server answered before the order was carried out. */
+/** `warnings`: null if the server answered before the order was carried out. */
 type Steered = Ordered & { record: RunRecord; warnings: Advice[] | null };
 
 function orderedOf({ before, run, isChanged }: Steered): Ordered {
@@ -95,7 +95,7 @@ const ends: Record<Action, readonly RunState[]> = {
 };
 
 /**
- * Gives an order, and returns the run once it is carried out: the server answers earlier where that takes long. Throws USAGE where it failed
+ * Gives an order, and returns the run once the order is carried out; the server answers earlier if that takes long. Throws USAGE if the order failed
  * after that, as the audit trail says, and UNREACHABLE after ten minutes.
  */
 async function steer(
@@ -128,19 +128,21 @@ async function steer(
   });
 }
 
-/** What waits goes on waiting for a server, or its Redis, that is away; any other error ends it. */
+/** Returns null if the server, or its Redis, is away, so that waiting continues; throws any other error. */
 export function unlessAway(error: unknown): null {
   if (isAway(error)) return null;
   throw error;
 }
 
-/** Whether the run is as ordered, or was so since, as its audit trail says. A cancelled run first gets the answers to its requests in flight. */
+/** Whether the run is as ordered, or was since, as its audit trail says. A cancelled run first gets the answers to its requests in flight. */
 function isCarriedOut(action: Action, before: RunRecord, now: RunRecord): boolean {
   if (ends[action].includes(now.run.state)) return true;
   return action !== 'cancel' && newEntry(before, now, action === 'resume' ? 'start' : action) !== undefined;
 }
 
-/** The last action of this kind in the audit trail, unless it was there before; `failed`: an order that the server took, and could not carry out. */
+/**
+ * The last action of this kind in the audit trail, unless it was there before. `failed`: an order that the server accepted but could not carry out.
+ */
 function newEntry(before: RunRecord, now: RunRecord, kind: string, order?: string) {
   const [old, last] = [before, now].map(({ audit }) =>
     audit.findLast((entry) => entry.action === kind && (order === undefined || entry.order === order)),

@@ -21,7 +21,7 @@ type Placed = Record<string, unknown> & AnsweredWarnings;
 
 const elsewhere = 'leave it out, or do it where Redis can be reached, without --server';
 
-/** Orders for schedules by the API of a server, in whose audit trail the name of the token stands. The server has their lists. */
+/** Orders for schedules through the API of a server, whose audit trail records the name of the token. The server has their lists. */
 export function remoteSchedules(api: ApiClient, said: { config: Config; sources: Sources }): ScheduleOperations {
   return {
     list: (target) => readRecords(api, target),
@@ -53,7 +53,7 @@ async function find(api: ApiClient, target: Target, name: string): Promise<Sched
   return found;
 }
 
-/** What cannot be said over a server stays as it is where a schedule is replaced: its protected ids and its heartbeat. */
+/** Adds a schedule. If one is replaced, its protected ids and its heartbeat stay as they are, because the API cannot change them. */
 async function add(api: ApiClient, { target, name, by, definition, replace }: AddOrder): Promise<Added> {
   if (definition.heartbeat !== '')
     throw new ExpungeError('USAGE', '--heartbeat: a server takes no URLs for schedules', { next: elsewhere });
@@ -61,12 +61,12 @@ async function add(api: ApiClient, { target, name, by, definition, replace }: Ad
   const before = (await look()) ?? null;
   const body = { target: target.fp, name, ...bodyOf(definition), reason: by.reason, replace };
   const answer = await api.create<Placed & Pick<Added, 'done'>>('/schedules', body, false);
-  const { done, when: _, ...facts } = withoutPlace(answer); // what --json prints has no words for the time
+  const { done, when: _, ...facts } = withoutPlace(answer); // --json does not print the time in words
   const schedule = (await look().catch(unlessAway)) ?? null;
   return { done: answer.done, before, schedule, at: Date.now(), facts, warnings: readWarnings(answer) };
 }
 
-/** The whole definition: what it does not say is as by default. A burst alone says nothing. */
+/** The body with the whole definition: missing fields mean the default. A burst alone has no effect. */
 function bodyOf({ settings: { burst, ...texts }, ...definition }: Definition) {
   const given: Definition['settings'] = texts.rate === undefined || burst === undefined ? texts : { ...texts, burst };
   const sent = scheduleSettings.filter((name) => name !== 'maxDeletes');
@@ -102,10 +102,10 @@ async function steer(
 
 type Started = Extract<MadeNow['made'], { outcome: 'started' }>;
 
-/** What became of it; of a run that an earlier request had started, only its id. */
+/** The result of an order; for a run that an earlier request had started, only its id. */
 type RunAnswer = Placed & (MadeNow['made'] | { outcome: 'started'; run: string; ids?: never });
 
-/** The run is made by the server, of the source that it has. */
+/** The server makes the run, from the source that it has. */
 async function run(api: ApiClient, { by, seen, ...order }: RunScheduleOrder): Promise<MadeNow> {
   const path = pathOf(order);
   const answer = await api.create<RunAnswer>(`${path}/run`, { reason: by.reason, seen });
@@ -119,7 +119,7 @@ async function madeOf(api: ApiClient, path: string, answer: RunAnswer): Promise<
   return { outcome, run, rows, ids, retried, carried, reason };
 }
 
-/** Where a request broke off once it had started a run, its repetition is answered with the id of the run and nothing else. */
+/** The id of a started run. If a request broke off after starting a run, its repetition is answered with that id and nothing else. */
 async function startedIn(api: ApiClient, path: string, id: string): Promise<Started> {
   const { rows, ids } = (await readRecord(api, id)).run;
   const { history } = await api.json<{ history: HistoryEntry[] }>({ method: 'GET', path });
@@ -132,7 +132,7 @@ function pathOf({ target, name }: Pick<ScheduleOrder, 'target' | 'name'>): strin
   return `/schedules/${target.fp}/${name}`;
 }
 
-/** What a command prints: it names the target itself. */
+/** The answer as a command prints it, without the target, which the command names itself. */
 function withoutPlace(answer: Placed): Record<string, unknown> {
   const { fp: _, target: __, account: ___, warnings: ____, commands: _____, ...facts } = answer;
   return facts;

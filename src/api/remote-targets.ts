@@ -9,7 +9,7 @@ import type { TargetRecord } from '../operations/target-status.ts';
 import { targetName } from '../terminal/stop-text.ts';
 import type { ApiClient } from './client.ts';
 
-/** Orders for targets by the API of a server, in whose audit trail the name of the token stands. It steers those that it knows. */
+/** Orders for targets through the API of a server, whose audit trail records the name of the token. It steers the targets that it knows. */
 export function remoteTargets(api: ApiClient): TargetOperations {
   return {
     known: () => readKnown(api),
@@ -56,7 +56,7 @@ async function post(api: ApiClient, action: string, { target, by }: TargetOrder,
   return (await api.json<{ changed: boolean }>({ method: 'POST', path, body })).changed;
 }
 
-/** What it reaches is counted afterwards, so that a stop takes effect first. */
+/** Counts what an order reaches, after the stop has taken effect. */
 async function orderAll(
   api: ApiClient,
   action: 'stop' | 'start',
@@ -81,10 +81,10 @@ async function orderAll(
 function knownAs(fp: string, known: readonly KnownTarget[]): KnownTarget {
   const found = known.find((target) => target.fp === fp);
   if (found !== undefined) return found;
-  throw new ExpungeError('INTERNAL', `the server has forgotten the target ${fp} meanwhile`);
+  throw new ExpungeError('INTERNAL', `the server no longer knows the target ${fp}`);
 }
 
-/** Throws USAGE for a target that is none of the server. */
+/** Throws USAGE for a target that the server does not know. */
 export async function refuseUnknownTarget(api: ApiClient, target: Target): Promise<void> {
   const { items } = await api.json<{ items: { fp: string }[] }>({ method: 'GET', path: '/targets' });
   if (!items.some(({ fp }) => fp === target.fp)) throw unknownToServer(api, target);

@@ -9,7 +9,7 @@ import { Problem } from './problem.ts';
 import type { Streams } from './streams.ts';
 import type { Role } from './token-store.ts';
 
-/** What every route may use. */
+/** The dependencies of every route. */
 export type ApiDeps = {
   session: EarlySession;
   config: Config;
@@ -17,7 +17,7 @@ export type ApiDeps = {
   env: NodeJS.ProcessEnv;
   log: Log;
   streams: Streams;
-  /** The fingerprint of the target whose worker this server is: its settings and sources are meant for that one. Null in a dashboard. */
+  /** The fingerprint of the target whose worker this server is: its settings and sources are for that target only. Null in a dashboard. */
   workerOf: string | null;
 };
 
@@ -31,34 +31,34 @@ export type Call<Q = Record<string, unknown>, B = Record<string, unknown>> = {
   query: Q;
   body: B;
   context: Context;
-  /** Whether the caller may still see this: their token may be revoked while they look. */
+  /** Whether the caller may still see this: their token may be revoked in the meantime. */
   isStillAllowed(): Promise<boolean>;
-  /** To be called with the id of the run that the request makes, before it is written: a repetition of the request reports that run. */
+  /** Called with the id of the run that the request makes, before the run is written: a repetition of the request reports that run. */
   onRun(run: string): Promise<void>;
 };
 
 /**
- * What a route is about: the run, plan or target that its path names, the target that its query or body names, what its handler finds within
- * the reach of the caller, or everything.
+ * The subject of a route: the run, plan or target that its path names, the target that its query or body names, what its handler finds within the
+ * reach of the caller, or everything.
  */
 export type About = 'run' | 'plan' | 'target' | 'within reach' | 'everything';
 
-/** One operation of the API: everything that serves, describes and tests it follows from this. */
+/** One operation of the API. Serving it, its description and its tests are all derived from this. */
 export type Route = {
   method: 'get' | 'post' | 'delete';
   path: string; // below /api/v1: `/runs/{run}/pause`
   role: Role;
-  about: About; // what `api/reach.ts` looks at for a token that is bound to targets
+  about: About; // what `api/reach.ts` checks for a token that is bound to targets
   summary: string;
   query: Shape;
-  body: Shape | null; // null: it reads no JSON
-  upload: readonly string[]; // content types of a body that is streamed; [] = none
-  answer: z.ZodType | null; // of a JSON answer; null: a stream
-  types: readonly string[]; // content types of the answer; the first one where nothing else is asked for
+  body: Shape | null; // null: the route reads no JSON
+  upload: readonly string[]; // content types of a streamed body; [] = none
+  answer: z.ZodType | null; // schema of a JSON answer; null: a stream
+  types: readonly string[]; // content types of the answer, the default one first
   status: 200 | 201;
-  isCreating: boolean; // it takes an Idempotency-Key
-  made(params: Record<string, string>, run: string): object; // the answer to a repetition whose first request broke off once it had made the run
-  mayTakeLong: boolean; // answered 202 while it is still being done
+  isCreating: boolean; // whether it takes an Idempotency-Key
+  made(params: Record<string, string>, run: string): object; // the answer to a repetition if the first request broke off after it had made the run
+  mayTakeLong: boolean; // answers 202 while the order is still being carried out
   handle(call: Call): Promise<unknown>;
 };
 
@@ -89,14 +89,14 @@ export function route<Q extends Shape = typeof nothing, B extends Shape = typeof
   };
 }
 
-/** Nobody is shown anything of a target because a route forgot to say what it is about. */
+/** The subject that a path implies. The default is everything, so a route that forgot to state its subject shows a bound token nothing. */
 function aboutOf(path: string): About {
   if (path.includes('{run}')) return 'run';
   if (path.includes('{plan}')) return 'plan';
   return path.includes('{fp}') ? 'target' : 'everything';
 }
 
-/** A value that fits a schema. Throws `invalid` with what was expected and where. */
+/** The value, which fits a schema. Throws `invalid` with what was expected and where. */
 export function checked<T>(schema: z.ZodType<T>, value: unknown, where: string): T {
   const result = schema.safeParse(value);
   if (result.success) return result.data;

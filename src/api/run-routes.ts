@@ -28,7 +28,7 @@ import { findRunById } from './run-view.ts';
 import * as shapes from './shapes.ts';
 import { spellOutWarnings } from './warnings.ts';
 
-/** Why somebody does this, for the audit trail. */
+/** The reason for an order, for the audit trail. */
 export const reason = z
   .string()
   .trim()
@@ -37,7 +37,7 @@ export const reason = z
   .default('')
   .describe('why, for the audit trail');
 
-/** What steers a run: each order goes the way of the command, with its checks and its entry in the audit trail. */
+/** Routes that steer a run. Each order works like its command, with its checks and its entry in the audit trail. */
 export const runRoutes: readonly Route[] = [
   route({
     method: 'post',
@@ -53,7 +53,7 @@ export const runRoutes: readonly Route[] = [
     method: 'post',
     path: '/runs/{run}/resume',
     role: 'operate',
-    summary: 'let a run go on',
+    summary: 'resume a run',
     body: z.strictObject({
       reason,
       seen: shapes.seen,
@@ -79,7 +79,7 @@ export const runRoutes: readonly Route[] = [
     body: z.strictObject({
       reason,
       left: z.int().min(0).describe('how many rows are left, as a person typed it'),
-      shown: z.int().min(0).describe('how many were left when they were asked'),
+      shown: z.int().min(0).describe('how many were left when the person was asked'),
     }),
     answer: shapes.steered,
     mayTakeLong: true,
@@ -106,7 +106,7 @@ export const runRoutes: readonly Route[] = [
     handle: (call) => {
       const { rate: text, burst } = call.body;
       if (text === null && burst !== undefined)
-        throw new Problem('invalid', 'body.burst: expected a rate beside it, got null');
+        throw new Problem('invalid', 'body.burst: expected a rate with it, got null');
       const rate = text === null ? null : parsedAs('body.rate', text, parseRate);
       const pace = rate === null ? { rate, burst: null } : { rate, ...(burst !== undefined && { burst }) };
       return order(call, (runs, given) => runs.changePace({ ...given, pace }));
@@ -142,7 +142,7 @@ export const runRoutes: readonly Route[] = [
       const only = call.body.only && parsedAs('body.only', call.body.only.join(','), parseRetrySelection);
       const made = await retry(call, only);
       if (made !== null) return { run: made.run.id, ...spellOutWarnings(made.warnings) };
-      throw new Problem('conflict', `run ${call.params.run} has nothing of that to retry`);
+      throw new Problem('conflict', `run ${call.params.run} has no matching ids to retry`);
     },
   }),
   route({
@@ -168,7 +168,7 @@ export const runRoutes: readonly Route[] = [
 type RunCall = Call<unknown, { reason: string }>;
 type RetryCall = Call<unknown, { reason: string; confirm: number; priority?: Priority | undefined }>;
 
-/** Makes a run of what the run of the path has left; null where that is nothing. */
+/** Makes a run of the ids that the run of the path has left; null if there are none. */
 async function retry({ deps, params, body, caller, onRun }: RetryCall, only: Selection | undefined) {
   const { id, baseUrl, account } = await findRunById(deps.session, params.run!);
   const { priority, confirm: expected, reason } = body;
@@ -177,7 +177,7 @@ async function retry({ deps, params, body, caller, onRun }: RetryCall, only: Sel
   return withOwnRedis(deps, (session) => retryRun(session, order, { run: id, only, expected }));
 }
 
-/** Does an operation on the run of the path, on a connection of its own: an order that hangs holds up no other request. */
+/** Does an operation on the run of the path, on a separate connection, so that a hanging order delays no other request. */
 async function order<T>(
   { deps, params, body, caller }: RunCall,
   work: (runs: RunOperations, order: RunOrder) => Promise<T>,
@@ -187,7 +187,7 @@ async function order<T>(
   return withOwnRedis(deps, (session) => work(localRuns(session), given));
 }
 
-/** Answers after two seconds: a cancelled run ends when its requests in flight have their answers. 202 = it is still being done. */
+/** Answers within two seconds: a cancelled run ends when its requests in flight have their answers. 202 = the order is still being carried out. */
 async function steer(
   call: RunCall,
   action: 'pause' | 'resume' | 'cancel',
@@ -203,16 +203,16 @@ async function steer(
   return { ...now, ...spellOutWarnings(warnings), changed: isChanged };
 }
 
-/** An order for a run, and who gave it why. */
+/** An order for a run: who gave it, and why. */
 type Given = { run: string; order: string; who: string; reason: string };
 
 const answerAfterMs = 2_000;
 const noteEveryMs = 2_000;
-const notesAtMost = 300; // ten minutes: Redis, which may be why the order failed, has to be back for the note
+const notesAtMost = 300; // ten minutes: Redis may be why the order failed, and must be back for the note
 
 /**
- * Whether an order is done within two seconds; throws what it throws until then. One that takes longer goes on: if it fails, the audit trail
- * of its run says so, for whoever was answered that it is being done.
+ * Whether an order is done within two seconds; throws its error until then. A longer one continues: if it fails, the audit trail of its run says so,
+ * for a caller that was answered with 202.
  */
 async function isDoneSoon(deps: Pick<ApiDeps, 'session' | 'log'>, given: Given, done: Promise<unknown>) {
   let timer: NodeJS.Timeout | undefined;
@@ -241,9 +241,12 @@ async function noteFailure({ session, log }: Pick<ApiDeps, 'session' | 'log'>, g
   }
 }
 
-/** Throws conflict unless what was typed is what was shown, and that was left before: what is left only becomes less, also after a pause. */
+/**
+ * Throws conflict unless the typed number is the number that was shown, and that many were left before: the number left only decreases, also after a
+ * pause.
+ */
 export function refuseOtherCount(run: Run, { left, shown }: { left: number; shown: number }): void {
-  if (isSealed(run.state)) return; // there is nothing left to lose
+  if (isSealed(run.state)) return; // nothing is left to lose
   const now = pendingOf(run);
   if (left === shown && now <= shown && shown <= run.rows) return;
   const what =
@@ -251,7 +254,7 @@ export function refuseOtherCount(run: Run, { left, shown }: { left: number; show
   throw new Problem('conflict', what, 'look at the run again, and type how many rows are left', { left: now });
 }
 
-/** Throws conflict for another number of rows, and while the results of the run are still to be delivered: what became of its ids would be lost. */
+/** Throws conflict for another number of rows, and while the results of the run are not delivered yet: the outcomes of its ids would be lost. */
 function refuseRemoval(run: Run, rows: number): void {
   if (rows !== run.rows)
     throw new Problem(

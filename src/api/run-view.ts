@@ -24,12 +24,12 @@ export async function findRunById({ redis }: Pick<Session, 'redis'>, id: string)
   return tallyIfSealed(redis, run);
 }
 
-/** What is said of a run that is not there. */
+/** The problem for a run that does not exist. */
 export function noRun(id: string): Problem {
   return new Problem('not_found', `no run is called "${id}"`, 'GET /api/v1/runs lists them');
 }
 
-/** Shows one run again and again; between two readings it measures how fast that is. */
+/** Shows one run repeatedly, and measures its speed between two readings. */
 export class RunView {
   readonly #session: Session;
   readonly #id: string;
@@ -81,7 +81,7 @@ export class RunView {
     };
   }
 
-  /** The run and how it went, for its page. */
+  /** The run and its history, for its page. */
   async readWithHistory() {
     const [run, history] = await Promise.all([this.read(), historyOf(this.#session, this.#id)]);
     return { run, history };
@@ -94,8 +94,8 @@ export async function historyOf(session: Session, id: string) {
 }
 
 /**
- * When it will have ended, between what it does now and what it did on average, which its rate may not allow any more: null while it is not
- * running, or nothing was settled. Pure.
+ * When the run will have ended, between its speed now and its average speed, which its rate may no longer allow. Null while it is not running, or
+ * nothing was settled. Pure.
  */
 export function etaOf(run: Run, perSecond: number | null, now: number) {
   const seconds = activeMsOf(run, now) / 1_000;

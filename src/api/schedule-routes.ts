@@ -66,7 +66,7 @@ const runNow = z
     message: 'expected the revision that was shown, as only a dry run needs none',
   });
 
-/** What steers schedules. Their lists come from named sources only: nobody can name a command, a file or a URL here. */
+/** Routes that steer schedules. Their lists come from named sources only: a request cannot name a command, a file or a URL. */
 export const scheduleRoutes: readonly Route[] = [
   route({
     method: 'post',
@@ -93,7 +93,7 @@ export const scheduleRoutes: readonly Route[] = [
     method: 'post',
     path: '/schedules/{fp}/{name}/resume',
     role: 'operate',
-    summary: 'let a schedule go on',
+    summary: 'resume a schedule',
     body: z.strictObject({ reason, seen: shapes.seenSchedule }),
     answer: steered,
     handle: (call) => steer(call, (schedules, given) => schedules.resume({ ...given, seen: call.body.seen })),
@@ -120,17 +120,21 @@ export const scheduleRoutes: readonly Route[] = [
   }),
 ];
 
-/** The list would come from the source of that name in the configuration file of this server: only workers of the target have the right one. */
+/**
+ * Throws unless this server is a worker of the target: the list would come from the source of that name in its own configuration file, and only
+ * workers of the target have the right one.
+ */
 function refuseElsewhere({ workerOf }: Call['deps'], { fp, name }: Record<string, string>): void {
   if (workerOf === fp) return;
   throw new Problem(
     'conflict',
-    `this server is no worker of the target of schedule ${name}: its own sources may be lists of other targets`,
-    (toType) => `order it at a worker of that target with --http, or on its machine: ${toType('schedule run', name!)}`,
+    `this server is not a worker of the target of schedule ${name}: its own sources may be lists of other targets`,
+    (toType) =>
+      `give the order to a worker of that target with --http, or on its machine: ${toType('schedule run', name!)}`,
   );
 }
 
-/** Source commands are told who ordered it. */
+/** Source commands learn who gave the order. */
 function withSchedules<T>(
   { deps, caller }: Pick<Call, 'deps' | 'caller'>,
   body: (schedules: ScheduleOperations) => Promise<T>,
@@ -187,8 +191,8 @@ async function add(call: Call<unknown, Body>) {
     by: { who: caller.name, reason: body.reason ?? '' },
     definition: definedBy(body, before, deps.config),
     replace: body.replace === true,
-    seen: before?.revision ?? (body.replace === true ? 0 : undefined), // none that was there: one that came meanwhile is another's
-    // A file that the settings of this server add is read anew; any other one is on the machines of the workers.
+    seen: before?.revision ?? (body.replace === true ? 0 : undefined), // 0: none existed, and one that was added since belongs to another order
+    // A file that the settings of this server add is read again; any other file is on the machines of the workers.
     protectedList: before?.settings.protect === undefined ? undefined : before.protectedList,
   };
   const { done, facts, warnings } = await withSchedules(call, (schedules) => schedules.add(order));
@@ -196,7 +200,10 @@ async function add(call: Call<unknown, Body>) {
   return placed(target, { done, ...facts, when }, warnings);
 }
 
-/** What a body says, and what stays of a schedule that is changed: also its heartbeat and its protected ids, which cannot be said here. */
+/**
+ * The definition in a body, with what stays of a schedule that is changed, including its heartbeat and its protected ids, which a body cannot
+ * contain.
+ */
 function definedBy(body: Body, before: Schedule | null, own: Config): Definition {
   const { grace_seconds: graceSeconds } = body;
   return definitionOf({
@@ -218,7 +225,7 @@ function definedBy(body: Body, before: Schedule | null, own: Config): Definition
 
 type Texts = Definition['settings'];
 
-/** The settings as texts for their flags; those that are missing are as by default. Throws USAGE for a burst without a rate. */
+/** The settings as texts for their flags; missing ones mean the default. Throws USAGE for a burst without a rate. */
 function textsOf(body: Body, before: Schedule | null, own: Config): Texts {
   const { burst, ...texts } = changedBy(body, before?.settings ?? {});
   if (texts.rate === undefined && body.burst != null) throw loneBurst();
@@ -226,7 +233,7 @@ function textsOf(body: Body, before: Schedule | null, own: Config): Texts {
   return paced.protect === undefined && own.protect !== undefined ? { ...protectionOf(own), ...paced } : paced;
 }
 
-/** The values of a body are texts, true or false; null = as by default, and what is missing stays as it is. */
+/** The settings with the values of a body: a text, true or false; null = the default, and a missing one stays as it is. */
 function changedBy(body: Body, before: Texts): Texts {
   const values = body as Record<string, string | number | boolean | null | undefined>;
   const texts = { ...before };
@@ -238,7 +245,7 @@ function changedBy(body: Body, before: Texts): Texts {
   return texts;
 }
 
-/** A server's own protected ids count for the schedules that it adds: they only ever keep ids from being deleted. */
+/** The protected ids of the server apply to the schedules that it adds: they only ever keep ids from being deleted. */
 function protectionOf({ protect, protectColumn, expectUnprotected }: Config): Texts {
   return {
     protect: protect!,
@@ -247,7 +254,7 @@ function protectionOf({ protect, protectColumn, expectUnprotected }: Config): Te
   };
 }
 
-/** The values of these settings. Throws `invalid` for what a flag would refuse, too. */
+/** The values of these settings. Throws `invalid` for any value that a flag would also refuse. */
 function readSettings(texts: Texts): ScheduledSettings {
   const given = scheduledSettings.filter((name) => texts[name] !== undefined);
   const values = given.map((name) => [name, parsedAs<unknown>(apiField(name), texts[name]!, settings[name].parse)]);

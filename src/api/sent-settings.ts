@@ -3,7 +3,7 @@ import { ExpungeError } from '../errors.ts';
 import { input, ofRuns } from '../operations/list-settings.ts';
 import { scheduledSettings } from '../schedule/schedule.ts';
 
-// Which settings a command with --server sends, and which the API takes: the two have to be the same.
+// The settings that a command with --server sends must be the settings that the API takes. Both are listed here.
 
 const ofFiles = ['protect', 'protectColumn'] as const;
 
@@ -13,16 +13,16 @@ function withoutFiles<N extends SettingName>(names: readonly N[]): Exclude<N, Of
   return names.filter((name): name is Exclude<N, OfFile> => !(ofFiles as readonly string[]).includes(name));
 }
 
-/** Of a list: how it is read and its ids are deleted. Its content type says its format. */
+/** Settings about a list: how it is read and its ids are deleted. Its content type gives its format. */
 export const listSettings = withoutFiles([...input, ...ofRuns]).filter((name) => name !== 'format');
 
-/** What an order to delete a list can still change of it. */
+/** Settings that an order to delete a list can still change. */
 export const ruleSettings = [...ofRuns, 'maxDeletes'] as const;
 
-/** Of a schedule. */
+/** Settings of a schedule. */
 export const scheduleSettings = withoutFiles(scheduledSettings);
 
-/** Throws USAGE for a file of protected ids: it is on this machine, and `who` reads the list. */
+/** Throws USAGE for a file of protected ids: it is on this machine, but `who` reads the list. */
 export function refuseProtectFile(
   { config, sources }: { config: Config; sources: Readonly<Record<OfFile, string>> },
   { who, next }: { who: string; next: string },

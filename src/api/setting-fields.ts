@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { apiField, type SettingName, settings } from '../config/settings.ts';
 import { resources } from '../model/resource.ts';
 
-/** `max_deletes` of `maxDeletes`. */
+/** `max_deletes` for `maxDeletes`. */
 type Field<N extends string> = N extends `${infer First}${infer Rest}`
   ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${Field<Rest>}`
   : N;
@@ -17,7 +17,7 @@ export function queryFields<N extends SettingName>(names: readonly N[]) {
   >;
 }
 
-/** These settings as fields of a JSON body, each a text for its flag, or true or false; all may be missing, and null = as by default. */
+/** These settings as fields of a JSON body, each a text for its flag, or true or false. All may be missing, and null = the default. */
 export function bodyFields<N extends SettingName>(names: readonly N[]) {
   return fieldsOf(names, (name) => kindOf(name, z.boolean()).nullable().optional()) as Record<
     Field<N>,
@@ -34,7 +34,7 @@ function kindOf(name: SettingName, flag: z.ZodType): z.ZodType {
   return settings[name].arg === null ? flag : z.string().min(1).max(longest);
 }
 
-/** The fields of a request that stand for the flags in a text, as `--allow-empty`: what its caller can say in their place. */
+/** The fields of a request that replace the flags in a text, such as `--allow-empty`. */
 export function fieldsIn(text: string, known: readonly z.ZodType[]): string[] {
   const names = new Set(known.flatMap((shape) => (shape instanceof z.ZodObject ? Object.keys(shape.shape) : [])));
   const flags = [...text.matchAll(/(?<![\w-])--([a-z][a-z-]*[a-z])/g)].map(([, flag]) => flag!.replaceAll('-', '_'));

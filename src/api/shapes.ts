@@ -4,7 +4,7 @@ import { causes } from '../ledger/standing.ts';
 import { outcomes } from '../model/outcome.ts';
 import { roles } from './token-store.ts';
 
-// What answers hold. The objects are those that --json prints, which may get further fields: expunge help json explains them.
+// The contents of answers. The objects are those that --json prints, and may get further fields: expunge help json explains them.
 
 const time = z.iso.datetime();
 const text = z.string();
@@ -19,7 +19,7 @@ const outcomeWord = z.object({
   is_success: z.boolean(),
   is_retryable: z.boolean(),
   of_id: z.boolean(),
-  is_left: z.boolean().describe('never sent, because the run ended before: no failure'),
+  is_left: z.boolean().describe('never sent, because the run ended before; this is not a failure'),
 });
 
 const reach = optional(z.array(z.object({ fp: text, target: text, account: text }))).describe(
@@ -52,7 +52,7 @@ const standing = optional(
     until: optional(time).describe('null: no time ends it, or it is not known'),
     by: optional(text).describe('who ordered it'),
     next: optional(text).describe('the command that ends it; null: it ends by itself'),
-    also: z.array(z.enum(causes)).describe('what else holds it'),
+    also: z.array(z.enum(causes)).describe('the other causes that hold it'),
   }),
 );
 
@@ -88,25 +88,25 @@ const runSummary = z.looseObject({
   retried_by: z.array(text),
 });
 
-/** What an order that continues or removes a run is about. */
+/** The revision in an order that continues or removes a run. */
 export const seen = count.describe(
-  'the revision of the run that the person was shown: from any other one nothing is done',
+  'the revision of the run that the person was shown; if it has changed since, nothing is done',
 );
 
-/** What an order that loosens something for a target is about. */
+/** The revision in an order that loosens something for a target. */
 export const seenTarget = count.describe(
-  'the revision of the target that the person was shown: from any other one nothing is done',
+  'the revision of the target that the person was shown; if it has changed since, nothing is done',
 );
 
-/** What an order that runs, continues or removes a schedule is about. */
+/** The revision in an order that runs, continues or removes a schedule. */
 export const seenSchedule = count.describe(
-  'the revision of the schedule that the person was shown: from any other one nothing is done',
+  'the revision of the schedule that the person was shown; if it has changed since, nothing is done',
 );
 
-/** What nobody should overlook, like a target without a worker; [] = nothing. */
+/** Warnings that a person must not miss, such as a target without a worker; [] = none. */
 export const warnings = z.array(text);
 
-/** The words of commands that stand in an answer, without its program: the verb comes first. */
+/** The words of the commands in an answer, without the program: the verb comes first. */
 export const commands = z.array(z.array(text).min(1)).optional();
 
 export const steered = runSummary.extend({
@@ -132,7 +132,7 @@ export const runDetail = runSummary.extend({
   command: text,
   plan: optional(text),
   ids: count,
-  plan_changed: optional(text).describe('which rules of the plan were loosened since, by whom'),
+  plan_changed: optional(text).describe('which rules of the plan were loosened since, and by whom'),
   settings: z.looseObject({ rate: optional(text), burst: optional(z.int()), priority: text, window: optional(text) }),
   warnings,
   examples: z.array(haltExample).describe('a few ids that show why it halted, with what was answered'),

@@ -23,8 +23,8 @@ import { type Role, roles } from './token-store.ts';
 type SiteDeps = Omit<ApiDeps, 'streams'>;
 
 /**
- * The API and the pages of a worker, and who may scrape it: on this machine anybody who asks for it by its own name, else whoever has a token,
- * unless --open-metrics.
+ * The API and the pages of a worker. Its metrics are for anyone on this machine who uses its own name, otherwise for callers with a token, unless
+ * --open-metrics is set.
  */
 export function openWorkerSite({ host }: ListenAddress, deps: SiteDeps): { app: Hono; admit: MiddlewareHandler } {
   const { session, config, log } = deps;
@@ -44,25 +44,25 @@ export function openWorkerSite({ host }: ListenAddress, deps: SiteDeps): { app: 
   return { app, admit };
 }
 
-/** Throws forbidden where the metrics of a worker are about a target beyond the reach of whoever asks. */
+/** Throws forbidden if the metrics of a worker are about a target beyond the reach of the caller. */
 function refuseMetrics({ name, reach }: Caller, workerOf: string | null): void {
   if (workerOf === null || hasTarget(reach, workerOf)) return;
   throw new Problem('forbidden', `this worker is of a target that the token ${name} is not bound to`);
 }
 
-/** The API and the pages of `expunge dashboard`, and how to make a link that logs somebody in. */
+/** The API and the pages of `expunge dashboard`, and a function that makes a link to log in. */
 export function openDashboardSite(deps: SiteDeps): { app: Hono; newLink(name: string): string } {
   const login = new Login(deps.session.redis, deps.log, null);
   const app = openSite({ ...deps, streams: new Streams(deps.log), login, isLocal: true });
   return { app, newLink: (name) => login.newLink(name) };
 }
 
-/** The proxy that the settings trust. Throws USAGE for one without addresses: everybody could be anybody. */
+/** The proxy that the settings trust. Throws USAGE for a proxy without addresses, because then anyone could claim any name. */
 function trustedProxyOf(config: Config): TrustedProxy | null {
   const { trustProxyUser: header, trustProxyFrom, trustProxyHost, trustProxyRole: role } = config;
   if (header === undefined) return null;
   if (trustProxyFrom === undefined)
-    throw new ExpungeError('USAGE', '--trust-proxy-user needs the address of the proxy, and there is none', {
+    throw new ExpungeError('USAGE', '--trust-proxy-user needs the address of the proxy, but none is given', {
       next: 'add --trust-proxy-from 10.0.0.7; from elsewhere the header is ignored',
     });
   const isTrusted = readOf('--trust-proxy-from', () => addressFilter(trustProxyFrom.split(',')));
@@ -71,7 +71,7 @@ function trustedProxyOf(config: Config): TrustedProxy | null {
   return { header, role: role ?? (groups === null ? 'read' : null), groups, hosts, isTrusted };
 }
 
-/** Throws USAGE where only one of the two settings is there. */
+/** Throws USAGE if only one of the two settings is there. */
 function groupRolesOf({ trustProxyGroups: header, trustProxyGroupRoles: texts }: Config): GroupRoles | null {
   if (header === undefined && texts === undefined) return null;
   if (header !== undefined && texts !== undefined)
@@ -88,7 +88,7 @@ function readGroupRole(text: string): [group: string, Role] {
   throw new Error(`"${text}": expected a group and a role like sre=operate, and one of ${roles.join(', ')}`);
 }
 
-/** Throws USAGE that names the flag. */
+/** Throws USAGE with the name of the flag. */
 function readOf<T>(flag: string, read: () => T): T {
   try {
     return read();

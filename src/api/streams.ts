@@ -5,19 +5,19 @@ import type { Caller } from './access.ts';
 import { Live } from './live.ts';
 import { Problem, problemOf } from './problem.ts';
 
-const streamsAtMost = 100; // of the 512 connections of the server: the others are for requests and probes
-const streamsOfOneAtMost = 10; // a page that is looked at has one
+const streamsAtMost = 100; // of the 512 connections of the server; the others are for requests and probes
+const streamsOfOneAtMost = 10; // a page on screen has one
 const downloadsAtMost = 8; // each reads a whole run from Redis
 const uploadsAtMost = 8; // each is read to the end, and then again
 const searchesAtMost = 3; // each may read all runs of a target
 const transferRetrySeconds = 10;
-const streamMs = 3_600_000; // one whose viewer reads nothing fills the buffers of the connection first, which may take as long
+const streamMs = 3_600_000; // a viewer that reads nothing first fills the buffers of its connection, which may take this long
 const everyMs = 1_000;
 const retryMs = 2_000;
 const checkEveryMs = 3_000;
 const idleKept = 20;
 
-/** How many streams, downloads, uploads and searches there may be at once, and for how long a stream lasts. */
+/** Maximum numbers of concurrent streams, downloads, uploads and searches, and the duration of a stream. */
 type StreamLimits = {
   streams: number;
   streamsOfOne: number;
@@ -36,13 +36,13 @@ const limits: StreamLimits = {
   searches: searchesAtMost,
 };
 
-/** The streams, downloads, uploads and searches of a process: how many there are, and one reading for all viewers of the same thing. */
+/** The streams, downloads, uploads and searches of a process: their numbers, and one reading for all viewers of the same thing. */
 export class Streams {
   readonly #log: Log;
   readonly #lives = new Map<string, Live<unknown>>();
   readonly #limits: StreamLimits;
   #open = 0;
-  readonly #openOf = new Map<string, number>(); // by who looks
+  readonly #openOf = new Map<string, number>(); // by viewer
   readonly #transfers = { downloads: 0, uploads: 0, searches: 0 };
 
   constructor(log: Log, most: Partial<StreamLimits> = {}) {
@@ -54,7 +54,7 @@ export class Streams {
     return this.#open;
   }
 
-  /** The one reading of this name; it is forgotten some time after the last viewer has left. */
+  /** The one reading of this name; it is dropped some time after the last viewer has left. */
   live(name: string, event: string, makeRead: () => () => Promise<unknown>): Live<unknown> {
     const known = this.#lives.get(name);
     if (known !== undefined) return known;
@@ -67,23 +67,23 @@ export class Streams {
   }
 
   /**
-   * Sends editions until the viewer leaves, an hour has passed, or `isAllowed` says no, as it is asked now and then. Throws `unavailable` at
-   * the cap of all, and `too_many` at that of one caller.
+   * Sends editions until the viewer leaves, an hour has passed, or `isAllowed`, which is checked from time to time, says no. Throws `unavailable` at
+   * the cap for all callers, and `too_many` at the cap for one caller.
    */
   send(context: Context, live: Live<unknown>, caller: Caller, isAllowed: () => Promise<boolean>): Response {
     const { streamMs } = this.#limits;
-    const end = this.#enter(`${caller.by === 'proxy' ? 'proxy' : 'own'} ${caller.name}`); // a token and its sessions are one
+    const end = this.#enter(`${caller.by === 'proxy' ? 'proxy' : 'own'} ${caller.name}`); // a token and its sessions count as one
     const seen = Number(context.req.header('last-event-id') ?? '') || null;
     return streamSSE(context, async (stream) => {
       const left = new AbortController();
       stream.onAbort(() => left.abort());
       const stop = AbortSignal.any([left.signal, AbortSignal.timeout(streamMs)]);
-      stop.addEventListener('abort', () => stream.abort(), { once: true }); // also one that waits for its viewer to read
+      stop.addEventListener('abort', () => stream.abort(), { once: true }); // also ends a stream that waits for its viewer to read
       let checkAt = performance.now() + checkEveryMs;
       try {
         for await (const { id, event, text } of live.follow(stop, seen)) {
           if (performance.now() >= checkAt) {
-            if (!(await isAllowed().catch(() => true))) return; // while Redis is away nobody can be asked
+            if (!(await isAllowed().catch(() => true))) return; // while Redis is away, it cannot be checked
             checkAt = performance.now() + checkEveryMs;
           }
           await stream.writeSSE({ id: String(id), event, data: text, retry: retryMs });
@@ -94,7 +94,7 @@ export class Streams {
     });
   }
 
-  /** Counts a stream of somebody until what is returned is called. */
+  /** Counts a stream of a caller until the returned function is called. */
   #enter(who: string): () => void {
     const { streams, streamsOfOne } = this.#limits;
     const own = this.#openOf.get(who) ?? 0;
@@ -111,7 +111,7 @@ export class Streams {
     };
   }
 
-  /** Begins one; the caller calls what is returned once, when it has ended, however. Throws `unavailable` at the cap. */
+  /** Begins one. The caller must call the returned function once, when it has ended in any way. Throws `unavailable` at the cap. */
   begin(what: 'downloads' | 'uploads' | 'searches'): () => void {
     const most = this.#limits[what];
     if (this.#transfers[what] >= most)

@@ -16,15 +16,15 @@ type Work = (targets: TargetOperations, order: TargetOrder) => Promise<TargetCha
 const bound = z.string().min(1).max(200).nullable();
 const changed = shapes.target.extend({ changed: z.boolean() });
 
-/** What steers a target as a whole. */
+/** Routes that steer a target as a whole. */
 export const targetRoutes: readonly Route[] = [
   simple('stop', 'send nothing to a target any more', (targets, order) => targets.stop(order)),
-  seeing('start', 'end that', (targets, order) => targets.start(order)),
+  seeing('start', 'end the stop of a target', (targets, order) => targets.start(order)),
   simple('release', 'end a wait that the server asked for, or an outage', (targets, order) => targets.release(order)),
   seeing('acknowledge', 'say that you have seen what Redis has lost of a target', (targets, order) =>
     targets.acknowledge(order),
   ),
-  simple('forget-rate', 'learn the rate anew', (targets, order) => targets.forgetRate(order)),
+  simple('forget-rate', 'learn the rate again', (targets, order) => targets.forgetRate(order)),
   route({
     method: 'post',
     path: '/targets/{fp}/rate',
@@ -69,7 +69,7 @@ function simple(action: string, summary: string, work: Work): Route {
   });
 }
 
-/** An order that loosens something, and so names what the person saw. */
+/** An order that loosens something, and so names the revision that the person saw. */
 function seeing(
   action: string,
   summary: string,
@@ -96,7 +96,7 @@ async function change({ deps, params, body, caller }: Call<unknown, { reason: st
   return { ...statusFacts(status, active), changed: isChanged };
 }
 
-/** Throws USAGE for what is no rate; a pin has no quotas. */
+/** Reads a rate. Throws USAGE for anything else; a pin has no quotas. */
 function readBound(text: string | null, isSingle: boolean): Rate | null {
   if (text === null) return null;
   try {

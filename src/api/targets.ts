@@ -8,14 +8,14 @@ export async function targetsOf({ redis }: Pick<Session, 'redis'>, reach: Reach)
   return (await runIndexOf(redis).read(reach)).targets;
 }
 
-/** The target with this fingerprint. Throws not_found: the API steers only what workers, runs and schedules made known. */
+/** The target with this fingerprint. Throws not_found: the API steers only targets that have been used by a worker, run or schedule. */
 export async function knownTargetOf(session: Pick<Session, 'redis'>, fp: string): Promise<Target> {
   const target = (await targetsOf(session, null)).find((known) => known.fp === fp);
   if (target !== undefined) return target;
   throw noTarget(fp);
 }
 
-/** What is said of a target that is not known. */
+/** The problem for a target that is not known. */
 export function noTarget(fp: string): Problem {
   return new Problem(
     'not_found',

@@ -10,7 +10,7 @@ import { addToken, listTokens, readTokenAudit, revokeToken, roles, tokenFacts } 
 const longestDays = 3_650;
 const mostTargets = 100;
 
-/** Who may use the API. */
+/** Routes for who may use the API. */
 export const tokenRoutes: readonly Route[] = [
   route({
     method: 'get',
@@ -27,7 +27,7 @@ export const tokenRoutes: readonly Route[] = [
     method: 'post',
     path: '/tokens',
     role: 'admin',
-    summary: 'make a token; it is answered this once',
+    summary: 'make a token; only this answer contains it',
     body: z.strictObject({
       name: z.string().regex(namePattern, `expected a name of ${nameRule}`),
       role: z.enum(roles),

@@ -6,7 +6,7 @@ import type { Reach } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 
-/** What somebody may do over HTTP; each role may do what those before it may. */
+/** The roles over HTTP; each role may do everything that the earlier ones may. */
 export const roles = ['read', 'operate', 'admin'] as const;
 
 export type Role = (typeof roles)[number];
@@ -19,10 +19,10 @@ export function mayAct(role: Role, needed: Role): boolean {
 /** A token as Redis has it: never the token itself. Times are ms since 1970; `expiresAt` 0 = never; `reach`: the targets that it is bound to. */
 export type KnownToken = Person & { at: number; who: string; expiresAt: number };
 
-/** Somebody, what they may do, and to which targets. */
+/** A person, their role, and the targets in their reach. */
 export type Person = { name: string; role: Role; reach: Reach };
 
-/** Whose a token or a session is, without what else is known of it. */
+/** The person of a token or a session, without its other facts. */
 export function personOf({ name, role, reach }: Person): Person {
   return { name, role, reach };
 }
@@ -40,8 +40,8 @@ export function randomSecret(): string {
 }
 
 /**
- * Stores a new token under a name with an entry in the audit trail, and returns it: it is shown this once. Throws USAGE for a name that has one,
- * and for an admin who is bound to targets: an admin makes tokens for all.
+ * Stores a new token under a name with an entry in the audit trail, and returns it: this is the only time that it can be shown. Throws USAGE for a
+ * name that has a token already, and for an admin bound to targets: an admin makes tokens for all.
  */
 export async function addToken(redis: RedisClient, token: KnownToken): Promise<string> {
   const { at, who, name, role, reach } = token;
@@ -75,12 +75,12 @@ ${noteAuditLua('KEYS[2]', 'ARGV[5]')}
 return 1
 `;
 
-/** One that was stored before tokens could be bound reaches all targets. */
+/** Parses a stored token. A token from before tokens could be bound reaches all targets. */
 function parseToken(text: string): KnownToken {
   return { reach: null, ...JSON.parse(text) };
 }
 
-/** Every token by name. */
+/** All tokens, by name. */
 export async function listTokens(redis: RedisClient): Promise<KnownToken[]> {
   const all = (await redis.hvals(keys.apiTokens)).map(parseToken);
   return all.sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -108,7 +108,7 @@ end
 return 0
 `;
 
-/** Who made and revoked tokens, the oldest first; the last hundred times. */
+/** Who made and revoked tokens, oldest first; the last hundred entries. */
 export async function readTokenAudit(redis: RedisClient): Promise<AuditEntry[]> {
   return (await redis.lrange(keys.apiTokenAudit, 0, -1)).map(parseEntry).reverse();
 }
@@ -120,7 +120,7 @@ export async function readToken(redis: RedisClient, hash: string, now: number): 
   return token === null || (token.expiresAt > 0 && token.expiresAt <= now) ? null : token;
 }
 
-/** Who is logged in. `token`: the hash of the token that it began with. */
+/** A person who is logged in. `token`: the hash of the token that began the session. */
 export type LoggedIn = Person & { token: string };
 
 export const sessionMs = 12 * 3_600_000;
@@ -132,7 +132,7 @@ export async function beginSession(redis: RedisClient, who: LoggedIn): Promise<s
   return cookie;
 }
 
-/** Who has this cookie; null once the session or its token has ended. */
+/** The person with this cookie; null once the session or its token has ended. */
 export async function readSession(redis: RedisClient, cookie: string, now: number): Promise<LoggedIn | null> {
   const text = await redis.get(keys.apiSession(hashOf(cookie)));
   if (text === null) return null;
@@ -158,7 +158,7 @@ export function tokenFacts({ name, role, reach, at, who, expiresAt }: KnownToken
   };
 }
 
-/** The targets that somebody is bound to, for the API; null: all. */
+/** The targets that a person is bound to, for the API; null: all. */
 export function reachFacts(reach: Reach) {
   return reach?.map(({ fp, baseUrl, account }) => ({ fp, target: baseUrl, account })) ?? null;
 }

@@ -1,6 +1,6 @@
 import { type Advice, readAdvice, spellOut, type TypedWords } from '../model/to-type.ts';
 
-/** Warnings as an answer has them; `commands`: all that stand in them, so that a client can write them as its reader has to type them. */
+/** Warnings as an answer has them. `commands`: all commands in them, so that a client can write them as its user has to type them. */
 export type AnsweredWarnings = { warnings: string[]; commands?: readonly TypedWords[] };
 
 export function spellOutWarnings(warnings: readonly Advice[]): AnsweredWarnings {
@@ -9,7 +9,7 @@ export function spellOutWarnings(warnings: readonly Advice[]): AnsweredWarnings 
   return { warnings: all.map(({ text }) => text), ...(commands.length > 0 && { commands }) };
 }
 
-/** The opposite. A server may be of another release, and name its commands in another way or not at all. */
+/** Reads the warnings of an answer. A server may be of another release, and name its commands in another way or not at all. */
 export function readWarnings({ warnings, commands }: AnsweredWarnings): Advice[] {
   const named = commandsIn(commands);
   return warnings.map((text) => readAdvice(text, named));

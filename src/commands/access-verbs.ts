@@ -2,7 +2,7 @@ import * as parse from '../config/parse-setting.ts';
 import { baseUrl } from '../config/parse-url.ts';
 import { type Command, json, store } from './command.ts';
 
-// Who may look and steer over HTTP, and the dashboard.
+// The verbs for access over HTTP: the dashboard, and the tokens that open it.
 
 export const dashboard: Command = {
   name: 'dashboard',
@@ -33,13 +33,13 @@ export const token: Command = {
   subcommands: [
     {
       name: 'add',
-      summary: 'make a token and print it, this once',
+      summary: 'make a token and print it, only this once',
       arguments: '<name>',
       settings: [...store, 'account', 'clientId'],
       options: [
         {
           flags: '--target <urls>',
-          help: 'bind it to the targets of these base URLs, with commas, and of --account: it sees and steers no other one',
+          help: 'bind it to the targets of these base URLs (comma-separated) and of --account; it can see and steer no others',
           parse: baseUrls,
         },
         {
@@ -71,7 +71,7 @@ export const token: Command = {
     },
     {
       name: 'revoke',
-      summary: 'revoke a token, and end what is logged in with it',
+      summary: 'revoke a token, and log out every session that it opened',
       arguments: '<name>',
       settings: store,
       options: [json],

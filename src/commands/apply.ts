@@ -6,7 +6,7 @@ import { readCredentials } from './credentials.ts';
 import { refuseOfWorkers, withNamedList } from './run.ts';
 import { listOrderOf } from './session.ts';
 
-/** `apply`: the run of a sealed plan, if nothing differs from it; then it goes the way of `run`. Repeating it resumes the run. */
+/** `apply`: makes the run of a sealed plan if nothing differs from the plan, then continues as `run` does. Repeating it resumes the run. */
 export async function execute(given: Invocation): Promise<number> {
   const { args, options } = given;
   const applied = await readPlanFile(args[0]!);

@@ -7,7 +7,7 @@ import { readPublicKey } from './certify.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { sayOf, sayOn } from './session.ts';
 
-/** `certificate verify`: whether a certificate is as it was written, and by whom it was signed. Needs neither Redis nor settings. */
+/** `certificate verify`: checks that a certificate is as it was written, and shows who signed it. Needs neither Redis nor settings. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, options, stdout, stderr } = invocation;
   const path = args[0]!;
@@ -33,7 +33,7 @@ function fingerprintOf(spki: string): string {
   return createHash('sha256').update(Buffer.from(spki, 'base64')).digest('hex');
 }
 
-/** What makes the root certain: a key or a copy of it. */
+/** What a reader needs to trust the root: a key, or a copy of the root. */
 function signatureLines(fingerprint: string | null, isExpected: boolean): string[] {
   if (fingerprint === null) return ['  It is not signed: compare the root with the one you were given'];
   if (isExpected) return ['  Signed with the key of --public-key'];

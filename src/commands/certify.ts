@@ -41,7 +41,7 @@ export async function certify(invocation: Invocation, evidence: Evidence): Promi
   return 0;
 }
 
-/** A certificate says what became of every row for good, so the run has to be sealed, and its ledger to add up. */
+/** Throws unless the run is sealed and its ledger adds up: a certificate states the outcome of every row for good. */
 async function refuseUncertain({ run, verify }: Evidence): Promise<void> {
   if (!isSealed(run.state))
     throw new ExpungeError('USAGE', `run ${run.id} is ${run.state}; only a run that has ended can be certified`, {
@@ -51,20 +51,24 @@ async function refuseUncertain({ run, verify }: Evidence): Promise<void> {
   if (problem !== null) throw new ExpungeError('INTERNAL', `run ${run.id} is not certified: ${problem}`);
 }
 
-/** Options that `--certificate` needs to be there, or not to be there. Throws USAGE. */
+/** Checks the options that `--certificate` needs or excludes. Throws USAGE. */
 export function refuseBesideCertificate({ options }: Invocation): void {
   const named = (names: readonly (keyof Options)[]) => names.filter((name) => options[name] !== undefined);
   const alone = named(['signKey', 'hashIds']);
-  const next: Advice = (toType) => `${toType('help', 'certificates')} tells what a certificate is`;
+  const next: Advice = (toType) => `${toType('help', 'certificates')} explains what a certificate is`;
   if (options.certificate !== true && alone.length > 0)
-    throw new ExpungeError('USAGE', '--sign-key and --hash-ids are for a certificate', { next: 'add --certificate' });
+    throw new ExpungeError('USAGE', '--sign-key and --hash-ids need --certificate', { next: 'add --certificate' });
   if (options.certificate === true && named(['format', 'only', 'join', 'verify', 'spreadsheetSafe']).length > 0)
-    throw new ExpungeError('USAGE', '--certificate has all rows of the run, as NDJSON of its own form', { next });
+    throw new ExpungeError(
+      'USAGE',
+      '--certificate cannot be combined with --format, --only, --join, --verify or --spreadsheet-safe: it always has all rows',
+      { next },
+    );
 }
 
 const makeKey = 'make one: openssl genpkey -algorithm ed25519 -out key.pem';
 
-/** The key in a PEM file. Throws USAGE for one that signs in another way; never tells what is in the file. */
+/** The key in a PEM file. Throws USAGE for a key of another type; never shows the contents of the file. */
 function readSignKey(path: string): KeyObject {
   return readKey(
     '--sign-key',
@@ -91,13 +95,13 @@ function parsed(pem: string, parse: (pem: string) => KeyObject): KeyObject | nul
   try {
     return parse(pem);
   } catch {
-    return null; // the words of OpenSSL help nobody
+    return null; // the words of OpenSSL do not help
   }
 }
 
 const saltBytes = 32;
 
-/** The salt in a file, 64 hex digits. A file that is not there is made, readable by its owner only. Throws USAGE for any other text. */
+/** The salt in a file, 64 hex digits. A missing file is created, readable by its owner only. Throws USAGE for any other contents. */
 function readSalt(path: string): NonNullable<CertificateOptions['salt']> {
   try {
     writeFileSync(path, `${randomBytes(saltBytes).toString('hex')}\n`, { flag: 'wx', mode: 0o600 });
@@ -108,6 +112,6 @@ function readSalt(path: string): NonNullable<CertificateOptions['salt']> {
   const text = readNamedFile('--hash-ids', path, 'USAGE');
   if (/^[0-9a-f]{64}$/.test(text)) return Buffer.from(text, 'hex');
   throw new ExpungeError('USAGE', `--hash-ids ${path}: expected a salt of ${2 * saltBytes} hex digits`, {
-    next: 'name the file of another certificate, or one that is not there: it is made',
+    next: 'name the salt file of another certificate, or a file that does not exist yet: it is then made',
   });
 }

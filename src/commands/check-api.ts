@@ -32,7 +32,7 @@ export async function readProbe(invocation: Invocation): Promise<OneObject | nul
   return typeof id === 'string' ? readObject(invocation, '--probe-id', id) : null;
 }
 
-/** The object with this id, which an option names. Throws USAGE without a resource, and for an id that is protected or not safe to send. */
+/** The object with this id, named by an option. Throws USAGE without a resource, and for an id that is protected or not safe to send. */
 export async function readObject({ config }: Invocation, flag: string, id: string): Promise<OneObject> {
   const { resource } = config;
   if (resource === undefined) {
@@ -49,7 +49,7 @@ export async function readObject({ config }: Invocation, flag: string, id: strin
   return { resource, id };
 }
 
-/** Protected ids are never deleted, by a check either. */
+/** Throws for a protected id: not even a check deletes one. */
 async function refuseProtected(flag: string, id: string, config: Invocation['config']): Promise<void> {
   const protectFile = protectFileOf(config);
   if (protectFile === null) return;
@@ -137,7 +137,7 @@ async function send(invocation: Invocation, session: Session, { target, credenti
 
 export type Evaluation = { words: string; next: Advice | null; exit: number };
 
-/** What this verdict would mean for a run. */
+/** The consequence that this verdict would have in a run. */
 export function evaluate(verdict: Verdict): Evaluation {
   const { OK, INCOMPLETE, GUARD, CREDENTIALS, UNREACHABLE } = exitCodes;
   switch (verdict.kind) {
@@ -161,7 +161,7 @@ export function evaluate(verdict: Verdict): Evaluation {
   }
 }
 
-/** The same where the answer had a body, which the API itself is unlikely to send. */
+/** The evaluation if the answer had a body, which the API itself is unlikely to send. */
 function evaluateBody({ words, exit }: Evaluation, bodies: number): Evaluation {
   return { words: [words, ...describeBodies(bodies)].join('. '), next: verifyBaseUrl, exit };
 }

@@ -19,8 +19,8 @@ import { describeAnswer, type OneObject, quoteAnswer, sendDelete, whyNotSent } f
 import { askCount, whoAmI } from './session.ts';
 
 /**
- * The objects of `--semantics`, which cannot exist: one of `--resource`, or of each. Empty without that flag. Throws USAGE for `--absent-id`
- * alone, and for one that is protected, not safe to send, or has no resource: it may be the id of something else.
+ * The objects of `--semantics`, which cannot exist: one of `--resource`, or one of each resource. Empty without that flag. Throws USAGE for
+ * `--absent-id` alone, and for an id that is protected, not safe to send, or has no resource: it may be the id of something else.
  */
 export async function readAbsent(invocation: Invocation): Promise<OneObject[]> {
   const { options, config } = invocation;
@@ -35,8 +35,8 @@ export async function readAbsent(invocation: Invocation): Promise<OneObject[]> {
 type Found = Finding & { exit: number };
 
 /**
- * Sends the DELETE of objects that cannot exist, after a confirmation, one after the other, and says what the answers of runs prove. Remembers
- * that for the target, unless the answer is neither 404, 410 nor 204. Nothing is sent while the target is stopped or throttled.
+ * Sends the DELETEs of objects that cannot exist, after a confirmation and one by one, and reports what the answers of runs prove. Stores that for
+ * the target, unless the answer is neither 404, 410 nor 204. Nothing is sent while the target is stopped or throttled.
  */
 export async function* checkSemantics(
   invocation: Invocation,
@@ -53,7 +53,7 @@ export async function* checkSemantics(
       await confirm(invocation, target, absent);
       const found: Found[] = [];
       for (const object of absent) {
-        // Somebody may have thought about it for long, and the target may be stopped between two requests.
+        // The person may have taken long to confirm, and the target may be stopped between two requests.
         const closedSince = await findClosed(invocation, session, target);
         if (closedSince !== null) return [...found, closedSince];
         found.push(await checkOne(invocation, session, { target, credentials, object }));
@@ -63,13 +63,13 @@ export async function* checkSemantics(
   );
 }
 
-/** Null: requests may be sent now. */
+/** Why sending is not allowed now; null = it is allowed. */
 async function findClosed(invocation: Invocation, session: Session, target: Target): Promise<Found | null> {
   const why = await whyNotSent(invocation, session, target);
   return why === null ? null : { ...fail('', `not sent. ${why}`, null), exit: exitCodes.GUARD.exit };
 }
 
-/** What is sent is shown also with --yes: these requests are of no list. */
+/** Shows what is sent also with --yes, because these requests belong to no list. */
 async function confirm(invocation: Invocation, { baseUrl }: Target, absent: readonly OneObject[]): Promise<void> {
   for (const { resource, id } of absent) invocation.stderr.write(`Sends DELETE ${baseUrl}${idPath(resource, id)}\n`);
   const what = `${plural(absent.length, 'requests')} for what should not exist on ${new URL(baseUrl).host}`;
@@ -99,7 +99,7 @@ async function checkOne(invocation: Invocation, session: Session, asking: Asking
   };
 }
 
-/** By the status itself, whatever `--on-status` makes of it; null if it says nothing. */
+/** The meaning of the status itself, regardless of `--on-status`; null if it proves nothing. */
 function answersOf(answer: Answer): Semantics['answers'] | null {
   if (answer.kind !== 'status') return null;
   if (answer.status === successStatus) return 'accepted';

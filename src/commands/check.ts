@@ -23,8 +23,8 @@ import type { OneObject } from './one-request.ts';
 import { sayOn } from './session.ts';
 
 /**
- * Checks target, token and Redis, and prints the findings. Connects to the API without a request, since its only request is DELETE;
- * `--probe-id` and `--semantics` send some. Requests a token at most once. Returns the exit code of the first failure.
+ * Checks target, token and Redis, and prints the findings. Connects to the API without a request, since its only request is DELETE; `--probe-id` and
+ * `--semantics` send some. Requests a token at most once. Returns the exit code of the first failure.
  */
 export async function execute(invocation: Invocation): Promise<number> {
   if (invocation.options.verdicts) return printVerdicts(invocation);
@@ -75,7 +75,7 @@ async function* notSent(): AsyncGenerator<Finding> {
 
 type Found = Finding & { exit: number };
 
-/** The findings of a check, and last the error that ended it early. */
+/** The findings of a check, followed by the error that ended it early, if any. */
 async function* findings(runCheck: () => AsyncIterable<Finding & { exit?: number }>): AsyncGenerator<Found> {
   try {
     for await (const found of runCheck()) yield { exit: exitCodes.UNREACHABLE.exit, ...found };

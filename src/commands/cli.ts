@@ -6,8 +6,8 @@ import { safeOutput } from '../terminal/safe-output.ts';
 import { complain, complainingBefore, executeLine } from './execute.ts';
 import { programOf } from './program.ts';
 
-// By default V8 lets the heap grow to several times the memory in use, because a run allocates much in a short time. This keeps a run
-// of millions of ids under 200 MB at no measurable cost.
+// By default V8 lets the heap grow to several times the memory in use, because a run allocates much in a short time. This setting keeps a run of
+// millions of ids under 200 MB at no measurable cost.
 setFlagsFromString('--heap-growing-percent=50');
 keepNewSpace();
 
@@ -20,7 +20,7 @@ const outputClosed = new AbortController();
 
 let lostOutput: Error | null = null;
 
-// The reader of stdout may close it early (`| head`): no error, and a run continues. A full disk is an error.
+// The reader of stdout may close it early (`| head`). That is not an error, and a run continues. A full disk is an error.
 stdout.on('error', (error) => {
   if (systemCode(error) !== 'EPIPE') lostOutput ??= error;
   outputClosed.abort();

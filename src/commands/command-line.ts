@@ -11,13 +11,13 @@ import { configureHelp, settingOption, verbHeading } from './help.ts';
 import type { Options } from './options.ts';
 import { verbs } from './verbs.ts';
 
-/** What a command line asks for. */
+/** The request that a command line makes. */
 export type Call = {
   verb: string; // 'run', 'runs remove'
   command: Command;
   args: string[];
   options: Options;
-  flags: Record<string, string | boolean>; // by the name of their setting
+  flags: Record<string, string | boolean>; // keys are names of settings
   configFile: string | undefined;
   color: boolean;
   verbosity: Verbosity;
@@ -26,12 +26,12 @@ export type Call = {
 type Write = (text: string) => void;
 
 /**
- * Reads the arguments after the program's name. Returns null when they asked for help or the version, which is then written.
- * Throws USAGE, with a suggestion, for whatever it doesn't know; a value is never repeated there if it followed an unknown flag.
+ * Reads the arguments after the program's name. Returns null after writing the help or the version that they asked for. Throws USAGE, with a
+ * suggestion, for anything unknown; never repeats a value that followed an unknown flag.
  */
 export function readCommandLine(argv: string[], version: string, write: Write): Call | null {
   let call: Call | null = null;
-  // An option of `runs`, too: beside --help it does no harm there.
+  // `runs` also has such an option: next to --help it does no harm there.
   const all = argv.includes('--all') || (argv[0] === 'help' && argv.length === 1);
   const program = makeProgram(version, write, all, (made) => {
     call = made.verb === 'help' ? topicCall(made, program) : made;
@@ -44,7 +44,7 @@ export function readCommandLine(argv: string[], version: string, write: Write): 
   return call;
 }
 
-/** `expunge help` of a command, or without one, is the help of that program, which is then written; of a topic it is a call like others. */
+/** Writes the help of a program for `expunge help` with a command, or without one. `expunge help TOPIC` is returned as an ordinary call. */
 function topicCall(call: Call, program: Program): Call | null {
   const [first = '', ...more] = call.args;
   if (isTopic(first) && more.length === 0) return call;
@@ -62,7 +62,7 @@ function topicCall(call: Call, program: Program): Call | null {
   return null;
 }
 
-/** The model of all verbs and flags, for what asks about them instead of running one. */
+/** The model of all verbs and flags, for code that inspects them instead of running one. */
 export function allOptions(): Program {
   return makeProgram(
     '',
@@ -72,7 +72,7 @@ export function allOptions(): Program {
   );
 }
 
-/** `found` gets the call that a line makes; with `all`, help shows every option. */
+/** Makes the program. `found` gets the call that a line makes; with `all`, help shows every option. */
 function makeProgram(version: string, write: Write, all: boolean, found: (call: Call) => void): Program {
   const program = new Program('expunge')
     .description(`Deletes ${resourcesText('and')} in bulk, and says what happened to every id.`)
@@ -114,7 +114,7 @@ function readCall(program: Program, command: Command, verb: string): Call {
   if ((quiet || verbose) && flags.logLevel !== undefined)
     throw new ExpungeError(
       'USAGE',
-      `--log-level and --${quiet ? 'quiet' : 'verbose'} both say what is logged: give one of them`,
+      `--log-level and --${quiet ? 'quiet' : 'verbose'} both set what is logged: give only one of them`,
     );
   const verbosity = quiet ? 'quiet' : verbose ? 'verbose' : 'normal';
   // Each option has the type that its `parse` returns.
@@ -147,13 +147,13 @@ function readOwn(program: Program, { flags, help, parse }: OwnOption): [string, 
   }
 }
 
-/** The value given on the command line, without commander's defaults. A subcommand takes the options of its parent, too. */
+/** The value given on the command line, without commander's defaults. A subcommand also takes the options of its parent. */
 function givenValue(program: Program, option: Option): string | boolean | undefined {
   const key = option.attributeName();
   return program.getOptionValueSourceWithGlobals(key) === 'cli' ? program.optsWithGlobals()[key] : undefined;
 }
 
-/** Throws USAGE where commander would print its own error. */
+/** Makes the program throw USAGE where commander would print its own error. */
 function throwUsage(program: Program): void {
   program.exitOverride((error) => {
     if (error.exitCode === 0) throw error;

@@ -9,12 +9,12 @@ import type { ToType } from '../model/to-type.ts';
 import type { RedisAddress } from '../redis/address.ts';
 import type { Options } from './options.ts';
 
-/** An option of a verb that is no setting: it has no variable, and the configuration file cannot hold it. */
+/** An option of a verb that is not a setting: it has no variable, and the configuration file cannot contain it. */
 export type OwnOption = {
   flags: string; // in commander's syntax: '-n, --dry-run', '--reason <text>'
   help: string;
-  isRare?: true; // only `--help --all` shows it
-  parse?: (text: string) => unknown; // throws an Error that says what was expected; without it the text is the value
+  isRare?: true; // shown only by `--help --all`
+  parse?: (text: string) => unknown; // throws an Error that says what was expected; without it, the value is the text
 };
 
 /** The declaration of a verb: enough to read its command line and to print its help before its code is loaded. */
@@ -26,25 +26,25 @@ export type Command = {
   options?: readonly OwnOption[];
   examples: readonly Example[];
   hidden?: boolean;
-  /** Goes by no setting: a mistake in a variable or in the configuration file doesn't keep it from doing its work. */
+  /** Whether the verb ignores all settings, so that a mistake in a variable or in the configuration file does not stop it. */
   withoutSettings?: boolean;
   subcommands?: readonly Command[];
-  /** Whether it does the same by the API of a server, with --server, or what does; without it the verb needs Redis itself. */
+  /** Whether the verb also works through the API of a server (`--server`), or the code that does; without it the verb needs Redis itself. */
   overServer?: true | (() => Promise<Verb>);
-  /** Null for a group, which only has subcommands. */
+  /** Loads the code of the verb; null for a group, which only has subcommands. */
   load: (() => Promise<Verb>) | null;
 };
 
-/** A line to type and what it does. */
+/** A line to type, and its effect. */
 type Example = readonly [line: string, does: string];
 
-/** The module of a verb. `execute` returns the exit code, and throws ExpungeError for what the operator can change. */
+/** The module of a verb. `execute` returns the exit code, and throws ExpungeError for whatever the operator can change. */
 export type Verb = { execute(invocation: Invocation): Promise<number> };
 
 /** Where signals arrive and how a second one ends everything: the process itself. */
 export type SignalSource = Pick<NodeJS.Process, 'on' | 'off' | 'exit'>;
 
-/** What a process answers when SIGUSR1 asks for its status; at first the name of its verb and its age. A verb that knows more replaces it. */
+/** The status that a process prints on SIGUSR1: at first its verb and its age. A verb that knows more replaces it. */
 export type StatusAnswer = { give(): void };
 
 /** The input of a verb. A verb listens for signals itself; only a second one ends the process. */
@@ -55,8 +55,8 @@ export type Invocation = {
   config: Config;
   sources: Sources;
   program: string; // as a shell starts it again: expunge, ./expunge
-  toType: ToType; // the commands that the verb prints
-  argv: readonly string[]; // the whole command line behind the program's name
+  toType: ToType; // writes the commands that the verb prints
+  argv: readonly string[]; // the whole command line after the program's name
   verbosity: Verbosity;
   env: NodeJS.ProcessEnv;
   signals: SignalSource;
@@ -64,13 +64,13 @@ export type Invocation = {
   stdin: NodeJS.ReadStream;
   stdout: NodeJS.WriteStream;
   stderr: NodeJS.WriteStream;
-  /** The Redis of a process that does verbs for others: it stays connected, so a verb does not leave it. */
+  /** The Redis of a process that runs verbs for other processes. It stays connected, so a verb does not disconnect it. */
   address?: RedisAddress;
-  /** Aborted when the reader of stdout has closed it: a verb that only prints can end then. */
+  /** Aborted when the reader of stdout has closed it, so that a verb that only prints can end. */
   outputClosed: AbortSignal;
 };
 
-/** Writes one `--json` object a line; without `--json` nothing. */
+/** Writes one object per line for `--json`; without `--json`, nothing. */
 export type JsonLines = (type: string, facts: Record<string, unknown>) => void;
 
 export function jsonLines(stdout: NodeJS.WriteStream, wanted: unknown): JsonLines {
@@ -78,7 +78,7 @@ export function jsonLines(stdout: NodeJS.WriteStream, wanted: unknown): JsonLine
   return (type, facts) => stdout.write(`${JSON.stringify({ v: 1, type, ...facts })}\n`);
 }
 
-/** The text of `--reason`, for the audit trail; '' without it. */
+/** The text of `--reason`, for the audit trail; '' if not given. */
 export function reasonOf({ reason = '' }: Pick<Options, 'reason'>): string {
   return storedReason(reason);
 }
@@ -97,7 +97,7 @@ const token = [
   'tokenAuth',
 ] as const;
 
-/** How a file of protected ids is read where there is no list. */
+/** How to read a file of protected ids if there is no list. */
 export const protectReading = [
   'protectColumn',
   'delimiter',
@@ -108,7 +108,7 @@ export const protectReading = [
   'allowDamagedNumbers',
 ] as const;
 
-/** Which ids of a run are retried, and which are protected; they themselves are in Redis. */
+/** Which ids of a run are retried, and which are protected. The ids themselves are in Redis. */
 export const retryInput = [
   'limit',
   'protect',
@@ -121,10 +121,10 @@ export const retryInput = [
 /** Where requests go, and the credentials for them. */
 export const target = ['baseUrl', 'account', ...token, 'allowHttp', 'caFile', 'proxy', 'separateLimits'] as const;
 
-/** Names a target, for verbs that send it nothing. */
+/** Settings that name a target, for verbs that send it nothing. */
 export const targetName = ['baseUrl', 'account', 'clientId', 'allowHttp', 'separateLimits'] as const;
 
-/** Who is told what happens. */
+/** Settings that name the receivers of events. */
 export const notifying = ['notify', 'notifySecretFile'] as const;
 
 export const sending = [
@@ -138,7 +138,7 @@ export const sending = [
   'stopFile',
 ] as const;
 
-/** For verbs that only need Redis. */
+/** Settings for verbs that only need Redis. */
 export const store = [
   'stateDir',
   'allowPlaintextRedis',
@@ -152,10 +152,10 @@ export const store = [
   'redisServerName',
 ] as const;
 
-/** Where the API is, for verbs that a server can do as well. */
+/** Settings for verbs that can also use the API of a server. */
 export const server = ['server', 'serverTokenFile'] as const;
 
-export const json: OwnOption = { flags: '--json', help: 'print JSON on stdout, one object a line' };
+export const json: OwnOption = { flags: '--json', help: 'print JSON on stdout, one object per line' };
 export const yes: OwnOption = { flags: '-y, --yes', help: 'do not ask for confirmation' };
 export const reason: OwnOption = {
   flags: '--reason <text>',
@@ -163,7 +163,7 @@ export const reason: OwnOption = {
   parse: parse.textUpTo(longestReason),
 };
 
-/** One order for everything of a target that the same halt stopped. */
+/** Options that steer everything of a target that the same halt stopped. */
 export function allHalted(things: string): readonly OwnOption[] {
   return [
     { flags: '--all', help: `all ${things} of the target that the halts of --halted stopped; asks once` },
@@ -182,22 +182,22 @@ export const share: OwnOption = {
   parse: parse.oneOf(priorities),
 };
 
-/** What makes `--max-deletes` take a part of a list that holds more ids. */
+/** Lets `--max-deletes` delete a part of a list that holds more ids. */
 export const partial: OwnOption = {
   flags: '--partial',
   isRare: true,
-  help: 'of a list with more ids than --max-deletes, send the first ones on purpose, then halt',
+  help: 'if the list has more ids than --max-deletes, send the first ones on purpose, then halt',
 };
 
-/** Refuses a list that cannot be deleted by then. */
+/** Refuses a list that cannot be deleted by this time. */
 export const finishBy: OwnOption = {
   flags: '--finish-by <moment>',
   isRare: true,
-  help: 'say which rate it takes to end by then, and refuse if none that is allowed is enough: 06:00, 2026-11-20T16:00Z',
+  help: 'show the rate needed to end by then, and refuse if no allowed rate is enough: 06:00, 2026-11-20T16:00Z',
   parse: (text) => parse.momentAhead(text),
 };
 
-/** Chooses rows of a run. */
+/** An option that chooses rows of a run. */
 export function only(help: string): OwnOption {
   return { flags: '--only <rows>', help, parse: parse.selection };
 }

@@ -12,7 +12,10 @@ import type { Candidate } from './complete-words.ts';
 
 const deadlineMs = 1_000;
 
-/** The newest runs with their state and list, the newest first. Changes nothing, starts no Redis, and waits for none that does not answer. */
+/**
+ * Lists the newest runs with their state and list, newest first. Changes nothing, starts no Redis, and does not wait for a Redis that does not
+ * answer.
+ */
 export async function listNewest(config: Config, env: NodeJS.ProcessEnv, most: number): Promise<Candidate[]> {
   const late = new Promise<Candidate[]>((resolve) => setTimeout(() => resolve([]), deadlineMs).unref());
   return Promise.race([list(config, env, most), late]);
@@ -35,11 +38,11 @@ async function findAddress(config: Config, env: NodeJS.ProcessEnv): Promise<Redi
   if (config.server !== undefined) return null; // its runs are not in the Redis of this machine
   if (env.REDIS_URL) return withAccess(addressFromUrl(env.REDIS_URL, config.allowPlaintextRedis), config);
   const options = await serverOptions(privatePlace(config.stateDir), env);
-  if (options === null || (options.path && !existsSync(options.path))) return null; // it does not run
+  if (options === null || (options.path && !existsSync(options.path))) return null; // the private Redis is not running
   return { kind: 'private', label: '', options };
 }
 
-/** A single server that refuses is not asked again. Of several, another one may answer. */
+/** Connects once to a single server, which would refuse again. One of several servers may still answer. */
 async function connect(address: RedisAddress): Promise<RedisClient> {
   const isSingle = !address.nodes && !address.options.sentinels;
   return new Promise((resolve, reject) => {

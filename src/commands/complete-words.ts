@@ -3,25 +3,25 @@ import { type Takes, takenBy } from '../config/parse-setting.ts';
 import { settings } from '../config/settings.ts';
 import type { Command } from './command.ts';
 
-/** A word that can stand at the cursor, and what it means. */
+/** A word that can follow at the cursor, and its meaning. */
 export type Candidate = { word: string; help: string };
 
-/** What can stand at the cursor. `runs`: the ids of runs, which only Redis knows. */
+/** The words that can follow at the cursor. `runs`: the ids of runs, which only Redis knows. */
 type Completion = { kind: 'files' | 'folders' | 'runs' } | { kind: 'words'; words: Candidate[] };
 
-/** What stands before the cursor: whose options are next, how many arguments it has, and what was given. */
+/** The words before the cursor: the current options, the number of arguments, and the flags given. */
 type Read = {
   program: Program;
   path: string[]; // the names of the verbs
   args: number;
-  isPastDashes: boolean; // after `--` everything is an argument
-  open: Option | null; // its value is next
-  given: Map<string, string>; // by long flag; '' for a switch
+  isPastDashes: boolean; // after `--`, every word is an argument
+  open: Option | null; // the option whose value is next
+  given: Map<string, string>; // keys are long flags; '' for a switch
 };
 
 /**
- * What can stand at the end of a line, as far as the verbs and their options tell. `line`: the words after the name of the program, the last
- * one as far as it is typed. Pure; a word that nobody knows is passed over.
+ * Finds the words that can follow at the end of a line, as far as the declarations of verbs and options tell. `line`: the words after the name of the
+ * program; the last one may be incomplete. Pure; skips unknown words.
  */
 export function completeWords(root: Program, verbs: readonly Command[], line: readonly string[]) {
   const current = line.at(-1) ?? '';
@@ -42,7 +42,7 @@ function readWord(read: Read, word: string): Read {
   return sub ? { ...read, program: sub, path: [...path, word] } : { ...read, args: args + 1 };
 }
 
-/** `--flag`, `--flag=value`, or short ones in a row, of which the last may take a value. */
+/** Reads `--flag`, `--flag=value`, or several short flags in a row, of which the last may take a value. */
 function readFlag(read: Read, word: string): Read {
   const [, name = word, value] = /^(--[^=]+)=(.*)$/s.exec(word) ?? [];
   const names = word.startsWith('--') ? [name] : [...word.slice(1)].map((letter) => `-${letter}`);
@@ -73,7 +73,7 @@ function completionOf(
   );
 }
 
-/** The visible ones of a verb and of those above it. */
+/** The visible options of a verb and of its parents. */
 function optionsOf(program: Program): Option[] {
   const help = program.createHelp();
   return [...help.visibleOptions(program), ...help.visibleGlobalOptions(program)];
@@ -98,12 +98,12 @@ function argumentsOf(program: Program, args: number, current: string): Completio
   );
 }
 
-/** The words of `<high|normal|low>` and `<rate|none>`; what is also the name of a setting stands for a value of it. */
+/** The literal words in `<high|normal|low>` and `<rate|none>`. A word that is also the name of a setting stands for its value. */
 function literalsOf(name: string): string[] {
   return name.split('|').filter((word, _, all) => all.length > 1 && !Object.hasOwn(settings, word));
 }
 
-/** The rows of a verb and of those above it. */
+/** The declarations of a verb and of its parents. */
 function rowsOf(verbs: readonly Command[], path: readonly string[]): Command[] {
   const row = verbs.find(({ name }) => name === path[0]);
   return row === undefined ? [] : [row, ...rowsOf(row.subcommands ?? [], path.slice(1))];

@@ -7,8 +7,8 @@ import { verbs } from './verbs.ts';
 const shownRuns = 50;
 
 /**
- * The answer to a completion script; see completion.ts. It never fails and says nothing of what went wrong: somebody is typing. It
- * starts no Redis, and one that does not answer at once counts as one without runs.
+ * Answers a completion script; see completion.ts. Never fails and never reports an error, because the user is typing. Starts no Redis, and treats one
+ * that does not answer at once as a Redis without runs.
  */
 export async function complete(line: readonly string[], env: NodeJS.ProcessEnv): Promise<string> {
   const { given, completion } = completeWords(allOptions(), verbs, line);
@@ -22,7 +22,7 @@ function answer(words: readonly Candidate[]): string {
   return ['words', ...words.map(({ word, help }) => `${word}\t${plainHelp(help)}`)].join('\n').concat('\n');
 }
 
-/** Without default and variable, which stand in brackets at the end. */
+/** The help text without default and variable, which are in brackets at its end. */
 function plainHelp(help: string): string {
   return help.replace(/\s+/g, ' ').replace(/ \([^()]*\)$/, '');
 }

@@ -2,14 +2,14 @@ import { oneOf } from '../config/parse-setting.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
 import type { Invocation } from './command.ts';
 
-/** The shells that there is a completion for. */
+/** The shells that have a completion. */
 export const shells = ['bash', 'zsh', 'fish'] as const;
 type Shell = (typeof shells)[number];
 
-// Each script asks `expunge complete WORDS…`, the words from the first argument to the cursor. The first line of the answer says what can stand
-// there: `words`, which follow, a line each with a tab before their description, or `files` or `folders`, which the shell knows best.
+// Each script asks `expunge complete WORDS…`, with the words from the first argument to the cursor. The first line of the answer says what can
+// follow: `words`, listed one per line with a tab before their description, or `files` or `folders`, which the shell completes best itself.
 
-/** It must run in the bash 3.2 of macOS. Bash breaks words at `=` and `:`; here they are put together again. */
+/** This must run in the bash 3.2 of macOS. Bash splits words at `=` and `:`; this script joins them again. */
 const bash = `# Completion of expunge for bash. In ~/.bashrc: source <(expunge completion bash)
 _expunge() {
   local rest=\${COMP_LINE:0:COMP_POINT} kind= last=-1 words=() i word line
@@ -77,7 +77,7 @@ complete --command expunge --no-files --keep-order --arguments '(__expunge_compl
 
 const completionScripts: Record<Shell, string> = { bash, zsh, fish };
 
-/** Prints the completion of a shell. It asks this program for what it offers, so it stays right after an update. */
+/** Prints the completion of a shell. It asks this program for the words, so it stays correct after an update. */
 export async function execute({ args, stdout }: Invocation): Promise<number> {
   stdout.write(completionScripts[readShell(args[0] ?? '')]);
   return 0;

@@ -3,7 +3,7 @@ import type { Source, Sources } from '../config/read-config.ts';
 import { type Config, type SettingName, settings, shownSetting } from '../config/settings.ts';
 import { type Invocation, jsonLines } from './command.ts';
 
-/** `config show`: every setting with its value and where it comes from; of secrets only where they come from. */
+/** `config show`: prints every setting with its value and its source; for secrets only the source. */
 export async function execute({ options, config, sources, env, stdout }: Invocation): Promise<number> {
   const rows = [...settingRows(config, sources), ...listRows(config), ...secretRows(config, env)];
   const print = jsonLines(stdout, options.json);
@@ -39,7 +39,7 @@ function describeOrigin(source: Source, variable: string | null): string {
   return { flag: 'flag', environment: variable ?? '', file: 'configuration file', default: 'default' }[source];
 }
 
-/** Secrets, whose values are never shown. A file, a command or a token endpoint beats EXPUNGE_TOKEN. */
+/** Secrets, whose values are never shown. A file, a command or a token endpoint takes precedence over EXPUNGE_TOKEN. */
 function secretRows(config: Config, env: NodeJS.ProcessEnv): Row[] {
   const { tokenFile, tokenCommand, tokenUrl, clientSecretFile, resultsHeaderFile, notifySecretFile, serverTokenFile } =
     config;

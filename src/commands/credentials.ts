@@ -15,12 +15,12 @@ export function readCredentials({ config, env }: Pick<Invocation, 'config' | 'en
   return { ca, token: openToken(config, { env, ca, clock: () => performance.now(), random: Math.random }) };
 }
 
-/** The file of `--ca-file`, or null. Throws USAGE where it holds no certificates. */
+/** Reads the file of `--ca-file`; null without one. Throws USAGE if it holds no certificates. */
 export function readAuthorities({ caFile }: Invocation['config']): string | null {
   return caFile === undefined ? null : readCertificates('--ca-file', caFile);
 }
 
-/** How a process deletes, from the settings. */
+/** The options of a process that deletes, from the settings. */
 export function serviceOptions(
   { config }: Pick<Invocation, 'config'>,
   { ledger, queueConnection }: Session,

@@ -11,8 +11,8 @@ import { sayOf, whoAmI } from './session.ts';
 const defaultPort = 9465;
 
 /**
- * Serves the dashboard and the API on this machine until a signal. It deletes nothing itself, and needs no access token. Like `run` it may
- * begin a private Redis: a folder without runs is one to make the first in.
+ * Serves the dashboard and the API on this machine until a signal. It deletes nothing itself, and needs no access token. Like `run`, it may start a
+ * private Redis, because a folder without runs is where the first one is made.
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { config, sources, env, options, stdout, stderr, verbosity } = invocation;

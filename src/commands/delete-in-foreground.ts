@@ -30,9 +30,9 @@ type ForegroundDeletion = Finish & {
   session: EarlySession;
   target: Target;
   credentials: Credentials;
-  /** Who is told what happens to the run and its target. */
+  /** Receivers of the events of the run and its target. */
   receivers: readonly NamedReceiver[];
-  /** How many processes delete, this one included. */
+  /** Number of processes that delete, including this one. */
   workers: number;
 };
 
@@ -42,13 +42,13 @@ const readContextEveryMs = 250;
 const progressEveryMs = 10_000;
 
 /**
- * Deletes a run in this process and its workers, with a queue of its own, and reports. Returns when the run is sealed or halted, or after
- * a signal: then requests in flight finish, the other ids are released, and the run can be resumed.
+ * Deletes a run in this process and its workers, with its own queue, and reports. Returns when the run is sealed or halted, or after a signal: then
+ * requests in flight finish, the other ids are released, and the run can be resumed.
  */
 export async function deleteInForeground(work: ForegroundDeletion): Promise<number> {
   const { invocation, session, target, credentials, run, receivers } = work;
   const queueName = ownQueueName(run.id);
-  const isQuiet = invocation.verbosity === 'quiet'; // no panel shows a warning then
+  const isQuiet = invocation.verbosity === 'quiet'; // then no panel shows warnings
   const tell = withoutRepeats(
     (line) => (isQuiet ? sayOn(invocation.stderr)(`warning: ${line}`) : taker.addEvent(line)),
     () => performance.now(),
@@ -62,7 +62,7 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
   const by = { who: whoAmI(invocation.env), reason: reasonOf(invocation.options) };
   const startIt: Part = { name: 'run', start: () => startSeen(session, run, by) }; // after the token: a run without one does not start
   const sayWaiting = (reason: string) => sayOn(invocation.stderr)(`Waiting: ${visibleLine(reason)}`);
-  const [queue, ...deleting] = service.parts; // a queue that a killed command left is removed before the workers connect to it
+  const [queue, ...deleting] = service.parts; // removes a queue that a killed command left, before the workers connect to it
   const notifying: Notifying = { redis: session.redis, target, receivers, log, runs: async () => [run.id] };
   const telling = runNotifyingParts(notifying, run.id);
   const token = tokenPart(credentials.token, sayWaiting);
@@ -78,10 +78,10 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
     sayStopping(invocation, local);
   });
   const end = async () => {
-    workers.leave(); // now: they end while this process does
+    workers.leave(); // they drain now, while this process does
     panel.stop();
     await parts.drain();
-    kill(); // none is left but one that hangs
+    kill(); // only a hanging worker is left by now
   };
   try {
     await parts.start(interrupts.signal);
@@ -101,11 +101,11 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
 function sayUntold({ stderr }: Invocation, untold: Awaited<ReturnType<typeof postLast>>): void {
   for (const { receiver, reason } of untold)
     sayOn(stderr)(
-      `warning: not all events were posted to ${receiver}: ${visibleLine(reason)}. What is left stays in Redis for a day, for the next process with this receiver.`,
+      `warning: not all events were posted to ${receiver}: ${visibleLine(reason)}. The others stay in Redis for a day, for the next process with this receiver.`,
     );
 }
 
-/** What this process knows of itself and its workers. */
+/** The view that this process has of itself and its workers. */
 function viewOf(service: Service, workers: RunWorkers): LocalView {
   const { senders, token } = service;
   return {
@@ -125,8 +125,8 @@ function viewOf(service: Service, workers: RunWorkers): LocalView {
 }
 
 /**
- * Polls the run until it is sealed, halted, lost, or its time is up, and returns it as it is then; null where it is lost, and after a signal. While
- * Redis is unreachable it waits, and nothing is sent.
+ * Polls the run until it is sealed, halted, lost, or its time is up, and returns its last state; null if it is lost, and after a signal. While Redis
+ * is unreachable it waits, and nothing is sent.
  */
 async function follow(
   { invocation, session, run }: ForegroundDeletion,
@@ -145,12 +145,12 @@ async function follow(
   });
   const by = {
     who: whoAmI(invocation.env),
-    reason: 'another command that was deleting it was interrupted, and this one goes on',
+    reason: 'another command that was deleting it was interrupted, and this one continues',
   };
   const keepGoing = async (now: Run) => {
     if (now.state === 'running') await recover();
     if (now.state === 'cancelling') await session.ledger.reclaim(run.id); // a process that holds chunks of it may be dead
-    if (now.state === 'paused' && now.by === 'interrupt') await startRun(session.ledger, now, by); // moved meanwhile: the next look sees it
+    if (now.state === 'paused' && now.by === 'interrupt') await startRun(session.ledger, now, by); // if it has moved by now, the next look sees it
   };
   const progress = every(progressEveryMs, async () => print('progress', taker.facts()));
   while (!signal.aborted) {
@@ -165,7 +165,7 @@ async function follow(
   return null;
 }
 
-/** Calls `task` at once, and then at most once in `ms`. */
+/** Returns a function that runs `task` at most once in `ms`; its first call runs it at once. */
 function every(ms: number, task: () => Promise<unknown>): () => Promise<void> {
   let next = 0;
   return async () => {
@@ -175,7 +175,7 @@ function every(ms: number, task: () => Promise<unknown>): () => Promise<void> {
   };
 }
 
-/** The log would run through a panel that is redrawn: beside it the run is shown in lines. */
+/** Log lines would scroll a panel that is redrawn, so with a log the run is shown in lines. */
 function panelEnv({ env, verbosity }: Invocation): NodeJS.ProcessEnv {
   return verbosity === 'verbose' ? { ...env, TERM: 'dumb' } : env;
 }
@@ -187,7 +187,7 @@ function sayStopping({ config, stderr }: Invocation, { senders }: LocalView): vo
   );
 }
 
-/** Starts the run as this command has read it. Throws GUARD if it has moved since. */
+/** Starts the run in the state that this command has read. Throws GUARD if it has moved since. */
 async function startSeen({ ledger, redis }: Session, run: Run, by: By): Promise<void> {
   if (!(await startRun(ledger, run, by))) throw changedSince(await readRunAgain(redis, run.id), run, 'resumed');
 }

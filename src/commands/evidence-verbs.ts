@@ -19,7 +19,7 @@ import {
   yes,
 } from './command.ts';
 
-// What is agreed on before a run, and what tells and proves afterwards what became of it.
+// The verbs that agree on a run before it starts, and that show and prove its outcomes afterwards.
 
 const planFile: OwnOption = { flags: '-o, --output <file>', help: 'the file of the plan; needed' };
 
@@ -34,7 +34,7 @@ export const plan: Command = {
     finishBy,
     {
       flags: '--approve-by <name>',
-      help: 'who has to apply it: the login or EXPUNGE_USER of somebody else',
+      help: 'who must apply it: the login or EXPUNGE_USER of another person',
       parse: parse.textUpTo(100),
     },
     reason,
@@ -49,7 +49,7 @@ export const plan: Command = {
 
 export const apply: Command = {
   name: 'apply',
-  summary: 'carry out a plan, if list, target and rules are as it says; repeat to resume',
+  summary: 'carry out a plan, if list, target and rules are still as planned; repeat to resume',
   arguments: '<file>',
   settings: [...target, ...sending, ...notifying, ...store, 'keep'],
   options: [
@@ -74,7 +74,7 @@ export const certificate: Command = {
   subcommands: [
     {
       name: 'verify',
-      summary: 'tell whether a certificate is as it was written, else which line is not; needs no Redis',
+      summary: 'check that a certificate is as it was written, or name the line that is not; needs no Redis',
       arguments: '<file>',
       settings: [],
       options: [{ flags: '--public-key <file>', help: 'the Ed25519 key that must have signed it, in PEM' }, json],
@@ -104,7 +104,7 @@ export const report: Command = {
     only('only these rows, by outcome or code: failed,unknown,http_409'),
     {
       flags: '--join <files...>',
-      help: 'the CSV files of the run as they are, with the outcome of each row behind it',
+      help: 'the CSV files of the run, to copy with the outcome of each row in added columns',
     },
     {
       flags: '--certificate',
@@ -117,21 +117,25 @@ export const report: Command = {
     },
     { flags: '--verify', help: 'check that every row has exactly one outcome' },
     { flags: '--follow', help: 'write rows as NDJSON as their outcomes become known, until the run ends' },
-    { flags: '--from <cursor>', help: 'with --follow: go on behind this cursor that it printed', parse: parse.text },
+    {
+      flags: '--from <cursor>',
+      help: 'with --follow: continue after this cursor, which it printed before',
+      parse: parse.text,
+    },
     { flags: '--spreadsheet-safe', help: 'also neutralise ids a spreadsheet could take for formulas' },
-    { flags: '--json', help: 'with --output or --verify: print JSON on stdout about what was done' },
+    { flags: '--json', help: 'with --output or --verify: print what was done as JSON on stdout' },
   ],
   examples: [
-    ['expunge report 20261120-1602-m4tz --output report.csv', 'one line a row, in input order'],
+    ['expunge report 20261120-1602-m4tz --output report.csv', 'one line per row, in input order'],
     ['expunge report 20261120-1602-m4tz --only rejected,http_403 -o rest.csv', 'some of the rows; a list again'],
     [
       'expunge report 20261120-1602-m4tz --join old.csv --column view_id -o joined.csv',
-      'beside the columns of the list',
+      'next to the columns of the list',
     ],
     ['expunge report 20261120-1602-m4tz --format ndjson | jq -r .outcome', 'for other tools'],
     ['expunge report 20261120-1602-m4tz --certificate --sign-key key.pem -o proof.ndjson', 'for an auditor'],
     ['expunge report 20261120-1602-m4tz --format html --output report.html', 'a page to read, also on a phone'],
-    ['expunge report 20261120-1602-m4tz --follow | jq -r .outcome', 'while the run goes on'],
+    ['expunge report 20261120-1602-m4tz --follow | jq -r .outcome', 'while the run continues'],
     ['expunge report 20261120-1602-m4tz --verify', 'exits 1 if the ledger does not add up'],
   ],
   overServer: true,
@@ -156,7 +160,7 @@ export const verify: Command = {
     {
       flags: '--sample <n>',
       help: 'how many of its deleted ids, chosen at random; needed',
-      parse: parse.integerFrom(1, 10_000), // it is held in memory
+      parse: parse.integerFrom(1, 10_000), // the sample is held in memory
     },
     yes,
     { flags: '--confirm <n>', help: 'confirm if exactly this many requests would be sent', parse: parse.count },
@@ -172,12 +176,12 @@ export const verify: Command = {
 
 export const explain: Command = {
   name: 'explain',
-  summary: 'tell what became of one id in each run of the target, and why',
+  summary: 'show the outcome of one id in every run of the target, and the reason',
   arguments: `<${resources.join('|')}> <id>`,
   settings: ['baseUrl', 'account', 'clientId', ...store, ...server],
   options: [json],
   examples: [
-    ['expunge explain annotations a-000017', 'each run and line it stood in, the newest first'],
+    ['expunge explain annotations a-000017', 'each run and line it was in, newest first'],
     ['expunge explain views v-12 --json | jq -r .outcome', 'for scripts'],
   ],
   overServer: true,

@@ -13,23 +13,23 @@ import type { Command, Invocation, StatusAnswer, Verb } from './command.ts';
 import { type Call, readCommandLine } from './command-line.ts';
 import { nothingGiven, toTypeFrom } from './place.ts';
 
-// Only what reading a command line and printing help needs is imported here; the code of a verb is loaded when it is asked for.
+// This file imports only what it needs to read a command line and print help. The code of a verb is loaded on demand.
 
-/** What a command line is done with: of the process that was started with it, or of a test. */
+/** The environment of a command line: that of the process that was started with it, or of a test. */
 type Deps = Pick<Invocation, 'program' | 'env' | 'signals' | 'stdin' | 'stdout' | 'stderr' | 'outputClosed'>;
 
-/** How a command says what went wrong. `log`: its log if that is JSON, so that nothing else stands between the lines; else null. */
+/** How a command reports an error. `log`: its log if that is JSON, so that stderr holds nothing but JSON lines; otherwise null. */
 export type Complaining = { isVerbose: boolean; toType: ToType; log: Log | null };
 
-/** How a command complains whose line has not been read yet. */
+/** How to report an error before the command line has been read. */
 export function complainingBefore({ program, env }: Pick<Deps, 'program' | 'env'>): Complaining {
   const isVerbose = env.EXPUNGE_LOG_LEVEL === 'debug';
   return { isVerbose, toType: toTypeFrom(program, nothingGiven), log: null };
 }
 
 /**
- * Does what a command line asks for and returns the exit code. Never throws: what went wrong stands on stderr. `complaining` follows what
- * is known of the command.
+ * Runs a command line and returns the exit code. Never throws: errors are written to stderr. `complaining` is updated as more of the command becomes
+ * known.
  */
 export async function executeLine(
   argv: readonly string[],
@@ -49,10 +49,10 @@ export async function executeLine(
   }
 }
 
-/** What a completion script asks for at a TAB. No verb: nobody types it, and it reads a line that is not finished. */
+/** Answers a completion script at a TAB. This is not a verb: people do not type it, and it reads an unfinished line. */
 async function answerShell(line: readonly string[], { env, stdout }: Deps): Promise<number> {
   const { complete } = await import('./complete.ts');
-  dataOutput(stdout).write(await complete(line, env)); // tabs are between its words
+  dataOutput(stdout).write(await complete(line, env)); // its words are separated by tabs
   return exitCodes.OK.exit;
 }
 
@@ -71,7 +71,7 @@ async function execute(call: Call, argv: readonly string[], deps: Deps, complain
   const { env, stderr } = deps;
   if (!color) forbidColor(env);
   const given = command.withoutSettings ? { flags: {}, env: {}, configFile: null } : { flags, env, configFile };
-  complaining.log = await jsonLogOf(call, env.EXPUNGE_LOG_FORMAT, stderr); // for a configuration that cannot be read
+  complaining.log = await jsonLogOf(call, env.EXPUNGE_LOG_FORMAT, stderr); // even if the configuration cannot be read
   const { config, sources } = loadConfig(given);
   complaining.log = await jsonLogOf(call, config.logFormat, stderr);
   const { execute } = await loaderOf(command, verb, config)();
@@ -88,7 +88,7 @@ async function execute(call: Call, argv: readonly string[], deps: Deps, complain
   }
 }
 
-/** Null for a command that has no log, or whose log is lines for people. */
+/** The JSON log of a command; null if it has no log, or a log in lines for people. */
 async function jsonLogOf(
   { verb, verbosity, flags }: Call,
   format: string | undefined,
@@ -105,7 +105,10 @@ async function openLog({ logFormat }: Config, stderr: NodeJS.WriteStream): Promi
   return createLogger({ level: 'debug', format: logFormat, stderr });
 }
 
-/** What does a verb: with --server the API of that server, else it itself. Throws USAGE for one that needs Redis itself. */
+/**
+ * Loads the code of a verb: with --server the variant for the API of that server, otherwise the verb itself. Throws USAGE for a verb that needs Redis
+ * itself.
+ */
 function loaderOf({ load, overServer, settings }: Command, verb: string, { server }: Config): () => Promise<Verb> {
   const needsRedis = settings.includes('allowPlaintextRedis') && !settings.includes('server');
   if (server === undefined || (!needsRedis && overServer === undefined)) return load!;
@@ -116,18 +119,18 @@ function loaderOf({ load, overServer, settings }: Command, verb: string, { serve
   });
 }
 
-/** Settings that are not the default, and where they come from; never their values. */
+/** Settings that differ from their default, and their sources; never their values. */
 function notDefault(sources: Sources): Record<string, Source> {
   return Object.fromEntries(Object.entries(sources).filter(([, source]) => source !== 'default'));
 }
 
-/** FORCE_COLOR would win over NO_COLOR. */
+/** FORCE_COLOR would take precedence over NO_COLOR. */
 function forbidColor(env: NodeJS.ProcessEnv): void {
   env.NO_COLOR = '1';
   delete env.FORCE_COLOR;
 }
 
-/** Says what went wrong and returns the exit code. An unknown error is a bug: its stack may hold anything, so it is shown on demand. */
+/** Reports an error and returns the exit code. An unknown error is a bug. Its stack may contain anything, so it is shown only on demand. */
 export function complain(
   error: unknown,
   stderr: NodeJS.WritableStream,
@@ -147,7 +150,7 @@ export function complain(
   return exit;
 }
 
-/** A file or folder that nobody expected to be refused: most likely something of the machine, and no bug. */
+/** The error for a file or folder that was refused unexpectedly: most likely a problem of the machine, not a bug. */
 function refusedFile(error: unknown): ExpungeError | null {
   if (!isFileError(error)) return null;
   return new ExpungeError('INTERNAL', messageOf(error), { cause: error, next: explainFileError(error).next });

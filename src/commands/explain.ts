@@ -13,7 +13,7 @@ import { type Invocation, jsonLines } from './command.ts';
 import { progressOn, warnOn } from './session.ts';
 import { withOperations } from './with-operations.ts';
 
-/** Tells what became of an id in each run of the target, the newest first. Reads only; throws USAGE if no run has it. */
+/** Shows the outcome of an id in each run of the target, newest first. Only reads; throws USAGE if no run has the id. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { config, env, toType, stderr } = invocation;
   const wanted = readWanted(invocation);
@@ -27,7 +27,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     let isFound = false;
     try {
       for await (const appearance of records.search({ target, wanted, searched, onProblem })) {
-        progress.stop(); // it would draw over the result
+        progress.stop(); // the progress line would overwrite the result
         showAppearance(invocation, appearance);
         progress = start();
         isFound = true;
@@ -40,7 +40,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   });
 }
 
-/** The id of a command line. Throws USAGE for what is no resource. */
+/** Reads the id of a command line. Throws USAGE for an unknown resource. */
 function readWanted({ args }: Invocation): Wanted {
   return { resource: readResource(args[0]!), id: args[1]! };
 }

@@ -29,8 +29,9 @@ import { progressOn, sayOf, warnOn, whoAmI } from './session.ts';
 export type Finish = { invocation: Invocation; session: Session; run: Run; outputFolder: string };
 
 /**
- * After the last request: pauses or seals the run, verifies the tally, writes the report and prints the summary; returns the exit code.
- * `left`: the run as it was when its command stopped deleting it, null if a signal came first. An ended run stays the run of its list until its report is written, so repeating the command completes an interrupted finish.
+ * Finishes a run after its last request: pauses or seals it, verifies the tally, writes the report, prints the summary and returns the exit code.
+ * `left`: the run when its command stopped deleting it, null if a signal came first. An ended run stays the run of its list until its report is
+ * written, so repeating the command completes an interrupted finish.
  */
 export async function finishRun(work: Finish, interrupts: Interrupts, left: Run | null): Promise<number> {
   const { session, invocation } = work;
@@ -39,8 +40,8 @@ export async function finishRun(work: Finish, interrupts: Interrupts, left: Run 
   const reported = await report(work, run, interrupts);
   if (reported === null) return interrupts.exit() ?? exitCodes.UNREACHABLE.exit;
   const { files, problem } = reported;
-  if (files !== null) await deliver(work, run).catch(() => {}); // best effort: the report is written
-  if (isSealed(run.state)) await removeOwnQueue(session, run); // a killed command or an outage of Redis leaves it behind
+  if (files !== null) await deliver(work, run).catch(() => {}); // best effort: the report is already written
+  if (isSealed(run.state)) await removeOwnQueue(session, run); // also removes the queue that a killed command or an outage of Redis left behind
   const exit = problem === null ? exitCodeOf(run, interrupts, left) : exitCodes.INTERNAL.exit;
   const { stderr, stdout, options, verbosity } = invocation;
   const measures = await readMeasures(session.redis, run.id).catch(() => nothingMeasured);
@@ -59,7 +60,7 @@ export async function finishRun(work: Finish, interrupts: Interrupts, left: Run 
   return exit;
 }
 
-/** Finishes a run that ended while its command could not: nothing is sent, so it needs neither a token nor a confirmation. */
+/** Finishes a run that ended while its command could not finish it. Nothing is sent, so it needs neither a token nor a confirmation. */
 export async function finishEnded(work: Finish): Promise<number> {
   const { id, state, retryOf } = work.run;
   const next = retryOf === '' ? '\n  After that the same command makes a new run of the list.' : '';
@@ -75,7 +76,7 @@ export async function finishEnded(work: Finish): Promise<number> {
   }
 }
 
-/** What was written and measured, if anything. `examples`: ids that show why the run halted. */
+/** Files and measurements for the summary, if any. `examples`: ids that show why the run halted. */
 type EndingDetails = {
   typed: Pick<Invocation, 'program' | 'argv' | 'toType'>;
   files?: RunFiles | null;
@@ -117,7 +118,7 @@ function endingOf(run: Run, kind: EndingKind, details: EndingDetails): Ending {
   };
 }
 
-/** Says that a run is left to the workers, and what there is to warn of. Returns the exit code. */
+/** Reports that a run is left to the workers, with its warnings. Returns the exit code. */
 export function sayDetached(
   invocation: Invocation,
   run: Run,
@@ -144,19 +145,22 @@ function isPermanentError(error: unknown): boolean {
   return /^(ERR|WRONGTYPE)\b/.test(messageOf(error));
 }
 
-/** A sealed run has ended, even if a signal came meanwhile: there is nothing to resume. One that was resumed since counts as it was left. */
+/**
+ * The exit code of a run. A sealed run has ended even if a signal has come in the meantime: there is nothing to resume. A run that was resumed since
+ * counts as `left`.
+ */
 function exitCodeOf(run: Run, interrupts: Interrupts, left: Run | null): number {
   return exitOf(run) ?? interrupts.exit() ?? (left && exitOf(left)) ?? exitCodes.INTERNAL.exit;
 }
 
 /**
- * Pauses the run if nobody would delete it any more, tallies it if it is sealed, and returns it. Null if Redis is unreachable or has lost the
- * run. Where Redis does not say whether another command deletes the run, that one undoes the pause.
+ * Pauses the run if no process would delete it any more, tallies it if it is sealed, and returns it. Returns null if Redis is unreachable or has lost
+ * the run. If Redis does not say whether another command deletes the run, that command undoes the pause.
  */
 async function leaveRun(work: Finish, interrupts: Interrupts, left: Run | null): Promise<Run | null> {
   const { session, run, invocation } = work;
   return retryWhileRedisFails(work, interrupts, async () => {
-    const seen = await readRun(session.redis, run.id); // fails at once if Redis is unreachable; a command of the queue would wait
+    const seen = await readRun(session.redis, run.id); // fails at once if Redis is unreachable, while a command of the queue would wait
     const why = seen === null ? null : whyPaused(seen, interrupts, left);
     if (why !== null && (await hasOtherForegroundCommand(session, run)) !== true) await pause(work, why);
     const now = await readRun(session.redis, run.id);
@@ -167,7 +171,7 @@ async function leaveRun(work: Finish, interrupts: Interrupts, left: Run | null):
 
 const tryAgainMs = 500;
 
-/** Repeats a task, which must be safe to repeat, while Redis is unreachable or rejects writes. After a signal it says why and returns null. */
+/** Repeats a task, which must be safe to repeat, while Redis is unreachable or rejects writes. After a signal it reports why and returns null. */
 async function retryWhileRedisFails<T>(
   { invocation: { stderr } }: Finish,
   { signal }: Interrupts,
@@ -196,7 +200,7 @@ async function retryWhileRedisFails<T>(
 const gone = `${lostReason}.
   Restore its data and run the same command to resume, or start over: the same command with --expect-absent.`;
 
-/** Why its command pauses a run that it leaves; null = it does not. */
+/** Why a command pauses a run that it leaves; null = it does not pause the run. */
 function whyPaused({ state }: Run, interrupts: Interrupts, left: Run | null): string | null {
   const exit = interrupts.exit();
   if (isSealed(state)) return null;
@@ -211,7 +215,7 @@ async function pause({ session: { ledger }, invocation, run }: Finish, reason: s
 
 type Reported = { files: RunFiles | null; problem: string | null };
 
-/** Verifies the tally and writes the report. Both can be repeated, so an error is returned and the run stays. Null after a signal. */
+/** Verifies the tally and writes the report. Both can be repeated, so an error is returned and the run is kept. Returns null after a signal. */
 async function report(work: Finish, run: Run, interrupts: Interrupts): Promise<Reported | null> {
   const { session, invocation, outputFolder } = work;
   if (!isSealed(run.state)) return { files: null, problem: null };

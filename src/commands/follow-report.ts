@@ -10,11 +10,13 @@ import { sayOn } from './session.ts';
 
 const pollMs = 1_000;
 
-/** Throws USAGE for what a report that grows cannot be, and for --from without --follow. */
+/** Throws USAGE for options that a growing report cannot have, and for --from without --follow. */
 export function refuseBesideFollow({ options }: Invocation): void {
   if (!options.follow) {
     if (options.from === undefined) return;
-    throw new ExpungeError('USAGE', '--from goes on with a report that is followed', { next: 'add --follow' });
+    throw new ExpungeError('USAGE', '--from needs --follow: it continues a report that was followed', {
+      next: 'add --follow',
+    });
   }
   const others = ['output', 'only', 'join', 'verify', 'certificate', 'spreadsheetSafe', 'json'] as const;
   const other = others.find((name) => options[name] !== undefined && options[name] !== false);
@@ -23,16 +25,12 @@ export function refuseBesideFollow({ options }: Invocation): void {
   const named = isOther
     ? `--format ${options.format}`
     : `--${other === 'spreadsheetSafe' ? 'spreadsheet-safe' : other}`;
-  throw new ExpungeError(
-    'USAGE',
-    `--follow writes all rows as NDJSON to stdout; ${named} is for a report of one moment`,
-    {
-      next: `omit ${named}; to choose rows: … --follow | jq`,
-    },
-  );
+  throw new ExpungeError('USAGE', `--follow cannot be combined with ${named}: it writes all rows as NDJSON to stdout`, {
+    next: `omit ${named}; to choose rows: … --follow | jq`,
+  });
 }
 
-/** `report --follow`: asks again and again what is new. */
+/** `report --follow`: polls for new rows. */
 export async function followReport(invocation: Invocation, records: RecordOperations, run: Run): Promise<number> {
   refuseUnwritten(run);
   const cursor = cursorAt(run, invocation.options.from);
@@ -40,9 +38,9 @@ export async function followReport(invocation: Invocation, records: RecordOperat
 }
 
 /**
- * Writes the rows of a run as their outcomes become known, until it ends; then its summary. Returns 0, or 130 or 143 after a signal, when it says
- * how to go on. Who does not answer is asked again: `awayOf` says so of an error, or null. Only reads, so it can be cut anywhere, repeated, and
- * done twice at once.
+ * Writes the rows of a run as their outcomes become known, until it ends; then its summary. Returns 0, or 130 or 143 after a signal, with the command
+ * that continues. If a request fails, `awayOf` returns the reason to retry, or null. Only reads, so it can be cut off anywhere, repeated, and run
+ * twice at once.
  */
 async function follow(
   { options, toType, stdout, stderr, outputClosed, ...context }: Invocation,
@@ -55,7 +53,7 @@ async function follow(
   const say = sayOn(stderr);
   const written = new WrittenRows(sinkOf(stdout, id), id, options.from ?? null, stop);
   const sayHowToGoOn = () =>
-    say(`Go on: ${toType('report', id, '--follow', ...(written.goOn === null ? [] : ['--from', written.goOn]))}`);
+    say(`Continue: ${toType('report', id, '--follow', ...(written.goOn === null ? [] : ['--from', written.goOn]))}`);
   try {
     const isWhole = await lookUntilAll(() => look(written, stop), { stop, say, awayOf });
     if (isWhole || !interrupts.signal.aborted) return exitCodes.OK.exit;
@@ -71,7 +69,7 @@ async function follow(
 
 type Deps = { stop: AbortSignal; say: (line: string) => void; awayOf: (error: unknown) => string | null };
 
-/** Whether all was written: false if `stop` came first, or nobody reads any more. */
+/** Polls until everything is written. Returns false if `stop` came first, or the reader has gone. */
 async function lookUntilAll(look: () => Promise<Found>, { stop, say, awayOf }: Deps): Promise<boolean> {
   let isAway = false;
   while (!stop.aborted) {

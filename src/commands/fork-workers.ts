@@ -12,16 +12,16 @@ import type { Invocation } from './command.ts';
 import type { Credentials } from './credentials.ts';
 import { sayOn } from './session.ts';
 
-/** Tells a process that it was started by another one, and its number. */
+/** The variable that marks a process as a worker started by another process, and gives its number. */
 export const numberVariable = 'EXPUNGE_WORKER';
 
 const bin = fileURLToPath(new URL('../bin.js', import.meta.url));
 
-/** Processes of this program that end with this one at the latest. */
+/** Child processes of this program, which end with this process at the latest. */
 type Forks = {
-  /** Starts one with these arguments and an IPC channel. */
+  /** Starts a child with these arguments and an IPC channel. */
   fork(args: readonly string[], options: ForkOptions): ChildProcess;
-  /** Kills those that are left. Nothing is lost by that. */
+  /** Kills the children that are left. Nothing is lost by that. */
   kill(): void;
   dispose(): void;
 };
@@ -50,22 +50,22 @@ type RunWorkersDeps = {
   target: Target;
   credentials: Credentials;
   run: Run;
-  /** How many processes delete, that of the command included. */
+  /** Number of processes that delete, including the command. */
   workers: number;
-  /** Shows a warning of one of them. */
+  /** Shows a warning of a worker. */
   tell(line: string): void;
-  /** Shows the status of one of them. */
+  /** Shows the status of a worker. */
   say(line: string): void;
 };
 
-/** The processes that delete a run beside its command. `kill` ends those that do not drain; `dispose` when all is over. */
+/** The processes that delete a run together with its command. `kill` ends those that do not drain; call `dispose` when all is over. */
 export function openRunWorkers(deps: RunWorkersDeps): { workers: RunWorkers; kill(): void; dispose(): void } {
   const { invocation, credentials, run, workers: all, tell, say } = deps;
   const { env, verbosity } = invocation;
   const forks = openForks();
   const optionsFor = (worker: number): ForkOptions => ({
     env: { ...withoutOwnSecrets(env), REDIS_URL: env.REDIS_URL ?? '', [numberVariable]: String(worker) },
-    // Nothing may be written into the panel; with --verbose there is none.
+    // Workers must not write into the panel; with --verbose there is none.
     stdio: ['ignore', 'ignore', verbosity === 'verbose' ? 'inherit' : 'pipe', 'ipc'],
   });
   const flags = verbosity === 'verbose' ? ['--verbose'] : [];
@@ -82,7 +82,7 @@ export function openRunWorkers(deps: RunWorkersDeps): { workers: RunWorkers; kil
   return { workers, kill: forks.kill, dispose: forks.dispose };
 }
 
-/** The settings of the command, with a part of its connections. The private Redis is that of the command, which keeps it running. */
+/** The settings of the command, with a share of its connections. The worker uses the private Redis of the command, which keeps it running. */
 function orderFor(
   { invocation, session, target, credentials, run, workers }: RunWorkersDeps,
   worker: number,
@@ -100,7 +100,7 @@ function orderFor(
   };
 }
 
-/** Where there is no panel, which shows it as an event, the end of a worker is a line of its own. */
+/** A log that writes the end of a worker as a line if there is no panel, which would show it as an event. */
 function supervisorLog({ invocation, tell }: RunWorkersDeps): Log {
   const { verbosity, stderr, env } = invocation;
   const isShown = verbosity === 'quiet' || isTerminal(stderr, env);

@@ -6,7 +6,7 @@ import { foldCommand, readingWidth } from '../terminal/render-markdown.ts';
 import type { Command } from './command.ts';
 import { verbs } from './verbs.ts';
 
-/** The settings of daily use: all that the help of a verb shows without `--all`. */
+/** The settings for daily use: the only ones that the help of a verb shows without `--all`. */
 export const dailySettings: readonly SettingName[] = [
   'baseUrl',
   'account',
@@ -21,7 +21,7 @@ export const dailySettings: readonly SettingName[] = [
   'logLevel',
 ];
 
-/** What the settings are about: each heading holds from its setting on, in the order of the table of settings. */
+/** Headings of the settings: each covers the settings from its first one on, in the order of the table of settings. */
 const groups: readonly [first: SettingName, heading: string][] = [
   ['baseUrl', 'The target'],
   ['resource', 'The list'],
@@ -58,7 +58,7 @@ export function verbHeading(verb: string): string {
   return tasks.findLast(([first]) => order.indexOf(first) <= order.indexOf(verb))?.[1] ?? 'Commands:';
 }
 
-/** Topics that explain a verb, by its first word, one row for each help page that lists them. */
+/** Topics that explain a verb, by the first word of the verb. */
 export const furtherReading: Readonly<Record<string, readonly Topic[]>> = {
   run: ['input', 'outcomes', 'rates', 'exit-codes'],
   plan: ['plans', 'input'],
@@ -91,14 +91,14 @@ export const furtherReading: Readonly<Record<string, readonly Topic[]>> = {
   help: [],
 };
 
-/** The flag of a setting. With `all`, its help names the variable and stands under a heading; else a setting that is no daily one is left out. */
+/** The flag of a setting. With `all`, its help names the variable and appears under a heading; otherwise only a daily setting is shown. */
 export function settingOption(name: SettingName, all = true): Option {
   const { flag, arg, env, help, fallback, ifRepeated } = settings[name];
   const value = arg === null ? null : settingText(name, fallback as never);
   const notes = [value ? `default: ${value === ',' ? '","' : value}` : '', (all && env) || '']
     .filter(Boolean)
     .join(', ');
-  const text = all ? help : help.split(';')[0]!; // its first clause says enough for daily use
+  const text = all ? help : help.split(';')[0]!; // the first clause is enough for daily use
   const option = new Option(`--${flag}${arg ? ` ${arg}` : ''}`, notes ? `${text} (${notes})` : text);
   if (all) option.helpGroup(`${settingHeading(name)}:`);
   else option.hideHelp(!dailySettings.includes(name));
@@ -109,7 +109,7 @@ function joined(value: string, before: string | undefined): string {
   return before === undefined ? value : `${before},${value}`;
 }
 
-/** For files that protect ids: of two files, the last one would silently win. */
+/** A parser for files of protected ids: of two files, the last one would silently win. */
 function onlyOnce(flag: string) {
   return (value: string, before: string | undefined): string => {
     if (before === undefined) return value;
@@ -154,7 +154,7 @@ function endOfVerb(verb: string, { settings: own }: Command, all: boolean, helpe
     isCut ? paragraph('--help --all lists every setting, expunge help settings explains them.', helper) : '',
     reading.length > 0 ? paragraph(`To read: expunge help ${reading.join(', ')}`, helper) : '',
   ];
-  // The other verbs have meanings of their own for some of them: the topic has those.
+  // Some exit codes mean something else for other verbs; the topic lists those.
   const codes = verb === 'run' ? paragraph(`Exit codes: ${exits.join(' · ')}`, helper) : '';
   return [codes, more.filter(Boolean).join('\n')];
 }

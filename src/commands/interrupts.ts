@@ -4,7 +4,7 @@ import type { Invocation } from './command.ts';
 export type Interrupts = {
   /** Aborted at the first signal. */
   signal: AbortSignal;
-  /** 130 or 143 once a signal has come, else null. */
+  /** 130 or 143 once a signal has come, otherwise null. */
   exit(): number | null;
   dispose(): void;
 };
@@ -16,10 +16,10 @@ const checkEveryMs = 500;
 const parent = process.ppid;
 
 /**
- * Calls `onFirst` at the first signal, before it aborts. The second signal skips all clean-up; nothing depends on that.
+ * Calls `onFirst` at the first signal, before it aborts. The second signal skips all clean-up; nothing depends on that clean-up.
  *
- * npm and npx start a shell in front that exits on SIGTERM without forwarding it: under them, the end of the parent counts as SIGTERM.
- * Elsewhere it does not, since a command in the background outlives its parent.
+ * npm and npx put a shell in front that exits on SIGTERM without forwarding it: under them, the end of the parent counts as SIGTERM. Elsewhere it
+ * does not, since a command in the background outlives its parent.
  */
 export function listenForInterrupts(
   { signals: source, env }: Pick<Invocation, 'signals' | 'env'>,
@@ -50,8 +50,8 @@ export function listenForInterrupts(
 }
 
 /**
- * The value of `work`, or undefined if it fails or the signal comes first: a command to a hanging Redis may
- * never end, and an interrupt does not wait for it.
+ * The value of `work`, or undefined if it fails or the signal comes first. A command to a hanging Redis may never end, and an interrupt does not wait
+ * for it.
  */
 export async function orAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T | undefined> {
   let stop = () => {};

@@ -10,7 +10,7 @@ import { type Invocation, jsonLines } from './command.ts';
 import { withNamedList } from './run.ts';
 import { listOrderOf, sayOf, sayOn } from './session.ts';
 
-/** `plan`: reads the list as `run` would, and seals in a file what `apply` may do. Sends nothing; needs neither a token nor Redis. */
+/** `plan`: reads the list as `run` would, and seals what `apply` may do in a file. Sends nothing; needs neither a token nor Redis. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args: paths, options, toType, stdout, stderr } = invocation;
   const output = outputOf(invocation);

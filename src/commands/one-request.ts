@@ -30,7 +30,7 @@ export function connectionOptions({ config, env }: Invocation, ca: string | null
   return { origin, requestTimeoutMs, ca, proxy, strictConnections, maxHeaderSize };
 }
 
-/** Why nothing may be sent to the target now, or null. */
+/** The reason why sending to the target is not allowed now, or null. */
 export async function whyNotSent(
   { config, toType }: Invocation,
   { redis }: Session,
@@ -44,8 +44,8 @@ export async function whyNotSent(
 }
 
 /**
- * Sends the DELETE of one object, once. `bodies`: how many answers were a 204 with a body. The target's audit trail gets an entry before: after a
- * crash it shows that the request may have been sent. Throws UNREACHABLE without a token.
+ * Sends the DELETE of one object, once. `bodies`: number of answers that were a 204 with a body. Writes to the target's audit trail before sending:
+ * after a crash the entry shows that the request may have been sent. Throws UNREACHABLE without a token.
  */
 export async function sendDelete(
   invocation: Invocation,
@@ -63,7 +63,7 @@ export async function sendDelete(
   const order = { at: Date.now(), who: whoAmI(invocation.env), reason: reasonOf(invocation.options) };
   await noteTargetAction(redis, target.fp, { ...order, by: 'operator', action, what: path });
   return ask(
-    // One request needs no other connection, and on one that stays open a late body is noticed.
+    // One request needs only one connection. If it stays open, a late body is noticed.
     new TargetConnection({ ...connectionOptions(invocation, credentials.ca), strictConnections: false }),
     new URL(target.baseUrl).pathname.replace(/\/$/, '') + path,
     authorization,
@@ -72,13 +72,13 @@ export async function sendDelete(
 
 const lateBodyMs = 500;
 
-/** Sends the request, and after a 204 waits for half a second whether a body comes. */
+/** Sends the request, and after a 204 waits half a second for a body. */
 async function ask(connection: TargetConnection, path: string, authorization: string) {
   const body = new AbortController();
   const noteBody = () => body.abort();
   try {
     const answer = await new Promise<Answer>((resolve) => {
-      connection.send({ path, authorization, maySend: () => true, noteBody }, (answer) => resolve(answer!)); // null only where it may not be sent
+      connection.send({ path, authorization, maySend: () => true, noteBody }, (answer) => resolve(answer!)); // null only if sending is not allowed
     });
     if (answer.kind === 'status' && answer.status === successStatus) await sleepUntilAborted(lateBodyMs, body.signal);
     return { answer, bodies: body.signal.aborted ? 1 : 0 };
@@ -87,12 +87,12 @@ async function ask(connection: TargetConnection, path: string, authorization: st
   }
 }
 
-/** What came back: `was answered 404`. */
+/** The answer in words: `was answered 404`. */
 export function describeAnswer(answer: Answer): string {
   return answer.kind === 'status' ? `was answered ${answer.status}` : `had no answer (${excerptOf(answer)})`;
 }
 
-/** What it says for itself, to be appended; '' if nothing. */
+/** The answer's own words, to append; '' if there are none. */
 export function quoteAnswer(answer: Answer): string {
   const excerpt = answer.kind === 'status' ? excerptOf(answer) : '';
   return excerpt && `; it says: ${excerpt}`;

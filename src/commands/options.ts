@@ -9,20 +9,20 @@ import type { GivenDefinition } from '../operations/schedule-definition.ts';
 import type { RetryAfterForm } from '../sandbox/fault-kinds.ts';
 import type { RateHeaderKind } from '../sandbox/rate-limit.ts';
 
-/** Of most verbs. */
+/** Options of most verbs. */
 type Common = {
   json?: boolean;
   yes?: boolean;
   reason?: string;
   dryRun?: boolean;
   all?: boolean;
-  confirm?: number; // so many ids or requests
+  confirm?: number; // number of ids or requests
 };
 
-/** Of lists, their plans and runs. */
+/** Options of lists, their plans and runs. */
 type OfLists = Omit<RunOptions, 'partial'> & { partial?: boolean; only?: Selection; code?: string; approveBy?: string };
 
-/** Of one run, or of a target. */
+/** Options of one run, or of a target. */
 type OfRuns = {
   watch?: boolean;
   audit?: boolean;
@@ -33,13 +33,13 @@ type OfRuns = {
   allAccounts?: boolean;
 };
 
-/** Which runs are listed. */
+/** Options that choose which runs are listed. */
 type Chosen = { state?: RunChoice['states']; limit?: number; sort?: RunChoice['sort'] } & Pick<
   RunChoice,
   'since' | 'target' | 'list' | 'by'
 >;
 
-/** Of reports, certificates and checks. */
+/** Options of reports, certificates and checks. */
 type OfEvidence = Partial<ReportStyle> & {
   output?: string;
   join?: string[];
@@ -56,7 +56,7 @@ type OfEvidence = Partial<ReportStyle> & {
   absentId?: string;
 };
 
-/** Of schedules, tokens and the dashboard. */
+/** Options of schedules, tokens and the dashboard. */
 type OfServices = Partial<Omit<GivenDefinition, 'settings' | 'graceMs' | 'note'>> & {
   grace?: number; // ms
   replace?: boolean;
@@ -66,7 +66,7 @@ type OfServices = Partial<Omit<GivenDefinition, 'settings' | 'graceMs' | 'note'>
   expires?: number; // ms
 };
 
-/** Of the sandbox, as far as they are not in `SandboxFlags`. */
+/** Options of the sandbox that are not in `SandboxFlags`. */
 type OfSandbox = Omit<SandboxFlags, 'rate' | 'rateWindowMs' | 'tokenFile' | 'tokenLifeSeconds'> & {
   rateLimit?: number; // per second
   rateWindow?: number; // ms
@@ -74,28 +74,30 @@ type OfSandbox = Omit<SandboxFlags, 'rate' | 'rateWindowMs' | 'tokenFile' | 'tok
   tokenLife?: number; // ms
 };
 
-/** The options of all verbs that are no settings, by their name in camelCase, as their `parse` returns them; those not given are missing. */
+/**
+ * The options of all verbs, without the settings, by their name in camelCase, as their `parse` returns them. Options that are not given are missing.
+ */
 export type Options = Common & OfLists & OfRuns & Chosen & OfEvidence & OfServices & OfSandbox;
 
-/** How many objects of each resource to make. */
+/** Number of objects of each resource to make. */
 type HowMany = { [R in Resource]?: number | undefined };
 
-/** The options of the command line. Numbers are checked already, the text of `faults` is not. */
+/** Options of the sandbox. Numbers are already checked, the text of `faults` is not. */
 export type SandboxFlags = HowMany & {
   port?: number | undefined;
   host?: string | undefined; // 127.0.0.1 by default
-  objects?: string | undefined; // a CSV of resource,id instead of made objects
+  objects?: string | undefined; // path of a CSV of resource,id instead of made objects
   rate?: number | undefined; // requests per second; more are throttled
   rateWindowMs?: number | undefined; // counted in windows of this length
   rateHeaders?: RateHeaderKind | undefined; // which rate headers every answer has
-  retryAfter?: RetryAfterForm | undefined; // the header of those answers
+  retryAfter?: RetryAfterForm | undefined; // the header of throttled answers
   faults?: string | undefined; // 'status-503=0.01,reset=0.005'
   tokenFile?: string | undefined; // where to write the token
-  tokenLifeSeconds?: number | undefined; // of tokens from the token endpoint
-  oneLiveToken?: boolean | undefined; // each of those revokes the ones before
+  tokenLifeSeconds?: number | undefined; // lifetime of tokens from the token endpoint
+  oneLiveToken?: boolean | undefined; // each of those tokens revokes the earlier ones
   seed?: number | undefined;
   latencyMs?: number | undefined;
   capacity?: number | undefined; // requests served at once
-  serviceMs?: number | undefined; // each for so long; 50 by default
-  journal?: boolean | undefined; // keep every request, and show what became of it
+  serviceMs?: number | undefined; // time to serve a request; 50 by default
+  journal?: boolean | undefined; // keep every request, and show its result
 };

@@ -5,15 +5,15 @@ import { type Command, server, store, target } from './command.ts';
 import type { Call } from './command-line.ts';
 import { verbs } from './verbs.ts';
 
-/** What a command line says of its place. What variables say holds for the next command anyway. */
+/** What a command line says about where things are. Variables also apply to the next command, so they are not repeated. */
 type Given = Pick<Call, 'flags' | 'configFile'>;
 
-/** What is known before a command line is read. */
+/** The place of a command line that has not been read yet. */
 export const nothingGiven: Given = { flags: {}, configFile: undefined };
 
 /**
- * Writes commands that work where this one was started: by the same program, and with those of its flags that say where things are, as far
- * as their verb takes them. A command that names a target itself gets no other one.
+ * Returns a function that writes commands that work where this command was started: with the same program, and with those of its flags that say where
+ * things are, as far as the verb takes them. A command that names a target itself gets no other target.
  */
 export function toTypeFrom(program: string, given: Given): ToType {
   return (verb, ...words) => {
@@ -38,7 +38,7 @@ function flagsOfPlace(command: Command, words: readonly string[], { flags, confi
 
 const namesTarget: readonly SettingName[] = ['baseUrl', 'account', 'clientId'];
 
-/** For these a target is no place but a question. */
+/** Verbs for which a target is what they ask about, not a place. */
 const asksAboutTargets: readonly string[] = ['status', 'explain'];
 
 function placeOf({ name }: Command, words: readonly string[]): readonly SettingName[] {

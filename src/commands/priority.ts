@@ -7,8 +7,8 @@ import { byOf } from './session.ts';
 import { withOperations } from './with-operations.ts';
 
 /**
- * Gives a live run another share of the workers, from any machine, within a second. Throws USAGE for a run that has ended. Doing it twice
- * changes nothing.
+ * Gives a live run another share of the workers, from any machine, within a second. Throws USAGE for a run that has ended. Repeating it changes
+ * nothing.
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, options, stderr, stdout } = invocation;

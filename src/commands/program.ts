@@ -2,12 +2,12 @@ import { existsSync, realpathSync } from 'node:fs';
 import { basename, delimiter, dirname, join, relative } from 'node:path';
 import { quoteForShell } from '../model/shell-word.ts';
 
-/** What a process was started with: `node`, as it was named, and the script. */
+/** The command that started a process: `node`, as it was named, and the script. */
 type Started = { node: string; script: string };
 
 /**
- * This program as its user can start it again, for a shell: `expunge` where the PATH of the shell finds it, else what was started, such as
- * `./expunge` in a checkout or `node ./dist/bin.js`.
+ * The command, for a shell, with which the user can start this program again: `expunge` if the PATH of the shell finds it, otherwise the file that
+ * was started, such as `./expunge` in a checkout or `node ./dist/bin.js`.
  */
 export function programOf({ node, script }: Started, env: NodeJS.ProcessEnv): string {
   if (script === '') return 'expunge';
@@ -17,14 +17,14 @@ export function programOf({ node, script }: Started, env: NodeJS.ProcessEnv): st
   return `${quoteForShell(node)} ${quoteForShell(fromHere(script))}`;
 }
 
-/** The launcher of a checkout, which starts the source beside it. Null for what is built. */
+/** The launcher of a checkout, which starts the source next to it. Null for a build. */
 function launcherOf(script: string): string | null {
   const folder = dirname(script);
   const launcher = join(dirname(folder), 'expunge');
   return basename(folder) === 'src' && existsSync(launcher) ? launcher : null;
 }
 
-/** The folders of the PATH that the shell has, too: npm puts folders with programs of packages before those. */
+/** The folders of the PATH that the shell also has: npm puts folders with programs of packages in front. */
 function foldersOf({ PATH = '', npm_execpath: npm }: NodeJS.ProcessEnv): string[] {
   const folders = PATH.split(delimiter).filter(Boolean);
   return npm === undefined ? folders : folders.filter((folder) => !folder.endsWith(join('node_modules', '.bin')));
@@ -39,16 +39,16 @@ function isSame(found: string | null, started: string): boolean {
   try {
     return realpathSync(found) === realpathSync(started);
   } catch {
-    return false; // it was removed meanwhile
+    return false; // it was removed in the meantime
   }
 }
 
-/** A path that works in this folder: relative below it, unless that is all of it, else the whole one. */
+/** A path that works in this folder: relative if it is below this folder, otherwise absolute. */
 function fromHere(path: string): string {
   try {
     const short = relative(process.cwd(), path);
     return short.startsWith('..') || path === `/${short}` ? path : `./${short}`;
   } catch {
-    return path; // the folder was removed
+    return path; // this folder was removed
   }
 }

@@ -25,12 +25,12 @@ const sandboxFaults = {
 };
 const seed = 1;
 
-/** The list holds rows that are rejected, so the run normally ends with the second one. */
+/** The list holds rows that are rejected, so the run normally ends with the second code. */
 const asExpected: readonly number[] = [exitCodes.OK.exit, exitCodes.INCOMPLETE.exit];
 
 /**
- * A complete run in a few seconds, against a sandbox in this process, with a real list, command and Redis. Returns 0 if every row has
- * the outcome it must have. Repeating it makes another run.
+ * Makes a complete run in a few seconds, against a sandbox in this process, with a real list, command and Redis. Returns 0 if every row has the
+ * expected outcome. Repeating it makes another run.
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { stdout, config } = invocation;
@@ -73,7 +73,7 @@ async function writeFiles(stateDir: string, { csv }: SampleList, { token }: Sand
 
 type Flags = { [K in SettingName]?: string };
 
-/** The flags of the run, as text: the printed command line and the settings follow from them. */
+/** The flags of the run, as text; the printed command line and the settings are derived from them. */
 function flagsOf({ stateDir }: Config, { url }: Sandbox, { token }: Files): Flags {
   const elsewhere = stateDir === settings.stateDir.fallback ? {} : { stateDir };
   return { resource, baseUrl: url, tokenFile: token, rate: '2000/s', ...elsewhere };
@@ -84,7 +84,7 @@ function commandOf(program: string, { list }: Files, flags: Flags): string {
   return typedLine(program, 'run', [list, ...words, '--yes']);
 }
 
-/** Runs the verb. Its messages go to stdout like all else, so that a pipe has them in order; its JSON is returned. */
+/** Runs the verb. Its messages go to stdout like everything else, so that a pipe has them in order; its JSON is returned. */
 async function runIt(
   invocation: Invocation,
   { list }: Files,
@@ -110,7 +110,7 @@ async function runIt(
   return { exit, summary: last ? JSON.parse(last) : null };
 }
 
-/** The defaults, these flags and the settings of Redis: all other settings are meant for the user's own API. */
+/** The default settings with these flags and the settings of Redis: all other settings are meant for the user's own API. */
 function configOf(config: Config, flags: Flags): Config {
   const values = Object.entries(settings).map(([name, row]) => {
     const text = flags[name as SettingName];
@@ -172,31 +172,31 @@ function nextSteps(run: string, toType: ToType): string[] {
   return ['\nNext', ...steps.map(([command, does]) => `  ${command.padEnd(width)}   ${does}`)];
 }
 
-/** What the sandbox of the quickstart holds. */
+/** Number of objects in the sandbox of the quickstart. */
 const heldObjects = 2_000;
 
-const listed = 1_940; // of the held ones; the others must remain
-const alreadyGone = 40; // listed, but the sandbox does not hold them
+const listed = 1_940; // number of those that are listed; the others must remain
+const alreadyGone = 40; // number of ids that are listed but missing in the sandbox
 const listedTwice = 12;
 
 /** Cells that spreadsheets and joined exports produce. */
 const unusable = ['', '..', ' a-000017', 'a-000018 ', '1.2E+05', 'a-000019/comments', 'a-000020?force=true', 'id'];
 
-/** The sample list, and what must happen to its rows. */
+/** The sample list, and the expected results of its rows. */
 type SampleList = { csv: string; rows: number; listedIds: string[]; otherIds: string[]; unusableRows: number };
 
-/** 2,000 rows like an export: some ids are listed twice, some are gone already, some are invalid. Always the same. */
+/** Makes 2,000 rows like an export: some ids are listed twice, some are gone already, some are invalid. Always the same rows. */
 function makeSampleList(): SampleList {
   const ids = Array.from({ length: heldObjects + alreadyGone }, (_, i) => madeId(resource, i + 1));
   const otherIds = ids.slice(listed, heldObjects);
-  const listedIds = scatter(ids.slice(0, listed), ids.slice(heldObjects)); // together, they would look like an API that is away
+  const listedIds = scatter(ids.slice(0, listed), ids.slice(heldObjects)); // next to each other, they would look like an unavailable API
   const twice = Array.from({ length: listedTwice }, (_, i) => listedIds[(i + 1) * 150]!);
   const cells = scatter(listedIds, [...twice, ...unusable]);
   const csv = ['id,author,last_opened', ...cells.map(rowOf), ''].join('\n');
   return { csv, rows: cells.length, listedIds, otherIds, unusableRows: unusable.length };
 }
 
-/** The ids with the extras at even distances, from the middle on. */
+/** Spreads the extras evenly over the ids, from the middle on. */
 function scatter(ids: string[], extras: string[]): string[] {
   const cells = [...ids];
   const gap = Math.floor(ids.length / 2 / extras.length);

@@ -5,7 +5,7 @@ import { type Invocation, jsonLines } from './command.ts';
 import { byOf, sayOf } from './session.ts';
 import { withOperations } from './with-operations.ts';
 
-/** Gives a live run another rate, from any machine, within a second. Throws USAGE for a run that has ended. Doing it twice changes nothing. */
+/** Gives a live run another rate, from any machine, within a second. Throws USAGE for a run that has ended. Repeating it changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, options } = invocation;
   const pace = readPace(args[1] ?? '', options.burst); // a mistake costs no request
@@ -15,7 +15,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   });
 }
 
-/** Says what was changed. Returns the exit code. */
+/** Reports the change. Returns the exit code. */
 function sayChange(invocation: Invocation, change: PaceChange): number {
   const { stderr, stdout, options, toType } = invocation;
   stderr.write(`${changeText(change)}\n`);
@@ -24,11 +24,11 @@ function sayChange(invocation: Invocation, change: PaceChange): number {
   return 0;
 }
 
-/** Without a rate there is no burst. */
+/** Reads the rate and the burst. Throws USAGE for a burst without a rate. */
 function readPace(text: string, burst: number | undefined): PaceOrder['pace'] {
   if (text !== 'none') return { rate: readRate(text), ...(burst === undefined ? {} : { burst }) };
   if (burst === undefined) return { rate: null, burst: null };
-  throw new ExpungeError('USAGE', '--burst needs a rate, and "none" is no rate');
+  throw new ExpungeError('USAGE', '--burst needs a rate, and "none" removes it');
 }
 
 function readRate(text: string): Rate {

@@ -25,7 +25,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   return 0;
 }
 
-/** The facts that are known, a line each. */
+/** The known facts, one per line. */
 export function statusText({
   state,
   store,

@@ -6,7 +6,7 @@ import { resultsFacts } from '../ledger/results.ts';
 import type { Run } from '../ledger/run.ts';
 import { visibleLine } from '../model/visible.ts';
 
-/** Says where the report of a run is and until when it is kept, as far as this machine can see its files. */
+/** Describes where the report of a run is and how long it is kept, as far as this machine can see its files. */
 export async function describeReportLocation({ reportIn }: Run): Promise<string> {
   if (reportIn === '') return 'no report was written';
   if (!existsSync(reportIn))
@@ -15,7 +15,7 @@ export async function describeReportLocation({ reportIn }: Run): Promise<string>
   return `its report ${until === null ? 'stays' : `is kept until ${utcTime(until, 'day')}`} in ${visibleLine(reportIn)}`;
 }
 
-/** Where the results of a run are that workers with --results deliver, or why they are not there; '' for a run without. Pure. */
+/** Describes where workers with --results have put the results of a run, or why they are missing; '' for a run without results. Pure. */
 export function describeResults(run: ListedRun): string {
   if (!run.resultsWanted) return '';
   const { results, results_problem: problem } = resultsFacts(run);

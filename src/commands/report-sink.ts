@@ -3,7 +3,10 @@ import { notWritten, type Sink } from '../ledger/report.ts';
 import { systemCode } from '../system-errors.ts';
 import { dataOutput } from '../terminal/safe-output.ts';
 
-/** Writes a report of a run to stdout, whatever it is: byte for byte, but on a terminal what cannot be seen is shown. What a redirected stdout holds after a failure is a part, and the error says so. */
+/**
+ * A sink that writes a report to stdout: byte for byte to a file or pipe; on a terminal with invisible characters made visible. If it fails, a
+ * redirected stdout holds a part of the report, and the error says so.
+ */
 export function sinkOf(out: NodeJS.WritableStream & { isTTY?: boolean }, run: string): Sink {
   const file = fileOf(out);
   const sink = file === null ? streamSink(dataOutput(out)) : fileSink(file);
@@ -19,7 +22,7 @@ function fileOf(out: NodeJS.WritableStream): number | null {
   return fd !== undefined && fstatSync(fd).isFile() ? fd : null;
 }
 
-/** Writes to the descriptor itself: the stream of a file takes a short write for a whole one, so a full disk would silently truncate it. */
+/** Writes to the descriptor itself: a file stream treats a short write as complete, so a full disk would silently truncate the report. */
 function fileSink(file: number): Sink {
   return async (text) => {
     const bytes = Buffer.from(text);
@@ -28,9 +31,9 @@ function fileSink(file: number): Sink {
   };
 }
 
-/** Waits until each text is written. A reader that closes early (`| head`) is no error. */
+/** Waits until each text is written. A reader that closes early (`| head`) is not an error. */
 function streamSink(out: NodeJS.WritableStream): Sink {
-  out.on('error', () => {}); // the callback below gets the error, too; without a listener it would end the process
+  out.on('error', () => {}); // the callback below also gets the error; without a listener it would end the process
   return (text) =>
     new Promise((resolve, reject) => {
       out.write(text, (error) => {

@@ -24,7 +24,7 @@ import { sinkOf } from './report-sink.ts';
 import { sayOf, sayOn } from './session.ts';
 import { withOperations } from './with-operations.ts';
 
-/** `report`: of a run that has not ended the rows that are settled. Reads only, so repeating it is harmless. */
+/** `report`: for a run that has not ended, writes the rows that are settled. Only reads, so repeating it is harmless. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, options, stdout, stderr } = invocation;
   refuseBesideFollow(invocation);
@@ -46,7 +46,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   });
 }
 
-/** Throws the error again; of a run that is no longer in Redis it says where on this machine its report was kept. */
+/** Rethrows the error. For a run that is no longer in Redis, its message says where on this machine the report was kept. */
 async function tellKept(error: unknown, { args, config }: Invocation): Promise<never> {
   const isUnknown = error instanceof ExpungeError && error.code === 'USAGE';
   const [folder, ...others] = isUnknown ? await keptFolders(config.stateDir, args[0] ?? '') : [];
@@ -55,25 +55,25 @@ async function tellKept(error: unknown, { args, config }: Invocation): Promise<n
   throw new ExpungeError('USAGE', message, { cause: error, next: `ls ${quoteForShell(folder)}` });
 }
 
-/** The files of `--join`, or null. Throws USAGE for what is no CSV file: lines have no columns, and a pipe is read once. */
+/** The files of `--join`, or null. Throws USAGE for anything but CSV files: lines have no columns, and a pipe can be read only once. */
 async function openJoined({ options, config }: Invocation): Promise<JoinedFiles | null> {
   const paths = options.join;
   if (paths === undefined) return null;
   const files = await openInputs(paths);
   const wrong = files.find(({ name, isPipe }) => isPipe || (formatByName(name) ?? 'csv') !== 'csv');
   if (wrong !== undefined)
-    throw new ExpungeError('USAGE', `--join adds columns to CSV files, and ${wrong.name} is none`, {
+    throw new ExpungeError('USAGE', `--join needs CSV files, and ${wrong.name} is not one`, {
       next: 'the report itself has a line for each row: omit --join',
     });
-  // The run has accepted the list, and each of its rows is compared with that of the run.
+  // The run has already accepted the list, and each row is compared with the row of the run.
   const accepted = { ...inputOptionsOf(config), allowColumnNames: true, allowDamagedNumbers: true };
   return { files, options: accepted, limit: config.limit ?? null };
 }
 
-/** Without --output the report itself is on stdout, where `--json` would print what was done. */
+/** Throws USAGE for `--json` without --output: stdout holds the report itself, where `--json` would print what was done. */
 function refuseJsonBesideRows({ options }: Invocation): void {
   if (!options.json || options.output !== undefined || options.verify === true) return;
-  throw new ExpungeError('USAGE', '--json tells what --output or --verify did; here stdout holds the report itself', {
+  throw new ExpungeError('USAGE', '--json needs --output or --verify: without them, stdout holds the report itself', {
     next: 'for a report as JSON: --format ndjson',
   });
 }
@@ -81,9 +81,9 @@ function refuseJsonBesideRows({ options }: Invocation): void {
 export type ReportDeps = ReportStyle & {
   records: Pick<RecordOperations, 'rows' | 'verify' | 'write' | 'noteReport'>;
   run: Run;
-  standings: readonly Standing[]; // what holds it back
-  output: string | null; // null: to `out`
-  join: JoinedFiles | null; // lists of the run, to which the outcomes are added
+  standings: readonly Standing[]; // what holds the run back
+  output: string | null; // a path; null: write to `out`
+  join: JoinedFiles | null; // lists of the run, to which outcomes are added
   verify: boolean; // count instead of writing a report
   out: NodeJS.WritableStream;
   say: (line: string) => void;
@@ -105,9 +105,13 @@ type Choice = Pick<ReportDeps, 'verify' | 'only' | 'join' | 'spreadsheetSafe' | 
 function refuseTogether({ verify, only, join, spreadsheetSafe, format }: Choice): void {
   const next = 'give one of them';
   if (verify && (only !== null || join !== null))
-    throw new ExpungeError('USAGE', '--verify counts all rows of the run; --only and --join are for a report', {
-      next,
-    });
+    throw new ExpungeError(
+      'USAGE',
+      '--verify cannot be combined with --only or --join: it counts all rows of the run',
+      {
+        next,
+      },
+    );
   if (format === 'html' && only !== null)
     throw new ExpungeError('USAGE', '--only chooses rows; a page shows the whole run', {
       next: 'omit --only, or --format html',
@@ -120,7 +124,7 @@ function refuseTogether({ verify, only, join, spreadsheetSafe, format }: Choice)
     });
 }
 
-/** Says and prints what a count found. Returns the exit code. */
+/** Shows and prints the result of a count. Returns the exit code. */
 function showVerification(found: Verification, { say, print }: Pick<ReportDeps, 'say' | 'print'>): number {
   say(found.problem ?? `adds up: ${sumInWords({ counts: found, pending: found.pending })}`);
   print('verification', found);
@@ -131,7 +135,7 @@ function evidenceOf(records: RecordOperations, run: Run): Evidence {
   return { run, rows: () => records.rows(run), verify: () => records.verify(run) };
 }
 
-/** All rows in a file count as the delivered report, like those that the command of the run writes; the first one stays recorded. */
+/** Records a file with all rows as the delivered report, as the command of the run does; the first one stays recorded. */
 async function noteReport({ records, run, format, only, join }: ReportDeps, path: string): Promise<void> {
   const isWhole = format !== 'html' && only === null && join === null;
   if (run.reportIn === '' && isWhole) await records.noteReport(run, path);
@@ -140,11 +144,11 @@ async function noteReport({ records, run, format, only, join }: ReportDeps, path
 async function toFile(deps: ReportDeps, path: string): Promise<void> {
   const { run } = deps;
   const rows = await writeReportFile(path, run.id, (sink) => writeRows(deps, sink));
-  if (isSealed(run.state) && (await isKept(path))) await noteReport(deps, resolve(path)).catch(() => {}); // the report is there
+  if (isSealed(run.state) && (await isKept(path))) await noteReport(deps, resolve(path)).catch(() => {}); // recorded only after the report exists
   showWritten(deps, path, rows);
 }
 
-/** Says and prints what a file holds now. */
+/** Shows and prints what a file holds now. */
 function showWritten(
   { run, standings, format, only, say, print }: Omit<ReportDeps, 'records' | 'output' | 'join' | 'verify' | 'out'>,
   path: string,
@@ -158,20 +162,20 @@ function showWritten(
   print('report', { run: run.id, rows, format, file: path, ...retryFacts(run) });
 }
 
-/** What is missing in a report of all rows. The run was read before its rows, which go on. */
+/** How many rows of a complete report are missing. The run was read before its rows, which may have changed since. */
 function pendingText(run: Run, [standing]: readonly Standing[]): string {
   const pending = pendingOf(run);
   if (isSealed(run.state) || pending === 0) return '';
-  if (standing === undefined) return `, at most ${count(pending)} of them pending: the run goes on`;
+  if (standing === undefined) return `, at most ${count(pending)} of them pending: the run continues`;
   return `, ${count(pending)} of them pending. ${visibleLine(standingText(standing, Date.now()))}`;
 }
 
-/** A pipe or a device keeps nothing: `--output /dev/null` delivers no report. */
+/** Whether the path keeps what is written. A pipe or a device does not: `--output /dev/null` delivers no report. */
 async function isKept(path: string): Promise<boolean> {
   return (await stat(path).catch(() => null))?.isFile() ?? false;
 }
 
-/** Returns how many rows it is about. */
+/** Writes the rows. Returns the number of rows. */
 async function writeRows({ records, run, join, ...style }: ReportDeps, sink: Sink): Promise<number> {
   const { format, spreadsheetSafe, only } = style;
   if (join !== null) return writeJoined(join, run, records.rows(run), only, sink);

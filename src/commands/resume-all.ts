@@ -11,8 +11,8 @@ import { type Invocation, jsonLines } from './command.ts';
 import { askYes } from './session.ts';
 
 /**
- * The halt of `--all --halted`; null where the order names one run or schedule. Throws USAGE where it does neither, or both. `one`: what an order
- * names, 'a run'.
+ * The halt of `--all --halted`; null if the order names one run or schedule. Throws USAGE if it does neither, or both. `one`: what an order names, 'a
+ * run'.
  */
 export function haltOfAll({ verb, args, options }: Invocation, one: string): HaltCode | null {
   const { all = false, halted } = options;
@@ -23,7 +23,7 @@ export function haltOfAll({ verb, args, options }: Invocation, one: string): Hal
   });
 }
 
-/** What one order resumes. `resume`: one of them as it was shown; it throws what a single order throws. */
+/** The things that one order resumes. `resume`: resumes one of them as it was shown, and throws what a single order throws. */
 type Work<T> = {
   target: Target;
   halt: HaltCode;
@@ -32,7 +32,7 @@ type Work<T> = {
   resume(one: T): Promise<unknown>;
 };
 
-/** How what was found is called and shown: the first cell is its name. */
+/** The name of these things and their columns: the first cell is the name of a thing. */
 type Table<T> = { things: string; header: readonly string[]; cellsOf(one: T): string[]; noneNext: Advice };
 
 export const haltedRuns: Table<Run> = {
@@ -55,8 +55,8 @@ export const haltedSchedules: Table<Schedule> = {
 };
 
 /**
- * Shows everything that the order reaches, asks once, and resumes each as it was shown. One that is refused, because it has changed meanwhile for
- * example, does not keep the others: it is named, and the order throws afterwards. Throws USAGE where there is nothing to resume.
+ * Shows everything that the order reaches, asks once, and resumes each thing as it was shown. A refused one, for example because it has changed
+ * since, does not stop the others: it is named, and the order throws afterwards. Throws USAGE if there is nothing to resume.
  */
 export async function resumeAll<T>(
   invocation: Invocation,
@@ -87,7 +87,10 @@ export async function resumeAll<T>(
   );
 }
 
-/** Why one order was refused; null if it was carried out. Throws what would also refuse all others, such as a Redis that is away. */
+/**
+ * Carries out one order. Returns why it was refused; null if it was carried out. Throws errors that would also refuse all others, such as an
+ * unreachable Redis.
+ */
 async function refusalOf(order: () => Promise<unknown>): Promise<ExpungeError | null> {
   try {
     await order();

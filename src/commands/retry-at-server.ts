@@ -16,7 +16,10 @@ import { sayNothing } from './retry.ts';
 import { refuseForeground } from './send-list.ts';
 import { askCount, listOrderOf, sayOf } from './session.ts';
 
-/** `retry --detach` by the API of a server: the new run has the rules of the old one. Throws GUARD where these ids have one already, and names it. */
+/**
+ * `retry --detach` through the API of a server: the new run has the rules of the old one. Throws GUARD and names the run if these ids already have
+ * one.
+ */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, config, options } = invocation;
   refuseForeground(invocation);
@@ -36,9 +39,9 @@ export async function execute(invocation: Invocation): Promise<number> {
   });
 }
 
-/** Throws USAGE for what the API does not take. */
+/** Throws USAGE for options that the API does not take. */
 function refuseUnsent({ options, sources }: Invocation): void {
-  // How a file is read says nothing without the file.
+  // Settings about reading a file do nothing without the file.
   const isSaid = (name: SettingName) => sources[name] === 'flag' || !isOfFile(name);
   const names = [...retryInput, ...ofRuns].filter((name) => sources[name] !== 'default' && isSaid(name));
   const others = [
@@ -57,7 +60,7 @@ function refuseUnsent({ options, sources }: Invocation): void {
 
 const isOfFile = (name: SettingName) => (protectReading as readonly string[]).includes(name);
 
-/** How many ids are sent again, as was confirmed. Throws USAGE otherwise. */
+/** Asks for the number of ids that are sent again, and returns it. Throws USAGE if it is not confirmed. */
 async function confirm(invocation: Invocation, run: Run, chosen: readonly RowGroup[]): Promise<number> {
   const expected = chosen.reduce((sum, group) => sum + group.count, 0);
   const groups = chosen.map((group) => `${count(group.count)} ${group.outcome} (${group.code})`).join(', ');

@@ -13,7 +13,7 @@ import { refuseOfWorkers, showDryRun } from './run.ts';
 import { runIn } from './run-list.ts';
 import { listOrderOf, progressOn, sayOf, sayOn } from './session.ts';
 
-/** Makes a run of ids of an ended one, which the ledger has: then it goes the way of `run`. Repeating the command resumes that run. */
+/** Makes a run of ids of an ended run, which the ledger has; then it continues as `run` does. Repeating the command resumes that run. */
 export async function execute(invocation: Invocation): Promise<number> {
   if (invocation.options.detach) refuseOfWorkers(invocation);
   return withRedis(invocation, sayOf(invocation), (session) => retry(invocation, session));

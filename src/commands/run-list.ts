@@ -25,7 +25,7 @@ import { finishEnded, sayDetached } from './finish-run.ts';
 import { askCount, byOf, progressOn, sayOf, sayOn } from './session.ts';
 import { showPlan } from './show-plan.ts';
 
-/** `credentials`: null for a detached run that another machine orders. */
+/** The list and its run. `credentials`: null for a detached run that another machine orders. */
 type Work = ListWork & { order: ListOrder; credentials: Credentials | null };
 
 /** Makes or finds the run of a list, asks for confirmation, and deletes it here or detaches it. Repeating it resumes the run. */
@@ -33,7 +33,7 @@ export function runList(invocation: Invocation, work: Work): Promise<number> {
   return withRedis(invocation, sayOf(invocation), (session) => runIn(session, invocation, work), true);
 }
 
-/** The same with a connection to Redis. */
+/** Does the same over an open connection to Redis. */
 export async function runIn(session: EarlySession, given: Invocation, work: Work): Promise<number> {
   const { target, credentials, retries, applied } = work;
   const receivers = given.options.detach ? [] : openReceivers(given.config, given.env);
@@ -65,17 +65,17 @@ async function submit(invocation: Invocation, session: Session, known: FoundList
   return submitList(session, known, work, onProgress).finally(() => progress.stop());
 }
 
-/** The operator types the number of ids left to delete: of a resumed run fewer than the list holds. */
+/** Asks the operator to type the number of ids left to delete: for a resumed run, fewer than the list holds. */
 async function confirm(invocation: Invocation, plan: Plan, applied: AppliedPlan | null): Promise<void> {
   const expected = plan.existing?.left ?? sumIds(plan.ids);
   const isUnconfirmed = invocation.options.confirm === undefined;
-  if (expected === 0 && applied === null && (isUnconfirmed || plan.existing !== null)) return; // an export that went wrong may hold nothing
+  if (expected === 0 && applied === null && (isUnconfirmed || plan.existing !== null)) return; // a failed export may be empty
   const what = plan.existing ? `the ${plural(expected, 'ids')} left of run ${plan.existing.runId}` : deletedText(plan);
   if (applied !== null) return confirmPlan(invocation, applied, what);
   await askCount(invocation, expected, what);
 }
 
-/** Returns when the code of the plan was given, by --code or typed. */
+/** Returns when the code of the plan has been given, with --code or typed. */
 async function confirmPlan(
   { options, stdin, stderr, env }: Invocation,
   applied: AppliedPlan,
@@ -93,7 +93,7 @@ async function detach(invocation: Invocation, session: Session, run: Run): Promi
   return sayDetached(invocation, now, context, warnings);
 }
 
-/** Says that the ids were retried by a run that is over, and returns its exit code: a repeated command sends nothing twice. */
+/** Reports that the ids were retried by a run that is over, and returns its exit code: a repeated command sends nothing twice. */
 function sayRetried(invocation: Invocation, { id }: Retries['run'], retry: Run): number {
   const parts = outcomes.filter((outcome) => retry.counts[outcome] > 0);
   const sums = parts.map((outcome) => `${count(retry.counts[outcome])} ${outcome}`).join(', ');

@@ -21,9 +21,9 @@ import {
   yes,
 } from './command.ts';
 
-// What makes, shows and changes runs.
+// The verbs that make, show and change runs.
 
-/** How the ids that were found are deleted. */
+/** Options for how the ids of a list are deleted. */
 const deletion: readonly OwnOption[] = [
   partial,
   {
@@ -35,7 +35,7 @@ const deletion: readonly OwnOption[] = [
   {
     flags: '--max-duration <time>',
     isRare: true,
-    help: 'pause it after so much deleting time since it was last started: 90min, 2h; none: never',
+    help: 'pause it after this much deleting time since it was last started: 90min, 2h; none: never',
     parse: parse.orNone(parse.longDuration, 0),
   },
   finishBy,
@@ -84,7 +84,7 @@ export const retry: Command = {
   load: () => import('./retry.ts'),
 };
 
-/** Which runs are listed, and in which order. */
+/** Options for which runs are listed, and in which order. */
 const choosing: readonly OwnOption[] = [
   {
     flags: '--state <states>',
@@ -144,9 +144,9 @@ export const status: Command = {
   arguments: '[run]',
   settings: [...store, ...server, 'baseUrl', 'account', 'clientId', 'separateLimits'],
   options: [
-    { flags: '--watch', help: 'keep showing it until it ends, halts or is paused; the exit code is that of the run' },
+    { flags: '--watch', help: 'keep showing it until it ends, halts or is paused, then exit with its exit code' },
     { flags: '--audit', help: 'show everything that was done to it: by whom, when and why' },
-    { flags: '--history', help: 'with --json: how it went over time, and what happened to it' },
+    { flags: '--history', help: 'with --json: its progress over time, and its events' },
     json,
   ],
   examples: [
@@ -189,7 +189,7 @@ export const resume: Command = {
     { flags: '--detach', help: 'leave a run whose command has ended to the workers of its target' },
     {
       flags: '--max-deletes <n>',
-      help: 'go on until so many ids of the run have an outcome, and send no other; none: any number',
+      help: 'continue until this many ids of the run have an outcome, and send no others; none: any number',
       parse: parse.mostOrNone,
     },
     reason,
@@ -199,7 +199,7 @@ export const resume: Command = {
     ['expunge resume 20261120-1602-m4tz', 'resume it'],
     ['expunge resume 20261120-1602-m4tz --reason "release is out"', 'and say why'],
     ['expunge resume 20261120-1602-m4tz --expect-absent', 'of a list that is mostly gone already'],
-    ['expunge resume 20261120-1602-m4tz --on-status 403=wait', 'where the API answers 403 above its rate'],
+    ['expunge resume 20261120-1602-m4tz --on-status 403=wait', 'if the API answers 403 above its rate'],
     ['expunge resume 20261120-1602-m4tz --detach', 'with the workers, after its command was killed'],
     [
       'expunge resume --all --halted credentials --base-url https://api.example.com',
@@ -241,7 +241,7 @@ export const rate: Command = {
   examples: [
     ['expunge rate 20261120-1602-m4tz 200/s', 'at most 200 a second, spread evenly'],
     ['expunge rate 20261120-1602-m4tz 200/s,100000/day', 'and never more than 100,000 in any 24 hours'],
-    ['expunge rate 20261120-1602-m4tz none --reason "the night is ours"', 'no bound of its own any more'],
+    ['expunge rate 20261120-1602-m4tz none --reason "the night is ours"', 'no rate of its own any more'],
   ],
   overServer: true,
   load: () => import('./rate.ts'),
@@ -254,8 +254,8 @@ export const priority: Command = {
   settings: [...store, ...server],
   options: [reason, json],
   examples: [
-    ['expunge priority 20261120-1602-m4tz high', 'four times what a normal run gets beside it'],
-    ['expunge priority 20261120-1602-m4tz low --reason "it can wait"', 'a quarter of it'],
+    ['expunge priority 20261120-1602-m4tz high', 'four times the share of a normal run'],
+    ['expunge priority 20261120-1602-m4tz low --reason "it can wait"', 'a quarter of that share'],
   ],
   overServer: true,
   load: () => import('./priority.ts'),

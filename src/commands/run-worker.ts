@@ -16,8 +16,8 @@ import { numberVariable } from './fork-workers.ts';
 const reportEveryMs = 200;
 
 /**
- * Deletes chunks of a foreground run beside the command that has started this process, until the command asks it to drain, is gone or is
- * frozen. A terminal sends its signals to all processes of a command: it is the command that acts on them, except on SIGTERM.
+ * Deletes chunks of a foreground run together with the command that has started this process, until the command asks it to drain, is gone or is
+ * frozen. A terminal sends its signals to all processes of a command: the command acts on them, and this process only on SIGTERM.
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { env, signals } = invocation;
@@ -70,7 +70,7 @@ async function work(invocation: Invocation, { order, token }: Command, channel: 
   });
 }
 
-/** Tells the command how many requests are in flight, for its panel. */
+/** Reports the number of requests in flight to the command, for its panel. */
 function reportPart({ senders }: Service, { say }: CommandChannel): Part {
   let timer: NodeJS.Timeout;
   return {

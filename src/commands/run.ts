@@ -32,12 +32,14 @@ export async function execute(invocation: Invocation): Promise<number> {
       const { plan, notes } = await planOfDryRun(order, { target, list, retries: null, applied: null });
       return showDryRun(invocation, list, plan, [dryRunRefusal(config, list.spool), ...notes]);
     }
-    const { runList } = await import('./run-list.ts'); // a dry run and a refused list need none of it
+    const { runList } = await import('./run-list.ts'); // a dry run and a refused list do not need it
     return runList(invocation, { order, target, credentials, list, retries: null, applied: null });
   });
 }
 
-/** Throws USAGE for flags about sending, which workers decide. Variables and files may be meant for a worker beside this command. */
+/**
+ * Throws USAGE for flags about sending, which workers decide. Variables and files are accepted: they may be meant for a worker on the same machine.
+ */
 export function refuseOfWorkers({ sources }: Invocation): void {
   const flags = [...sending, ...notifying, 'caFile' as const, 'proxy' as const].filter(
     (name) => sources[name] === 'flag',
@@ -49,7 +51,7 @@ export function refuseOfWorkers({ sources }: Invocation): void {
   });
 }
 
-/** Shows the plan and sends nothing; needs neither a token nor Redis. `notes`: what else is to be known of it; '' says nothing. */
+/** Shows the plan and sends nothing; needs neither a token nor Redis. `notes`: further lines about it; '' is skipped. */
 export async function showDryRun(
   { stdout, stderr, options, toType, verbosity }: Invocation,
   { spool }: List,
@@ -82,7 +84,7 @@ export function dryRunEnd(ids: Plan['ids'], isQuiet = false): string {
   return `Dry run: nothing was sent.${isQuiet ? '' : '\n  Delete them: the same command without --dry-run'}`;
 }
 
-/** Reads the list of a command, shows the progress, and calls `body`; the list is removed afterwards. Throws what `withList` throws. */
+/** Reads the list of a command, shows the progress, and calls `body`; then removes the spooled list. Throws what `withList` throws. */
 export async function withNamedList<T>(
   invocation: Invocation,
   paths: string[],

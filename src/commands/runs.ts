@@ -16,7 +16,7 @@ import { describeReportLocation, describeResults } from './report-location.ts';
 import { askYes, byOf, warnOn } from './session.ts';
 import { withOperations } from './with-operations.ts';
 
-/** `runs` lists runs; `runs remove` removes one that has ended, which the target's audit trail records. */
+/** `runs` lists runs; `runs remove` removes an ended run, and the target's audit trail records it. */
 export async function execute(invocation: Invocation): Promise<number> {
   return invocation.verb === 'runs' ? list(invocation) : remove(invocation);
 }
@@ -49,7 +49,7 @@ function isFiltered({ states, since, target, list, by }: RunChoice): boolean {
   return [states, since, target, list, by].some((filter) => filter !== undefined);
 }
 
-/** Runs as a table; `where`: what they were read from. */
+/** The runs as a table. `where`: what they were read from. */
 function listText(
   { runs, hasMore }: ChosenRuns,
   {
@@ -79,7 +79,7 @@ function listText(
 function cellsOf(run: ListedRun, standing: StandingFacts | null): string[] {
   const [first = '', ...others] = run.files;
   const files = others.length > 0 ? `${first} and ${others.length} more` : first;
-  const isOfSchedule = run.createdBy.startsWith('schedule '); // its ids come from a list, too
+  const isOfSchedule = run.createdBy.startsWith('schedule '); // these ids also come from a list
   const retry = isOfSchedule ? `${files} and ids of ${run.retryOf}` : `retry of ${run.retryOf}`;
   const list = run.retryOf === '' ? files : retry;
   return [
@@ -92,7 +92,10 @@ function cellsOf(run: ListedRun, standing: StandingFacts | null): string[] {
   ];
 }
 
-/** The state, and what holds the run back where the state does not say it, of a halted one the rule; of a completed run that did not go well, also its exit code. */
+/**
+ * The state, with what holds the run back if the state does not say it: for a halted run the rule, and for a completed run that had failures its exit
+ * code.
+ */
 function stateText(run: ListedRun, standing: StandingFacts | null): string {
   if (run.state === 'halted' && run.halt !== '') return `halted (${causeWords(run.halt)})`;
   if (standing !== null && standing.why !== run.state) return `${run.state} (${heldText(standing, Date.now())})`;
@@ -118,7 +121,7 @@ async function remove(invocation: Invocation): Promise<number> {
   });
 }
 
-/** Says what is lost with a run. A run that was not written completely has nothing to lose. */
+/** Describes what is lost with a run. A run whose list was not written completely has nothing to lose. */
 function lostWith(run: Run): string {
   const { state, reportIn, resultsIn } = run;
   if (state === 'preparing' || (resultsIn !== '' && !awaitsResults(run)) || (reportIn !== '' && existsSync(reportIn)))

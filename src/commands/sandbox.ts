@@ -14,9 +14,9 @@ import { type Invocation, type JsonLines, jsonLines } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import type { SandboxFlags } from './options.ts';
 
-const usuallyMade = 1_000; // without its flag
+const usuallyMade = 1_000; // number of objects without the flag
 
-/** Serves the sandbox until a signal comes, and prints where it listens and, at the end, what it was asked. */
+/** Serves the sandbox until a signal comes. Prints where it listens and, at the end, the requests it got. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { options, stdout } = invocation;
   const interrupts = listenForInterrupts(invocation, () => {});
@@ -28,8 +28,8 @@ export async function execute(invocation: Invocation): Promise<number> {
 }
 
 /**
- * Serves the sandbox until the signal aborts. `out` gets lines for people, `print` the same for --json. Returns the exit code. Throws USAGE
- * for flags that cannot be met.
+ * Serves the sandbox until the signal aborts. `out` gets lines for people, `print` the same facts for --json. Returns the exit code. Throws USAGE for
+ * flags that cannot be met.
  */
 export async function runSandbox(
   flags: SandboxFlags,
@@ -87,7 +87,7 @@ function limit(
   return { perSecond, windowMs, headers, retryAfter };
 }
 
-/** A flag that would do nothing is a mistake. */
+/** Throws USAGE for a flag that would do nothing. */
 function refuseIdleFlags({ rate, rateWindowMs, rateHeaders, retryAfter, capacity, serviceMs }: SandboxFlags): void {
   const hasIdle = rate === undefined && [rateWindowMs, rateHeaders, retryAfter].some((value) => value !== undefined);
   if (hasIdle) throw new ExpungeError('USAGE', '--rate-window, --rate-headers and --retry-after need a --rate-limit');

@@ -10,7 +10,7 @@ import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { byOf, warnOn } from './session.ts';
 import { withOperations } from './with-operations.ts';
 
-/** Adds a schedule, or changes one with --replace. Doing it twice changes nothing. */
+/** Adds a schedule, or changes one with --replace. Repeating it changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, options, config, env, stdout } = invocation;
   const target = orderedTarget(config, env);
@@ -33,7 +33,7 @@ function sayAdded({ config, toType, stderr, verbosity }: Invocation, name: strin
   warnOn(stderr, warnings, toType);
 }
 
-/** The schedule that the options and settings define. Throws USAGE for what is missing or contradicts itself. */
+/** The schedule that the options and settings define. Throws USAGE for missing or contradictory options. */
 export function readDefinition({ options, config }: Pick<Invocation, 'options' | 'config'>): Definition {
   const { heartbeat = '', grace: graceMs, ...given } = options;
   return definitionOf({

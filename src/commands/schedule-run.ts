@@ -9,15 +9,15 @@ import { byOf, warnOn } from './session.ts';
 import { withOperations } from './with-operations.ts';
 
 /**
- * Makes a run of a schedule now, and leaves it to the workers. Its list comes from the source in this machine's configuration file, or from
- * that of the server. Throws GUARD for a list that a guard rejects.
+ * Makes a run of a schedule now, and leaves it to the workers. Its list comes from the source in this machine's configuration file, or from the
+ * source of the server. Throws GUARD for a list that a guard rejects.
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, config, env, options } = invocation;
   const target = orderedTarget(config, env);
   return withOperations(invocation, 'schedules', async (schedules) => {
     const { name, revision: seen } = await schedules.find(target, args[0] ?? '');
-    // A server goes on with what was ordered: there an interrupt ends this command at once.
+    // A server carries an order out even if its client leaves, so with a server an interrupt ends this command at once.
     const interrupts = config.server === undefined ? listenForStop(invocation) : null;
     const stop = interrupts?.signal ?? new AbortController().signal;
     const order = { target, name, by: byOf(invocation), seen, stop };

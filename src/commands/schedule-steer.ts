@@ -7,7 +7,7 @@ import { haltedSchedules, haltOfAll, resumeAll } from './resume-all.ts';
 import { askYes, byOf } from './session.ts';
 import { withOperations } from './with-operations.ts';
 
-/** `schedule pause`, `resume` and `remove`. Doing it twice changes nothing. */
+/** `schedule pause`, `resume` and `remove`. Repeating them changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { verb, args, config, env, options, toType, stdout, stderr, verbosity } = invocation;
   const target = orderedTarget(config, env);

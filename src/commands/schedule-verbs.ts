@@ -49,15 +49,15 @@ const addOptions: readonly OwnOption[] = [
   },
   {
     flags: '--heartbeat <url>',
-    help: 'call this URL (GET) at the end of each slot that went well, for a monitor that misses it',
+    help: 'call this URL (GET) at the end of each successful slot, so that a monitor notices a missing one',
     parse: webhookUrl,
   },
   {
     flags: '--at-most <n>',
-    help: 'delete this many ids of the list a slot, and carry the others to the next slot (default: all)',
+    help: 'delete this many ids of the list per slot, and carry the others to the next slot (default: all)',
     parse: parse.integerFrom(1, 1_000_000_000),
   },
-  { flags: '--retry-failed', help: 'send ids again that the run of the last slot left as failed or unknown' },
+  { flags: '--retry-failed', help: 'send again the ids that the run of the last slot left as failed or unknown' },
   { flags: '--replace', help: 'change the schedule of that name' },
 ];
 

@@ -29,8 +29,8 @@ import { askCount, listOrderOf, progressOn, sayOf } from './session.ts';
 import { showPlan } from './show-plan.ts';
 
 /**
- * `run --detach` by the API of a server: sends it the list, shows the plan that it makes, asks, and has the plan carried out. Repeating it
- * names the unfinished run of the list, and makes no second one. A dry run needs no server.
+ * `run --detach` through the API of a server: sends the list, shows the plan that the server makes, asks, and has the server carry it out. Repeating
+ * it names the unfinished run of the list, and makes no second one. A dry run needs no server.
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, options, config, stdin } = invocation;
@@ -60,7 +60,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   });
 }
 
-/** Throws USAGE for what would not hold where the server reads the list and its workers delete. */
+/** Throws USAGE for options that have no effect if a server reads the list and its workers delete. */
 function refuseUnsent(invocation: Invocation): void {
   refuseForeground(invocation);
   refuseProtectFile(invocation, {
@@ -72,7 +72,7 @@ function refuseUnsent(invocation: Invocation): void {
 /** Throws USAGE without --detach, and for flags about sending and keeping. */
 export function refuseForeground(invocation: Invocation): void {
   if (invocation.options.detach !== true)
-    throw new ExpungeError('USAGE', 'a server leaves ids to its workers; this command would not delete them itself', {
+    throw new ExpungeError('USAGE', '--server requires --detach: workers of that server delete the ids', {
       next: 'add --detach, or do it where Redis can be reached, without --server',
     });
   refuseOfWorkers(invocation);
@@ -102,7 +102,7 @@ async function send(
   return sendList(api, order, { ...sent, onBytes }).finally(() => progress.stop());
 }
 
-/** The plan with what only this command knows of its times. */
+/** The plan with the times that only this command knows. */
 function planWithin(record: Plan, { stopAt = 0, maxDuration = 0, finishBy }: Invocation['options']): Plan {
   const limits = { stopAt, maxActiveMs: maxDuration };
   const work = { ...record.work, ...limits };
@@ -111,6 +111,6 @@ function planWithin(record: Plan, { stopAt = 0, maxDuration = 0, finishBy }: Inv
 
 async function confirm(invocation: Invocation, plan: Plan): Promise<void> {
   const expected = sumIds(plan.ids);
-  if (expected === 0 && invocation.options.confirm === undefined) return; // an export that went wrong may hold nothing
+  if (expected === 0 && invocation.options.confirm === undefined) return; // a failed export may be empty
   await askCount(invocation, expected, deletedText(plan));
 }

@@ -18,7 +18,7 @@ import {
 } from './command.ts';
 import { shells } from './completion.ts';
 
-// What runs, checks and configures the services around a run: workers, the private Redis, the sandbox and the shell.
+// The verbs that run, check and configure the services around a run: workers, the private Redis, the sandbox and the shell.
 
 export const worker: Command = {
   name: 'worker',
@@ -50,9 +50,12 @@ export const worker: Command = {
     ['expunge worker --base-url https://api.example.com --workers 4', 'with four processes'],
     [
       'expunge worker --base-url https://api.example.com --results /srv/results',
-      'and what became of each run in a folder',
+      'and write the report files of each run to a folder',
     ],
-    ['expunge worker --base-url https://api.example.com --notify https://ops.example.com/hook', 'and tell somebody'],
+    [
+      'expunge worker --base-url https://api.example.com --notify https://ops.example.com/hook',
+      'and post its events to a webhook',
+    ],
   ],
   load: () => import('./worker.ts'),
 };
@@ -66,11 +69,11 @@ export const check: Command = {
     { flags: '--probe-id <id>', help: 'delete this object of --resource, to test the API' },
     {
       flags: '--semantics',
-      help: 'send the DELETE of what cannot exist: does the API say so, or 204? It is remembered',
+      help: 'send DELETEs for objects that cannot exist, and remember whether the API answers 204 to them',
     },
     {
       flags: '--absent-id <id>',
-      help: 'with --semantics: this id of --resource, which does not exist (else a random one)',
+      help: 'with --semantics: this id of --resource, which does not exist (default: a random one)',
     },
     yes,
     {
@@ -134,7 +137,7 @@ export const redis: Command = {
     },
     {
       name: 'stop',
-      summary: 'stop the private Redis; its data is kept; where others use it, it asks first',
+      summary: 'stop the private Redis and keep its data; asks first if other processes use it',
       settings: store,
       options: [yes, json],
       examples: [
@@ -150,7 +153,7 @@ export const redis: Command = {
 
 export const runWorker: Command = {
   name: 'run-worker',
-  summary: 'delete ids of a foreground run beside its command, which starts this by itself',
+  summary: 'delete ids of a foreground run together with its command, which starts this by itself',
   arguments: '<run>',
   settings: [],
   examples: [['expunge run old.csv --resource views --workers 4', 'starts three of them']],
@@ -159,7 +162,7 @@ export const runWorker: Command = {
   load: () => import('./run-worker.ts'),
 };
 
-/** What the sandbox holds, how fast it is and what goes wrong. */
+/** Options for the contents, the speed and the faults of the sandbox. */
 const sandboxOptions: readonly OwnOption[] = [
   { flags: '--port <n>', help: 'listen here (default: any free port)', parse: parse.integerFrom(0, 65_535) },
   { flags: '--host <address>', help: 'listen on this address (default: 127.0.0.1)' },
@@ -188,7 +191,7 @@ const sandboxOptions: readonly OwnOption[] = [
   { flags: '--faults <list>', help: 'faults and how often: status-503=0.01,reset=0.005' },
   { flags: '--write-token <file>', help: 'write the access token there, for --token-file' },
   { flags: '--token-life <duration>', help: 'of tokens its token endpoint issues: 90s, 1h', parse: parse.duration },
-  { flags: '--one-live-token', help: 'each token it issues revokes those before' },
+  { flags: '--one-live-token', help: 'each token it issues revokes the earlier ones' },
   { flags: '--seed <n>', help: 'repeat the same faults', parse: parse.integerFrom(0, 2 ** 32 - 1) },
   { flags: '--latency-ms <ms>', help: 'answer after this long', parse: parse.integerFrom(0, 600_000) },
   {

@@ -10,7 +10,7 @@ import { confirmCount, confirmYes } from '../terminal/ask.ts';
 import { commandLine } from '../terminal/style.ts';
 import { type Invocation, reasonOf } from './command.ts';
 
-/** The operator for the audit trail: EXPUNGE_USER if it is set, else `user@machine`. */
+/** The operator's name for the audit trail: EXPUNGE_USER if it is set, otherwise `user@machine`. */
 export function whoAmI(env: NodeJS.ProcessEnv): string {
   return storedName(env.EXPUNGE_USER || nameHere());
 }
@@ -23,12 +23,12 @@ function nameHere(): string {
   }
 }
 
-/** Who gives an order, and why. */
+/** Who gives an order, and the reason. */
 export function byOf({ env, options }: Pick<Invocation, 'env' | 'options'>): By {
   return { who: whoAmI(env), reason: reasonOf(options) };
 }
 
-/** How the list of a command is read and deleted. */
+/** How to read and delete the list of a command. */
 export function listOrderOf(invocation: Invocation): ListOrder {
   const { config, sources, env, options, program, argv } = invocation;
   return {
@@ -43,12 +43,12 @@ export function listOrderOf(invocation: Invocation): ListOrder {
   };
 }
 
-/** Writes messages for people to stderr, a line each. */
+/** Returns a function that writes messages for people to stderr, one per line. */
 export function sayOn(stderr: NodeJS.WriteStream): (line: string) => void {
   return (line) => stderr.write(`${line}\n`);
 }
 
-/** Writes warnings to stderr. A server may have said them, so nothing in them steers the terminal. */
+/** Writes warnings to stderr. A server may have sent them, so control characters are made visible. */
 export function warnOn(stderr: NodeJS.WriteStream, warnings: readonly Advice[], toType: ToType): void {
   for (const warning of warnings) {
     const lines = adviceText(warning, toType).split('\n');
@@ -56,7 +56,7 @@ export function warnOn(stderr: NodeJS.WriteStream, warnings: readonly Advice[], 
   }
 }
 
-/** The same as `sayOn` for what can be done without: with --quiet only the warnings are told. */
+/** Returns a function like that of `sayOn` for optional messages: with --quiet it writes nothing. */
 export function sayOf({ stderr, verbosity }: Pick<Invocation, 'stderr' | 'verbosity'>): (line: string) => void {
   const say = sayOn(stderr);
   if (verbosity !== 'quiet') return say;
@@ -65,18 +65,21 @@ export function sayOf({ stderr, verbosity }: Pick<Invocation, 'stderr' | 'verbos
   };
 }
 
-/** The same, but nothing for who reads the output of --json. */
+/** Returns a function like that of `sayOf` that writes nothing with --json. */
 export function sayUnlessJson(invocation: Invocation): (line: string) => void {
   return invocation.options.json ? () => {} : sayOf(invocation);
 }
 
-/** Where progress is shown: with --quiet nowhere. */
+/** The stream for progress; none with --quiet. */
 export function progressOn({ stderr, verbosity }: Pick<Invocation, 'stderr' | 'verbosity'>): NodeJS.WriteStream {
   if (verbosity !== 'quiet') return stderr;
   return new Writable({ write: (_chunk, _encoding, done) => done() }) as unknown as NodeJS.WriteStream;
 }
 
-/** Returns when so many deletions or requests are confirmed, on the command line or by who is asked. `what`: as in a `Question`. Throws USAGE otherwise. */
+/**
+ * Returns when this number of deletions or requests has been confirmed, on the command line or by the person who is asked. `what`: as in a
+ * `Question`. Throws USAGE otherwise.
+ */
 export function askCount(
   invocation: Invocation,
   expected: number,
@@ -89,7 +92,7 @@ export function askCount(
   return confirmCount(question, { stdin, stderr, env, stdinIsData: args.includes('-') });
 }
 
-/** Returns when the question is answered with yes, by --yes or by who is asked. Throws USAGE otherwise. */
+/** Returns when the question has been answered with yes, by --yes or by the person who is asked. Throws USAGE otherwise. */
 export function askYes({ options, stdin, stderr, env }: Invocation, question: string): Promise<void> {
   return confirmYes(question, options.yes === true, { stdin, stderr, env, stdinIsData: false });
 }

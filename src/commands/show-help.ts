@@ -7,9 +7,9 @@ import { safeText } from '../terminal/safe-output.ts';
 import { isTerminal, styleOf } from '../terminal/style.ts';
 import type { Invocation } from './command.ts';
 
-const notFound = 127; // how a shell says that there is no such program
+const notFound = 127; // exit code of a shell for a program that does not exist
 
-/** `expunge help TOPIC`, where reading the command line has seen that there is such a topic. */
+/** `expunge help TOPIC`; reading the command line has checked that the topic exists. */
 export async function execute({ args: [name = ''], env, stdout }: Invocation): Promise<number> {
   if (!isTopic(name)) throw new Error(`no topic ${name}`);
   const text = renderMarkdown(readTopic(name), readingWidth(stdout, env), styleOf(stdout));
@@ -18,18 +18,18 @@ export async function execute({ args: [name = ''], env, stdout }: Invocation): P
   return 0;
 }
 
-/** Shows text through the pager, and says whether there was one. An empty PAGER asks for none. */
+/** Shows text through the pager, and returns whether there is one. An empty PAGER disables it. */
 async function page(text: string, env: NodeJS.ProcessEnv): Promise<boolean> {
   const pager = env.PAGER ?? 'less -R -F -X';
   if (pager.trim() === '') return false;
-  // LESS matters where PAGER names less without options: colours are kept, and what fits on the screen needs no key.
+  // LESS matters if PAGER names less without options: it keeps colours, and does not wait for a key if the text fits on the screen.
   const child = spawn('sh', ['-c', pager], {
     env: { LESS: 'RFX', ...withoutOwnSecrets(env) },
     stdio: ['pipe', 'inherit', 'inherit'],
   });
-  child.stdin.on('error', () => {}); // somebody may quit before the end
+  child.stdin.on('error', () => {}); // the reader may quit before the end
   child.stdin.end(text);
-  // Ctrl-C is for the pager: whoever ends it ends both.
+  // Ctrl-C belongs to the pager: ending the pager ends this process too.
   const ignore = () => {};
   process.on('SIGINT', ignore);
   const [code] = await once(child, 'exit').catch(() => [notFound]);

@@ -31,8 +31,8 @@ import { targetStatus } from './target-status.ts';
 import { withOperations } from './with-operations.ts';
 
 /**
- * Shows the progress of a run, once or until it ends, halts or is paused; without a run, the state of the target. Returns 0 for a run that
- * failed, too: its counts say how it went. With --watch it returns the exit code of the run that it has seen end.
+ * Shows the progress of a run, once or until it ends, halts or is paused; without a run, the state of the target. Returns 0 for a failed run as well:
+ * its counts show that. With --watch it returns the exit code of the run that it has seen end.
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args } = invocation;
@@ -45,7 +45,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   return targetStatus(invocation);
 }
 
-/** Prints what is known of a run: with --watch when it has ended. */
+/** Prints the known facts of a run; with --watch once it has ended. */
 async function showRun(invocation: Invocation, found: Run, records: RecordOperations): Promise<number> {
   const { options, stdout, stderr, env, verbosity } = invocation;
   const last = options.watch ? await watch(invocation, records, found) : found;
@@ -71,7 +71,7 @@ function refuseUnlessTarget({ config, options }: Invocation): void {
   });
 }
 
-/** With --audit and --history their entries come first, one a line; the last line is the summary, as everywhere. */
+/** Writes JSON. With --audit and --history their entries come first, one per line; the last line is the summary, as everywhere. */
 async function writeJson(
   { options, toType, stdout }: Invocation,
   record: RunRecord,
@@ -94,7 +94,7 @@ const shownActions = 3;
 /** The whole trail, or its last few entries. */
 function auditLines({ run, audit }: RunRecord, { options, toType, verbosity }: Invocation): string[] {
   if (options.audit === true) return auditText(audit);
-  const hidden = Math.max(0, audit.length - 1 - shownActions); // the first one, the submission, has a line of its own
+  const hidden = Math.max(0, audit.length - 1 - shownActions); // the first entry, the submission, has its own line
   const how = verbosity === 'quiet' ? '' : `: ${toType('status', run.id, '--audit')}`;
   const more = hidden > 0 ? [`${plural(hidden, 'earlier actions')}${how}`] : [];
   return [...more, ...auditText(audit, Math.min(shownActions, audit.length - 1))];
@@ -129,13 +129,13 @@ async function statusText(record: RunRecord, invocation: Invocation): Promise<st
   return [panel, ...lines.map((line) => `  ${line}`)].join('\n');
 }
 
-/** What else holds it back, once the first cause is gone. */
+/** The other causes that hold the run back, once the first one is gone. */
 function alsoHeld({ standings, at }: Snapshot, width: number): string[] {
   const words = standings.slice(1).map((standing) => `then: ${visibleLine(standingText(standing, at))}`);
   return words.flatMap((text) => wrapWhole(text, width - 2).map((line, n) => (n === 0 ? line : `  ${line}`)));
 }
 
-/** A few ids that show why a run halted, and how to see all of them. */
+/** A few ids that show why a run halted, and the command that shows all of them. */
 function haltLines({ run, examples }: RunRecord, { toType, verbosity }: Invocation): string[] {
   const behind = haltSelection(run);
   if (examples.length === 0) return [];
@@ -144,25 +144,25 @@ function haltLines({ run, examples }: RunRecord, { toType, verbosity }: Invocati
   return ['for example:', ...examples.map((example) => `  ${visibleLine(haltExampleText(example))}`), ...all];
 }
 
-/** What to do about a run that found none of its ids. The runs of a schedule have no command. */
+/** Advice about a run that found none of its ids. The runs of a schedule have no command. */
 function absenceAdvice(run: Run): string[] {
   if (judgeRun(run) !== 'none_there') return [];
   const expect = run.command === '' ? [] : [`if its ids may be gone: ${run.command} --expect-absent`];
   return ['check --base-url, --account, --resource and --column', ...expect];
 }
 
-/** How to go on with a run that has ended and that nobody retried. */
+/** The command that retries an ended run, unless it was retried. */
 function retryAdvice({ id, state, counts, retriedBy }: Run, toType: ToType): string[] {
   const isDone = !isSealed(state) || retriedBy.length > 0 || sumOutcomes(counts, isWorthAnotherRun) === 0;
   return isDone ? [] : [`retry the others: ${toType('retry', id)}`];
 }
 
-/** How fast a run was that has ended. */
+/** The speed of an ended run. */
 function pace({ run, measures }: RunRecord): string[] {
   return isSealed(run.state) ? paceLines(paceSummary(measures, activeMsOf(run, Date.now()))) : [];
 }
 
-/** Why ids that are gone may not be recorded as absent. */
+/** The reason why ids that are gone cannot be recorded as absent. */
 function doubt({ doubt, doubtSince }: Run): string[] {
   return doubtSince > 0 ? [`in doubt since ${timeOfDay(doubtSince, Date.now())}: ${visibleLine(doubt)}`] : [];
 }
@@ -172,7 +172,7 @@ function results(run: Run): string[] {
   return where === '' ? [] : [`results: ${where}`];
 }
 
-/** How long Redis keeps an ended run, and the state folder its report, if this machine has it. */
+/** How long Redis keeps an ended run, and the state folder its report if this machine has it. */
 async function expiry(run: Run, { toType, verbosity }: Invocation): Promise<string[]> {
   if (!isSealed(run.state)) return [];
   const from = awaitsResults(run) ? run.endedAt : Math.max(run.endedAt, run.resultsAt);
@@ -183,7 +183,7 @@ async function expiry(run: Run, { toType, verbosity }: Invocation): Promise<stri
   return [`${forgets}, and what happened to each row${keep}`];
 }
 
-/** Whether nothing moves in a run until somebody orders it, or ever. */
+/** Whether the run has ended, or does nothing until an operator acts. */
 function isAtRest({ state }: Run): boolean {
   return isSealed(state) || state === 'halted' || state === 'paused';
 }

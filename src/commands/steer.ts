@@ -17,7 +17,7 @@ import { withOperations } from './with-operations.ts';
 
 type Action = 'pause' | 'resume' | 'cancel';
 
-/** pause, resume and cancel: from any machine, within a second. Doing it twice changes nothing. */
+/** pause, resume and cancel: from any machine, within a second. Repeating them changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
   const action = invocation.verb as Action;
   const halt = action === 'resume' ? haltOfAll(invocation, 'a run') : null;
@@ -44,7 +44,7 @@ const orders: Record<Action, Order> = {
 
 async function resume(invocation: Invocation, runs: RunOperations, run: Run): Promise<number> {
   const { config, options } = invocation;
-  const { expectAbsent, onStatus } = config; // ids that have an outcome keep it; each chunk reads the setting when it is claimed
+  const { expectAbsent, onStatus } = config; // settled ids keep their outcome; each chunk reads the setting when it is claimed
   const { maxDeletes } = options;
   const resumed = await runs.resume({
     run: run.id,
@@ -57,7 +57,7 @@ async function resume(invocation: Invocation, runs: RunOperations, run: Run): Pr
   return sayOutcome(invocation, 'resume', resumed);
 }
 
-/** A run that an operator has paused as well is not meant: what holds it is no halt alone. */
+/** Skips runs that an operator has also paused: the halt is not all that holds them. */
 async function resumeHalted(invocation: Invocation, halt: HaltCode): Promise<number> {
   const { config, stderr, toType, verbosity } = invocation;
   const target = namedTarget(config);
@@ -78,10 +78,10 @@ async function resumeHalted(invocation: Invocation, halt: HaltCode): Promise<num
 const waitsForAnswers =
   'No more requests are sent. Waiting for the answers to requests in flight, at most for their request timeout.';
 
-/** A run after an order; what keeps it from going on is known of a resumed one only. */
+/** A run after an order. What still holds it back is known only for a resumed run. */
 type Told = Ordered & Partial<Pick<Resumed, 'context' | 'warnings'>>;
 
-/** Says what was done, and what keeps a resumed run from going on. Returns the exit code. */
+/** Reports what was done, and what still holds a resumed run back. Returns the exit code. */
 function sayOutcome({ options, toType, stderr, stdout, verbosity }: Invocation, action: Action, told: Told): number {
   const { run, isChanged, context = null, warnings = [] } = told;
   const [done, ...next] = outcomeLines(action, told, toType);
@@ -92,7 +92,7 @@ function sayOutcome({ options, toType, stderr, stdout, verbosity }: Invocation, 
   return 0;
 }
 
-/** What was done, and then what to do next. */
+/** What was done, then what to do next. */
 function outcomeLines(action: Action, told: Told, toType: ToType): string[] {
   const { before, run, isChanged, context } = told;
   if (run.state === 'preparing') return preparingLines(action, run, toType);
@@ -118,7 +118,7 @@ function outcomeLines(action: Action, told: Told, toType: ToType): string[] {
   return [`${done}, ${left} left; ${who}.`, `  Follow it: ${toType('status', run.id, '--watch')}`];
 }
 
-/** Others steer a run, too. */
+/** Lines for a run that another order has moved since. */
 function overtakenLines(action: Action, run: Run, { left, toType }: { left: string; toType: ToType }): string[] {
   const done = action === 'pause' ? 'paused' : 'resumed';
   return [
@@ -127,7 +127,7 @@ function overtakenLines(action: Action, run: Run, { left, toType }: { left: stri
   ];
 }
 
-/** The run starts by itself once its list is written, so what was ordered takes effect there. */
+/** The run starts by itself once its list is written, so the order takes effect then. */
 function preparingLines(action: Action, { id }: Run, toType: ToType): string[] {
   const is = `Run ${id} is still being written.`;
   if (action === 'cancel') return [`${is} It will be cancelled then; nothing of it is sent.`];
@@ -143,7 +143,7 @@ function pausedLines({ before, run, isChanged }: Ordered, left: string, toType: 
   const was = `Run ${run.id} was ${wasHalted ? 'halted' : 'paused'} already${byWhom(before).replace(/^ by/, ', by')}.`;
   if (!isChanged) return [was, `  Resume: ${resume}`];
   if (before.by === 'operator' && !wasHalted)
-    return [`${was} Your pause is kept beside that one; each is lifted by its own resume.`, `  Resume: ${resume}`];
+    return [`${was} Your pause is kept as well; each of the two needs its own resume.`, `  Resume: ${resume}`];
   return [`${was} Your pause is kept: from now on only this resumes it: ${resume}`];
 }
 

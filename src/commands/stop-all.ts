@@ -12,8 +12,8 @@ import { byOf } from './session.ts';
 import { withOperations } from './with-operations.ts';
 
 /**
- * stop-all and start-all: for all runs of a target, or of all accounts of its base URL, from any machine, within a second. Doing it twice
- * changes nothing. A stop that changes nothing and reaches no run and no process throws USAGE: most likely another target was meant.
+ * stop-all and start-all: for all runs of a target, or of all accounts of its base URL, from any machine, within a second. Repeating them changes
+ * nothing. A stop that changes nothing and reaches no run and no process throws USAGE: most likely another target was meant.
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { verb, config, options } = invocation;
@@ -25,14 +25,14 @@ export async function execute(invocation: Invocation): Promise<number> {
   });
 }
 
-/** Says what was stopped. Throws USAGE where nothing was reached. */
+/** Reports what was stopped. Throws USAGE if nothing was reached. */
 function reportStopped(invocation: Invocation, { ordered, others }: Reached): void {
   const { toType, stderr, verbosity } = invocation;
   const [first] = ordered;
   const named = first!.known;
   const going = others.filter((known) => isLive(known) && known.stops.target === null);
   const reachesNothing = !ordered.some(({ known }) => isLive(known));
-  const reachesNoRun = ordered.every(({ known }) => liveRuns(known) === 0); // an idle process may be of the wrong target, too
+  const reachesNoRun = ordered.every(({ known }) => liveRuns(known) === 0); // an idle process may also be of the wrong target
   const missed = reachesNoRun ? nearestFirst(going, named) : going.filter(({ baseUrl }) => baseUrl === named.baseUrl);
   writeJson(invocation, ordered, missed);
   if (reachesNothing && ordered.every(({ before }) => before === null)) throw nothingReached(named, missed);

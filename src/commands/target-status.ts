@@ -27,7 +27,7 @@ import { withOperations } from './with-operations.ts';
 
 const shownActions = 5;
 
-/** Shows the state of a target: stops, waits, open circuits, where its rate begins, and its audit trail. */
+/** Shows the state of a target: stops, waits, open circuits, its starting rate, and its audit trail. */
 export async function targetStatus(invocation: Invocation): Promise<number> {
   const target = namedTarget(invocation.config);
   return withOperations(invocation, 'targets', async (targets) => {
@@ -40,7 +40,7 @@ export async function targetStatus(invocation: Invocation): Promise<number> {
   });
 }
 
-/** Prints it. `unknown`: lines about a target that Redis does not know. */
+/** Prints the state. `unknown`: lines about a target that Redis does not know. */
 function showTarget(
   { options, toType, stdout, verbosity }: Invocation,
   record: TargetRecord,
@@ -67,7 +67,7 @@ function showTarget(
 
 type How = { toType: ToType; isQuiet: boolean };
 
-/** Its runs that have not ended, with what holds each of them back. */
+/** The runs of the target that have not ended, with what holds each of them back. */
 function openRunLines({ status, open: { runs, hasMore } }: TargetRecord, { toType, isQuiet }: How): string[] {
   const ofTarget = new Set(statusStandings(status).map(({ why }) => why));
   const now = Date.now();
@@ -90,14 +90,14 @@ function paceOfRun({ rate }: ListedRun): string {
   return rate === null ? 'Running' : `Running, at most ${rateText(rate)}`;
 }
 
-/** A cause of the target itself was told above: here its name is enough. */
+/** What holds a run back. A cause of the target itself was described above, so here its name is enough. */
 function heldText(standing: Standing, ofTarget: ReadonlySet<Cause>, now: number): string {
   if (ofTarget.has(standing.why)) return `Held: ${causeWords(standing.why)}`;
   const since = standing.since === null || standing.until !== null ? '' : `, since ${timeOfDay(standing.since, now)}`;
   return `${standingText(standing, now)}${since}`;
 }
 
-/** Says that Redis does not know a target, and lists the live ones, one of which was most likely meant; nothing if it does. */
+/** Lines for a target that Redis does not know, with the live targets, one of which was most likely meant; none for a known target. */
 export async function unknownTargetLines(
   { target, limiters }: TargetStatus,
   verb: string,
@@ -112,15 +112,15 @@ export async function unknownTargetLines(
   return [live.length > 0 ? `${words}; these are live:\n${notReachedText(verb, live, toType)}` : words];
 }
 
-/** The state of a target for people, a line each; unless `isQuiet`, with the command that ends a wait. */
+/** The state of a target for people, one fact per line; unless `isQuiet`, with the command that ends a wait. */
 export function targetStatusLines(status: TargetStatus, { toType, isQuiet }: How): string[] {
   const { target, stops, limiters, pin, budget, learned } = status;
-  const held = statusStandings(status).filter(({ why }) => why !== 'stop' && why !== 'stop_file'); // they have lines of their own
+  const held = statusStandings(status).filter(({ why }) => why !== 'stop' && why !== 'stop_file'); // stops have their own lines
   const advice = isQuiet ? [] : held.map((standing) => standingAdvice(standing, toType)).filter(Boolean);
   return [
     ...stopLines(stops, target, toType),
     ...throttleLines(limiters, Date.now()),
-    // What holds a limiter stands in the lines of it.
+    // The lines of a limiter describe what holds it.
     ...held.flatMap(({ why, text }) => (targetCauses.includes(why) ? [] : [visibleLine(text)])),
     ...new Set(advice),
     ...(pin === null ? [] : [pinText(pin)]),

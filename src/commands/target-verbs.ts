@@ -1,6 +1,6 @@
 import { type Command, json, type OwnOption, reason, server, store } from './command.ts';
 
-// What changes all runs of a target at once.
+// The verbs that change all runs of a target at once.
 
 const who = ['baseUrl', 'account', 'clientId'] as const;
 const steer = () => import('./target.ts');
@@ -74,7 +74,7 @@ export const target: Command = {
     },
     {
       name: 'acknowledge',
-      summary: 'say that you have looked at what Redis has lost of the target: its workers are ready again',
+      summary: 'confirm that you have seen what Redis has lost of the target; its workers are then ready again',
       settings: [...who, 'separateLimits', ...store, ...server],
       options: [reason, json],
       examples: [
@@ -117,9 +117,9 @@ export const startAll: Command = {
   settings: [...who, ...store, ...server],
   options: [allAccounts, reason, json],
   examples: [
-    ['expunge start-all --base-url https://api.example.com', 'those that were running continue'],
+    ['expunge start-all --base-url https://api.example.com', 'runs that were running continue'],
     ['expunge start-all --reason "solved"', 'and say why'],
-    ['expunge start-all --base-url https://api.example.com --all-accounts', 'those of all accounts'],
+    ['expunge start-all --base-url https://api.example.com --all-accounts', 'the runs of all accounts'],
   ],
   overServer: true,
   load: stop,

@@ -14,7 +14,10 @@ import { byOf, warnOn } from './session.ts';
 import { targetStatusLines, unknownTargetLines } from './target-status.ts';
 import { withOperations } from './with-operations.ts';
 
-/** `target release`, `forget-rate`, `pin-rate`, `budget` and `acknowledge`: from any machine, for all processes of the target, within a second. Doing it twice changes nothing. */
+/**
+ * `target release`, `forget-rate`, `pin-rate`, `budget` and `acknowledge`: from any machine, for all processes of the target, within a second.
+ * Repeating them changes nothing.
+ */
 export async function execute(invocation: Invocation): Promise<number> {
   const { verb, args, config } = invocation;
   const target = namedTarget(config);
@@ -22,7 +25,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const rate = isBound ? readBound(verb, args[0] ?? '') : null; // a mistake costs no request
   return withOperations(invocation, 'targets', async (targets) => {
     const before = await targets.status(target);
-    const mayBeNew = isBound || verb === 'target acknowledge'; // what was known of it may be what is lost
+    const mayBeNew = isBound || verb === 'target acknowledge'; // Redis may have lost what it knew of the target
     if (before.limiters.length === 0 && !mayBeNew) throw unknownTarget(await targets.known(), verb, target);
     const warnings = isBound
       ? await unknownTargetLines(before, `${verb} ${args[0]}`, targets.known, invocation.toType)
@@ -33,7 +36,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   });
 }
 
-/** Says what was done, and how the target is now. Returns the exit code. */
+/** Reports what was done, and the state of the target now. Returns the exit code. */
 function sayChanged(
   { verb, options, toType, stdout, stderr, verbosity }: Invocation,
   { status, isChanged }: TargetChange,
@@ -57,7 +60,7 @@ const orders: Record<string, Do> = {
   'target acknowledge': (targets, order) => targets.acknowledge(order),
 };
 
-/** What is printed if something changed, and if nothing did. */
+/** The text for a change, and the text if nothing changed. */
 const messages: Record<string, [string, string]> = {
   'target release': [
     'released; its processes continue within a second',
@@ -72,7 +75,7 @@ const messages: Record<string, [string, string]> = {
   ],
 };
 
-/** A budget, or a single rate; null for `none`. Throws USAGE, also for a pin with quotas: it has no single value to begin at. */
+/** A budget, or a single rate; null for `none`. Throws USAGE, also for a pin with quotas: it has no single starting rate. */
 function readBound(verb: string, text: string): Rate | null {
   if (text === 'none') return null;
   try {

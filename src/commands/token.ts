@@ -15,7 +15,7 @@ import { sayUnlessJson, whoAmI } from './session.ts';
 
 const shownActions = 10;
 
-/** `token add`, `list` and `revoke`: who may use the API of this Redis. */
+/** `token add`, `list` and `revoke`: steer who may use the API of this Redis. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { verb } = invocation;
   const act = { 'token add': add, 'token list': list, 'token revoke': revoke }[verb]!;
@@ -35,24 +35,24 @@ async function add(invocation: Invocation, { redis }: Session): Promise<number> 
   if (options.json) jsonLines(stdout, true)('token', { ...tokenFacts(token), token: secret });
   else stdout.write(`${secret}\n`);
   const bound = reach === null ? '' : `, bound to ${reachText(reach)}`;
-  stderr.write(`Made the token ${name} with the role ${role}${bound}. It is shown this once.\n`);
+  stderr.write(`Made the token ${name} with the role ${role}${bound}. Copy it now: it will not be shown again.\n`);
   for (const target of await unknownOf(redis, reach))
     stderr.write(`warning: Redis knows no target ${targetName(target)} yet: check --target and --account\n`);
   return 0;
 }
 
-/** The targets of `--target`, each with the account; null: all. Throws USAGE for an account that was named alone. */
+/** The targets of `--target`, each with the account; null: all. Throws USAGE for an account without a target. */
 function reachOf({ options, config, sources }: Invocation): Reach {
   const { target } = options;
   const account = config.account || (config.clientId ?? '');
   if (target !== undefined) return target.split(',').map((url) => targetOf(url, account));
   if (sources.account !== 'flag') return null;
-  throw new ExpungeError('USAGE', '--account says which account of --target is meant, and there is none', {
+  throw new ExpungeError('USAGE', '--account needs --target: it names an account of that target', {
     next: 'add --target URL; without both, the token is for all targets',
   });
 }
 
-/** A target that was mistyped: nobody would see anything with its token. */
+/** The targets that Redis does not know, probably mistyped: a token for them would show nothing. */
 async function unknownOf(redis: Session['redis'], reach: Reach): Promise<readonly Target[]> {
   if (reach === null) return [];
   const { targets } = await runIndexOf(redis).read(reach);
@@ -90,7 +90,7 @@ async function revoke({ args, options, env, stdout, stderr }: Invocation, { redi
     throw new ExpungeError('USAGE', `no token is called "${visibleLine(name)}"`, {
       next: (toType) => `${toType('token list')} shows all`,
     });
-  stderr.write(`Revoked the token ${name}; what was logged in with it is logged out.\n`);
+  stderr.write(`Revoked the token ${name}; its sessions are logged out.\n`);
   jsonLines(stdout, options.json)('token', { name, revoked: true });
   return 0;
 }

@@ -30,8 +30,8 @@ import { whyNotSent } from './one-request.ts';
 import { askCount, progressOn, sayOf, sayOn, whoAmI } from './session.ts';
 
 /**
- * Sends the DELETE of a random sample of the `deleted` ids of a run again, after a confirmation: all must be gone. It is the one place where an id
- * is sent after its 204. Stores what it found with the run; repeating it draws another sample. Returns 0 only if every id of the sample was gone.
+ * Sends the DELETE of a random sample of the `deleted` ids of a run again, after a confirmation: all must be gone. Only this verb sends an id after
+ * its 204. Stores the result with the run; repeating it draws another sample. Returns 0 only if every id of the sample was gone.
  */
 export async function execute(invocation: Invocation): Promise<number> {
   return withRedis(invocation, sayOf(invocation), async (session) => {
@@ -46,7 +46,7 @@ export async function execute(invocation: Invocation): Promise<number> {
       const sample = await withoutProtected(invocation, drawn);
       if (sample.length === 0) throw nothingToSend(run, drawn.length);
       await confirm(invocation, run, sample.length);
-      await refuseClosed(invocation, session, run, target); // somebody may have thought about it for long
+      await refuseClosed(invocation, session, run, target); // the confirmation may have taken long
       return await verifySample({ invocation, session, run, target, credentials, sample });
     } finally {
       await credentials.token.close();
@@ -54,7 +54,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   });
 }
 
-/** No number is right for every run, so there is no default. Throws USAGE without one. */
+/** The size of the sample. No number is right for every run, so there is no default. Throws USAGE without one. */
 function readSize({ options }: Invocation): number {
   if (options.sample !== undefined) return options.sample;
   throw new ExpungeError('USAGE', 'expected how many ids to send again, got none; nothing was sent', {
@@ -62,7 +62,7 @@ function readSize({ options }: Invocation): number {
   });
 }
 
-/** Throws USAGE where a second 204 would say nothing. */
+/** Throws USAGE if a second 204 would prove nothing. */
 async function refuseUseless({ redis }: Session, run: Run): Promise<void> {
   const [known] = await readAbsentAnswers(redis, run.fp);
   if (known === undefined) return;
@@ -72,13 +72,13 @@ async function refuseUseless({ redis }: Session, run: Run): Promise<void> {
   });
 }
 
-/** Throws GUARD while nothing may be sent to the target, or outside of the window of the run. */
+/** Throws GUARD while sending to the target is not allowed, or outside the window of the run. */
 async function refuseClosed(invocation: Invocation, session: Session, run: Run, target: Target): Promise<void> {
   const why = (await whyNotSent(invocation, session, target)) ?? (await whyOutside(session, run));
   if (why !== null) throw new ExpungeError('GUARD', `nothing was sent. ${why}`);
 }
 
-/** By the clock of Redis, as a run does. */
+/** Why the run is outside its window, by the clock of Redis, as for a run; null if it is inside. */
 async function whyOutside({ redis }: Session, { id, window }: Run): Promise<string | null> {
   if (window === '') return null;
   const read = readTimeWindow(window);
@@ -86,7 +86,7 @@ async function whyOutside({ redis }: Session, { id, window }: Run): Promise<stri
   return isOpen ? null : `The run may send only ${window}`;
 }
 
-/** An id may have been protected since it was deleted. */
+/** Leaves out ids that are protected: an id may have been protected since it was deleted. */
 async function withoutProtected({ config }: Invocation, drawn: readonly DeletedId[]): Promise<DeletedId[]> {
   const file = protectFileOf(config);
   if (file === null) return [...drawn];
@@ -98,7 +98,7 @@ async function withoutProtected({ config }: Invocation, drawn: readonly DeletedI
 function nothingToSend({ id, state }: Run, drawn: number): ExpungeError {
   const why = drawn === 0 ? 'has no deleted id' : 'has only protected ids in this sample';
   return new ExpungeError('USAGE', `run ${id} is ${state} and ${why}; nothing was sent`, {
-    next: (toType) => `see what became of its ids: ${toType('status', id)}`,
+    next: (toType) => `see the outcomes of its ids: ${toType('status', id)}`,
   });
 }
 
@@ -106,7 +106,7 @@ async function confirm(invocation: Invocation, run: Run, ids: number): Promise<v
   const { host } = new URL(run.baseUrl);
   const what = `${plural(ids, 'DELETEs')} of ids that run ${run.id} deleted on ${host}`;
   sayOn(invocation.stderr)(
-    `Sends ${count(ids)} of the ${plural(run.counts.deleted, 'ids')} again that run ${run.id} deleted on ${host}. What is still there is deleted by that.`,
+    `Sends ${count(ids)} of the ${plural(run.counts.deleted, 'ids')} again that run ${run.id} deleted on ${host}. Objects that still exist are deleted by this.`,
   );
   await askCount(invocation, ids, what, 'send');
 }
@@ -130,7 +130,7 @@ async function verifySample(work: Work): Promise<number> {
     reason: reasonOf(invocation.options),
   } as const;
   await startToken(credentials.token, (waiting) => sayOn(invocation.stderr)(`Waiting: ${visibleLine(waiting)}`));
-  // Before the requests: after a crash it shows that they may have been sent.
+  // This is written before the requests: after a crash it shows that they may have been sent.
   await noteVerifying(redis, run.id, { ...order, action: 'verify', sample: sample.length });
   const results = new Results(invocation, sample.length);
   const interrupts = listenForInterrupts(invocation, () => {});
@@ -149,7 +149,7 @@ async function verifySample(work: Work): Promise<number> {
   return tell(invocation, run, found, { stop, exit: exitOf(found, stop, interrupts) });
 }
 
-/** With the limiter of the target, so that other processes and its rate are taken into account. */
+/** Sends the sample through the limiter of the target, so that its rate and other processes are taken into account. */
 async function sendAll(work: Work, results: Results, { signal }: Interrupts): Promise<ResendStop | null> {
   const { invocation, session, run, target, credentials, sample } = work;
   const held = new AbortController();
@@ -193,9 +193,9 @@ async function sendAll(work: Work, results: Results, { signal }: Interrupts): Pr
   }
 }
 
-const maxConcurrency = 4; // a sample is small, and other runs go on
+const maxConcurrency = 4; // a sample is small, and other runs continue
 
-/** Counts results, and tells those that need attention as they come. */
+/** Counts results, and shows those that need attention as they come. */
 class Results {
   readonly #invocation: Invocation;
   readonly #all: number;
@@ -252,7 +252,7 @@ function tell(invocation: Invocation, run: Run, found: Verification, { stop, exi
 
 function whatNow({ gone, there }: Verification, toType: ToType): string {
   if (gone === 0)
-    return `If this API answers ${successStatus} for anything, that proves nothing: ${toType('check', '--semantics')} tells.`;
+    return `If this API answers ${successStatus} for anything, that proves nothing. To find out: ${toType('check', '--semantics')}`;
   const share = Math.round((100 * there) / (gone + there));
   return `About ${Math.max(1, share)} % of the deleted ids may still be there: ask whoever runs the API; run the list again with --expect-absent.`;
 }

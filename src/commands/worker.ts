@@ -55,7 +55,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const who = supervision === null ? {} : { worker: supervision.worker };
   const logOf = (level: string) => createLogger({ level, format: config.logFormat, stderr: invocation.stderr, who });
   const log = logOf(levelOf(invocation));
-  const answer = (facts: object) => logOf('info').info(facts, 'status'); // whatever the level: somebody asks
+  const answer = (facts: object) => logOf('info').info(facts, 'status'); // at any log level, because a person asks
   const interrupts = listenForInterrupts(invocation, (signal) => log.info({ signal }, 'stopping'));
   log.info({ version: readVersion(), node: process.version }, 'worker started');
   const size = config.workers ?? 1;
@@ -65,7 +65,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   return work({ invocation, target, credentials, destination, receivers, supervision, log, answer }, stop);
 }
 
-/** --quiet and --verbose set the level of the log, which is a worker's only output on stderr. */
+/** The level of the log, the only output of a worker on stderr, with --quiet and --verbose applied. */
 function levelOf({ config, verbosity }: Invocation): string {
   if (verbosity === 'normal') return config.logLevel ?? 'info';
   return verbosity === 'quiet' ? 'warn' : 'debug';
@@ -100,21 +100,21 @@ type WorkerOptions = {
   receivers: readonly NamedReceiver[];
   supervision: Supervision | null;
   log: Log;
-  /** Logs the facts of a status that somebody asks for. */
+  /** Logs the facts of a status that was asked for. */
   answer(facts: object): void;
 };
 
 type WorkerDeps = WorkerOptions & {
   session: EarlySession;
   stop: AbortSignal;
-  /** Of the parts. */
+  /** State of the parts. */
   state: () => Parts['state'];
 };
 
 const recoverEveryMs = 3_000;
 const registerTargetEveryMs = 3_600_000;
 
-/** The parts of a worker, in the order in which they start; they drain in the opposite one. */
+/** The parts of a worker, in the order in which they start; they drain in reverse order. */
 async function partsOf(work: WorkerDeps): Promise<Part[]> {
   const { invocation, session, target, credentials, destination, log } = work;
   const { rate = null, burst = null } = invocation.config;
@@ -149,7 +149,7 @@ async function partsOf(work: WorkerDeps): Promise<Part[]> {
     ...(await httpParts(work, service)),
     { name: 'redis', start: () => startRedis(work) },
     redisWatchPart(new RedisWatch(session.address.label, log), () => redisReason(session), log),
-    ...notifyingParts(notifyingOf(work)), // before the token: that there is none is to be told, too
+    ...notifyingParts(notifyingOf(work)), // before the token, so that a missing token is also posted
     ...withTokenBehind('senders', service.parts, work),
     ...scheduler.parts,
     repeat('target', registerTargetEveryMs, () => noteTarget(session.redis, target, Date.now()), log),
@@ -161,13 +161,16 @@ async function partsOf(work: WorkerDeps): Promise<Part[]> {
   ];
 }
 
-/** The token comes behind the senders, so that others see a worker that waits for one; nothing is sent before the parts behind it start. */
+/** Puts the token after the senders, so that other processes see a worker that waits for a token; nothing is sent before the parts after it start. */
 function withTokenBehind(name: string, parts: readonly Part[], { credentials, log }: WorkerDeps): Part[] {
   const token = tokenPart(credentials.token, (reason) => log.warn({ reason }, 'waiting for a token'));
   return parts.flatMap((part) => (part.name === name ? [part, token] : [part]));
 }
 
-/** Tells orders which ids are protected here, again within seconds when the file has changed. A file that cannot be read leaves what was told last. */
+/**
+ * Publishes which ids are protected here, again within seconds of a change of the file. While the file cannot be read, the last state stays
+ * published.
+ */
 function protectionParts({ invocation: { config }, session: { redis }, target: { fp }, log }: WorkerDeps): Part[] {
   const protectFile = protectFileOf(config);
   if (protectFile === null) return [];
@@ -196,12 +199,12 @@ function delivererOf({ session, target, log }: WorkerDeps, destination: Destinat
   return new Deliverer({ redis: session.redis, fp: target.fp, destination, log, now: Date.now, random: Math.random });
 }
 
-/** Why there is no connection to Redis, or null if there is one. */
+/** The reason why there is no connection to Redis, or null. */
 function redisReason({ redis, connectionError }: EarlySession): string | null {
   return redis.status === 'ready' ? null : connectionError() || 'there is no connection to it';
 }
 
-/** Waits for Redis, since services start in any order. Throws only for a Redis that does not meet the requirements. */
+/** Waits for Redis, since services start in any order. Throws only if Redis does not meet the requirements. */
 async function startRedis({ session, stop, log }: WorkerDeps): Promise<void> {
   const { redis, address } = session;
   const report = (reason: string) => log.warn({ redis: address.label, reason }, 'waiting for Redis');
@@ -254,7 +257,7 @@ async function httpParts(work: WorkerDeps, service: Service): Promise<Part[]> {
   ];
 }
 
-/** Supervised workers listen on consecutive ports, from the given one on. */
+/** The port of a supervised worker: they listen on consecutive ports, starting with the given one. */
 function portOf({ host, port }: ListenAddress, supervision: Supervision | null): ListenAddress {
   return { host, port: supervision === null || port === 0 ? port : port + supervision.worker - 1 };
 }
@@ -263,19 +266,19 @@ async function aborted(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await once(signal, 'abort');
 }
 
-/** Describes where the rate begins. */
+/** Describes the starting rate. */
 async function learnedPace({ redis }: Session, fp: string, { separateLimits, rate }: Config): Promise<string> {
   const learned = await readStart(redis, fp, scopesOf({ separateLimits }));
   return paceText(rate ?? null, learned) || 'its limit is not known yet';
 }
 
-/** Returns a function that logs what holds back the target and its runs, from one call to the next. */
+/** Returns a function that logs which causes hold the target and its runs back, and which have ended since its last call. */
 function standingLogger({ redis }: Session, target: Target, log: Log): () => Promise<void> {
   const standings = new StandingLog(log);
   return async () => standings.observe(await readHeld(redis, target), performance.now());
 }
 
-/** Waits are logged by `StandingLog`, once they last. */
+/** `StandingLog` logs waits, once they last. */
 const waitEvents = ['waiting', 'resumed'];
 
 /** Returns a function that logs what has changed at the target since its last call. */
@@ -289,8 +292,8 @@ function targetEventLogger({ redis }: Session, fp: string, token: Token, log: Lo
 }
 
 /**
- * Runs this many workers as children of this process, each with this command line but one worker. They write to the same log. They end
- * with this process, however it ends: a child that gets no message detects the closed channel and drains.
+ * Runs this many workers as children of this process, each with this command line but one worker. They write to the same log. They end with this
+ * process, however it ends: a child that gets no message detects the closed channel and drains.
  */
 async function runSupervisor(size: number, stop: AbortSignal, log: Log): Promise<number> {
   const forks = openForks();
@@ -311,7 +314,7 @@ async function runSupervisor(size: number, stop: AbortSignal, log: Log): Promise
 /** The number of a supervised worker, and the signal that asks it to drain. */
 type Supervision = { worker: number; leave: AbortSignal };
 
-/** Null for a process without a supervisor. */
+/** The supervision of this process; null without a supervisor. */
 function readSupervision(env: NodeJS.ProcessEnv): Supervision | null {
   if (env[numberVariable] === undefined || process.send === undefined) return null;
   const leaving = new AbortController();

@@ -5,7 +5,7 @@ import type { Config } from './settings.ts';
 
 type Settings = Pick<Config, 'baseUrl' | 'account' | 'clientId' | 'allowHttp'>;
 
-/** The target that the settings name; its account is `--account`, else the OAuth client, else none. Throws USAGE without a base URL. */
+/** The target that the settings name. Its account is `--account`, otherwise the OAuth client, otherwise none. Throws USAGE without a base URL. */
 export function namedTarget({ baseUrl, account, clientId }: Omit<Settings, 'allowHttp'>): Target {
   if (baseUrl !== undefined) return targetOf(baseUrl, account || (clientId ?? ''));
   throw new ExpungeError('USAGE', 'expected the address of the API, got none', {
@@ -14,8 +14,8 @@ export function namedTarget({ baseUrl, account, clientId }: Omit<Settings, 'allo
 }
 
 /**
- * The target of a command that sends to it. Throws USAGE without a base URL, for http to another machine, and where the environment
- * switches certificate checks off.
+ * The target of a command that sends to it. Throws USAGE without a base URL, for http to another machine, and if the environment switches certificate
+ * checks off.
  */
 export function readTarget(settings: Settings, env: NodeJS.ProcessEnv): Target {
   const target = namedTarget(settings);
@@ -28,14 +28,14 @@ export function readTarget(settings: Settings, env: NodeJS.ProcessEnv): Target {
   return target;
 }
 
-/** The target of an order that somebody else carries out later. A server has checked its own targets. */
+/** The target of an order that another process carries out later. A server has checked its own targets. */
 export function orderedTarget(settings: Settings & Pick<Config, 'server'>, env: NodeJS.ProcessEnv): Target {
   return settings.server === undefined ? readTarget(settings, env) : namedTarget(settings);
 }
 
 /**
- * Throws USAGE for http to another machine, where the network could read the token or the client secret, unless `--allow-http` names
- * that host. `danger`: what else an attacker in the network could do.
+ * Throws USAGE for http to another machine, where the network could read the token or the client secret, unless `--allow-http` names that host.
+ * `danger`: what else an attacker in the network could do.
  */
 export function refusePlainHttp(
   flag: string,

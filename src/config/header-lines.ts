@@ -1,11 +1,11 @@
 import { ExpungeError, readNamedFile } from '../errors.ts';
 
-/** Where headers come from that hold a secret: a file, else a variable. */
+/** The source of secret headers: a file, otherwise a variable. */
 type HeaderPlace = { flag: string; path: string | undefined; variable: string };
 
 /**
- * Returns a function that reads the headers, one `Name: value` a line; a file is read anew each time, so that a secret can be replaced.
- * Without file and variable there are none. Throws CREDENTIALS, here and later, for lines that are no headers; it shows nothing of them.
+ * Returns a function that reads the headers, one `Name: value` per line. A file is reread each time, so that a secret can be replaced. Without file
+ * and variable there are no headers. Throws CREDENTIALS, here and later, for lines that are not headers, without showing them.
  */
 export function readHeaders(
   { flag, path, variable }: HeaderPlace,

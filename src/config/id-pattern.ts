@@ -3,8 +3,8 @@ import { setFlagsFromString } from 'node:v8';
 const maxSteps = 5_000;
 
 /**
- * The regular expression for whole ids. It takes time in proportion to the length of an id, whatever the pattern is: V8 leaves its usual
- * engine when that one tries too many ways. Throws an Error for a pattern that is not one, or that V8 cannot run so.
+ * The regular expression for whole ids. It takes time in proportion to the length of an id, whatever the pattern is: V8 switches to another engine if
+ * its usual one takes too many steps. Throws an Error for an invalid pattern, or for one that V8 cannot run this way.
  */
 export function compileIdPattern(pattern: string): RegExp {
   if (/\\p\{/i.test(pattern)) throw new Error('it holds \\p{…}: name the characters, as in [a-zäöü]');
@@ -13,7 +13,7 @@ export function compileIdPattern(pattern: string): RegExp {
   setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks');
   const whole = `^(?:${pattern})$`;
   try {
-    new RegExp(whole); // its error is the clearer one
+    new RegExp(whole); // throws the clearer error
     new RegExp(whole, 'l');
   } catch (error) {
     throw new Error(/linear time/.test(String(error)) ? lookingAround : String(error).replace(/^.*\/[a-z]*: /s, ''));
@@ -23,7 +23,7 @@ export function compileIdPattern(pattern: string): RegExp {
 
 const lookingAround = 'it refers to a group or looks around, as in \\1, (?=…) or (?<!…)';
 
-/** How many steps a pattern has once its counted repetitions are written out. */
+/** Number of steps of a pattern with its counted repetitions written out. */
 function countSteps(pattern: string): number {
   const open = [{ steps: 0, last: 0 }];
   const add = (steps: number) => {

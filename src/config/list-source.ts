@@ -2,16 +2,16 @@ import { suggest } from '../model/suggest.ts';
 import { duration } from './parse-setting.ts';
 
 /**
- * Where the list of a schedule comes from. The configuration file of the process that reads it defines it; everything else uses its name:
+ * The source of the list of a schedule. It is defined in the configuration file of the process that reads it; everything else uses its name, so that
  * neither Redis nor an API can make a worker run a command or delete what a file lists.
  */
 export type ListSource =
   | {
       kind: 'glob';
       glob: string;
-      /** The folder that files move to after a run that went well; null = they stay. */
+      /** The folder that files move to after a successful run; null = they stay. */
       archive: string | null;
-      /** A file is taken if it is the same before and after this time. */
+      /** A file is taken if it has not changed during this wait, in ms. */
       settleMs: number;
     }
   | { kind: 'command'; command: readonly string[]; timeoutMs: number }
@@ -78,7 +78,7 @@ function readSource(value: unknown): ListSource {
 
 function rejectUnknown(value: Record<string, unknown>, known: readonly string[]): void {
   const wrong = Object.keys(value).find((name) => !known.includes(name));
-  if (wrong !== undefined) throw new Error(`"${wrong}" is no option of "${known[0]}".${suggest(wrong, known)}`);
+  if (wrong !== undefined) throw new Error(`"${wrong}" is not an option of "${known[0]}".${suggest(wrong, known)}`);
 }
 
 function text(value: Record<string, unknown>, name: string): string {
@@ -107,9 +107,9 @@ function time(value: Record<string, unknown>, name: string, fallback: string): n
   }
 }
 
-const longestMs = 86_400_000; // timers take at most 24 days; a day is longer than any source needs
+const longestMs = 86_400_000; // timers take at most 24 days, and no source needs more than a day
 
-/** The URL may hold a query, which may be a secret: it is never shown. */
+/** Reads a URL. It may hold a query, which may be a secret, so the URL is never shown. */
 function readUrl(value: string): string {
   const url = URL.canParse(value) ? new URL(value) : null;
   if (!url || !['http:', 'https:'].includes(url.protocol))
@@ -122,7 +122,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Describes a source without secrets: of a command its program, of a URL neither query nor fragment. */
+/** Describes a source without secrets: of a command only its program, of a URL neither query nor fragment. */
 export function describeSource(source: ListSource): string {
   if (source.kind === 'glob') return `files ${source.glob}`;
   if (source.kind === 'command') return `command ${source.command[0]}`;

@@ -9,15 +9,15 @@ import { compileIdPattern } from './id-pattern.ts';
 
 // Each parser takes the text of one setting and returns its value, or throws an Error that says what was expected.
 
-/** What a parser takes, where that can be listed: for the configuration file and its schema, and for shell completion. */
+/** The values that a parser takes, if they can be listed: for the configuration file and its schema, and for shell completion. */
 export type Takes = {
   words?: readonly string[];
-  /** Several values with commas, which the configuration file may hold as a list. */
+  /** Comma-separated values, which the configuration file may hold as a list. */
   isList?: true;
   range?: { least: number; most: number };
-  /** The kind of JSON value that the configuration file may hold beside text. */
+  /** The kind of JSON value that the configuration file may hold instead of text. */
   json?: 'boolean' | 'number';
-  /** Also `none`: see `orNone`. */
+  /** Whether `none` is also accepted: see `orNone`. */
   mayBeNone?: true;
 };
 
@@ -35,7 +35,7 @@ export const textUpTo = (most: number) => (value: string) => {
   throw new Error(`expected at most ${most} characters, got ${value.length}`);
 };
 
-/** Several texts with commas, which are told apart where they are used. */
+/** Several comma-separated texts, split where they are used. */
 export const texts = Object.assign((value: string) => text(value), { isList: true } as const);
 
 export const flag = Object.assign(
@@ -58,13 +58,13 @@ export const integerFrom = (least: number, most: number) => {
 
 export const positiveInteger = integerFrom(1, Number.MAX_SAFE_INTEGER);
 
-/** The same parser, which also takes `none`: a rule of a run that is to hold no longer. */
+/** A parser that also takes `none`, which ends a rule of a run. */
 export function orNone<T, N>(parser: (value: string) => T, none: N) {
   const read = (value: string): T | N => (value === 'none' ? none : parser(value));
   return Object.assign(read, takenBy(parser), { mayBeNone: true } as const);
 }
 
-/** null = without a bound. */
+/** null = no bound */
 export const mostOrNone = orNone(positiveInteger, null);
 
 /** A count as the output shows it: 249981 or 249,981. */
@@ -138,42 +138,42 @@ export const duration = (value: string): number => {
   throw new Error(`expected a duration like 500ms, 5s, 2min, 12h or 30d, got "${value}"`);
 };
 
-/** A duration of a second or more. */
+/** A duration of at least a second. */
 export const longDuration = (value: string): number => {
   const ms = duration(value);
   if (ms >= 1_000) return ms;
   throw new Error(`expected a duration of at least 1s, got "${value}"`);
 };
 
-/** Ms since 1970 of a date in UTC, or of a time with its offset from UTC. */
+/** Ms since 1970 for a date in UTC, or for a time with its offset from UTC. */
 export const moment = (value: string): number => {
   const isMoment = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(value);
   if (isMoment && Number.isFinite(Date.parse(value))) return Date.parse(value);
   throw new Error(`expected a moment like 2027-03-13 or 2027-03-13T12:00Z, got "${value}"`);
 };
 
-/** Ms since 1970 of a moment, or of the time that long before `now`: `2d`, `90min`. */
+/** Ms since 1970 for a date or time, or for the time that long before `now`: `2d`, `90min`. */
 export const momentOrAgo = (value: string, now = Date.now()): number => {
   if (/^\d+(?:\.\d+)?(ms|s|min|m|h|d)$/.test(value)) return now - duration(value);
   if (/^\d{4}-/.test(value)) return moment(value);
   throw new Error(`expected a moment like 2027-03-13 or 2027-03-13T12:00Z, or how long ago like 2d, got "${value}"`);
 };
 
-/** Ms since 1970 of a moment to come, or of the next time the clocks of a zone show a time: `06:00`, `06:00 Europe/Berlin`. */
+/** Ms since 1970 for a future time, or for the next time the clocks of a zone show this time: `06:00`, `06:00 Europe/Berlin`. */
 export const momentAhead = (value: string, now = Date.now()): number => {
   const at = /^\d\d:\d\d/.test(value) ? nextTime(value, now) : moment(value);
   if (at > now) return at;
-  throw new Error(`expected a moment to come, got "${value}", which is over`);
+  throw new Error(`expected a future time, got "${value}", which is in the past`);
 };
 
-/** Where the clocks jump over the time, it is the moment after that. */
+/** The next time that the clocks show this. If they skip it, the moment right after the gap. */
 function nextTime(value: string, now: number): number {
   const [, hours = '', minutes = '', zone = ''] = /^([01]\d|2[0-3]):([0-5]\d)( .*)?$/.exec(value) ?? [];
   const isToTheSecond = /^\d\d:\d\d:\d\d/.test(value);
   const form = isToTheSecond ? 'hours and minutes without seconds, like 06:00' : 'a time like 06:00';
   if (hours === '') throw new Error(`expected ${form} or 06:00 Europe/Berlin, got "${value}"`);
   const later = String((Number(hours) + 12) % 24).padStart(2, '0');
-  const window = parseTimeWindow(`${hours}:${minutes}-${later}:${minutes}${zone}`); // it opens at this time
+  const window = parseTimeWindow(`${hours}:${minutes}-${later}:${minutes}${zone}`); // the window opens at this time
   const { isOpen, until } = windowStateAt(window, now);
   return isOpen ? windowStateAt(window, until).until : until;
 }
@@ -190,13 +190,13 @@ export const selection = Object.assign((value: string) => parseSelection(value),
   isList: true,
 } as const);
 
-/** The same for rows that can be retried. */
+/** Outcomes and codes of rows that can be retried. */
 export const retrySelection = Object.assign((value: string) => parseRetrySelection(value), {
   words: retryWords,
   isList: true,
 } as const);
 
-/** The waits before the later passes in ms: exactly five, since the cell's attempts say which pass is next. */
+/** The waits before the later passes in ms: exactly five, because the attempts in a cell determine the next pass. */
 export const durations = Object.assign(
   (value: string): number[] => {
     const list = value.split(',').map((part) => duration(part.trim()));
@@ -206,7 +206,7 @@ export const durations = Object.assign(
   { isList: true } as const,
 );
 
-/** Where to listen. */
+/** The address to listen on. */
 export type ListenAddress = { host: string; port: number };
 
 /** `9464` is loopback only; `0.0.0.0:9464` and `[::]:9464` are all addresses of this machine. Port 0 takes a free one. */
@@ -225,7 +225,7 @@ export function listenText({ host, port }: ListenAddress): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** A number above 1: how many times the usual size is allowed. */
+/** A number above 1: the allowed multiple of the usual size. */
 export const factor = (value: string): number => {
   const number = Number(value);
   if (/^\d+(\.\d+)?$/.test(value) && number > 1) return number;

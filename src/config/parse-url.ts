@@ -4,14 +4,14 @@ import { text } from './parse-setting.ts';
 
 const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
-/** Whether a host name of a URL is this machine. */
+/** Whether a host name in a URL means this machine. */
 export function isLoopback(hostname: string): boolean {
   return loopback.test(hostname);
 }
 
 /**
- * The normalised base URL without a trailing slash. Only http and https; user-info, query and fragment are refused, because
- * they would be lost or leak. Whether http is allowed depends on `--allow-http`: see `check-target.ts`.
+ * The normalised base URL without a trailing slash. Only http and https. User-info, query and fragment are refused, because they would be lost or
+ * leak. Whether http is allowed depends on `--allow-http`: see `check-target.ts`.
  */
 export const baseUrl = (value: string): string => {
   const url = URL.canParse(value) ? new URL(value) : null;
@@ -27,7 +27,7 @@ export const baseUrl = (value: string): string => {
   return url.origin + url.pathname.replace(/\/+$/, '');
 };
 
-/** The address of a server of ours, whose paths are appended to it. Over http only on this machine: it gets a token. */
+/** The address of an expunge server, to which paths are appended. http only on this machine, because the server gets a token. */
 export const serverUrl = (value: string): string => {
   const url = URL.canParse(value) ? new URL(value) : null;
   if (!url || !['http:', 'https:'].includes(url.protocol))
@@ -50,7 +50,7 @@ export const tokenUrl = (value: string): string => {
   return url.href;
 };
 
-/** A folder, or the URL of a server that takes files. The URL may hold a query, which some stores carry their permission in. */
+/** A folder, or the URL of a server that takes files. The URL may hold a query, because some stores put their permission there. */
 export const folderOrUrl = (value: string): string => {
   if (!/^[a-z][a-z\d+.-]*:\/\//i.test(value)) return text(value);
   const url = URL.canParse(value) ? new URL(value) : null;
@@ -62,7 +62,7 @@ export const folderOrUrl = (value: string): string => {
   return url.href;
 };
 
-/** A URL that is called to tell something. Its path is often a secret, so no message shows it. */
+/** A URL that receives events. Its path is often a secret, so no message shows it. */
 export const webhookUrl = (value: string): string => {
   const url = URL.canParse(value) ? new URL(value) : null;
   if (!url || !['http:', 'https:'].includes(url.protocol))
@@ -90,12 +90,12 @@ export const proxyUrl = (value: string): string => {
   return value;
 };
 
-/** What may be shown of URLs whose path is a secret. */
+/** The part of URLs that may be shown if their path is a secret. */
 export function originsOf(urls: readonly string[]): string {
   return urls.map((url) => `${new URL(url).origin}/***`).join(',');
 }
 
-/** A text that is safe to show: without user, password and query of URLs. It hides too much rather than too little. */
+/** A text that is safe to show: without user, password and query of URLs. If in doubt, it hides too much. */
 export function withoutUrlSecrets(text: string): string {
   return text.replace(/^(.*?:\/\/)?[^/?#]*@/s, '$1***@').replace(/(:\/\/[^?]*)\?[^#]*/s, '$1?***');
 }

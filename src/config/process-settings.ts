@@ -2,7 +2,10 @@ import * as parse from './parse-setting.ts';
 import * as url from './parse-url.ts';
 import { setting } from './setting.ts';
 
-/** What a process needs whatever it deletes: the token, connections, the state folder, Redis or a server instead; in the order of the help. */
+/**
+ * The settings that every process needs, whatever it deletes: the token, connections, the state folder, and Redis or a server instead; in the order
+ * of the help.
+ */
 export const processSettings = {
   tokenFile: setting({
     flag: 'token-file',

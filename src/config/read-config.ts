@@ -7,19 +7,20 @@ import { type ListSources, readSources } from './list-source.ts';
 import { takenBy } from './parse-setting.ts';
 import { type Config, type SettingName, settings } from './settings.ts';
 
-/** Where the value of a setting came from, for `config show`. */
+/** The origin of the value of a setting, for `config show`. */
 export type Source = 'flag' | 'environment' | 'file' | 'default';
 export type Sources = Record<SettingName, Source>;
 
 type Inputs = {
   flags: Partial<Record<string, string | boolean>>;
   env: NodeJS.ProcessEnv;
-  configFile: string | undefined | null; // named on the command line: must exist; null: none is read
+  configFile: string | undefined | null; // named on the command line: must exist; null: read none
 };
 
 /**
- * Reads all settings: a flag beats a variable, which beats the configuration file, which beats the default. An empty variable counts as
- * unset, because compose, env files and systemd units set variables that have no value. Throws USAGE for unknown names and unreadable values.
+ * Reads all settings. A flag takes precedence over a variable, a variable over the configuration file, and the file over the default. An empty
+ * variable counts as unset, because compose, env files and systemd units set variables without a value. Throws USAGE for unknown names and unreadable
+ * values.
  */
 export function loadConfig({ flags, env, configFile }: Inputs): { config: Config; sources: Sources } {
   refuseUnknownVariables(env);
@@ -61,7 +62,7 @@ function readValue(row: (typeof settings)[SettingName], text: string, where: str
   }
 }
 
-/** Variables that begin with EXPUNGE_ and are no settings. `--workers` sets the last one for the processes it starts. */
+/** Variables that begin with EXPUNGE_ but are not settings. `--workers` sets the last one for the processes it starts. */
 const otherVariables = [
   'EXPUNGE_TOKEN',
   'EXPUNGE_CLIENT_SECRET',
@@ -74,7 +75,7 @@ const otherVariables = [
   'EXPUNGE_WORKER',
 ];
 
-/** Variables that Kubernetes sets in every pod if a Service is called `expunge` or `expunge-…`: no typing mistakes. */
+/** Variables that Kubernetes sets in every pod if a Service is called `expunge` or `expunge-…`: these are not typing mistakes. */
 const serviceVariables = /_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$/;
 
 function refuseUnknownVariables(env: NodeJS.ProcessEnv): void {
@@ -98,7 +99,7 @@ function readConfigFile(named: string | undefined): ConfigFile {
   if (typeof content !== 'object' || content === null || Array.isArray(content)) {
     throw new ExpungeError('USAGE', `${path}: expected a JSON object with settings`);
   }
-  const { sources = {}, $schema: _, ...others } = content as Record<string, unknown>; // "$schema" is for editors
+  const { sources = {}, $schema: _, ...others } = content as Record<string, unknown>; // editors use "$schema"
   const texts = Object.entries(others).map(([name, value]) => [name, asText(value, knownName(name, path), path)]);
   return { file: Object.fromEntries(texts), lists: readLists(sources, path) };
 }
@@ -120,7 +121,7 @@ function readFile(path: string): string {
   }
 }
 
-/** The token file may be named by mistake: no message quotes the text. */
+/** Parses JSON. The token file may be named by mistake, so no message quotes the text. */
 function parseJson(text: string, path: string): unknown {
   try {
     return parseStrictJson(text);
@@ -130,14 +131,14 @@ function parseJson(text: string, path: string): unknown {
 }
 
 /**
- * The text of a value, since settings are read from text everywhere; a list is joined with commas, like its flag. Throws USAGE for a value
- * of a kind that the setting does not take: as text, `false` would be the name of a file.
+ * The text of a value, since settings are read from text everywhere; a list is joined with commas, like its flag. Throws USAGE for a value of a kind
+ * that the setting does not take: as text, `false` would be the name of a file.
  */
 function asText(value: unknown, name: SettingName, path: string): string {
   const { json = 'string', isList = false } = takenBy(settings[name].parse);
   const parts = isList && Array.isArray(value) ? value : [value];
   if (parts.every((part) => typeof part === 'string' || typeof part === json)) return parts.join(',');
-  if (typeof value === 'number') readValue(settings[name], String(value), inFile(name)); // what it says is more precise
+  if (typeof value === 'number') readValue(settings[name], String(value), inFile(name)); // throws a more precise error
   const expected = [...kindWords[json], ...(isList ? ['a list of them'] : [])].join(' or ');
   throw new ExpungeError('USAGE', `${path}: "${name}": expected ${expected}, got ${kindOf(value)}`, {
     next: `put text into quotes; to leave "${name}" unset, remove it`,
@@ -146,7 +147,7 @@ function asText(value: unknown, name: SettingName, path: string): string {
 
 const kindWords = { string: ['text'], number: ['text', 'a number'], boolean: ['true', 'false'] } as const;
 
-/** What JSON calls a value. The value itself may be a secret that stands in the wrong place. */
+/** The kind of a value, in the terms of JSON. The value itself may be a misplaced secret. */
 function kindOf(value: unknown): string {
   if (value === null || typeof value === 'boolean') return String(value);
   if (Array.isArray(value)) return 'a list';
@@ -157,6 +158,6 @@ function knownName(name: string, path: string): SettingName {
   if (Object.hasOwn(settings, name)) return name as SettingName;
   throw new ExpungeError(
     'USAGE',
-    `${path}: "${name}" is no setting.${suggest(name, [...Object.keys(settings), 'sources'])}`,
+    `${path}: "${name}" is not a setting.${suggest(name, [...Object.keys(settings), 'sources'])}`,
   );
 }

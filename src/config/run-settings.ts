@@ -3,7 +3,7 @@ import * as parse from './parse-setting.ts';
 import * as url from './parse-url.ts';
 import { setting } from './setting.ts';
 
-/** What a run deletes, where, how fast, and what halts it; in the order of the help. */
+/** The settings that say what a run deletes, where, how fast, and what halts it; in the order of the help. */
 export const runSettings = {
   baseUrl: setting({
     flag: 'base-url',

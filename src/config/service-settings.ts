@@ -3,7 +3,7 @@ import * as parse from './parse-setting.ts';
 import * as url from './parse-url.ts';
 import { setting } from './setting.ts';
 
-/** What only a long-lived process needs: where it listens, whom it believes, what it logs and tells; in the order of the help. */
+/** The settings that only a long-lived process needs: where it listens, whom it trusts, and what it logs and posts; in the order of the help. */
 export const serviceSettings = {
   http: setting({
     flag: 'http',

@@ -7,8 +7,8 @@ import { runSettings } from './run-settings.ts';
 import { serviceSettings } from './service-settings.ts';
 
 /**
- * Every setting once: its flag, its variable, its default and how its text is read. Help, configuration file, `config show`
- * and the tables of the documentation follow from it. Secrets are not settings: see `token/token.ts`.
+ * Every setting once: its flag, its variable, its default and its parser. Help, configuration file, `config show` and the tables of the documentation
+ * are derived from it. Secrets are not settings: see `token/token.ts`.
  */
 export const settings = { ...runSettings, ...processSettings, ...serviceSettings } as const;
 
@@ -21,7 +21,7 @@ type Value<S> = S extends { parse: (text: string) => infer T; fallback: infer F 
 
 /** All settings with their values, and the sources of schedules. Frozen; read once per command, before any work. */
 export type Config = { readonly [K in SettingName]: Value<(typeof settings)[K]> } & {
-  /** Only the configuration file can define them, as `sources`. */
+  /** The sources of schedules, which only the configuration file can define. */
   readonly sources: ListSources;
 };
 
@@ -33,12 +33,12 @@ export function settingText<N extends SettingName>(name: N, value: Config[N]): s
   return writer ? writer(value) : String(value);
 }
 
-/** The name of a setting in queries and bodies of the API: that of its flag. */
+/** The name of a setting in queries and bodies of the API: the name of its flag. */
 export function apiField(name: SettingName): string {
   return settings[name].flag.replaceAll('-', '_');
 }
 
-/** The value of a setting for people: without parts that may be secret. */
+/** The value of a setting for people, without parts that may be secret. */
 export function shownSetting<N extends SettingName>(name: N, value: Config[N]): string | null {
   const text = settingText(name, value);
   if (text === null) return null;
@@ -69,7 +69,7 @@ const units = [
   ['s', 1_000],
 ] as const;
 
-/** In the largest unit that divides it: 30d, 90s, 1500ms. */
+/** A duration in the largest unit that divides it: 30d, 90s, 1500ms. */
 export function durationText(ms: number): string {
   const [unit, size] = units.find(([, length]) => ms > 0 && ms % length === 0) ?? ['ms', 1];
   return `${ms / size}${unit}`;

@@ -3,7 +3,7 @@ import { type ProblemWords, type Trouble, troubleOf } from './trouble.ts';
 
 // Calls of the API. The session is a cookie that no script can read.
 
-/** Why the server did not do what it was asked, in its words. */
+/** Why the server refused a request, in its words. */
 class Refusal extends Error {
   readonly status: number;
   readonly next: string;
@@ -29,7 +29,7 @@ export function post<T>(path: string, body: unknown, headers: Record<string, str
   return call(path, { method: 'POST', headers: json, body: JSON.stringify(body) });
 }
 
-/** Sends a list as it is. */
+/** Sends a list unchanged. */
 export function postFile<T>(path: string, file: Blob, type: string): Promise<T> {
   return call(path, { method: 'POST', headers: { 'content-type': type }, body: file });
 }
@@ -43,7 +43,7 @@ async function call<T>(path: string, request: RequestInit): Promise<T> {
     throw new Refusal(0, { detail: 'The server did not answer.', next: 'try again' });
   });
   if (response.status === 401 && request.method === 'GET') return leaveForLogin();
-  if (response.status === 401) throw new Refusal(401, sessionEnded); // what was typed stays on its page
+  if (response.status === 401) throw new Refusal(401, sessionEnded); // so that what was typed stays on the page
   const content = await response.json().catch(() => ({}));
   if (!response.ok) throw new Refusal(response.status, content);
   return content;
@@ -56,34 +56,34 @@ const sessionEnded = {
 
 let isLeaving = false;
 
-/** The login leads back to where its reader was. Several requests may be refused at once; the page is left once. */
+/** Leaves for the login, which leads back to the same page. Several requests may be refused at once; the page is left only once. */
 function leaveForLogin(): Promise<never> {
   const { pathname, search } = location;
   if (!isLeaving) location.assign(`/login?${new URLSearchParams({ problem: 'session', to: pathname + search })}`);
   isLeaving = true;
   addEventListener('pagehide', () => (isLeaving = false), { once: true }); // the browser's Back may show this page again
-  return new Promise(() => {}); // nothing is to happen here any more
+  return new Promise(() => {}); // never settles: the page is being left
 }
 
-/** Whether the server has no such thing. */
+/** Whether the error says that there is no such thing on the server. */
 export function isMissing(error: unknown) {
   return error instanceof Refusal && error.status === 404;
 }
 
-/** What went wrong, for people. */
+/** The error in words for people. */
 export function wordsOf(error: unknown) {
   if (!(error instanceof Error)) return String(error);
   const next = error instanceof Refusal && error.next ? ` → ${asOnPage(error.next)}` : '';
   return `${asOnPage(error.message)}${next}`;
 }
 
-/** What a server says of flags and of the fields of a request, as a page names them. A command to type stays as it is. */
+/** The text of a server with the names of flags and request fields as a page shows them. A command to type stays as it is. */
 function asOnPage(text: string) {
   const plain = text.replace(/^(body|query)\.[a-z_]+: /, '');
   return /\bexpunge [a-z]/.test(plain) ? plain : withoutFlags(plain);
 }
 
-/** Why what was asked for cannot be shown. */
+/** The reason why something cannot be shown. */
 export function troubleIn(error: unknown): Trouble {
   return error instanceof Refusal ? error.trouble : troubleOf({ status: 500, detail: wordsOf(error) });
 }

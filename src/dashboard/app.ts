@@ -12,7 +12,7 @@ import { noAnswer } from './trouble.ts';
 import type { Person, Words } from './types.ts';
 import { mayOperate, me, setMe } from './words.ts';
 
-// The pages that show runs are loaded with the first one: they open also while the server is away.
+// The pages that show runs are loaded with the first one, so that they also open while the server is away.
 
 let page: Page | null = null;
 let isDue = false;
@@ -61,7 +61,7 @@ function reach() {
     : html`<div class="reach">only ${list}</div>`;
 }
 
-/** A page that only says something. */
+/** A page that only shows a text. */
 function openWords(title: string, words: () => ReturnType<Page['view']>) {
   return (): Page => ({
     title: () => title,
@@ -88,19 +88,19 @@ function say(words: string) {
   said.textContent = visible(words);
 }
 
-/** The address of the page that is shown. */
+/** The address of the current page. */
 let shown = '';
 
 function addressNow() {
   return location.pathname + location.search;
 }
 
-/** Shows the page of the address, unless it is shown already: an address can also name a place on it. */
+/** Shows the page of the address, unless it is already shown: an address can also name a place in it. */
 function navigate() {
   if (shown === addressNow()) return;
   const isFirst = shown === '';
   shown = addressNow();
-  leaveQuestion(); // it is about the page that is left
+  leaveQuestion(); // the question belongs to the page that is left
   page?.close();
   connection.reset();
   page = pageAt(location.pathname)({
@@ -127,7 +127,7 @@ function rename(path: string) {
   shown = addressNow();
 }
 
-/** A link to another page leads there without loading it. */
+/** Opens a link to another page without loading that page from the server. */
 function follow(event: MouseEvent) {
   const link = (event.target as Element).closest('a');
   const isPlain = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
@@ -145,7 +145,7 @@ function pageAt(path: string): (surroundings: Surroundings) => Page {
   return path === '/' ? openRuns : openNothing;
 }
 
-/** The page of a new run. It is loaded when it is opened: without its server it is of no use. */
+/** The page of a new run. It is loaded when it is opened, because it is useless without its server. */
 function openLater(surroundings: Surroundings): Page {
   let opened: Page | null = null;
   let timer = 0;
@@ -174,7 +174,7 @@ function openLater(surroundings: Surroundings): Page {
   };
 }
 
-/** '' for a part of a path that is no text. */
+/** The decoded part of a path; '' if it cannot be decoded. */
 function decoded(part: string) {
   try {
     return decodeURIComponent(part);

@@ -2,7 +2,7 @@ import { wordsOf } from './api.ts';
 import { html, nothing, render } from './markup.ts';
 import { alarm, type Content } from './parts.ts';
 
-/** A field of a question. `mustBe`: the pattern of what it takes. */
+/** A field of a question. `mustBe`: the pattern of valid values. */
 export type Field = {
   name: string;
   label: string;
@@ -14,10 +14,10 @@ export type Field = {
   mustBe?: string;
 };
 
-/** A box of a question, and whether it is checked at first. */
+/** A box of a question, and whether it is initially checked. */
 type Check = { value: string; label: Content; isChecked: boolean };
 
-/** What an order asks before it is given. `fields` follow from the boxes that are checked: none may be given where the order needs one. */
+/** The question before an order. `fields` depend on the boxes that are checked; there may be none if the order needs a box. */
 export type Question = {
   title: string;
   text?: Content;
@@ -28,12 +28,12 @@ export type Question = {
   act: (values: Record<string, string>, checked: string[]) => Promise<unknown>;
 };
 
-/** The question that the dialog shows. */
+/** The question in the dialog. */
 let asked: Question | null = null;
 
-const reasonField = { name: 'reason', label: 'Reason', hint: 'stands in the audit trail' };
+const reasonField = { name: 'reason', label: 'Reason', hint: 'is recorded in the audit trail' };
 
-/** Asks in a dialog for a reason and what else an order needs, and gives it. What the server refuses is told in the dialog. */
+/** Asks in a dialog for a reason and what else an order needs, then gives the order. A refusal by the server is shown in the dialog. */
 export function ask(question: Question) {
   const dialog = document.querySelector('dialog') as HTMLDialogElement;
   const show = (problem: string, isBusy: boolean) =>
@@ -51,21 +51,21 @@ export function ask(question: Question) {
       tell(done);
     } catch (error) {
       if (isAsked()) show(wordsOf(error), false);
-      else notice(`It is not done: ${question.verb}`, [wordsOf(error)]);
+      else notice(`Not done: ${question.verb}`, [wordsOf(error)]);
     }
   };
-  const isAsked = () => asked === question && dialog.open; // else its page was left meanwhile
+  const isAsked = () => asked === question && dialog.open; // false once its page has been left
   asked = question;
-  render(nothing, dialog); // no value of the last question stays in a field
+  render(nothing, dialog); // clears the values of the last question
   show('', false);
   dialog.showModal();
   (dialog.querySelector('input, select') as HTMLElement | null)?.focus();
 }
 
-/** Shows in a dialog what the server warns of; nothing where it does not. */
+/** Shows the warnings of an answer in a dialog; nothing if there are none. */
 export function tell(answer: unknown) {
   const { warnings = [] } = (answer ?? {}) as { warnings?: string[] };
-  if (warnings.length > 0) notice('It is done, but mind this', warnings);
+  if (warnings.length > 0) notice('It is done, with a warning', warnings);
 }
 
 /** Closes the dialog. */

@@ -53,14 +53,14 @@ function charts(): Chart[] {
   ];
 }
 
-/** The charts of a run, with its events as numbered lines and its waits as areas. A chart without a value is left out. */
+/** The charts of a run, with its events as numbered lines and its waits as areas. A chart without values is left out. */
 export class Charts {
   #history: RunHistory = { points: [], events: [], waits: [] };
-  /** What the pointer is on, by chart. */
+  /** The text about the point under the pointer, by chart. */
   #read = new Map<string, string>();
-  /** Which tables are open. */
+  /** The open tables. */
   #open = new Set<string>();
-  /** Whether what draws them could not be loaded when it was asked for last. */
+  /** Whether the drawing code could not be loaded when it was last needed. */
   #isUnloaded = false;
   #show;
 
@@ -68,7 +68,7 @@ export class Charts {
     this.#show = show;
   }
 
-  /** What is not recorded to the end is not drawn. */
+  /** Takes the history, without points whose recording has not ended. */
   set history(history: RunHistory) {
     this.#history = { ...history, points: history.points.filter(({ open }) => !open) };
   }
@@ -98,7 +98,7 @@ export class Charts {
       <div class="plot" id="plot-${id}" role="img" aria-label="${title} over time${shaded}; the numbers are in the tables below"></div></figure>`;
   }
 
-  /** Draws the shapes into the places that `view` made. */
+  /** Draws the charts into the places that `view` made. */
   async draw() {
     const { points } = this.#history;
     let isUnloaded = false;
@@ -123,7 +123,7 @@ export class Charts {
     this.#show();
   }
 
-  /** The same as a table, for those who see no chart. */
+  /** The same as a table, for people who cannot see the charts. */
   #numbers(shown: Chart[]) {
     const all = shown.flatMap(({ series, text }) => series.map(({ name, of }) => ({ name, of, text })));
     const row = (point: Point): Content[] => [
@@ -141,7 +141,7 @@ export class Charts {
     );
   }
 
-  /** When the run waited, and what for: what is shaded in the charts, in words. */
+  /** The waits of the run and their causes, in words: the shaded areas of the charts. */
   #waits() {
     const { waits } = this.#history;
     if (waits.length === 0) return nothing;
@@ -156,7 +156,7 @@ export class Charts {
     return this.#details(title, 'Waits', () => table('Waits', names, waits.map(row)));
   }
 
-  /** A long table, which is made when it is opened. */
+  /** A long table, made when it is opened. */
   #details(summary: Content, name: string, content: () => Content) {
     const toggle = (event: Event) => {
       if ((event.target as HTMLDetailsElement).open) this.#open.add(name);

@@ -6,14 +6,14 @@ import { type Content, time } from './parts.ts';
 const words = {
   connecting: 'Connecting …',
   live: 'Live',
-  hidden: 'Waits while nobody looks.',
+  hidden: 'Paused while the page is hidden.',
   none: '',
 } as const;
 
-/** How the page is connected, since when, and of which time it shows something. */
+/** The state of the connection, since when, and the time that the page shows. */
 export class ConnectionState {
   #connection: Connection = 'none';
-  /** When it was live last; '' = never. */
+  /** When the page was last live; '' = never. */
   #liveAt = '';
   #since = '';
   #say;
@@ -22,7 +22,7 @@ export class ConnectionState {
     this.#say = say;
   }
 
-  /** Another page is not connected yet, and shows nothing. */
+  /** Starts again for another page, which is not connected yet and shows nothing. */
   reset() {
     [this.#connection, this.#liveAt] = ['none', ''];
   }
@@ -39,7 +39,7 @@ export class ConnectionState {
     this.#connection = next;
   }
 
-  /** Whether what the page shows may not be so any more. */
+  /** Whether the page may show an old state. */
   get isOld() {
     return this.#liveAt !== '' && this.#connection !== 'live' && this.#connection !== 'none';
   }
@@ -56,7 +56,7 @@ export class ConnectionState {
     return html`<p class="connection ${kind}"><span>${typeof state === 'object' ? known : words[state]}</span></p>`;
   }
 
-  /** What is wrong, since when, and what to do; nothing while nothing is. */
+  /** The problem, since when, and what to do; nothing without a problem. */
   banner(): Content {
     if (typeof this.#connection !== 'object') return nothing;
     const { title, detail, advice } = this.#connection;

@@ -7,7 +7,7 @@ import { countOf, failuresOf, isFailure, leftOf, me, styleNumber } from './words
 
 const leastWaitMs = 5_000; // reading them takes the server longer than anything else
 
-/** What failed in a run, by reason. Read again when there are more, but not all the time. */
+/** The failures of a run, by reason. They are read again when there are more, but at intervals. */
 export class Failures {
   #groups: FailureGroup[] = [];
   #problem = '';
@@ -22,9 +22,9 @@ export class Failures {
     this.#show = show;
   }
 
-  /** Tells how many there are now. */
+  /** Takes the current number of failures. */
   expect(n: number, isSealed: boolean) {
-    const known = n + (isSealed ? 0.5 : 0); // the end may bring other samples
+    const known = n + (isSealed ? 0.5 : 0); // the end of a run may bring other samples
     const isNew = known !== this.#known && (n > 0 || this.#known > 0);
     if (!isNew || this.#isReading || performance.now() - this.#readAt < leastWaitMs) return;
     this.#known = known;
@@ -45,7 +45,7 @@ export class Failures {
     this.#show();
   }
 
-  /** The counters of the run say how many there are, and which files have all of them: groups are read later. */
+  /** The view. The counters of the run give the totals and the files with all failures; groups are read later. */
   view(run: RunSummary) {
     const total = failuresOf(run);
     const groups = this.#groups.filter(({ outcome }) => wordOf(outcome)?.is_left !== true);
@@ -62,7 +62,7 @@ export class Failures {
     const only = had(run, ({ is_left }) => is_left);
     if (only === '') return nothing;
     return html`<h3>Left <span class="soft">${count(leftOf(run))}</span></h3>
-      <p>The run ended before these ids were sent: nothing was asked of the API for them.</p>
+      <p>The run ended before these ids were sent: the API got no request for them.</p>
       ${downloads(this.#id, plural(leftOf(run), 'ids'), only)}`;
   }
 
@@ -86,7 +86,7 @@ function wordOf(outcome: string) {
   return me.outcomes.find((one) => one.outcome === outcome);
 }
 
-/** The outcomes of this kind that rows of the run had, as a report takes them. */
+/** The outcomes of this kind that rows of the run have, as a report takes them. */
 function had(run: RunSummary, isMeant: (word: OutcomeWord) => boolean) {
   return me.outcomes
     .filter((word) => isMeant(word) && countOf(run, word) > 0)

@@ -1,4 +1,4 @@
-// Numbers and times as people read them, in the same words as in the terminal. All pure.
+// Numbers and times for people, in the same words as on the terminal. All pure.
 
 /** 249,981 */
 export function count(n: number) {
@@ -19,7 +19,7 @@ export function sentence(text: string) {
   return `${capital(text).replace(/\.$/, '')}.`;
 }
 
-/** What a command says, without the flags of a terminal: `as “rate” allows`. */
+/** The text of a command without the flags of a terminal: `as “rate” allows`. */
 export function withoutFlags(text: string) {
   return text.replace(/(?<![\w-])--([a-z][a-z-]*[a-z])/g, (_, flag: string) => `“${flag.replaceAll('-', ' ')}”`);
 }
@@ -69,7 +69,7 @@ export function size(bytes: number) {
   return bytes < 1e6 ? `${Math.max(1, Math.round(bytes / 1e3))} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }
 
-/** When so much time is left, as a range: `between 14:05 and 14:12`. */
+/** The end, if this much time is left, as a range: `between 14:05 and 14:12`. */
 export function endRange({ least, most }: { least: number; most: number }, now: number) {
   const [from, to] = [clock(now + least * 1_000), clock(now + most * 1_000)];
   return from === to ? `about ${from}` : `between ${from} and ${to}`;
@@ -77,7 +77,7 @@ export function endRange({ least, most }: { least: number; most: number }, now: 
 
 const leastStep = 10;
 
-/** A time that was extrapolated, as a range: the last minutes say little about the next ones. */
+/** An extrapolated time as a range: the last minutes say little about the next ones. */
 export function rangeOf(seconds: number) {
   return { least: seconds * 0.9, most: seconds * 1.2 + leastStep };
 }
@@ -92,7 +92,7 @@ export function leftText({ least, most }: { least: number; most: number }) {
 
 const dayMs = 86_400_000;
 
-/** `15:00`, on another day `22 Nov 15:00`, in another year `22 Nov 2025 15:00`, by the clock of this machine. */
+/** `15:00`; on another day `22 Nov 15:00`, in another year `22 Nov 2025 15:00`, by the clock of this machine. */
 export function clock(ms: number, now = Date.now()) {
   const at = new Date(ms);
   const time = at.toTimeString().slice(0, 5);
@@ -102,7 +102,7 @@ export function clock(ms: number, now = Date.now()) {
   return `${at.getDate()} ${at.toLocaleString('en-US', { month: 'short' })} ${year}${time}`;
 }
 
-/** The zone of the clock of this machine: `Europe/Berlin, UTC+1`; just `UTC` where it is that. */
+/** The time zone of this machine: `Europe/Berlin, UTC+1`; for UTC just `UTC`. */
 export function zone(name = Intl.DateTimeFormat().resolvedOptions().timeZone, at = new Date()) {
   const parts = new Intl.DateTimeFormat('en-US', { timeZone: name, timeZoneName: 'shortOffset' }).formatToParts(at);
   const offset = (parts.find(({ type }) => type === 'timeZoneName')?.value ?? '').replace('GMT', 'UTC');
@@ -115,12 +115,12 @@ export function moment(iso: string) {
   return `${clock(at.getTime())}:${String(at.getSeconds()).padStart(2, '0')}`;
 }
 
-/** A moment in UTC: `2026-11-20 16:02:41 UTC`. */
+/** A time in UTC: `2026-11-20 16:02:41 UTC`. */
 export function utc(iso: string) {
   return `${new Date(iso).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 }
 
-/** A host out of a base URL, with its path. */
+/** The host in a base URL, with its path. */
 export function hostOf(url: string) {
   return url.replace(/^https?:\/\//, '');
 }

@@ -2,7 +2,9 @@ import type { ProblemDocument } from '../api/problem.ts';
 import { address, isMissing, troubleIn } from './api.ts';
 import { type Trouble, troubleOf } from './trouble.ts';
 
-/** How a page is connected; live: what it shows is so now; none: it needs no connection. A trouble says why it may show what was so before. */
+/**
+ * The connection of a page. live: it shows the current state; none: it needs no connection. A trouble gives the reason why it may show an old state.
+ */
 export type Connection = 'connecting' | 'live' | 'hidden' | 'none' | Trouble;
 
 const silentMs = 15_000; // the server sends about once a second
@@ -11,17 +13,17 @@ const retryMs = 2_000;
 type Following<T> = {
   path: string;
   event: string;
-  /** Asks for the same once. */
+  /** Reads the data once. */
   read: () => Promise<T>;
   onData: (data: T) => void;
   onState: (state: Connection) => void;
-  /** The server has no such thing. */
+  /** Called if the server has no such thing. */
   onMissing?: () => void;
 };
 
 /**
- * Follows an event stream until the returned function is called. While nobody looks at the page there is no connection; one that is lost or
- * silent is opened again, without end, unless there is no such thing.
+ * Follows an event stream until the returned function is called. While the page is hidden there is no connection. A lost or silent connection is
+ * opened again, without end, unless there is no such thing.
  */
 export function follow<T>({ path, event, read, onData, onState, onMissing }: Following<T>): () => void {
   let source: EventSource | null = null;
@@ -41,7 +43,7 @@ export function follow<T>({ path, event, read, onData, onState, onMissing }: Fol
     onState('live');
     onData(data);
   };
-  // A stream does not say why it was refused or ended. A single answer does: without a session it leads to the login.
+  // A stream does not show why it was refused or ended. A single answer does: without a session it leads to the login.
   const reopen = () => {
     close();
     read().then(
@@ -80,7 +82,7 @@ export function follow<T>({ path, event, read, onData, onState, onMissing }: Fol
     opened.addEventListener('error', () => {
       if (source !== opened) return;
       if (hasData) reopen();
-      else later(reopen, retryMs); // one that is refused again and again is asked for no more often
+      else later(reopen, retryMs); // a stream that is refused repeatedly is not requested more often
     });
     later(reopen, silentMs);
   };

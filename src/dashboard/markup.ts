@@ -1,19 +1,19 @@
 import * as lit from '/assets/lit-html/lit-html.js';
 import { visible } from '/assets/model/visible.js';
 
-// The one way of text into a page. File names, ids, reasons and answers of servers may hold control and format characters; people see them here
-// as a terminal and the report show them. What goes back to the server is never taken from a page's text, and stays as it is.
+// The only way of text into a page. File names, ids, reasons and answers of servers may hold control and format characters; people see them here as
+// on a terminal and in the report. Data for the server is never taken from the text of a page, and stays exact.
 
 export type { TemplateResult } from '/assets/lit-html/lit-html.js';
 export { nothing, render } from '/assets/lit-html/lit-html.js';
 export { visible, visibleId } from '/assets/model/visible.js';
 
-/** A template of HTML. Texts in it, and attributes that people read, pass `visible`; links, values of fields and properties do not. */
+/** A template of HTML. Its texts, and attributes that people read, pass `visible`; links, values of fields and properties do not. */
 export function html(parts: TemplateStringsArray, ...values: unknown[]) {
   return lit.html(parts, ...shown(parts, values));
 }
 
-/** The same for what is inside an SVG. */
+/** Does the same for the contents of an SVG. */
 export function svg(parts: TemplateStringsArray, ...values: unknown[]) {
   return lit.svg(parts, ...shown(parts, values));
 }
@@ -24,7 +24,7 @@ function shown(parts: TemplateStringsArray, values: unknown[]) {
   return values.map((value, i) => (areRead[i] ? visibleIn(value) : value));
 }
 
-/** For each value of a template whether people read it. A page has a few hundred templates, and draws them every second. */
+/** Whether people read each value of a template. A page has a few hundred templates, and draws them every second. */
 const known = new WeakMap<TemplateStringsArray, boolean[]>();
 
 function placesIn(parts: TemplateStringsArray) {

@@ -8,7 +8,7 @@ import { typed } from './run-orders.ts';
 import type { Plan, Target } from './types.ts';
 import { me } from './words.ts';
 
-/** A list becomes a run: it is read, its plan is shown, and nothing is sent before its number is typed. */
+/** Makes a run of a list: the list is read, its plan is shown, and nothing is sent before the number of ids is typed. */
 export function openNewRun({ show, go, connection }: Surroundings): Page {
   const newRun = new NewRun(show, go);
   let timer = 0;
@@ -36,9 +36,9 @@ class NewRun {
   #targets: Target[] | null = null;
   #file: File | null = null;
   #plan: Plan | null = null;
-  /** Moves with every change of the form: a plan is of the form as it stands. */
+  /** Increases with every change of the form: a plan is valid only for the form it was made from. */
   #version = 0;
-  /** Makes the same order twice the same run. */
+  /** Makes a repeated order the same run. */
   #key = '';
   #problem = '';
   #busy = '';
@@ -57,7 +57,7 @@ class NewRun {
     this.#show();
   }
 
-  /** Does one thing at a time: the second click of a double one comes before the buttons are drawn anew. */
+  /** Does one thing at a time: the second click of a double click comes before the buttons are redrawn. */
   async #try(busy: string, task: () => Promise<void>) {
     if (this.#busy !== '') return;
     [this.#busy, this.#problem] = [busy, ''];
@@ -76,7 +76,7 @@ class NewRun {
     this.#dropPlan();
   }
 
-  /** What was read, or is being read, is not of the form as it stands now. */
+  /** Drops the plan, and one that is being made: the form has changed. */
   #dropPlan() {
     this.#version += 1;
     [this.#plan, this.#problem] = [null, ''];
@@ -154,7 +154,7 @@ class NewRun {
         ${fieldOf({ name: 'rate', label: 'Rate', hint: 'at most this many requests: 200/s', isOptional: true })}
         ${fieldOf({ name: 'limit', label: 'Limit', hint: 'only the first n rows, for a trial', isOptional: true, isNumber: true })}
         ${fieldOf({ name: 'max_failures', label: 'Failures at most', hint: 'more halt the run: 10 or 2.5%', isOptional: true })}
-        ${fieldOf({ name: 'canary', label: 'Canary', hint: 'halts after this many ids, until somebody resumes it: 100', isOptional: true })}
+        ${fieldOf({ name: 'canary', label: 'Canary', hint: 'halts after this many ids, until someone resumes it: 100', isOptional: true })}
       </details>
       ${this.#plan ? nothing : alarm(this.#problem)}
       <p class="buttons"><button class=${this.#plan ? '' : 'main'} ?disabled=${this.#busy !== ''}>Show the plan</button>
@@ -211,7 +211,7 @@ class NewRun {
     const n = plan.confirm;
     return html`<form autocomplete="off" @submit=${(event: SubmitEvent) => this.#apply(event, plan)}>
       ${fieldOf(typed(n, 'ids to delete'))}
-      ${fieldOf({ name: 'reason', label: 'Reason', hint: 'stands in the audit trail' })}
+      ${fieldOf({ name: 'reason', label: 'Reason', hint: 'is recorded in the audit trail' })}
       ${alarm(isUnprotected(plan) ? `None of the ${count(plan.protected_read ?? 0)} ids that the server protects is in this list. Is it the right one?` : '')}
       ${alarm(this.#problem)}
       <p class="buttons"><button class="danger" ?disabled=${this.#busy !== ''}>Delete ${deletedBy(plan)}</button>
@@ -231,7 +231,7 @@ function deletedBy(plan: Plan) {
   return `${kinds.map((resource) => plural(counts[resource], resource)).join(' and ')} at ${nameOf(plan)}`;
 }
 
-/** What is not as by default: `rate 200/s`; one that takes no value stands alone. */
+/** The rules that differ from their default: `rate 200/s`; a rule without a value is only named. */
 function rulesOf({ changed_rules: rules = {} }: Plan) {
   return Object.entries(rules).map(([flag, value]) => {
     const name = flag.replace(/^--/, '').replaceAll('-', ' ');
@@ -239,7 +239,7 @@ function rulesOf({ changed_rules: rules = {} }: Plan) {
   });
 }
 
-/** Why a plan deletes nothing. */
+/** The reason why a plan deletes nothing. */
 function nothingIn({ counts }: Plan) {
   const { rows = 0, rejected = 0, protected: kept = 0 } = counts;
   if (rows === 0) return 'The list holds no rows.';
@@ -247,7 +247,7 @@ function nothingIn({ counts }: Plan) {
   return kept > 0 ? 'All ids of the list are protected.' : 'No id of the list is to be deleted.';
 }
 
-/** Whether the server protects ids, and the list holds none of them: who confirms the plan is told. */
+/** Whether the server protects ids, but none of them is in the list: the person who confirms the plan is warned. */
 function isUnprotected({ protected_read: read, counts }: Plan) {
   return typeof read === 'number' && !counts.protected;
 }
@@ -263,7 +263,7 @@ function rejectedTable({ plan, rejected_samples: rows, counts: { rejected = rows
   return html`<h3>Rejected rows <span class="soft">${count(rejected)}</span></h3>${table('Rejected rows', ['Line', 'Value', 'Why'], fields, [0], 'flow')}${all}`;
 }
 
-/** How the server reads a list, by the ending of its name. */
+/** The content type for a list, by the ending of its name. */
 const types: Record<string, string> = {
   '.csv': 'text/csv',
   '.tsv': 'text/tab-separated-values',
@@ -281,7 +281,7 @@ function typeOf(name: string): string | undefined {
   return types[ending];
 }
 
-/** The name of a file as the server takes it. */
+/** The name of a file in a form that the server takes. */
 function plainName(name: string) {
   return (
     name

@@ -1,29 +1,29 @@
 import type { Connection } from './live.ts';
 import type { TemplateResult } from './markup.ts';
 
-/** A page: what it shows now, and what ends it. */
+/** A page: its current view, and how to end it. */
 export type Page = {
   view: () => TemplateResult;
-  /** What stands in the tab of the browser. */
+  /** The title in the tab of the browser. */
   title: () => string;
-  /** What follows when it was drawn. */
+  /** Called after each drawing. */
   drawn?: () => void;
   close: () => void;
 };
 
-/** What a page gets. */
+/** Functions for a page. */
 export type Surroundings = {
-  /** Draws it anew. */
+  /** Redraws the page. */
   show: () => void;
-  /** Leads to another page. */
+  /** Opens another page. */
   go: (path: string) => void;
   /** Gives this page another address. */
   rename: (path: string) => void;
-  /** Says how it is connected. */
+  /** Takes the state of its connection. */
   connection: (state: Connection) => void;
-  /** `As of 15:00:41: ` while what is known may not be so any more, otherwise ''. */
+  /** `As of 15:00:41: ` while the shown state may be old, otherwise ''. */
   asOf: () => string;
-  /** Tells those who do not see the page. */
+  /** Announces a text to screen readers. */
   say: (words: string) => void;
   query: URLSearchParams;
 };

@@ -16,31 +16,31 @@ import {
   toneOf,
 } from './words.ts';
 
-/** What may stand in a page. */
+/** Content of a page. */
 export type Content = TemplateResult | string | number | typeof nothing;
 
-/** A moment by the clock of the reader, in UTC as its title. */
+/** A time by the clock of the reader, with the time in UTC as its title. */
 export function time(iso: string | null | undefined) {
   return iso ? html`<time datetime=${iso} title=${utc(iso)}>${moment(iso)}</time>` : '–';
 }
 
-/** An id as people read it. */
+/** An id for people. */
 export function idText(id: string) {
   return html`<code>${visibleId(id)}</code>`;
 }
 
-/** An outcome or a code, which is not broken into two lines. */
+/** An outcome or a code, never broken into two lines. */
 export function word(code: string) {
   return html`<span class="word">${code}</span>`;
 }
 
-/** A target, which may be broken into two lines at its slashes. */
+/** A target, which may be broken into lines at its slashes. */
 export function host(url: string) {
   const [first = '', ...rest] = hostOf(url).split('/');
   return html`<b class="host">${first}${rest.map((part) => html`/<wbr>${part}`)}</b>`;
 }
 
-/** The state of a run; of one that sends nothing although it runs, also why: `running · no worker`. */
+/** The state of a run; for a running run that sends nothing, also why: `running · no worker`. */
 export function stateBadge(run: RunSummary) {
   const cause = run.state === 'running' && run.standing ? ` · ${run.standing.why.replaceAll('_', ' ')}` : '';
   return html`<span class="badge ${toneOf(run)}"><span aria-hidden="true">${symbolOf(run)}&#xfe0e;</span> ${run.state}${cause}</span>`;
@@ -51,14 +51,14 @@ export function why(run: RunSummary) {
   return reason === '' ? nothing : html`<span class="why">${reason}</span>`;
 }
 
-/** `26.2 % of 2,000 ids`, and of a run that was cancelled how many it left. */
+/** `26.2 % of 2,000 ids`; for a cancelled run, also how many ids it left. */
 export function progressText(run: RunSummary) {
   const [ids, left] = [idsOf(run), leftOf(run)];
   const rest = isSealed(run) && left > 0 ? html`, <b>${count(left)}</b> left` : nothing;
   return html`<b>${percent(ids - left, ids)}</b> of ${plural(ids, 'ids')}${rest}`;
 }
 
-/** A bar of all ids of a run, split by outcome. What is left is empty. */
+/** A bar of all ids of a run, split by outcome. Ids that are left are empty space. */
 export function progressBar(run: RunSummary) {
   const ids = idsOf(run);
   const settled = settledOf(run);
@@ -73,7 +73,7 @@ export function progressBar(run: RunSummary) {
   return html`<svg class="bar" role="img" aria-label=${text}>${parts}</svg>`;
 }
 
-/** The patterns that the shapes of a page are filled with, so that they differ without colour, too. */
+/** The fill patterns for the shapes of a page, so that they differ without colour as well. */
 export function patterns() {
   const shapes = Object.values(strokes).map(
     (d, n) => svg`<rect class="c${n}" width="8" height="8"/><path class="ink" d=${d}/>`,
@@ -83,12 +83,12 @@ export function patterns() {
   )}</defs></svg>`;
 }
 
-/** A small field in the colour and pattern of a number. */
+/** A small box in the colour and pattern of a number. */
 export function swatch(n: number) {
   return html`<svg class="swatch" aria-hidden="true"><rect class="p${n}" width="100%" height="100%"/></svg>`;
 }
 
-/** What became of the rows of a run, each outcome with its pattern, its number and its share. */
+/** The outcomes of the rows of a run, each with its pattern, its number and its share. */
 export function outcomeList(run: RunSummary) {
   const entry = (word: OutcomeWord) => html`<li title=${word.means}>
     ${word.of_id ? swatch(styleNumber(word)) : nothing}${word.outcome} <b>${count(countOf(run, word))}</b></li>`;
@@ -97,10 +97,12 @@ export function outcomeList(run: RunSummary) {
   return html`<ul class="outcomes" aria-label="Outcomes">${shown.map(entry)}${left}</ul>`;
 }
 
-/** How a table is on a narrow page: a block for each row with a line for each field, or the fields behind each other in as few lines as they need. */
+/**
+ * The form of a table on a narrow page: a block for each row with a line for each field, or the fields one after another in as few lines as possible.
+ */
 type Narrow = 'block' | 'flow';
 
-/** A table. `numbers`: the columns that are aligned to the right, and keep their names on a narrow page. */
+/** A table. `numbers`: the columns that are right-aligned, and keep their names on a narrow page. */
 export function table(
   caption: string,
   names: string[],
@@ -109,7 +111,7 @@ export function table(
   narrow: Narrow = 'block',
 ) {
   const align = (i: number) => (numbers.includes(i) ? 'n' : '');
-  // The roles stay where a phone shows rows as blocks.
+  // The roles are kept, because a phone shows rows as blocks.
   const head = names.map((name, i) => html`<th scope="col" role="columnheader" class=${align(i)}>${name}</th>`);
   const field = (cell: Content, i: number) =>
     html`<td role="cell" class=${align(i)} data-name=${names[i]}><div>${cell}</div></td>`;
@@ -118,13 +120,13 @@ export function table(
     <thead role="rowgroup"><tr role="row">${head}</tr></thead><tbody role="rowgroup">${body}</tbody></table></div>`;
 }
 
-/** Names with their values, those without one left out. */
+/** Names and values, without empty ones. */
 export function facts(pairs: (readonly [string, Content | null | undefined])[]) {
   const shown = pairs.filter(([, value]) => value !== '' && value !== null && value !== undefined && value !== nothing);
   return html`<dl>${shown.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
 }
 
-/** What went wrong, told at once. */
+/** An error, announced at once. */
 export function alarm(words: string) {
   return words === '' ? nothing : html`<p class="alarm" role="alert">${words}</p>`;
 }

@@ -1,11 +1,11 @@
-// Draws charts with uPlot, which is loaded when the first one is needed. Colours are those of the style sheet, so that they follow its dark
-// and its light one.
+// Draws charts with uPlot, which is loaded when the first one is needed. The colours come from the style sheet, so that they follow its dark and
+// light variants.
 
 import type UPlot from 'uplot';
 import type { Point, RunEvent, RunHistory, Wait } from './types.ts';
 import { strokes } from './words.ts';
 
-/** A value at each point; null = there is none. `style`: the number of its colour and pattern. */
+/** A value at each point; null = none. `style`: the number of its colour and pattern. */
 export type Series = { name: string; style: number; of: (point: Point) => number | null };
 
 export type Chart = {
@@ -16,7 +16,7 @@ export type Chart = {
   text: (value: number) => string;
 };
 
-/** What the pointer is on: a moment, and the point and the wait there. */
+/** The time under the pointer, with the point and the wait there. */
 export type Pointed = { at: number; point: Point | null; wait: Wait | null };
 
 type Shown = {
@@ -31,12 +31,12 @@ type Shown = {
 const drawn = new WeakMap<HTMLElement, Shown & { plot: UPlot }>();
 const height = 160;
 
-/** Between two times of an axis, in seconds. */
+/** Possible distances between two times of an axis, in seconds. */
 const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 28_800, 86_400, 604_800];
 
 let loading: Promise<typeof UPlot> | null = null;
 
-/** It comes as a plain script: that is a third of the module. */
+/** Loads uPlot as a plain script, which is a third of the size of the module. */
 function loadUPlot(): Promise<typeof UPlot> {
   loading ??= new Promise((resolve, reject) => {
     const style = document.createElement('link');
@@ -53,7 +53,7 @@ function loadUPlot(): Promise<typeof UPlot> {
   return loading;
 }
 
-/** Draws a chart into a place, or draws it anew there. */
+/** Draws a chart into a place, or redraws it. */
 export async function drawPlot(
   place: HTMLElement,
   chart: Chart,
@@ -79,8 +79,8 @@ export async function drawPlot(
 }
 
 /**
- * The values as uPlot takes them: one list a series, beside their times. A value stays level until the next one; a pause is a gap. Stacked
- * series are summed up. `columns`: the point of each time, or null in a gap.
+ * The values in the form of uPlot: one list per series, next to their times. A value stays level until the next one; a pause is a gap. Stacked series
+ * are summed up. `columns`: the point of each time, or null in a gap.
  */
 function columnsOf({ series, isStacked }: Chart, points: Point[]) {
   const levels: [number, Point, boolean][] = points.flatMap((point, i) => {
@@ -156,7 +156,7 @@ function optionsOf(uPlot: typeof UPlot, chart: Chart, width: number, shown: Show
   };
 }
 
-/** Lines differ by their dashes, too. */
+/** The strokes of a series: lines also differ by their dashes. */
 function strokeOf({ style }: Series, isStacked: boolean) {
   return isStacked
     ? { width: 0, fill: () => pattern(style) }
@@ -165,7 +165,7 @@ function strokeOf({ style }: Series, isStacked: boolean) {
 
 const dashes: Record<number, number[]> = { 1: [6, 3], 4: [2, 3] };
 
-/** What is below the pointer; null: it is elsewhere. */
+/** What is under the pointer; null if it is elsewhere. */
 function pointedIn({ cursor: { left, idx }, posToVal }: UPlot, { points, waits }: Shown): Pointed | null {
   if (left === undefined || left < 0) return null;
   const at = posToVal(left, 'x') * 1_000;
@@ -176,7 +176,7 @@ function isIn({ from, to }: Wait, at: number) {
   return Date.parse(from) <= at && (to === null || at < Date.parse(to));
 }
 
-/** An area behind each time in which the run waited. One that has not ended reaches to the edge. */
+/** Shades each time in which the run waited. A wait that has not ended reaches to the edge. */
 function shadeWaits({ ctx, bbox, valToPos }: UPlot, waits: Wait[]) {
   const edge = bbox.left + bbox.width;
   const across = (time: string) => valToPos(Date.parse(time) / 1_000, 'x', true);
@@ -193,7 +193,7 @@ function shadeWaits({ ctx, bbox, valToPos }: UPlot, waits: Wait[]) {
 
 const labelWidth = 16;
 
-/** A line at each event, with its number in the list. */
+/** Draws a line at each event, with its number in the list. */
 function markEvents({ ctx, bbox, valToPos }: UPlot, events: RunEvent[]) {
   const scale = devicePixelRatio;
   ctx.save();
@@ -227,7 +227,7 @@ function color(name: string) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/** The pattern of a number, as on the rest of the page. */
+/** The pattern of a number, as in the other parts of the page. */
 function pattern(style: number): CanvasPattern {
   const size = 8 * devicePixelRatio;
   const canvas = document.createElement('canvas');

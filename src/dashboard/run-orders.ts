@@ -5,7 +5,7 @@ import { html, nothing } from './markup.ts';
 import type { Run } from './types.ts';
 import { countOf, isSealed, mayOperate, me, sum } from './words.ts';
 
-/** What an operator may order about a run in its state. Each order asks for a reason. */
+/** The orders that an operator can give for a run in its state. Each order asks for a reason. */
 export function orderButtons(run: Run, go: (path: string) => void) {
   const { state } = run;
   const button = (name: string, isShown: boolean, click: () => void, kind = '') =>
@@ -24,7 +24,7 @@ export function orderButtons(run: Run, go: (path: string) => void) {
     ${mayOperate() || (isSealed(run) && leftOver(run) === 0) ? nothing : html`<p class="soft">Your token may only read: an operator can give orders.</p>`}`;
 }
 
-/** How many ids another run may still delete. */
+/** Number of ids that another run could still delete. */
 function leftOver(run: Run) {
   return sum(run, ({ is_retryable }) => is_retryable);
 }
@@ -44,7 +44,7 @@ function pauseQuestion(run: Run): Question {
 
 const whoChoices = ['the workers of its target', 'its command, typed again in a terminal'];
 
-/** Who deletes a run that a command was to delete: nobody does if that is gone. */
+/** Who deletes the run: nobody if its command has ended. */
 function whoField({ detached, has_command: hasCommand }: Run) {
   if (detached || hasCommand === true) return [];
   const hint = hasCommand === false ? 'its command has ended' : 'it is not known whether its command still runs';
@@ -55,7 +55,7 @@ function leaveQuestion(run: Run): Question {
   return {
     title: 'Leave this run to workers?',
     verb: 'Leave to workers',
-    text: html`Its command has ended, and nobody deletes it. The workers of <b>${hostOf(run.target)}</b> delete the
+    text: html`Its command has ended, so nothing deletes it. The workers of <b>${hostOf(run.target)}</b> delete the
       ${plural(run.pending, 'ids')} that are left.`,
     act: ({ reason }) => give(run, 'resume', { reason, seen: run.revision, detach: true }),
   };
@@ -110,7 +110,7 @@ function priorityQuestion(run: Run): Question {
   return {
     title: 'Change the priority of this run',
     verb: 'Change the priority',
-    text: 'Its share of the workers beside other runs of its target.',
+    text: 'Its share of the workers, compared with other runs of its target.',
     fields: [{ name: 'priority', label: 'Priority', choices: me.priorities, value: run.priority }],
     act: ({ reason, priority }) => give(run, 'priority', { reason, priority }),
   };
@@ -132,7 +132,7 @@ function cancelQuestion(run: Run): Question {
 
 function retryQuestion(run: Run, go: (path: string) => void): Question {
   const words = me.outcomes.filter((word) => word.is_retryable && countOf(run, word) > 0);
-  const key = { 'idempotency-key': crypto.randomUUID() }; // the same order twice makes the same run
+  const key = { 'idempotency-key': crypto.randomUUID() }; // makes a repeated order the same run
   const chosenOf = (checked: string[]) => sum(run, ({ outcome }) => checked.includes(outcome));
   return {
     title: 'Which ids are to be sent again?',
@@ -142,7 +142,7 @@ function retryQuestion(run: Run, go: (path: string) => void): Question {
     checks: words.map((word) => ({
       value: word.outcome,
       label: html`${word.outcome} <b>${count(countOf(run, word))}</b><br><small>${word.means}</small>`,
-      isChecked: !(word.is_left && run.state === 'cancelled'), // somebody wanted these ids to stay
+      isChecked: !(word.is_left && run.state === 'cancelled'), // ids of a cancelled run: they may have been left on purpose
     })),
     fields: (checked) => (checked.length === 0 ? [] : [typed(chosenOf(checked), 'ids that are sent again')]),
     act: async ({ reason, number }, only) => {
@@ -154,7 +154,7 @@ function retryQuestion(run: Run, go: (path: string) => void): Question {
   };
 }
 
-/** A field that takes nothing but this number, so that nobody agrees to what was not read. */
+/** A field that accepts only this number, so that the person has to read it. */
 export function typed(n: number, what: string) {
   return {
     name: 'number',

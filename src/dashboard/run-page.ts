@@ -24,7 +24,7 @@ import { standstillOf } from './standing.ts';
 import type { AuditEntry, Run, RunEvent, RunHistory } from './types.ts';
 import { failuresOf, idsOf, isSealed, reasonOf, settledOf } from './words.ts';
 
-/** One run: how far it is, what it does now, how it went, what failed and who did what. */
+/** One run: its progress, its activity, its history, its failures and its audit trail. */
 export function openRun(id: string, { show, go, connection, asOf, say }: Surroundings): Page {
   const path = `/runs/${encodeURIComponent(id)}`;
   let run: Run | null = null;
@@ -70,7 +70,7 @@ export function openRun(id: string, { show, go, connection, asOf, say }: Surroun
 
 function missing(id: string) {
   return html`<h1>No such run</h1>
-    <p>No run is called <b>${id}</b>. A run that has ended is kept for a while; then only its reports are left, where somebody saved them.</p>
+    <p>No run is called <b>${id}</b>. A run that has ended is kept for a while. After that, only the reports that someone saved are left.</p>
     <p><a href="/">See all runs</a></p>`;
 }
 
@@ -87,7 +87,7 @@ function headline(run: Run, go: (path: string) => void, asOf: string) {
     ${orderButtons(run, go)}`;
 }
 
-/** A few ids that show why it halted. */
+/** A few ids that show why the run halted. */
 function haltSection({ run, examples, behind_halt: behind }: Run) {
   if (examples.length === 0) return nothing;
   const rows = examples.map(({ id, outcome, code, excerpt }) => [idText(id), word(outcome), word(code), excerpt]);
@@ -97,7 +97,7 @@ function haltSection({ run, examples, behind_halt: behind }: Run) {
     ${behind ? html`<p class="soft"><a href=${all} download>Download all of them</a></p>` : nothing}</section>`;
 }
 
-/** What was ordered last, if it was not carried out after its dialog had closed; else ''. */
+/** A sentence about the last order, if it was not carried out after its dialog had closed; otherwise ''. */
 function failedOrder(audit: AuditEntry[]) {
   const last = audit.at(-1);
   return last?.action === 'failed'
@@ -105,7 +105,7 @@ function failedOrder(audit: AuditEntry[]) {
     : '';
 }
 
-/** What an end leaves to somebody. */
+/** A link to the rows without success, once the run has ended. */
 function failureLink(run: Run) {
   const n = failuresOf(run);
   return isSealed(run) && n > 0 ? html` <a href="#failures">${plural(n, 'rows')} without success</a>.` : nothing;

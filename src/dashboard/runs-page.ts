@@ -9,7 +9,7 @@ import { scheduleSection, targetSection, workerSection } from './surroundings.ts
 import type { Overview, RunPage, RunSummary } from './types.ts';
 import { failuresOf, isSealed, leftOf, mayOperate, me, reasonOf, sealed, sum } from './words.ts';
 
-/** All that goes on, and what has ended. */
+/** All active runs, and the ended ones. */
 export function openRuns({ show, rename, connection, asOf, say, query }: Surroundings): Page {
   let overview: Overview | null = null;
   const ended = new EndedRuns(query, { show, rename });
@@ -36,7 +36,7 @@ export function openRuns({ show, rename, connection, asOf, say, query }: Surroun
   };
 }
 
-/** `3 active runs, 1 halted`: whoever has the page in a tab sees what needs them. */
+/** `3 active runs, 1 halted`: a title that shows in a browser tab whether a run needs attention. */
 function titleOf(active: RunSummary[]) {
   const halted = active.filter(({ state }) => state === 'halted').length;
   return `${plural(active.length, 'active runs')}${halted > 0 ? `, ${halted} halted` : ''}`;
@@ -56,13 +56,13 @@ function tellChanges(before: RunSummary[], after: RunSummary[], say: (words: str
 function activeSection({ runs: { active }, at }: Overview, asOf: string) {
   const cards = active.map((run) => card(run, Date.parse(at), asOf));
   return html`<section aria-labelledby="active"><h2 id="active">Active <span class="soft">${count(active.length)}</span></h2>
-    ${cards.length > 0 ? cards : html`<p class="soft">No run is on its way. ${beginning()}</p>`}</section>`;
+    ${cards.length > 0 ? cards : html`<p class="soft">No run is active. ${beginning()}</p>`}</section>`;
 }
 
-/** How a run is made, for those who may. */
+/** How to make a run, for people who may. */
 function beginning() {
   return mayOperate()
-    ? html`<a href="/new">Make one of a list</a>, or in a terminal: <code>expunge run LIST --resource ${me.resources[0]} --base-url URL --detach</code>`
+    ? html`<a href="/new">Make one from a list</a>, or in a terminal: <code>expunge run LIST --resource ${me.resources[0]} --base-url URL --detach</code>`
     : nothing;
 }
 
@@ -86,13 +86,13 @@ function paceOf({ state, per_second: perSecond, seconds_left: left }: RunSummary
 
 const pageSize = 50;
 
-/** The runs that have ended, a page at a time: there may be ten thousand. */
+/** The ended runs, one page at a time: there may be ten thousand. */
 class EndedRuns {
   #items: RunSummary[] = [];
   #next = '';
   #problem = '';
   #isLoading = true;
-  /** The cursors of the pages before this one. */
+  /** The cursors of the earlier pages. */
   #before: string[] = [];
   #cursor = '';
   #asked = 0;
@@ -114,7 +114,7 @@ class EndedRuns {
     if (this.#cursor) query.set('cursor', this.#cursor);
     try {
       const { items, next } = await get<RunPage>(`/runs?${query}`);
-      if (asked !== this.#asked) return; // another page was asked for meanwhile
+      if (asked !== this.#asked) return; // another page was requested in the meantime
       [this.#items, this.#next, this.#problem] = [items, next ?? '', ''];
     } catch (error) {
       this.#problem = wordsOf(error);
@@ -156,7 +156,7 @@ class EndedRuns {
     const { state, words } = this.#filter();
     const head = html`<h2 id="ended">Ended <span class="soft">${total === null ? '' : count(total)}</span></h2>`;
     if (total === 0)
-      return html`<section aria-labelledby="ended">${head}<p class="soft">No run has ended yet, or those that have are kept no longer.</p></section>`;
+      return html`<section aria-labelledby="ended">${head}<p class="soft">No run has ended yet, or the ended runs are no longer kept.</p></section>`;
     const hasPages = this.#before.length > 0 || this.#next !== '';
     return html`<section aria-labelledby="ended">${head}
       <form class="filter" role="search" aria-label="Ended runs" @submit=${(event: SubmitEvent) => this.#search(event)}>
@@ -167,7 +167,7 @@ class EndedRuns {
         <button>Search</button>
       </form>
       ${alarm(this.#problem)}
-      ${this.#items.length > 0 ? endedTable(this.#items) : html`<p class="soft">${this.#isLoading ? 'Loading …' : 'No ended run is like that.'}</p>`}
+      ${this.#items.length > 0 ? endedTable(this.#items) : html`<p class="soft">${this.#isLoading ? 'Loading …' : 'No ended run matches.'}</p>`}
       ${hasPages ? this.#buttons() : nothing}</section>`;
   }
 

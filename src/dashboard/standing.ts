@@ -4,7 +4,7 @@ import { type Content, time } from './parts.ts';
 import type { RunSummary, Standing } from './types.ts';
 import { isSealed, mayOperate } from './words.ts';
 
-/** The button that ends what holds a run back, by its cause; what has none is ended by a command. */
+/** The button that ends each cause; a cause without a button is ended by a command. */
 const buttons: Partial<Record<Standing['why'], string>> = {
   planned: 'Resume',
   canary: 'Resume',
@@ -22,7 +22,9 @@ const buttons: Partial<Record<Standing['why'], string>> = {
 
 const ofTarget = ['Start', 'Release'];
 
-/** Why a run that has not ended does not move; nothing while it does. Of a long text only the first clause: the page of the run has the others. */
+/**
+ * Why an unfinished run makes no progress; nothing while it does. Of a long text it shows only the first clause: the page of the run has the others.
+ */
 export function shortStandstill(run: RunSummary): Content {
   const { standing } = run;
   const page = `/runs/${run.run}`;
@@ -35,13 +37,13 @@ export function shortStandstill(run: RunSummary): Content {
   return isStill ? html`No id has had an outcome in the last seconds: <a href=${page}>why</a>` : nothing;
 }
 
-/** The same on the page of the run, which has its buttons: the whole text. */
+/** The whole text, for the page of the run, which has the buttons. */
 export function standstillOf(standing: Standing): Content {
   const [text, rest] = clausesOf(withoutFlags(standing.text));
   return standingOf({ ...standing, text }, rest, nothing);
 }
 
-/** What holds it back, since or until when, and what ends it. `place`: where the buttons of the run are, unless they are here. */
+/** What holds the run back, since or until when, and what ends it. `place`: where the buttons of the run are, unless they are here. */
 function standingOf({ why, text, since, until, next }: Standing, rest: Content, place: Content): Content {
   const when = until ? html` until ${time(until)}` : since ? html`, since ${time(since)}` : nothing;
   return html`<b class="bad">${capital(text)}</b>${when}. ${rest === '' ? nothing : html`${rest} `}${next ? endOf(buttons[why], next, place) : nothing}`;

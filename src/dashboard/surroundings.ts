@@ -7,12 +7,12 @@ import { host, table, time } from './parts.ts';
 import type { Schedule, Target, Worker } from './types.ts';
 import { mayOperate, me } from './words.ts';
 
-// What stands around the runs: the APIs that they delete from, the processes that do it, and the schedules that make more.
+// What surrounds the runs: the APIs that they delete from, the processes that do it, and the schedules that make more runs.
 
 export function targetSection(targets: Target[]) {
   const resting = targets.filter(isAtRest);
-  const none = 'None is known yet: a run or a worker brings its target.';
-  return html`${section('Targets', targetRows(targets.filter((target) => !isAtRest(target))), targetNames(), resting.length > 0 ? 'None has a run or a worker now.' : none, [3, 4])}
+  const none = 'No target is known yet: the first run or worker of a target adds it.';
+  return html`${section('Targets', targetRows(targets.filter((target) => !isAtRest(target))), targetNames(), resting.length > 0 ? 'No target has a run or a worker now.' : none, [3, 4])}
     ${
       resting.length > 0
         ? html`<details><summary>${plural(resting.length, 'targets')} without a run or a worker</summary>
@@ -21,7 +21,7 @@ export function targetSection(targets: Target[]) {
     }`;
 }
 
-/** Whether nobody needs to look at it now. */
+/** Whether the target needs no attention now. */
 function isAtRest({ runs = {}, processes, stop, pinned, budget }: Target) {
   return Object.keys(runs).length === 0 && processes === 0 && !stop && !pinned && !budget;
 }
@@ -41,7 +41,7 @@ function targetRows(targets: Target[]) {
   ]);
 }
 
-/** Only who may give orders has a column of them. */
+/** A column of orders, only for people who may give them. */
 function orders<T extends Content>(cell: T): T[] {
   return mayOperate() ? [cell] : [];
 }
@@ -57,7 +57,7 @@ function runsOf({ runs = {} }: Target) {
   return words.join(', ') || '–';
 }
 
-/** What holds a target, in words. */
+/** The conditions that hold a target, in words. */
 function conditionsOf({ stop, limiters, runs, processes, pinned, budget, stopped_processes: stopped }: Target) {
   const of = (scope: string) => (limiters.length > 1 ? `${scope}: ` : '');
   const words: Content[] = [
@@ -80,7 +80,7 @@ function conditionsOf({ stop, limiters, runs, processes, pinned, budget, stopped
 
 function targetButtons(target: Target) {
   const { fp, stop, limiters, revision } = target;
-  const isHeld = limiters.some(({ hold, outage }) => hold?.why === 'retry_after' || outage); // nothing else can be released
+  const isHeld = limiters.some(({ hold, outage }) => hold?.why === 'retry_after' || outage); // only these can be released
   const order = (order: string, title: string, text: string) => () =>
     ask({
       title: `${title} ${hostOf(target.target)}?`,
@@ -92,8 +92,8 @@ function targetButtons(target: Target) {
   return html`<span class="buttons">
     ${
       stop
-        ? html`<button @click=${order('start', 'Start', 'All its runs go on, on every machine.')}>Start …</button>`
-        : html`<button @click=${order('stop', 'Stop', 'No run sends to it any more, also none to come, until it is started.')}>Stop …</button>`
+        ? html`<button @click=${order('start', 'Start', 'All its runs continue, on every machine.')}>Start …</button>`
+        : html`<button @click=${order('stop', 'Stop', 'No run sends to it any more, and neither does any new run, until it is started.')}>Stop …</button>`
     }
     ${isHeld ? html`<button @click=${order('release', 'Release', 'Ends the wait that the server asked for, or an open circuit.')}>Release …</button>` : nothing}
   </span>`;
@@ -101,7 +101,7 @@ function targetButtons(target: Target) {
 
 export function workerSection(workers: Worker[]) {
   const rows = workers.map((worker) => [worker.process, placeOf(worker), loadOf(worker), time(worker.seen_at)]);
-  const none = html`None is at work. Detached runs and schedules need one: <code>expunge worker --base-url URL</code>`;
+  const none = html`No worker is running. Detached runs and schedules need one: <code>expunge worker --base-url URL</code>`;
   return section('Workers', rows, ['Worker', 'Target', 'Load', 'Last seen'], none);
 }
 
@@ -130,7 +130,7 @@ function lastOf({ history: [last] }: Schedule): Content {
   return html`${time(last.slot)} ${last.result}${link}${reason}`;
 }
 
-const elsewhere = 'Only workers of its target have its list: order it on the pages of one of them.';
+const elsewhere = 'Only workers of its target have its list: start it on the pages of one of them.';
 
 function scheduleButtons({ fp, name, state, revision }: Schedule): Content {
   if (state === 'removed') return nothing;
@@ -151,7 +151,7 @@ function scheduleButtons({ fp, name, state, revision }: Schedule): Content {
   </span>`;
 }
 
-/** `none`: what stands there without a row. */
+/** A section with a table. `none`: the text if it has no rows. */
 function section(title: string, rows: Content[][], names: string[], none: Content, numbers?: number[]) {
   const id = title.toLowerCase();
   return html`<section aria-labelledby=${id}><h2 id=${id}>${title} <span class="soft">${count(rows.length)}</span></h2>

@@ -1,16 +1,16 @@
 import type { ProblemDocument } from '../api/problem.ts';
 import { sentence } from './format.ts';
 
-/** What a page shows of a problem document. */
+/** The fields of a problem document that a page shows. */
 export type ProblemWords = Partial<Pick<ProblemDocument, 'title' | 'detail' | 'next'>>;
 
-/** Why a page cannot show what is so now: what is known, and what its reader may do about it. Pages try again by themselves. */
+/** Why a page cannot show the current state: what is known, and what its reader can do. Pages try again by themselves. */
 export type Trouble = { title: string; detail: string; advice: string };
 
-/** What a server, or what stands before it, answered in place of what was asked for; status 0 = nothing. */
+/** What a server, or a proxy in front of it, answered instead; status 0 = nothing. */
 type Answer = ProblemWords & { status: number };
 
-const runsGoOn = 'Runs do not need this page, and go on without it if their workers can.';
+const runsGoOn = 'Runs do not need this page, and continue without it if their workers can.';
 
 export const noAnswer: Trouble = {
   title: 'The server does not answer',
@@ -18,7 +18,7 @@ export const noAnswer: Trouble = {
   advice: `${runsGoOn} Check that the server of this page still runs, and that you are online.`,
 };
 
-/** What an answer means for people. Pure. */
+/** The meaning of an answer, for people. Pure. */
 export function troubleOf({ status, title = '', detail = '' }: Answer): Trouble {
   if (status === 0) return noAnswer;
   if (status === 502 || status === 504)

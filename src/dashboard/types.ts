@@ -6,7 +6,7 @@ import type { words } from '../api/read-routes.ts';
 import type { historyOf, RunView } from '../api/run-view.ts';
 import type { reachFacts } from '../api/token-store.ts';
 
-// What the API sends, as its own source has it: pages take nothing but types from there.
+// The types of what the API sends, from its own source: pages import only types from there.
 
 export type Words = { [name in keyof typeof words]: readonly (typeof words)[name][number][] };
 export type OutcomeWord = Words['outcomes'][number];

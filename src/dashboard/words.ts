@@ -1,10 +1,10 @@
 import { capital } from './format.ts';
 import type { OutcomeWord, Person, RunSummary, Words } from './types.ts';
 
-// What the server says once: who looks at the page, and the words for outcomes. Each outcome has a colour and a pattern of the same number, as
-// in the report: good ones differ from bad ones.
+// What the server sends once: who is logged in, and the words for outcomes. Each outcome has a colour and a pattern of the same number, as in the
+// report: good ones differ from bad ones.
 
-/** Who looks at the page, and the words. */
+/** The person who is logged in, and the words. */
 type Me = Person & Words;
 
 export let me: Me = {
@@ -25,12 +25,12 @@ export function mayOperate() {
   return me.role !== 'read';
 }
 
-/** The outcomes of ids, in the order in which they are shown. */
+/** The outcomes of ids, in display order. */
 function idOutcomes() {
   return me.outcomes.filter(({ of_id }) => of_id);
 }
 
-/** The same without those of ids that were never sent. */
+/** The outcomes of ids, without those that were never sent. */
 export function sentOutcomes() {
   return idOutcomes().filter(({ is_left }) => !is_left);
 }
@@ -48,7 +48,7 @@ export function styleNumber(word: OutcomeWord) {
   return word.is_success ? at : 3 + at;
 }
 
-/** What is drawn over the colour of a number. */
+/** The strokes over the colour of a number. */
 export const strokes: Record<number, string> = {
   0: '',
   1: 'M-2 6L6 -2M2 10L10 2',
@@ -58,13 +58,13 @@ export const strokes: Record<number, string> = {
   5: 'M2 0V8M6 0V8',
 };
 
-/** How many rows of a run had it. */
+/** Number of rows of a run with this outcome. */
 export function countOf(run: Readonly<Record<string, unknown>>, { outcome }: OutcomeWord) {
   const n = run[outcome];
   return typeof n === 'number' ? n : 0;
 }
 
-/** How many rows of a run had an outcome of this kind. */
+/** Number of rows of a run with an outcome of this kind. */
 export function sum(run: Readonly<Record<string, unknown>>, isCounted: (word: OutcomeWord) => boolean) {
   return me.outcomes.filter(isCounted).reduce((total, word) => total + countOf(run, word), 0);
 }
@@ -74,30 +74,30 @@ export function isFailure({ is_success, is_left }: OutcomeWord) {
   return !is_success && !is_left;
 }
 
-/** How many rows of a run need attention. */
+/** Number of rows of a run that need attention. */
 export function failuresOf(run: RunSummary) {
   return sum(run, isFailure);
 }
 
-/** How many ids of the run were to be sent. */
+/** Number of ids of the run that were to be sent. */
 export function idsOf(run: RunSummary) {
   return run.pending + sum(run, ({ of_id }) => of_id);
 }
 
-/** How many of them have no outcome by a request: they wait, or were left when the run ended. */
+/** Number of those ids that have no outcome by a request: they wait, or were left when the run ended. */
 export function leftOf(run: RunSummary) {
   return run.pending + sum(run, ({ is_left }) => is_left);
 }
 
-/** How many of them have one. */
+/** Number of those ids that have an outcome. */
 export function settledOf(run: RunSummary) {
   return idsOf(run) - leftOf(run);
 }
 
-/** The states of runs that have ended. */
+/** The states of ended runs. */
 export const sealed = ['completed', 'cancelled'];
 
-/** Whether nothing changes in the run any more. */
+/** Whether nothing in the run changes any more. */
 export function isSealed({ state }: { state: string }) {
   return sealed.includes(state);
 }
@@ -111,7 +111,7 @@ const symbols: Record<string, string> = {
   cancelling: '✖',
 };
 
-/** A symbol beside the word, for those who see no colours. */
+/** A symbol next to the word, for people who cannot see colours. */
 export function symbolOf(run: RunSummary) {
   return run.state === 'completed' && run.exit !== 0 ? '⚠' : (symbols[run.state] ?? '…');
 }
@@ -124,7 +124,7 @@ export function toneOf(run: RunSummary) {
   return run.state === 'completed' ? 'good' : '';
 }
 
-/** Why a run is in its state: `Paused by ana: release window`; '' where there is nothing to say. */
+/** The reason for the state of a run: `Paused by ana: release window`; '' if there is none. */
 export function reasonOf({ state, who, by, reason }: RunSummary & { by?: string | null }) {
   if (state === 'completed' || state === 'running') return reason;
   const whose = who || (by === 'guard' ? 'a guard' : '');

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** Every topic in the order of the list, with what it is about; `NAME.md` beside this file begins with the same words. */
+/** Every topic in the order of the list, with its subject; `NAME.md` next to this file begins with the same words. */
 export const topics = {
   examples: 'a command line for each task',
   guarantees: 'what holds for every run, and what each outcome proves',

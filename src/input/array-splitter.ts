@@ -128,4 +128,4 @@ function arraysIn(text: string): string[] {
 }
 
 const ofElse =
-  'name what the file holds: --format csv, --format lines (an id a line) or --format ndjson (an object or string a line)';
+  'name what the file holds: --format csv, --format lines (one id per line) or --format ndjson (one object or string per line)';

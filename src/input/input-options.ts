@@ -80,7 +80,7 @@ export function formatOf(file: Pick<InputFile, 'name' | 'isStdin'>, asked: Forma
 }
 
 const formatAdvice =
-  'add --format csv, --format lines (an id a line), --format ndjson (an object or string a line) or --format json (an array)';
+  'add --format csv, --format lines (one id per line), --format ndjson (one object or string per line) or --format json (an array)';
 
 /** The format by the extension of a file name, if it is known. */
 export function formatByName(name: string): Format | undefined {

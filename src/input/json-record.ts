@@ -63,9 +63,9 @@ function refuseEnvelope(name: string, line: number, record: Record<string, unkno
   if (!Object.hasOwn(record, defaultColumn)) return;
   for (const field in record) {
     if (!isEnvelope(field, fields.resource) || !holdsIds(record[field])) continue;
-    const message = `both the object and what is in its field ${shown(field)} have an id; nothing was sent`;
+    const message = `both the object and the value of its field ${shown(field)} have an id; nothing was sent`;
     const filter = `.[${JSON.stringify(field)}] | if type == "array" then .[] else . end`;
-    const next = `for those of the objects themselves: ${fields.columnFlag} ${defaultColumn}\nfor the ids in it: ${adviceToSplit(name, filter)}`;
+    const next = `for the ids of the objects themselves: ${fields.columnFlag} ${defaultColumn}\nfor the ids in it: ${adviceToSplit(name, filter)}`;
     throw inputError(name, line, message, next);
   }
 }

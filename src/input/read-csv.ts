@@ -223,7 +223,7 @@ function columnAdvice(header: string[], column: string): string {
   const delimiter = fittingDelimiter(header, column);
   if (delimiter) return `try --delimiter ${delimiter}`;
   if (preamble.test(header[0]!)) {
-    return 'the first line is no header: remove it, for example with: tail -n +2 FILE';
+    return 'the first line is not a header: remove it, for example with: tail -n +2 FILE';
   }
   if (column === 'id' && header.includes('id_safe')) {
     return 'id_safe holds ids changed for spreadsheets: use a report made without --spreadsheet-safe';

@@ -64,7 +64,7 @@ function adviceFor(name: string, line: string): string {
   return /^\s*["{]/.test(line) ? again : 'for ids without quotes use --format lines, for a table --format csv';
 }
 
-const gotArray = 'expected one JSON object or string a line, got an array';
+const gotArray = 'expected one JSON object or string per line, got an array';
 
 function parse(text: string, toError: (why: string) => Error): unknown {
   try {

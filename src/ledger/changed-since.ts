@@ -13,7 +13,7 @@ export function changedSince(now: Run, seen: Run | null, undone: string): Expung
   return new ExpungeError(
     'GUARD',
     `run ${now.id} has changed since it was shown: ${words.join('; ')}; nothing was ${undone}`,
-    { next: (toType) => `look at it, then order it again: ${toType('status', now.id, '--audit')}` },
+    { next: (toType) => `look at it, then repeat the order: ${toType('status', now.id, '--audit')}` },
   );
 }
 

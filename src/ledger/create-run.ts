@@ -154,7 +154,7 @@ export async function writeRun(
   if (before === otherCanary) {
     throw new ExpungeError(
       'USAGE',
-      `run ${id} of the same list was begun with another --canary, and not written completely`,
+      `run ${id} of the same list was started with a different --canary, and was not written completely`,
       {
         next: 'run the command as it was; its list is then written to the end',
       },

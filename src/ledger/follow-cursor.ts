@@ -38,7 +38,7 @@ export function decodeCursor(run: string, chunks: number, text: string): FollowC
   const bytes = Buffer.from(encoded ?? '', 'base64url');
   if (bytes.length < 1 + tagBytes || bytes[0] !== version || bytes.toString('base64url') !== encoded)
     throw invalid('expected a cursor as --follow prints it');
-  if (!tagOf(run).equals(bytes.subarray(1, 1 + tagBytes))) throw invalid(`it is not of run ${run}`);
+  if (!tagOf(run).equals(bytes.subarray(1, 1 + tagBytes))) throw invalid(`it does not belong to run ${run}`);
   const reader = { bytes, at: 1 + tagBytes };
   const [blocks, corrections, chunk, rows] = [
     readVarint(reader),
@@ -53,7 +53,7 @@ export function decodeCursor(run: string, chunks: number, text: string): FollowC
 
 function invalid(why: string): ExpungeError {
   return new ExpungeError('USAGE', `--from: ${why}`, {
-    next: 'give the last cursor that was printed, with + and the number of rows after it; or omit --from to begin anew',
+    next: 'give the last cursor that was printed, with + and the number of rows after it; or omit --from to start from the beginning',
   });
 }
 

@@ -183,7 +183,7 @@ function eventTable({ events }: History): Markup {
   const all = [...others, ...waited].sort((a, b) => a.at - b.at);
   const rows = all.slice(-eventsMax).map(({ at, text }) => [utcTime(at, 'second'), cut(text, textLength)]);
   const hidden = Math.max(0, all.length - eventsMax);
-  return html`<p class="soft">Shaded: nothing was sent. Dashed: an event. Of many waits, the longest are kept.</p>
+  return html`<p class="soft">Shaded: nothing was sent. Dashed: an event. If there are many waits, only the longest are kept.</p>
 <h3>Events</h3>${earlier(hidden, 'events')}${table(['at', 'event'], rows)}`;
 }
 

@@ -149,7 +149,7 @@ function refuseOther(
   const at = `${file.name}:${row.line}`;
   if (outcome === null || outcome.file !== run.files[row.file]) throw refused(run, `it has no row for ${at}`);
   if (outcome.line !== row.line)
-    throw refused(run, `its next row is in line ${outcome.line}, that of the file is ${at}`);
+    throw refused(run, `its next row is in line ${outcome.line}, the next row of the file is ${at}`);
   const isOtherId = outcome.id !== idIn(row, outcome);
   const isOtherKind = (resource !== null || resourceColumn !== null) && row.resource !== outcome.resource;
   if (isOtherId) throw refused(run, `${at} holds ${JSON.stringify(row.id)}, not ${JSON.stringify(outcome.id)}`);
@@ -169,6 +169,6 @@ function refused({ id }: Run, why: string): ExpungeError {
 }
 
 function otherHeader(file: InputFile, first: InputFile): Error {
-  const message = `its header differs from that of ${first.name}, so they make no one table`;
+  const message = `its header differs from the header of ${first.name}, so they cannot form one table`;
   return inputError(file.name, 1, message, 'omit --join: the report itself has the rows of all files');
 }

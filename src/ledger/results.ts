@@ -51,7 +51,7 @@ export function resultsFacts(run: EndFacts & ResultsFacts): { results: string | 
   if (!run.resultsWanted) return { results: null, results_problem: null };
   if (endNameOf(run) === '') return { results: null, results_problem: 'the run has not ended' };
   if (!awaitsResults(run)) return { results: run.resultsIn, results_problem: null };
-  return { results: null, results_problem: run.resultsProblem || 'no worker with --results has come to it' };
+  return { results: null, results_problem: run.resultsProblem || 'waiting for a worker with --results' };
 }
 
 /** The time for which the keys of a sealed run are kept, from its seal or from the delivery of its results. Pure. */

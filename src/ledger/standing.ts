@@ -214,7 +214,9 @@ function stopStandings(stop: Stop | null, target: Reading['target']): Standing[]
   if (stop === null) return [];
   const text = stopText(stop);
   const next: Advice =
-    stop.by === 'operator' ? (toType) => commandFor(toType, 'start-all', target) : 'It goes on once that file is gone';
+    stop.by === 'operator'
+      ? (toType) => commandFor(toType, 'start-all', target)
+      : 'Sending resumes when that file is removed';
   const why = stop.by === 'operator' ? 'stop' : 'stop_file';
   return [
     {
@@ -233,7 +235,7 @@ function windowStandings({ window: text }: StandingRun, now: number): Standing[]
   if (window === null) return [];
   const { isOpen, until } = windowStateAt(window, now);
   if (isOpen) return [];
-  return [{ ...byNobody, why: 'window', text: `outside its window, goes on ${windowTime(window, until)}`, until }];
+  return [{ ...byNobody, why: 'window', text: `outside its window, continues ${windowTime(window, until)}`, until }];
 }
 
 /** The causes of the target. A target with one limiter for each resource is held if both limiters are. */
@@ -267,7 +269,7 @@ const raise: Record<'budget' | 'quota', (target: Reading['target']) => Advice> =
 function outageOf({ kind, reason, since, countsTries }: NonNullable<TargetState['outage']>, next: Advice): Standing {
   const cost = countsTries ? 'each try now counts as an attempt' : 'no id fails because of it';
   const why = kind === 'trouble' || kind === 'unreachable' ? 'outage' : 'circuit';
-  return { why, text: `${reason}; probing with one id now and then, ${cost}`, since, until: null, by: '', next };
+  return { why, text: `${reason}; probing with one id from time to time, ${cost}`, since, until: null, by: '', next };
 }
 
 /** The limiters in use. There are two if the resources have separate limits. */
@@ -340,7 +342,7 @@ export function standingAdvice({ why, next }: Standing, toType: ToType): string 
 const wordings: Record<Cause, { isWait: boolean; label: string }> = {
   preparing: { isWait: true, label: '' },
   planned: { isWait: true, label: 'Start it' },
-  canary: { isWait: false, label: 'Go on with the next part' },
+  canary: { isWait: false, label: 'Continue with the next part' },
   halted: { isWait: false, label: 'Once its cause is gone, resume' },
   paused: { isWait: false, label: 'Resume with' },
   cancelling: { isWait: false, label: '' },

@@ -33,7 +33,7 @@ end
 export function targetChanged(): ExpungeError {
   const words = 'the stops, the rate, the budget or the losses of this target have changed since they were shown';
   return new ExpungeError('GUARD', `${words}; nothing was done`, {
-    next: (toType) => `look at it, then order it again: ${toType('status', '--base-url', 'URL', '--audit')}`,
+    next: (toType) => `look at it, then repeat the order: ${toType('status', '--base-url', 'URL', '--audit')}`,
   });
 }
 

@@ -18,7 +18,7 @@ export const haltRules: readonly HaltRule[] = [
     count: 3,
     reason:
       `{count} answers were neither ${successStatus} nor an error (another 2xx, or a redirect): ` +
-      'something else than the API may be answering, a login page for example; check --base-url',
+      'something other than the API may be answering, for example a login page; check --base-url',
   },
   {
     halt: 'wrong_endpoint',

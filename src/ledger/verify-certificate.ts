@@ -33,17 +33,17 @@ class ChainReader {
   /** The problem with the next line, or null. `bytes` is null for a line that is longer than any that is ever written. */
   read(bytes: Buffer | null): CertificateProblem | null {
     this.#line += 1;
-    if (this.#end !== null) return this.#at('it stands behind the end of the certificate');
+    if (this.#end !== null) return this.#at('it comes after the end of the certificate');
     const line = bytes && parseLine(bytes);
     if (this.#line === 1 && bytes?.[0] === 0x1f && bytes[1] === 0x8b)
       return this.#at('the file is compressed with gzip: unpack it first, with gunzip');
-    if (line === null) return this.#at('it is no line of a certificate: it was changed, or is cut off');
+    if (line === null) return this.#at('it is not a line of a certificate: it was changed, or is cut off');
     const { hash } = line;
     if (line.n !== this.#line)
       return this.#at(`expected line ${this.#line}, got line ${line.n}: lines were removed, added or moved here`);
     if (hashOf(contentOf(line)) !== hash) return this.#at('it was changed');
     if (line.previous !== this.#previous) {
-      const other = `it does not match what line ${this.#line} says of it: one of the two was changed`;
+      const other = `it does not match what line ${this.#line} says about it: one of the two was changed`;
       return { line: Math.max(1, this.#line - 1), problem: other };
     }
     this.#previous = hash as string;
@@ -56,7 +56,7 @@ class ChainReader {
     if (end === null) return { line: this.#line + 1, problem: 'the end of the certificate is missing' };
     const rows = this.#line - 2;
     if (end.rows !== rows || canonicalJson(end.counts!) !== canonicalJson(this.#counts))
-      return this.#at('its counts are not those of the rows');
+      return this.#at('its counts do not match the rows');
     const problem = signatureProblem(end, key);
     if (problem !== null) return this.#at(problem);
     const { run, hash, public_key: publicKey } = end as Record<string, string>;
@@ -66,11 +66,11 @@ class ChainReader {
   #take(line: CertificateLine): CertificateProblem | null {
     const type = this.#line === 1 ? 'certificate' : line.type;
     if (line.type !== type || (this.#line > 1 && type === 'certificate'))
-      return this.#at('a certificate begins otherwise');
+      return this.#at('this is not how a certificate begins');
     if (type === 'certificate') this.#run = String(line.run);
     else if (type === 'end' && line.run === this.#run) this.#end = line;
     else if (type === 'row' && isOutcome(line.outcome)) this.#counts[line.outcome] += 1;
-    else return this.#at('it is of another run, or of no form that a certificate has');
+    else return this.#at('it belongs to another run, or is not in the form of a certificate');
     return null;
   }
 
@@ -127,11 +127,11 @@ function signatureProblem(
   if (!named && !signature) return key === null ? null : 'it is not signed';
   if (typeof named !== 'string' || typeof signature !== 'string') return 'its signature or its public key is missing';
   const own = publicKeyOf(named);
-  if (own === null) return 'its public key is no Ed25519 key';
-  if (key !== null && !key.equals(own)) return 'it is signed with another key than that of --public-key';
+  if (own === null) return 'its public key is not an Ed25519 key';
+  if (key !== null && !key.equals(own)) return 'it is signed with a key other than the one in --public-key';
   const bytes = Buffer.from(signature, 'base64');
   const isSigned = verify(null, Buffer.from(hash as string, 'hex'), own, bytes);
-  return isSigned && bytes.toString('base64') === signature ? null : 'its signature is not that of its root';
+  return isSigned && bytes.toString('base64') === signature ? null : 'its signature does not match its root';
 }
 
 function publicKeyOf(spki: string): KeyObject | null {

@@ -21,7 +21,7 @@ export function stopText({ by, who, reason, others = [] }: Stop): string {
 
 /** The same, and how to lift it. `start`: the command that starts its target. */
 export function stopAdvice(stop: Stop, start: string): string {
-  const lift = stop.by === 'operator' ? `Resume with: ${start}` : 'It goes on once that file is gone.';
+  const lift = stop.by === 'operator' ? `Resume with: ${start}` : 'Sending resumes when that file is removed.';
   return `${stopText(stop)}. ${lift}`;
 }
 

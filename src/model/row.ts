@@ -45,9 +45,9 @@ const rejections = {
   },
   path_not_stable: { reason: 'a URL parser would change the path of this id', mend: '' },
   repeated_header: { reason: 'the row repeats the header, as in joined exports', mend: '' },
-  duplicate_key: { reason: 'the object holds the field of the id, or that of the resource, twice', mend: '' },
+  duplicate_key: { reason: 'the object holds the field of the id or of the resource twice', mend: '' },
   placeholder: {
-    reason: 'this is what programs write where there is no id, or a word that an API can take for a route',
+    reason: 'programs write this if there is no id, or an API can take this word for a route',
     mend: 'if ids of this API are such words: --allow-placeholders',
   },
   invisible_character: {

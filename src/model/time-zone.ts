@@ -52,6 +52,6 @@ export function checkZone(tz: string): void {
   try {
     new Intl.DateTimeFormat('en', { timeZone: tz });
   } catch (error) {
-    throw new Error(`"${tz}" is no time zone; expected one like Europe/Berlin or UTC`, { cause: error });
+    throw new Error(`"${tz}" is not a time zone; expected one like Europe/Berlin or UTC`, { cause: error });
   }
 }

@@ -13,11 +13,10 @@ import type { Target } from '../model/target.ts';
 import { toTypeAnywhere } from '../model/to-type.ts';
 import { visibleLine } from '../model/visible.ts';
 
-// What somebody is told, from what has happened. All pure: the same change makes an event with the same id.
+// The events that receivers get. All functions are pure: the same change makes an event with the same id.
 
 /**
- * A change of a run's state. The counts are those of when it is passed on, for an ended run those of its end. `examples`: ids that show why it
- * halted.
+ * A change of a run's state. The counts are those when it is passed on; for an ended run, those of its end. `examples`: ids that show why it halted.
  */
 export function runEvent(
   run: Run,
@@ -51,7 +50,7 @@ function examplesText(run: Run, examples: readonly HaltExample[]): string {
   return visibleLine(`; for example ${examples.map(haltExampleText).join('; ')}; all of them: ${all}`);
 }
 
-/** A run that has made no progress since `since`, for the first of these causes. `at`: ms since 1970, like `since`. */
+/** An event for a run that has made no progress since `since`; the first cause is reported. `at`: ms since 1970, like `since`. */
 export function waitingEvent(run: Run, standings: readonly Standing[], since: number, at: number): OutboxEvent {
   const [standing] = standings as [Standing];
   const { why, text, until } = standing;
@@ -81,7 +80,7 @@ export function waitingEvent(run: Run, standings: readonly Standing[], since: nu
 
 type ScheduleOf = { target: Target; name: string; at: number; reason: string };
 
-/** A guard refused the list of a slot. */
+/** An event: a guard refused the list of a slot. */
 export function refusedEvent({ target, name, at, reason }: ScheduleOf, slot: number, guard: string): OutboxEvent {
   return {
     id: `schedule-${target.fp}-${name}-refused-${slot}`,
@@ -92,7 +91,7 @@ export function refusedEvent({ target, name, at, reason }: ScheduleOf, slot: num
   };
 }
 
-/** A schedule makes no more runs until it is resumed. `guard`: the guard that paused it, '' = somebody. */
+/** An event: a schedule makes no more runs until it is resumed. `guard`: the guard that paused it, '' = a person did. */
 export function pausedEvent({ target, name, at, reason }: ScheduleOf, guard: string, who: string): OutboxEvent {
   const by = guard === '' ? who : `its guard "${guard}"`;
   return {
@@ -104,7 +103,7 @@ export function pausedEvent({ target, name, at, reason }: ScheduleOf, guard: str
   };
 }
 
-/** Slots of a schedule that made no run, `slots` of them in a row by then; `slot` is the last of them. */
+/** An event: slots of a schedule made no run, `slots` of them in a row by then; `slot` is the last of them. */
 export function slotEvent(
   { target, name, at, reason }: ScheduleOf,
   trouble: keyof typeof slotTexts,
@@ -128,7 +127,7 @@ const slotTexts = {
   empty: (slots: number) => `had nothing to do in ${plural(slots, 'slots')}`,
 };
 
-/** The source of a schedule gives a complete list again, after `failed` slots. */
+/** An event: the source of a schedule gives a complete list again, after `failed` slots. */
 export function recoveredSlotEvent(
   { target, name, at }: Omit<ScheduleOf, 'reason'>,
   slot: number,
@@ -146,12 +145,12 @@ export function recoveredSlotEvent(
 /** An outage of a target that has begun (`to`) or ended, for one of its limiters. */
 type OutageChange = { scope: string; from: number | null; to: number | null; reason: string; at: number };
 
-/** Throttling is no outage: a window that is used up is met again and again. */
+/** The changes of outages. Throttling does not count as an outage: a used-up window is hit again and again. */
 export function outageChanges(told: Readonly<Record<string, number>>, states: readonly TargetState[]): OutageChange[] {
   return states.flatMap(({ scope, outage, at }) => {
     const isOut = outage?.kind === 'trouble' || outage?.kind === 'unreachable';
     const [from, to] = [told[scope] ?? null, isOut ? outage.since : null];
-    // One that ended and began again between two looks is told as two.
+    // An outage that ended and began again between two looks makes two events.
     const ended = from !== null && from !== to ? [{ scope, from, to: null, reason: '', at }] : [];
     const begun = to !== null && from !== to ? [{ scope, from: null, to, reason: outage?.reason ?? '', at }] : [];
     return [...ended, ...begun];
@@ -174,7 +173,7 @@ export function outageEvent(target: Target, { scope, from, to, reason, at }: Out
   };
 }
 
-/** That a target accepts nothing for a quarter of an hour (`to`), or does no more. `isAccepting`: a request was accepted. */
+/** A target that has accepted nothing for a quarter of an hour (`to`), or accepts requests again. `isAccepting`: whether a request was accepted. */
 type StallChange = {
   scope: string;
   from: number | null;
@@ -185,10 +184,10 @@ type StallChange = {
   at: number;
 };
 
-/** What was told of stalls is kept beside what was told of outages. */
+/** Published stalls are stored with the published outages, under this name. */
 const stallScope = (scope: string) => `stalled ${scope}`;
 
-/** An outage is told as one, and does not become a stall as well. */
+/** The changes of stalls. An outage is published as an outage, and does not also become a stall. */
 export function stallChanges(told: Readonly<Record<string, number>>, states: readonly TargetState[]): StallChange[] {
   return states.flatMap(({ scope, stalled, hold, outage, isAccepting, at }) => {
     const from = told[stallScope(scope)] ?? null;
@@ -202,7 +201,7 @@ export function stallChanges(told: Readonly<Record<string, number>>, states: rea
   });
 }
 
-/** Null where there is nothing to tell: the work ended before anything was accepted. */
+/** An event about a stall; null if there is nothing to report, because the work ended before anything was accepted. */
 export function stallEvent(target: Target, change: StallChange): OutboxEvent | null {
   const { from, to, ms, reason, isAccepting, at } = change;
   const scope = change.scope.slice(stallScope('').length);
@@ -216,7 +215,7 @@ export function stallEvent(target: Target, change: StallChange): OutboxEvent | n
       type: 'target.stalled',
       timestamp: isoTime(at),
       data: { ...data, reason: why },
-      text: `Nothing was accepted by ${what} for ${duration(ms)}: ${why}; no id is lost, the runs go on trying`,
+      text: `Nothing was accepted by ${what} for ${duration(ms)}: ${why}; no id is lost, and the runs keep trying`,
     };
   }
   if (!isAccepting) return null;
@@ -224,14 +223,14 @@ export function stallEvent(target: Target, change: StallChange): OutboxEvent | n
   return { id: `${id}-over`, type: 'target.recovered', timestamp: isoTime(at), data, text };
 }
 
-/** Redis has lost something of a target that its workers knew and cannot write again. */
+/** An event: Redis has lost data of a target that its workers knew and cannot write again. */
 export function lossEvent(target: Target, { id, what, at }: Loss): OutboxEvent {
   return {
     id: `loss-${target.fp}-${id}`,
     type: 'target.data_lost',
     timestamp: isoTime(at),
     data: { ...ofTarget(target), lost: what },
-    text: `Redis has lost data of ${hostOf(target)}: ${visibleLine(what)}. Its workers are not ready until somebody acknowledges that`,
+    text: `Redis has lost data of ${hostOf(target)}: ${visibleLine(what)}. Its workers are not ready until someone acknowledges that`,
   };
 }
 

@@ -8,7 +8,7 @@ export type NamedReceiver = Receiver & { label: string; key: string };
 
 type Settings = Pick<Config, 'notify' | 'notifySecretFile' | 'proxy' | 'allowHttp'>;
 
-/** The receivers that `--notify` names, each once. Throws USAGE or CREDENTIALS for settings that cannot be used. */
+/** The receivers that `--notify` names, without repetitions. Throws USAGE or CREDENTIALS for settings that cannot be used. */
 export function openReceivers(settings: Settings, env: NodeJS.ProcessEnv): NamedReceiver[] {
   const urls = [...new Set(settings.notify ?? [])];
   const secrets = readSecrets(settings, env);
@@ -35,10 +35,10 @@ function readSecrets({ notifySecretFile: path }: Settings, env: NodeJS.ProcessEn
   return lines.flatMap((line, n) => (line === '' ? [] : [parseSecrets(line, `${where}, line ${n + 1}`)]));
 }
 
-const leastBytes = 24; // and 64 at most: so says the scheme
+const leastBytes = 24; // at most 64, by the standard
 const mostBytes = 64;
 
-/** A secret, or several with spaces between them, of which each signs: the old and the new one while they are replaced. */
+/** One secret, or several separated by spaces, each of which signs: the old and the new one during a replacement. */
 function parseSecrets(line: string, where: string): Buffer[] {
   return line.split(/\s+/).map((word) => {
     const [, encoded = ''] = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(word) ?? [];

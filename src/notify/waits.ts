@@ -1,22 +1,22 @@
 import type { Cause } from '../ledger/standing.ts';
 
-/** What is known of a run that one cause holds back. Times: ms since 1970. */
+/** The state of a run that one cause holds back. Times: ms since 1970. */
 export type Wait = {
   since: number;
-  settled: number; // rows that had an outcome then
+  settled: number; // number of rows that had an outcome then
   isTold: boolean;
-  leftAt: number | null; // when it was seen first that the cause holds the run no more; null = it does
+  leftAt: number | null; // when the cause was first seen to have gone; null = it still holds the run
 };
 
-/** For how long a run makes no progress before that is told. */
+/** How long a run makes no progress before this is reported, in ms. */
 const waitMs = 900_000;
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
 /**
- * The causes that a person may want to end, each with how long a run must have gone on without it before it is told again. What a budget
- * allows in a day may be used up in some hours, and a limiter that alternates goes on between two waits. Each order of a person is new.
+ * Causes that a person may want to end, each with how long a run must have continued without it before it is reported again. A daily budget may be
+ * used up within hours, and a limiter that alternates lets the run continue between two waits. Each order of a person counts as new.
  */
 const restMs: Partial<Record<Cause, number>> = {
   stop: 0,
@@ -31,10 +31,10 @@ const restMs: Partial<Record<Cause, number>> = {
   run_quota: dayMs,
 };
 
-/** A run as it is now: its first cause that nothing is sent, if any, and how many of its rows have an outcome. */
+/** The current state of a run: its first cause that nothing is sent, if any, and how many of its rows have an outcome. */
 type Held = { why: Cause | null; settled: number };
 
-/** What becomes of the known waits of a run, by their cause: of each that has changed what it is then; null = it is over. Pure. */
+/** The changes of the known waits of a run, by cause: each changed wait as it is then; null = it is over. Pure. */
 export function waitChanges(
   known: ReadonlyMap<Cause, Wait>,
   { why, settled }: Held,
@@ -49,7 +49,7 @@ export function waitChanges(
   });
 }
 
-/** `settled`: null if the cause does not hold the run now. */
+/** The next state of a wait. `settled`: null if the cause does not hold the run now. */
 function nextWait(wait: Wait | null, settled: number | null, now: number, rest: number): Wait | null {
   const isRested = wait?.isTold === true && wait.leftAt !== null && now - wait.leftAt > rest;
   if (settled === null) {

@@ -2,17 +2,17 @@ import { createHash, createHmac } from 'node:crypto';
 import { type Route, sendOnce, statusProblem } from '../http/send-once.ts';
 import type { OutboxEvent } from '../ledger/outbox.ts';
 
-/** Who is told. `secrets`: keys of the signature, more than one while they are replaced, none = unsigned. */
+/** A receiver of events. `secrets`: keys of the signature, several during a replacement, none = unsigned. */
 export type Receiver = { url: string; secrets: readonly Buffer[]; route: Route };
 
 const idleMs = 15_000;
 
-/** They are about this event; other refusals, like 401 or 404, are about the receiver, and may pass. */
+/** These statuses refuse this event; other refusals, like 401 or 404, are about the receiver, and may pass. */
 const refusals = [400, 413, 422];
 
 /**
- * Posts an event (https://www.standardwebhooks.com). Returns '' or why it was not taken, without the path of the URL, which is often a secret;
- * `isRefused`: the receiver does not want this event. `nowMs`: ms since 1970.
+ * Posts an event (https://www.standardwebhooks.com). Returns '' or why it was not accepted, without the path of the URL, which is often a secret.
+ * `isRefused`: whether the receiver does not want this event. `nowMs`: ms since 1970.
  */
 export async function postEvent(
   receiver: Receiver,
@@ -38,13 +38,13 @@ export async function postEvent(
   }
 }
 
-/** The header of the signature, by version 1 of the scheme: `v1,<base64>`, one for each secret; '' without one. Pure. */
+/** The signature header of version 1 of the standard: `v1,<base64>`, one for each secret; '' without secrets. Pure. */
 export function signatureOf(secrets: readonly Buffer[], id: string, timestamp: string, body: string): string {
   const sign = (secret: Buffer) => createHmac('sha256', secret).update(`${id}.${timestamp}.${body}`).digest('base64');
   return secrets.map((secret) => `v1,${sign(secret)}`).join(' ');
 }
 
-/** Names a receiver in Redis, where its URL must not be. */
+/** The name of a receiver in Redis, which must not contain its URL. */
 export function receiverKey(url: string): string {
   return createHash('sha256').update(url).digest('hex').slice(0, 16);
 }

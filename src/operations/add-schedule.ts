@@ -20,17 +20,17 @@ import type { Session } from './session.ts';
 
 export type AddOrder = ScheduleOrder & {
   definition: Definition;
-  /** Whether it may change the schedule that has the name. */
+  /** Whether the order may change an existing schedule of that name. */
   replace: boolean;
-  /** The revision that the definition was made from; without it, whatever has the name. */
+  /** The revision that the definition was made from; without it, any schedule of that name is changed. */
   seen?: number | undefined;
-  /** What is in its file of protected ids, where that stays as it was; without it the file is read on this machine. */
+  /** The contents of its file of protected ids, if they stay as they were; without it the file is read on this machine. */
   protectedList?: ProtectedList | null | undefined;
 };
 
 /**
- * A schedule after an order. `before`: what had the name; `schedule`: null where it is not known by now; `at`: when that was, in ms since 1970;
- * `facts`: what `--json` prints of it.
+ * A schedule after an order. `before`: the earlier schedule of that name; `schedule`: null if it is not known yet; `at`: when that was, in ms since
+ * 1970; `facts`: what `--json` prints about it.
  */
 export type Added = {
   done: 'added' | 'same' | 'changed';
@@ -48,7 +48,7 @@ export async function addSchedule(session: Session, place: SchedulePlace, order:
   const protectedList = await protectedListOf(place, order);
   const before = await readSchedule(redis, target.fp, name);
   const seen = order.seen ?? (isThere(before) ? before.revision : 0);
-  const at = Math.round(await readClock(redis, keys.schedules(target.fp))); // slots are due by it
+  const at = Math.round(await readClock(redis, keys.schedules(target.fp))); // slots are due by this clock
   const noted = { at, by: 'operator', ...by } as const;
   const done = await storeSchedule(redis, target.fp, name, definition, { ...noted, replace, protectedList, seen });
   if (done === 'exists') throw exists(name, before, definition);
@@ -85,7 +85,9 @@ async function changedMeanwhile({ redis }: Session, { fp }: Target, name: string
   return new ExpungeError('GUARD', `schedule ${name} is gone since it was shown; nothing was changed`);
 }
 
-/** Registers the notifier of a schedule, removes one of another source, and returns how many processes listen; null if Redis does not say. */
+/**
+ * Registers the notifier of a schedule, removes the notifier of another source, and returns how many processes listen; null if Redis does not say.
+ */
 async function setNotifier(
   session: Session,
   target: Target,

@@ -11,28 +11,29 @@ import type { By } from './order.ts';
 import { isCodeOf, type SealedPlan, withRules } from './sealed-plan.ts';
 import type { Session } from './session.ts';
 
-/** A plan that is carried out; `sha256`: of its file. `isUpload`: a server has made it of a list that was sent to it. */
+/** A plan that is carried out. `sha256`: the hash of its file. `isUpload`: whether a server has made it from a list that was sent to it. */
 export type AppliedPlan = { plan: SealedPlan; sha256: string; isUpload?: true };
 
-/** Throws USAGE for a code that is not that of the plan: it is another plan, or its file was edited. */
+/** Throws USAGE for a code that does not match the plan: it belongs to another plan, or the file was edited. */
 export function refuseCode({ sha256 }: AppliedPlan, code: string): void {
   if (isCodeOf(sha256, code)) return;
-  throw new ExpungeError('USAGE', `the code ${code.trim() || '""'} is not that of this plan; nothing was sent`, {
-    next: (toType) => `look which plan it is, and whether its file was edited since; ${toType('plan')} makes a new one`,
+  throw new ExpungeError('USAGE', `the code ${code.trim() || '""'} does not match this plan; nothing was sent`, {
+    next: (toType) =>
+      `check that this is the right file and was not edited since, or make a new plan: ${toType('plan')}`,
   });
 }
 
 /** Throws GUARD if anything differs from the plan. */
 export function refuseDrift(differences: readonly string[]): void {
   if (differences.length === 0) return;
-  throw new ExpungeError('GUARD', `not as planned: ${differences.join(', ')}; nothing was sent`, {
-    next: (toType) => `restore what was planned, or look at it as it is now: ${toType('plan')}`,
+  throw new ExpungeError('GUARD', `this no longer matches the plan: ${differences.join(', ')}; nothing was sent`, {
+    next: (toType) => `restore what was planned, or make a new plan: ${toType('plan')}`,
   });
 }
 
 /**
- * Throws GUARD where the plan was carried out already, or the list was run since it was made: an approval holds for one run. An unfinished run
- * of other rules is not that of the plan, either.
+ * Throws GUARD if the plan was already carried out, or the list was run since it was made: an approval is for one run. An unfinished run with other
+ * rules is not the run of the plan, either.
  */
 export async function refuseOtherRun(
   { redis }: Pick<Session, 'redis'>,
@@ -47,8 +48,7 @@ export async function refuseOtherRun(
       'GUARD',
       `run ${last.id} of this list, made since the plan, is ${last.state}; nothing was sent`,
       {
-        next: (toType) =>
-          `see what became of it: ${toType('report', last.id)}; to delete the list again, make a new plan`,
+        next: (toType) => `see its outcomes: ${toType('report', last.id)}; to delete the list again, make a new plan`,
       },
     );
   const run = await findRunOfPlan(redis, fp, sha256);
@@ -56,7 +56,7 @@ export async function refuseOtherRun(
   if (last !== null && !isOver(last)) refuseDrift(otherRulesOf(last, plan, order));
 }
 
-/** Throws GUARD where the plan was carried out by another run, although Redis holds that one no longer. */
+/** Throws GUARD if another run has carried out the plan, even if Redis no longer holds that run. */
 function refuseSecondRun(carriedOutBy: string, run: string | undefined): void {
   if (carriedOutBy === run) return;
   throw new ExpungeError('GUARD', `run ${carriedOutBy} has carried out this plan; nothing was sent`, {
@@ -65,8 +65,8 @@ function refuseSecondRun(carriedOutBy: string, run: string | undefined): void {
 }
 
 /**
- * Throws GUARD where an order that is to make a run would act on one that is there: somebody may have paused it, or a guard halted it. The one
- * that an order of the same person left behind, before it was started, is completed.
+ * Throws GUARD if an order that should make a run would act on an existing one, because a person may have paused it, or a guard halted it. A run that
+ * an order of the same person left behind before it was started is completed.
  */
 export function refuseKnownRun({ by, newRunOnly }: ListOrder, last: Run | null, applied: AppliedPlan | null): void {
   if (!newRunOnly || last === null) return;
@@ -77,11 +77,15 @@ export function refuseKnownRun({ by, newRunOnly }: ListOrder, last: Run | null, 
   const going = isMoving
     ? `wait until run ${last.id} has ended, or cancel it first`
     : `resume or cancel run ${last.id} first`;
-  const next = isSealed(last.state) ? `see what became of run ${last.id}; retry that run for what it left` : going;
+  const next = isSealed(last.state)
+    ? `see the outcomes of run ${last.id}; to send the ids that it left, retry that run`
+    : going;
   throw new ExpungeError('GUARD', `run ${last.id} of these ids is ${last.state}; no run was made`, { next });
 }
 
-/** In words, which rules of the run are not those of the plan. Ids that the plan expects to be absent are none of them: the run expects that from now on. */
+/**
+ * The rules of the run that differ from the plan, in words. Ids that the plan expects to be absent do not count: from now on the run expects that.
+ */
 function otherRulesOf(run: Run, plan: SealedPlan, { config }: Pick<ListOrder, 'config'>): string[] {
   const planned: RunRules = { ...noRules, ...givenRules({ config: withRules(config, plan) }) };
   const others = ruleNames.filter((name) => {
@@ -89,10 +93,10 @@ function otherRulesOf(run: Run, plan: SealedPlan, { config }: Pick<ListOrder, 'c
     if (policy !== 'sealed') return false;
     return resume === 'add' ? isLooser(planned[name], run[name]) : !isSameRule(name, run, planned);
   });
-  return others.map((name) => `run ${run.id} of the same list has another --${rowOf(name).flag}`);
+  return others.map((name) => `run ${run.id} of the same list has a different --${rowOf(name).flag}`);
 }
 
-/** Makes a run the one that carries out the plan. Throws GUARD if another one has done that. Repeating it is harmless. */
+/** Records the run as the one that carries out the plan. Throws GUARD if another run has done that. Repeating it is harmless. */
 export async function claimFor(
   redis: RedisClient,
   { fp }: Pick<Target, 'fp'>,
@@ -102,7 +106,10 @@ export async function claimFor(
   refuseSecondRun(await claimPlan(redis, fp, sha256, id), id);
 }
 
-/** What a new run records about the plan that it carries out. Who sent a list to a server, and had it deleted, has submitted a run and made no plan. */
+/**
+ * What a new run records about the plan that it carries out. A person who sent a list to a server, and had it deleted, has submitted a run without
+ * making a plan.
+ */
 export function recordedPlan(by: By, applied: AppliedPlan): NonNullable<BeforeStart['applied']> {
   const { plan, sha256, isUpload = false } = applied;
   const isSubmission = isUpload && plan.approve_by === null && isSamePerson(plan.planned_by, by.who);
@@ -123,8 +130,8 @@ function notedPlan(by: By, { plan, sha256 }: AppliedPlan): NotedPlan {
 }
 
 /**
- * Records in a run that another command made, and in its audit trail, that it carries out the plan. Throws GUARD if that run has other rules, or
- * if another one carried out the plan.
+ * Records, in a run that another command made and in its audit trail, that the run carries out the plan. Throws GUARD if the run has other rules, or
+ * if another run has carried out the plan.
  */
 export async function takeOver(order: ListOrder, { redis }: Session, applied: AppliedPlan, run: Run): Promise<void> {
   if (run.plan === applied.sha256) return;

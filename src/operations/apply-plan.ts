@@ -10,8 +10,8 @@ import { isPartial, otherIds, otherRules, type SealedInput, type SealedPlan, wit
 import { targetOfSettings } from './target-of-settings.ts';
 
 /**
- * The order as that of a run with the rules of the plan, and its target. Throws GUARD where somebody else has to apply the plan, or the settings
- * of the order differ from it.
+ * The order for a run with the rules of the plan, and its target. Throws GUARD if another person has to apply the plan, or the settings of the order
+ * differ from it.
  */
 export function orderOfPlan(given: ListOrder, { plan }: AppliedPlan): { order: ListOrder; target: Target } {
   refuseOtherPerson(plan, given.by.who);
@@ -26,12 +26,12 @@ export function orderOfPlan(given: ListOrder, { plan }: AppliedPlan): { order: L
   return { order, target };
 }
 
-/** Throws GUARD where a file of the plan was changed since. */
+/** Throws GUARD if a file of the plan has changed since. */
 export async function refuseChangedFiles({ plan }: AppliedPlan, paths: readonly string[]): Promise<void> {
   refuseDrift(otherInput(plan, await sealFiles([...paths])));
 }
 
-/** Throws GUARD where the list holds other ids than the plan, and what a list is refused for without one. */
+/** Throws GUARD if the list holds other ids than the plan, and whatever refuses a list without a plan. */
 export function checkPlanned(order: ListOrder, { plan }: AppliedPlan, list: List): void {
   checkList(order, list.spool);
   checkProtection(order, list.spool);
@@ -53,14 +53,10 @@ function otherInput(plan: SealedPlan, now: readonly SealedInput[]): string[] {
     .map(({ name }) => `${name} was changed`);
 }
 
-/** Throws GUARD where somebody else has to apply the plan. Names are what people say of themselves. */
+/** Throws GUARD if another person has to apply the plan. People give their own names, without proof. */
 function refuseOtherPerson({ approve_by: approver, planned_by: planner }: SealedPlan, who: string): void {
   if (approver === null || (isSamePerson(approver, who) && !isSamePerson(planner, who))) return;
-  throw new ExpungeError(
-    'GUARD',
-    `this plan of ${planner} is for ${approver} to apply, not for ${who}; nothing was sent`,
-    {
-      next: `let ${approver} apply it, under a login or an EXPUNGE_USER of that name`,
-    },
-  );
+  throw new ExpungeError('GUARD', `only ${approver} may apply this plan of ${planner}, not ${who}; nothing was sent`, {
+    next: `let ${approver} apply it, under a login or an EXPUNGE_USER of that name`,
+  });
 }

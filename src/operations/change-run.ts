@@ -5,16 +5,16 @@ import { type Rate, rateSetting } from '../model/rate.ts';
 import type { RunOrder } from './order.ts';
 import { findRun, type Session } from './session.ts';
 
-/** The rate and burst of a run. A rate of null is none of its own, a burst of null is the default. */
+/** The rate and burst of a run. A null rate means no rate of its own, a null burst means the default. */
 type Pace = { rate: Rate | null; burst: number | null };
 
-/** The same as a flag takes it. */
+/** The same, as a flag takes it. */
 export type PaceFacts = { rate: string | null; burst: number | null };
 
-/** A run that has another pace now. */
+/** A run after a change of its rate. */
 export type PaceChange = PaceFacts & { run: string; state: string; before: PaceFacts };
 
-/** A burst that is not given stays as it is. */
+/** An order to change the pace of a run. A burst that is not given stays as it is. */
 export type PaceOrder = RunOrder & { pace: Pick<Pace, 'rate'> & Partial<Pace> };
 
 export async function changePace(session: Session, { run: text, by, pace }: PaceOrder): Promise<PaceChange> {
@@ -33,7 +33,7 @@ function paceFacts({ rate, burst }: Pace): PaceFacts {
   return { rate: rate && rateSetting(rate), burst };
 }
 
-/** A run that has another share of the workers now. */
+/** A run after a change of its share of the workers. */
 export type PriorityChange = { run: string; state: string; priority: Priority; before: { priority: Priority } };
 
 export type PriorityOrder = RunOrder & { priority: Priority };

@@ -7,7 +7,7 @@ import { lookAtRedis } from './look-at-redis.ts';
 import { type ListHistory, noListHistory, planOf } from './plan-list.ts';
 import { findList, type KnownList, type ListWork, readHistory } from './start-list.ts';
 
-/** What the same order would show before it asks, as far as Redis can be asked, and what else a person has to know of it. Sends and writes nothing. */
+/** The plan that the same order would show before it asks, as far as Redis can be read, with notes for people. Sends and writes nothing. */
 export async function planOfDryRun(order: ListOrder, work: ListWork): Promise<{ plan: Plan; notes: string[] }> {
   const looked = await lookAtRedis(order, (session) => findList(session, order, work));
   const plan = 'found' in looked ? planFound(order, work, looked.found) : planAlone(order, work, noListHistory);
@@ -15,7 +15,7 @@ export async function planOfDryRun(order: ListOrder, work: ListWork): Promise<{ 
   return { plan, notes: [...notesOf(looked), ...(late === null ? [] : [refused(`${late.reason}; ${late.next}`)])] };
 }
 
-/** What Redis knows of a list that is planned, as far as it can be asked: an unfinished run of it is the one that `apply` resumes. */
+/** What Redis knows about the list of a plan, as far as it can be read. An unfinished run of the list is the one that `apply` resumes. */
 export async function historyForPlan(
   order: ListOrder,
   work: Omit<ListWork, 'applied'>,
@@ -27,7 +27,7 @@ export async function historyForPlan(
   return { history: 'found' in looked ? looked.found : noListHistory, notes: notesOf(looked) };
 }
 
-/** What Redis was not asked for, or refuses, in a line. */
+/** Why Redis was not asked, or what it refuses, in one line. */
 function notesOf(looked: { found: unknown } | { unasked: string } | { refusal: string }): string[] {
   if ('refusal' in looked) return [refused(looked.refusal)];
   return 'unasked' in looked && looked.unasked !== '' ? [`Redis was not asked: ${looked.unasked}`] : [];
@@ -37,7 +37,7 @@ function refused(reason: string): string {
   return `warning: the run is refused: ${reason}`;
 }
 
-/** A run of the list that has ended, and is not over yet, sends nothing: it is shown as the previous one. */
+/** The plan with what Redis knows. A run of the list that has ended, but is not over yet, sends nothing: it is shown as the previous one. */
 function planFound(order: ListOrder, work: ListWork, found: KnownList): Plan {
   return found.ended === null ? found.plan : planAlone(order, work, { ...noListHistory, last: found.ended });
 }

@@ -7,7 +7,7 @@ import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { tallyIfSealed } from '../ledger/tally.ts';
 import type { RedisClient } from '../redis/client.ts';
 
-/** Throws USAGE for a run of which there are no rows yet. */
+/** Throws USAGE for a run that has no rows yet. */
 export function refuseUnwritten({ id, state, command }: Run): void {
   if (state !== 'preparing') return;
   throw new ExpungeError('USAGE', `run ${id} can't be followed: its list was not written completely`, {
@@ -15,15 +15,15 @@ export function refuseUnwritten({ id, state, command }: Run): void {
   });
 }
 
-/** The cursor in a text as `--follow` prints it, or that of the beginning. Throws USAGE for any other text. */
+/** The cursor in a text that `--follow` printed; the cursor of the beginning without a text. Throws USAGE for any other text. */
 export function cursorAt({ id, chunks }: Run, text: string | undefined): FollowCursor {
   return text === undefined ? firstCursor(chunks) : decodeCursor(id, chunks, text);
 }
 
-/** What a look at a run has found: all of an ended run is written, there is more to come, or nobody reads any more. */
+/** Result of a look at a run: all rows of an ended run are written, more will come, or the reader has gone. */
 export type Found = 'all' | 'more' | 'closed';
 
-/** Writes what is new of a run since the cursor, and the summary once it has ended. Only reads. */
+/** Writes the new rows of a run since the cursor, and the summary once it has ended. Only reads. */
 export async function writeNews(
   redis: RedisClient,
   id: string,
@@ -36,7 +36,7 @@ export async function writeNews(
   return (await written.end(run)) ? 'all' : 'closed';
 }
 
-/** What was written to a reader, line by line, and from where another process can go on. */
+/** Writes rows to a reader, line by line, and knows from where another process can continue. */
 export class WrittenRows {
   readonly #sink: Sink;
   readonly #run: string;
@@ -51,12 +51,12 @@ export class WrittenRows {
     this.#stop = stop;
   }
 
-  /** The cursor behind all that was written; null = nothing was. */
+  /** The cursor after everything that was written; null = nothing was written. */
   get goOn(): string | null {
     return this.#cursor === null || this.#rows === 0 ? this.#cursor : `${this.#cursor}+${this.#rows}`;
   }
 
-  /** Writes a part behind its cursor. False if it is to stop, or nobody reads any more. */
+  /** Writes a part after its cursor. Returns false if it is to stop, or the reader has gone. */
   async add({ cursor, rows, isCorrection }: FollowPart): Promise<boolean> {
     if (this.#stop.aborted) return false;
     const text = reportText(rows, { format: 'ndjson', spreadsheetSafe: false });
@@ -67,7 +67,7 @@ export class WrittenRows {
     return !this.#stop.aborted;
   }
 
-  /** Writes whole lines that another process has written like this. */
+  /** Writes whole lines that another process has written in this form. */
   async copy(lines: readonly string[]): Promise<boolean> {
     if (this.#stop.aborted || !(await this.#sink(`${lines.join('\n')}\n`))) return false;
     for (const line of lines) {
@@ -83,7 +83,7 @@ export class WrittenRows {
     return this.#sink(`${JSON.stringify(summaryOf(run, exitOf(run), Date.now()))}\n`);
   }
 
-  /** Writes as the last line why there are no more, for who copies them. */
+  /** Writes why there are no more rows as the last line, for a reader that copies them. */
   async fail(detail: string): Promise<boolean> {
     return this.#sink(lineOf('problem', { detail }));
   }
@@ -93,7 +93,7 @@ function lineOf(type: 'cursor' | 'problem', facts: object): string {
   return `${JSON.stringify({ v: 1, type, ...facts })}\n`;
 }
 
-/** Whether a line is of this type, which rows have not. */
+/** Whether a line is of this type; rows have no type. */
 export function isLineOf(type: 'cursor' | 'problem' | 'summary', line: string): boolean {
   return line.startsWith(`{"v":1,"type":"${type}"`);
 }

@@ -9,14 +9,14 @@ import { lateText } from '../terminal/forecast-text.ts';
 import type { RunOptions } from './list-order.ts';
 import type { TargetBounds } from './read-bounds.ts';
 
-/** How many ids of a list are sent: the first ones, up to `--max-deletes`. */
+/** Number of ids of a list that are sent: the first ones, up to `--max-deletes`. */
 export function requestsOf({ spool }: List, { maxDeletes }: { maxDeletes?: number | null | undefined }): number {
   return Math.min(sumIds(spool.ids), maxDeletes ?? Number.POSITIVE_INFINITY);
 }
 
 type ToSend = { requests: number; rules: Pick<RunRules, 'rate' | 'window' | 'stopAt' | 'maxActiveMs'> };
 
-/** What decides how long a run takes, before it begins. */
+/** The facts that decide how long a run takes, before it begins. */
 export function workOf({ requests, rules }: ToSend, { learned, isLimit, pin, quotas }: TargetBounds): Work {
   return {
     requests,
@@ -34,8 +34,8 @@ export function workOf({ requests, rules }: ToSend, { learned, isLimit, pin, quo
 type Late = { reason: string; next: string };
 
 /**
- * Why a run cannot end by `finishBy`, ms since 1970, at any rate that is allowed and known to be accepted; null = it can, or nobody asked. Where
- * the speed of the API is not known, only what is set counts. Raises no rate.
+ * The reason why a run cannot end by `finishBy` (ms since 1970) at any rate that is allowed and known to be accepted; null = it can, or no time was
+ * given. If the speed of the API is not known, only set rates count. Raises no rate.
  */
 export function explainLate(work: Work, { finishBy }: Pick<RunOptions, 'finishBy'>, now: number): Late | null {
   if (finishBy === undefined) return null;

@@ -3,20 +3,20 @@ import type { Config } from '../config/settings.ts';
 import type { Priority } from '../model/priority.ts';
 import type { By } from './order.ts';
 
-/** What a run is told beside its settings; see the rows of `run-rules.ts`. */
+/** Options of a run in addition to its settings; see the rows of `run-rules.ts`. */
 export type RunOptions = {
   detach?: boolean; // left to the workers of its target
   priority?: Priority;
   stopAt?: number; // ms since 1970
   maxDuration?: number; // ms
   finishBy?: number; // ms since 1970; refused if it cannot end by then, and stored nowhere
-  partial?: boolean; // the first ids of a longer list are meant
+  partial?: boolean; // send only the first ids of a longer list
 };
 
-/** How a list is read and what may become of its run, as a command line or a request says it. */
+/** How to read a list and what to do with its run, as a command line or a request says it. */
 export type ListOrder = {
   config: Config;
-  sources: Sources; // `flag`: this order itself says so
+  sources: Sources; // `flag`: this order itself sets it
   env: NodeJS.ProcessEnv;
   options: RunOptions;
   by: By;
@@ -24,8 +24,8 @@ export type ListOrder = {
   command: string;
   /** Whether a person sees the plan before it is carried out. */
   isAsked: boolean;
-  /** Whether the order is for a new run: one that is there is not touched. */
+  /** Whether the order must make a new run: it does not touch an existing one. */
   newRunOnly: boolean;
-  /** Told of a run before it is written, so that an order that breaks off is not given for a second one. */
+  /** Called with a run before it is written, so that an order that breaks off does not make a second run. */
   onRun?: ((run: string) => Promise<void>) | undefined;
 };

@@ -1,6 +1,6 @@
 import { ruleSettings } from '../ledger/run-rules.ts';
 
-/** How a list is read, and which of its ids are deleted. */
+/** Settings for how a list is read, and which of its ids are deleted. */
 export const input = [
   'resource',
   'resourceColumn',
@@ -24,7 +24,7 @@ export const input = [
   'expectCount',
 ] as const;
 
-/** What may halt a run, how fast it is, and what its answers mean. */
+/** Settings for what may halt a run, how fast it is, and what its answers mean. */
 export const ofRuns = ruleSettings.filter(
   (name): name is Exclude<typeof name, 'maxDeletes' | 'keep'> => name !== 'maxDeletes' && name !== 'keep',
 );

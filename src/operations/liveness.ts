@@ -8,11 +8,11 @@ import { withTimeout } from '../wait.ts';
 import type { Session } from './session.ts';
 import { type RunContext, standingsOfRun } from './take-snapshot.ts';
 
-// Which processes delete a run, and why a run makes no progress.
+// This file finds out which processes delete a run, and why a run makes no progress.
 
 const removeMs = 2_000;
 
-/** Whether a command is deleting a foreground run now; null if Redis does not say. */
+/** Whether a command is currently deleting a foreground run; null if Redis does not say. */
 export async function hasForegroundCommand(session: Session, run: Run): Promise<boolean | null> {
   return isConsumed(ownQueueOf(session, run));
 }
@@ -22,22 +22,22 @@ export async function hasOtherForegroundCommand(session: Session, run: Run): Pro
   return isConsumed(ownQueueOf(session, run), 'to stay');
 }
 
-/** Whether a foreground run is `running` though its command has ended. */
+/** Whether a foreground run is `running` although its command has ended. */
 export async function isAbandoned(session: Session, run: Run): Promise<boolean> {
   return !run.detached && run.state === 'running' && (await hasForegroundCommand(session, run)) === false;
 }
 
 /**
- * Removes the queue that a killed command left of its run, unless a command is or may be deleting that run. Repeating it is harmless. Never
- * throws: leftover keys are harmless, and the report that follows matters more.
+ * Removes the queue that a killed command left of its run, unless a command is deleting that run, or may be. Repeating it is harmless. Never throws:
+ * leftover keys are harmless, and the report that follows matters more.
  */
 export async function removeOwnQueue(session: Session, run: Run): Promise<void> {
   const queue = openQueue(ownQueueOf(session, run));
-  await withTimeout(removeMs, queue.remove(isSealed(run.state))); // its commands wait for Redis without limit, and need a little memory there
+  await withTimeout(removeMs, queue.remove(isSealed(run.state))); // the queue waits for Redis without limit, and needs a little memory there
   await withTimeout(removeMs, queue.close());
 }
 
-/** What is to be warned of where a run is left to workers: none of its target is alive (`workers` is null if Redis does not say), or it is stopped. */
+/** Warnings for a run that is left to workers: no worker of its target is alive (`workers` is null if Redis does not say), or the run is stopped. */
 export function detachedWarnings(target: Named, workers: number | null, stop: Stop | null): Advice[] {
   const words =
     workers === null
@@ -50,18 +50,18 @@ export function detachedWarnings(target: Named, workers: number | null, stop: St
   return [...(workers ? [] : [work]), ...(stop === null ? [] : [start(stop)])];
 }
 
-/** What keeps a run from going on, and how to end that: a warning each. */
+/** One warning for each cause that holds a run back, with how to end it. */
 export function standingWarnings(run: Run, context: RunContext): Advice[] {
   return standingsOfRun(run, context).map((standing) => {
     const text = standingText(standing, Date.now());
-    const words = `the run does not go on yet. ${text}.`;
+    const words = `the run does not continue yet. ${text}.`;
     return (toType) => [words, standingAdvice(standing, toType)].filter(Boolean).join(' ');
   });
 }
 
 type Named = Pick<Target, 'baseUrl' | 'account'>;
 
-/** Says that Redis does not show whether such a process is alive: not every login may use CLIENT LIST. */
+/** A warning that Redis does not show whether such a process is alive: not every login may use CLIENT LIST. */
 export function unknownLiveness(who: string): string {
   return `this Redis does not say whether a ${who} is alive (CLIENT LIST)`;
 }

@@ -21,7 +21,7 @@ import { searchRuns } from './search-runs.ts';
 import { type EarlySession, findRun } from './session.ts';
 import { verify } from './verify-run.ts';
 
-/** What is asked of runs in the Redis of this session. */
+/** Queries about runs in the Redis of this session. */
 export function localRecords(session: EarlySession): RecordOperations {
   const { redis, address } = session;
   return {

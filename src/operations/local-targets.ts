@@ -8,7 +8,7 @@ import type { Session } from './session.ts';
 import { start, startAll, stop, stopAll } from './stop-targets.ts';
 import { readTargetRecord, readTargetStatus } from './target-status.ts';
 
-/** Orders for targets in the Redis of this session. Loads nothing that a stop does not need: it has to work within a second. */
+/** Orders for targets in the Redis of this session. Loads only what a stop needs: it has to work within a second. */
 export function localTargets({ redis }: Pick<Session, 'redis'>, separateLimits: boolean): TargetOperations {
   type Work = (redis: RedisClient, fp: string, by: SeenOperatorOrder) => Promise<boolean>;
   const change = async ({ target, by, seen }: TargetOrder & { seen?: number }, work: Work) => {

@@ -9,7 +9,7 @@ export function refuseLoneBurst({ config, sources }: Pick<ListOrder, 'config' | 
 }
 
 export function loneBurst(): ExpungeError {
-  return new ExpungeError('USAGE', '--burst needs a rate, and there is none', {
+  return new ExpungeError('USAGE', '--burst needs a rate, but none is set', {
     next: 'add --rate, as in --rate 200/s',
   });
 }

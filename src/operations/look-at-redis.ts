@@ -9,14 +9,17 @@ import { describeRedisError, isRedisError } from '../redis/errors.ts';
 import { findPrivateRedis } from '../redis/private/find.ts';
 import type { Session } from './session.ts';
 
-/** What was found; or why Redis was not asked, '' where there is none to ask. `refusal`: Redis was asked, and the order is refused for that. */
+/**
+ * The result of a look; or why Redis was not asked, '' if there is none to ask. `refusal`: Redis was asked, and the order is refused because of what
+ * it holds.
+ */
 export type Look<T> = { found: T } | { unasked: string } | { refusal: string };
 
 const lookMs = 2_000;
 
 /**
- * Calls `body` with the Redis of REDIS_URL, or with the private one of the state folder if it runs. Starts none, and stops none. Returns within
- * two seconds, and does not throw for a Redis that cannot be asked. `body` has to read only.
+ * Calls `body` with the Redis of REDIS_URL, or with the private one of the state folder if it is running. Starts none, and stops none. Returns within
+ * two seconds, and does not throw for a Redis that cannot be asked. `body` must only read.
  */
 export async function lookAtRedis<T>(
   { config, env }: { config: Config; env: NodeJS.ProcessEnv },
@@ -50,7 +53,7 @@ async function look<T>(
   }
 }
 
-/** Where Redis is; or why it is not known. */
+/** The address of Redis; or why it is not known. */
 function addressOf(config: Config, env: NodeJS.ProcessEnv): Promise<RedisAddress | string> | RedisAddress {
   if (!env.REDIS_URL) return findPrivateRedis(config.stateDir, env);
   return withAccess(addressFromUrl(env.REDIS_URL, config.allowPlaintextRedis), config);
@@ -80,7 +83,7 @@ async function ask<T>(
   }
 }
 
-/** What the same order would be refused for by what is in Redis. */
+/** The refusal that the same order would get because of what is in Redis. */
 function refusalOf(error: unknown): { refusal: string } {
   if (error instanceof ExpungeError && error.code !== 'UNREACHABLE') return { refusal: messageOf(error) };
   throw error;

@@ -13,32 +13,32 @@ import { readPlanInPlace, writePlanFile } from './plan-file.ts';
 import { checkList, type ListHistory, noListHistory, planOf } from './plan-list.ts';
 import { type PlanOrigin, type SealedInput, type SealedPlan, sealInputs, sealPlan } from './sealed-plan.ts';
 
-/** A plan that is to be made. */
+/** An order to make a plan. */
 type PlanOrder = {
-  paths: string[]; // of its list
+  paths: string[]; // paths of its list
   read: <T>(body: (list: List) => Promise<T>) => Promise<T>; // throws what `withList` throws
-  output: string; // its file
+  output: string; // path of its file
   origin: PlanOrigin;
-  /** What Redis knows of the list, where it can be reached. */
+  /** Reads what Redis knows about the list, if it can be reached. */
   historyOf?: (list: List) => Promise<ListHistory>;
 };
 
-/** A sealed plan, its hash, and what is shown of it. */
+/** A sealed plan, its hash, and how it is shown. */
 export type MadePlan = {
   plan: SealedPlan;
   sha256: string;
   shown: Plan;
-  replaced: string | null; // the hash of the plan that its file held before; null = none
+  replaced: string | null; // the hash of the plan that the file held before; null = none
 };
 
-/** Seals the list of an order in a file. Throws USAGE and GUARD for what a run of it would be refused for. */
+/** Seals the list of an order in a file. Throws the USAGE and GUARD errors that would refuse a run of it. */
 export async function makePlan(
   order: ListOrder,
   { paths, read, output, origin, historyOf = async () => noListHistory }: PlanOrder,
 ): Promise<MadePlan> {
   const target = readTarget(order.config, order.env);
   refuseLoneBurst(order, null);
-  const replaced = await readPlanInPlace(output); // a wrong file is told before the list is read
+  const replaced = await readPlanInPlace(output); // reports a wrong file before the list is read
   const input = await sealFiles(paths);
   return read(async (list) => {
     checkList(order, list.spool);
@@ -50,21 +50,17 @@ export async function makePlan(
   });
 }
 
-/** A plan of now. `approver`: who has to apply it; throws USAGE where that is who makes it. */
+/** The origin of a plan made now. `approver`: the person who has to apply it; throws USAGE if that is the planner. */
 export function newOrigin({ who, reason }: By, approver: string | undefined): PlanOrigin {
   if (approver !== undefined && isSamePerson(approver, who))
-    throw new ExpungeError(
-      'USAGE',
-      `--approve-by ${approver}: expected somebody else than ${who}, who makes the plan`,
-      {
-        next: 'name another person, as EXPUNGE_USER or their login names them',
-      },
-    );
+    throw new ExpungeError('USAGE', `--approve-by ${approver}: expected someone other than the planner, ${who}`, {
+      next: 'name another person, as EXPUNGE_USER or their login names them',
+    });
   const approve_by = approver === undefined ? null : storedName(approver);
   return { planned_at: isoTime(Date.now()), planned_by: who, approve_by, reason };
 }
 
-/** The hashes of the files of a plan. Throws USAGE for what cannot be read a second time. */
+/** The hashes of the files of a plan. Throws USAGE for a file that cannot be read a second time. */
 export async function sealFiles(paths: string[]): Promise<SealedInput[]> {
   const files = await openInputs(paths);
   const pipe = files.find(({ isPipe }) => isPipe);

@@ -26,10 +26,10 @@ import type { Reached, StopOrder } from './stop-targets.ts';
 import type { TargetRecord, TargetStatus } from './target-status.ts';
 import type { Verification } from './verify-run.ts';
 
-// What expunge does for people, without a word on a screen: an operation takes typed input, asks nothing and prints nothing. `local` does it in
-// Redis, `remote` by the API of a server; both throw the same errors, and both record who ordered it and why.
+// Everything that expunge does for people, without any output: an operation takes typed input, asks nothing and prints nothing. `local` works in
+// Redis, `remote` through the API of a server; both throw the same errors, and both record who gave the order and why.
 
-/** All that can be ordered and asked, by what it is about. */
+/** All orders and queries, by subject. */
 export type Operations = {
   runs: RunOperations;
   records: RecordOperations;
@@ -41,19 +41,19 @@ export type Operations = {
 export type RunOperations = {
   /** The run with this id, or whose id ends with the text. Throws USAGE if there is none, or if another release wrote it. */
   find(text: string | undefined): Promise<Run>;
-  /** The runs of a target that are halted for this reason, the newest first. */
+  /** The runs of a target that are halted for this reason, newest first. */
   findHalted(target: Target, halt: HaltCode): Promise<Run[]>;
   /** Throws USAGE for a run that has ended. */
   pause(order: RunOrder): Promise<Ordered>;
   /** Throws USAGE for a run that has ended, and GUARD for one that has moved since it was shown. */
   resume(order: ResumeOrder): Promise<Resumed>;
-  /** Returns once the requests in flight have their answers; `onWait` is called where that takes longer than 2 s. */
+  /** Returns once the requests in flight have their answers; calls `onWait` if that takes longer than 2 s. */
   cancel(order: RunOrder, onWait: () => void): Promise<Ordered>;
   /** Throws USAGE for a run that has ended. */
   changePace(order: PaceOrder): Promise<PaceChange>;
   /** Throws USAGE for a run that has ended. */
   changePriority(order: PriorityOrder): Promise<PriorityChange>;
-  /** Removes a run that has ended, with all its keys. Throws USAGE for another one, and GUARD for one that has moved since it was shown. */
+  /** Removes an ended run, with all its keys. Throws USAGE for any other run, and GUARD for one that has moved since it was shown. */
   remove(order: SeenOrder): Promise<Removed>;
 };
 
@@ -64,20 +64,20 @@ export type ReportStyle = {
   only: Selection | null; // the rows to write; null: all
 };
 
-/** Where an id is looked for. `searched` grows; `onProblem` is told of a run that cannot be read: the others can. */
+/** Where to look for an id. `searched` grows; `onProblem` is called for a run that cannot be read, and the search continues with the others. */
 export type SearchOrder = Pick<Search, 'target' | 'wanted' | 'searched' | 'onProblem'>;
 
-/** What is asked of runs and of their rows. All of it only reads, but for `noteReport`. */
+/** Queries about runs and their rows. They only read, except `noteReport`. */
 export type RecordOperations = {
-  /** What answers, for people. */
+  /** What is asked, in words for people: Redis or a server. */
   place: string;
-  /** How often it may be asked. */
+  /** The interval at which it may be asked, in ms. */
   pollMs: number;
-  /** What is said while it does not answer. */
+  /** The text to show while it does not answer. */
   away: string | undefined;
   /** The run with this id, or whose id ends with the text. Throws USAGE if there is none. */
   find(text: string | undefined): Promise<Run>;
-  /** The same, with its sums if it has ended, and how far a `deleted` of it can be trusted. */
+  /** The same run, with its sums if it has ended, and how far its `deleted` can be trusted. */
   findTallied(text: string | undefined): Promise<{ run: Run; proof: string[] }>;
   /** `factsOf`: a run as `--json` prints it. */
   list(
@@ -87,22 +87,22 @@ export type RecordOperations = {
     ChosenRuns & { factsOf(run: ListedRun): Record<string, unknown>; standingOf(run: ListedRun): StandingFacts | null }
   >;
   record(run: Run): Promise<RunRecord>;
-  /** The run as it is now, and what explains its pace. undefined: nobody says so now; a run of null is no longer known. */
+  /** The run as it is now, and what explains its pace. A run of undefined: no answer for now; a run of null: it is no longer known. */
   look(run: Run): Promise<{ run: Run | null | undefined; context: RunRecord['context'] | undefined }>;
   history(run: Run): Promise<Record<'points' | 'events' | 'waits', Record<string, unknown>[]>>;
-  /** The runs that have an id, the newest first. */
+  /** The runs that have an id, newest first. */
   search(order: SearchOrder): AsyncIterable<Appearance>;
-  /** In input order. */
+  /** The rows in input order. */
   rows(run: Run): AsyncIterable<OutcomeRow[]>;
   /** Counts every row. Throws USAGE for a run whose list was not written completely. */
   verify(run: Run): Promise<Verification>;
-  /** Writes a report, and returns how many rows it is about. */
+  /** Writes a report, and returns its number of rows. */
   write(run: Run, style: ReportStyle, sink: Sink): Promise<number>;
   /** Records that a file holds all rows of an ended run. */
   noteReport(run: Run, path: string): Promise<void>;
-  /** Returns what writes the news of a run since it was called last, at first since the cursor. */
+  /** Returns a function that writes the new rows of a run since its last call; the first call starts at the cursor. */
   follow(run: Run, cursor: FollowCursor): (written: WrittenRows, stop: AbortSignal) => Promise<Found>;
-  /** Why an error says that nobody answers now; null if it says something else. */
+  /** The reason why an error means that there is no answer for now; null if it means something else. */
   awayOf(error: unknown): string | null;
 };
 
@@ -110,16 +110,18 @@ export type RecordOperations = {
 export type ScheduleOperations = {
   list(target: Target): Promise<ScheduleRecord[]>;
   find(target: Target, name: string): Promise<Schedule>;
-  /** Throws USAGE where another schedule has the name and may not be changed, and GUARD where it has changed since it was seen. */
+  /**
+   * Adds or changes a schedule. Throws USAGE if another schedule has the name and may not be changed, and GUARD if it has changed since it was seen.
+   */
   add(order: AddOrder): Promise<Added>;
-  /** Makes a run of it now. Throws GUARD for a list that a guard rejects, and for a schedule that has changed since it was shown. */
+  /** Makes a run of the schedule now. Throws GUARD for a list that a guard rejects, and for a schedule that has changed since it was shown. */
   run(order: RunScheduleOrder): Promise<MadeNow>;
-  /** Reads its list and asks the guards; changes nothing. */
+  /** Reads the list and evaluates the guards; changes nothing. */
   dryRun(order: DryRunOrder): Promise<ScheduleDryRun>;
   pause(order: ScheduleOrder): Promise<SteeredSchedule>;
-  /** Throws USAGE while its last run is halted, and GUARD where it has changed since it was shown. */
+  /** Throws USAGE while the last run of the schedule is halted, and GUARD if the schedule has changed since it was shown. */
   resume(order: SeenScheduleOrder): Promise<SteeredSchedule>;
-  /** Its runs stay. Throws GUARD where it has changed since it was shown. */
+  /** Removes a schedule; its runs stay. Throws GUARD if it has changed since it was shown. */
   remove(order: SeenScheduleOrder): Promise<SteeredSchedule>;
 };
 
@@ -129,26 +131,26 @@ export type TargetChange = { status: TargetStatus; isChanged: boolean };
 /** A rate or a budget of a target; null ends it. */
 type BoundOrder = SeenTargetOrder & { rate: Rate | null };
 
-/** Orders for all runs of a target, also those to come. All can be repeated at will. */
+/** Orders for all runs of a target, including later ones. All can be repeated at will. */
 export type TargetOperations = {
-  /** Every target, with what an order for it reaches. */
+  /** Every target, with what an order for it would reach. */
   known(): Promise<KnownTarget[]>;
   status(target: Target): Promise<TargetStatus>;
   record(target: Target): Promise<TargetRecord>;
-  /** Lets nobody send to it, within a second; the stop stands beside those of colleagues. Counts afterwards what it reached. */
+  /** Stops all sending to the target, within a second; stops by other people are kept as well. Counts afterwards what it reached. */
   stopAll(order: StopOrder): Promise<Reached>;
-  /** Lifts the stop of who orders it; where there is none of theirs, the stops of all. */
+  /** Lifts the stop of the person who gives the order; if they have none, the stops of everyone. */
   startAll(order: StopOrder): Promise<Reached>;
-  /** The same for one target that is known; counts nothing. */
+  /** Does the same for one known target; counts nothing. */
   stop(order: TargetOrder): Promise<TargetChange>;
-  /** Throws GUARD where it has moved since it was shown, as all do that take `seen`. */
+  /** Throws GUARD if the target has changed since it was shown, as every order with `seen` does. */
   start(order: SeenTargetOrder): Promise<TargetChange>;
   /** Ends a wait that the server asked for, and an open circuit. */
   release(order: TargetOrder): Promise<TargetChange>;
   forgetRate(order: TargetOrder): Promise<TargetChange>;
-  /** Says that somebody has seen what Redis has lost of it. */
+  /** Records that a person has seen what Redis has lost of the target. */
   acknowledge(order: SeenTargetOrder): Promise<TargetChange>;
-  /** The rate is a single one. */
+  /** Pins a rate; it must be a single one. */
   pinRate(order: BoundOrder): Promise<TargetChange>;
   setBudget(order: BoundOrder): Promise<TargetChange>;
 };

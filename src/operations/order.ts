@@ -1,9 +1,9 @@
 import type { Target } from '../model/target.ts';
 
-/** Who orders something, and why; it stands in the audit trail. A server takes the name of the token. */
+/** Who gives an order, and why, for the audit trail. A server uses the name of the token. */
 export type By = { who: string; reason: string };
 
-/** The revision that the person was shown: from any other one nothing is done. What continues, loosens or removes something names it. */
+/** The revision that the person was shown; if it has changed since, nothing is done. Orders that continue, loosen or remove something name it. */
 type Seen = { seen: number };
 
 /** An order for one run, by its whole id. */

@@ -5,8 +5,8 @@ import { explainFileError, isFileError, systemCode } from '../system-errors.ts';
 import { planFileText, planHash, type SealedPlan, sealedSettings } from './sealed-plan.ts';
 
 /**
- * Writes a plan, readable by its owner only, and returns its hash. A plan of that name is replaced as a whole; throws USAGE for any other
- * file, which stays.
+ * Writes a plan, readable by its owner only, and returns its hash. Replaces a plan of that name as a whole; throws USAGE for any other file, which is
+ * kept.
  */
 export async function writePlanFile(path: string, plan: SealedPlan): Promise<string> {
   const text = planFileText(plan);
@@ -29,8 +29,8 @@ export async function writePlanFile(path: string, plan: SealedPlan): Promise<str
 }
 
 /**
- * The hash of the plan that stands where one is to be written; null where there is no file, or an empty one. Throws USAGE for a file that holds anything
- * else: nobody who names the list by mistake loses it.
+ * The hash of the plan that is in the place of a new one; null if there is no file, or an empty one. Throws USAGE for a file with any other contents,
+ * so that naming the list by mistake does not destroy it.
  */
 export async function readPlanInPlace(path: string): Promise<string | null> {
   try {
@@ -41,12 +41,12 @@ export async function readPlanInPlace(path: string): Promise<string | null> {
     if (systemCode(error) === 'ENOENT') return null;
     throw unusable(path, 'the plan cannot be written', error);
   }
-  throw new ExpungeError('USAGE', `${path}: the file is there and holds no plan; it was not replaced`, {
+  throw new ExpungeError('USAGE', `${path}: this file exists and is not a plan; it was not replaced`, {
     next: 'name another file with --output, or remove this one',
   });
 }
 
-/** The plan in a file, and its hash. Throws USAGE for a file that cannot be read or that no `expunge plan` wrote so. */
+/** The plan in a file, and its hash. Throws USAGE for a file that cannot be read, or that `expunge plan` did not write in this form. */
 export async function readPlanFile(path: string): Promise<{ plan: SealedPlan; sha256: string }> {
   const text = await readFile(path, 'utf8').catch((error) => {
     throw unusable(path, 'the plan cannot be read', error);
@@ -55,7 +55,7 @@ export async function readPlanFile(path: string): Promise<{ plan: SealedPlan; sh
   if (plan === null || planFileText(plan) !== text)
     throw new ExpungeError(
       'USAGE',
-      `${path}: expected a plan as expunge plan writes it; this file is another or edited`,
+      `${path}: expected a plan written by expunge plan; this file is not one, or was edited`,
       {
         next: (toType) => `make the plan again: ${toType('plan', 'FILE', '…', '--output', 'PLAN')}`,
       },
@@ -72,7 +72,7 @@ function parsePlan(text: string): SealedPlan | null {
   }
 }
 
-/** Only what is read before the code is compared: nothing else can be wrong then. */
+/** Whether a value looks like a plan. Checks only what is read before the code is compared: after that, nothing else can be wrong. */
 function isPlan(plan: SealedPlan): boolean {
   const { rules, target, input, ids } = plan;
   const areRules = sealedSettings.every((name) => rules[name] === null || typeof rules[name] === 'string');

@@ -26,19 +26,19 @@ import type { ListOrder, RunOptions } from './list-order.ts';
 import { noBounds, type Surroundings, type TargetBounds } from './read-bounds.ts';
 import type { Retries } from './retried-run.ts';
 
-/** What Redis knows of a list: the run to resume, the last run, unfinished runs of the same files, and the state of the target. */
+/** What Redis knows about a list: the run to resume, the last run, unfinished runs of the same files, and the state of the target. */
 export type ListHistory = Pick<Plan, 'proof'> & {
-  around: Surroundings | null; // of the target; null where Redis was not asked
+  around: Surroundings | null; // surroundings of the target; null if Redis was not asked
   bounds: TargetBounds;
   retries: Retries | null;
   existing: Run | null;
-  nextTryAt: number | null; // of the run to resume, when its failed ids are retried, if nothing else is left to do
+  nextTryAt: number | null; // when the failed ids of the run to resume are retried, if nothing else is left to do
   isJoined: boolean;
   last: Run | null;
   overlapping: readonly ListedRun[];
 };
 
-/** Of a plan that is made without Redis. */
+/** The history for a plan that is made without Redis. */
 export const noListHistory: ListHistory = {
   retries: null,
   bounds: noBounds,
@@ -51,7 +51,7 @@ export const noListHistory: ListHistory = {
   overlapping: [],
 };
 
-/** The plan of a run of the list, which is shown before anything is sent. Reads nothing but the list, and what this machine has. */
+/** The plan of a run of the list, shown before anything is sent. Reads only the list and what is on this machine. */
 export function planOf(order: ListOrder, target: Target, list: List, known: ListHistory): Plan {
   const { config, env } = order;
   const { spool, rejectsFile, openEnd } = list;
@@ -104,7 +104,7 @@ export function planOf(order: ListOrder, target: Target, list: List, known: List
   };
 }
 
-/** What the run would find if it were running now. */
+/** What the run would see if it were running now. */
 function seenBy(
   { options }: ListOrder,
   target: Target,
@@ -126,7 +126,7 @@ function seenBy(
   return { ...seenFromOutside, now: Date.now(), target: { baseUrl, account }, ...around, run, here };
 }
 
-/** How many processes of this machine delete the list: none of them where it is left to workers, which shows as one. */
+/** Number of processes of this machine that delete the list: none if it is left to workers, shown as one. */
 function workersOf({ config, options }: ListOrder, { spool }: List, { existing, bounds: { learned } }: ListHistory) {
   if (options.detach) return { workers: 1, reason: '' };
   const rate = config.rate ?? existing?.rate ?? null;
@@ -149,7 +149,7 @@ function samplesOf(spool: Spool): string[] {
   return [];
 }
 
-/** The moment that an order names, and the rate that it takes to end by then; null without one. */
+/** The time that an order names, and the rate needed to end by then; null without one. */
 export function deadlineOf(work: Work, finishBy: number | undefined): Plan['deadline'] {
   return finishBy === undefined ? null : { at: finishBy, perSecond: neededRate(work, finishBy, Date.now()) };
 }
@@ -163,7 +163,9 @@ function existingOf(run: ListedRun) {
   return { runId: run.id, state: run.state, reason: run.reason, left: pendingOf(run), who: run.who };
 }
 
-/** The rules of the run once this command has given its own, and which of them only an earlier command gave: this one may be thought to be without. */
+/**
+ * The rules of the run once this command has set its own, and which rules only an earlier command set: the user of this command may not expect those.
+ */
 function rulesOf(order: ListOrder, existing: Run | null): { rules: RunRules; kept: RuleName[] } {
   const given = givenRules(order);
   if (existing === null) return { rules: { ...noRules, ...given }, kept: [] };
@@ -175,13 +177,13 @@ function rulesOf(order: ListOrder, existing: Run | null): { rules: RunRules; kep
   };
 }
 
-/** When the run pauses once it goes on: a stopped one goes on past a moment that has come. */
+/** When the run pauses once it continues; a stopped run ignores a time that has passed. */
 function stopAtOf(existing: Run): number {
   const isStopped = existing.state === 'paused' || existing.state === 'halted';
   return isStopped && existing.stopAt <= Date.now() ? 0 : existing.stopAt;
 }
 
-/** A run that is retried, without the retry that is resumed. */
+/** The run whose ids are retried, without the retry that is resumed. */
 function retriesOf({ run, chosen }: Retries, existing: Run | null): Plan['retries'] {
   return { runId: run.id, chosen, before: run.retriedBy.filter((id) => id !== existing?.id) };
 }
@@ -198,8 +200,9 @@ type ListBounds = {
 };
 
 /**
- * Throws USAGE for a list with more ids than `--max-deletes` or without a row, GUARD for another number of ids than `--expect-count`, and for
- * a protected id that is written another way in the list: nobody is asked, and nothing was sent. An unfinished run of the list has as many ids as the list, those that are settled included.
+ * Throws USAGE for a list with more ids than `--max-deletes` or without a row, and GUARD for another number of ids than `--expect-count` and for a
+ * protected id that is written differently in the list: no question is asked, and nothing was sent. An unfinished run of the list counts all ids of
+ * the list, including settled ones.
  */
 export function checkList({ config, options }: ListBounds, { rows, ids, files, nearMiss }: ListFacts): void {
   checkMaxDeletes(sumIds(ids), config.maxDeletes, options.partial === true);
@@ -208,7 +211,7 @@ export function checkList({ config, options }: ListBounds, { rows, ids, files, n
   if (nearMiss !== null && !config.expectUnprotected) throw unprotected(explainNearMiss(nearMiss));
 }
 
-/** Throws GUARD if nobody is asked, and none of the protected ids is in the list: their file may be another one, or of another form. */
+/** Throws GUARD if no question is asked and none of the protected ids is in the list: their file may be the wrong one, or in another form. */
 export function checkProtection({ config, isAsked }: Pick<ListOrder, 'config' | 'isAsked'>, facts: ProtectFacts): void {
   const reason = isAsked ? null : unprotectedReason(config, facts);
   if (reason !== null) throw unprotected(reason);
@@ -220,7 +223,7 @@ function unprotected(reason: string): ExpungeError {
   return new ExpungeError('GUARD', `${reason}; nothing was sent`, { next });
 }
 
-/** What a dry run warns of in a list that the same command would refuse with --yes; '' = it would not. */
+/** What a dry run warns of if the same command with --yes would be refused; '' = it would not be. */
 export function dryRunRefusal(config: ListOrder['config'], facts: ProtectFacts): string {
   const reason = unprotectedReason(config, facts);
   return reason === null ? '' : `warning: with --yes the run is refused: ${reason}; --expect-unprotected accepts that`;

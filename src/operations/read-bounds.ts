@@ -13,23 +13,26 @@ import { paceOf } from '../model/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 
-/** What bounds the rate of a new run of a target. `isLimit`: a rate above the learned one was refused. `quotas`: its budget, and those of its workers. */
+/**
+ * What bounds the rate of a new run of a target. `isLimit`: whether a rate above the learned one was refused. `quotas`: those of its budget and of
+ * its workers.
+ */
 export type TargetBounds = Pick<Plan, 'pin' | 'budget'> & {
   learned: LearnedStart | null;
   isLimit: boolean;
   quotas: readonly QuotaUse[];
 };
 
-/** Of a target that nobody asked about. */
+/** The bounds of a target that was not read. */
 export const noBounds: TargetBounds = { learned: null, isLimit: false, pin: null, budget: null, quotas: [] };
 
-/** What is known of a target: its limiters, what stops it, and the stop file of this process. */
+/** The surroundings of a target: its limiters, its stops, and the stop file of this process. */
 export type Surroundings = AroundTarget & { ownStop: Stop | null };
 
-/** What is known of a target before a run of it: what bounds its rate, and what holds it back. `ownStop`: the stop file of this process. */
+/** What is known about a target before a run of it: what bounds its rate, and what holds it back. */
 type BeforeRun = { bounds: TargetBounds; around: Surroundings };
 
-/** Reads it once for both. `scopes`: the limiters that admit its requests. */
+/** Reads a target once for both. `scopes`: the limiters that admit its requests. */
 export async function readBeforeRun(
   redis: RedisClient,
   fp: string,

@@ -7,10 +7,13 @@ import { protectFileOf } from '../input/read-protected.ts';
 import { type List, withList } from '../input/with-list.ts';
 import { removeOldFiles } from '../ledger/file-retention.ts';
 
-/** The files of a list; `rejectsFolder`: takes its rejected rows, where that is not the state folder; `onRows`: called with how many more rows were read. */
+/**
+ * The files of a list. `rejectsFolder`: the folder for its rejected rows, if not the state folder; `onRows`: called with the number of rows read
+ * since.
+ */
 type Opened = { files: InputFile[]; rejectsFolder?: string; onRows(rows: number): void };
 
-/** Reads a list as the settings say, removes files that are old by now, and calls `body`. Throws what `withList` throws. */
+/** Reads a list as the settings say, removes expired files, and calls `body`. Throws what `withList` throws. */
 export function withReadList<T>(
   config: Config,
   open: () => Promise<Opened>,
@@ -28,13 +31,13 @@ export function withReadList<T>(
   );
 }
 
-/** How many bytes a list may have that is sent to a server, also unpacked. */
+/** Maximum size of a list that is sent to a server, in bytes, also after unpacking. */
 export const uploadBytesAtMost = 16e9;
 
 const unpackedAnyway = 10e6;
-const unpackedTimes = 300; // of their size: ids that are counted up, which shrink most, are packed to a 140th by zstd -19
+const unpackedTimes = 300; // times their packed size: ids that count up shrink most, to a 140th by zstd -19
 
-/** How many bytes a packed list of so many may have: a few kilobytes that are made for it would keep a server busy for minutes. Pure. */
+/** Maximum unpacked size of a packed list of this size, in bytes: a few crafted kilobytes would otherwise keep a server busy for minutes. Pure. */
 function unpackedAtMost(packed: number): number {
   return Math.min(Math.max(unpackedTimes * packed, unpackedAnyway), uploadBytesAtMost);
 }
@@ -42,7 +45,7 @@ function unpackedAtMost(packed: number): number {
 /** A list that was sent to a server. `isPiped`: whether a program wrote it, so that it may be cut off. */
 type Upload = { folder: string; path: string; isPiped: boolean };
 
-/** Reads it, calls `body`, and removes what was read. Its folder takes its rejected rows; nobody is told where that is. */
+/** Reads an upload, calls `body`, and removes what was read. Its folder takes its rejected rows, and its path is never shown. */
 export function withUpload<T>(
   config: Config,
   { folder, path, isPiped }: Upload,

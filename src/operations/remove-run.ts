@@ -12,7 +12,7 @@ import { removeOwnQueue } from './liveness.ts';
 import type { SeenOrder } from './order.ts';
 import { findRun, type Session } from './session.ts';
 
-/** A run that is gone, as it was last. */
+/** A removed run, as it was last. */
 export type Removed = { run: Run; warnings: string[] };
 
 export async function removeRun(session: Session, { run: text, by, seen }: SeenOrder): Promise<Removed> {
@@ -42,7 +42,7 @@ export function refuseUnended({ id, state }: Run): void {
   });
 }
 
-/** Tells of the end of a detached run what a worker would tell, had it seen the run before its removal. Repeating it adds nothing. */
+/** Publishes the end of a detached run, as a worker would if it had seen the run before its removal. Repeating it adds nothing. */
 async function passEndOn(redis: RedisClient, run: Run): Promise<void> {
   if (!run.detached || !isSealed(run.state) || run.schema !== schemaVersion) return;
   const ended = await sealTally(redis, run);

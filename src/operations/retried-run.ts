@@ -5,7 +5,7 @@ import type { OutcomeCounts } from '../model/outcome.ts';
 import type { ToType } from '../model/to-type.ts';
 import type { ListOrder } from './list-order.ts';
 
-/** A run of which another one retries ids, and how many of those had each outcome. */
+/** A run whose ids another run retries, and how many of those ids had each outcome. */
 export type Retries = { run: Run; chosen: OutcomeCounts };
 
 type Live = Pick<Run, 'id' | 'state' | 'command' | 'detached'>;
@@ -32,8 +32,8 @@ function adviceOfLive({ id, state, command, detached }: Live, toType: ToType): s
 }
 
 /**
- * The order with what the retried run was told, where the order itself says nothing else. Of ids that are unknown many may be gone. Throws
- * USAGE for a rate that this release cannot read: without it nothing would bound the retry.
+ * The order with the settings of the retried run, unless the order sets them itself. If unknown ids are retried, many may be gone. Throws USAGE for a
+ * rate that this release cannot read: without it nothing would bound the retry.
  */
 export function inherit(order: ListOrder, { run, chosen }: Retries): ListOrder {
   const { config, options } = order;
@@ -42,7 +42,7 @@ export function inherit(order: ListOrder, { run, chosen }: Retries): ListOrder {
       next: 'give one: --rate 200/s',
     });
   const { burst, ...inherited } = inheritedSettings(run, order);
-  const isPaced = config.rate !== undefined; // the burst of another rate says nothing
+  const isPaced = config.rate !== undefined; // the burst belongs to another rate
   const expectAbsent = config.expectAbsent || run.expectAbsent || chosen.unknown > 0;
   return {
     ...order,

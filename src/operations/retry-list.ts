@@ -25,13 +25,13 @@ export type RetryOrder = {
   /** A run that has ended. */
   run: Run;
   only: Selection;
-  /** How many ids a person was shown; null where they are asked later. */
+  /** How many ids a person was shown; null if the person is asked later. */
   expected: number | null;
-  /** Called with how many rows of the run were read so far. */
+  /** Called with the number of rows of the run that were read so far. */
   onRow(rows: number): void;
 };
 
-/** Makes a run of ids of an ended one, which workers delete; null where there is none of that. Throws USAGE and GUARD, and made no run then. */
+/** Makes a run of ids of an ended run, which workers delete; null if there are no such ids. Throws USAGE and GUARD, and has made no run then. */
 export async function retryRun(
   session: Session,
   order: ListOrder,
@@ -46,8 +46,8 @@ export async function retryRun(
 }
 
 /**
- * Reads the ids that are sent again as if they stood in the files of their run, calls `body`, and removes the list. Throws GUARD where others are
- * chosen than were shown, and USAGE for what a list of them would be refused for.
+ * Reads the ids that are sent again as if they were in the files of their run, calls `body`, and removes the list. Throws GUARD if other ids are
+ * chosen than were shown, and USAGE for anything that would refuse a list of them.
  */
 export async function withRetried<T>(
   { redis }: Session,
@@ -66,16 +66,16 @@ export async function withRetried<T>(
   });
 }
 
-/** Throws GUARD unless as many ids are chosen as were shown with the run; those that are protected by now count, too. */
+/** Throws GUARD unless as many ids are chosen as were shown with the run; ids that are protected by now also count. */
 function refuseOtherCount({ id }: Run, chosen: OutcomeCounts, expected: number | null): void {
   const ids = sumOutcomes(chosen);
   if (expected === null || ids === expected) return;
-  throw new ExpungeError('GUARD', `run ${id} has ${plural(ids, 'ids')} of that to retry, not ${expected}`, {
+  throw new ExpungeError('GUARD', `run ${id} now has ${plural(ids, 'matching ids')} to retry, not ${expected}`, {
     next: 'look at the run again, and type how many it has',
   });
 }
 
-/** The target of the settings, which has to be that of the run: the token is sent to no address that only Redis names. */
+/** The target of the settings, which must be the target of the run: the token is never sent to an address that only Redis names. */
 export function targetOfRun(
   order: Pick<ListOrder, 'config' | 'env'>,
   { id, baseUrl, account, fp }: Pick<Run, 'id' | 'baseUrl' | 'account' | 'fp'>,

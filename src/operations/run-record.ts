@@ -9,12 +9,12 @@ import type { Session } from './session.ts';
 import { readRunContext } from './take-snapshot.ts';
 
 /**
- * A run as Redis holds it, what explains its pace, and who did what to it: all that `status` and the orders show. JSON keeps it as it is, so
- * that a command shows the same of what a server sends it.
+ * A run as Redis holds it, what explains its pace, and its audit trail: everything that `status` and the orders show. It survives JSON, so a command
+ * shows the same when a server sends it.
  */
 export type RunRecord = Awaited<ReturnType<typeof readRunRecord>>;
 
-/** Reads it; a run that has ended is tallied. */
+/** Reads the record; an ended run is tallied. */
 export async function readRunRecord(session: Session, found: Run) {
   const { redis } = session;
   const run = await tallyIfSealed(redis, found);

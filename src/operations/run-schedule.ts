@@ -11,16 +11,16 @@ import { findSchedule } from './schedule-record.ts';
 import { type SchedulePlace, scheduleWork } from './schedule-work.ts';
 import type { Session } from './session.ts';
 
-/** Aborting `stop` ends the reading of the list: then nothing was started. */
+/** An order for a dry run. Aborting `stop` ends the reading of the list; then nothing was started. */
 export type DryRunOrder = ScheduleOrder & { stop: AbortSignal };
 
-/** `onRun` is told of the run before it is written. */
+/** An order for a run. `onRun` is called with the run before it is written. */
 export type RunScheduleOrder = SeenScheduleOrder & {
   stop: AbortSignal;
   onRun?: (run: string) => Promise<void>;
 };
 
-/** A run that was made of a schedule, or that its list had nothing to do, and why. */
+/** A run that was made of a schedule, or the reason why its list had nothing to do. */
 type Made = Extract<MakeRunResult, { outcome: 'started' }> | { outcome: 'empty'; reason: string };
 
 export type MadeNow = { made: Made; warnings: Advice[] };
@@ -42,7 +42,7 @@ export async function dryRunSchedule(
   return withWork(session, place, order, (work) => dryRun(work, order.name, order.stop));
 }
 
-/** Calls `body` with what the list of a schedule is read with here. Throws USAGE for a schedule that is not there. */
+/** Calls `body` with what it takes to read the list of a schedule here. Throws USAGE for a schedule that does not exist. */
 async function withWork<T>(
   session: Session,
   place: SchedulePlace,
@@ -57,7 +57,7 @@ async function withWork<T>(
   });
 }
 
-/** Throws GUARD for a list that a guard rejects, USAGE where there is none, and INTERRUPTED where its reading was stopped. */
+/** Throws GUARD for a list that a guard rejects, USAGE if there is no list, and INTERRUPTED if its reading was stopped. */
 function requireMade(schedule: string, result: MakeRunResult): Made {
   switch (result.outcome) {
     case 'started':

@@ -5,12 +5,12 @@ import { checkOptions, inputOptionsOf } from '../input/input-options.ts';
 import { type Definition, type ScheduledSettings, settingTexts } from '../schedule/schedule.ts';
 import { checkTiming, nextSlots, type Timing } from '../schedule/slots.ts';
 
-/** What an operator says of a schedule; what is missing is as by default. */
+/** The options that an operator gives for a schedule; missing ones have their default. */
 export type GivenDefinition = { settings: ScheduledSettings } & {
   [F in Exclude<keyof Definition, 'settings'>]?: Definition[F] | undefined;
 };
 
-/** The definition of a schedule. Throws USAGE for what is missing or contradicts itself. */
+/** The definition of a schedule. Throws USAGE for missing or contradictory options. */
 export function definitionOf({ settings, ...given }: GivenDefinition): Definition {
   const timing = timingOf(given);
   const { maxDeletes } = settings;
@@ -51,14 +51,14 @@ function timingOf({ cron, tz = 'UTC' }: Partial<Record<keyof Timing, string | un
   return timing;
 }
 
-/** A source is known by its name only: nobody can order a command, a file or a URL. */
+/** Throws USAGE unless the source is given by name, so that an order can never contain a command, a file or a URL. */
 function refuseUnnamed(from: string): void {
   if (isName(from)) return;
   const got = from && `, got "${from}"`;
   throw new ExpungeError('USAGE', `--from: expected the name of a source, of ${nameRule}${got}`);
 }
 
-/** More than `--max-deletes` can never be sent: such a slot would be refused. */
+/** Throws USAGE if `--at-most` exceeds `--max-deletes`: such a slot would always be refused. */
 function refuseUnsendable(atMost: number, maxDeletes: number): void {
   if (atMost <= maxDeletes) return;
   throw new ExpungeError('USAGE', `--at-most ${atMost}: expected no more than --max-deletes, which is ${maxDeletes}`, {
@@ -68,7 +68,7 @@ function refuseUnsendable(atMost: number, maxDeletes: number): void {
 
 const comparedSlots = 100;
 
-/** The next slot reads what the run of the last one left, so that run must still be in Redis. */
+/** Throws USAGE if runs are kept too briefly: the next slot reads what the run of the last one left, so that run must still be in Redis. */
 function refuseShortKeep(timing: Timing, keepMs: number): void {
   const slots = nextSlots(timing, Date.now(), comparedSlots);
   const longest = Math.max(...slots.slice(1).map((slot, i) => slot - slots[i]!));

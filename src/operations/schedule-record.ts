@@ -25,10 +25,10 @@ export function unknownSchedule(known: readonly Schedule[], target: Target, name
   });
 }
 
-/** A schedule as Redis holds it, its last slots, and what `--json` prints of it: all that is shown. JSON keeps it as it is, as a `RunRecord`. */
+/** A schedule as Redis holds it, its last slots, and its facts for `--json`: everything that is shown. It survives JSON, as a `RunRecord` does. */
 export type ScheduleRecord = { schedule: Schedule; history: HistoryEntry[]; facts: Record<string, unknown> };
 
-/** Those of a target. */
+/** Reads the schedules of a target. */
 export async function readScheduleRecords(session: Session, target: Target, now: number): Promise<ScheduleRecord[]> {
   const all = await listSchedules(session.redis, target.fp);
   const records = all.map(async (schedule) => {

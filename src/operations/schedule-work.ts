@@ -15,7 +15,7 @@ export type SchedulePlace = { config: Config; env: NodeJS.ProcessEnv; log: Log }
 
 type Context = { session: Session; place: SchedulePlace; target: Target; feeder: Feeder; by: By };
 
-/** What reconciling schedules depends on. */
+/** The dependencies for reconciling schedules. */
 export function scheduleWork({ session, place, target, feeder, by }: Context): ScheduleDeps {
   const { config, env, log } = place;
   const clock = openRedisClock(session.redis, keys.schedules(target.fp));

@@ -30,14 +30,14 @@ export type SealedPlan = {
   type: 'plan';
   planned_at: string;
   planned_by: string;
-  approve_by: string | null; // who has to apply it; null: anybody
+  approve_by: string | null; // who has to apply it; null: anyone
   reason: string;
   target: { base_url: string; account: string };
   input: SealedInput[];
   ids: SealedIds;
   protect: { ids: number; sha256: string } | null;
-  rules: Record<SealedSetting, string | null>; // as for their flags; null = unset
-  forecast: { requests: number; seconds: number | null }; // at least; without a rate the time is not known
+  rules: Record<SealedSetting, string | null>; // as their flags take them; null = unset
+  forecast: { requests: number; seconds: number | null }; // minimum time; without a rate it is not known
 };
 
 type SealedIds = Record<Resource | ReadOutcome | 'rows', number> & {
@@ -72,7 +72,7 @@ export function sealPlan(
   };
 }
 
-/** With nothing but the rate of the plan: a plan says the same whatever the target is like when it is made. */
+/** The minimum time at the rate of the plan alone: a plan does not depend on the state of the target when it is made. */
 function leastSeconds(requests: number, rate: Config['rate']): number | null {
   if (rate === undefined) return null;
   const rules = { ...noRules, rate };
@@ -94,18 +94,18 @@ function textOf<N extends SealedSetting>(name: N, value: Config[N]): string | nu
   return settingText(name, value);
 }
 
-/** Whether a plan is of a part of its list, the first ids up to `--max-deletes`: who made it said so with --partial. Pure. */
+/** Whether a plan is for a part of its list, the first ids up to `--max-deletes`, as --partial asked. Pure. */
 export function isPartial({ ids, forecast }: SealedPlan): boolean {
   return forecast.requests < sumIds(ids);
 }
 
-/** The settings of a plan in the place of those of a command. Throws USAGE for a value that no plan of this release holds. */
+/** The settings of a command with those of a plan in their place. Throws USAGE for a value that no plan of this release holds. */
 export function withRules(config: Config, { rules }: SealedPlan): Config {
   const values = sealedSettings.map((name) => [name, ruleOf(name, rules[name])]);
   return Object.freeze({ ...config, ...Object.fromEntries(values) });
 }
 
-/** The text of a default, like that of an empty list, need not be one that can be given. */
+/** The text of a default, such as the text of an empty list, need not be a value that can be given. */
 function ruleOf(name: SealedSetting, text: string | null): unknown {
   const { fallback, parse } = settings[name];
   if (text === null || text === textOf(name, fallback as never)) return fallback;
@@ -120,7 +120,7 @@ function ruleOf(name: SealedSetting, text: string | null): unknown {
   }
 }
 
-/** What a flag, a variable or the configuration file says otherwise than the plan: `--rate 500/s instead of 200/s`. Pure. */
+/** The settings of a flag, a variable or the configuration file that differ from the plan: `--rate 500/s instead of 200/s`. Pure. */
 export function otherRules({ rules }: SealedPlan, config: Config, sources: Sources): string[] {
   return sealedSettings.flatMap((name) => {
     const text = textOf(name, config[name]);
@@ -129,13 +129,13 @@ export function otherRules({ rules }: SealedPlan, config: Config, sources: Sourc
   });
 }
 
-/** The rules that are not as by default, by their flags. Pure. */
+/** The rules that differ from their default, by their flags. Pure. */
 export function changedRules({ rules }: SealedPlan): Record<string, string> {
   const changed = sealedSettings.filter((name) => rules[name] !== textOf(name, settings[name].fallback as never));
   return Object.fromEntries(changed.map((name) => [`--${settings[name].flag}`, rules[name] ?? '']));
 }
 
-/** What another reading of the list has found otherwise than the plan, in words. Pure. */
+/** How another reading of the list differs from the plan, in words. Pure. */
 export function otherIds(plan: SealedPlan, { spool }: List): string[] {
   const now = sealedIds(spool);
   const same = Object.keys(now) as (keyof SealedIds)[];
@@ -146,7 +146,7 @@ export function otherIds(plan: SealedPlan, { spool }: List): string[] {
   return isProtected ? ids : [...ids, 'other protected ids'];
 }
 
-/** The hash of each file, read once from its begin to its end. Throws what reading throws. */
+/** The hash of each file, read once from start to end. Throws what reading throws. */
 export async function sealInputs(files: readonly InputFile[]): Promise<SealedInput[]> {
   const sealed: SealedInput[] = [];
   for (const file of files) {
@@ -166,14 +166,14 @@ export function planFileText(plan: SealedPlan): string {
   return `${canonicalJson(plan as unknown as Canonical)}\n`;
 }
 
-/** The hash that the code of a plan is made of, and that the audit trail names: the SHA-256 of its file. */
+/** The hash from which the code of a plan is made, and which the audit trail names: the SHA-256 of its file. */
 export function planHash(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-const codeLetters = 'ABCDEFGHJKLMNPQRSTUVWXYZ23456789'; // 32, without those that look alike
+const codeLetters = 'ABCDEFGHJKLMNPQRSTUVWXYZ23456789'; // 32 letters and digits, without those that look alike
 
-/** The short code of a plan, of the first 40 bits of its hash: `K7QD-M4TZ`. */
+/** The short code of a plan, made from the first 40 bits of its hash: `K7QD-M4TZ`. */
 export function planCode(sha256: string): string {
   const bits = BigInt(`0x${sha256.slice(0, 10)}`);
   const letters = Array.from({ length: 8 }, (_, i) => codeLetters[Number((bits >> BigInt(35 - 5 * i)) & 31n)]);

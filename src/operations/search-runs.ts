@@ -12,7 +12,7 @@ import { whyText } from '../terminal/explain-text.ts';
 import { targetName } from '../terminal/stop-text.ts';
 import { refuseOtherRelease } from './session.ts';
 
-/** USAGE: what was looked for, and where. */
+/** The USAGE error that names what was looked for, and where. */
 export function noRunHas({ target, wanted, searched }: Pick<Search, 'target' | 'wanted' | 'searched'>): ExpungeError {
   const what = `${wanted.resource} ${shown(wanted.id)}`;
   const where = `${targetName(target)} (${plural(searched.runs, 'runs')} searched)`;
@@ -29,12 +29,12 @@ export type Search = {
   redis: RedisClient;
   target: Target;
   wanted: Wanted;
-  searched: { runs: number; rows: number }; // grow
-  onProblem: (words: string) => void; // called for a run that cannot be read: the others can
+  searched: { runs: number; rows: number }; // these numbers grow
+  onProblem: (words: string) => void; // called for a run that cannot be read; the search continues with the others
   stop?: AbortSignal;
 };
 
-/** The runs that have the id, the newest first. Once `stop` is aborted it reads no further and throws the reason. */
+/** Yields the runs that have the id, newest first. Once `stop` is aborted it reads no further and throws the reason. */
 export async function* searchRuns(search: Search): AsyncGenerator<Appearance> {
   const { redis, target, wanted, searched, onProblem, stop } = search;
   const onRows = (n: number) => {
@@ -44,7 +44,7 @@ export async function* searchRuns(search: Search): AsyncGenerator<Appearance> {
   for await (const page of runsOfTarget(redis, target)) {
     for (const { id } of page) {
       const run = await readRun(redis, id);
-      if (run === null) continue; // it expired meanwhile
+      if (run === null) continue; // it has expired since it was listed
       searched.runs += 1;
       const found = await searchRun(redis, run, wanted, onRows).catch((error) => {
         if (!(error instanceof ExpungeError)) throw error;

@@ -26,14 +26,14 @@ export type Session = {
   queueConnection: QueueConnection;
 };
 
-/** A connection to a Redis that may not be reachable yet. */
+/** A connection to a Redis that is possibly not reachable yet. */
 export type EarlySession = Session & {
   address: RedisAddress;
-  /** Why there is no connection, if that is known; '' while there is one. */
+  /** Why there is no connection, if known; '' while there is one. */
   connectionError(): string;
 };
 
-/** Which Redis is meant. `address`: of a process that stays connected to it, and so is not the one that leaves it. */
+/** Which Redis is meant. `address`: the Redis of a process that stays connected, so this session does not stop it by leaving. */
 type RedisPlace = { config: Config; env: NodeJS.ProcessEnv; address?: RedisAddress };
 
 /**
@@ -54,14 +54,14 @@ export async function withRedis<T>(
   return withEarlyRedis(place, say, checked, mayBegin);
 }
 
-/** Throws UNREACHABLE for a Redis that does not meet the requirements; calls `say` with warnings about any other. */
+/** Throws UNREACHABLE for a Redis that does not meet the requirements; otherwise calls `say` with warnings about it. */
 export async function checkSession({ redis }: Session, say: (line: string) => void): Promise<RedisFacts> {
   const facts = await checkRedis(redis);
   for (const warning of facts.warnings) say(`warning: ${warning}`);
   return facts;
 }
 
-/** Like `withRedis`, for a command that waits for Redis and checks it itself. */
+/** Works like `withRedis`, for a command that waits for Redis and checks it itself. */
 export async function withEarlyRedis<T>(
   { config, env, address }: RedisPlace,
   say: (line: string) => void,
@@ -75,7 +75,7 @@ export async function withEarlyRedis<T>(
   return withRedisAt(await resolveRedis(config, env, say, mayBegin), body);
 }
 
-/** The same for an address that is known. */
+/** Does the same for a known address. */
 export async function withRedisAt<T>(address: RedisAddress, body: (session: EarlySession) => Promise<T>): Promise<T> {
   let connectionError = '';
   const redis = connectLedger(address, (words) => {
@@ -97,7 +97,7 @@ export async function withRedisAt<T>(address: RedisAddress, body: (session: Earl
   }
 }
 
-/** The run within reach that has this id, or whose id ends with this text. Throws USAGE if there is none, or if another release wrote it. */
+/** The run within reach with this id, or whose id ends with this text. Throws USAGE if there is none, or if another release wrote it. */
 export async function findRun({ redis }: Session, text: string | undefined, reach: Reach = null): Promise<Run> {
   const id = await findRunId(redis, text ?? '', reach);
   const run = await readRun(redis, id);

@@ -30,13 +30,13 @@ import { refuseFixedRules, submitRun } from './submit-run.ts';
 /** A list that was read, and where it is deleted. `retries`: the run whose ids these are. `applied`: the sealed plan that is carried out. */
 export type ListWork = { target: Target; list: List; retries: Retries | null; applied: AppliedPlan | null };
 
-/** The order as it holds for the run, with what a retried run was told; the run to resume, if any; and what a person is shown. */
+/** The order as it applies to the run, with the settings of a retried run; the run to resume, if any; and the plan that a person is shown. */
 export type FoundList = { order: ListOrder; existing: Run | null; plan: Plan };
 
-/** What is known of a list. `ended`: its run has ended, and the order sends nothing. */
+/** What is known about a list. `ended`: its run has ended, and the order sends nothing. */
 export type KnownList = { ended: Run } | ({ ended: null } & FoundList);
 
-/** Finds the run of a list, and what is to be shown of it. Reads only. Throws USAGE and GUARD where the order cannot be for that run. */
+/** Finds the run of a list, and what to show about it. Only reads. Throws USAGE and GUARD if the order cannot be for that run. */
 export async function findList(session: Session, given: ListOrder, work: ListWork): Promise<KnownList> {
   const { redis } = session;
   const { target, list, retries, applied } = work;
@@ -58,7 +58,7 @@ export async function findList(session: Session, given: ListOrder, work: ListWor
   return { ended: null, order, existing, plan: planOf(order, target, list, history) };
 }
 
-/** What Redis knows of a list whose last run is this one, for people. Reads only. */
+/** What Redis knows about a list whose last run is this one, for people. Only reads. */
 export async function readHistory(
   session: Session,
   order: ListOrder,
@@ -77,8 +77,8 @@ export async function readHistory(
 }
 
 /**
- * Writes the list to Redis as a run, or completes or takes the one that was shown, and removes the list. Throws GUARD where that has moved since.
- * `onProgress`: called with how many ids are written.
+ * Writes the list to Redis as a run, or completes or takes the run that was shown, and removes the list. Throws GUARD if that run has moved since.
+ * `onProgress`: called with the number of ids written.
  */
 export async function submitList(
   session: Session,
@@ -87,7 +87,7 @@ export async function submitList(
   onProgress: (ids: number) => void,
 ): Promise<Run> {
   const accept = async (run: Run) => {
-    refuseKnownRun(order, run, applied); // another order may have made it meanwhile
+    refuseKnownRun(order, run, applied); // another order may have made a run in the meantime
     refuseMoved(existing, run);
     if (applied !== null) await takeOver(order, session, applied, run);
   };
@@ -98,7 +98,7 @@ export async function submitList(
   return run;
 }
 
-/** Makes a run of a list that workers delete, and returns it with what is to be warned of. Nobody is asked: who orders it has seen the plan. */
+/** Makes a run of a list that workers delete, and returns it with its warnings. Asks nothing: the person who orders it has seen the plan. */
 export async function startList(
   session: Session,
   order: ListOrder,
@@ -112,8 +112,8 @@ export async function startList(
 }
 
 /**
- * Throws GUARD for a run that is no longer as the plan showed it: why it is stopped now, nobody has confirmed. One that was not there, or was
- * still being written, was not shown: then only a halt or a guard has to be seen first.
+ * Throws GUARD for a run that has changed since the plan was shown: its stop has not been seen by the person who confirmed. A run that did not exist,
+ * or was still being written, was not shown; in that case only a halt or a guard must be seen first.
  */
 function refuseMoved(shown: Run | null, run: Run): void {
   if (run.state === 'running' || isSealed(run.state)) return;
@@ -122,7 +122,7 @@ function refuseMoved(shown: Run | null, run: Run): void {
   if (hasMoved) throw changedSince(run, shown, 'sent');
 }
 
-/** What an earlier reading protected says nothing about now: ids may have been protected since. */
+/** The list as it is left to workers. An earlier check for protected ids does not count: ids may have been protected since. */
 function leftToWorkers({ spool }: List): LeftToWorkers {
   return { isProtected: spool.protectedList !== null, ids: idsIn(readChunks(spool)) };
 }
@@ -140,14 +140,14 @@ function refuseUnlessResumable(existing: Run | null): void {
   });
 }
 
-/** A run stays detached or in the foreground, unless `resume --detach` changes that. */
+/** Throws for the wrong mode: a run stays detached or in the foreground, unless `resume --detach` changes that. */
 async function refuseOtherMode({ options }: ListOrder, session: Session, run: Run | null): Promise<void> {
   const wanted = options.detach === true;
   if (run === null || run.detached === wanted) return;
   const of = `run ${run.id} of the same list`;
   const follow = (toType: ToType) => `follow it: ${toType('status', run.id, '--watch')}`;
   if (!wanted) {
-    throw new ExpungeError('USAGE', `${of} was detached; this command would not wait for it`, {
+    throw new ExpungeError('USAGE', `${of} belongs to the workers (--detach)`, {
       next: (toType) => `${follow(toType)}; or make sure it runs: the same command with --detach`,
     });
   }

@@ -25,16 +25,16 @@ type Action = 'pause' | 'resume' | 'cancel';
 /** A run before and after an order. `isChanged`: whether the order changed anything. */
 export type Ordered = { before: Run; run: Run; isChanged: boolean };
 
-/** What a resumed run obeys from now on; a missing rule stays as it is. `detach`: a run whose command has ended is left to workers. */
+/** The rules that a resumed run obeys from now on; a missing rule stays as it is. `detach`: leave a run whose command has ended to workers. */
 export type ResumeOrder = SeenOrder & {
   rules: Partial<Pick<RunRules, 'expectAbsent' | 'onStatus' | 'maxDeletes'>>;
   detach: boolean;
 };
 
-/** The same, and what keeps the run from going on; `warnings` say that in words. */
+/** The same, with what still holds the run back; `warnings` describe that in words. */
 export type Resumed = Ordered & { context: RunContext; warnings: readonly Advice[] };
 
-/** The runs of a target that are halted for this reason, the newest first. Only reads. */
+/** The runs of a target that are halted for this reason, newest first. Only reads. */
 export async function findHaltedRuns({ redis }: Session, target: Target, halt: HaltCode): Promise<Run[]> {
   const found: Run[] = [];
   for await (const page of runsOfTarget(redis, target)) {
@@ -75,10 +75,10 @@ export async function resumeRun(session: Session, order: ResumeOrder): Promise<R
   return { ...ordered, before: found, run: now, context, warnings };
 }
 
-/** What holds back a run that is left to workers, in words, too. */
+/** What holds back a run that is left to workers, also in words. */
 type LeftToWorkers = { context: RunContext; warnings: Advice[] };
 
-/** Starts a run with the workers of its target, and returns what holds it back. Repeating it is harmless. Throws GUARD for one that has moved. */
+/** Starts a run with the workers of its target, and returns what holds it back. Repeating it is harmless. Throws GUARD if the run has moved. */
 export function leaveToWorkers(session: Session, run: Run, by: By): Promise<LeftToWorkers> {
   const { redis, ledger } = session;
   return withQueueOf(session, run, async (queue) => {
@@ -97,7 +97,7 @@ function withQueueOf<T>(
   return withSharedQueue({ fp, connection: queueConnection }, body);
 }
 
-/** The list of a run was read before: only ids that nobody protects by now are left to workers. */
+/** The open ids of a run as they are left to workers. Its list was read earlier, and ids may have been protected since. */
 function leftToWorkers({ redis }: Session, run: Run) {
   return { isProtected: run.protectedRead !== null, ids: openIdsOf(redis, run) };
 }
@@ -107,8 +107,8 @@ function hasEnded({ state }: Run): boolean {
 }
 
 /**
- * Gives a resumed run other rules; an ended one keeps its own, as its exit code depends on them. Throws USAGE where it has sent all that it may
- * and the new number is no higher: it would halt at once.
+ * Gives a resumed run other rules; an ended run keeps its own, because its exit code depends on them. Throws USAGE if it has sent all that it may and
+ * the new number is not higher: it would halt at once.
  */
 async function changeBy({ redis }: Session, run: Run, rules: Partial<RunRules>, by: By): Promise<Run> {
   const spent = run.state === 'halted' && run.halt === 'max_deletes' ? (run.maxDeletes ?? 0) : 0;
@@ -120,13 +120,13 @@ async function changeBy({ redis }: Session, run: Run, rules: Partial<RunRules>, 
   return changeRules(redis, run, rules, { at: Date.now(), by: 'operator', ...by });
 }
 
-/** How many edits are in its revision for the rules that a run has now: `--max-deletes` is written by itself. */
+/** Number of edits in the revision of a run for its current rules: `--max-deletes` is written separately. */
 function countRuleEdits(before: Run, run: Run): number {
   const changed = ruleNames.filter((name) => !isSameRule(name, before, run));
   return Number(changed.includes('maxDeletes')) + Number(changed.some((name) => name !== 'maxDeletes'));
 }
 
-/** Throws USAGE while a command is deleting the run, and if it has ended, and GUARD where the workers protect ids that its list did not. */
+/** Throws USAGE while a command is deleting the run, and if it has ended, and GUARD if the workers protect ids that its list did not. */
 async function refuseToDetach(session: Session, run: Run): Promise<void> {
   if (!run.detached) await refuseUnprotected(session.redis, run.fp, leftToWorkers(session, run));
   if (hasEnded(run)) throw refused(run.id, 'resume', run.state);
@@ -142,10 +142,10 @@ async function refuseToDetach(session: Session, run: Run): Promise<void> {
   }
 }
 
-/** Leaves a run that has just been resumed to workers. Repeating it is harmless: what breaks off leaves it without a command, as `status` shows. */
+/** Leaves a run that has just been resumed to workers. Repeating it is harmless: if it breaks off, the run has no command, which `status` shows. */
 async function releaseFromForeground(session: Session, run: Run, by: By): Promise<void> {
   const { redis, ledger } = session;
-  if (run.detached) return registerWithWorkers(ledger, run); // its start has fed it
+  if (run.detached) return registerWithWorkers(ledger, run); // its start has queued its chunks
   await redis.hset(keys.run(run.id), 'detached', 1);
   await removeOwnQueue(session, run);
   await noteRunAction(redis, run.id, { at: Date.now(), action: 'detach', ...by, by: 'operator' });
@@ -153,7 +153,7 @@ async function releaseFromForeground(session: Session, run: Run, by: By): Promis
   await feed(session, run);
 }
 
-/** Gives the order. A run is resumed as it was read, or not at all. */
+/** Carries out the order. A run is resumed exactly as it was read, or not at all. */
 async function steer(session: Session, run: Run, action: Action, by: By): Promise<Ordered> {
   const { redis, ledger } = session;
   const seen = action === 'resume' ? { seen: run.revision } : {};
@@ -165,17 +165,17 @@ async function steer(session: Session, run: Run, action: Action, by: By): Promis
   return { before: run, run: await readRunAgain(redis, run.id), isChanged };
 }
 
-/** Queues the chunks of a run again that was paused. If this fails, a worker recovers them within seconds. */
+/** Queues the chunks of a run that was paused again. If this fails, a worker recovers them within seconds. */
 function feed(session: Session, run: Run): Promise<void> {
   return withQueueOf(session, run, (queue) => createFeeder(session.ledger, queue).recover(run.id));
 }
 
-/** How many workers its target has; null if Redis does not say. */
+/** Number of workers of its target; null if Redis does not say. */
 function countWorkers(session: Session, run: Run): Promise<number | null> {
   return withQueueOf(session, run, (queue) => queue.workers());
 }
 
-/** The states in which there is nothing left to do for an order. A pause is kept also for a halted run, and for one that is being written. */
+/** The states in which an order has nothing left to do. A pause is also kept for a halted run, and for one that is being written. */
 export const goals: Record<Action, readonly RunState[]> = {
   pause: ['paused', 'halted', 'preparing'],
   resume: ['running', 'completed'],

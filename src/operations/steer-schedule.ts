@@ -11,7 +11,7 @@ import { findSchedule, scheduleFacts } from './schedule-record.ts';
 import { withNotifiers } from './schedule-work.ts';
 import type { Session } from './session.ts';
 
-/** A schedule after an order: when, in ms since 1970, and what `--json` prints of it. */
+/** A schedule after an order, when that was (ms since 1970), and its facts for `--json`. */
 export type SteeredSchedule = { at: number; facts: Record<string, unknown> };
 
 export async function pauseSchedule(session: Session, order: ScheduleOrder): Promise<SteeredSchedule> {
@@ -38,7 +38,7 @@ async function steer(
 ): Promise<SteeredSchedule> {
   const { redis } = session;
   const { name, from } = schedule;
-  const at = Math.round(await readClock(redis, keys.schedules(target.fp))); // slots are due by it
+  const at = Math.round(await readClock(redis, keys.schedules(target.fp))); // slots are due by this clock
   const noted = { at, by: 'operator', ...by, seen: seen ?? null } as const;
   const event = action === 'pause' ? pausedEvent({ target, name, at, reason: by.reason }, '', by.who) : null;
   const done = await store(redis, target.fp, name, action, noted, event);

@@ -5,13 +5,13 @@ import type { RedisClient } from '../redis/client.ts';
 import type { StopResult } from '../terminal/stop-text.ts';
 import type { TargetOrder } from './order.ts';
 
-/** `allAccounts`: for all accounts of the base URL of the target that Redis knows. */
+/** An order to stop or start. `allAccounts`: applies it to all accounts of the base URL of the target that Redis knows. */
 export type StopOrder = TargetOrder & { allAccounts: boolean };
 
-/** What an order reached: the named target first; and the others that are known. */
+/** What an order reached: the named target first; and the other known targets. */
 export type Reached = { ordered: StopResult[]; others: KnownTarget[] };
 
-/** Stops all of them. A target stays known while it is stopped. */
+/** Stops all these targets. A target stays known while it is stopped. */
 export async function stopAll(redis: RedisClient, { target, allAccounts, by }: StopOrder): Promise<Reached> {
   const targets = allAccounts ? await accountsOf(redis, target) : [target];
   return reached(redis, targets, await Promise.all(targets.map((one) => stop(redis, { target: one, by }))));
@@ -29,7 +29,7 @@ export async function stop(redis: RedisClient, { target, by }: TargetOrder): Pro
   return change;
 }
 
-/** `seen`: the revision that the person was shown. */
+/** Lifts a stop. `seen`: the revision that the person was shown. */
 export async function start(
   redis: RedisClient,
   { target, by, seen }: TargetOrder & { seen?: number },
@@ -43,7 +43,7 @@ async function accountsOf(redis: RedisClient, named: Target): Promise<Target[]> 
   return [named, ...all.filter(({ baseUrl, fp }) => baseUrl === named.baseUrl && fp !== named.fp)];
 }
 
-/** What an order reaches is counted afterwards, so that a stop takes effect first. */
+/** Counts what an order reaches, after the stop has taken effect. */
 async function reached(
   redis: RedisClient,
   targets: readonly Target[],
@@ -57,7 +57,7 @@ async function reached(
   return { ordered, others: known.filter(({ fp }) => targets.every((target) => target.fp !== fp)) };
 }
 
-/** A target that Redis does not know has no runs and no processes. */
+/** The target as Redis knows it; an unknown target has no runs and no processes. */
 function knownAs(target: Target, known: readonly KnownTarget[]): KnownTarget {
   const stops = { target: null, processes: [], tokenless: [], alive: 0 };
   return known.find(({ fp }) => fp === target.fp) ?? { ...target, live: {}, stops };

@@ -26,16 +26,13 @@ import type { Session } from './session.ts';
 
 /** How a run is submitted. */
 type Submission = {
-  /** The run whose ids these are, or ''; the record of each names the other. */
+  /** The run whose ids these are, or ''; the records of both runs name each other. */
   retryOf: string;
   /** The plan that a new run carries out. */
   applied: AppliedPlan | null;
-  /**
-   * Called with the run as it was written, by this or by another order, before anything of it is changed: throws where the run is not to be
-   * touched.
-   */
+  /** Called with the run as it was written, by this or by another order, before anything in it is changed; throws if the run must not be touched. */
   accept(run: Run): Promise<void>;
-  /** Called with how many ids are written. */
+  /** Called with the number of ids written. */
   onProgress(ids: number): void;
 };
 
@@ -73,29 +70,29 @@ export async function submitRun(
   if (order.newRunOnly) refuseOtherOrder(run, plan);
   await accept(run);
   const given = givenRules(order);
-  refuseFixedRules(run, given); // another order may have made it meanwhile
+  refuseFixedRules(run, given); // another order may have made the run in the meantime
   return changeRules(redis, run, given, { at: Date.now(), ...noted });
 }
 
-/** Throws USAGE where the moment of --stop-at came before the order was confirmed: a resumed run goes on past one that has come. */
+/** Throws USAGE if the time of --stop-at passed before the order was confirmed. A resumed run ignores a time that has passed. */
 function refusePassedMoment({ stopAt }: RunOptions): void {
   if (stopAt === undefined || stopAt === 0 || stopAt > Date.now()) return;
-  throw new ExpungeError('USAGE', `the moment of --stop-at, ${isoTime(stopAt)}, is over; nothing was sent`, {
-    next: 'give one that is to come, or none',
+  throw new ExpungeError('USAGE', `--stop-at ${isoTime(stopAt)} is in the past; nothing was sent`, {
+    next: 'give a future time, or none',
   });
 }
 
-/** Throws GUARD where another order wrote the run, with other rules: the one that was confirmed holds, or none. */
+/** Throws GUARD if another order wrote the run with other rules: only the rules that were confirmed may apply. */
 function refuseOtherOrder(run: Run, ordered: RunRules): void {
   const others = ruleNames.filter((name) => !isSameRule(name, run, ordered));
   if (others.length === 0) return;
   const names = others.map((name) => rowOf(name).flag).join(', ');
-  throw new ExpungeError('GUARD', `run ${run.id} of these ids was begun with another ${names}`, {
-    next: (toType) => `see what becomes of it, or cancel it first: ${toType('cancel', run.id)}`,
+  throw new ExpungeError('GUARD', `run ${run.id} of these ids was started with a different ${names}`, {
+    next: (toType) => `follow it, or cancel it first: ${toType('cancel', run.id)}`,
   });
 }
 
-/** Throws USAGE where a command gives an unfinished run another value of a rule that a run keeps from its first id to its last. */
+/** Throws USAGE if a command gives an unfinished run another value of a rule that is fixed for the whole run. */
 export function refuseFixedRules(run: Run | null, given: Partial<RunRules>): void {
   if (run === null) return;
   const after: RunRules = { ...noRules, ...given };

@@ -14,16 +14,16 @@ import type { Snapshot } from '../terminal/snapshot.ts';
 import type { Token } from '../token/token.ts';
 import { secondsLeftOf } from './time-left.ts';
 
-/** What a deleting process knows of itself. */
+/** What a deleting process knows about itself. */
 export type LocalView = {
   senders: { inFlight: number; stop: Stop | null };
   token: Pick<Token, 'waiting' | 'refreshes'>;
   writeRejection: string;
 };
 
-/** What explains the pace of a run, as Redis has it; as JSON it goes from a server to a command. */
+/** What explains the pace of a run, as Redis has it; a server sends it to a command as JSON. */
 export type RunContext = Pick<Reading, 'targets' | 'nextTryAt' | 'stops' | 'refused'> & {
-  quotas?: readonly QuotaUse[]; // of the target
+  quotas?: readonly QuotaUse[]; // quotas of the target
   isAbandoned?: boolean;
 };
 
@@ -39,7 +39,7 @@ export async function readRunContext(redis: RedisClient, { id, fp }: Pick<Run, '
   return { ...own, stops, refused, quotas };
 }
 
-/** What is known of a run now. `seen`: what a process that deletes it, or one that is not answered, knows besides. */
+/** What is known about a run now. `seen`: what a process knows in addition if it deletes the run, or gets no answer. */
 function readingOf(
   run: Run,
   { isAbandoned = false, quotas: _, ...context }: RunContext,
@@ -48,12 +48,12 @@ function readingOf(
   return { away: '', here: null, ...context, ...seen, now: Date.now(), target: run, run, isAbandoned };
 }
 
-/** What holds a run back, as seen from outside. */
+/** The causes that hold a run back, as seen from outside. */
 export function standingsOfRun(run: Run, context: RunContext): Standing[] {
   return standingsOf(readingOf(run, context));
 }
 
-/** The summary of a run for `--json`, and what holds it back; `context` is null where that was not read. */
+/** The summary of a run for `--json`, and what holds it back; `context` is null if it was not read. */
 export function standingSummary(
   run: Run,
   context: RunContext | null,
@@ -66,7 +66,7 @@ export function standingSummary(
   };
 }
 
-/** What is known of a run before its surroundings were read: nothing is said of workers. */
+/** The context of a run before its surroundings were read: it implies nothing about workers. */
 const unknownContext: RunContext = {
   targets: [],
   nextTryAt: null,
@@ -74,7 +74,7 @@ const unknownContext: RunContext = {
   refused: '',
 };
 
-/** A `running` run that is held back, with the cause as its reason; any other run as it is. */
+/** A `running` run that is held back gets the cause as its reason; any other run is returned unchanged. */
 export function withStanding(run: Run, [standing]: readonly Standing[]): Run {
   return run.state !== 'running' || standing === undefined ? run : { ...run, reason: standing.text };
 }
@@ -101,7 +101,7 @@ export class SnapshotTaker {
     this.#toType = toType;
   }
 
-  /** The run as it is now; undefined if who is asked did not answer, as `away` says; null if the run is no longer known. */
+  /** Takes the run as it is now; undefined if there was no answer, as `away` says; null if the run is no longer known. */
   observe(run: Run | null | undefined, away = redisAway): void {
     this.#away = run === undefined ? away : '';
     if (!run) return;
@@ -113,7 +113,7 @@ export class SnapshotTaker {
     this.#meter.observe(Date.now(), run.settled);
   }
 
-  /** What explains its pace; undefined if Redis did not answer. */
+  /** Takes what explains its pace; undefined if Redis did not answer. */
   observeContext(context: RunContext | undefined): void {
     this.#context = context ?? this.#context;
   }

@@ -4,7 +4,7 @@ import { type Target, targetFlags } from '../model/target.ts';
 import type { ListOrder } from './list-order.ts';
 
 /**
- * The target of the settings. Throws USAGE where no setting names it, though `what`, a run or a plan, does: the token is sent to no address that
+ * The target of the settings. Throws USAGE if no setting names it, even if `what`, a run or a plan, does: the token is never sent to an address that
  * only Redis or a file names.
  */
 export function targetOfSettings(
@@ -13,8 +13,12 @@ export function targetOfSettings(
   named: Pick<Target, 'baseUrl' | 'account'>,
 ): Target {
   if (config.baseUrl === undefined)
-    throw new ExpungeError('USAGE', `expected the address of the API, got none; that of ${what} is ${named.baseUrl}`, {
-      next: `add ${targetFlags(named)}`,
-    });
+    throw new ExpungeError(
+      'USAGE',
+      `expected the address of the API, got none; the address of ${what} is ${named.baseUrl}`,
+      {
+        next: `add ${targetFlags(named)}`,
+      },
+    );
   return readTarget(config, env);
 }

@@ -12,7 +12,7 @@ import type { Target } from '../model/target.ts';
 import type { ToType } from '../model/to-type.ts';
 import type { RedisClient } from '../redis/client.ts';
 
-/** What Redis holds of a target, and who did what to it: all that is shown. JSON keeps it as it is, as a `RunRecord`. */
+/** What Redis holds about a target, with its audit trail: everything that is shown. It survives JSON, as a `RunRecord` does. */
 export type TargetRecord = Awaited<ReturnType<typeof readTargetRecord>>;
 
 export async function readTargetRecord(redis: RedisClient, target: Target, separateLimits: boolean) {
@@ -30,7 +30,7 @@ const shownRuns = 5;
 
 type OpenRun = TargetRecord['open']['runs'][number];
 
-/** What holds a run of this target back, as seen from outside. Pure but for the clock. */
+/** The causes that hold a run of this target back, as seen from outside. Pure but for the clock. */
 export function standingsOfOpen(open: OpenRun, { target, stops, refused }: TargetStatus): Standing[] {
   return standingsOf({ ...seenFromOutside, ...open, now: Date.now(), target, stops, refused });
 }
@@ -49,17 +49,17 @@ export function targetRecordFacts({ status, open }: TargetRecord, toType: ToType
 /** The state of a target at one moment. */
 export type TargetStatus = Awaited<ReturnType<typeof readTargetStatus>>;
 
-/** Reads it; a target that Redis does not know has no limiters. */
+/** Reads the state; a target that Redis does not know has no limiters. */
 export async function readTargetStatus(redis: RedisClient, target: Target, separateLimits: boolean) {
   const { fp } = target;
-  const revision = await readTargetRevision(redis, fp); // first: what changes from here on is not as it was seen
+  const revision = await readTargetRevision(redis, fp); // read first: a change from here on counts as one that was not seen
   const reads = [readAround(redis, fp), readPin(redis, fp), readBudget(redis, fp)] as const;
   const [{ stops, targets: limiters, refused }, pin, budget] = await Promise.all(reads);
   const learned = learnedStart(limiters, scopesOf({ separateLimits }), pin && paceOf(pin.rate));
   return { target, revision, stops, limiters, pin, budget, learned, refused };
 }
 
-/** What holds a target back, whatever its runs are. */
+/** The causes that hold a target back, whatever its runs are. */
 export function statusStandings({ target, limiters: targets, stops, refused }: TargetStatus): Standing[] {
   return targetStandings(target, { targets, stops, refused });
 }

@@ -4,10 +4,13 @@ import { timeToSend, type Work } from '../model/forecast.ts';
 import { paceOf } from '../model/rate.ts';
 import { readTimeWindow } from '../model/time-window.ts';
 
-/** How fast a run is, and what bounds it. `quotas`: of its target, beside those of its own rate. */
+/** The speed of a run, and what bounds it. `quotas`: those of its target, in addition to those of its own rate. */
 type Seen = { perSecond: number | null; targets: readonly TargetState[]; quotas?: Work['quotas'] };
 
-/** The seconds until a run has ended, with the waits for its quotas and its window; null for one that is not running, or if nobody can say. Pure. */
+/**
+ * The seconds until a run has ended, including the waits for its quotas and its window; null for a run that is not running, or if it cannot be known.
+ * Pure.
+ */
 export function secondsLeftOf(run: Run, { perSecond, targets, quotas = [] }: Seen, at: number): number | null {
   if (run.state !== 'running') return null;
   const bounds = { quotas: [...ownQuotas(run, at), ...quotas], window: readTimeWindow(run.window) };
@@ -18,14 +21,14 @@ export function secondsLeftOf(run: Run, { perSecond, targets, quotas = [] }: See
   return timeToSend(run.ids - run.settled, speed ?? perSecond!, bounds, at) / 1_000;
 }
 
-/** What the run may send once it need not wait, per second; null = nothing says. */
+/** The rate that the run may send at once it need not wait, per second; null = not known. */
 function allowed({ rate }: Run, targets: readonly TargetState[]): number | null {
   const ofTargets = targets.reduce((sum, target) => sum + target.rate, 0);
   const known = [...(rate === null ? [] : [paceOf(rate)]), ...(ofTargets > 0 ? [ofTargets] : [])];
   return known.length === 0 ? null : Math.min(...known);
 }
 
-/** The quotas of its rate. A run that is younger than a period has sent in it all that it has settled. */
+/** The quotas of the run's rate. A run that is younger than a period has sent in it everything that it has settled. */
 function ownQuotas(run: Run, at: number): Work['quotas'] {
   const [, ...further] = run.rate ?? [];
   const spent = further.find(({ perMs }) => run.quotaUntil > at && perMs >= run.quotaUntil - at);

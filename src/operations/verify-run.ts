@@ -5,7 +5,7 @@ import { checkConservation, sealTally, tallyLedger } from '../ledger/tally.ts';
 import type { OutcomeCounts } from '../model/outcome.ts';
 import type { RedisClient } from '../redis/client.ts';
 
-/** What a count of every row of a run found; `problem`: what does not add up, or null. As `--json` prints it. */
+/** Result of a count of every row of a run, as `--json` prints it; `problem`: what does not add up, or null. */
 export type Verification = OutcomeCounts & {
   run: string;
   retry_of: string | null;

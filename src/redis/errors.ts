@@ -43,7 +43,7 @@ export function describeRedisError(error: unknown): string {
   if (/^(Connection is closed|Stream isn't writeable|Cluster isn't ready|Reached the max retries)/.test(message))
     return noConnection;
   if (message.startsWith(noPrimaryStart)) return describeNoPrimary(message);
-  if (message.startsWith('Unknown RESP type')) return 'what answers there is no Redis';
+  if (message.startsWith('Unknown RESP type')) return 'the server that answers there is not a Redis';
   if (isConnectionError(root)) return describeConnectionError(root);
   return describeRejection(root) || message.slice(0, 200);
 }
@@ -74,7 +74,7 @@ const tlsAdvices: [RegExp, string][] = [
   [/certificate is for /, 'use that host in REDIS_URL, or say which name is right with --redis-server-name'],
   [/certificate from us/, 'name one with --redis-cert-file, and its key with --redis-key-file'],
   [/take our certificate/, 'name one that its authority has signed with --redis-cert-file and --redis-key-file'],
-  [/does not speak TLS/, 'use its TLS port, or redis:// where it has none'],
+  [/does not speak TLS/, 'use its TLS port, or redis:// if it has none'],
 ];
 
 const deniedStart = 'the login lacks the permission for';

@@ -85,7 +85,7 @@ function files({ info, flush }: ServerFacts): Finding {
   return pass('files', `it keeps an append-only file, ${flushWords[flush ?? ''] ?? unknownFlush}`);
 }
 
-const unknownFlush = 'and does not say how often it is flushed: the login may not use CONFIG';
+const unknownFlush = 'and does not say how often it is flushed: the login is not allowed to use CONFIG';
 const flushWords: Record<string, string> = {
   always: 'flushed with each write: no loss of power costs anything',
   everysec: 'flushed each second: a loss of power may cost the last one',

@@ -26,7 +26,7 @@ export async function writeSet(redis: RedisClient, run: Run, parent: string, sig
   try {
     for (const name of names) await writeFile(join(set.folder, name), resultFiles[name]!(redis, run), signal);
     await syncFolder(set.folder);
-    if (await hasChanged(redis, run)) throw new Error('the run has changed meanwhile');
+    if (await hasChanged(redis, run)) throw new Error('the run has changed in the meantime');
     return set;
   } catch (error) {
     await removeSet(set);

@@ -3,13 +3,13 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { collectionPath, perResource, type Resource, resources } from '../model/resource.ts';
 import { type Fault, formatRetryAfter } from './fault-kinds.ts';
 
-/** The fast path: a 204 without body. */
+/** Answers 204 without body: the fast path. */
 export function answerDeleted(response: ServerResponse): void {
   response.writeHead(204);
   response.end();
 }
 
-/** A status with a JSON body and a request id, as most APIs answer what isn't a success. */
+/** Answers with a status, a JSON body and a request id, as most APIs do if there is no success. */
 export function answerJson(
   response: ServerResponse,
   status: number,
@@ -37,7 +37,7 @@ export function answerFault(fault: Fault, response: ServerResponse, nowMs: numbe
 
 function answerStatus({ status, retryAfter }: Fault, response: ServerResponse, nowMs: number): void {
   const headers: OutgoingHttpHeaders = {};
-  // A client must not follow it; one that does requests a path that no object has.
+  // A client must not follow this redirect; one that does requests a path that no object has.
   if (status >= 300 && status < 400) headers.location = `/redirected${response.req.url}`;
   if (status === 401) headers['www-authenticate'] = 'Bearer error="invalid_token"';
   if (retryAfter) headers['retry-after'] = formatRetryAfter(retryAfter.form, retryAfter.seconds, nowMs);
@@ -50,14 +50,14 @@ function answerHtml(response: ServerResponse): void {
   response.end(page);
 }
 
-/** node:http drops the body of a 204, so the bytes are written to the socket directly; the connection stays open. */
+/** Answers 204 with a body. node:http drops the body of a 204, so the bytes are written to the socket directly; the connection stays open. */
 function answerStrayBody(response: ServerResponse): void {
   response.writeHead(204, { 'content-length': 5 });
   response.end();
   response.req.socket.write('stray');
 }
 
-/** The paths of the resources. Works on strings: it runs for every request, and a URL parser would cost more than the rest. */
+/** The paths of the resources. This works on strings: it runs for every request, and a URL parser would cost more than everything else. */
 export type Paths = {
   resourceOf(target: string): Resource | null;
   idIn(target: string, resource: Resource): string | null; // null if no object can have this path

@@ -1,18 +1,18 @@
-/** How many requests are served at once, and for how long each; the others wait in a queue. */
+/** Number of requests served at once, and the time that each takes; the others wait in a queue. */
 export type Capacity = { atOnce: number; serviceMs: number };
 
-/** How many requests wait or are served: now, and since the last reset. */
+/** Number of requests that wait or are served: now, and since the last reset. */
 export type Load = { now: number; max: number; mean: number };
 
-/** Admits requests up to the capacity, and counts them. It is not used without a capacity. */
+/** Admits requests up to the capacity, and counts them. Not used without a capacity. */
 export class CapacityLimiter {
   capacity: Capacity | null;
   readonly #clock: () => number;
   #queue: (() => void)[] = [];
-  #served = 0; // now
+  #served = 0; // requests being served now
   #inside = 0;
   #max = 0;
-  #requestMs = 0; // the sum over all requests of the time they were inside
+  #requestMs = 0; // the sum of the times that all requests were inside
   #since: number;
   #changedAt: number;
 
@@ -23,14 +23,14 @@ export class CapacityLimiter {
     this.#since = this.#changedAt = clock();
   }
 
-  /** Calls `serve` when its service is over. */
+  /** Calls `serve` when the request has been served. */
   enter(serve: () => void): void {
     this.#count(1);
     this.#queue.push(serve);
     this.#admit();
   }
 
-  /** The mean is over time: a request counts by how long it is inside. */
+  /** The load. Its mean is over time: a request counts by how long it is inside. */
   get load(): Load {
     this.#count(0);
     const lasted = this.#changedAt - this.#since;

@@ -44,7 +44,7 @@ const exampleKinds = [
   ...retryAfterForms.flatMap((form) => [`status-${throttlingStatus}-${form}`, `status-503-${form}`]),
 ];
 
-/** A fault to answer with. `status` is 0 if there is no answer. */
+/** A fault to answer with. `status` is 0 for no answer. */
 export type Fault = {
   ending: 'status' | 'reset' | 'hang' | 'html' | 'stray-body';
   executes: boolean;
@@ -52,14 +52,14 @@ export type Fault = {
   retryAfter: { form: RetryAfterForm; seconds: number } | null;
 };
 
-/** The fault of that name. Throws an Error that says which names there are. */
+/** The fault with this name. Throws an Error that lists the names. */
 export function readFault(kind: string, retryAfterSeconds: number): Fault {
   const status = statusKind.exec(kind);
   if (status && kind !== 'status-204') return statusFault(Number(status[1]), status[2], retryAfterSeconds);
   const fault = plainFaults.get(kind);
   if (fault) return fault;
   throw new Error(
-    `"${kind}" is no fault: expected status-<200 to 599>, with -executed or -${retryAfterForms.join(', -')} if need be, ` +
+    `"${kind}" is not a fault: expected status-<200 to 599>, with -executed or -${retryAfterForms.join(', -')} if need be, ` +
       `or one of ${plainKinds.join(', ')}.${suggest(kind, exampleKinds)}`,
   );
 }

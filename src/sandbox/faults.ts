@@ -2,13 +2,13 @@ import type { Resource } from '../model/resource.ts';
 import { type Fault, type FaultKind, readFault } from './fault-kinds.ts';
 import type { RateLimit } from './rate-limit.ts';
 
-/** The fault of the nth authorised request for an object, counted from 1; null leaves it to the probabilities. */
+/** The fault of the nth authorised request for an object, counted from 1; null leaves the choice to the probabilities. */
 type FaultScript = (resource: Resource, id: string, nth: number) => FaultKind | null;
 
-/** The faults: a probability for each kind, together at most 1, and those by rate or script. */
+/** The faults: a probability for each kind, together at most 1, and faults by rate or script. */
 export type FaultTable = { [Kind in FaultKind]?: number } & {
   rate?: RateLimit | undefined;
-  retryAfterSeconds?: number | undefined; // the wait that faults with a Retry-After ask for; 1 by default
+  retryAfterSeconds?: number | undefined; // the wait in faults with a Retry-After; 1 by default
   script?: FaultScript | undefined;
 };
 
@@ -16,8 +16,8 @@ export type FaultTable = { [Kind in FaultKind]?: number } & {
 export type FaultPicker = (resource: Resource, id: string) => Fault | null;
 
 /**
- * Makes a picker of a table, or null for a table without faults, which then costs nothing. Throws an Error for unknown kinds and for invalid
- * probabilities. Requests above the rate are answered before and do not count as an nth request.
+ * Makes a picker from a table, or null for a table without faults, which then costs nothing. Throws an Error for unknown kinds and for invalid
+ * probabilities. Requests above the rate are answered earlier and do not count as an nth request.
  */
 export function compileFaults(table: FaultTable, seed: number): FaultPicker | null {
   const { rate: _, retryAfterSeconds = 1, script, ...probabilities } = table;
@@ -77,8 +77,8 @@ function parseOne(part: string): [FaultKind, number] {
 }
 
 /**
- * A number from 0 up to 1 that depends only on its arguments. Faults are drawn with it instead of from a sequence, so that the same seed
- * gives the same requests of the same objects their faults, in any order and on any number of connections.
+ * A number from 0 up to 1 that depends only on its arguments. Faults are drawn with it instead of from a sequence: the same seed gives the same
+ * requests of the same objects their faults, in any order and on any number of connections.
  */
 function drawFor(seed: number, name: string, nth: number): number {
   let hash = (seed ^ 0x811c9dc5) >>> 0;
@@ -86,7 +86,7 @@ function drawFor(seed: number, name: string, nth: number): number {
   return mix(Math.imul(hash ^ nth, 0x01000193)) / 2 ** 32;
 }
 
-/** Spreads every bit over all others (the finaliser of MurmurHash3): without it, names that differ in one digit draw alike. */
+/** Spreads every bit over all others (the finaliser of MurmurHash3): without this, names that differ in one digit would get similar draws. */
 function mix(hash: number): number {
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);

@@ -1,20 +1,20 @@
 import type { ServerResponse } from 'node:http';
 import type { Resource } from '../model/resource.ts';
 
-/** What the sandbox has done. A request without an answer counts under no status. */
+/** Counts of what the sandbox has done. A request without an answer counts under no status. */
 export type Counts = { requests: number; executed: number; byStatus: Map<number, number>; tokens: number };
 
-/** When each request arrived, by a monotonic clock, and its status, 0 without an answer. Both are parallel to `seen`. */
+/** The arrival time of each request, by a monotonic clock, and its status, 0 without an answer. Both are parallel to `seen`. */
 type Arrivals = { atMs: number[]; status: number[] };
 
-/** What a ledger can be compared with. Everything but the counts stays empty unless the sandbox records. */
+/** The records to compare a ledger with. Everything but the counts stays empty unless the sandbox records. */
 export type Journal = {
   record: boolean;
   counts: Counts;
   arrivals: Arrivals;
-  nth: WeakMap<object, number>; // the index in `arrivals` for the request of a response
-  seen: string[]; // "METHOD target" of every request, as its bytes came
-  executed: Set<string>; // "resource/id" of objects that existed and were deleted, whatever was answered
+  nth: WeakMap<object, number>; // index in `arrivals` for the request of a response
+  seen: string[]; // "METHOD target" of every request, byte for byte
+  executed: Set<string>; // "resource/id" of objects that existed and were deleted, whatever the answer was
   answered204: Set<string>; // "resource/id" of the deletes that were answered 204
 };
 
@@ -52,7 +52,7 @@ export function noteExecuted(journal: Journal, resource: Resource, id: string): 
   if (journal.record) journal.executed.add(`${resource}/${id}`);
 }
 
-/** Recorded before the answer is sent, so that a client that has read a 204 finds it here. */
+/** Records an answer before it is sent, so that a client that has read a 204 finds it here. */
 export function noteDeleteAnswer(
   journal: Journal,
   response: ServerResponse,

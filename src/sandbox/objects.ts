@@ -6,13 +6,13 @@ import { ExpungeError, messageOf } from '../errors.ts';
 import { perResource, type Resource, resources } from '../model/resource.ts';
 import { describeFileError, isFileError } from '../system-errors.ts';
 
-/** One thing the sandbox holds and can delete. */
+/** An object that the sandbox holds and can delete. */
 export type SandboxObject = { resource: Resource; id: string };
 
-/** Either the objects themselves or how many of each to make: annotations a-000001, a-000002, …, views v-000001, … */
+/** The objects themselves, or the number of each to make: annotations a-000001, a-000002, …, views v-000001, … */
 export type Objects = Iterable<SandboxObject> | { [R in Resource]?: number | undefined };
 
-/** What the sandbox holds now. */
+/** The objects that the sandbox holds now. */
 export type ObjectStore = Record<Resource, Set<string>>;
 
 /** The id of the nth made object of a resource, counted from 1. */

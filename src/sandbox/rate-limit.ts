@@ -1,17 +1,17 @@
 import { throttlingStatus } from '../model/status.ts';
 import type { Fault, RetryAfterForm } from './fault-kinds.ts';
 
-/** A rate limit; requests above it are answered 429. */
+/** A rate limit; requests above it get a 429. */
 export type RateLimit = {
   perSecond: number;
   burst?: number | undefined; // size of the token bucket; by default 100 ms worth of the rate
   windowMs?: number | undefined; // fixed windows of this length instead of a bucket
   retryAfter?: RetryAfterForm | undefined; // the header of the 429
-  retryAfterSeconds?: number | undefined; // the wait it asks for; by default until a request is allowed again
+  retryAfterSeconds?: number | undefined; // the wait in that header; by default until a request is allowed again
   headers?: RateHeaderKind | undefined; // the rate headers of every answer to a delete
 };
 
-/** The headers in which servers report a limit: of the newest draft, of drafts 07 and 06, and the common ones with three kinds of reset. */
+/** The headers in which servers report a limit: those of the newest draft, of drafts 07 and 06, and the common ones with three kinds of reset. */
 export const rateHeaderKinds = [
   'ratelimit',
   'ratelimit-07',
@@ -22,7 +22,7 @@ export const rateHeaderKinds = [
 ] as const;
 export type RateHeaderKind = (typeof rateHeaderKinds)[number];
 
-/** The state of a limit. A request that is answered 429 takes nothing from it. */
+/** The state of a limit. A request that gets a 429 takes nothing from it. */
 export type Limiter = {
   take(): boolean; // whether a request is allowed
   remaining(): number;
@@ -83,7 +83,7 @@ function openBucket({ perSecond, burst: given }: RateLimit, now: () => number, r
   };
 }
 
-/** Windows begin at multiples of their length. */
+/** A limit in windows, which begin at multiples of their length. */
 function openWindow({ perSecond, windowMs = 1_000 }: RateLimit, now: () => number, remaining: number): LimitStore {
   const quota = Math.max(1, Math.floor((perSecond * windowMs) / 1_000));
   let window = Math.floor(now() / windowMs);
@@ -109,10 +109,10 @@ function openWindow({ perSecond, windowMs = 1_000 }: RateLimit, now: () => numbe
   };
 }
 
-/** A limit now: `remaining` of `quota` requests are left, and in `resetMs` all are. */
+/** The current state of a limit: `remaining` of `quota` requests are left, and in `resetMs` all are. */
 type LimitState = { quota: number; windowMs: number; remaining: number; resetMs: number };
 
-/** The headers of a limit. Seconds are rounded up, so that obeying them is never too early. */
+/** The headers of a limit. Seconds are rounded up, so that a client that obeys them is never too early. */
 function formatRateHeaders(kind: RateHeaderKind, state: LimitState, nowMs: number): Record<string, string> {
   const [quota, remaining] = [Math.floor(state.quota), Math.floor(state.remaining)];
   const [window, reset] = [Math.ceil(state.windowMs / 1_000), Math.ceil(state.resetMs / 1_000)];

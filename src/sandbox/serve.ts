@@ -12,10 +12,10 @@ import type { ObjectStore } from './objects.ts';
 import type { Limiter } from './rate-limit.ts';
 import { answerTokenRequest, type TokenService } from './tokens.ts';
 
-/** The token endpoint: at the root for any base path, because an authorization server is another service. */
+/** The path of the token endpoint: at the root for any base path, because an authorization server is another service. */
 export const tokenPath = '/oauth/token';
 
-/** Where a sandbox that records serves its journal. It is no part of the API, and its requests do not count. */
+/** The path where a recording sandbox serves its journal. It does not belong to the API, and its requests do not count. */
 export const journalPath = '/journal';
 
 /** The state of a sandbox. */
@@ -33,7 +33,7 @@ export type SandboxState = {
   pickFault: FaultPicker | null;
 };
 
-/** Answers a request for the journal, and returns whether it was one. */
+/** Answers a request for the journal; returns false for any other request. */
 export function showJournal({ journal }: SandboxState, response: ServerResponse): boolean {
   const { url, method } = response.req;
   if (!journal.record || url !== journalPath || method !== 'GET') return false;
@@ -41,7 +41,7 @@ export function showJournal({ journal }: SandboxState, response: ServerResponse)
   return true;
 }
 
-/** Answers one request: a delete of the API, the token endpoint, or 404 and 405 for all else. */
+/** Answers one request: a delete of the API, the token endpoint, or 404 and 405 for everything else. */
 export function serve(state: SandboxState, response: ServerResponse): void {
   const { url, method, headers } = response.req;
   if (state.date !== null) response.setHeader('date', state.date());
@@ -54,8 +54,8 @@ export function serve(state: SandboxState, response: ServerResponse): void {
 }
 
 /**
- * Writes a token to a file that only its owner can read. Throws USAGE for a file with other content, because it may be the token of a real
- * API. Repeating it changes nothing.
+ * Writes a token to a file that only its owner can read. Throws USAGE for a file with other content, because it may be the token of a real API.
+ * Repeating it changes nothing.
  */
 export async function writeToken(path: string, token: string): Promise<void> {
   try {
@@ -116,7 +116,7 @@ function serveOther(state: SandboxState, response: ServerResponse): void {
   const { url, method } = response.req;
   if (url !== tokenPath) refuse(state, response, 404, 'not_found');
   else if (method !== 'POST') refuse(state, response, 405, 'method_not_allowed', { allow: 'POST' });
-  // Rejects if the form is too long or the connection breaks.
+  // This rejects if the form is too long or the connection breaks.
   else serveToken(state, response).catch(() => response.destroy());
 }
 

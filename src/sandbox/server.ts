@@ -12,7 +12,7 @@ import { type SandboxState, serve, showJournal, tokenPath } from './serve.ts';
 import { type Client, createTokens, type TokenFaults } from './tokens.ts';
 
 export type SandboxOptions = {
-  port?: number | undefined; // 0, the default, takes a free one
+  port?: number | undefined; // 0, the default, takes a free port
   host?: string | undefined;
   basePath?: string | undefined; // '/api/eu' serves DELETE /api/eu/v2/…
   objects?: Objects | undefined;
@@ -20,9 +20,9 @@ export type SandboxOptions = {
   client?: Client | undefined; // the client of the token endpoint
   tokenLifeSeconds?: number | undefined;
   tokenFaults?: TokenFaults | undefined;
-  oneLiveToken?: boolean | undefined; // issuing a token revokes those issued before
+  oneLiveToken?: boolean | undefined; // each issued token revokes the earlier ones
   faults?: FaultTable | undefined;
-  seed?: number | undefined; // of the faults
+  seed?: number | undefined; // seed of the faults
   latencyMs?: number | undefined; // every request waits this long before it is handled
   capacity?: Capacity | undefined; // after the latency: this many are served at once, the others wait in a queue
   record?: boolean | undefined; // records `seen`, `arrivals`, `executed` and `answered204`, at the cost of memory for each request
@@ -30,31 +30,31 @@ export type SandboxOptions = {
 };
 
 /**
- * The API with its two deletes as a local server, and its token endpoint. A ledger is correct if every `deleted` id is in `answered204`, no
- * `absent` id is in `executed`, `seen` has only requested ids, and all other objects exist.
+ * The API with its two deletes as a local server, and its token endpoint. A ledger is correct if every `deleted` id is in `answered204`, no `absent`
+ * id is in `executed`, `seen` has only requested ids, and all other objects exist.
  */
 export type Sandbox = {
   readonly url: string; // the base URL
   readonly tokenUrl: string;
   readonly token: string;
   readonly client: Client;
-  faults: FaultTable; // assigning replaces it for the requests to come and counts the nth requests from 1 again
-  setRate(rate: RateLimit | null): void; // of `faults`, from now on; the new one starts with the requests left of the old one
-  tokenFaults: TokenFaults; // assigning replaces them and counts their `first` requests again
+  faults: FaultTable; // assigning replaces it for later requests, and counts the nth requests from 1 again
+  setRate(rate: RateLimit | null): void; // sets the rate of `faults` from now on; a new rate starts with the requests left of the old one
+  tokenFaults: TokenFaults; // assigning replaces them, and counts their `first` requests again
   latencyMs: number;
   capacity: Capacity | null;
   readonly load: Load; // requests that wait or are served; counted only with a capacity
-  resetLoad(): void; // the load is counted from now on
+  resetLoad(): void; // the load counts from now on
   exists(resource: Resource, id: string): boolean;
   remaining(resource?: Resource): number;
   revokeTokens(): void; // all tokens issued so far count as expired
-  readonly refreshToken: string; // the valid one; each use rotates it
+  readonly refreshToken: string; // the valid token; each use rotates it
   readonly seen: readonly string[];
   readonly arrivals: { readonly atMs: readonly number[]; readonly status: readonly number[] }; // parallel to `seen`
   readonly executed: ReadonlySet<string>;
   readonly answered204: ReadonlySet<string>;
   readonly counts: Readonly<Counts>;
-  close(): Promise<void>; // drops all connections, also those that hang
+  close(): Promise<void>; // drops all connections, including hanging ones
 };
 
 /** Starts a sandbox that listens when this resolves. Throws for invalid faults and a port that cannot be opened. */
@@ -106,7 +106,7 @@ async function listen(server: Server, host: string, port: number): Promise<strin
   return `http://${reachableAs(host)}:${(server.address() as AddressInfo).port}`;
 }
 
-/** The host by which this machine reaches a server that listens there. */
+/** The host name by which this machine reaches a server that listens there. */
 function reachableAs(host: string): string {
   if (host === '0.0.0.0' || host === '::') return 'localhost';
   return host.includes(':') ? `[${host}]` : host;

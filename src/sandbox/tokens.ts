@@ -6,9 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 type Tokens = {
   accepts(authorization: string | undefined): boolean;
   issue(): string;
-  revokeIssued(): void; // they are refused from now on, as if expired
-  readonly refreshToken: string; // the only valid one
-  rotate(presented: string): boolean; // true for the valid one, which it replaces
+  revokeIssued(): void; // issued tokens are refused from now on, as if expired
+  readonly refreshToken: string; // the only valid refresh token
+  rotate(presented: string): boolean; // true for the valid token, which it replaces
 };
 
 type TokenOptions = { token: string; lifeSeconds: number; oneLiveToken: boolean; now: () => number };
@@ -57,11 +57,11 @@ export type Client = { id: string; secret: string };
 
 /** The faults of the token endpoint. */
 export type TokenFaults = {
-  latencyMs?: number; // it answers after this long
-  status?: number; // answered instead of a token; a 3xx carries a Location, a 4xx an OAuth error
+  latencyMs?: number; // the time before it answers
+  status?: number; // the status instead of a token; a 3xx carries a Location, a 4xx an OAuth error
   error?: string; // the OAuth error of a 4xx
-  retryAfterSeconds?: number; // the header of those
-  first?: number; // only this many requests since the assignment get that status; without it all do
+  retryAfterSeconds?: number; // the Retry-After of those answers
+  first?: number; // only this many requests since the assignment get that status; without it, all do
   answer?: Record<string, unknown>; // overrides fields of the answer with a token; undefined removes a field
 };
 
@@ -81,8 +81,8 @@ type TokenAnswer = {
 };
 
 /**
- * Answers a token request: client credentials (RFC 6749 §4.4) or a refresh token (§6), which is rotated. The client's credentials come
- * by HTTP Basic or in the form. Throws if the form is too long or breaks off.
+ * Answers a token request: client credentials (RFC 6749 §4.4) or a refresh token (§6), which is rotated. The client's credentials come by HTTP Basic
+ * or in the form. Throws if the form is too long or breaks off.
  */
 export async function answerTokenRequest(request: IncomingMessage, service: TokenService): Promise<TokenAnswer> {
   const form = await readForm(request);

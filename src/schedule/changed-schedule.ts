@@ -7,7 +7,7 @@ export function scheduleChanged(now: Schedule, undone: string): ExpungeError {
   const words = `schedule ${now.name} has changed since it was shown: it is ${textOf(now)}; nothing was ${undone}`;
   return new ExpungeError('GUARD', words, {
     next: (toType) =>
-      `look at its definition and audit trail, then order it again: ${toType('schedule list', '--json')}`,
+      `look at its definition and audit trail, then repeat the order: ${toType('schedule list', '--json')}`,
   });
 }
 

@@ -92,7 +92,7 @@ function checkEmpty({ rows }: ListFacts, allowEmpty: boolean): ListRejection | n
 /** Checks for a repeated list. It is no reason to stop if earlier slots have left ids: then only those ids are deleted. */
 function checkSame(list: ListFacts, schedule: Schedule): ListRejection | null {
   if (list.left > 0 || !isSameAsLast(list, schedule)) return null;
-  return { guard: 'same', reason: `the list is the same as last time, that of run ${schedule.lastRun}` };
+  return { guard: 'same', reason: `the list is the same as last time, in run ${schedule.lastRun}` };
 }
 
 /**

@@ -73,7 +73,7 @@ async function chooseRetried(
   const retries = found.filter((retry) => retry?.schema === schemaVersion) as Run[];
   const by = `run ${run.retriedBy.join(', ')} has retried ids of run ${run.id}`;
   if (retries.length < found.length)
-    return { retried: null, note: `${by}, and Redis cannot tell which: none is retried here` };
+    return { retried: null, note: `${by}, and Redis does not record which: none is retried here` };
   const left = { run, choice: { ...chosen, retries } };
   const sums = await sumLeft(redis, left, stop);
   const cancelled = await sumLeft(redis, { run, choice: { ...withdrawn, retries } }, stop);

@@ -5,7 +5,7 @@ import { count } from '../format.ts';
 import { bareOutput, safeText } from './safe-output.ts';
 import { isTerminal } from './style.ts';
 
-/** A question appears on stderr; the answer comes from stdin, or from the terminal if stdin is data. */
+/** The streams of a question: it is shown on stderr; the answer comes from stdin, or from the terminal if stdin is data. */
 type PromptStreams = {
   stdin: NodeJS.ReadStream;
   stderr: NodeJS.WriteStream;
@@ -15,11 +15,11 @@ type PromptStreams = {
 
 const done = { delete: 'deleted', send: 'sent' } as const;
 
-/** What the operator confirms, and what the command line says about it. */
+/** A question for the operator, and the answer that the command line may give. */
 type Question = {
   expected: number;
   what: string; // '1,203 views on api.example.com'
-  verb?: keyof typeof done; // what is to be done with that; 'delete' if it is missing
+  verb?: keyof typeof done; // the action in question; 'delete' if missing
   yes: boolean; // --yes
   confirm: number | null; // --confirm
 };
@@ -53,7 +53,7 @@ export async function confirmYes(what: string, yes: boolean, asking: PromptStrea
   if (answer.trim() !== 'yes') throw new ExpungeError('USAGE', 'not confirmed; nothing was changed');
 }
 
-/** What the operator types for the code of a plan, in three tries; '' for Ctrl-C. Throws USAGE without a terminal. */
+/** The code of a plan as the operator types it, in three tries; '' for Ctrl-C. Throws USAGE without a terminal. */
 export function confirmCode(what: string, isRight: (typed: string) => boolean, asking: PromptStreams): Promise<string> {
   const message = `Type the code of the plan to delete ${what}, anything else to stop. It cannot be undone.`;
   const refusal = `${what} would be deleted, but there is no terminal to type the code on`;
@@ -64,7 +64,7 @@ const maxTries = 3;
 
 type Asked = { message: string; asking: PromptStreams; refusal: string; next: string };
 
-/** Asks again after a typing error: the list need not be read again. Returns the last answer; nothing typed, like Ctrl-C, ends it. */
+/** Asks again after a typing error, so that the list need not be read again. Returns the last answer; an empty answer, like Ctrl-C, ends it. */
 async function askUntil(
   isRight: (typed: string) => boolean,
   { message, asking, refusal, next }: Asked,
@@ -83,7 +83,7 @@ function checkConfirm(confirm: number, expected: number, wouldBe: string): void 
   throw new ExpungeError('USAGE', message, { next: `check the plan with --dry-run, then add --confirm ${expected}` });
 }
 
-/** Whether the digits are those of the count, however they are grouped: `1,203`, `1.203`, `1 203`, `1'203`, `1_203`. */
+/** Whether the digits are those of the count, with any grouping: `1,203`, `1.203`, `1 203`, `1'203`, `1_203`. */
 function isCount(answer: string, expected: number): boolean {
   const digits = answer.replace(/[\s,.'’_]/g, '');
   return /^\d+$/.test(digits) && digits.replace(/^0+(?=.)/, '') === String(expected);
@@ -95,7 +95,7 @@ async function ask(message: string, asking: PromptStreams, refusal: string, next
   if (input === null) throw new ExpungeError('USAGE', refusal, { next });
   try {
     const { isCancel, text } = await import('@clack/prompts'); // loaded only for a question, because it is slow to load
-    const answer = await text({ message: safeText(message), input, output: bareOutput(asking.stderr) }); // it moves the cursor
+    const answer = await text({ message: safeText(message), input, output: bareOutput(asking.stderr) }); // raw: the prompt moves the cursor
     return isCancel(answer) ? '' : (answer ?? '');
   } finally {
     if (input !== asking.stdin) input.destroy();

@@ -15,10 +15,13 @@ import type { ToType } from '../model/to-type.ts';
 import { visibleId, visibleLine } from '../model/visible.ts';
 import { plainStyle, type Style } from './style.ts';
 
-/** How a command that deletes or detaches a run ended. */
+/** The way in which a command that deletes or detaches a run ended. */
 export type EndingKind = 'completed' | 'cancelled' | 'halted' | Interrupted | 'detached';
 
-/** A signal ended the command. The run is paused by an operator, is being cancelled, or another command deletes it; else the same command resumes it. */
+/**
+ * A signal ended the command. Either an operator has paused the run, or it is being cancelled, or another command deletes it; otherwise the same
+ * command resumes it.
+ */
 type Interrupted = 'interrupted' | 'paused' | 'cancelling' | 'left';
 
 /** Ids that failed for the same reason, with a few examples. */
@@ -34,26 +37,26 @@ export type Ending = {
   retryOf: string; // the run whose ids were retried, or ''
   rows: number;
   ids: number;
-  isNoneThere: boolean; // none of the ids was there, without --expect-absent
+  isNoneThere: boolean; // whether none of the ids existed, without --expect-absent
   pending: number;
   counts: OutcomeCounts;
-  protectedRead: number | null; // ids of the protect file; null without one
+  protectedRead: number | null; // ids in the protect file; null without one
   attempts: number;
   bodies: number; // answers that were a 204 with a body
   proof: readonly string[]; // how far its deleted ids can be trusted, in sentences; see `readProof`
   activeMs: number; // deleting time, without pauses
-  pace: readonly string[]; // how fast it was, and what slowed it down, in lines
-  failures: readonly FailureGroup[]; // the most frequent first
+  pace: readonly string[]; // lines about its speed, and what slowed it down
+  failures: readonly FailureGroup[]; // the most frequent failures first
   doubt: string; // why the last writes to Redis may be lost, or ''
-  examples: readonly HaltExample[]; // a few ids that show why the run halted
-  behindHalt: string; // the outcomes of all of them, as `report --only` takes them; '' = none
-  files: readonly string[]; // what was written, the most useful first
-  command: string; // the command line that was typed
+  examples: readonly HaltExample[]; // a few ids that show why it halted
+  behindHalt: string; // the outcomes of all ids that caused the halt, as `report --only` takes them; '' = none
+  files: readonly string[]; // files that were written, the most useful first
+  command: string; // the command line as typed
 };
 
 /**
- * The final summary of a command: how many rows have which outcome, why, where the report is, and, unless `isQuiet`, the next commands.
- * Pure.
+ * The final summary of a command: the number of rows with each outcome, the reasons, the place of the report and, unless `isQuiet`, the next
+ * commands. Pure.
  */
 export function endingText(ending: Ending, style: Style = plainStyle, isQuiet = false): string {
   const parts = hasOutcomes(ending)
@@ -124,14 +127,14 @@ function retryOfLines({ retryOf }: Ending): string[] {
   return retryOf === '' ? [] : [`  Retry of run ${retryOf}`];
 }
 
-/** A list for another API, account or resource ends like this. */
+/** Lines for a run that found none of its ids, as with a list for another API, account or resource. */
 function noneThereLines({ isNoneThere, ids }: Ending, style: Style): string[] {
   if (!isNoneThere) return [];
   const words = `None of the ${plural(ids, 'ids')} was there. Check --base-url, --account, --resource and --column.`;
   return [`  ${style.red(words)}`];
 }
 
-/** Another server than the API, which deletes nothing, may answer like this. */
+/** Lines about answers with a body. A server other than the API, which deletes nothing, may answer like this. */
 function bodyLines({ bodies }: Ending, style: Style): string[] {
   return describeBodies(bodies).map((sentence) => `  ${style.yellow(sentence)}`);
 }
@@ -140,7 +143,7 @@ function proofLines({ proof }: Ending, style: Style): string[] {
   return proof.map((sentence) => `  ${style.yellow(visibleLine(sentence))}`);
 }
 
-/** Shown if the doubt affects an outcome. */
+/** Lines about the doubt of a run, if it affects an outcome. */
 function doubtLines({ doubt, counts, pending }: Ending): string[] {
   if (doubt === '' || sumOutcomes(counts, isUncertain) + pending === 0) return [];
   return [`  In doubt: ${visibleLine(doubt)}. Ids found gone since then are gone_unconfirmed, not absent.`];
@@ -223,9 +226,9 @@ function seeAll({ behindHalt, runId, toType }: Ending): Step[] {
   return behindHalt === '' ? [] : [['See all of them', toType('report', runId, '--only', behindHalt)]];
 }
 
-/** The number that was reached would halt the run again. */
+/** The next command after `--max-deletes`: the number that was reached would halt the run again. */
 function raiseMaxDeletes({ command }: Ending): Step {
-  return ['Go on with a higher --max-deletes', command.replace(/(--max-deletes[ =])\S+/, '$1…')];
+  return ['Continue with a higher --max-deletes', command.replace(/(--max-deletes[ =])\S+/, '$1…')];
 }
 
 function seeMeanings({ toType }: Ending): Step {

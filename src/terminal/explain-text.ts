@@ -10,12 +10,12 @@ import { plainStyle, type Style } from './style.ts';
 
 type RunFacts = Pick<Run, 'id' | 'state' | 'doubt' | 'retryOf'>;
 
-/** `columns`: how wide a line may be. */
+/** How to show it. `columns`: the maximum width of a line. */
 type Look = { style?: Style; columns?: number };
 
 const shownLines = 5;
 
-/** What became of an id in one run that has it. `now`: ms since 1970. Pure. */
+/** The outcome of an id in one run that has it. `now`: ms since 1970. Pure. */
 export function explainText(
   run: RunFacts,
   found: FoundRows & { proof?: readonly string[] },
@@ -45,7 +45,7 @@ function sentence(text: string): string {
   return visibleLine(`${text[0]!.toUpperCase()}${text.slice(1)}.`);
 }
 
-/** What the API answered, or why there was no answer. */
+/** The answer of the API, or why there was none. */
 function excerptLines({ excerpt, outcome, status }: FoundRow): string[] {
   if (excerpt === '' || outcome === 'duplicate') return [];
   return [`${status === null ? 'The last error' : 'It answered'}: ${visibleLine(excerpt)}`];
@@ -63,7 +63,7 @@ function facts({ code, outcome, attempts, settledAt }: FoundRow): string[] {
   ];
 }
 
-/** Why an id has its outcome, or what it waits for, in a sentence or two. Pure. */
+/** The reason for the outcome of an id, or what it waits for, in a sentence or two. Pure. */
 export function whyText(run: RunFacts, row: FoundRow, now: number): string {
   if (row.outcome === 'pending') return pendingText(run, row, now);
   return reasons[row.outcome](row, run);
@@ -73,8 +73,8 @@ const reasons: Record<Outcome, (row: FoundRow, run: RunFacts) => string> = {
   deleted: () => `The API confirmed the delete with ${successStatus}.`,
   absent: ({ status }) =>
     isGone(status)
-      ? `The API answered ${status} to the first request of this run that can have been executed. That does not tell who deleted it.`
-      : `The API answered ${status}, which --on-status of this run takes for absent.`,
+      ? `The API answered ${status} to the first request of this run that can have been executed. That does not show who deleted it.`
+      : `The API answered ${status}, which --on-status of this run counts as absent.`,
   gone_unconfirmed: ({ status }, { doubt }) =>
     `A ${status} after a request that may have been executed: it is gone, but no ${successStatus} confirms that this run deleted it.${doubtText(doubt)}`,
   failed: failedText,
@@ -113,7 +113,7 @@ function doubtText(doubt: string): string {
   return doubt === '' ? '' : ` The run is in doubt: ${doubt}.`;
 }
 
-/** What decided it: an answer, or the lack of one. */
+/** What decided the outcome: an answer, or the lack of one. */
 function answer({ status, code }: FoundRow): string {
   return status === null ? (withoutAnswer[code] ?? code) : `the last answer was ${status}`;
 }

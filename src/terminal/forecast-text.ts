@@ -10,7 +10,7 @@ export function forecastText(forecast: Forecast, zone = localZone()): string {
   return [timeText(forecast), ...waitTexts(forecast), ...endTexts(forecast, forecast.zone ?? zone)].join('; ');
 }
 
-/** A forecast for `--json` and the API: seconds, and moments in ISO 8601; null = not known. */
+/** A forecast for `--json` and the API: seconds, and times in ISO 8601; null = not known. */
 export function forecastFacts(forecast: Forecast) {
   const { at, seconds, secondsFrom, secondsTo, fits, perSecond } = forecast;
   const momentIn = (after: number | null) => (after === null ? null : isoTime(at + 1_000 * after));
@@ -27,7 +27,7 @@ export function forecastFacts(forecast: Forecast) {
   };
 }
 
-/** A moment by the clocks of a zone: `Thu 14:10 Europe/Berlin`, more than six days from `now` `Thu 3 Dec 14:10 Europe/Berlin`. */
+/** A time by the clocks of a zone: `Thu 14:10 Europe/Berlin`; more than six days from `now`, `Thu 3 Dec 14:10 Europe/Berlin`. */
 export function zonedTime(at: number, now: number, zone: string): string {
   const { weekday, day, month, year, hour, minute } = partsAt(zone, at);
   const time = `${hour}:${minute} ${zone}`;
@@ -43,7 +43,7 @@ function localZone(): string {
 
 const nearMs = 6 * 86_400_000;
 const yearMs = 300 * 86_400_000;
-const narrow = 1.4; // a range that is not wider than this is one number
+const narrow = 1.4; // a range that is not wider than this factor is shown as one number
 
 function timeText(forecast: Forecast): string {
   const { seconds, secondsFrom, secondsTo } = forecast;
@@ -62,7 +62,7 @@ function isRange({ seconds, secondsFrom, secondsTo, causes }: Forecast): boolean
   return seconds !== null && causes[0] === 'learned' && secondsTo! > secondsFrom * narrow;
 }
 
-/** Where its rate comes from. */
+/** The origin of its rate. */
 function basisText({ perSecond, causes, learned, seconds }: Forecast): string {
   if (perSecond === null) return '';
   const shown = rate(learned?.perSecond ?? perSecond);
@@ -95,7 +95,7 @@ function endTexts(forecast: Forecast, zone: string): string[] {
   return [`ends ${isRange(forecast) ? 'about ' : ''}${end}${bound}`];
 }
 
-/** Why a run cannot end in time, and what would be needed. `needed`: per second; null = no rate is enough. */
+/** The reason why a run cannot end in time, and the rate that it would take. `needed`: per second; null = no rate is enough. */
 export function lateText(forecast: Forecast, deadline: number, needed: number | null, zone = localZone()): string {
   const shown = forecast.zone ?? zone;
   const end = `it ends ${zonedTime(endOf(forecast), forecast.at, shown)}${forecast.seconds === null ? ' at the earliest' : ''}`;
@@ -113,7 +113,7 @@ export function deadlineText(
   return `${zonedTime(deadline.at, at, zone ?? localZone())}, ${needed}`;
 }
 
-/** A rate that is needed, rounded up to one that `--rate` takes: `120/s`, `40/min`. */
+/** The needed rate, rounded up to one that `--rate` takes: `120/s`, `40/min`. */
 function neededText(perSecond: number): string {
   const [unit, size] = units.find(([, size]) => perSecond * size >= 1) ?? ['day', 86_400];
   return `${count(Math.ceil(perSecond * size - 1e-6))}/${unit}`;

@@ -8,7 +8,10 @@ const redrawMs = 250;
 const lineEveryMs = 10_000;
 const sameLineEveryMs = 3_600_000;
 
-/** Shows a run on stderr until it is stopped: a panel on a terminal, elsewhere a line every ten seconds while it changes, and one an hour while it does not. */
+/**
+ * Shows a run on stderr until it is stopped: a panel on a terminal; elsewhere a line every ten seconds while the run changes, and one per hour while
+ * it does not.
+ */
 export class LivePanel {
   readonly #show: (snapshot: Snapshot) => void;
   readonly #say: (line: string) => void;
@@ -17,7 +20,7 @@ export class LivePanel {
   readonly #take: () => Snapshot;
   #timer: NodeJS.Timeout | null = null;
 
-  /** `take` returns the current snapshot; it is called each time something is shown. */
+  /** `take` returns the current snapshot; it is called for each panel or line. */
   constructor(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv, take: () => Snapshot) {
     const drawing = isTerminal(stream, env) ? panelOn(stream) : linesOn(stream);
     this.#show = drawing.show;
@@ -27,7 +30,7 @@ export class LivePanel {
     this.#take = take;
   }
 
-  /** Doing it twice changes nothing. A panel appears at once, the first line after ten seconds: shorter runs need none. */
+  /** Starts the display. Repeating it changes nothing. A panel appears at once, the first line after ten seconds, so that short runs write none. */
   start(): void {
     if (this.#timer) return;
     if (this.#everyMs === redrawMs) this.#show(this.#take());
@@ -40,7 +43,7 @@ export class LivePanel {
     if (this.#timer && this.#everyMs === redrawMs) this.#show(this.#take());
   }
 
-  /** Leaves the last panel on the screen and shows the cursor again; later lines appear below. Doing it twice changes nothing. */
+  /** Leaves the last panel on the screen and shows the cursor again; later lines appear below. Repeating it changes nothing. */
   stop(): void {
     if (!this.#timer) return;
     clearInterval(this.#timer);
@@ -69,13 +72,13 @@ function linesOn(stream: NodeJS.WriteStream): Drawing {
   return { show, say, end: () => {}, everyMs: lineEveryMs };
 }
 
-/** What a line says but for what passes by itself: the time it waits, and how long it may still take. */
+/** The standing parts of a line: without its remaining waiting time, and the time that the run may still take. */
 function standingOf(snapshot: Snapshot): string {
   const activity = describeActivity(snapshot).replace(/\d[\d.,:]*( (s|min|h|days?)\b)?/g, '');
   return `${snapshot.state} ${settledOf(snapshot)} ${activity}`;
 }
 
-/** Whether what is to be said has changed since it was said, or was last said an hour ago. */
+/** Returns a function that says whether a text has changed since it was last shown, or was last shown an hour ago. */
 function newsFilter(): (what: string) => boolean {
   let said = { what: '', at: Number.NEGATIVE_INFINITY };
   return (what) => {
@@ -88,12 +91,12 @@ function newsFilter(): (what: string) => boolean {
 
 const quietMs = 1_000;
 
-/** A progress display, until it is stopped. */
+/** A progress display that runs until it is stopped. */
 export type Progress = { stop(): void };
 
 /**
- * Shows `text` for work that lasts longer than a second: one line that is redrawn on a terminal and disappears at the end, elsewhere
- * a line every ten seconds while it changes, then once an hour.
+ * Shows `text` for work that lasts longer than a second: on a terminal, one line that is redrawn and disappears at the end; elsewhere, a line every
+ * ten seconds while it changes, then one per hour.
  */
 export function startProgress(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv, text: () => string): Progress {
   if (!isTerminal(stream, env)) {
@@ -120,10 +123,10 @@ export function startProgress(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv
 
 const require = createRequire(import.meta.url);
 
-/** Draws text over what it drew before. Loaded only on a terminal: loading it takes a tenth of the start. */
+/** Draws text over the last text. Loaded only on a terminal, because loading it takes a tenth of the start. */
 function redrawOn(stream: NodeJS.WriteStream) {
   const { createLogUpdate } = require('log-update') as typeof import('log-update');
-  const update = createLogUpdate(bareOutput(stream)); // it moves the cursor
+  const update = createLogUpdate(bareOutput(stream)); // a raw stream, because it moves the cursor
   return {
     show: (text: string) => update(safeText(text)),
     say: (line: string) => update.persist(safeText(line)),

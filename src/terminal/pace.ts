@@ -5,17 +5,17 @@ import type { TargetState } from '../limiter/read-target.ts';
 import { paceOf, type Rate } from '../model/rate.ts';
 import { statusesText } from '../model/status.ts';
 
-/** What decides how fast a running run goes. */
+/** The facts that decide the speed of a running run. */
 export type Pace = {
-  standings: readonly Standing[]; // what holds it back
-  advice: string; // what to do about the first of them; '' = nothing
+  standings: readonly Standing[]; // the causes that hold it back
+  advice: string; // what to do about the first cause; '' = nothing
   targets: readonly TargetState[];
-  rate: Rate | null; // the run's own
-  idleMs: number; // how long no id was settled
-  at: number; // now, ms since 1970
+  rate: Rate | null; // the rate of the run itself
+  idleMs: number; // time in ms in which no id was settled
+  at: number; // the current time, ms since 1970
 };
 
-/** One sentence: what a running run does at this moment, how fast, and why not faster. Pure. */
+/** One sentence about a running run: what it does now, how fast, and why not faster. Pure. */
 export function describePace({ standings, advice, targets, rate, idleMs, at }: Pace): string {
   const [standing] = standings;
   const live = liveLimiters(targets);
@@ -26,10 +26,10 @@ export function describePace({ standings, advice, targets, rate, idleMs, at }: P
   return sinceAccepted(isStalled && isOfTarget ? live[0]! : null, sentence);
 }
 
-/** What holds a limiter of a target. */
+/** Causes that hold a limiter of a target. */
 export const targetCauses: readonly Cause[] = ['budget', 'quota', 'retry_after', 'circuit', 'outage'];
 
-/** A standing in full sentences, the last without a full stop behind a command. */
+/** A standing in full sentences; a command at the end has no full stop. */
 export function heldText(standing: Standing, advice: string, now: number): string {
   return `${asSentence(standingText(standing, now))}${advice && ` ${advice}`}`;
 }
@@ -52,20 +52,20 @@ function describeActivity(live: readonly TargetState[], rate: Rate | null, idleM
 const leastIdleMs = 5_000;
 const idleAnswers = 5;
 
-/** No id is settled and no wait explains it: the ids left have failed and are retried, now or later. */
+/** Whether no id is settled and no wait explains it: then the ids left have failed and are retried, now or later. */
 function isIdle(idleMs: number, live: readonly TargetState[], own: number | null): boolean {
   const slowest = Math.min(own ?? Number.POSITIVE_INFINITY, ...live.map((target) => target.rate));
   return idleMs >= Math.max(leastIdleMs, (idleAnswers * 1_000) / slowest);
 }
 
-/** One of two limiters may be held while the other sends. */
+/** What one limiter does. One of two limiters may be held while the other sends. */
 function describeTarget(target: TargetState, own: number | null): string {
   const { hold, outage, at } = target;
   if (hold !== null) return sinceAccepted(target, `Waiting ${duration(hold.leftMs)}: ${hold.reason}.`);
   if (outage === null) return sinceAccepted(target, describeSending(target, own));
   return sinceAccepted(
     target,
-    `${capital(outage.reason)} since ${timeOfDay(outage.since, at)}; probing with one id now and then.`,
+    `${capital(outage.reason)} since ${timeOfDay(outage.since, at)}; probing with one id from time to time.`,
   );
 }
 
@@ -85,7 +85,7 @@ function describeSending(target: TargetState, own: number | null): string {
   return describeLearning(target);
 }
 
-/** What is known if no rate is the bound, or too little was sent to know. */
+/** The known bound if no rate is the bound, or too little was sent to know. */
 function describeBound({ limitMet, pinned }: TargetState, asked: number | null): string {
   if (asked !== null)
     return asked === pinned ? `the target is pinned to ${rate(asked)}` : `--rate allows ${rate(asked)}`;
@@ -95,7 +95,7 @@ function describeBound({ limitMet, pinned }: TargetState, asked: number | null):
 const nearBelow = 0.95;
 const nearAbove = 1.01;
 
-/** Compares the rate with the limit that was reached. Close to it, the search continues in small steps that are not shown. */
+/** Compares the rate with the limit that was reached. Close to the limit, the search continues in small steps that are not shown. */
 function describeLearning({ phase, rate: now, limitMet }: TargetState): string {
   if (phase === 'measure') return `Measuring the limit: the server throttles some requests at ${rate(now)}.`;
   if (phase === 'seek' || limitMet === 0) return `Probing for the limit: ${rate(now)} so far.`;
@@ -104,20 +104,23 @@ function describeLearning({ phase, rate: now, limitMet }: TargetState): string {
   return `Increasing: ${rate(now)}, last limit at ${rate(limitMet)}.`;
 }
 
-/** How fast a run was and what slowed it down. Rates are requests a second; null = not measured. */
+/** The speed of a run and what slowed it down. Rates are requests per second; null = not measured. */
 type PaceSummary = {
-  achieved: number | null; // without throttled requests, over the deleting time
-  allowed: number | null; // by the learned limit and --rate, on average; null also where a part of the time had no limit
+  achieved: number | null; // requests that were not throttled, per second of deleting time
+  allowed: number | null; // by the learned limit and --rate, on average; null also if a part of the time had no limit
   waitedMs: number; // part of the deleting time in which no request was allowed
   refused: number; // throttled requests
-  refreshes: number; // of the token
+  refreshes: number; // token refreshes
   latencyMs: Measures['latencyMs'];
 };
 
-/** A rate that was limited for a smaller part of the time has no average; nor has one that a short time without a limit exceeded. */
+/**
+ * Minimum share of the time in which the rate must have been limited for an average to be given. There is none, either, if the run exceeded it in a
+ * short time without a limit.
+ */
 const leastLimited = 0.9;
 
-/** `activeMs`: the deleting time. Processes measure side by side, so shares of their time count, not sums. */
+/** The summary of measures. `activeMs`: the deleting time. Processes measure in parallel, so shares of their time count, not sums. */
 export function paceSummary(measures: Measures, activeMs: number): PaceSummary {
   const { requests, refused, refreshes, workMs, heldMs, limitedMs, latencyMs } = measures;
   const achieved = activeMs > 0 && requests > 0 ? ((requests - refused) / activeMs) * 1_000 : null;

@@ -12,7 +12,7 @@ const longestBar = 40;
 const shownEvents = 5;
 const sentenceLines = 3;
 
-/** The live panel: header, bar, outcomes, what happens right now and the last events. No line is wider than `width`. */
+/** The live panel: header, bar, outcomes, current activity and the last events. No line is wider than `width`. */
 export function panelText(snapshot: Snapshot, width: number, style: Style = plainStyle): string {
   const lines = [
     header(snapshot, style),
@@ -24,13 +24,13 @@ export function panelText(snapshot: Snapshot, width: number, style: Style = plai
   return [...lines, ...events].map((line) => clip(line, width)).join('\n');
 }
 
-/** The same, shown once: nothing is cut off, and what is wider than `width` is broken between words. */
+/** The panel, shown once: nothing is cut off, and lines wider than `width` are broken between words. */
 export function wholePanelText(snapshot: Snapshot, width: number, style: Style): string {
   const activity = activityLines(snapshot, width, (text) => wrapWhole(text, width));
   return [header(snapshot, style), progress(snapshot, width, style), outcomes(snapshot, style), ...activity].join('\n');
 }
 
-/** A command that has no room behind its sentence stands below it, as a shell takes it. */
+/** The activity. A command that does not fit after its sentence is on the next line, in a form that a shell takes. */
 function activityLines(snapshot: Snapshot, width: number, broken: (text: string) => string[]): string[] {
   const text = describeActivity(snapshot);
   const command = snapshot.advice.slice(snapshot.advice.indexOf(': ') + 2);
@@ -78,7 +78,7 @@ function outcomes(snapshot: Snapshot, style: Style): string {
   return [...words, ...(inFlight === null ? [] : [`in flight ${count(inFlight)}`])].join(' · ');
 }
 
-/** The outcomes of ids that were to be sent; of the rare ones only those that happened. */
+/** The outcomes of ids that were to be sent; rare ones only if they happened. */
 function outcomeCounts({ counts }: Snapshot, emphasize: (word: string) => string = (word) => word): string[] {
   return idOutcomes
     .filter((outcome) => counts[outcome] > 0 || isAlwaysShown(outcome))
@@ -90,17 +90,17 @@ function outcomeCounts({ counts }: Snapshot, emphasize: (word: string) => string
 
 const windowMs = 5_000;
 
-/** How many ids were settled a second, over the last five seconds. */
+/** Measures how many ids were settled per second, over the last five seconds. */
 export class RateMeter {
   #seen: { at: number; settled: number }[] = [];
 
-  /** `at`: milliseconds; `settled`: all ids settled so far. */
+  /** Takes a measurement. `at`: milliseconds; `settled`: all ids settled so far. */
   observe(at: number, settled: number): void {
     this.#seen.push({ at, settled });
     while (this.#seen.length > 2 && this.#seen[0]!.at < at - windowMs) this.#seen.shift();
   }
 
-  /** Null before the second observation. */
+  /** Ids per second; null before the second measurement. */
   get perSecond(): number | null {
     const [first, last] = [this.#seen[0], this.#seen.at(-1)];
     if (!first || !last || last.at === first.at) return null;
@@ -108,7 +108,7 @@ export class RateMeter {
   }
 }
 
-/** Describes what a run is doing now, and why. */
+/** Describes the current activity of a run, and its reason. */
 export function describeActivity(snapshot: Snapshot): string {
   return visibleLine(activities[snapshot.state](snapshot));
 }

@@ -16,44 +16,44 @@ import { hanging } from './render-markdown.ts';
 import { clip, plainStyle, type Style } from './style.ts';
 import { budgetText, pinText } from './target-events.ts';
 
-/** What a run would do, as far as is known before its first request. */
+/** What a run would do, as far as it is known before its first request. */
 export type Plan = RunRules & {
-  kept: readonly RuleName[]; // rules that only an earlier command for the run that would be resumed gave
+  kept: readonly RuleName[]; // rules of the run to resume that only an earlier command gave
   files: readonly string[];
-  retries: RetriedRun | null; // the run whose ids these are
+  retries: RetriedRun | null; // the run whose ids are sent again
   rows: number;
   ids: Record<Resource, number>;
   samples: readonly string[]; // the first ids to be sent
-  column: string | null; // the column of the ids; null without columns
-  rejected: Record<string, number>; // by code
+  column: string | null; // the column of the ids; null if there are no columns
+  rejected: Record<string, number>; // number of rejected rows, by code
   rejectsFile: string | null;
-  settled: Record<ReadOutcome, number>; // rows that are not to be sent
-  protectedRead: number | null; // ids of the protect file; null without one
+  settled: Record<ReadOutcome, number>; // number of rows that are not sent, by outcome
+  protectedRead: number | null; // ids in the protect file; null without one
   limited: number | null; // --limit, if the input had more rows
   baseUrl: string;
   account: string;
-  tokenSource: string | null; // null: there is none yet
-  firstUrl: string | null; // null when there is nothing to send
-  lastId: string | null; // the last one to be sent of a single file; null otherwise
-  endsWithoutNewline: boolean; // the line of that id has no newline, so the id may be cut off
-  rateBefore: Rate | null; // of the run that would be resumed; null where it had none
+  tokenSource: string | null; // source of the token; null: there is none yet
+  firstUrl: string | null; // null if there is nothing to send
+  lastId: string | null; // the last id to be sent, if the list is a single file; otherwise null
+  endsWithoutNewline: boolean; // whether the line of that id has no newline, so that the id may be cut off
+  rateBefore: Rate | null; // rate of the run to resume; null if it had none
   learned: LearnedStart | null; // null also if Redis was not asked
-  pin: Pin | null; // likewise, as the next one
+  pin: Pin | null; // also null if Redis was not asked, as is the next one
   budget: Budget | null;
   work: Work;
-  forecast: Forecast; // of that work
-  deadline: { at: number; perSecond: number | null } | null; // --finish-by, and the rate that it takes; null = none is enough
-  canary: readonly number[]; // after so many ids it goes on only if all went well
+  forecast: Forecast; // forecast for that work
+  deadline: { at: number; perSecond: number | null } | null; // --finish-by, and the rate that it takes; null = no rate is enough
+  canary: readonly number[]; // after this many ids the run continues only if all went well
   maxConcurrency: number;
   workers: { workers: number; reason: string }; // processes that delete, and what decided their number
-  proof: readonly string[]; // what is known of the answers of the target; see `describeSemantics`
-  seen: Reading | null; // what the run would find now: `standingsOf` tells what would hold it back; null where Redis was not asked
-  existing: (ExistingRun & { isJoined: boolean }) | null; // of the same list, to be resumed, or joined beside its command
-  previous: FinishedRun | null; // of the same list
-  overlapping: readonly (ExistingRun & { files: readonly string[]; protectedRead: number | null })[]; // of other lists that share a file with this one
+  proof: readonly string[]; // what is known about the answers of the target; see `describeSemantics`
+  seen: Reading | null; // what the run would see now, from which `standingsOf` derives what would hold it back; null if Redis was not asked
+  existing: (ExistingRun & { isJoined: boolean }) | null; // the run of the same list to resume, or to join while its command runs
+  previous: FinishedRun | null; // the ended run of the same list
+  overlapping: readonly (ExistingRun & { files: readonly string[]; protectedRead: number | null })[]; // of other lists that share a file
 };
 
-/** A run, how many of its ids are sent again, by outcome, and the other runs that retried ids of it. */
+/** A run, the number of its ids that are sent again, by outcome, and the other runs that retried ids of it. */
 type RetriedRun = { runId: string; chosen: OutcomeCounts; before: readonly string[] };
 
 /** An unfinished run. */
@@ -62,10 +62,10 @@ type ExistingRun = { runId: string; state: RunState; reason: string; left: numbe
 /** A run that has ended. */
 type FinishedRun = { runId: string; state: RunState; endedAt: number; counts: OutcomeCounts };
 
-/** A plan, and how its reader starts commands. */
+/** A plan, and how its reader types commands. */
 export type ShownPlan = Plan & { toType: ToType };
 
-/** The plan as lines of labels and values, in so many columns where it can be; shown before the confirmation. Pure. */
+/** The plan as lines of labels and values, at most this wide if possible; shown before the confirmation. Pure. */
 export function planText(plan: ShownPlan, style: Style = plainStyle, width = Number.POSITIVE_INFINITY): string {
   const parts = [inputLines, targetLines, existingLines, previousLines, overlapLines, heldLines];
   return unbroken(plan.toType, (toType) =>
@@ -82,9 +82,9 @@ export function idsText(ids: Record<Resource, number>): string {
   return inWords.format(parts.map((resource) => plural(ids[resource], resource))) || 'nothing';
 }
 
-/** What a new run would delete, in a question: `5 views on api.example.com, beside run r2`. */
+/** What a new run would delete, in a question: `5 views on api.example.com, alongside run r2`. */
 export function deletedText({ ids, baseUrl, overlapping }: Plan): string {
-  const beside = overlapping.map(({ runId }) => `, beside run ${runId}`).join('');
+  const beside = overlapping.map(({ runId }) => `, alongside run ${runId}`).join('');
   return `${idsText(ids)} on ${new URL(baseUrl).host}${beside}`;
 }
 
@@ -127,11 +127,12 @@ function protectLines({ protectedRead, settled: { protected: matched } }: Plan, 
   if (protectedRead === null) return [];
   const read = `${plural(protectedRead, 'ids')} read`;
   if (matched > 0) return [['Protected', `${read}, ${plural(matched, 'rows')} ${matched === 1 ? 'matches' : 'match'}`]];
-  const doubt = 'none of them is in this list: check that this is the right file, with ids of the same form';
+  const doubt =
+    'none of them occurs in this list: check that it is the right file, and that its ids have the same format';
   return [['Protected', style.yellow(`${read}, ${doubt}`)]];
 }
 
-/** The first names of files. */
+/** The names of the first files. */
 export function filesText(names: readonly string[]): string {
   const shown = names.slice(0, 3).map(visible).join(', ');
   return names.length > 3 ? `${shown} and ${plural(names.length - 3, 'other files')}` : shown;
@@ -183,7 +184,7 @@ function lastLines({ lastId, endsWithoutNewline }: Plan, style: Style): Line[] {
   return [['Last id', style.yellow(`${id}; ${words}`)]];
 }
 
-/** What follows a rule that this command does not give. */
+/** The note after a rule that this command does not give. */
 function origin({ kept = [] }: Plan, name: RuleName): string {
   return kept.includes(name) ? ' (from the first command)' : '';
 }
@@ -191,7 +192,7 @@ function origin({ kept = [] }: Plan, name: RuleName): string {
 function brakeLines(plan: Plan): Line[] {
   const { canary, maxFailures, maxDeletes, ids } = plan;
   const rungs = canary.map((ids) => count(ids)).join(', ');
-  const part = 'ids are sent, the first of the list, and the run halts; a higher --max-deletes goes on';
+  const part = 'ids are sent, the first of the list, and the run halts; a higher --max-deletes continues it';
   const goesOn = maxFailures === '' ? 'none of them failed' : `no more than ${maxFailures} of them failed`;
   return [
     ...(canary.length === 0
@@ -199,7 +200,7 @@ function brakeLines(plan: Plan): Line[] {
       : [
           [
             'Canary',
-            `after ${rungs} ${canary.at(-1) === 1 ? 'id' : 'ids'} it goes on only if ${goesOn}${origin(plan, 'canaryOf')}`,
+            `after ${rungs} ${canary.at(-1) === 1 ? 'id' : 'ids'} it continues only if ${goesOn}${origin(plan, 'canaryOf')}`,
           ] as Line,
         ]),
     ...(maxDeletes !== null && (maxDeletes < sumIds(ids) || plan.kept?.includes('maxDeletes'))
@@ -226,11 +227,11 @@ function timeLines(plan: Plan): Line[] {
     ...(window === '' || window === always
       ? []
       : [['Window', `sends only ${window}${origin(plan, 'window')}`] as Line]),
-    ...(ends.length === 0 ? [] : [['Pauses', `${ends.join(', or ')}; resume goes on`] as Line]),
+    ...(ends.length === 0 ? [] : [['Pauses', `${ends.join(', or ')}; resume continues it`] as Line]),
   ];
 }
 
-/** Paths begin with /v2, so a base URL that ends in a version, or goes on with a resource behind it, is most often a mistake. */
+/** Warns of a base URL that ends in a version, or continues with a resource after it: paths begin with /v2, so it is most often a mistake. */
 function pathLines({ baseUrl }: Plan, style: Style): Line[] {
   const end = appendedPath.exec(new URL(baseUrl).pathname)?.[0];
   if (end === undefined) return [];
@@ -256,7 +257,7 @@ function pace({ rate, learned, maxConcurrency }: Plan): string {
   return paceText(rate, learned) || `as fast as the API and ${plural(maxConcurrency, 'requests')} at once allow`;
 }
 
-/** What operators allow over all runs of the target. */
+/** The bounds that operators have set over all runs of the target. */
 function boundLines({ pin, budget }: Plan): Line[] {
   const texts = [...(pin === null ? [] : [pinText(pin)]), ...(budget === null ? [] : [budgetText(budget, Date.now())])];
   return texts.map((text) => ['Limits', text]);
@@ -268,7 +269,7 @@ function forecastLines({ work, forecast, deadline }: Plan): Line[] {
   return deadline === null ? [takes] : [takes, ['Deadline', deadlineText(forecast, deadline)]];
 }
 
-/** An operator may have lowered the rate meanwhile, for a reason that still applies. */
+/** Warns of a changed rate: an operator may have lowered the rate since, for a reason that still applies. */
 function rateLines({ rate, rateBefore }: Plan, style: Style): Line[] {
   if (rate === null || rateBefore === null || rateText(rate) === rateText(rateBefore)) return [];
   return [['', style.yellow(`until now at most ${rateText(rateBefore)}; omit --rate to keep that`)]];
@@ -281,8 +282,8 @@ function workerLines({ workers: { workers, reason } }: Plan): Line[] {
 const freshMs = 60_000;
 
 /**
- * Where the rate begins: `at most 200/s`, `starts at 412/s, learned 3 h ago`, `starts at 200/s, pinned`, `not refused up to 50/s`; the lower
- * wins. '' if nothing bounds it yet.
+ * The starting rate: `at most 200/s`, `starts at 412/s, learned 3 h ago`, `starts at 200/s, pinned`, `not refused up to 50/s`; the lower one applies.
+ * '' if nothing bounds it yet.
  */
 export function paceText(rate: Rate | null, learned: LearnedStart | null): string {
   const most = rate === null ? '' : `at most ${rateText(rate)}`;
@@ -325,7 +326,7 @@ function previousLines({ previous }: Plan): Line[] {
   return [['Previous', `run ${previous.runId} of the same list ${previous.state} on ${when}: ${text}`]];
 }
 
-/** An edited list is another list: both would be deleted, which may not be intended. */
+/** Warns of unfinished runs of other versions of the list: an edited list is another list, so both would be deleted, perhaps by mistake. */
 function overlapLines(plan: ShownPlan, style: Style): Line[] {
   return plan.overlapping.slice(0, shownOverlaps).map((run) => {
     const words = `run ${run.runId} of ${filesText(run.files)} has ${plural(run.left, 'ids')} left (${stateText(run)}); the lists differ, so both would run`;
@@ -333,7 +334,7 @@ function overlapLines(plan: ShownPlan, style: Style): Line[] {
   });
 }
 
-/** A command that is repeated with --protect, or without it, makes a second run; each protects only its own ids. */
+/** Warns of different protection: repeating a command with or without --protect makes a second run, and each protects only its own ids. */
 function protectionWarning(plan: ShownPlan, { runId, protectedRead }: Plan['overlapping'][number]): string {
   if (plan.settled.protected > 0 && protectedRead === null)
     return `, and that run has no --protect: it deletes ids protected here. Cancel it first: ${plan.toType('cancel', runId)}`;

@@ -6,16 +6,16 @@ const usualWidth = 80;
 const leastWidth = 60;
 const mostWidth = 100;
 const gap = 2;
-const leastCell = 28; // columns: a table whose longest column would be narrower is printed as a list
+const leastCell = 28; // columns; a table whose longest column would be narrower is printed as a list
 
-/** How wide text is on a terminal, or in a pipe: a line of more than 100 columns is hard to follow. */
+/** The width for text on a terminal, or in a pipe: a line of more than 100 columns is hard to read. */
 export function readingWidth({ columns }: { columns?: number }, { COLUMNS }: NodeJS.ProcessEnv): number {
   return Math.min(mostWidth, Math.max(leastWidth, columns ?? (Number(COLUMNS) || usualWidth)));
 }
 
 /**
- * Markdown as text for a terminal: the subset that the topics use, which is headings, paragraphs, lists of one level, tables, code and
- * comments. Lines of code are left as they are, but for long commands, which are folded so that they can be copied.
+ * Markdown as text for a terminal. Supports what the topics use: headings, paragraphs, lists of one level, tables, code and comments. Lines of code
+ * stay as they are, except long commands, which are folded so that they can be copied.
  */
 export function renderMarkdown(markdown: string, width: number, style: Style): string {
   const lines = markdown.replace(/<!--.*?-->\n?/gs, '').split('\n');
@@ -54,7 +54,7 @@ function code(lines: string[], width: number): string {
   return inside.map((line) => indent(isCommand.test(line) ? foldCommand(line, width, 8) : line)).join('\n');
 }
 
-/** A command in lines of that width where its options allow it, as a shell takes them; those after the first are indented. */
+/** A command in lines of this width if its options allow it, in a form that a shell takes; lines after the first are indented. */
 export function foldCommand(line: string, width: number, indent: number): string {
   const space = width - indent - ' \\'.length;
   const lines: string[] = [];
@@ -71,7 +71,7 @@ function heading(line: string, width: number, { bold }: Style): string {
   return wrapped(styled(line.startsWith('## ') ? text.toUpperCase() : text, bold), width).join('\n');
 }
 
-/** Each item with its own lines, which hang behind its dash or number. */
+/** Each item on its own lines, indented after its dash or number. */
 function list(lines: string[], width: number, style: Style): string {
   const items = lines.join('\n').split(/\n(?=(?:-|\d+\.) )/);
   const rendered = items.map((item) => {
@@ -81,13 +81,13 @@ function list(lines: string[], width: number, style: Style): string {
   return rendered.join('\n');
 }
 
-/** Text behind the first columns of a line, broken between words; further lines are as far to the right. */
+/** Text after the first columns of a line, broken between words; further lines are indented to the same column. */
 export function hanging(text: string, before: string, width: number): string {
   const lines = wrapped(text, width - before.length);
   return lines.map((line, at) => (at === 0 ? before : ' '.repeat(before.length)) + line).join('\n');
 }
 
-/** In columns, of which the longest is wrapped; as a list where that one would be too narrow. */
+/** The table in columns, of which the longest is wrapped; as a list if that column would be too narrow. */
 function table(lines: string[], width: number, style: Style): string {
   const [header = [], , ...rows] = lines.map((line) => cellsOf(line).map((cell) => inline(cell, style)));
   const titles = header.map((title) => styled(title, style.bold));
@@ -102,7 +102,7 @@ function table(lines: string[], width: number, style: Style): string {
   return [titles, rule, ...rows].map((row) => rowLines(row, widths)).join('\n');
 }
 
-/** The cells between the bars; a bar behind a backslash belongs to its cell. */
+/** The cells between the bars; a bar after a backslash belongs to its cell. */
 function cellsOf(line: string): string[] {
   const cells = line.trim().replace(/^\||\|$/g, '');
   return cells.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll('\\|', '|'));
@@ -117,7 +117,7 @@ function rowLines(row: string[], widths: number[]): string {
   return lines.map((line) => line.trimEnd()).join('\n');
 }
 
-/** The first cell stands alone, the others below it; where there are several, each with the name of its column. */
+/** Each row as a list: the first cell alone, the others below it; if there are several, each with the name of its column. */
 function tableAsList(header: string[], rows: string[][], width: number, { bold }: Style): string {
   const [, ...others] = header;
   const names = others.length > 1 ? others.map((name) => `${name}: `) : [''];
@@ -128,7 +128,7 @@ function tableAsList(header: string[], rows: string[][], width: number, { bold }
   return items.join('\n\n');
 }
 
-/** Code, strong text, emphasis and links as words; a link to a topic says what to type. */
+/** Code, strong text, emphasis and links as words; a link to a topic becomes the command to type. */
 function inline(text: string, { bold }: Style): string {
   const parts = text.split(/(`[^`]+`|\*\*[^*]+\*\*|\[[^\]]+\]\([^)]+\))/);
   return parts
@@ -141,7 +141,7 @@ function inline(text: string, { bold }: Style): string {
     .join('');
 }
 
-/** Without its marks; in quotes where nothing else would tell it from prose: a lone word without a style, or signs. */
+/** Code without its marks; in quotes if nothing else would distinguish it from prose: a lone word without a style, or signs. */
 function codeSpan(part: string, bold: (text: string) => string): string {
   const text = part.slice(1, -1);
   const isLoneWord = /^[a-z]+$/.test(text) && bold(text) === text;
@@ -157,7 +157,7 @@ function linkText(link: string, bold: (text: string) => string): string {
   return text.toLowerCase() === topic ? command : `${text} (${command})`;
 }
 
-/** Word by word, so that lines can be broken between them. */
+/** Styles each word, so that lines can be broken between words. */
 function styled(text: string, style: (text: string) => string): string {
   return text
     .split(' ')
@@ -165,7 +165,7 @@ function styled(text: string, style: (text: string) => string): string {
     .join(' ');
 }
 
-/** Lines no wider than that, broken between words; a word that is wider has a line of its own. */
+/** Lines of at most this width, broken between words; a wider word has its own line. */
 function wrapped(text: string, width: number): string[] {
   const lines: string[] = [];
   for (const word of text.split(' ')) {
@@ -180,7 +180,7 @@ function padded(text: string, width: number): string {
   return text + ' '.repeat(Math.max(0, width - length(text)));
 }
 
-/** In columns: what a terminal obeys takes none. */
+/** The width in columns: terminal control sequences take none. */
 function length(text: string): number {
   return [...stripVTControlCharacters(text)].length;
 }

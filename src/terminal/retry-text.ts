@@ -2,7 +2,7 @@ import type { Run } from '../ledger/run.ts';
 
 const shownRuns = 3;
 
-/** Which run a run retries, and which ones retry it: for people, none to two lines. */
+/** The run that a run retries, and the runs that retry it: up to two lines for people. */
 export function retryLines({ retryOf, retriedBy }: Pick<Run, 'retryOf' | 'retriedBy'>): string[] {
   const more = retriedBy.length > shownRuns ? ` and ${retriedBy.length - shownRuns} before` : '';
   return [

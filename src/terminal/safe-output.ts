@@ -1,18 +1,21 @@
 import { visible } from '../model/visible.ts';
 
-// The one way of text to a terminal. Whatever a line quotes (reasons, file names, answers of servers) may hold control and format characters; here
+// The only way of text to a terminal. Whatever a line quotes (reasons, file names, answers of servers) may hold control and format characters; here
 // they become codes. Everything that a command writes goes through these streams.
 
-/** Nobody who writes a text knows these digits: that tells our own styles from those in a text. */
+/** Random digits that no author of a text can know: they distinguish our own styles from styles in a text. */
 const seal = `;${digits()};${digits()}m`;
 const sealed = new RegExp(`\\u001b\\[(\\d+)${seal}`);
 
-/** A mark of our own: the style with this number, or the format character with this code. It takes no columns, and `safeText` lets it through. */
+/** A mark of our own: the style with this number, or the format character with this code. It takes no columns, and `safeText` passes it on. */
 export function ownMark(code: number): string {
   return `\u001b[${code}${seal}`;
 }
 
-/** Text for a terminal: control and format characters as codes, but for line feeds and marks of our own. In JSON the codes are escapes: it stays exact. */
+/**
+ * Text for a terminal: control and format characters as codes, except line feeds and our own marks. In JSON the codes are escapes, so its values stay
+ * exact.
+ */
 export function safeText(text: string): string {
   return text
     .split(sealed)
@@ -20,7 +23,7 @@ export function safeText(text: string): string {
     .join('');
 }
 
-/** The same stream, whose texts pass `safeText`. Of one that is safe already, itself. */
+/** A stream whose texts pass `safeText`. Returns a stream that is already safe unchanged. */
 export function safeOutput<T extends NodeJS.WritableStream>(stream: T): T {
   if (bare.has(stream)) return stream;
   const write = (chunk: unknown, ...more: never[]) =>
@@ -36,12 +39,12 @@ export function safeOutput<T extends NodeJS.WritableStream>(stream: T): T {
   return safe;
 }
 
-/** The stream behind it: for what moves the cursor and shows only texts that passed `safeText`, and for data in a pipe. */
+/** The underlying stream: for code that moves the cursor and shows only texts that passed `safeText`, and for data in a pipe. */
 export function bareOutput<T extends NodeJS.WritableStream>(stream: T): T {
   return (bare.get(stream) as T | undefined) ?? stream;
 }
 
-/** Where data for programs goes: byte for byte, but on a terminal what cannot be seen is shown. */
+/** The stream for data for programs: byte for byte, but on a terminal with invisible characters made visible. */
 export function dataOutput<T extends NodeJS.WritableStream & { isTTY?: boolean }>(stream: T): T {
   return stream.isTTY ? stream : bareOutput(stream);
 }
@@ -49,7 +52,7 @@ export function dataOutput<T extends NodeJS.WritableStream & { isTTY?: boolean }
 const bare = new WeakMap<object, NodeJS.WritableStream>();
 
 function digits(): number {
-  return 1_000 + Math.floor(Math.random() * 9_000); // four at most: what measures text knows no longer ones
+  return 1_000 + Math.floor(Math.random() * 9_000); // at most four digits, because text measurement does not know longer ones
 }
 
 function visibleLines(text: string): string {

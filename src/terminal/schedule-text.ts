@@ -25,10 +25,10 @@ const overlapTexts = {
   'cancel-other': 'If the last run has not ended, it is cancelled.',
 };
 
-/** How a text is told: to whom, and whether what to do next is left out. */
+/** How to write a text: how its reader types commands, and whether to omit the next step. */
 type Telling = { toType: ToType; isQuiet?: boolean };
 
-/** Says what `schedule add` did. `before`: the schedule that had the name; `isTriable`: whether it can be tried from here. */
+/** The result of `schedule add`. `before`: the schedule that had the name; `isTriable`: whether it can be tried from here. */
 export function addedText(
   done: 'added' | 'same' | 'changed',
   schedule: Schedule,
@@ -40,7 +40,7 @@ export function addedText(
   const next = nextSlots(schedule, now, 3).map((slot) => describeSlot(schedule.tz, slot).local);
   const what = settings.resource ?? `ids by ${visibleLine(settings.resourceColumn ?? '')}`;
   return [
-    `Schedule ${name} ${{ added: 'added', same: 'exists already, with these settings', changed: 'changed' }[done]}: ${whenText(schedule)}; ${what} from ${from}, at most ${count(Number(settings.maxDeletes))} ids a run.`,
+    `Schedule ${name} ${{ added: 'added', same: 'exists already, with these settings', changed: 'changed' }[done]}: ${whenText(schedule)}; ${what} from ${from}, at most ${count(Number(settings.maxDeletes))} ids per run.`,
     `  Next  ${next.join(' · ')}`,
     ...(done === 'changed' && before !== null ? [`  Changed  ${differences(before, schedule).join(' · ')}`] : []),
     ...keptText(schedule, 'It'),
@@ -52,7 +52,7 @@ export function addedText(
   ].join('\n');
 }
 
-/** Says which ids a schedule never deletes, how many of a list it takes, and what it carries and retries. */
+/** The ids that a schedule never deletes, how many of a list it takes, and what it carries and retries. */
 function keptText(
   { settings: { protect, limit }, protectedList, atMost, retryFailed, carried }: Schedule,
   who: string,
@@ -63,8 +63,8 @@ function keptText(
     ...(limit === undefined ? [] : [`  ${who} takes the first ${plural(Number(limit), 'rows')} of a list`]),
     ...(atMost === 0
       ? []
-      : [`  ${who} deletes at most ${plural(atMost, 'ids')} a slot and carries the others to the next`]),
-    ...(retryFailed ? [`  ${who} sends ids again that the last slot left as failed or unknown`] : []),
+      : [`  ${who} deletes at most ${plural(atMost, 'ids')} per slot and carries the others to the next`]),
+    ...(retryFailed ? [`  ${who} sends again the ids that the last slot left as failed or unknown`] : []),
     ...(carried === null ? [] : [`  ${who} carries ${plural(carried.ids, 'ids')} to its next slot`]),
   ];
 }
@@ -92,7 +92,7 @@ function flagsOf({ settings: kept, note, cron, tz, from, overlap, missed, priori
   return { ...own, ...guards, ...Object.fromEntries(flags) } as Record<string, string | undefined>;
 }
 
-/** The next runs, a line each. */
+/** The next runs, one per line. */
 export function previewText(schedule: Schedule, slots: SlotDescription[]): string {
   const lines = slots.map(({ local, utc, note }) => {
     return `  ${local}${schedule.tz === 'UTC' ? '' : ` · ${utc}`}${note && ` (${note})`}`;
@@ -104,7 +104,7 @@ export function previewText(schedule: Schedule, slots: SlotDescription[]): strin
 
 type Listed = { schedule: Schedule; history: HistoryEntry[] };
 
-/** The schedules of a target as a table, and below it why some are paused. */
+/** The schedules of a target as a table, followed by why some are paused. */
 export function listText(
   all: readonly Listed[],
   target: Target,
@@ -133,11 +133,11 @@ export function listText(
   ].join('\n');
 }
 
-/** One slot that failed is told by the table. */
+/** A line about several failed slots in a row; a single one is in the table. */
 function failedText({ name }: Schedule, history: readonly HistoryEntry[]): string[] {
   const failed = slotsInARow(history, 'failed');
   return failed > 1
-    ? [`  ${name} has had no complete list in ${plural(failed, 'slots')} since one last went well`]
+    ? [`  ${name} has had no complete list in ${plural(failed, 'slots')} since the last successful one`]
     : [];
 }
 
@@ -179,7 +179,7 @@ function endText({ state, conclusion, deleted, gone, left }: RunEnd): string {
   return `${state}: ${parts.filter(Boolean).join(', ')}`;
 }
 
-/** Says what `schedule pause`, `resume` or `remove` did. */
+/** The result of `schedule pause`, `resume` or `remove`. */
 export function steeredText(
   action: 'pause' | 'resume' | 'remove',
   schedule: Schedule,

@@ -11,23 +11,23 @@ export type Snapshot = {
   runId: string;
   host: string;
   state: RunState;
-  conclusion: Conclusion | null; // null until it has ended
-  reason: string; // why it is in this state, or ''
-  who: string; // the operator who brought it there, or ''
-  standings: readonly Standing[]; // what holds it back, as `standingsOf` says
-  advice: string; // what to do about the first of them, as the reader types it; '' = nothing
+  conclusion: Conclusion | null; // null until the run has ended
+  reason: string; // reason for its state, or ''
+  who: string; // operator who caused its state, or ''
+  standings: readonly Standing[]; // what holds it back, from `standingsOf`
+  advice: string; // what to do about the first cause, as the reader types it; '' = nothing
   rows: number;
-  ids: number; // rows that are sent: without rejected, duplicate and protected ones
+  ids: number; // rows to send: without rejected, duplicate and protected ones
   counts: OutcomeCounts;
   pending: number; // rows without an outcome
-  inFlight: number | null; // requests of this process; null for a run of other processes
+  inFlight: number | null; // requests of this process; null for a run that other processes delete
   perSecond: number | null; // ids settled in the last seconds; null at first
-  idleMs: number; // how long no id was settled, since the display began
+  idleMs: number; // time in ms in which no id was settled, since the display began
   secondsLeft: number | null; // null if it cannot be estimated
   targets: readonly TargetState[]; // the limiters of its target
-  rate: Rate | null; // its own
+  rate: Rate | null; // rate of the run itself
   elapsedMs: number; // deleting time, without pauses
-  events: readonly string[]; // the last events, oldest first; each with its time
+  events: readonly string[]; // the last events, oldest first, each with its time
 };
 
 /** Ids of the run that have their outcome. */

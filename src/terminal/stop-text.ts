@@ -24,7 +24,7 @@ export function stoppedText(
   const done =
     before === null
       ? `Stopped all runs of ${name}. Sending stops within a second.`
-      : `All runs of ${name} are stopped already, ${byWhom(before)}, since ${timeOfDay(before.at, now)}.${isChanged ? ' Your stop is kept beside it.' : ''}`;
+      : `All runs of ${name} are stopped already, ${byWhom(before)}, since ${timeOfDay(before.at, now)}.${isChanged ? ' Your stop is kept as well.' : ''}`;
   const next = isQuiet ? '' : `\n  Resume: ${commandFor(toType, 'start-all', known)}`;
   return `${done}\n  It reaches ${liveText(known)}.${next}`;
 }
@@ -51,7 +51,7 @@ function liveText(known: KnownTarget): string {
 
 const namedAtMost = 5;
 
-/** Targets that a command did not reach, a line each, and under it the command that does. */
+/** Targets that a command did not reach, one per line, each followed by the command that reaches it. */
 export function notReachedText(verb: string, missed: readonly KnownTarget[], toType: ToType): string {
   const lines = missed.slice(0, namedAtMost).map((known) => {
     const how = verb === 'start-all' ? byWhom(known.stops.target!) : liveText(known);

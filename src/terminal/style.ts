@@ -23,19 +23,19 @@ function asOwn(sequence: string): string {
 const same = (text: string) => text;
 export const plainStyle: Style = { bold: same, dim: same, green: same, yellow: same, red: same };
 
-/** Whether a panel or a question can be drawn on a stream. `TERM=dumb` means it cannot move its cursor. */
+/** Whether a panel or a question can be drawn on a stream. `TERM=dumb` means that its cursor cannot move. */
 export function isTerminal(stream: { isTTY?: boolean }, env: NodeJS.ProcessEnv): boolean {
   return stream.isTTY === true && env.TERM !== 'dumb';
 }
 
-/** How many columns a text takes on a terminal: a wide character or an emoji takes two, a combining mark none. */
+/** Number of columns of a text on a terminal: a wide character or an emoji takes two, a combining mark none. */
 export function textWidth(text: string): number {
   return fastStringWidth(text);
 }
 
 const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
 
-/** A line of at most this many columns; a wider one is cut between two characters as people see them, and loses its style. */
+/** A line of at most this many columns; a wider one is cut between two visible characters, and loses its style. */
 export function clip(line: string, width: number): string {
   if (textWidth(line) <= width) return line;
   let [kept, used] = ['', 0];
@@ -47,16 +47,16 @@ export function clip(line: string, width: number): string {
   return `${kept}…`;
 }
 
-/** Plain text in at most this many lines of this width, broken between words; the last one is clipped. */
+/** Plain text in at most this many lines of this width, broken between words; the last line is clipped. */
 export function wrap(text: string, width: number, lines: number): string[] {
   if (lines <= 1 || textWidth(text) <= width) return [clip(text, width)];
-  const fits = clip(text, width + 1); // its last character is the sign that it was cut, or the space that may be lost
+  const fits = clip(text, width + 1); // its last character is the ellipsis, or a space that can be dropped
   const end = text.lastIndexOf(' ', fits.length - 1);
   if (end <= 0) return [clip(text, width)];
   return [text.slice(0, end), ...wrap(text.slice(end + 1), width, lines - 1)];
 }
 
-/** Plain text in lines of this width, broken between words. Nothing is cut off: a word that is wider has a line of its own. */
+/** Plain text in lines of this width, broken between words. Nothing is cut off: a wider word has its own line. */
 export function wrapWhole(text: string, width: number): string[] {
   const lines: string[] = [];
   for (const word of text.split(' ')) {
@@ -67,7 +67,7 @@ export function wrapWhole(text: string, width: number): string[] {
   return lines;
 }
 
-/** A command line to be typed again; `***` replaces what may be a secret: it is printed, and stored with the run. */
+/** A command line to type again. `***` replaces what may be a secret, because the line is printed, and stored with the run. */
 export function commandLine(program: string, args: readonly string[]): string {
   return [program, ...shownWords(args)].join(' ');
 }
@@ -82,10 +82,10 @@ export function shownWords(args: readonly string[]): string[] {
   return shown.map(quoteForShell);
 }
 
-/** How wide a table may be, and which columns are left out where it is wider, the first one first. */
+/** Maximum width of a table, and the columns to leave out if it is wider, in this order. */
 export type TableFit = { width: number; dropped: readonly string[] };
 
-/** On a terminal, its width; undefined elsewhere, where nothing is left out. */
+/** The fit for a terminal, with its width; undefined elsewhere, where nothing is left out. */
 export function tableFit(
   stream: { isTTY?: boolean; columns?: number },
   env: NodeJS.ProcessEnv,
@@ -97,8 +97,8 @@ export function tableFit(
 const leastCell = 8;
 
 /**
- * Rows of cells as lines, the names of the columns first; each column is as wide as its widest cell. With `fit`, what a terminal shows in lines that do not
- * wrap: the last column is shortened, then columns are left out, then cells are shortened.
+ * Rows of cells as lines, starting with the names of the columns; each column is as wide as its widest cell. `fit` makes the lines fit a terminal:
+ * first the last column is shortened, then columns are left out, then cells are shortened.
  */
 export function columns(rows: readonly (readonly string[])[], fit?: TableFit): string {
   if (fit === undefined) return lay(rows);
@@ -119,7 +119,7 @@ function widthsOf(rows: readonly (readonly string[])[]): number[] {
   return rows[0]!.map((_, column) => Math.max(...rows.map((cells) => textWidth(cells[column]!))));
 }
 
-/** With the last column as short as it may be. */
+/** The width with the last column as short as it may be. */
 function leastWidth(rows: readonly (readonly string[])[]): number {
   const widths = widthsOf(rows);
   const last = Math.min(leastCell, widths.at(-1)!);
@@ -130,7 +130,7 @@ function without(rows: readonly (readonly string[])[], column: number): readonly
   return column === -1 ? rows : rows.map((cells) => cells.filter((_, n) => n !== column));
 }
 
-/** The last column takes what is left, and if that is too little, all but the first one are shortened by their order. */
+/** Gives the last column the remaining width, and if that is too little, shortens all columns but the first, in order. */
 function shortened(rows: readonly (readonly string[])[], width: number): readonly (readonly string[])[] {
   const widths = widthsOf(rows);
   for (let column = widths.length - 1; column > 0; column--) {
@@ -142,7 +142,7 @@ function shortened(rows: readonly (readonly string[])[], width: number): readonl
 
 const rightToLeft = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
 
-/** Text that is written from right to left must not turn the cells beside it. */
+/** Isolates a cell: text that is written from right to left must not affect the cells next to it. */
 function isolated(cell: string): string {
   return rightToLeft.test(cell) ? `${ownMark(0x2068)}${cell}${ownMark(0x2069)}` : cell;
 }

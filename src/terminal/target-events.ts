@@ -5,7 +5,7 @@ import { quotasText, rateText } from '../model/rate.ts';
 import { visibleLine } from '../model/visible.ts';
 import { columns } from './style.ts';
 
-/** An event of a target for panel and log: the message is a constant, the reason holds the numbers. What holds sending back is a warning. */
+/** An event of a target for panel and log: the message is constant, the reason holds the numbers. An event that holds sending back is a warning. */
 type TargetEvent = { level: 'info' | 'warn'; message: string; reason: string };
 
 /** An event for the panel; logs keep message and reason apart. */
@@ -18,17 +18,17 @@ const shortestHoldMs = 2_000;
 const surelyMetAfterMs = 5_000; // before that, it may be an outage instead
 
 /**
- * Compares the state of a target with the one before, and reports what has changed: the first limit, outages, waits, tokens. Waits and
- * tokens, which may come every few seconds, are reported at most once a minute. The end of a reported wait is reported, too.
+ * Compares the state of a target with its last state, and reports changes: the first limit, outages, waits, tokens. Waits and tokens, which may come
+ * every few seconds, are reported at most once a minute. The end of a reported wait is also reported.
  */
 export class TargetEvents {
   readonly #before = new Map<string, TargetState>();
-  readonly #met = new Map<string, { since: number; isReported: boolean }>(); // the limit, by scope
-  readonly #reportedWaits = new Map<string, number>(); // since when, by scope
+  readonly #met = new Map<string, { since: number; isReported: boolean }>(); // when the limit was reached, by scope
+  readonly #reportedWaits = new Map<string, number>(); // start of the reported wait, by scope
   readonly #reportedAt = new Map<string, number>();
   #refreshes = 0;
 
-  /** Returns the events since the last call. `targets`: the limiters now. `refreshes`: how many tokens replaced another so far. `nowMs`: monotonic. */
+  /** Returns the events since the last call. `targets`: the limiters now. `refreshes`: number of token refreshes so far. `nowMs`: monotonic. */
   observe(targets: readonly TargetState[], refreshes: number, nowMs: number): TargetEvent[] {
     const events = targets.flatMap((now) => this.#compare(this.#before.get(now.scope) ?? null, now, nowMs));
     for (const now of targets) this.#before.set(now.scope, now);
@@ -79,22 +79,22 @@ function outageEvents(before: TargetState | null, now: TargetState): TargetEvent
   return [{ level: 'info', message: 'outage over', reason: `it lasted ${duration(now.at - was.since)}` }];
 }
 
-/** Throttling is none: a window that is spent is met again and again. */
+/** The outage of a target. Throttling does not count: a used-up window is hit again and again. */
 function outageOf(target: TargetState | null): TargetState['outage'] {
   const outage = target?.outage ?? null;
   return outage?.kind === 'trouble' || outage?.kind === 'unreachable' ? outage : null;
 }
 
-/** The last entries of a trail (the oldest first), or all, in aligned lines: when, what, by whom, why. */
+/** The last entries of a trail (oldest first), or all, in aligned lines: when, what, by whom, why. */
 export function auditText(trail: readonly AuditEntry[], shown = trail.length): string[] {
   if (trail.length === 0 || shown === 0) return [];
-  const isWhole = trail[0]!.action === 'submit' && trail.length <= auditLength; // else the first start may be missing
+  const isWhole = trail[0]!.action === 'submit' && trail.length <= auditLength; // otherwise the first start may be missing
   const first = isWhole ? trail.findIndex(({ action }) => action === 'start') : -1;
   const rows = trail.map((entry, i) => rowOf(entry, i === first));
   return columns(rows.slice(-shown)).split('\n');
 }
 
-/** The facts of an action follow its name: `rate 200/s`, `halt forbidden`. */
+/** An entry as cells. The facts of an action follow its name: `rate 200/s`, `halt forbidden`. */
 function rowOf({ at, action, by, who, reason, ...facts }: AuditEntry, isFirstStart: boolean): string[] {
   const what = [action === 'start' && !isFirstStart ? 'resume' : action, ...Object.entries(facts).map(factText)]
     .filter(Boolean)
@@ -107,13 +107,13 @@ function factText([name, value]: [string, unknown]): string {
   if (value === true) return name;
   if (name === 'from' || name === 'to') return `${name} ${value}`;
   if (name === 'burst') return value === null ? '' : `burst ${value}`;
-  if (typeof value === 'string' && /^[0-9a-f]{64}$/.test(value)) return `${value.slice(0, 12)}…`; // --json has all of it
+  if (typeof value === 'string' && /^[0-9a-f]{64}$/.test(value)) return `${value.slice(0, 12)}…`; // --json has the whole hash
   return value === null ? 'none' : String(value);
 }
 
 /**
- * What slows a target down until it ends or an operator releases it, a line each: waits that the server asked for, and open circuits.
- * `now`: ms since 1970. Pure.
+ * What slows a target down until it ends or an operator releases it, one per line: waits that the server asked for, and open circuits. `now`: ms
+ * since 1970. Pure.
  */
 export function throttleLines(targets: readonly TargetState[], now: number): string[] {
   return targets.flatMap((target) => {
@@ -132,11 +132,11 @@ export function throttleLines(targets: readonly TargetState[], now: number): str
   });
 }
 
-/** Nobody tries an id of a limiter that no process uses. What is known of its outage is old, and a wait of it is over. */
+/** The lines of an outage. If no process uses a limiter, none of its ids is tried: what is known of its outage is old, and its wait is over. */
 function outageLines(target: TargetState, now: number): string[] {
   if (target.outage === null) return [];
   const { kind, reason, since } = target.outage;
-  if (!isSilent(target)) return [`outage since ${timeOfDay(since, now)}: ${reason}; one id is tried now and then`];
+  if (!isSilent(target)) return [`outage since ${timeOfDay(since, now)}: ${reason}; one id is tried from time to time`];
   return kind === 'held' ? [] : [`in an outage when it was used last, ${duration(target.silentMs)} ago: ${reason}`];
 }
 

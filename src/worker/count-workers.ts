@@ -29,7 +29,7 @@ export function countWorkers({ asked, cores, freeBytes, ids, perSecond, maxConcu
         ]
       : [
           { workers: most, reason: 'at most, without --workers' },
-          { workers: cores - 1, reason: `${plural(cores, 'cores')}, one of them for Redis and all else` },
+          { workers: cores - 1, reason: `${plural(cores, 'cores')}, one of them for Redis and everything else` },
           { workers: 1 + Math.floor(freeBytes / bytesEach), reason: 'memory for no more' },
           { workers: Math.floor(ids / idsEach), reason: `${count(ids)} ids keep no more busy` },
           { workers: Math.floor(maxConcurrency / connectionsEach), reason: `--max-concurrency ${maxConcurrency}` },

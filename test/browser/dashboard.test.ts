@@ -251,7 +251,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     const warned = page.getByRole('dialog');
     await warned
       .getByRole('alert')
-      .getByText('the run does not go on yet. Stopped for all runs of this target by ')
+      .getByText('the run does not continue yet. Stopped for all runs of this target by ')
       .waitFor({ timeout: 15_000 });
     await warned.getByRole('button', { name: 'Close' }).click();
     await page.getByRole('link', { name: 'Runs' }).click();
@@ -422,7 +422,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
   test('says why a running run does not move, and which workers are at work', async ({ expect, onTestFinished }) => {
     const dashboard = await openDashboard(browser(), onTestFinished, { objects });
     const page = await dashboard.page('operate');
-    await page.getByText('No run is on its way').waitFor();
+    await page.getByText('No run is active').waitFor();
     await page.getByText('Detached runs and schedules need one: expunge worker').waitFor();
     const run = await dashboard.submit(ids, ['--rate', '50/s']);
     const card = page.getByRole('article', { name: run });
@@ -527,7 +527,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
       page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${hidden}, configurable: true });
         document.dispatchEvent(new Event('visibilitychange'))`);
     await look(true);
-    await connection('Waits while nobody looks');
+    await connection('Paused while the page is hidden');
     await look(false);
     await connection('Live');
     expect(dashboard.complaints).toEqual([]);

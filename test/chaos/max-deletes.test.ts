@@ -75,7 +75,7 @@ describe.concurrent('--max-deletes, as the server counts it', () => {
     expect(first.stderr).toMatch(
       /halted: 999 ids have an outcome, as many as --max-deletes allows; 2001 were not sent/,
     );
-    expect(first.stderr).toContain('Go on with a higher --max-deletes: ');
+    expect(first.stderr).toContain('Continue with a higher --max-deletes: ');
     expect(sentTo(harness)).toEqual(new Set(ids.slice(0, 999)));
     const same = await command(harness, '--workers', '4', '--max-deletes', '999', '--partial').ended;
     expect(same.code).toBe(4);

@@ -90,7 +90,7 @@ export function usersIn(names: readonly string[]): string[] {
 }
 
 function newUsersError(users: readonly string[]): ExpungeError {
-  return new ExpungeError('USAGE', `${users.join(', ')} began to use it meanwhile; nothing was stopped`, {
+  return new ExpungeError('USAGE', `${users.join(', ')} began to use it in the meantime; nothing was stopped`, {
     next: 'run the same command again',
   });
 }

@@ -255,11 +255,11 @@ describe('an order over HTTP', () => {
     const steer = (action: string, body = {}) => call('operate', `/runs/${run}/${action}`, order(body));
     expect((await steer('pause')).body.warnings).toEqual([]);
     await call('operate', `/targets/${fp}/stop`, order({ reason: 'wrong list' }));
-    const isStopped = expect.stringMatching(/^the run does not go on yet\. Stopped .*wrong list/);
+    const isStopped = expect.stringMatching(/^the run does not continue yet\. Stopped .*wrong list/);
     const seen = await seenOf(api, run);
     expect((await steer('resume', { seen })).body).toMatchObject({
       state: 'running',
-      warnings: [isStopped, expect.stringMatching(/^the run does not go on yet\. No worker /)],
+      warnings: [isStopped, expect.stringMatching(/^the run does not continue yet\. No worker /)],
     });
     const { body: planned } = await planOf(api, 'id\no-000006\n');
     const made = await call('operate', `/plans/${planned.plan}/apply`, order({ confirm: 1 }));

@@ -69,7 +69,11 @@ describe('an order that makes a run', () => {
     const { plan, apply, call } = await openWithTarget();
     const { body: planned } = await plan();
     const refused = await apply(planned.plan, { stop_at: '2026-01-01T00:00:00Z' });
-    expect(refused.body).toMatchObject({ status: 422, code: 'usage', detail: expect.stringContaining('is over') });
+    expect(refused.body).toMatchObject({
+      status: 422,
+      code: 'usage',
+      detail: expect.stringContaining('is in the past; nothing was sent'),
+    });
     expect((await call('read', '/runs')).body.items).toEqual([]);
   });
 

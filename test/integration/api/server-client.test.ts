@@ -63,7 +63,7 @@ describe('the client of a server', () => {
     await expect(waiting).rejects.toMatchObject({
       code: 'UNREACHABLE',
       message: expect.stringContaining('no answer in time'),
-      next: expect.stringContaining('may have been carried out'),
+      next: expect.stringContaining('the server may already have done this'),
     });
   });
 
@@ -85,7 +85,7 @@ describe('the client of a server', () => {
     await expect(waiting).rejects.toMatchObject({
       code: 'UNREACHABLE',
       message: expect.stringContaining('it makes run r'),
-      next: expect.stringContaining('may have been carried out'),
+      next: expect.stringContaining('the server may already have done this'),
     });
     expect(seen.length).toBeGreaterThan(4);
   });

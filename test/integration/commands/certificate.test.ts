@@ -61,7 +61,7 @@ describe('the certificate of a run', () => {
     const refused = await verify('--public-key', 'other.pem');
     expect([refused.code, refused.stderr]).toEqual([
       1,
-      expect.stringContaining('proof.ndjson:6: it is signed with another'),
+      expect.stringContaining('proof.ndjson:6: it is signed with a key other than'),
     ]);
   });
 

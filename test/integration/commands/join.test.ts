@@ -123,10 +123,10 @@ describe('files that are not those of the run', () => {
     expect((await joined('--column', 'owner')).stderr).toContain('old.csv:2 holds "ann", not "a-1"');
     expect((await joined('--resource', 'views')).stderr).toContain('old.csv:2 is of views, not of annotations');
     expect((await join('old.csv', 'old.csv')).stderr).toContain('was made of old.csv; --join got 2 files');
-    expect((await join('-')).stderr).toContain('--join adds columns to CSV files, and (stdin) is none');
-    expect((await join('keep.txt')).stderr).toContain('and keep.txt is none');
+    expect((await join('-')).stderr).toContain('--join needs CSV files, and (stdin) is not one');
+    expect((await join('keep.txt')).stderr).toContain('and keep.txt is not one');
     expect((await join('other.csv')).stderr).toContain('no column "id"');
-    expect((await joined('--verify')).stderr).toContain('--only and --join are for a report');
+    expect((await joined('--verify')).stderr).toContain('--verify cannot be combined with --only or --join');
     expect((await joined('--format', 'ndjson')).stderr).toContain('omit --format ndjson, or --join');
   });
 
@@ -137,7 +137,7 @@ describe('files that are not those of the run', () => {
     expect([code, stdout, stderr]).toEqual([
       2,
       '',
-      expect.stringContaining('two.csv:1: its header differs from that of one.csv'),
+      expect.stringContaining('two.csv:1: its header differs from the header of one.csv'),
     ]);
   });
 });

@@ -121,7 +121,7 @@ describe('a second `stop-all`', () => {
     await harness.expunge(['stop-all', '--reason', 'an incident'], as('ana'));
     const second = await harness.expunge(['stop-all', '--reason', 'legal hold'], as('bob'));
     expect(second.stderr).toContain('are stopped already, by ana: an incident');
-    expect(second.stderr).toContain('Your stop is kept beside it');
+    expect(second.stderr).toContain('Your stop is kept as well');
     const started = await harness.expunge(['start-all'], as('ana'));
     expect(started.stderr).toContain('stay stopped by bob: legal hold');
     expect((await readStops(harness.redis, fp)).target).toMatchObject({ who: 'bob', reason: 'legal hold' });

@@ -146,17 +146,27 @@ const drifts: Drift[] = [
   ['another rate', () => ({ EXPUNGE_RATE: '9/s' }), 4, '--rate 9/s instead of 500/s'],
   ['an answer that means something else', () => ({ EXPUNGE_ON_STATUS: '409=absent' }), 4, '--on-status'],
   ['a canary', () => ({ EXPUNGE_CANARY: '1' }), 4, '--canary'],
-  ['an edited rate', (plan) => edit(plan, '500/s', '900/s'), 2, 'is not that of this plan'],
+  ['an edited rate', (plan) => edit(plan, '500/s', '900/s'), 2, 'does not match this plan'],
   [
     'an edited approver',
     (plan) => edit(plan, '"approve_by":null', '"approve_by":"ana"'),
     2,
-    'is not that of this plan',
+    'does not match this plan',
   ],
-  ['a byte order mark', (plan) => edit(plan, '{', '\uFEFF{'), 2, 'another or edited'],
-  ['a rate that stands twice', (plan) => edit(plan, '"rate":', '"rate":"9/s","rate":'), 2, 'another or edited'],
-  ['a space in the file', (plan) => edit(plan, ',"', ', "'), 2, 'another or edited'],
-  ['half a file', (plan) => write(plan.path, readFileSync(plan.path, 'utf8').slice(0, 99)), 2, 'another or edited'],
+  ['a byte order mark', (plan) => edit(plan, '{', '\uFEFF{'), 2, 'this file is not one, or was edited'],
+  [
+    'a rate that stands twice',
+    (plan) => edit(plan, '"rate":', '"rate":"9/s","rate":'),
+    2,
+    'this file is not one, or was edited',
+  ],
+  ['a space in the file', (plan) => edit(plan, ',"', ', "'), 2, 'this file is not one, or was edited'],
+  [
+    'half a file',
+    (plan) => write(plan.path, readFileSync(plan.path, 'utf8').slice(0, 99)),
+    2,
+    'this file is not one, or was edited',
+  ],
 ];
 
 function write(path: string, text: string): undefined {
@@ -220,7 +230,7 @@ describe('the file of a plan', () => {
     expect([refused.code, refused.stdout, refused.stderr]).toEqual([
       2,
       '',
-      expect.stringContaining(`${list}: the file is there and holds no plan; it was not replaced`),
+      expect.stringContaining(`${list}: this file exists and is not a plan; it was not replaced`),
     ]);
     expect(readFileSync(list, 'utf8')).toBe('a-1\na-2\na-3\n');
   });
@@ -233,11 +243,11 @@ describe('the file of a plan', () => {
 });
 
 describe('a plan for somebody else to approve', () => {
-  test('is applied by that person alone, who stands in the audit trail', async ({ onTestFinished }) => {
+  test('is applied by that person alone, who is recorded in the audit trail', async ({ onTestFinished }) => {
     const { harness, apply, sent } = await openPlan(onTestFinished, '--approve-by', 'Ben');
     for (const EXPUNGE_USER of ['ana', 'ana@elsewhere', 'eve']) {
       const refused = await apply([], { EXPUNGE_USER });
-      expect([refused.code, refused.stderr]).toEqual([4, expect.stringContaining('for Ben to apply')]);
+      expect([refused.code, refused.stderr]).toEqual([4, expect.stringContaining('only Ben may apply this plan')]);
     }
     expect(sent()).toBe(0);
     expect((await apply([], ben)).code).toBe(0);

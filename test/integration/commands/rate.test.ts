@@ -76,7 +76,7 @@ describe.concurrent('expunge rate', () => {
     [['9x-none', '200/s'], '9x-none'],
     [['x', 'fast'], 'expected a rate like 200/s, 6000/min or 200/s,100000/day, got "fast"; "none" removes the rate'],
     [['x', '0/s'], 'at 0 nothing would ever be sent'],
-    [['x', 'none', '--burst', '3'], '--burst needs a rate, and "none" is no rate'],
+    [['x', 'none', '--burst', '3'], '--burst needs a rate, and "none" removes it'],
     [['x', '5/s', '--burst', '0'], '--burst: expected a whole number from 1'],
     [['x'], "missing required argument 'rate"],
   ])('refuses %j with %s', async (args, words) => {

@@ -32,7 +32,7 @@ test('a report of a running run says in its last line how many rows are pending,
   const running = harness.start(['run', harness.list(ids), '--resource', 'annotations', '--yes', '--rate', '20/s']);
   const { id } = await harness.runIs('deleting', ({ counts }) => counts.deleted > 0);
   const told = await harness.expunge(['report', id, '--output', 'report.csv']);
-  expect(told.stderr).toMatch(/^200 rows in report\.csv, at most \d+ of them pending: the run goes on$/m);
+  expect(told.stderr).toMatch(/^200 rows in report\.csv, at most \d+ of them pending: the run continues$/m);
   running.signal('SIGTERM');
   expect(await running.ended).toMatchObject({ code: 143 });
   const paused = await harness.expunge(['report', id, '--output', 'report.csv']);

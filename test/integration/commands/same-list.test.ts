@@ -158,7 +158,7 @@ describe.concurrent('a run whose command was killed', () => {
     const taken = await ended(harness.start(['resume', id, '--detach']));
     expect([taken.code, taken.stderr]).toEqual([0, expect.stringContaining('no worker of this target is alive')]);
     const attended = await ended(again());
-    expect([attended.code, attended.stderr]).toEqual([2, expect.stringContaining('was detached')]);
+    expect([attended.code, attended.stderr]).toEqual([2, expect.stringContaining('belongs to the workers (--detach)')]);
     faster(harness);
     await harness.worker();
     await harness.runIs('completed', ({ state }) => state === 'completed');

@@ -41,7 +41,7 @@ describe('expunge schedule', () => {
     const { code, stderr } = await add('nightly', '30 2 * * *', 'expired --tz America/New_York --max-deletes 100');
     expect(code).toBe(0);
     expect(stderr).toContain(
-      'Schedule nightly added: At 02:30, America/New_York; annotations from expired, at most 100 ids a run.',
+      'Schedule nightly added: At 02:30, America/New_York; annotations from expired, at most 100 ids per run.',
     );
     expect(stderr).toMatch(/Next {2}\w{3} \d{4}-\d\d-\d\d 02:30 E[SD]T · /);
     expect(stderr).toContain('warning: no worker of this target that has the source "expired" is alive');
@@ -164,8 +164,8 @@ describe('expunge schedule', () => {
   it('says what it carries and retries, what a run would send, and what another definition changes', async () => {
     const parts = 'expired --max-deletes 100 --at-most 12 --retry-failed';
     const added = await add('parts', '0 3 * * *', parts);
-    expect(added.stderr).toContain('  It deletes at most 12 ids a slot and carries the others to the next\n');
-    expect(added.stderr).toContain('  It sends ids again that the last slot left as failed or unknown\n');
+    expect(added.stderr).toContain('  It deletes at most 12 ids per slot and carries the others to the next\n');
+    expect(added.stderr).toContain('  It sends again the ids that the last slot left as failed or unknown\n');
     expect((await add('parts', '0 3 * * *', parts)).stderr).toContain('exists already, with these settings');
     const dry = await schedule('run parts --dry-run --json');
     expect(facts(dry)).toMatchObject({ ids: 30, sends: 12, carried: 18, retried: 0, left: 0, guard: null });

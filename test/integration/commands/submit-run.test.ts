@@ -103,7 +103,7 @@ test('of two commands that make a run of one list at the same time, one is refus
 });
 
 test('a --burst without a rate is refused by run, worker and schedule add', async () => {
-  const words = '--burst needs a rate, and there is none';
+  const words = '--burst needs a rate, but none is set';
   await expect(submit('--yes', '--burst', '3')).rejects.toThrow(words);
   await submit('--yes', '--rate', '5/s');
   await submit('--yes', '--burst', '3');

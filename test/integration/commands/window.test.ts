@@ -14,7 +14,7 @@ test('a command whose window is closed sends nothing and says when it goes on; s
   const window = `${opens}-${inHours(3)}`;
   const running = harness.start(['run', list, '--resource', 'annotations', '--yes', '--json', '--window', window]);
   const { id } = await harness.runIs('found closed', ({ closedUntil }) => closedUntil > 0);
-  const words = `outside its window, goes on [A-Z][a-z]{2} ${opens} UTC`;
+  const words = `outside its window, continues [A-Z][a-z]{2} ${opens} UTC`;
   expect((await harness.expunge(['status', id])).stdout).toMatch(
     new RegExp(`Waiting until .* \\((2 h|1 h \\d+ min)\\): ${words}\\.`),
   );

@@ -477,7 +477,7 @@ describe('the text of --faults', () => {
     ['hang=0.1,hang=0.1', 'hang is given twice'],
     ['hang=0.6,reset=0.6', 'the probabilities of the faults add up to 1.2, expected at most 1'],
     ['resett=0.1', 'Did you mean reset?'],
-    ['status-204=0.1', '"status-204" is no fault'],
+    ['status-204=0.1', '"status-204" is not a fault'],
     ['status-503-execute=0.1', 'Did you mean status-503-executed?'],
   ])('"%s" is refused: %s', (text, message) => {
     expect(() => parseFaults(text)).toThrow(message);

@@ -304,7 +304,7 @@ describe.concurrent('a schedule is paused, and says why, by', () => {
       /holds 101 ids, --max-deletes allows 100/,
     ],
     ['an empty list', async (harness) => harness.list([]), 'empty', /the list is empty: 0 rows/],
-    ['the list of last time', async () => {}, 'same', /the same as last time, that of run /],
+    ['the list of last time', async () => {}, 'same', /the same as last time, in run /],
     [
       'a list that has grown',
       async (harness) => harness.list(someIds('x', 31)),

@@ -252,7 +252,7 @@ describe.concurrent('a refresh token', () => {
     await expect(open({ refreshTokenFile: file('refresh', 'old') }).start()).rejects.toMatchObject({
       code: 'CREDENTIALS',
       message:
-        'the token endpoint refused to give a token: 400 invalid_grant; what it was asked with is no longer good',
+        'the token endpoint refused to give a token: 400 invalid_grant; the grant that it was requested with, such as a refresh token, is no longer valid',
     });
   });
 

@@ -215,7 +215,7 @@ describe('a command with --server', () => {
     await until('it has a cursor', () => running.stdout.includes('"type":"cursor"'));
     running.signal('SIGINT');
     expect((await running.ended).code).toBe(130);
-    expect(running.stderr).toContain(`Go on: expunge report ${ended} --follow --from `);
+    expect(running.stderr).toContain(`Continue: expunge report ${ended} --follow --from `);
   });
 
   test('says as little as without it of a run that is not there, with the same exit code', async () => {
@@ -305,7 +305,11 @@ describe('an order with --server', () => {
       ['resume'],
     ]) {
       const done = await harness.expunge([verb, run, ...more], { env });
-      expect(done).toMatchObject({ code: 5, stdout: '', stderr: expect.stringContaining('expected the role operate') });
+      expect(done).toMatchObject({
+        code: 5,
+        stdout: '',
+        stderr: expect.stringContaining('has the role "read", but this request requires "operate"'),
+      });
     }
     expect([await api.redis.hgetall(keys.run(run)), await trailOf(api, run)]).toEqual(before);
   });

@@ -64,7 +64,7 @@ test('is asked by --server: --yes is refused, and the flag or a typed number acc
   expect(await harness.runs()).toEqual([]);
   expect(await run(list, '--yes', '--expect-unprotected')).toMatchObject({ code: 0 });
   const other = await run(harness.file('other.txt', 'a-3\n'), '--confirm', '1');
-  expect([other.code, other.stderr]).toEqual([0, expect.stringContaining('none of them is in this list')]);
+  expect([other.code, other.stderr]).toEqual([0, expect.stringContaining('none of them occurs in this list')]);
 });
 
 test('may expect that of every list', async () => {

@@ -146,7 +146,7 @@ describe('run --detach with --server', () => {
   });
 
   test.each([
-    ['a token that may only read', 'read', [], 5, 'expected the role operate'],
+    ['a token that may only read', 'read', [], 5, 'this token has the role "read", but run requires "operate"'],
     ['a target that the server does not know', 'operate', ['--account', 'other'], 2, 'knows no target'],
     ['a number of ids that was not expected', 'operate', ['--expect-count', '7'], 4, '7'],
     ['a file of ids to protect, which the server does not have', 'operate', ['--protect', 'p.txt'], 2, '--protect'],
@@ -193,7 +193,7 @@ describe('run --detach with --server', () => {
     expect(edited.code, edited.stderr).toBe(0);
     const told = stripVTControlCharacters(edited.stderr).replace(/\s+/g, ' ');
     expect(told).toContain(`Overlaps run ${run} of old.csv has 30 ids left (running); the lists differ`);
-    expect(told).toContain(`, beside run ${run}`);
+    expect(told).toContain(`, alongside run ${run}`);
     for (const id of ids.slice(0, 2)) {
       const piped = ['run', '-', '--resource', 'annotations', '--detach', '--yes'];
       const done = await harness.expunge(piped, { env, input: `${id}\n` });
@@ -312,7 +312,7 @@ describe('retry --detach with --server', () => {
       [['--detach', '--dry-run'], 2, '--dry-run', env],
       [['--detach', '--yes', '--keep', '365d'], 2, '--keep', env],
       [['--yes'], 2, 'add --detach', env],
-      [['--detach', '--yes'], 5, 'expected the role operate', await envOf('read')],
+      [['--detach', '--yes'], 5, 'has the role "read", but this request requires "operate"', await envOf('read')],
       [['--detach', '--yes', '--base-url', 'https://other.example.com'], 2, 'nothing was sent', env],
     ];
     for (const [more, code, words, given] of refused)

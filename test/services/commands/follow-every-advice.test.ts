@@ -183,7 +183,7 @@ const cases: Case[] = [
   ),
   row(
     'input/json-record.ts',
-    /both the object and what is in its field "data" have an id/,
+    /both the object and the value of its field "data" have an id/,
     { 'page.ndjson': `{"id":77,"data":[${objects.join(',')}]}\n` },
     notes,
     /for the ids in it: (jq .+)\n {2}then the same command with (.+)$/m,

@@ -94,7 +94,7 @@ describe('report --follow', () => {
       ...new Array(40).fill('duplicate'),
       ...new Array(2).fill('rejected'),
     ]);
-    expect(first.stderr).toContain(`Go on: expunge report ${id} --follow --from ${before.from}\n`);
+    expect(first.stderr).toContain(`Continue: expunge report ${id} --follow --from ${before.from}\n`);
     const second = follow(['--from', before.from!]);
     expect((await harness.expunge(['cancel', id, '--yes'])).code).toBe(0);
     expect((await second.ended).code).toBe(0);
@@ -109,11 +109,11 @@ describe('report --follow', () => {
   }) => {
     const { harness, id } = await openRun(onTestFinished, null);
     for (const [args, words] of [
-      [['--follow', '--only', 'failed'], '--only is for a report of one moment'],
-      [['--follow', '--format', 'csv'], '--format csv is for a report of one moment'],
-      [['--follow', '--output', 'x.ndjson'], '--output is for a report of one moment'],
-      [['--follow', '--from', 'AQAAAAAA'], `--from: it is not of run ${id}`],
-      [['--from', 'AQAAAAAA'], '--from goes on with a report that is followed'],
+      [['--follow', '--only', 'failed'], '--follow cannot be combined with --only:'],
+      [['--follow', '--format', 'csv'], '--follow cannot be combined with --format csv:'],
+      [['--follow', '--output', 'x.ndjson'], '--follow cannot be combined with --output:'],
+      [['--follow', '--from', 'AQAAAAAA'], `--from: it does not belong to run ${id}`],
+      [['--from', 'AQAAAAAA'], '--from needs --follow: it continues a report that was followed'],
     ] as const) {
       const { code, stderr } = await harness.expunge(['report', id, ...args]);
       expect([code, stderr]).toEqual([2, expect.stringContaining(words)]);

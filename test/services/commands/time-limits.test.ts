@@ -16,7 +16,7 @@ test('a command ends when the time of its run is up, says so, and the same comma
   expect(first.stderr).toMatch(/^Run \S+ stopped: the moment of --stop-at has come\. \d+ of 40 ids are settled/m);
   expect(first.stderr).toContain('Resume with the same command');
   const again = await harness.run([...command, '--stop-at', stopAt]);
-  expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('which is over') });
+  expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('which is in the past') });
   await harness.redis.hset(keys.run(summary.run), 'stopAt', Date.now() - 1); // as if an operator had paused it before
   const last = await harness.run([...command, '--rate', '1000/s', '--max-duration', '1h']);
   expect([last.code, last.stderr]).toEqual([0, expect.stringContaining('Pauses    after 1 h of deleting;')]);

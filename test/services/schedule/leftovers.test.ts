@@ -612,7 +612,7 @@ describe.concurrent('with --retry-failed', () => {
     stage.list(['v-1']);
     await stage.slot(2);
     expect(stage.sent()).toEqual(['v-1']);
-    const reason = `run ${run} has retried ids of run ${id}, and Redis cannot tell which: none is retried here`;
+    const reason = `run ${run} has retried ids of run ${id}, and Redis does not record which: none is retried here`;
     expect((await stage.history())[0]).toMatchObject({ retried: 0, reason });
   });
 

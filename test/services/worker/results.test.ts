@@ -283,7 +283,7 @@ describe.concurrent('the results of a run that has ended', () => {
     const all = [keys.run(run), keys.manifest(run, 0), keys.ledger(run, 0), keys.audit(run)];
     const left = () => Promise.all(all.map((key) => redis.pttl(key)));
     expect(Math.min(...(await left()))).toBeGreaterThan(29 * day);
-    expect(await facts(harness, run)).toMatchObject({ results_problem: 'no worker with --results has come to it' });
+    expect(await facts(harness, run)).toMatchObject({ results_problem: 'waiting for a worker with --results' });
     await delivererTo(harness, folder).deliver();
     expect(Math.max(...(await left()))).toBeLessThanOrEqual(3_600_000);
     expect(Math.min(...(await left()))).toBeGreaterThan(0);
@@ -483,7 +483,7 @@ describe.concurrent('the results of a run that has ended', () => {
       { ...found, counts: { ...found.counts, absent: 4 } },
     ]) {
       const delivery = destinationTo(harness, folder).deliver(redis, before, lease);
-      await expect(delivery).rejects.toThrow('the run has changed meanwhile');
+      await expect(delivery).rejects.toThrow('the run has changed in the meantime');
     }
     expect(readdirSync(folder)).toEqual([]);
   });

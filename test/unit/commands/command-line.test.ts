@@ -73,7 +73,7 @@ describe('readCommandLine', () => {
 
   it('refuses to be told in two ways how much to tell', () => {
     expect(() => read('run', 'x', '-qv')).toThrow('--quiet and --verbose exclude each other');
-    expect(() => read('worker', '-v', '--log-level', 'warn')).toThrow('--log-level and --verbose both say');
+    expect(() => read('worker', '-v', '--log-level', 'warn')).toThrow('--log-level and --verbose both set');
   });
 
   it.each([

@@ -12,7 +12,13 @@ describe('where the results of a run are', () => {
   it.each([
     ['nothing for a run that no worker delivers', { state: 'completed', endedAt: '5' }, '', null, null],
     ['while it goes on', { state: 'running', ...wanted }, 'not delivered yet: the run has not ended', null, /ended/],
-    ['while nobody came', sealed, 'not delivered yet: no worker with --results has come to it', null, /no worker/],
+    [
+      'while nobody came',
+      sealed,
+      'not delivered yet: waiting for a worker with --results',
+      null,
+      /waiting for a worker/,
+    ],
     ['after a failure', { ...sealed, resultsProblem: 'full\nup' }, /^not delivered yet: full.up$/, null, /full/],
     ['in a folder', { ...sealed, ...there }, '/srv/r on host', '/srv/r', null],
     ['at a URL', { ...sealed, ...there, resultsIn: 'https://a/r/' }, 'https://a/r/', 'https://a/r/', null],
@@ -21,7 +27,7 @@ describe('where the results of a run are', () => {
       { ...sealed, ...there, resultsOf: 'halted 3' },
       /^not delivered yet/,
       null,
-      /no worker/,
+      /waiting for a worker/,
     ],
   ])('%s', (_, hash, words, results, problem) => {
     const run = runWith(hash);

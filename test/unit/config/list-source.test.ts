@@ -31,7 +31,7 @@ describe('the sources of a configuration file', () => {
     [{ a: {} }, '"a": expected one of {"glob"'],
     [{ a: 'x' }, '"a": expected one of {"glob"'],
     [{ a: { glob: 'x', url: 'https://x.example' } }, '"a": expected one of {"glob"'],
-    [{ a: { glob: 'x', archiv: 'y' } }, '"a": "archiv" is no option of "glob". Did you mean archive?'],
+    [{ a: { glob: 'x', archiv: 'y' } }, '"a": "archiv" is not an option of "glob". Did you mean archive?'],
     [{ a: { command: 'psql -c x' } }, '"a": "command": expected a list of a program and its arguments'],
     [{ a: { command: [] } }, 'expected a list of a program'],
     [{ a: { command: ['x'], timeout: 'long' } }, '"a": "timeout": expected a duration'],

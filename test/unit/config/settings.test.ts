@@ -76,8 +76,8 @@ describe('loadConfig', () => {
   );
 
   it('refuses a name in the file it does not know and suggests the nearest', () => {
-    expect(() => load({ configFile: fileOf('{"baseURL": "x"}') })).toThrow('is no setting. Did you mean baseUrl?');
-    expect(() => load({ configFile: fileOf('{"token": "x"}') })).toThrow('"token" is no setting.');
+    expect(() => load({ configFile: fileOf('{"baseURL": "x"}') })).toThrow('is not a setting. Did you mean baseUrl?');
+    expect(() => load({ configFile: fileOf('{"token": "x"}') })).toThrow('"token" is not a setting.');
   });
 
   it.each([
@@ -187,7 +187,7 @@ describe('a moment to come', () => {
   });
 
   it.each(['25:00', '6:00', '06:00 Europe/Bonn', 'tomorrow', '2026-11-23', '06:00,07:00'])('is not %s', (value) => {
-    expect(() => at(value, '2026-11-24T00:00Z')).toThrow(/expected|is no time zone/);
+    expect(() => at(value, '2026-11-24T00:00Z')).toThrow(/expected|is not a time zone/);
   });
 
   it('is no time to the second, and says which form is', () => {

@@ -10,9 +10,9 @@ describe('a trouble', () => {
     [{ status: 500, detail: 'it is in the log' }, 'The server has a fault', 'It is in the log.'],
     [{ status: 503 }, 'The server has a fault', 'It answered 503.'],
     [
-      { status: 403, title: 'this role may not do that' },
+      { status: 403, title: 'this role is not allowed to do that' },
       'The server refuses to show this',
-      'This role may not do that.',
+      'This role is not allowed to do that.',
     ],
   ])('of %j is "%s"', (answer, title, detail) => {
     const trouble = troubleOf(answer);

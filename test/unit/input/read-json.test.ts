@@ -162,7 +162,7 @@ test('suggests no format in which JSON would be taken for ids', async () => {
     next: expect.stringMatching(/jq.*--format ndjson/s),
   });
   await expect(collect([inputOf('x.jsonl', '["a1","a2"]')])).rejects.toMatchObject({
-    message: expect.stringContaining('x.jsonl:1: expected one JSON object or string a line, got an array'),
+    message: expect.stringContaining('x.jsonl:1: expected one JSON object or string per line, got an array'),
     next: 'use --format json',
   });
 });

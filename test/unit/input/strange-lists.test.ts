@@ -34,7 +34,7 @@ describe('an object around the ids', () => {
     ['x.json', '[{"id":77,"items":[{"id":1201},{"id":1202}]}]', 'items'],
   ])('refuses %s: %j', async (name, text, field) => {
     await expect(read(name, text)).rejects.toMatchObject({
-      message: expect.stringContaining(`:1: both the object and what is in its field "${field}" have an id`),
+      message: expect.stringContaining(`:1: both the object and the value of its field "${field}" have an id`),
       next: expect.stringMatching(new RegExp(`--column id\n.*jq -c .*${field}.* x\\.(?:nd)?json > x\\.lines\\.ndjson`)),
     });
     expect(await read(name, text, { column: 'id' })).toHaveLength(1);

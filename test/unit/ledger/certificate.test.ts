@@ -186,12 +186,12 @@ describe('an edit is found, and its line named:', () => {
   });
 
   test.for<[what: string, facts: CertificateLine, problem: string]>([
-    ['other facts', { submitted_by: 'eve' }, 'its signature is not that of its root'],
+    ['other facts', { submitted_by: 'eve' }, 'its signature does not match its root'],
     ['no signature', { signature: null }, 'missing'],
     ['no public key', { public_key: null }, 'missing'],
     ['neither', { public_key: null, signature: null }, 'it is not signed'],
-    ['another count', { rows: 5 }, 'its counts are not those of the rows'],
-    ['a key of another kind', { public_key: 'AAAA' }, 'no Ed25519 key'],
+    ['another count', { rows: 5 }, 'its counts do not match the rows'],
+    ['a key of another kind', { public_key: 'AAAA' }, 'not an Ed25519 key'],
   ])('an end with a signature has %s', async ([, facts, problem]) => {
     const { lines } = await certify(signed);
     const end = changed(lines.at(-1)!, facts);
@@ -204,7 +204,10 @@ describe('an edit is found, and its line named:', () => {
     const other = createPublicKey(
       createPrivateKey(generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' })),
     );
-    expect(await check(text, other)).toEqual({ line: 6, problem: expect.stringContaining('another key') });
+    expect(await check(text, other)).toEqual({
+      line: 6,
+      problem: expect.stringContaining('a key other than the one in --public-key'),
+    });
     expect(await check((await certify()).text, publicKey)).toEqual({ line: 6, problem: 'it is not signed' });
   });
 });

@@ -51,7 +51,7 @@ describe('a cursor', () => {
   });
 
   it.each([
-    ['of another run', encodeCursor('other', firstCursor(4)), 'it is not of run 20261120-1602-m4tz'],
+    ['of another run', encodeCursor('other', firstCursor(4)), 'it does not belong to run 20261120-1602-m4tz'],
     ['of more chunks', encodeCursor(run, { ...firstCursor(9), written: new Uint8Array(9).fill(1) }), 'it is damaged'],
     ['in a chunk that is not there', encodeCursor(run, { ...firstCursor(9), chunk: 7 }), 'it is damaged'],
     ['that was cut', encodeCursor(run, { ...firstCursor(4), blocks: 1e6 }).slice(0, 8), 'it is damaged'],

@@ -33,7 +33,7 @@ describe('the results of a run', () => {
     [{ state: 'completed', endedAt: '7' }, null, null],
     [{ state: 'running', resultsWanted: '1' }, null, 'the run has not ended'],
     [{ state: 'completed', endedAt: '7', resultsWanted: '1', resultsOf: 'completed 7', resultsIn: '/a' }, '/a', null],
-    [{ state: 'completed', endedAt: '7', resultsWanted: '1' }, null, 'no worker with --results has come to it'],
+    [{ state: 'completed', endedAt: '7', resultsWanted: '1' }, null, 'waiting for a worker with --results'],
     [{ state: 'completed', endedAt: '7', resultsWanted: '1', resultsProblem: 'no room' }, null, 'no room'],
   ] as const)('are told of in a summary: %j', ([fields, results, problem]) => {
     expect(resultsFacts(runOf(fields))).toEqual({ results, results_problem: problem });

@@ -10,7 +10,7 @@ describe('a stop', () => {
       'Stopped for all runs of this target by ana. Resume with: expunge start-all',
     );
     expect(stopAdvice({ ...stop, by: 'file', who: 'the file /run/stop on m1' }, 'expunge start-all')).toBe(
-      'Stopped by the file /run/stop on m1: they call us. It goes on once that file is gone.',
+      'Stopped by the file /run/stop on m1: they call us. Sending resumes when that file is removed.',
     );
   });
 

@@ -131,5 +131,5 @@ test.each([
 });
 
 test('a window needs a zone that there is', () => {
-  expect(() => timeWindowSetting('22:00-06:00 Europe/Bonn')).toThrow('"Europe/Bonn" is no time zone');
+  expect(() => timeWindowSetting('22:00-06:00 Europe/Bonn')).toThrow('"Europe/Bonn" is not a time zone');
 });

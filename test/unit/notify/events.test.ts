@@ -184,7 +184,7 @@ describe('that nothing was accepted for a quarter of an hour', () => {
     const event = stallEvent(target, begun!)!;
     expect(event).toMatchObject({ id: `stalled-${target.fp}-all-1000`, type: 'target.stalled' });
     expect(event.text).toBe(
-      'Nothing was accepted by api.example.com (acme) for 15 min: the server answered 429; no id is lost, the runs go on trying',
+      'Nothing was accepted by api.example.com (acme) for 15 min: the server answered 429; no id is lost, and the runs keep trying',
     );
     const [ended] = stallChanges({ 'stalled all': 1_000 }, [state(null, { isAccepting: true })]);
     expect(stallEvent(target, ended!)).toMatchObject({ id: `${event.id}-over`, type: 'target.recovered' });

@@ -25,13 +25,13 @@ test('panel, line and JSON say when the window of a run opens, unless it is paus
   const closes = new Date(Date.now() + 7_200_000).toISOString().slice(11, 16);
   const closed = { ...run, window: `${opens}-${closes}` };
   const told = new RegExp(
-    `^Waiting until .* \\((5\\d min( \\d+ s)?|1 h)\\): outside its window, goes on [A-Z][a-z]{2} ${opens} UTC\\.`,
+    `^Waiting until .* \\((5\\d min( \\d+ s)?|1 h)\\): outside its window, continues [A-Z][a-z]{2} ${opens} UTC\\.`,
     'm',
   );
   const taker = new SnapshotTaker(closed, inside, toTypeAnywhere);
-  expect(lineText(taker.take())).toContain(`outside its window, goes on`);
+  expect(lineText(taker.take())).toContain(`outside its window, continues`);
   expect(panelText(taker.take(), Number.POSITIVE_INFINITY).replace(/^ +/gm, '')).toMatch(told);
-  expect(taker.facts().standing).toMatchObject({ text: expect.stringMatching(`goes on [A-Z][a-z]{2} ${opens} UTC`) });
+  expect(taker.facts().standing).toMatchObject({ text: expect.stringMatching(`continues [A-Z][a-z]{2} ${opens} UTC`) });
   const paused = new SnapshotTaker({ ...closed, state: 'paused' }, inside, toTypeAnywhere).take();
   expect(paused.standings.map(({ why }) => why)).toEqual(['paused']);
 });

@@ -40,7 +40,7 @@ describe('trouble with Redis', () => {
 
   it('of an answer that is none of Redis: nobody is asked to report it', () => {
     const error = new Error('Unknown RESP type 72 "H". Please report this.');
-    expect(describeRedisError(error)).toBe('what answers there is no Redis');
+    expect(describeRedisError(error)).toBe('the server that answers there is not a Redis');
   });
 
   it.each([

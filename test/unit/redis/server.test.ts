@@ -55,7 +55,7 @@ describe('a server that is to keep ledgers', () => {
       { flush: 'always' },
     ],
     [
-      'ok files: it keeps an append-only file, and does not say how often it is flushed: the login may not use CONFIG',
+      'ok files: it keeps an append-only file, and does not say how often it is flushed: the login is not allowed to use CONFIG',
       {},
       { flush: null },
     ],

@@ -42,7 +42,7 @@ describe('the guards of a schedule', () => {
   });
 
   it('refuse the list of the last run, if that came to its end', () => {
-    const reason = 'the list is the same as last time, that of run r1';
+    const reason = 'the list is the same as last time, in run r1';
     expect(refused({ sha256: 'old' })).toEqual({ guard: 'same', reason });
     expect(refused({ sha256: 'old' }, { lastState: 'cancelled' })).toBeNull();
     expect(refused({ sha256: 'old' }, { lastConclusion: 'left' })).toEqual({ guard: 'same', reason });

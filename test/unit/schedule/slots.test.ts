@@ -127,7 +127,7 @@ describe('a pattern', () => {
     ['61 * * * *', 'UTC', 'never matches a time'],
     ['0 0 30 2 *', 'UTC', 'never matches a time'],
     ['H 3 * * *', 'UTC', 'H is not supported'],
-    ['0 3 * * *', 'Europe/Berln', '"Europe/Berln" is no time zone'],
+    ['0 3 * * *', 'Europe/Berln', '"Europe/Berln" is not a time zone'],
   ])('of "%s" in %s is refused', (cron, tz, words) => {
     expect(() => checkTiming({ cron, tz })).toThrow(words);
   });

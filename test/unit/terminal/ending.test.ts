@@ -98,7 +98,7 @@ describe('endingText', () => {
     const text = endingText({ ...ending, kind: 'cancelling', who: 'ana@laptop', pending: 100 });
     expect(text).toContain('Left run r1, which is being cancelled by ana@laptop.');
     expect(text).toContain('Wait until it is cancelled: expunge cancel r1 --yes');
-    expect(text).not.toContain('Go on');
+    expect(text).not.toContain('Continue');
   });
 
   it('says why a run halted and where to look', () => {
@@ -130,7 +130,7 @@ describe('endingText', () => {
   it('does not propose the --max-deletes again that was reached', () => {
     const command = 'expunge run ids.csv --max-deletes 100 --partial';
     const text = endingText({ ...ending, kind: 'halted', halt: 'max_deletes', command });
-    expect(text).toContain('Go on with a higher --max-deletes: expunge run ids.csv --max-deletes … --partial');
+    expect(text).toContain('Continue with a higher --max-deletes: expunge run ids.csv --max-deletes … --partial');
   });
 
   it('says loudly that none of the ids was there, and what to do where that was expected', () => {

@@ -89,7 +89,7 @@ describe('the sentence about a running run', () => {
   it('tells since when nothing gets through, and what it costs', () => {
     expect(words({ outage: trouble })).toBe(
       `The API answers 503 to everything since ${clock(trouble.since).slice(0, 5)}; ` +
-        'probing with one id now and then, no id fails because of it. ' +
+        'probing with one id from time to time, no id fails because of it. ' +
         'Try again at once: expunge target release --base-url https://api.example.com',
     );
     expect(words({ outage: { ...trouble, countsTries: true } })).toContain('each try now counts as an attempt.');

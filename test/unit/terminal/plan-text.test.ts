@@ -77,21 +77,21 @@ describe('planText', () => {
 
   it('says when it is paused', () => {
     const stopAt = Date.parse('2026-11-24T06:00Z');
-    expect(planText({ ...plan, stopAt })).toContain('  Pauses    at 2026-11-24 06:00 UTC; resume goes on\n');
+    expect(planText({ ...plan, stopAt })).toContain('  Pauses    at 2026-11-24 06:00 UTC; resume continues it\n');
     const both = planText({ ...plan, stopAt, maxActiveMs: 5_400_000 });
-    expect(both).toContain('at 2026-11-24 06:00 UTC, or after 1 h 30 min of deleting; resume goes on');
+    expect(both).toContain('at 2026-11-24 06:00 UTC, or after 1 h 30 min of deleting; resume continues it');
   });
 
   it('says where the canary stops, and what halts the run', () => {
     const text = planText({ ...plan, canary: [1, 10, 1_000], maxFailures: '2%' });
-    expect(text).toContain('  Canary    after 1, 10, 1,000 ids it goes on only if no more than 2% of them failed\n');
+    expect(text).toContain('  Canary    after 1, 10, 1,000 ids it continues only if no more than 2% of them failed\n');
     expect(text).toContain('  Halts     when more than 2% of the ids failed or are unknown\n');
-    expect(planText({ ...plan, canary: [1] })).toContain('after 1 id it goes on only if none of them failed');
+    expect(planText({ ...plan, canary: [1] })).toContain('after 1 id it continues only if none of them failed');
   });
 
   it('says how many of the ids are sent at most, if not all of them', () => {
     const atMost =
-      '  At most   6,000 ids are sent, the first of the list, and the run halts; a higher --max-deletes goes on\n';
+      '  At most   6,000 ids are sent, the first of the list, and the run halts; a higher --max-deletes continues it\n';
     expect(planText({ ...plan, maxDeletes: 6_000 })).toContain(atMost);
     expect(planText({ ...plan, maxDeletes: 249_981 })).not.toContain('At most');
   });
@@ -151,7 +151,7 @@ describe('planText', () => {
     [
       1_203,
       0,
-      '  Protected 1,203 ids read, none of them is in this list: check that this is the right file, with ids of the same form',
+      '  Protected 1,203 ids read, none of them occurs in this list: check that it is the right file, and that its ids have the same format',
     ],
   ])('says that %i protected ids were read and %i rows match', (protectedRead, matched, line) => {
     expect(

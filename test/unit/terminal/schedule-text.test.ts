@@ -52,7 +52,7 @@ it('a schedule whose run found none of its ids is told how to accept that, and h
 it('a schedule whose source has failed more than once says how often', () => {
   const failed = { ...entry, outcome: 'failed', reason: 'source nightly: it answers 500' } as const;
   const text = (history: HistoryEntry[]) => listText([{ schedule: aSchedule(), history }], target, noon, telling);
-  const words = 'has had no complete list in 4 slots since one last went well';
+  const words = 'has had no complete list in 4 slots since the last successful one';
   expect(text([{ ...failed, slots: 3 }, { ...entry, outcome: 'missed' }, failed])).toContain(`  nightly ${words}`);
   expect(text([failed])).not.toContain('has had no complete list');
 });

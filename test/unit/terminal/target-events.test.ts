@@ -159,7 +159,7 @@ describe('target text', () => {
     expect(throttleLines([target({ hold }), target({ scope: 'views', outage, advised: 0.5 })], now)).toEqual([
       `nothing is sent until ${timeOfDay(now + 3_540_000, now)} (59 min): the server answered 429\\u001b[31m`,
       'views: at most 30/min: the server reports that its limit is almost used up',
-      `views: outage since ${timeOfDay(now - 600_000, now)}: the API answers 503 to everything; one id is tried now and then`,
+      `views: outage since ${timeOfDay(now - 600_000, now)}: the API answers 503 to everything; one id is tried from time to time`,
     ]);
     expect(throttleLines([target()], now)).toEqual([]);
     const old = { outage: { ...outage, kind: 'trouble' as const, reason: 'no route' }, silentMs: 840_000 };
