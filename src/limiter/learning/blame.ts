@@ -66,7 +66,7 @@ const rules = {
   // Begin a trial
   maxMetShare: 0.05, // a ramp with a smaller share of refusals has met the limit; any other was cut early
   minEarlyRamps: 2, // early ramps in a row that are worth a trial
-  minEarlyRampsWithWaits: 7, // the same if they made all processes wait, because the first ramps to an unknown limit are early anyway
+  minEarlyRampsWithWaits: 7, // early ramps that are worth a trial if all processes had to wait: the first ramps to an unknown limit are early anyway
   minEarlyRefused: 3, // refusals in these ramps that are worth a trial
   minRefusedShare: 0.0005, // a smaller share of refusals in these ramps is not worth a trial
   maxRefusedShare: 0.5, // a larger share of refusals is a limit that fell
@@ -76,7 +76,7 @@ const rules = {
 
   // End a trial
   expectedToJudge: { refused: 6, trouble: 15 }, // refusals to expect, if the lower rate changed nothing, before the trial is judged
-  expectedIfNone: { refused: 3, trouble: 8 }, // the same while none has come
+  expectedIfNone: { refused: 3, trouble: 8 }, // refusals to expect before the trial is judged, while none has come
   refusedIfNoFewer: 4, // refusals after which the trial is judged if their share is no smaller than before
   sameShare: { refused: 0.4, trouble: 0.25 }, // part of the old share that shows that they are not about the rate
   maxTrialMs: 60_000, // longest trial

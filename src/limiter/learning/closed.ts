@@ -52,21 +52,21 @@ type Step = { closed: Closed | null; cycle: Cycle; rate: LearnedRate };
 const rules = {
   // Close: nothing is left
   exhaustedAnswers: 10, // refused answers in a row, over at least `exhaustedMs`, after which nothing is left
-  exhaustedMs: 150, // see `exhaustedAnswers`
+  exhaustedMs: 150, // shortest time from the first of `exhaustedAnswers` to the last
   exhaustedWaits: 3, // waits in a row without an accepted answer after which nothing is left
   longWaitMs: 5_000, // a wait this long closes the target, and a probe shows whether it is over
 
   // Probe while everything is refused
   firstGapMs: 100, // first gap between probes
   gapShare: 0.15, // gap between later probes, as a share of the time since the target closed
-  maxGapMs: 75_000, // longest gap
+  maxGapMs: 75_000, // longest gap between probes while everything is refused
   longOutageMs: 3_900_000, // time after which the longest usual window is over, so that each probe may be what keeps the target closed
-  maxGapInLongOutageMs: 900_000, // longest gap after that time
+  maxGapInLongOutageMs: 900_000, // longest gap between probes after `longOutageMs`
 
   // Probe in an outage
-  firstOutageGapMs: 500, // first gap between probes
+  firstOutageGapMs: 500, // first gap between probes in an outage
   outageGapGrowth: 1.5, // factor on the gap after each failed probe
-  maxOutageGapMs: 3_000, // longest gap
+  maxOutageGapMs: 3_000, // longest gap between probes in an outage
   minShareAfterOutage: 0.25, // lowest rate after an outage, as a share of the rate that was known
 
   // Tell throttling by errors from outages

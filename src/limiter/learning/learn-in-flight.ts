@@ -9,7 +9,7 @@ const rules = {
   maxRestMs: 30_000, // longest rest
   spreadMs: 110, // time until every process works with a new limit
   minWindowMs: 90, // shortest time in which a limit is judged
-  minWindowLatencies: 1.5, // the same in mean latencies; the longer time counts
+  minWindowLatencies: 1.5, // shortest time in which a limit is judged, in mean latencies; the longer of the two counts
   minWindowAnswers: 20, // fewest answers by which a limit is judged
   starvedShare: 0.4, // share of calls with permits but without a free slot above which processes wait for slots
   busyShare: 0.5, // share of calls without computing time left above which answers take as long as the process takes to read them

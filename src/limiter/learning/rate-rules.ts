@@ -6,7 +6,7 @@ export const rateRules = {
   seekMs: 40, // clean answers before the next rate, in ms at the present rate; two reports are 100 ms apart
   seekAnswers: 3, // fewest clean answers before the next rate
   wellUsedShare: 0.75, // share of the allowed rate that must be sent before a higher rate is tried
-  wellUsedShareWhenBusy: 0.25, // the same share while processes lack computing time
+  wellUsedShareWhenBusy: 0.25, // share of the allowed rate that must be sent while processes lack computing time
   busyShare: 0.25, // share of the reports that must be busy for processes to lack computing time
   demandMs: 1_000, // time in which the counts of sent, allowed and busy fade
 
@@ -27,13 +27,13 @@ export const rateRules = {
   minRampMs: 5_000,
   refusedPrice: 0.004, // share of the answers that the search for a higher rate may cost
   manyAnswers: 300, // answers in a ramp, at low rates
-  quickAnswers: 30, // the same after a fall, because the new limit was measured quickly
+  quickAnswers: 30, // answers in a ramp after a fall, at low rates: few, because the new limit was measured quickly
   climbLatencies: 2, // shortest `climbMs`, in latencies
   maxRampMs: 15_000, // longest ramp, whatever the price and the answers ask for
 
   // Ramp after a Retry-After: each refusal makes all processes wait
   blockedPrice: 0.03, // share of the time that waits may cost
-  longBlockedPrice: 0.02, // the same share for long waits, after which a ramp may exceed `maxBlockedMs`
+  longBlockedPrice: 0.02, // share of the time that long waits may cost, for which a ramp may exceed `maxBlockedMs`
   maxBlockedMs: 60_000,
   narrowSpread: 0.013, // bounds this close (high ÷ low − 1) are worth the full price; wider bounds get a shorter ramp
   knownWellRatio: 1.1, // bounds closer than this (high ÷ low) are a limit that was known well
@@ -50,7 +50,7 @@ export const rateRules = {
   surelyAboveShare: 0.003, // a ramp that began this share above the limit surely began above it
   fallenShare: 0.7, // a limit below this share of its former value has fallen, which says nothing about the burst
   lateFactor: 2, // late answers take more than this times the usual latency, plus `lateMs`: requests stood still somewhere
-  lateMs: 40, // see `lateFactor`
+  lateMs: 40, // time by which late answers exceed `lateFactor` × the usual latency
   lateForMs: 200, // time after late answers in which a refusal says nothing about the rate
   excuseEveryMs: 8_000, // least time between two refusals that are excused by late answers
   behindMs: 150, // requests sent this shortly before a refusal was seen have no answer yet

@@ -19,7 +19,7 @@ const rules = {
   seenLower: 3, // errors at a much lower rate after which they no longer count as refusals
   muchLowerShare: 0.5, // a much lower rate is below this share of the rate that ended them
   exemptMs: 5_000, // first time for which errors do not count after that; each further time is twice as long
-  maxExemptMs: 600_000, // longest such time
+  maxExemptMs: 600_000, // longest time for which errors do not count after that
 };
 
 export const noErrors: ThrottlingErrors = {
