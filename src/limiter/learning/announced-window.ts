@@ -1,76 +1,78 @@
 /**
- * What a server announces in its headers: so many requests are left until the end of its window. Believed only while it agrees with what is seen:
- * the end stands still as a moment in time, and what is left falls by at least as much as was accepted. A sliding window, a bucket, and a header
- * that is stuck or wrong do neither, and are learned as if they announced nothing.
+ * The window that a server announces in its headers: a number of requests is left until the end of the window. expunge believes it only while
+ * it agrees with the answers: its end stays at the same moment, and the requests left fall by at least the number accepted. A sliding window,
+ * a bucket, and a stuck or wrong header do neither. Their limits are learned as if they announced nothing.
  */
 export type AnnouncedWindow = {
-  /** The earliest end that was claimed: a reset is rounded up, and on its way it only grows. */
+  /** The earliest end that was claimed. Rounding and delays only make a claimed end later. */
   endsAtMs: number;
-  /** Left when this window was first seen, and of late. */
+  /** Requests left when this window was first seen. */
   first: number;
+  /** Requests left by the lowest claim since then. */
   remaining: number;
   sinceMs: number;
-  /** Accepted since it was first seen. */
+  /** Requests accepted since this window was first seen. */
   accepted: number;
-  /** It was right for long enough, or the window before it was. */
+  /** Whether its claims were right for long enough, or those of the window before were. */
   isBelieved: boolean;
-  /** Something that was announced before was wrong. */
+  /** Whether a claim of an earlier window was wrong. */
   isDoubted: boolean;
-  /** How often something was wrong of late: each time it takes twice as long until it is believed. */
+  /** Wrong claims in the recent past. Each doubles the time until a window is believed. */
   doubts: number;
-  /** It ends too soon to be judged: only the first of them bounds the rate, as it may be the end of a long one. */
+  /** Whether it ends too soon to be judged. Only the first such window bounds the rate, because it may be the end of a long window. */
   isShort: boolean;
 };
 
-/** What one answer says: requests left, until when (ms, Redis clock), and of how many in a whole window, if it says so. */
+/** The claim of one answer: requests left until `endsAt` (ms, Redis clock), and the requests in a whole window if the server says so. */
 export type Claim = { remaining: number; endsAt: number; quota?: number };
 
 const rules = {
-  sameEndMs: 1_500, // resets are rounded up to seconds, and answers wait to be reported
-  slack: 10, // answers on their way when it was first seen, …
-  slackShare: 0.1, // … and this part of what was accepted since
-  judgedPerSecond: 20, // until then the rate is at least this
-  seenMs: 1_700, // it is believed after this time, in which an end that moves on is found out, …
-  seenAnswers: 20, // … and so many accepted answers, …
-  mostDoubts: 6, // … both doubled at most so often
-  fresh: 0.5, // what begins with less than this part of what the last window had is no new window
-  shortestMs: 3_000, // of a window that ends sooner rounding says more than the header
-  usedUpMs: 500, // what is left there is not used up sooner than in this time
-  roundedMs: 500, // a reset is rounded up by this in the mean
+  sameEndMs: 1_500, // ends that differ by no more are the same: resets are rounded up to seconds, and answers wait to be reported
+  slack: 10, // answers that may have been on their way when a window was first seen
+  slackShare: 0.1, // further tolerance, as a share of the answers accepted since
+  minUnjudgedPerSecond: 20, // lowest rate until a window is judged
+  trustMs: 1_700, // time until a window is believed; it shows whether the end moves
+  trustAnswers: 20, // accepted answers until a window is believed
+  maxDoubts: 6, // most times that `trustMs` and `trustAnswers` are doubled
+  minFreshShare: 0.5, // smallest share of the last window's requests that a new window begins with
+  minWindowMs: 3_000, // in a shorter window rounding says more than the header
+  minUseUpMs: 500, // shortest time in which the requests left in such a short window are used up
+  meanRoundingMs: 500, // mean time by which a reset is rounded up
 };
 
-/** With what came since the last update. Pure. */
+/** Updates the window with what came since the last update. Pure. */
 export function watchWindow(
   before: AnnouncedWindow | null,
   seen: { now: number; accepted: number; claim?: Claim | null },
 ): AnnouncedWindow | null {
   if (before === null)
-    return seen.claim ? firstSeen(seen.claim, seen.now, { isBelieved: false, isDoubted: false, doubts: 0 }) : null;
+    return seen.claim ? startWindow(seen.claim, seen.now, { isBelieved: false, isDoubted: false, doubts: 0 }) : null;
   const accepted = before.accepted + seen.accepted;
-  const seenFor = Math.min(accepted / rules.seenAnswers, (seen.now - before.sinceMs) / rules.seenMs); // 1 = long enough
+  const seenFor = Math.min(accepted / rules.trustAnswers, (seen.now - before.sinceMs) / rules.trustMs); // 1 = long enough
   const isBelieved = before.isBelieved || (seenFor >= 2 ** before.doubts && !before.isShort);
   const known = { ...before, accepted, isBelieved };
-  const isGone = seen.accepted > 0 && seen.now > 2 * before.endsAtMs - before.sinceMs; // it announces nothing any more
+  const isGone = seen.accepted > 0 && seen.now > 2 * before.endsAtMs - before.sinceMs; // the server announces nothing any more
   if (!seen.claim) return isGone ? null : known;
-  if (agrees(known, seen.claim)) return narrowed(known, seen.claim);
-  const isNext = seen.now >= before.endsAtMs - rules.sameEndMs && seen.claim.remaining >= rules.fresh * before.first;
+  if (isConsistent(known, seen.claim)) return narrowWindow(known, seen.claim);
+  const isNext =
+    seen.now >= before.endsAtMs - rules.sameEndMs && seen.claim.remaining >= rules.minFreshShare * before.first;
   const isDoubted = (before.isDoubted && !before.isShort) || !isNext;
-  const doubts = isNext ? before.doubts - (seenFor >= 1 ? 1 : 0) : Math.min(rules.mostDoubts, before.doubts + 1);
+  const doubts = isNext ? before.doubts - (seenFor >= 1 ? 1 : 0) : Math.min(rules.maxDoubts, before.doubts + 1);
   const trust = { isBelieved: isNext && isBelieved, isDoubted, doubts: Math.max(0, doubts) };
-  const next = firstSeen(seen.claim, seen.now, trust);
+  const next = startWindow(seen.claim, seen.now, trust);
   return next.isShort ? { ...next, isBelieved: false, isDoubted: true } : next;
 }
 
-function firstSeen(
+function startWindow(
   { remaining, endsAt }: Claim,
   now: number,
   trust: Pick<AnnouncedWindow, 'isBelieved' | 'isDoubted' | 'doubts'>,
 ): AnnouncedWindow {
-  const isShort = endsAt - now < rules.shortestMs;
+  const isShort = endsAt - now < rules.minWindowMs;
   return { endsAtMs: endsAt, first: remaining, remaining, sinceMs: now, accepted: 0, isShort, ...trust };
 }
 
-function narrowed(known: AnnouncedWindow, { remaining, endsAt }: Claim): AnnouncedWindow {
+function narrowWindow(known: AnnouncedWindow, { remaining, endsAt }: Claim): AnnouncedWindow {
   return {
     ...known,
     remaining: Math.min(known.remaining, remaining),
@@ -78,26 +80,26 @@ function narrowed(known: AnnouncedWindow, { remaining, endsAt }: Claim): Announc
   };
 }
 
-function agrees(known: AnnouncedWindow, { remaining, endsAt }: Claim): boolean {
-  const most = known.first - known.accepted * (1 - rules.slackShare) + rules.slack;
-  return Math.abs(endsAt - known.endsAtMs) <= rules.sameEndMs && remaining <= most;
+function isConsistent(known: AnnouncedWindow, { remaining, endsAt }: Claim): boolean {
+  const maxRemaining = known.first - known.accepted * (1 - rules.slackShare) + rules.slack;
+  return Math.abs(endsAt - known.endsAtMs) <= rules.sameEndMs && remaining <= maxRemaining;
 }
 
-/** The rate (a second) that spreads what is left evenly to the end of the window; null where nothing is announced or it is not believed. */
+/** Returns the rate, per second, that spreads the requests left evenly to the end of the window; null if no believed window bounds it. */
 export function announcedRate(window: AnnouncedWindow | null, now: number): number | null {
   if (window === null || (window.isDoubted && !window.isBelieved)) return null;
   if (!window.isBelieved && now >= window.endsAtMs) return null;
-  if (!window.isBelieved) return untilJudged(window, now);
+  if (!window.isBelieved) return unjudgedRate(window, now);
   if (now >= window.endsAtMs && window.first === 0) return null;
-  if (now >= window.endsAtMs) return (window.first * 1_000) / (window.endsAtMs - window.sinceMs); // until the next one is seen
-  return (window.remaining * 1_000) / Math.max(rules.roundedMs, window.endsAtMs - rules.roundedMs - now);
+  if (now >= window.endsAtMs) return (window.first * 1_000) / (window.endsAtMs - window.sinceMs); // until the next window is seen
+  return (window.remaining * 1_000) / Math.max(rules.meanRoundingMs, window.endsAtMs - rules.meanRoundingMs - now);
 }
 
 /**
- * Half of what is left lasts until it is known whether that is true. Where the window ends too soon to know, the search for the rate goes on, and
- * is only kept from using up what is left.
+ * Returns the rate that uses half of the requests left until the window is judged. If the window ends too soon to be judged, the rate only
+ * keeps the search from using up the requests left.
  */
-function untilJudged({ remaining, isShort, endsAtMs }: AnnouncedWindow, now: number): number {
-  if (isShort) return (remaining * 1_000) / Math.min(rules.usedUpMs, endsAtMs - now);
-  return Math.max(rules.judgedPerSecond, (remaining * 1_000) / (2 * rules.seenMs));
+function unjudgedRate({ remaining, isShort, endsAtMs }: AnnouncedWindow, now: number): number {
+  if (isShort) return (remaining * 1_000) / Math.min(rules.minUseUpMs, endsAtMs - now);
+  return Math.max(rules.minUnjudgedPerSecond, (remaining * 1_000) / (2 * rules.trustMs));
 }

@@ -1,29 +1,29 @@
 import { type AnnouncedWindow, announcedRate, watchWindow } from './announced-window.ts';
-import { abandonTrial, type Blame, beginLower, blame, countEarlyEnd, firstBlame } from './blame.ts';
+import { abandonTrial, type Blame, blame, countEarlyEnd, firstBlame, lowerRampStart } from './blame.ts';
 import {
   type Closed,
   type Cycle,
   firstCycle,
   knownWindowMs,
   throttlesByErrors,
-  whileClosed,
-  whileOpen,
+  updateClosed,
+  updateOpen,
 } from './closed.ts';
 import { firstInFlight, type InFlight, learnInFlight } from './learn-in-flight.ts';
 import { learnRate, recallRate } from './learn-rate.ts';
 import { firstRate, isNewRamp, type LearnedRate, type Observation, waitLeftMs } from './learned-rate.ts';
 import { noCost, startRamp } from './ramp.ts';
 import { rateRules as rules } from './rate-rules.ts';
-import { rateOfShortWindows, refusedAt, type ShortWindows, watchShortWindows } from './short-windows.ts';
+import { countMiss, type ShortWindows, shortWindowRate, watchShortWindows } from './short-windows.ts';
 import type { Sums } from './sums.ts';
 import { blameErrors } from './throttling-errors.ts';
 
-/** What is known of a target, shared by all processes: plain JSON, changed by `control` alone. Times are ms of the Redis clock. */
+/** The knowledge about a target, shared by all processes: plain JSON, changed by `control` alone. Times are ms of the Redis clock. */
 export type TargetControl = {
   version: number;
   epoch: number;
   rate: LearnedRate;
-  /** Nothing is accepted: one probe at a time. Null = requests are sent at the rate. */
+  /** The reason why nothing is accepted, so that one probe is sent at a time. Null = requests are sent at the rate. */
   closed: Closed | null;
   cycle: Cycle;
   blame: Blame;
@@ -32,26 +32,27 @@ export type TargetControl = {
   inFlight: InFlight;
 };
 
-/** Changes with the form of the state: it stays in Redis for 90 days, and a release may find that of another one. */
+/** The version of the state's form. The state stays in Redis for 90 days, so a release may find the state of another one. */
 const stateVersion = 12;
 
-/** The next state of a target. Pure. */
+/** Returns the next state of a target. Pure. */
 export function control(stored: TargetControl | null, sums: Sums): TargetControl {
   const rateCeiling = sums.ceiling > 0 ? sums.ceiling : null;
-  if (stored === null) return first(sums, rateCeiling);
-  if (stored.version !== stateVersion) return ofOtherVersion(stored, sums, rateCeiling);
-  if (sums.now < stored.rate.lookedAtMs - rules.setBackMs) return afterSetBack(stored, sums, rateCeiling);
-  const before = sums.released > 0 ? released(stored) : stored;
+  if (stored === null) return firstState(sums, rateCeiling);
+  if (stored.version !== stateVersion) return migrateState(stored, sums, rateCeiling);
+  if (sums.now < stored.rate.lookedAtMs - rules.clockRollbackMs)
+    return recoverFromClockRollback(stored, sums, rateCeiling);
+  const before = sums.released > 0 ? releaseState(stored) : stored;
   const announced = watchWindow(before.announced, sums);
   const shortWindows = watchShortWindows(before.shortWindows, sums);
   const ceiling = lowest(rateCeiling, advisedRate({ announced, shortWindows }, sums.now));
-  const isInVain = before.closed !== null && before.blame.trial !== null; // a trial of a target that accepts nothing
-  const judged = blame(isInVain ? abandonTrial(before.blame) : before.blame, before.rate, sums);
+  const isFutileTrial = before.closed !== null && before.blame.trial !== null; // the target accepts nothing, whatever the rate
+  const judged = blame(isFutileTrial ? abandonTrial(before.blame) : before.blame, before.rate, sums);
   const seen = observe(sums, judged.counts);
   const inFlight = sums.most === 0 ? before.inFlight : learnInFlight(before.inFlight, seen, sums.most);
   const state = { ...before, blame: judged.blame, announced, shortWindows, inFlight };
-  const next = asAnnounced(before, nextState(state, judged.rate, seen, sums, ceiling), seen);
-  return withEpoch(before, clampRate(next, ceiling));
+  const next = applyAnnouncedRate(before, nextState(state, judged.rate, seen, sums, ceiling), seen);
+  return advanceEpoch(before, clampRate(next, ceiling));
 }
 
 function nextState(
@@ -62,7 +63,7 @@ function nextState(
   ceiling: number | null,
 ): TargetControl {
   if (state.closed !== null) {
-    const next = whileClosed(state, seen, sums);
+    const next = updateClosed(state, seen, sums);
     return {
       ...state,
       ...next,
@@ -72,12 +73,12 @@ function nextState(
           : state.blame,
     };
   }
-  const shut = whileOpen(state, seen, sums);
+  const shut = updateOpen(state, seen, sums);
   if (shut.closed !== null && shut.closed.kind !== 'held')
     return { ...state, ...shut, blame: abandonTrial(state.blame) };
   if (imposed !== null) return { ...state, ...shut, rate: imposed };
   const learned = nextRate(state.rate, seen, sums, ceiling, knownWindowMs(state.cycle));
-  const rate = beginLower(state.rate, learned, state.blame);
+  const rate = lowerRampStart(state.rate, learned, state.blame);
   return { ...state, ...shut, rate, blame: countEarlyEnd(state.blame, state.rate, rate, seen) };
 }
 
@@ -92,40 +93,41 @@ function nextRate(
   return sums.recall > 0 ? recallRate(before, seen.now) : learnRate(before, seen, ceiling, cycleMs);
 }
 
-/** What the server's headers leave, as far as they are believed, a second; null = no bound. */
+/** Returns the rate, per second, that the server's believed headers allow; null = no bound. */
 export function advisedRate(state: Pick<TargetControl, 'announced' | 'shortWindows'>, now: number): number | null {
-  return lowest(announcedRate(state.announced, now), rateOfShortWindows(state.shortWindows));
+  return lowest(announcedRate(state.announced, now), shortWindowRate(state.shortWindows));
 }
 
 /**
- * Goes to the rate of the short windows that the server announces: once it is known, and where a refusal at it, or at a lower rate, came so late
- * that its wait is worth it.
+ * Goes to the rate of the short windows that the server announces: as soon as it is known, and after a refusal at this rate or a lower one if the
+ * refusal came late enough to be worth its wait.
  */
-function asAnnounced(before: TargetControl, next: TargetControl, seen: Observation): TargetControl {
-  const most = rateOfShortWindows(next.shortWindows);
-  if (most === null || next.closed !== null || next.blame.trial !== null || next.rate.phase === 'seek') return next;
-  const isNews = rateOfShortWindows(before.shortWindows) === null;
+function applyAnnouncedRate(before: TargetControl, next: TargetControl, seen: Observation): TargetControl {
+  const announced = shortWindowRate(next.shortWindows);
+  if (announced === null || next.closed !== null || next.blame.trial !== null || next.rate.phase === 'seek')
+    return next;
+  const isFirstAnnouncement = shortWindowRate(before.shortWindows) === null;
   const isRefused = isNewRamp(before.rate, next.rate);
-  if (!isNews && !isRefused) return next;
+  if (!isFirstAnnouncement && !isRefused) return next;
   const { epoch, sampleWindow } = before.rate;
-  const shortWindows = isRefused ? refusedAt(next.shortWindows!, epoch, sampleWindow.openMs) : next.shortWindows!;
+  const shortWindows = isRefused ? countMiss(next.shortWindows!, epoch, sampleWindow.openMs) : next.shortWindows!;
   const waitMs = waitLeftMs(seen);
-  const isRare = waitMs > 0 && sampleWindow.openMs >= (waitMs / rules.blockedPrice) * 2 ** shortWindows.misses;
-  if (!isNews && !isRare) return { ...next, shortWindows };
-  const known = { ...next.rate, early: 0, short: 0 };
-  const rate = startRamp(known, { low: most, high: most }, noCost, Math.max(seen.now, seen.blockedUntilMs));
+  const isWorthItsWait = waitMs > 0 && sampleWindow.openMs >= (waitMs / rules.blockedPrice) * 2 ** shortWindows.misses;
+  if (!isFirstAnnouncement && !isWorthItsWait) return { ...next, shortWindows };
+  const known = { ...next.rate, earlyRamps: 0, shortRamps: 0 };
+  const rate = startRamp(known, { low: announced, high: announced }, noCost, Math.max(seen.now, seen.blockedUntilMs));
   return { ...next, shortWindows: { ...shortWindows, epoch: rate.epoch }, rate };
 }
 
-/** Whatever set the rate. */
+/** Keeps the rate within its bounds, whatever set it. */
 function clampRate(state: TargetControl, ceiling: number | null): TargetControl {
   const { rate } = state.rate;
-  const most = Math.min(rules.mostPerSecond, ceiling ?? rules.mostPerSecond); // a server may announce any number
-  return { ...state, rate: { ...state.rate, rate: Math.min(most, Math.max(rules.leastPerSecond, rate)) } };
+  const maxPerSecond = Math.min(rules.maxPerSecond, ceiling ?? rules.maxPerSecond); // a server may announce any number
+  return { ...state, rate: { ...state.rate, rate: Math.min(maxPerSecond, Math.max(rules.minPerSecond, rate)) } };
 }
 
-/** Nothing holds it any more, so the rate is again what is known to be accepted. */
-function released(stored: TargetControl): TargetControl {
+/** Reopens a released target. Nothing holds the rate any more, so it is at least the rate that is known to be accepted. */
+function releaseState(stored: TargetControl): TargetControl {
   const { rate, low } = stored.rate;
   return {
     ...stored,
@@ -136,25 +138,25 @@ function released(stored: TargetControl): TargetControl {
   };
 }
 
-/** The clock of Redis was set back, so no time that is stored means anything: goes on from the rate. */
-function afterSetBack(stored: TargetControl, sums: Sums, ceiling: number | null): TargetControl {
+/** Continues from the rate after the clock of Redis went back, because no stored time has a meaning then. */
+function recoverFromClockRollback(stored: TargetControl, sums: Sums, ceiling: number | null): TargetControl {
   const rate = recallRate({ ...stored.rate, lateAtMs: 0, excusedAtMs: 0, latencyMs: 0 }, sums.now);
-  return clampRate({ ...first(sums, ceiling), rate, epoch: stored.epoch + 1 }, ceiling);
+  return clampRate({ ...firstState(sums, ceiling), rate, epoch: stored.epoch + 1 }, ceiling);
 }
 
-/** Null = no bound. */
+/** Returns the lower of two bounds. Null = no bound. */
 export function lowest(one: number | null, other: number | null): number | null {
   return one === null || other === null ? (one ?? other) : Math.min(one, other);
 }
 
-/** Goes on from the bounds of the rate, which every version has. */
-function ofOtherVersion({ epoch, rate: known }: TargetControl, sums: Sums, ceiling: number | null): TargetControl {
+/** Continues from the bounds of the rate, which every version has. */
+function migrateState({ epoch, rate: known }: TargetControl, sums: Sums, ceiling: number | null): TargetControl {
   const { rate, low, high } = known;
   const fresh = { ...firstRate(sums.now, ceiling), rate, low, answered: low, high, epoch: known.epoch };
-  return clampRate({ ...first(sums, ceiling), rate: recallRate(fresh, sums.now), epoch: epoch + 1 }, ceiling);
+  return clampRate({ ...firstState(sums, ceiling), rate: recallRate(fresh, sums.now), epoch: epoch + 1 }, ceiling);
 }
 
-function first(sums: Sums, ceiling: number | null): TargetControl {
+function firstState(sums: Sums, ceiling: number | null): TargetControl {
   return {
     version: stateVersion,
     epoch: 1,
@@ -168,9 +170,9 @@ function first(sums: Sums, ceiling: number | null): TargetControl {
   };
 }
 
-function withEpoch(before: TargetControl, next: TargetControl): TargetControl {
-  const isNew = next.rate.epoch !== before.rate.epoch || (next.closed === null) !== (before.closed === null);
-  if (!isNew) return next;
+function advanceEpoch(before: TargetControl, next: TargetControl): TargetControl {
+  const hasChanged = next.rate.epoch !== before.rate.epoch || (next.closed === null) !== (before.closed === null);
+  if (!hasChanged) return next;
   const rate = next.closed === null ? next.rate : { ...next.rate, validFromMs: next.rate.lookedAtMs }; // a probe counts at once
   return { ...next, rate, epoch: before.epoch + 1 };
 }

@@ -3,35 +3,35 @@ import type { Observation } from './learned-rate.ts';
 /** Every number of the learned concurrency, with its unit. */
 const rules = {
   min: 2,
-  worthwhile: 0.18, // more slots must bring this part of their number in throughput: a doubling 2^0.18, so 13 %
-  stepDown: 1.25, // if they do not, the limit goes down in steps of this factor
-  firstRestMs: 2_500, // until another limit is tried; with all slots twice as long each time, …
-  maxRestMs: 30_000, // … at most
-  spreadMs: 110, // until every process works with a new limit
-  windowMs: 90, // the least time in which a limit is judged, …
-  windowLatencies: 1.5, // … also counted in mean latencies, …
-  windowAnswers: 20, // … and the fewest answers
-  hungry: 0.4, // share of the calls in which a process had permits but no free slot
-  busy: 0.5, // share of the calls in which a process had no computing time left: its answers take as long as it takes to read them
-  minLatencyMs: 1, // below this, latencies differ for reasons of the clock
-  lossShare: 0.05, // after time-outs or resets of this part of the answers, …
-  lossCut: 0.7, // … the limit is multiplied by this
+  worthwhileShare: 0.18, // smallest gain of more slots: throughput must grow by slots^0.18, so by 13 % if the slots double
+  stepDown: 1.25, // divisor of the limit in each step down
+  firstRestMs: 2_500, // first rest until another limit is tried; with all slots in use each rest is twice as long
+  maxRestMs: 30_000, // longest rest
+  spreadMs: 110, // time until every process works with a new limit
+  minWindowMs: 90, // shortest time in which a limit is judged
+  minWindowLatencies: 1.5, // shortest time in which a limit is judged, in mean latencies; the longer of the two counts
+  minWindowAnswers: 20, // fewest answers by which a limit is judged
+  starvedShare: 0.4, // share of calls with permits but without a free slot above which processes wait for slots
+  busyShare: 0.5, // share of calls without computing time left above which answers take as long as the process takes to read them
+  minLatencyMs: 1, // below this, latencies differ because of the clock
+  lossShare: 0.05, // share of time-outs and resets among the answers that lowers the limit
+  lossFactor: 0.7, // factor on the limit after such losses
 };
 
-/** How many requests the fleet has in flight: plain JSON, changed by `learnInFlight` alone. Times are Redis clock, ms. */
+/** The number of requests that the fleet may have in flight: plain JSON, changed by `learnInFlight` alone. Times are ms of the Redis clock. */
 export type InFlight = {
   limit: number;
-  /** Slots of all processes that were there last. */
+  /** Slots of all processes at the last update. */
   max: number;
-  /** hold: neither more nor less is known to be better · up, down: the last step went that way and is being judged. */
+  /** hold: no better limit is known · up, down: the last step changed the limit in this direction and is being judged. */
   trend: 'hold' | 'up' | 'down';
-  /** What the last step is compared with: a limit, and the mean latency of answers at it. */
+  /** The limit that the last step is compared with, and the mean latency of answers at that limit. */
   compared: Latency;
   lookedAtMs: number;
-  /** Answers of before this moment belong to the limit before. */
+  /** Moment before which answers belong to the limit before. */
   judgeFromMs: number;
   restUntilMs: number;
-  /** How long the next rest lasts: the first trial comes while the target's queue still fills, and shows nothing. */
+  /** Length of the next rest. The first is short: the first trial comes while the target's queue still fills, and shows nothing. */
   restMs: number;
   window: Window;
 };
@@ -50,7 +50,7 @@ type Window = {
 
 const emptyWindow: Window = { openMs: 0, count: 0, sumMs: 0, reports: 0, starved: 0, busy: 0, lost: 0 };
 
-/** Nothing is known. `max`: slots of the fleet. */
+/** Returns the state when nothing is known. `max`: slots of the fleet. */
 export function firstInFlight(now: number, max: number): InFlight {
   return {
     limit: max,
@@ -67,23 +67,23 @@ export function firstInFlight(now: number, max: number): InFlight {
 
 /**
  * Learns how many requests in flight a target serves, from the latency of its answers. While processes wait for a free slot, throughput is
- * limit ÷ latency. The limit doubles as long as that brings more throughput. If it does not, requests only queue, so the limit goes down until
- * less would cost throughput. While the processes themselves have no time left, latencies show their load and not the target's: then every
- * request that waits gets a slot. Pure; called with every update.
+ * limit ÷ latency. The limit doubles as long as the throughput grows with it. If it does not, requests only queue, so the limit goes down
+ * until a lower limit would cost throughput. While the processes themselves have no time left, latencies show their own load and not the
+ * target's. Then every request that waits gets a slot. Pure; called with every update.
  */
 export function learnInFlight(before: InFlight, seen: Observation, max: number): InFlight {
   const state = { ...adjustToFleet(before, max), lookedAtMs: seen.now };
   if (before.lookedAtMs < state.judgeFromMs) return state;
-  const window = widen(state.window, seen, seen.now - before.lookedAtMs);
+  const window = addToWindow(state.window, seen, seen.now - before.lookedAtMs);
   const now = { limit: state.limit, latencyMs: Math.max(rules.minLatencyMs, window.sumMs / Math.max(1, window.count)) };
-  const isStarved = window.starved >= rules.hungry * window.reports;
-  if (isLossy(window)) return cut(state, now);
-  if (window.busy > 0 && window.busy >= rules.busy * window.reports) return growUnmeasured(state, now, isStarved);
+  const isStarved = window.starved >= rules.starvedShare * window.reports;
+  if (isLossy(window)) return cutAfterLoss(state, now);
+  if (window.busy > 0 && window.busy >= rules.busyShare * window.reports) return growUnmeasured(state, now, isStarved);
   if (!isConclusive(window, now)) return { ...state, window };
   return evaluate({ ...state, window: emptyWindow }, now, isStarved);
 }
 
-/** A process that joins brings slots: if all were in use, or fewer were just being tried, requests that wait may use more at once. */
+/** Adds the slots of a process that joins. If all slots were in use, or fewer were being tried, waiting requests may use them at once. */
 function adjustToFleet(before: InFlight, max: number): InFlight {
   const hadAll = before.limit >= before.max || before.trend === 'down';
   const state = { ...before, max, limit: Math.min(before.limit, max) };
@@ -96,51 +96,52 @@ function evaluate(state: InFlight, now: Latency, isStarved: boolean): InFlight {
   const isHungry = isStarved && now.limit < state.max;
   if (trend === 'hold') {
     if (!isStarved || state.lookedAtMs < state.restUntilMs) return state;
-    return isHungry ? double(state, now) : lower(state, now, now);
+    return isHungry ? tryMoreSlots(state, now) : tryFewerSlots(state, now, now);
   }
-  if (trend === 'down') return isWorthwhile(now, compared) ? rest(state, now) : lower(state, now, now);
-  if (!isWorthwhile(compared, now)) return lower(state, compared, now);
-  return isHungry ? double(state, now) : { ...state, trend: 'hold', restMs: rules.firstRestMs };
+  if (trend === 'down')
+    return isWorthwhile(now, compared) ? restoreAndHold(state, now) : tryFewerSlots(state, now, now);
+  if (!isWorthwhile(compared, now)) return tryFewerSlots(state, compared, now);
+  return isHungry ? tryMoreSlots(state, now) : { ...state, trend: 'hold', restMs: rules.firstRestMs };
 }
 
-/** Whether more slots bring throughput, which is limit ÷ latency, by a worthwhile part of their number. The fewest that are tried are worthwhile. */
+/** Whether more slots raise the throughput (limit ÷ latency) by a worthwhile part of their number. The smallest limit is always worthwhile. */
 function isWorthwhile(fewer: Latency, more: Latency): boolean {
   if (fewer.limit === more.limit) return true;
-  return 1 - Math.log(more.latencyMs / fewer.latencyMs) / Math.log(more.limit / fewer.limit) >= rules.worthwhile;
+  return 1 - Math.log(more.latencyMs / fewer.latencyMs) / Math.log(more.limit / fewer.limit) >= rules.worthwhileShare;
 }
 
-/** Latencies show nothing: more slots while requests wait for one. */
+/** Adds slots while requests wait for one, because latencies show nothing. */
 function growUnmeasured(state: InFlight, now: Latency, isStarved: boolean): InFlight {
   return isStarved && now.limit < state.max
     ? step(state, now.limit * 2, 'hold', now)
     : { ...state, trend: 'hold', window: emptyWindow };
 }
 
-/** More slots for requests that wait. */
-function double(state: InFlight, now: Latency): InFlight {
+/** Doubles the limit for requests that wait. */
+function tryMoreSlots(state: InFlight, now: Latency): InFlight {
   return step({ ...state, compared: now, restMs: rules.firstRestMs }, now.limit * 2, 'up', now);
 }
 
-/** Whether fewer slots than `compared` do as well. */
-function lower(state: InFlight, compared: Latency, now: Latency): InFlight {
+/** Tries whether fewer slots than `compared` do as well. */
+function tryFewerSlots(state: InFlight, compared: Latency, now: Latency): InFlight {
   return step({ ...state, compared }, compared.limit / rules.stepDown, 'down', now);
 }
 
-/** Fewer, and no more for a while. */
-function cut(state: InFlight, now: Latency): InFlight {
+/** Lowers the limit after losses, and keeps it for a while. */
+function cutAfterLoss(state: InFlight, now: Latency): InFlight {
   const restUntilMs = state.lookedAtMs + rules.firstRestMs;
-  return step({ ...state, restUntilMs }, now.limit * rules.lossCut, 'hold', now);
+  return step({ ...state, restUntilMs }, now.limit * rules.lossFactor, 'hold', now);
 }
 
-/** Back to the limit before, for a while: with all slots ever longer, since each trial of fewer costs a little. */
-function rest(state: InFlight, now: Latency): InFlight {
+/** Restores the limit before, for a while. With all slots in use each rest is longer, because each trial of fewer slots costs a little. */
+function restoreAndHold(state: InFlight, now: Latency): InFlight {
   const { limit } = state.compared;
   const restUntilMs = state.lookedAtMs + state.restMs;
   const restMs = limit < state.max ? rules.firstRestMs : Math.min(rules.maxRestMs, 2 * state.restMs);
   return step({ ...state, restUntilMs, restMs }, limit, 'hold', now);
 }
 
-/** `now.latencyMs` later, answers show what the new limit does. */
+/** Sets a limit. Answers that come `now.latencyMs` later show what it does. */
 function step(state: InFlight, limit: number, trend: InFlight['trend'], now: Latency): InFlight {
   return {
     ...state,
@@ -151,7 +152,7 @@ function step(state: InFlight, limit: number, trend: InFlight['trend'], now: Lat
   };
 }
 
-function widen(window: Window, seen: Observation, openMs: number): Window {
+function addToWindow(window: Window, seen: Observation, openMs: number): Window {
   return {
     openMs: window.openMs + openMs,
     count: window.count + seen.latency.count,
@@ -163,11 +164,11 @@ function widen(window: Window, seen: Observation, openMs: number): Window {
   };
 }
 
-/** Whether the target, or something on the way to it, has more than it can bear. */
+/** Whether the target, or something on the way to it, is overloaded. */
 function isLossy({ count, lost }: Window): boolean {
-  return count + lost >= rules.windowAnswers && lost >= rules.lossShare * (count + lost);
+  return count + lost >= rules.minWindowAnswers && lost >= rules.lossShare * (count + lost);
 }
 
 function isConclusive({ openMs, count }: Window, { latencyMs }: Latency): boolean {
-  return count >= rules.windowAnswers && openMs >= Math.max(rules.windowMs, rules.windowLatencies * latencyMs);
+  return count >= rules.minWindowAnswers && openMs >= Math.max(rules.minWindowMs, rules.minWindowLatencies * latencyMs);
 }

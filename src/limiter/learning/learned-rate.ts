@@ -1,65 +1,73 @@
 import { rateRules as rules } from './rate-rules.ts';
 
-/** What is known about the rate a target allows: plain JSON, changed by `control` and what it calls. Times are Redis clock, ms. */
+/** The knowledge about the rate that a target allows: plain JSON, changed by `control` and what it calls. Times are ms of the Redis clock. */
 export type LearnedRate = {
-  /** seek: nothing known yet · measure: held while refusals are counted · ramp: creeping from under `low` past `high`. */
+  /** seek: nothing is known yet · measure: the rate is held while refusals are counted · ramp: the rate creeps from under `low` past `high`. */
   phase: 'seek' | 'measure' | 'ramp';
-  /** Permits a second now. */
+  /** Permits per second now. */
   rate: number;
-  /** The rate that the target is known to accept; 0 before anything is known. */
+  /** Rate that the target is known to accept; 0 before anything is known. */
   low: number;
-  /** The most that was accepted, requests a second over about a second; 0 before anything was. */
+  /** Highest number of requests per second that was accepted, over about a second; 0 before anything was. */
   answered: number;
-  /** Where it is thought to refuse; 0 before it ever did. */
+  /** Rate at which the target probably refuses; 0 before it ever did. */
   high: number;
-  /** Rises at each step of the rate. Answers to permits of an older epoch never cut the rate again. */
+  /** Number that rises at each step of the rate. Answers to permits of an older epoch never lower the rate again. */
   epoch: number;
-  /** Leases of epochs before this one are dropped: the rate fell so far that they would do harm. */
+  /** Epoch before which leases are dropped, because the rate fell so far that they would do harm. */
   dropEpoch: number;
-  /** Permits used before this moment count as an older epoch's: leases paced at the old rate were still running. */
+  /** Moment before which used permits count as an older epoch's, because leases paced at the old rate were still running. */
   validFromMs: number;
   lookedAtMs: number;
-  /** How long the present ramp takes, and how much of that time has passed with the rate well used. */
+  /** Length of the present ramp. */
   rampMs: number;
+  /** Time that the ramp has lasted so far; only time in which the rate was well used counts. */
   rampedMs: number;
-  /** Length of the cycles in which the target is used up and opens again; 0 = it has none. */
+  /** Length of the cycles in which the target is used up and accepts again; 0 = it has none. */
   cycleMs: number;
   /** Mean latency of accepted answers, fading within about a second. */
   latencyMs: number;
-  /** Where its straight part begins and ends, a second, and how steep the climb behind it is: see `rateOn`. */
+  /** Rate at the start of the ramp's straight part, per second. */
   from: number;
+  /** Rate at the end of the straight part, per second. */
   to: number;
+  /** Steepness of the climb after it: see `rateOn`. */
   climbMs: number;
-  /** How many ramps began above the limit though they began at what was thought to be it: see ramp.ts. */
-  early: number;
-  /** How many more those were of late that ended too soon to say anything of a burst: that the limit is not known yet explains them as well. */
-  short: number;
-  /** The limit was no lower than this when a wait was asked for last; 0 = nothing is sure. */
+  /** Ramps that began above the limit although they began at what seemed to be the limit: see ramp.ts. */
+  earlyRamps: number;
+  /** Further such ramps that ended too soon to tell anything about a burst: perhaps the limit was just not known yet. */
+  shortRamps: number;
+  /** Rate that the limit was not below when the server last asked for a wait; 0 = nothing is sure. */
   sure: number;
-  /** The limit (a second) that was known well last, and has not fallen since; 0 = none. */
+  /** Limit, per second, that was last known well and has not fallen since; 0 = none. */
   known: number;
-  /** When answers were much later than usual, and when a refusal was last put down to that; 0 = never. */
+  /** Moment when answers were last much later than usual; 0 = never. */
   lateAtMs: number;
+  /** Moment when a refusal was last excused by late answers; 0 = never. */
   excusedAtMs: number;
-  /** Requests sent, accepted and allowed, fading within about a second: whether there is work for the whole rate. */
+  /** Requests sent, accepted and allowed, fading within about a second. They show whether there is work for the whole rate. */
   demand: { sent: number; accepted: number; allowed: number; reports: number; busy: number };
-  /** What was seen since the last step. */
+  /** Observations since the last step. */
   sampleWindow: SampleWindow;
 };
 
 type SampleWindow = {
-  /** Whether it began with a refusal, and the wait that the server asked for then. */
+  /** Whether it began with a refusal. */
   isAfterRefusal: boolean;
+  /** The wait that the server asked for with that refusal. */
   waitMs: number;
-  /** Time in which requests might be sent, and how many might have been sent in it. */
+  /** Time in which sending was allowed. */
   openMs: number;
+  /** Requests that the rate allowed in this time. */
   allowed: number;
-  /** Answers to permits of this epoch. */
+  /** Accepted answers to permits of this epoch. */
   accepted: number;
+  /** Refused answers to permits of this epoch. */
   refused: number;
-  /** Answers to permits of any epoch: what came to be accepted while requests might be sent, and what the last refusal cost in the end. */
-  acceptedInAll: number;
-  refusedInAll: number;
+  /** Accepted answers to permits of any epoch, while sending was allowed. */
+  acceptedTotal: number;
+  /** Refused answers to permits of any epoch: the cost of the last refusal in the end. */
+  refusedTotal: number;
 };
 
 const emptySampleWindow: SampleWindow = {
@@ -69,11 +77,11 @@ const emptySampleWindow: SampleWindow = {
   allowed: 0,
   accepted: 0,
   refused: 0,
-  acceptedInAll: 0,
-  refusedInAll: 0,
+  acceptedTotal: 0,
+  refusedTotal: 0,
 };
 
-/** Nothing is known: begins at the ceiling (requests a second) if there is one, else slowly. */
+/** Returns the state when nothing is known. It begins at the ceiling (requests per second) if there is one, otherwise slowly. */
 export function firstRate(now: number, ceiling: number | null): LearnedRate {
   return {
     phase: 'seek',
@@ -92,8 +100,8 @@ export function firstRate(now: number, ceiling: number | null): LearnedRate {
     from: 0,
     to: 0,
     climbMs: rules.climbMs,
-    early: 0,
-    short: 0,
+    earlyRamps: 0,
+    shortRamps: 0,
     known: 0,
     sure: 0,
     lateAtMs: 0,
@@ -103,7 +111,7 @@ export function firstRate(now: number, ceiling: number | null): LearnedRate {
   };
 }
 
-/** A change of the rate at once, in a new epoch. */
+/** Changes the rate at once, in a new epoch. */
 export function step(state: LearnedRate, rate: number, phase: LearnedRate['phase'], fromMs: number): LearnedRate {
   const epoch = state.epoch + 1;
   return {
@@ -111,28 +119,28 @@ export function step(state: LearnedRate, rate: number, phase: LearnedRate['phase
     rate,
     phase,
     epoch,
-    dropEpoch: rate < state.rate * rules.dropBelow ? epoch : state.dropEpoch,
+    dropEpoch: rate < state.rate * rules.dropBelowShare ? epoch : state.dropEpoch,
     validFromMs: rate < state.rate ? fromMs + rules.staleRateMs : fromMs,
     sampleWindow: emptySampleWindow,
   };
 }
 
-/** Whether a ramp begins, and is not the one that goes on after a wait. */
+/** Whether a new ramp begins. A ramp that resumes after a wait is not new. */
 export function isNewRamp(before: LearnedRate, after: LearnedRate): boolean {
   return after.epoch !== before.epoch && after.phase === 'ramp' && after.excusedAtMs === before.excusedAtMs;
 }
 
-/** Whether a ramp went on after a wait: then the sample window is not that of all of it. */
-export function hasGoneOn({ rampedMs, sampleWindow }: LearnedRate): boolean {
+/** Whether the ramp resumed after a wait. Then the sample window covers only a part of it. */
+export function isResumedRamp({ rampedMs, sampleWindow }: LearnedRate): boolean {
   return rampedMs > sampleWindow.openMs;
 }
 
-/** Adds an observation to the sample window and to the demand. `openMs`: the part of the time in which requests might be sent. */
-export function seeMore(state: LearnedRate, seen: Observation, openMs: number): LearnedRate {
+/** Adds an observation to the sample window and to the demand. `openMs`: the part of the time in which sending was allowed. */
+export function addObservation(state: LearnedRate, seen: Observation, openMs: number): LearnedRate {
   const { sampleWindow, demand } = state;
   const spanMs = Math.max(0, seen.now - state.lookedAtMs);
   const demandKept = Math.exp(-spanMs / rules.demandMs);
-  // The answers came over the whole span, so a part of them has faded: a steady rate reads the same however often it is looked at.
+  // The answers came over the whole span, so a part of them has faded. With this factor a steady rate reads the same at any interval of updates.
   const unfaded = spanMs > 0 ? ((1 - demandKept) * rules.demandMs) / spanMs : 1;
   const accepted = demand.accepted * demandKept + seen.accepted * unfaded;
   const allowed = (state.rate * openMs) / 1000;
@@ -158,56 +166,61 @@ export function seeMore(state: LearnedRate, seen: Observation, openMs: number): 
       allowed: sampleWindow.allowed + allowed,
       accepted: sampleWindow.accepted + seen.currentAccepted,
       refused: sampleWindow.refused + seen.currentRefused,
-      acceptedInAll: sampleWindow.acceptedInAll + (openMs >= rules.roundingMs ? seen.accepted : 0),
-      refusedInAll: sampleWindow.refusedInAll + seen.refused,
+      acceptedTotal: sampleWindow.acceptedTotal + (openMs >= rules.roundingMs ? seen.accepted : 0),
+      refusedTotal: sampleWindow.refusedTotal + seen.refused,
     },
   };
 }
 
-/** Whether the rate was nearly all used of late: else clean answers say nothing about a higher one. */
+/** Whether nearly the whole rate was used recently. If not, clean answers are no evidence for a higher rate. */
 export function isWellUsed({ demand }: LearnedRate): boolean {
   return (
-    demand.sent >= (demand.busy > rules.busy * demand.reports ? rules.wellUsedBusy : rules.wellUsed) * demand.allowed
+    demand.sent >=
+    (demand.busy > rules.busyShare * demand.reports ? rules.wellUsedShareWhenBusy : rules.wellUsedShare) *
+      demand.allowed
   );
 }
 
-/** The share of answers that let a request through. */
+/** Returns the accepted share of the answers. */
 export function acceptedShare({ accepted, refused }: SampleWindow): number {
   return accepted / Math.max(1, accepted + refused);
 }
 
-/** The mean rate of accepted requests in this sample window, per second. */
+/** Returns the mean rate of accepted requests in this sample window, per second. */
 export function acceptedRate(sampleWindow: SampleWindow): number {
   return (sampleWindow.allowed / Math.max(1, sampleWindow.openMs)) * 1000 * acceptedShare(sampleWindow);
 }
 
-/** How long the server still asks to wait, in ms. */
+/** Returns the rest of the wait that the server asked for, in ms. */
 export function waitLeftMs({ now, blockedUntilMs }: Observation): number {
   return Math.max(0, blockedUntilMs - now);
 }
 
-/** What all processes observed of the target since the last update. Times are ms of the Redis clock. */
+/** The observations of all processes since the last update. Times are ms of the Redis clock. */
 export type Observation = {
   now: number;
-  /** The part of the time since the last update in which nothing might be sent: a Retry-After, an outage. */
+  /** Part of the time since the last update in which sending was not allowed: a Retry-After, an outage. */
   blockedMs: number;
-  /** The end of a Retry-After that is in force or came with these answers; 0 when there is none. */
+  /** End of a Retry-After that is in force or came with these answers; 0 = none. */
   blockedUntilMs: number;
-  /** Answers to all permits; refused are those that the target turned down for want of permits of its own. */
+  /** Accepted answers to all permits. */
   accepted: number;
+  /** Answers to all permits by which the target refused a request because of its limit. */
   refused: number;
-  /** Of those, the answers to permits of the present epoch. */
+  /** Accepted answers to permits of the present epoch. */
   currentAccepted: number;
+  /** Refused answers to permits of the present epoch. */
   currentRefused: number;
   /** Requests sent. */
   sent: number;
-  /** Of accepted answers, in milliseconds. */
+  /** Latencies of accepted answers. */
   latency: { count: number; sumMs: number };
-  /** Calls of processes, and those that had a permit but no free in-flight slot since the call before. */
+  /** Calls of processes. */
   reports: number;
+  /** Calls of processes that had a permit but no free in-flight slot since the call before. */
   starved: number;
-  /** Calls of processes that had next to no idle time since the call before. */
+  /** Calls of processes that had almost no idle time since the call before. */
   busy: number;
-  /** Time-outs and connections that were reset. */
+  /** Time-outs and reset connections. */
   lost: number;
 };

@@ -1,9 +1,9 @@
 import type { Claim } from './announced-window.ts';
 
-/** A process finds that no request succeeds. `unreachable`: no connection; `trouble`: the API answers, or does not, but nothing succeeds. */
+/** The alarm of a process in which no request succeeds. `unreachable`: no connection; `trouble`: errors or no answers, but no success. */
 export type Alarm = { kind: 'unreachable' | 'trouble'; why: string };
 
-/** What all processes reported since the last update; see target.lua.ts. */
+/** The reports of all processes since the last update; see target.lua.ts. */
 export type Sums = {
   now: number;
   blockedMs: number;
@@ -25,7 +25,7 @@ export type Sums = {
   most: number;
   ceiling: number;
   pinned: number;
-  released: number; // 1 = an operator has released whatever held it
+  released: number; // 1 = an operator has released the target
   alarm?: Alarm | null;
   claim?: Claim | null;
 };

@@ -2,9 +2,9 @@ import type { LearnedRate } from './learned-rate.ts';
 import type { Sums } from './sums.ts';
 
 /**
- * Whether errors (5xx and lost answers) are how the target throttles. They count as refusals until `countUntilMs`, because a rate of
- * `endedByPerSecond` seems to end them. If `seenLower` come at a much lower rate all the same, they come and go by themselves: that is not asked
- * again until `exemptUntilMs`, longer each time.
+ * Whether the target throttles by errors (5xx and lost answers). Errors count as refusals until `countUntilMs`, because a rate of
+ * `endedByPerSecond` seems to end them. If `seenLower` errors come at a much lower rate anyway, they do not depend on the rate. The question is
+ * then not asked again until `exemptUntilMs`. Each such time is longer than the last.
  */
 export type ThrottlingErrors = {
   countUntilMs: number;
@@ -15,11 +15,11 @@ export type ThrottlingErrors = {
 };
 
 const rules = {
-  countMs: 300_000, // so long errors count as refusals, or …
-  seenLower: 3, // … until so many of them come at a rate …
-  muchLower: 0.5, // … under this part of the one that ended them; …
-  exemptMs: 5_000, // … then not for so long, twice as long each time, …
-  longestExemptMs: 600_000, // … at most
+  countMs: 300_000, // time for which errors count as refusals
+  seenLower: 3, // errors at a much lower rate after which they no longer count as refusals
+  muchLowerShare: 0.5, // a much lower rate is below this share of the rate that ended them
+  exemptMs: 5_000, // first time for which errors do not count after that; each further time is twice as long
+  maxExemptMs: 600_000, // longest time for which errors do not count after that
 };
 
 export const noErrors: ThrottlingErrors = {
@@ -30,32 +30,32 @@ export const noErrors: ThrottlingErrors = {
   exemptMs: 0,
 };
 
-export function countsErrors({ countUntilMs }: ThrottlingErrors, now: number): boolean {
+export function areErrorsThrottling({ countUntilMs }: ThrottlingErrors, now: number): boolean {
   return now < countUntilMs;
 }
 
-/** Whether a lower rate may be tried to end them. */
-export function mayAskAboutErrors({ exemptUntilMs }: ThrottlingErrors, now: number): boolean {
+/** Whether a trial of a lower rate is allowed, to see if it ends the errors. */
+export function canAskAboutErrors({ exemptUntilMs }: ThrottlingErrors, now: number): boolean {
   return now >= exemptUntilMs;
 }
 
-/** They count as refusals from now on, unless they are exempt. */
+/** Counts errors as refusals from now on, unless they are exempt. */
 export function blameErrors(errors: ThrottlingErrors, endedByPerSecond: number, now: number): ThrottlingErrors {
-  if (!mayAskAboutErrors(errors, now)) return errors;
+  if (!canAskAboutErrors(errors, now)) return errors;
   return { ...errors, countUntilMs: now + rules.countMs, endedByPerSecond, seenLower: 0 };
 }
 
-/** Exempts them where they come at a rate that is much lower, and not because of a ceiling. */
-export function seeErrors(errors: ThrottlingErrors, { rate }: LearnedRate, sums: Sums): ThrottlingErrors {
-  const isLower = rate < rules.muchLower * errors.endedByPerSecond && rate !== sums.ceiling;
-  if (!countsErrors(errors, sums.now) || !isLower) return errors;
+/** Exempts errors that come at a much lower rate, unless a ceiling set that rate. */
+export function updateErrors(errors: ThrottlingErrors, { rate }: LearnedRate, sums: Sums): ThrottlingErrors {
+  const isLower = rate < rules.muchLowerShare * errors.endedByPerSecond && rate !== sums.ceiling;
+  if (!areErrorsThrottling(errors, sums.now) || !isLower) return errors;
   const seenLower = errors.seenLower + sums.currentTrouble;
   if (seenLower < rules.seenLower) return { ...errors, seenLower };
-  const exemptMs = Math.min(rules.longestExemptMs, Math.max(rules.exemptMs, 2 * errors.exemptMs));
+  const exemptMs = Math.min(rules.maxExemptMs, Math.max(rules.exemptMs, 2 * errors.exemptMs));
   return { ...noErrors, exemptUntilMs: sums.now + exemptMs, exemptMs };
 }
 
-/** A limit that moves down slowly, as regular ramps show, takes the rate that ends errors with it. */
+/** Lowers the rate that ends errors with a limit that falls slowly, as regular ramps show. */
 export function followLimit(errors: ThrottlingErrors, low: number): ThrottlingErrors {
   return low < errors.endedByPerSecond ? { ...errors, endedByPerSecond: low, seenLower: 0 } : errors;
 }

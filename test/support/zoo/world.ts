@@ -622,7 +622,7 @@ function describe(state: TargetControl | null) {
   const { rate: r, closed } = state;
   const round = (x: number) => Math.round(x * 10) / 10;
   const b = state.blame;
-  const t = b.trial && `trial ${b.trial.of} ${b.trial.answers} ${b.trial.refused} ${round(100 * b.trial.share)}%`;
+  const t = b.trial && `trial ${b.trial.cause} ${b.trial.answers} ${b.trial.refused} ${round(100 * b.trial.share)}%`;
   return [
     r.phase,
     round(r.rate),
@@ -636,13 +636,13 @@ function describe(state: TargetControl | null) {
     round(100 * b.background),
     round(b.forgivable),
     'early',
-    b.early.ramps,
+    b.earlyEnds.ramps,
     t ?? '',
     'cyc',
     round(state.cycle.windowMs / 1000),
     state.cycle.accepted,
     'held',
-    JSON.stringify(state.cycle.last),
+    JSON.stringify(state.cycle.lastWaitCycle),
     'demand',
     round(r.demand.sent),
     round(r.demand.allowed),

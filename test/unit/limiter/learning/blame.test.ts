@@ -133,7 +133,7 @@ describe('errors', () => {
 
   it('that go on at a lower rate say nothing about it, and it comes back', () => {
     const run = play(bucket(300, 0.2, 'trouble'), 60);
-    expect(trialsIn(run).map(({ state }) => state.blame.trial?.of)).toContain('trouble');
+    expect(trialsIn(run).map(({ state }) => state.blame.trial?.cause)).toContain('trouble');
     expect(last(run).blame.errors.countUntilMs).toBe(0);
     expect(Math.max(...run.slice(-300).map(({ state }) => state.rate.rate))).toBeGreaterThan(280);
   });
@@ -158,7 +158,7 @@ describe('errors', () => {
       const begin = known();
       const blame = { ...begin.blame, recent: { ...begin.blame.recent, answers: 0, accepted: 0 } };
       const seen = sums({ now: begin.rate.lookedAtMs + 100, accepted, trouble });
-      return control({ ...begin, blame }, seen).blame.trial?.of ?? null;
+      return control({ ...begin, blame }, seen).blame.trial?.cause ?? null;
     };
     expect([trialAfter(6, 54), trialAfter(30, 120)]).toEqual([null, 'trouble']);
   });

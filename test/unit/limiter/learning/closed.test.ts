@@ -111,8 +111,8 @@ describe('a spent window', () => {
 
   /** Spent in its first second, and opened again by a probe at the end of its minute. */
   const cycle = (state: TargetControl) => {
-    const openedMs = state.cycle.openedMs!;
-    return next(spend(state), [{ now: openedMs + secondMs, accepted: 1 }]);
+    const openedAtMs = state.cycle.openedAtMs!;
+    return next(spend(state), [{ now: openedAtMs + secondMs, accepted: 1 }]);
   };
 
   it('is met at first with all that was known before, because the target may only have been away', () => {
@@ -120,7 +120,7 @@ describe('a spent window', () => {
     expect(open.rate.phase).toBe('ramp');
     expect(open.rate.low).toBeCloseTo(100 / 60, 1);
     expect(open.rate.high).toBeGreaterThan(80);
-    expect(open.cycle).toMatchObject({ windowMs: secondMs, openedMs: startMs + secondMs, accepted: 1 });
+    expect(open.cycle).toMatchObject({ windowMs: secondMs, openedAtMs: startMs + secondMs, accepted: 1 });
   });
 
   it('at the start of a run is met with a quarter of a limit that was known well, though nothing was accepted', () => {
@@ -154,7 +154,7 @@ describe('a spent window', () => {
     const twice = cycle(cycle(known()));
     const { rate, cycle: before } = twice;
     const climbed = { ...rate, rampedMs: rate.rampMs + 3 * rate.climbMs };
-    const long = { ...before, openedMs: before.openedMs! - 20 * secondMs };
+    const long = { ...before, openedAtMs: before.openedAtMs! - 20 * secondMs };
     const open = next(spend({ ...twice, rate: climbed, cycle: long }), [{ now: startMs + 3 * secondMs, accepted: 1 }]);
     const { low, to } = { ...open.rate, to: rate.to };
     expect(low).toBeGreaterThan(1.4 * to);
@@ -163,7 +163,7 @@ describe('a spent window', () => {
 
   it('is counted anew after a silence', () => {
     const later = next(next(known(), times(10, { accepted: 10 })), [{ now: startMs + 3_600_000, recall: 1 }]);
-    expect(later.cycle).toMatchObject({ openedMs: startMs + 3_600_000, accepted: 0 });
+    expect(later.cycle).toMatchObject({ openedAtMs: startMs + 3_600_000, accepted: 0 });
     const open = next(spend(later), [{ now: startMs + 3_602_000, accepted: 1 }]);
     expect(open.rate.low).toBeGreaterThan(40);
   });
@@ -177,7 +177,7 @@ describe('a Retry-After', () => {
   /** Accepts for so long, asks for so long a wait, and accepts the probe after it. */
   const cycle = (state: TargetControl, sendMs: number, waitMs: number) => {
     const shut = held(next(state, times(sendMs / 100 - 1, { accepted: 10 })), waitMs);
-    return next(shut, [{ now: state.cycle.openedMs! + sendMs + waitMs, accepted: 1, blockedMs: waitMs }]);
+    return next(shut, [{ now: state.cycle.openedAtMs! + sendMs + waitMs, accepted: 1, blockedMs: waitMs }]);
   };
 
   it('of five seconds or more closes as held, whatever else is known; a shorter one does not', () => {

@@ -27,8 +27,8 @@ function onRamp(rampedMs: number, over: Partial<LearnedRate> = {}): LearnedRate 
       allowed: rampedMs,
       accepted: rampedMs,
       refused: 0,
-      acceptedInAll: 0.98 * rampedMs,
-      refusedInAll: 0,
+      acceptedTotal: 0.98 * rampedMs,
+      refusedTotal: 0,
     },
     ...over,
   };
@@ -294,12 +294,12 @@ describe('Retry-After', () => {
   };
 
   it('is blamed on a larger burst when ramps began above the limit again and again', () => {
-    expect(afterThreeRamps(2_500)).toMatchObject({ early: 3, short: 0 });
+    expect(afterThreeRamps(2_500)).toMatchObject({ earlyRamps: 3, shortRamps: 0 });
   });
 
   it('tells nothing of a burst where the ramps were short: the limit is lower', () => {
     const state = afterThreeRamps(500);
-    expect(state.early).toBe(0);
+    expect(state.earlyRamps).toBe(0);
     expect(state.low).toBeLessThan(900);
   });
 });
@@ -317,14 +317,14 @@ describe('refusals with waits', () => {
       lookedAtMs: 0,
       demand: { sent: 400, accepted: 400, allowed: 1_000, reports: 10, busy: 0 },
     });
-    const sampleWindow = { ...allowed.sampleWindow, openMs: 900, allowed: 900, accepted: 360, acceptedInAll: 440 };
+    const sampleWindow = { ...allowed.sampleWindow, openMs: 900, allowed: 900, accepted: 360, acceptedTotal: 440 };
     const next = learn({ ...allowed, lookedAtMs: 900, sampleWindow }, wait(1_000, { accepted: 40 }));
     expect(next.low).toBeGreaterThan(440);
     expect(next.low).toBeLessThan(500);
   });
 
   it('lower the rate at their second early end to what was accepted since the refusal before, waits included', () => {
-    const early = { ...onRamp(300).sampleWindow, openMs: 300, allowed: 300, accepted: 160, acceptedInAll: 290 };
+    const early = { ...onRamp(300).sampleWindow, openMs: 300, allowed: 300, accepted: 160, acceptedTotal: 290 };
     const first = learn(onRamp(300, { sampleWindow: early }), wait(400, { accepted: 10 }));
     expect(first.sure).toBeCloseTo((300 * 1_000) / 1_400, 0);
     expect(first.low).toBeGreaterThan(2 * first.sure);
@@ -342,7 +342,7 @@ describe('refusals with waits', () => {
       openMs: 1_000,
       allowed: 1_000,
       accepted: 100,
-      acceptedInAll: 100,
+      acceptedTotal: 100,
       refused: 20,
     };
     expect(learn({ ...healthy, sampleWindow: fallen }, wait(4_100)).sure).toBeLessThan(100);

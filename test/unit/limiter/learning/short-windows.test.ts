@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import {
-  rateOfShortWindows,
-  refusedAt,
+  countMiss,
   type ShortWindows,
+  shortWindowRate,
   watchShortWindows,
 } from '../../../../src/limiter/learning/short-windows.ts';
 
@@ -35,7 +35,7 @@ function watched(
   return known;
 }
 
-const rateOf = (windows: ShortWindows | null) => rateOfShortWindows(windows);
+const rateOf = (windows: ShortWindows | null) => shortWindowRate(windows);
 
 describe('the rate of short windows', () => {
   it('is known once seven of them began, and is what a whole one holds, but for a hundredth', () => {
@@ -95,8 +95,8 @@ describe('the rate of short windows', () => {
 
   it('is a miss where it is refused within 10 s, and none at any other rate', () => {
     const known = { ...watched([0, 10_000])!, epoch: 7 };
-    const once = refusedAt(known, 7, 9_900);
-    expect([once.misses, refusedAt(once, 7, 100).misses, refusedAt(once, 8, 100).misses]).toEqual([1, 2, 1]);
-    expect(refusedAt(once, 7, 10_000).misses).toBe(0);
+    const once = countMiss(known, 7, 9_900);
+    expect([once.misses, countMiss(once, 7, 100).misses, countMiss(once, 8, 100).misses]).toEqual([1, 2, 1]);
+    expect(countMiss(once, 7, 10_000).misses).toBe(0);
   });
 });
