@@ -98,7 +98,7 @@ describe('an order that makes a run', () => {
     expect(refused.body).toMatchObject({
       status: 409,
       code: 'guard',
-      detail: expect.stringContaining('another rate, priority'),
+      detail: expect.stringContaining('a different rate, priority'),
     });
     expect(await record()).toEqual(before);
     expect(await apply(strict, 'strict')).toMatchObject({ status: 201, body: { run: run.run } });

@@ -104,7 +104,11 @@ describe('files that are not those of the run', () => {
   test.for([
     ['with another id', list.replace('a-2', 'a-5'), 'old.csv:3 holds "a-5", not "a-2"'],
     ['with rows in another order', 'id,owner\na-2,bob\na-1,ann\na-3,eve\n', 'old.csv:2 holds "a-2", not "a-1"'],
-    ['with a line before', `id,owner\n\n${list.slice(9)}`, 'its next row is in line 2, that of the file is old.csv:3'],
+    [
+      'with a line before',
+      `id,owner\n\n${list.slice(9)}`,
+      'its next row is in line 2, the next row of the file is old.csv:3',
+    ],
     ['that is cut off', 'id,owner\na-1,ann\na-2,bob\n', 'its row old.csv:4 is missing'],
     ['with a row more', `${list}a-4,ann\n`, 'it has no row for old.csv:5'],
   ] as const)('%s are refused, and nothing is written', async ([, content, why], { onTestFinished }) => {

@@ -198,8 +198,8 @@ describe('a plan is refused, and nothing is sent, for', () => {
     const others = ['--on-status', '409=absent', '--expect-absent', '--protect', protect, '--expect-unprotected'];
     await harness.run([list, '--resource', 'annotations', ...others, '--detach', '--yes']);
     const done = await apply(['--detach']);
-    expect([done.code, done.stderr]).toEqual([4, expect.stringContaining('another --on-status')]);
-    expect([done.stderr, sent()]).toEqual([expect.stringContaining('another --expect-absent'), 0]);
+    expect([done.code, done.stderr]).toEqual([4, expect.stringContaining('a different --on-status')]);
+    expect([done.stderr, sent()]).toEqual([expect.stringContaining('a different --expect-absent'), 0]);
   });
 
   test('a list that comes through a pipe', async ({ onTestFinished }) => {
