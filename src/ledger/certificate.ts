@@ -38,7 +38,7 @@ export async function writeCertificate(
   }
   const rows = chain.lines - 1;
   if (!wanted) return { rows, root: null };
-  const { text, root } = endLine(chain, run, key);
+  const { text, root } = endLine(chain, run, { key, salt });
   await sink(text);
   return { rows, root };
 }
@@ -88,7 +88,7 @@ function hashedId(salt: Buffer, { resource, id }: Pick<OutcomeRow, 'resource' | 
     .digest('hex');
 }
 
-function endLine(chain: Chain, run: Run, key: KeyObject | null): { text: string; root: string } {
+function endLine(chain: Chain, run: Run, { key, salt }: CertificateOptions): { text: string; root: string } {
   const time = (ms: number) => (ms > 0 ? isoTime(ms) : null);
   const publicKey = key && createPublicKey(key).export({ type: 'spki', format: 'der' }).toString('base64');
   const content = chain.next({
@@ -97,7 +97,7 @@ function endLine(chain: Chain, run: Run, key: KeyObject | null): { text: string;
     state: run.state,
     base_url: run.baseUrl,
     account: run.account,
-    list_sha256: run.sha256,
+    list_sha256: salt === null ? run.sha256 : null, // it has no salt, so whoever guesses the list could test the guess
     plan_sha256: run.plan || null,
     plan_changed: run.planChanged || null,
     in_doubt: run.doubt || null,

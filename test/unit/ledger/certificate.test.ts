@@ -114,6 +114,7 @@ describe('a certificate', () => {
     expect(text).not.toContain(salt.toString('hex'));
     const proof = createHmac('sha256', salt).update('annotations/a-2').digest('hex');
     expect(JSON.parse(lines[2]!)).toMatchObject({ line: 3, id_hash: proof });
+    expect(JSON.parse(lines.at(-1)!)).toMatchObject({ list_sha256: null }); // nor anything else that a guess can be tested with
     expect(await check(text)).toMatchObject({ rows: 4 });
   });
 
