@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { stripTypeScriptTypes } from 'node:module';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { html } from '../ledger/html.ts';
+import { html } from '../report/html.ts';
 import { isFileError } from '../system-errors.ts';
 
 /** A file of the pages. `tag`: a hash of its content. */

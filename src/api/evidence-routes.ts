@@ -1,8 +1,6 @@
 import { z } from 'zod';
 import { ExpungeError, messageOf } from '../errors.ts';
-import { htmlReport } from '../ledger/html-report.ts';
 import { type OutcomeRow, readOutcomes } from '../ledger/outcome-rows.ts';
-import { type Sink, writeReport } from '../ledger/report.ts';
 import { isSealed, type Run } from '../ledger/run.ts';
 import { isSuccess, sumOutcomes } from '../model/outcome.ts';
 import { resources } from '../model/resource.ts';
@@ -12,6 +10,8 @@ import { cursorAt, refuseUnwritten, WrittenRows, writeNews } from '../operations
 import { type Appearance, appearancesIn, noRunHas, type Search, searchRuns } from '../operations/search-runs.ts';
 import type { Session } from '../operations/session.ts';
 import { type Verification, verify } from '../operations/verify-run.ts';
+import { htmlReport } from '../report/html-report.ts';
+import { type Sink, writeReport } from '../report/report.ts';
 import { whyText } from '../terminal/explain-text.ts';
 import { Problem, parsedAs } from './problem.ts';
 import { type ApiDeps, type Call, type Route, route } from './route.ts';

@@ -1,11 +1,11 @@
 import { isoTime } from '../format.ts';
 import type { ListedRun } from '../ledger/list-runs.ts';
-import { runIndexOf } from '../ledger/run-index.ts';
 import { readStandings } from '../ledger/run-standings.ts';
 import { type Standing, standingFacts } from '../ledger/standing.ts';
 import { listedFacts } from '../ledger/summary.ts';
 import { readSlots } from '../limiter/read-target.ts';
 import { readProcesses, stopFacts } from '../limiter/stop.ts';
+import { runIndexOf } from '../lookup/run-index.ts';
 import { type Reach, type Target, targetOf } from '../model/target.ts';
 import { toTypeAnywhere } from '../model/to-type.ts';
 import { scheduleFacts } from '../operations/schedule-record.ts';

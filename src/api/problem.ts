@@ -1,9 +1,9 @@
 import { type ErrorCode, ExpungeError, messageOf } from '../errors.ts';
 import { capital } from '../format.ts';
-import { html, noMarkup } from '../ledger/html.ts';
 import type { Log } from '../logger.ts';
 import { type Advice, spellOut, type TypedWords } from '../model/to-type.ts';
 import { describeRedisError, isRedisError } from '../redis/errors.ts';
+import { html, noMarkup } from '../report/html.ts';
 
 /** The short codes of problems that commands do not have. */
 const kinds = {

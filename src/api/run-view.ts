@@ -1,8 +1,8 @@
 import { isoTime } from '../format.ts';
+import { historyFacts, readHistory } from '../history/history.ts';
 import { auditFacts, readAudit } from '../ledger/audit.ts';
 import { describeBodies } from '../ledger/bodies.ts';
 import { haltExamples, haltSelection } from '../ledger/halt-examples.ts';
-import { historyFacts, readHistory } from '../ledger/history.ts';
 import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
 import { ruleFacts } from '../ledger/run-rules.ts';
 import { tallyIfSealed } from '../ledger/tally.ts';

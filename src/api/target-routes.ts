@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ExpungeError, messageOf } from '../errors.ts';
-import { runIndexOf } from '../ledger/run-index.ts';
+import { runIndexOf } from '../lookup/run-index.ts';
 import { parseRate, type Rate } from '../model/rate.ts';
 import { localTargets } from '../operations/local-targets.ts';
 import type { TargetChange, TargetOperations } from '../operations/operations.ts';

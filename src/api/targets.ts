@@ -1,4 +1,4 @@
-import { runIndexOf } from '../ledger/run-index.ts';
+import { runIndexOf } from '../lookup/run-index.ts';
 import type { Reach, Target } from '../model/target.ts';
 import type { Session } from '../operations/session.ts';
 import { Problem } from './problem.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { exitCodes } from '../errors.ts';
 import { count } from '../format.ts';
 import { openInputs } from '../input/open-inputs.ts';
-import { certificateLines, verifyCertificate } from '../ledger/verify-certificate.ts';
+import { certificateLines, verifyCertificate } from '../report/verify-certificate.ts';
 import { readPublicKey } from './certify.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { sayOf, sayOn } from './session.ts';

@@ -2,11 +2,11 @@ import { createPrivateKey, createPublicKey, type KeyObject, randomBytes } from '
 import { writeFileSync } from 'node:fs';
 import { ExpungeError, messageOf, readNamedFile } from '../errors.ts';
 import { count } from '../format.ts';
-import { type CertificateOptions, writeCertificate } from '../ledger/certificate.ts';
 import type { OutcomeRow } from '../ledger/outcome-rows.ts';
-import { type Sink, writeReportFile } from '../ledger/report.ts';
 import { isSealed, type Run } from '../ledger/run.ts';
 import type { Advice } from '../model/to-type.ts';
+import { type CertificateOptions, writeCertificate } from '../report/certificate.ts';
+import { type Sink, writeReportFile } from '../report/report.ts';
 import { systemCode } from '../system-errors.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import type { Options } from './options.ts';

@@ -2,7 +2,7 @@ import { namedTarget } from '../config/check-target.ts';
 import { oneOf } from '../config/parse-setting.ts';
 import { ExpungeError, exitCodes, messageOf } from '../errors.ts';
 import { count, plural } from '../format.ts';
-import type { Wanted } from '../ledger/find-id.ts';
+import type { Wanted } from '../lookup/find-id.ts';
 import { type Resource, resources } from '../model/resource.ts';
 import { type Appearance, appearancesIn, noRunHas } from '../operations/search-runs.ts';
 import { explainText } from '../terminal/explain-text.ts';

@@ -6,7 +6,6 @@ import { expireRun, markDelivered } from '../ledger/end-run.ts';
 import { type HaltExample, haltExamples, haltSelection } from '../ledger/halt-examples.ts';
 import { nothingMeasured, readMeasures } from '../ledger/measures.ts';
 import { activeMsOf, isSealed, pendingOf, type Run, readRun } from '../ledger/run.ts';
-import { type RunFiles, writeRunFiles } from '../ledger/run-files.ts';
 import { exitOf } from '../ledger/summary.ts';
 import { checkConservation, tallyIfSealed, tallyLedger } from '../ledger/tally.ts';
 import { readProof } from '../ledger/verification.ts';
@@ -15,6 +14,7 @@ import { hasOtherForegroundCommand, removeOwnQueue } from '../operations/livenes
 import type { Session } from '../operations/session.ts';
 import { type RunContext, standingSummary } from '../operations/take-snapshot.ts';
 import { describeRejection, isRedisError } from '../redis/errors.ts';
+import { type RunFiles, writeRunFiles } from '../report/run-files.ts';
 import { type Ending, type EndingKind, endingText } from '../terminal/ending.ts';
 import { startProgress } from '../terminal/live-panel.ts';
 import { paceFacts, paceLines, paceSummary } from '../terminal/pace.ts';

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { utcTime } from '../format.ts';
-import { readKeptUntil } from '../ledger/file-retention.ts';
 import type { ListedRun } from '../ledger/list-runs.ts';
 import { resultsFacts } from '../ledger/results.ts';
 import type { Run } from '../ledger/run.ts';
 import { visibleLine } from '../model/visible.ts';
+import { readKeptUntil } from '../report/file-retention.ts';
 
 /** Describes where the report of a run is and how long it is kept, as far as this machine can see its files. */
 export async function describeReportLocation({ reportIn }: Run): Promise<string> {

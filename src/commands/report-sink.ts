@@ -1,5 +1,5 @@
 import { fstatSync, writeSync } from 'node:fs';
-import { notWritten, type Sink } from '../ledger/report.ts';
+import { notWritten, type Sink } from '../report/report.ts';
 import { systemCode } from '../system-errors.ts';
 import { dataOutput } from '../terminal/safe-output.ts';
 

@@ -1,6 +1,5 @@
 import { exitCodes } from '../errors.ts';
 import { count, plural } from '../format.ts';
-import { runFolder } from '../ledger/file-retention.ts';
 import { isOver, type Run, readRun } from '../ledger/run.ts';
 import { exitOf } from '../ledger/summary.ts';
 import { isWorthAnotherRun, outcomes, sumOutcomes } from '../model/outcome.ts';
@@ -15,6 +14,7 @@ import { type EarlySession, type Session, withRedis } from '../operations/sessio
 import { type FoundList, findList, type ListWork, submitList } from '../operations/start-list.ts';
 import { leaveToWorkers } from '../operations/steer-run.ts';
 import { standingSummary } from '../operations/take-snapshot.ts';
+import { runFolder } from '../report/file-retention.ts';
 import { confirmCode } from '../terminal/ask.ts';
 import { startProgress } from '../terminal/live-panel.ts';
 import { deletedText, type Plan } from '../terminal/plan-text.ts';

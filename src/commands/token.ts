@@ -3,7 +3,7 @@ import { isName, nameRule } from '../config/list-source.ts';
 import { ExpungeError } from '../errors.ts';
 import { isoTime } from '../format.ts';
 import { auditFacts } from '../ledger/audit.ts';
-import { runIndexOf } from '../ledger/run-index.ts';
+import { runIndexOf } from '../lookup/run-index.ts';
 import { type Reach, type Target, targetOf } from '../model/target.ts';
 import { visibleLine } from '../model/visible.ts';
 import { type Session, withRedis } from '../operations/session.ts';

@@ -1,5 +1,5 @@
+import type { Slice } from '../history/history-points.ts';
 import { isSettled, type Join, sentOutcomeOf } from '../ledger/cell.ts';
-import type { Slice } from '../ledger/history-points.ts';
 import type { MeasureChanges } from '../ledger/measures.ts';
 import { type CodeWord, type SentOutcome, sentOutcomes } from '../model/outcome.ts';
 import { isThrottling, successStatus } from '../model/status.ts';

@@ -1,5 +1,5 @@
-import type { DeletedId } from '../ledger/sample-deleted.ts';
 import { FairQueue } from '../limiter/fair-scheduler.ts';
+import type { DeletedId } from '../lookup/sample-deleted.ts';
 import { idPath } from '../model/check-id.ts';
 import type { Resource } from '../model/resource.ts';
 import { factsOf, isThrottling, successStatus } from '../model/status.ts';

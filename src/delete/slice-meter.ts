@@ -1,5 +1,5 @@
-import { bucketsOfOne, latencyBuckets, sliceSums } from '../ledger/history.lua.ts';
-import { nothingIn, type Slice } from '../ledger/history-points.ts';
+import { bucketsOfOne, latencyBuckets, sliceSums } from '../history/history.lua.ts';
+import { nothingIn, type Slice } from '../history/history-points.ts';
 
 /** An answer: its latency, the bucket of that (null = there was no answer), and its kind. */
 type Answered = { ms: number; bucket: number | null; isRefused: boolean; isSuccess: boolean };

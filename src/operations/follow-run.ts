@@ -1,11 +1,11 @@
 import { ExpungeError } from '../errors.ts';
-import { decodeCursor, type FollowCursor, firstCursor } from '../ledger/follow-cursor.ts';
-import { type FollowPart, followOutcomes } from '../ledger/follow-outcomes.ts';
-import { reportText, type Sink } from '../ledger/report.ts';
 import { isSealed, type Run, readRunAgain } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { tallyIfSealed } from '../ledger/tally.ts';
 import type { RedisClient } from '../redis/client.ts';
+import { decodeCursor, type FollowCursor, firstCursor } from '../report/follow-cursor.ts';
+import { type FollowPart, followOutcomes } from '../report/follow-outcomes.ts';
+import { reportText, type Sink } from '../report/report.ts';
 
 /** Throws USAGE for a run that has no rows yet. */
 export function refuseUnwritten({ id, state, command }: Run): void {

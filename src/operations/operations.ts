@@ -1,14 +1,14 @@
-import type { FollowCursor } from '../ledger/follow-cursor.ts';
 import type { KnownTarget } from '../ledger/known-targets.ts';
 import type { ChosenRuns, ListedRun, RunChoice } from '../ledger/list-runs.ts';
 import type { OutcomeRow } from '../ledger/outcome-rows.ts';
-import type { ReportFormat, Sink } from '../ledger/report.ts';
 import type { HaltCode, Run } from '../ledger/run.ts';
 import type { StandingFacts } from '../ledger/standing.ts';
 import type { Rate } from '../model/rate.ts';
 import type { Selection } from '../model/selection.ts';
 import type { Target } from '../model/target.ts';
 import type { ToType } from '../model/to-type.ts';
+import type { FollowCursor } from '../report/follow-cursor.ts';
+import type { ReportFormat, Sink } from '../report/report.ts';
 import type { ScheduleDryRun } from '../schedule/follow-run.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import type { Added, AddOrder } from './add-schedule.ts';

@@ -5,7 +5,7 @@ import { inputOptionsOf } from '../input/input-options.ts';
 import { type InputFile, openInputs } from '../input/open-inputs.ts';
 import { protectFileOf } from '../input/read-protected.ts';
 import { type List, withList } from '../input/with-list.ts';
-import { removeOldFiles } from '../ledger/file-retention.ts';
+import { removeOldFiles } from '../report/file-retention.ts';
 
 /**
  * The files of a list. `rejectsFolder`: the folder for its rejected rows, if not the state folder; `onRows`: called with the number of rows read

@@ -1,10 +1,10 @@
 import { ExpungeError } from '../errors.ts';
 import { isoTime, plural } from '../format.ts';
 import { shown } from '../input/input-error.ts';
-import { type FoundRow, type FoundRows, findId, type Wanted } from '../ledger/find-id.ts';
 import { runsOfTarget } from '../ledger/list-runs.ts';
 import { type Run, readRun } from '../ledger/run.ts';
 import { readProof } from '../ledger/verification.ts';
+import { type FoundRow, type FoundRows, findId, type Wanted } from '../lookup/find-id.ts';
 import type { Target } from '../model/target.ts';
 import { visibleLine } from '../model/visible.ts';
 import type { RedisClient } from '../redis/client.ts';

@@ -1,10 +1,10 @@
 import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { resultFiles } from '../ledger/result-files.ts';
 import { endNameOf } from '../ledger/results.ts';
 import { type Run, readRun } from '../ledger/run.ts';
 import type { RedisClient } from '../redis/client.ts';
+import { resultFiles } from '../report/result-files.ts';
 import { isStalePath, processName } from '../stale-path.ts';
 import { systemCode } from '../system-errors.ts';
 

@@ -1,6 +1,6 @@
 import { plural, timeOfDay, utcTime } from '../format.ts';
-import type { FoundRow, FoundRows, OpenId } from '../ledger/find-id.ts';
 import type { Run, RunState } from '../ledger/run.ts';
+import type { FoundRow, FoundRows, OpenId } from '../lookup/find-id.ts';
 import type { Outcome } from '../model/outcome.ts';
 import { cancelCode } from '../model/selection.ts';
 import { factsOf, successStatus } from '../model/status.ts';

@@ -12,7 +12,7 @@ import type { Answer, Plan } from './runner.ts';
  * ends with 1 where one is below `leastPercent`. What was found before is taken over where neither the source nor its tests have changed.
  */
 const everything = [
-  ...['src/delete', 'src/http', 'src/ledger', 'src/model'],
+  ...['src/delete', 'src/history', 'src/http', 'src/ledger', 'src/lookup', 'src/model', 'src/report'],
   // The limiter's pure part: what a rate, an outage or a permit means.
   ...[
     'announced-window',
@@ -47,9 +47,9 @@ const onlyOf: Record<string, string[]> = {
   'test/integration/commands/certificate.test.ts': ['certificate', 'verify-certificate'],
   'test/integration/commands/join.test.ts': ['join-report'],
   'test/integration/ledger/halts.test.ts': ['halt-rules', 'ledger', 'thresholds'],
-  'test/integration/ledger/history.test.ts': ['history'],
+  'test/integration/history/history.test.ts': ['history'],
   'test/integration/ledger/list-runs.test.ts': ['list-runs'],
-  'test/integration/ledger/run-files.test.ts': ['file-retention', 'report', 'run-files'],
+  'test/integration/report/run-files.test.ts': ['file-retention', 'report', 'run-files'],
   'test/integration/ledger/scripts.test.ts': ['ledger', 'tally'],
 };
 
@@ -203,7 +203,7 @@ async function main(asked: readonly string[]): Promise<void> {
   const readCache = (): Cache => (existsSync(cacheFile) ? JSON.parse(readFileSync(cacheFile, 'utf8')) : {});
   const before = readCache();
   const unit = testsIn('test/unit');
-  const folders = 'test/integration/{delete,http,ledger,limiter}';
+  const folders = 'test/integration/{delete,history,http,ledger,limiter,lookup,report}';
   const integration = [...new Set([...testsIn(folders), ...Object.keys(onlyOf)])].sort();
   const files = sourcesIn(asked);
   const using = new Map(

@@ -1,5 +1,5 @@
-import { readHistory } from '../../src/ledger/history.ts';
-import { closedPoints, type HistoryPoint } from '../../src/ledger/history-points.ts';
+import { readHistory } from '../../src/history/history.ts';
+import { closedPoints, type HistoryPoint } from '../../src/history/history-points.ts';
 import { readRun } from '../../src/ledger/run.ts';
 import type { FaultTable } from '../../src/sandbox/faults.ts';
 import { passed, startFleet } from './fleet.ts';

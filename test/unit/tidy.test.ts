@@ -59,6 +59,8 @@ const floors = [
   /^src\/worker\/http\//,
   /^src\/(worker|terminal)\//,
   /^src\/(schedule|queue|delete|results|notify|sandbox)\//,
+  /^src\/report\//,
+  /^src\/(history|lookup)\//,
   /^src\/ledger\//,
   /^src\/(input|limiter)\//,
   /^src\/redis\/private\//,
@@ -196,7 +198,10 @@ describe('the sources', () => {
 
   it('of the pipeline see neither arguments nor environment', () => {
     expect(
-      containing(/^src\/(input|guard|token|limiter|delete|ledger)\//, /process\.(env|argv)|from 'node:process'/),
+      containing(
+        /^src\/(input|guard|token|limiter|delete|report|history|lookup|ledger)\//,
+        /process\.(env|argv)|from 'node:process'/,
+      ),
     ).toEqual([]);
   });
 
@@ -256,14 +261,14 @@ describe('the sources', () => {
 
   it('know the numbers of a cell by their names, in Lua as well', () => {
     const numbers = /\b(?:8192|16384|24576|32768|4096|0x2000)\b|>> ?13\b|& ?511\b|% ?512\b/;
-    expect(containing(/^src\/(ledger|delete)\//, numbers)).toEqual([]);
+    expect(containing(/^src\/(report|history|lookup|ledger|delete)\//, numbers)).toEqual([]);
     expect(numbers.test('new < 8192')).toBe(true);
   });
 
   it('compare a status with the table of statuses only: else another meaning of it would be missed there', () => {
     const compared = /\bstatus\w*\s*[!=<>]=*\s*(?:204|[45]\d\d)\b/i;
     expect(compared.test('if (answer.status >= 500)')).toBe(true);
-    const ours = /^src\/(delete|limiter|ledger|worker|terminal|commands|model)\//; // other protocols have other meanings
+    const ours = /^src\/(delete|limiter|report|history|lookup|ledger|worker|terminal|commands|model)\//; // other protocols have other meanings
     expect(
       sources
         .filter(({ path, text }) => ours.test(path) && compared.test(withoutComments(text)))

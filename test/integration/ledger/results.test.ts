@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Cell, settle } from '../../../src/ledger/cell.ts';
 import { openLedger } from '../../../src/ledger/ledger.ts';
-import { resultFiles } from '../../../src/ledger/result-files.ts';
 import {
   announceResults,
   areResultsWanted,
@@ -19,6 +18,7 @@ import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
+import { resultFiles } from '../../../src/report/result-files.ts';
 import { openTestRedis } from '../../support/redis.ts';
 import { expectKept } from '../../support/redis-keys.ts';
 import { claimChunk, forgetRun, writeTestRun } from './lone-run.ts';

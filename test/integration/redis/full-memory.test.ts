@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { noteHistory, readHistory } from '../../../src/history/history.ts';
 import { noteTargetAction } from '../../../src/ledger/audit.ts';
 import { settle as settleCell } from '../../../src/ledger/cell.ts';
 import { claimList } from '../../../src/ledger/create-run.ts';
-import { noteHistory, readHistory } from '../../../src/ledger/history.ts';
 import type { KnownCells } from '../../../src/ledger/known-cells.ts';
 import { type Claim, type Ledger, openLedger, type Steering } from '../../../src/ledger/ledger.ts';
 import { changeMaxDeletes } from '../../../src/ledger/max-deletes.ts';
@@ -320,7 +320,7 @@ const refused: Case[] = [
     },
   },
   {
-    script: 'ledger/history.lua.ts noteHistoryLua',
+    script: 'history/history.lua.ts noteHistoryLua',
     arrange: async () => {
       const { id } = await claimed();
       return () => noteHistory(redis, id, { limit: 100, hold: '', slices: [] });
@@ -338,7 +338,7 @@ const refused: Case[] = [
 /** What only reads, or gives back and may do so. */
 const done: Case[] = [
   {
-    script: 'ledger/history.lua.ts readHistoryLua',
+    script: 'history/history.lua.ts readHistoryLua',
     arrange: async () => {
       const run = await readRun(redis, (await claimed()).id);
       return () => readHistory(redis, run!);

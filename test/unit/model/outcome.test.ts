@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { isSettled, readCell, settle } from '../../../src/ledger/cell.ts';
 import { parseRun, pendingOf } from '../../../src/ledger/run.ts';
-import { FailureGroups } from '../../../src/ledger/run-files.ts';
 import { exitOf, summaryOf } from '../../../src/ledger/summary.ts';
 import { sumInWords } from '../../../src/ledger/tally.ts';
 import {
@@ -23,6 +22,7 @@ import {
   sumOutcomes,
   textOfCode,
 } from '../../../src/model/outcome.ts';
+import { FailureGroups } from '../../../src/report/run-files.ts';
 import { panelText } from '../../../src/terminal/panel.ts';
 import { noCounts, snapshot } from '../terminal/snapshots.ts';
 

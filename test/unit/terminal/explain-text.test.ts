@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { FoundRow, OpenId } from '../../../src/ledger/find-id.ts';
+import type { FoundRow, OpenId } from '../../../src/lookup/find-id.ts';
 import { outcomes } from '../../../src/model/outcome.ts';
 import { explainText, whyText } from '../../../src/terminal/explain-text.ts';
 
