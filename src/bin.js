@@ -29,7 +29,7 @@ if (process.pid === 1) {
 
 if (present[0] > needed[0] || (present[0] === needed[0] && present[1] >= needed[1])) {
   if (module.enableCompileCache) module.enableCompileCache();
-  import('./commands/cli.ts'); // the build makes this './commands/cli.js'
+  import('./commands/line/cli.ts'); // the build makes this './commands/line/cli.js'
 } else {
   console.error(`error: expunge needs Node ${needed.join('.')} or newer, this is Node ${process.versions.node}`);
   console.error(

@@ -5,8 +5,8 @@ import { Writable } from 'node:stream';
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Invocation } from '../../src/commands/command.ts';
-import { readCommandLine } from '../../src/commands/command-line.ts';
-import { execute } from '../../src/commands/show-help.ts';
+import { readCommandLine } from '../../src/commands/line/command-line.ts';
+import { execute } from '../../src/commands/line/show-help.ts';
 import { topicNames, topics } from '../../src/help/topics.ts';
 
 /** Prints a topic on a terminal of so many columns, or into a pipe, and returns what came out there. */

@@ -1,8 +1,8 @@
 import { EventEmitter } from 'node:events';
 import { Readable, Writable } from 'node:stream';
 import type { Invocation, SignalSource } from '../../src/commands/command.ts';
-import { readCommandLine } from '../../src/commands/command-line.ts';
-import { executeLine } from '../../src/commands/execute.ts';
+import { readCommandLine } from '../../src/commands/line/command-line.ts';
+import { executeLine } from '../../src/commands/line/execute.ts';
 import { loadConfig } from '../../src/config/read-config.ts';
 import type { Summary } from '../../src/ledger/summary.ts';
 import { toTypeAnywhere } from '../../src/model/to-type.ts';

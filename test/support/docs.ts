@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { dailySettings, settingHeading } from '../../src/commands/help.ts';
+import { dailySettings, settingHeading } from '../../src/commands/line/help.ts';
 import { type SettingName, settings, settingText } from '../../src/config/settings.ts';
 import { verdictTable } from '../../src/delete/verdict.ts';
 import { exitCodes } from '../../src/errors.ts';

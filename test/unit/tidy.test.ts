@@ -4,8 +4,8 @@ import { posix, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { Command } from '../../src/commands/command.ts';
-import { furtherReading } from '../../src/commands/help.ts';
-import { verbs } from '../../src/commands/verbs.ts';
+import { furtherReading } from '../../src/commands/line/help.ts';
+import { verbs } from '../../src/commands/line/verbs.ts';
 import { type SettingName, settings } from '../../src/config/settings.ts';
 import { type Cell, doubt, mark, mergeResult, settle, untouched } from '../../src/ledger/cell.ts';
 import { runStates } from '../../src/ledger/run.ts';
@@ -75,7 +75,7 @@ function floorOf(path: string): number {
 }
 
 /** What documents verbs: their examples are the same for everybody. */
-const isHelp = /^src\/(commands\/(.*-verbs|completion|help)\.ts$|help\/)/;
+const isHelp = /^src\/(commands\/line\/(.*-verbs|completion|help)\.ts$|help\/)/;
 
 /** Verbs and their subcommands. */
 function allVerbs(commands: readonly Command[]): Command[] {
@@ -111,7 +111,7 @@ describe('the sources', () => {
   it('are read by these tests', () => {
     expect(sources.length).toBeGreaterThan(100);
     expect(importing(/^src\/queue\/queue\.ts$/, /^bullmq$/)).toHaveLength(1);
-    expect(importing(/^src\/commands\/run-verbs\.ts$/, /^src\/commands\/run\.ts$/)).toHaveLength(1);
+    expect(importing(/^src\/commands\/line\/run-verbs\.ts$/, /^src\/commands\/runs\/run\.ts$/)).toHaveLength(1);
   });
 
   it('import bullmq in src/queue only', () => {
@@ -174,7 +174,7 @@ describe('the sources', () => {
 
   it('of an order to a target load neither the HTTP client nor the OAuth library: it has to work within a second', () => {
     const graph = new Map(sources.map(({ path, text, imports }) => [path, loadedBy(text, imports)]));
-    const reached = new Set(['src/commands/stop-all.ts', 'src/operations/local-targets.ts']);
+    const reached = new Set(['src/commands/orders/stop-all.ts', 'src/operations/local-targets.ts']);
     for (const path of reached) for (const next of graph.get(path) ?? []) reached.add(next);
     expect(reached).toContain('ioredis');
     expect([...reached].filter((name) => /^(undici|oauth4webapi)$/.test(name))).toEqual([]);
@@ -182,7 +182,12 @@ describe('the sources', () => {
 
   it('of a run load neither what serves HTTP nor what describes the API', () => {
     const graph = new Map(sources.map(({ path, text, imports }) => [path, loadedBy(text, imports)]));
-    const reached = new Set(['src/bin.js', 'src/commands/cli.ts', 'src/commands/run.ts', 'src/commands/run-list.ts']);
+    const reached = new Set([
+      'src/bin.js',
+      'src/commands/line/cli.ts',
+      'src/commands/runs/run.ts',
+      'src/commands/runs/run-list.ts',
+    ]);
     for (const path of reached) for (const next of graph.get(path) ?? []) reached.add(next);
     expect(reached).toContain('undici');
     expect([...reached].filter((name) => /^(hono|@hono|zod)\b/.test(name))).toEqual([]);
@@ -234,7 +239,7 @@ describe('the sources', () => {
     );
     expect(names.filter((name) => !taken.has(name))).toEqual([]);
     const lists =
-      /^src\/(config\/(?:run-|process-|service-)?settings|commands\/(verbs|command|[a-z]+-verbs?|help)|schedule\/schedule)\.ts$/;
+      /^src\/(config\/(?:run-|process-|service-)?settings|commands\/(command|line\/(?:verbs|[a-z]+-verbs?|help))|schedule\/schedule)\.ts$/;
     const readers = sources.filter(({ path }) => !lists.test(path)).map(({ text }) => withoutComments(text));
     const isRead = (name: string) => readers.some((text) => new RegExp(`\\b${name}\\b`).test(text));
     expect(names.filter((name) => !isRead(name))).toEqual([]);
@@ -251,7 +256,7 @@ describe('the sources', () => {
   });
 
   it('have every verb that is declared among the verbs, and name for each one shown what to read further, or nothing', async () => {
-    const declaring = sources.filter(({ path }) => /^src\/commands\/[a-z]+-verbs\.ts$/.test(path));
+    const declaring = sources.filter(({ path }) => /^src\/commands\/line\/[a-z]+-verbs\.ts$/.test(path));
     const modules = await Promise.all(declaring.map(({ path }) => import(root + path)));
     const declared = modules.flatMap((module) => Object.values<Command>(module));
     expect(declared.map(({ name }) => name).sort()).toEqual(verbs.map(({ name }) => name).sort());
@@ -285,7 +290,7 @@ describe('the sources', () => {
   });
 
   it('end the process in one file, at a second signal, and at one before any command listens', () => {
-    const ending = ['src/bin.js', 'src/commands/cli.ts', 'src/commands/interrupts.ts'];
+    const ending = ['src/bin.js', 'src/commands/interrupts.ts', 'src/commands/line/cli.ts'];
     expect(containing(/^src\//, /\b(process|source)\.exit\(/)).toEqual(ending);
   });
 
@@ -310,11 +315,11 @@ describe('the sources', () => {
         .map(({ path }) => path),
     ).toEqual([
       'src/bin.js', // it says that Node is too old
-      'src/commands/cli.ts', // it opens them
-      'src/commands/help.ts', // it only asks for the width
       'src/terminal/ask.ts', // these two move the cursor, around text that is safe
       'src/terminal/live-panel.ts',
       'src/terminal/safe-output.ts', // data in a pipe
+      'src/commands/line/cli.ts', // it opens them
+      'src/commands/line/help.ts', // it only asks for the width
     ]);
     const own = /\\u001b\[|\\x1b|styleText\(|stream: process/;
     const steering = sources.filter(
@@ -339,9 +344,9 @@ describe('the sources', () => {
       .flatMap(({ path, text }) => [...withoutComments(text).matchAll(handMade)].map(([words]) => `${path}: ${words}`));
     expect("next: 'see expunge status r1'".match(handMade)).toEqual(['expunge status']);
     expect(found).toEqual([
-      'src/commands/run-worker.ts: expunge run', // these only name a verb
-      'src/config/process-settings.ts: expunge token',
+      'src/config/process-settings.ts: expunge token', // these only name a verb
       'src/operations/plan-file.ts: expunge plan',
+      'src/commands/processes/run-worker.ts: expunge run',
     ]);
   });
 
@@ -349,12 +354,12 @@ describe('the sources', () => {
     const forAnybody = containing(/^src\//, /\b(toTypeAnywhere|typedLine)\b/);
     expect(forAnybody.filter((path) => !/^src\/(api|worker)\//.test(path))).toEqual([
       'src/errors.ts',
-      'src/commands/check.ts', // its JSON
-      'src/commands/place.ts',
-      'src/commands/quickstart.ts', // the line that it runs itself
       'src/model/to-type.ts',
       'src/notify/events.ts', // what is sent
       'src/terminal/render-markdown.ts', // pages
+      'src/commands/line/place.ts',
+      'src/commands/setup/check.ts', // its JSON
+      'src/commands/setup/quickstart.ts', // the line that it runs itself
     ]);
   });
 
@@ -374,7 +379,7 @@ describe('the sources', () => {
   });
 
   it('are compared with floors and circles by functions that see them', () => {
-    expect(floorOf('src/commands/run.ts')).toBeLessThan(floorOf('src/ledger/run.ts'));
+    expect(floorOf('src/commands/runs/run.ts')).toBeLessThan(floorOf('src/ledger/run.ts'));
     const graph = { a: ['b'], b: ['c', 'd'], c: ['a'], d: [] };
     expect(circlesIn(new Map(Object.entries(graph)))).toEqual(['a → b → c → a']);
   });

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { createServer as createTlsServer } from 'node:tls';
 import { describe, test } from 'vitest';
-import { execute } from '../../../src/commands/check.ts';
+import { execute } from '../../../src/commands/setup/check.ts';
 import { loadConfig } from '../../../src/config/read-config.ts';
 import { readTargetAudit } from '../../../src/ledger/audit.ts';
 import { startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';

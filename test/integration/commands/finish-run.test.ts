@@ -5,7 +5,7 @@ import { PassThrough } from 'node:stream';
 import { type ConnectionOptions, Worker } from 'bullmq';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Invocation } from '../../../src/commands/command.ts';
-import { finishRun } from '../../../src/commands/finish-run.ts';
+import { finishRun } from '../../../src/commands/runs/finish-run.ts';
 import { exitCodes } from '../../../src/errors.ts';
 import { settle } from '../../../src/ledger/cell.ts';
 import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, w
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { programOf } from '../../../src/commands/program.ts';
+import { programOf } from '../../../src/commands/line/program.ts';
 
 /** Files and links in a folder of the test. */
 function openFolder(files: readonly string[], links: Record<string, string> = {}) {

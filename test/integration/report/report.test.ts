@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type ReportDeps, reportRun } from '../../../src/commands/report.ts';
+import { type ReportDeps, reportRun } from '../../../src/commands/evidence/report.ts';
 import { loadConfig } from '../../../src/config/read-config.ts';
 import { inputOptionsOf } from '../../../src/input/input-options.ts';
 import { openInputs } from '../../../src/input/open-inputs.ts';

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { Client } from 'undici';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { SandboxFlags } from '../../../src/commands/options.ts';
-import { runSandbox } from '../../../src/commands/sandbox.ts';
+import { runSandbox } from '../../../src/commands/processes/sandbox.ts';
 import { adviceOf } from '../../../src/http/rate-headers.ts';
 import { retryAfterMs } from '../../../src/http/retry-after.ts';
 import { toTypeAnywhere } from '../../../src/model/to-type.ts';

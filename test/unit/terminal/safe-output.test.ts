@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { sinkOf } from '../../../src/commands/report-sink.ts';
+import { sinkOf } from '../../../src/commands/evidence/report-sink.ts';
 import { bareOutput, ownMark, safeOutput, safeText } from '../../../src/terminal/safe-output.ts';
 import { clip, styleOf, textWidth } from '../../../src/terminal/style.ts';
 

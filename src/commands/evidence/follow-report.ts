@@ -1,0 +1,90 @@
+import { ExpungeError, exitCodes } from '../../errors.ts';
+import type { Run } from '../../ledger/run.ts';
+import { cursorAt, type Found, refuseUnwritten, WrittenRows } from '../../operations/follow-run.ts';
+import type { RecordOperations } from '../../operations/operations.ts';
+import { sleepUntilAborted } from '../../wait.ts';
+import type { Invocation } from '../command.ts';
+import { listenForInterrupts } from '../interrupts.ts';
+import { sayOn } from '../session.ts';
+import { sinkOf } from './report-sink.ts';
+
+const pollMs = 1_000;
+
+/** Throws USAGE for options that a growing report cannot have, and for --from without --follow. */
+export function refuseBesideFollow({ options }: Invocation): void {
+  if (!options.follow) {
+    if (options.from === undefined) return;
+    throw new ExpungeError('USAGE', '--from needs --follow: it continues a report that was followed', {
+      next: 'add --follow',
+    });
+  }
+  const others = ['output', 'only', 'join', 'verify', 'certificate', 'spreadsheetSafe', 'json'] as const;
+  const other = others.find((name) => options[name] !== undefined && options[name] !== false);
+  const isOther = options.format !== undefined && options.format !== 'ndjson';
+  if (other === undefined && !isOther) return;
+  const named = isOther
+    ? `--format ${options.format}`
+    : `--${other === 'spreadsheetSafe' ? 'spreadsheet-safe' : other}`;
+  throw new ExpungeError('USAGE', `--follow cannot be combined with ${named}: it writes all rows as NDJSON to stdout`, {
+    next: `omit ${named}; to choose rows: … --follow | jq`,
+  });
+}
+
+/** `report --follow`: polls for new rows. */
+export async function followReport(invocation: Invocation, records: RecordOperations, run: Run): Promise<number> {
+  refuseUnwritten(run);
+  const cursor = cursorAt(run, invocation.options.from);
+  return follow(invocation, run, records.follow(run, cursor), records.awayOf);
+}
+
+/**
+ * Writes the rows of a run as their outcomes become known, until it ends; then its summary. Returns 0, or 130 or 143 after a signal, with the command
+ * that continues. If a request fails, `awayOf` returns the reason to retry, or null. Only reads, so it can be cut off anywhere, repeated, and run
+ * twice at once.
+ */
+async function follow(
+  { options, toType, stdout, stderr, outputClosed, ...context }: Invocation,
+  { id }: Run,
+  look: (written: WrittenRows, stop: AbortSignal) => Promise<Found>,
+  awayOf: (error: unknown) => string | null,
+): Promise<number> {
+  const interrupts = listenForInterrupts(context, () => {});
+  const stop = AbortSignal.any([interrupts.signal, outputClosed]);
+  const say = sayOn(stderr);
+  const written = new WrittenRows(sinkOf(stdout, id), id, options.from ?? null, stop);
+  const sayHowToGoOn = () =>
+    say(`Continue: ${toType('report', id, '--follow', ...(written.goOn === null ? [] : ['--from', written.goOn]))}`);
+  try {
+    const isWhole = await lookUntilAll(() => look(written, stop), { stop, say, awayOf });
+    if (isWhole || !interrupts.signal.aborted) return exitCodes.OK.exit;
+    sayHowToGoOn();
+    return interrupts.exit()!;
+  } catch (error) {
+    if (written.goOn !== null) sayHowToGoOn();
+    throw error;
+  } finally {
+    interrupts.dispose();
+  }
+}
+
+type Deps = { stop: AbortSignal; say: (line: string) => void; awayOf: (error: unknown) => string | null };
+
+/** Polls until everything is written. Returns false if `stop` came first, or the reader has gone. */
+async function lookUntilAll(look: () => Promise<Found>, { stop, say, awayOf }: Deps): Promise<boolean> {
+  let isAway = false;
+  while (!stop.aborted) {
+    try {
+      const found = await look();
+      if (found !== 'more') return found === 'all';
+      isAway = false;
+    } catch (error) {
+      if (stop.aborted) return false;
+      const away = awayOf(error);
+      if (away === null) throw error;
+      if (!isAway) say(`warning: ${away}; asking again`);
+      isAway = true;
+    }
+    await sleepUntilAborted(pollMs, stop);
+  }
+  return false;
+}

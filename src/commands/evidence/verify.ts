@@ -1,0 +1,263 @@
+import { type ResendStop, type Resent, resendDeleted } from '../../delete/resend-deleted.ts';
+import { ExpungeError, exitCodes } from '../../errors.ts';
+import { count, plural } from '../../format.ts';
+import { inputOptionsOf } from '../../input/input-options.ts';
+import { protectFileOf, readProtected } from '../../input/read-protected.ts';
+import type { Run } from '../../ledger/run.ts';
+import { readAbsentAnswers } from '../../ledger/semantics.ts';
+import { tallyIfSealed } from '../../ledger/tally.ts';
+import {
+  describeVerification,
+  noteVerifying,
+  storeVerification,
+  verificationFacts,
+} from '../../ledger/verification.ts';
+import { logFor } from '../../logger.ts';
+import { type DeletedId, sampleDeleted } from '../../lookup/sample-deleted.ts';
+import { successStatus } from '../../model/status.ts';
+import type { Target } from '../../model/target.ts';
+import { readTimeWindow, windowStateAt } from '../../model/time-window.ts';
+import type { ToType } from '../../model/to-type.ts';
+import type { Verification } from '../../model/verification.ts';
+import { visibleLine } from '../../model/visible.ts';
+import { targetOfRun } from '../../operations/retry-list.ts';
+import { findRun, type Session, withRedis } from '../../operations/session.ts';
+import { readClock } from '../../redis/client.ts';
+import { keys } from '../../redis/keys.ts';
+import { trackWrites } from '../../redis/writes.ts';
+import { startProgress } from '../../terminal/live-panel.ts';
+import { startToken } from '../../token/open-token.ts';
+import { openSenders } from '../../worker/senders.ts';
+import { type Invocation, jsonLines, reasonOf } from '../command.ts';
+import { type Credentials, readCredentials, serviceOptions } from '../credentials.ts';
+import { type Interrupts, listenForInterrupts } from '../interrupts.ts';
+import { whyNotSent } from '../one-request.ts';
+import { askCount, progressOn, sayOf, sayOn, whoAmI } from '../session.ts';
+
+/**
+ * Sends the DELETE of a random sample of the `deleted` ids of a run again, after a confirmation: all must be gone. Only this verb sends an id after
+ * its 204. Stores the result with the run; repeating it draws another sample. Returns 0 only if every id of the sample was gone.
+ */
+export async function execute(invocation: Invocation): Promise<number> {
+  return withRedis(invocation, sayOf(invocation), async (session) => {
+    const size = readSize(invocation);
+    const run = await tallyIfSealed(session.redis, await findRun(session, invocation.args[0]));
+    const target = targetOfRun(invocation, run);
+    const credentials = readCredentials(invocation);
+    try {
+      await refuseUseless(session, run);
+      await refuseClosed(invocation, session, run, target);
+      const drawn = await sampleDeleted(session.redis, run, { size, random: Math.random });
+      const sample = await withoutProtected(invocation, drawn);
+      if (sample.length === 0) throw nothingToSend(run, drawn.length);
+      await confirm(invocation, run, sample.length);
+      await refuseClosed(invocation, session, run, target); // the confirmation may have taken long
+      return await verifySample({ invocation, session, run, target, credentials, sample });
+    } finally {
+      await credentials.token.close();
+    }
+  });
+}
+
+/** The size of the sample. No number is right for every run, so there is no default. Throws USAGE without one. */
+function readSize({ options }: Invocation): number {
+  if (options.sample !== undefined) return options.sample;
+  throw new ExpungeError('USAGE', 'expected how many ids to send again, got none; nothing was sent', {
+    next: 'add --sample 200',
+  });
+}
+
+/** Throws USAGE if a second 204 would prove nothing. */
+async function refuseUseless({ redis }: Session, run: Run): Promise<void> {
+  const [known] = await readAbsentAnswers(redis, run.fp);
+  if (known === undefined) return;
+  throw new ExpungeError('USAGE', `${known}, so sending ids again proves nothing; nothing was sent`, {
+    next: (toType) =>
+      `compare some deleted ids with the API itself; if it answers 404 by now: ${toType('check', '--semantics')}`,
+  });
+}
+
+/** Throws GUARD while sending to the target is not allowed, or outside the window of the run. */
+async function refuseClosed(invocation: Invocation, session: Session, run: Run, target: Target): Promise<void> {
+  const why = (await whyNotSent(invocation, session, target)) ?? (await whyOutside(session, run));
+  if (why !== null) throw new ExpungeError('GUARD', `nothing was sent. ${why}`);
+}
+
+/** Why the run is outside its window, by the clock of Redis, as for a run; null if it is inside. */
+async function whyOutside({ redis }: Session, { id, window }: Run): Promise<string | null> {
+  if (window === '') return null;
+  const read = readTimeWindow(window);
+  const isOpen = read !== null && windowStateAt(read, await readClock(redis, keys.run(id))).isOpen;
+  return isOpen ? null : `The run may send only ${window}`;
+}
+
+/** Leaves out ids that are protected: an id may have been protected since it was deleted. */
+async function withoutProtected({ config }: Invocation, drawn: readonly DeletedId[]): Promise<DeletedId[]> {
+  const file = protectFileOf(config);
+  if (file === null) return [...drawn];
+  const inSample = new Set(drawn.map(({ id }) => id));
+  for await (const ids of readProtected(file, inputOptionsOf(config))) for (const id of ids) inSample.delete(id);
+  return drawn.filter(({ id }) => inSample.has(id));
+}
+
+function nothingToSend({ id, state }: Run, drawn: number): ExpungeError {
+  const why = drawn === 0 ? 'has no deleted id' : 'has only protected ids in this sample';
+  return new ExpungeError('USAGE', `run ${id} is ${state} and ${why}; nothing was sent`, {
+    next: (toType) => `see the outcomes of its ids: ${toType('status', id)}`,
+  });
+}
+
+async function confirm(invocation: Invocation, run: Run, ids: number): Promise<void> {
+  const { host } = new URL(run.baseUrl);
+  const what = `${plural(ids, 'DELETEs')} of ids that run ${run.id} deleted on ${host}`;
+  sayOn(invocation.stderr)(
+    `Sends ${count(ids)} of the ${plural(run.counts.deleted, 'ids')} again that run ${run.id} deleted on ${host}. Objects that still exist are deleted by this.`,
+  );
+  await askCount(invocation, ids, what, 'send');
+}
+
+type Work = {
+  invocation: Invocation;
+  session: Session;
+  run: Run;
+  target: Target;
+  credentials: Credentials;
+  sample: readonly DeletedId[];
+};
+
+async function verifySample(work: Work): Promise<number> {
+  const { invocation, session, run, credentials, sample } = work;
+  const { redis } = session;
+  const order = {
+    at: Date.now(),
+    by: 'operator',
+    who: whoAmI(invocation.env),
+    reason: reasonOf(invocation.options),
+  } as const;
+  await startToken(credentials.token, (waiting) => sayOn(invocation.stderr)(`Waiting: ${visibleLine(waiting)}`));
+  // This is written before the requests: after a crash it shows that they may have been sent.
+  await noteVerifying(redis, run.id, { ...order, action: 'verify', sample: sample.length });
+  const results = new Results(invocation, sample.length);
+  const interrupts = listenForInterrupts(invocation, () => {});
+  const stop = await sendAll(work, results, interrupts).finally(() => interrupts.dispose());
+  const { gone, there, unclear } = results;
+  const found: Verification = {
+    at: order.at,
+    who: order.who,
+    sample: sample.length,
+    of: run.counts.deleted,
+    gone,
+    there,
+    unclear,
+  };
+  await storeVerification(redis, run.id, found);
+  return tell(invocation, run, found, { stop, exit: exitOf(found, stop, interrupts) });
+}
+
+/** Sends the sample through the limiter of the target, so that its rate and other processes are taken into account. */
+async function sendAll(work: Work, results: Results, { signal }: Interrupts): Promise<ResendStop | null> {
+  const { invocation, session, run, target, credentials, sample } = work;
+  const held = new AbortController();
+  const clock = () => performance.now();
+  const log = logFor(invocation, (line) => sayOn(invocation.stderr)(`warning: ${line}`));
+  const senders = openSenders(
+    {
+      ...serviceOptions(invocation, session, target, credentials),
+      rate: run.rate,
+      burst: run.burst,
+      maxConcurrency,
+      log,
+    },
+    {
+      run: run.id,
+      clock,
+      writes: trackWrites(clock, () => {}),
+      onChange() {},
+      onLongThrottle: (reason) => held.abort(reason),
+    },
+  );
+  const interrupted = () => held.abort('interrupted');
+  if (signal.aborted) interrupted();
+  signal.addEventListener('abort', interrupted, { once: true });
+  credentials.token.onChange(() => senders.pump());
+  senders.start();
+  const progress = startProgress(progressOn(invocation), invocation.env, () => results.progress());
+  try {
+    return await resendDeleted(sample, {
+      senders: senders.of,
+      token: credentials.token,
+      basePath: new URL(target.baseUrl).pathname.replace(/\/$/, ''),
+      signal: held.signal,
+      holdWords: () => senders.hold?.reason ?? 'stopped',
+      found: (id, resent) => results.add(run, id, resent),
+    });
+  } finally {
+    progress.stop();
+    signal.removeEventListener('abort', interrupted);
+    await senders.close();
+  }
+}
+
+const maxConcurrency = 4; // a sample is small, and other runs continue
+
+/** Counts results, and shows those that need attention as they come. */
+class Results {
+  readonly #invocation: Invocation;
+  readonly #all: number;
+  gone = 0;
+  there = 0;
+  unclear = 0;
+
+  constructor(invocation: Invocation, all: number) {
+    this.#invocation = invocation;
+    this.#all = all;
+  }
+
+  add({ id: run, files }: Run, { resource, id, file, line }: DeletedId, { found, words }: Resent): void {
+    this[found] += 1;
+    if (found === 'gone') return;
+    const { stdout, options } = this.#invocation;
+    const place = `${files[file] ?? ''}:${line}`;
+    const facts = { run, resource, id, file: files[file], line, found, answer: words };
+    if (options.json) jsonLines(stdout, true)('not_verified', facts);
+    else
+      stdout.write(
+        `${found === 'there' ? 'was there' : 'unclear  '}  ${visibleLine(`${resource} ${id} (${place}): ${words}`)}\n`,
+      );
+  }
+
+  progress(): string {
+    return `Sent ${count(this.gone + this.there + this.unclear)} of ${count(this.#all)} again`;
+  }
+}
+
+function exitOf({ there, unclear }: Verification, stop: ResendStop | null, interrupts: Interrupts): number {
+  if (stop === null) return there + unclear === 0 ? exitCodes.OK.exit : exitCodes.INCOMPLETE.exit;
+  if (stop.why === 'stopped') return interrupts.exit() ?? exitCodes.GUARD.exit;
+  return (stop.why === 'credentials' ? exitCodes.CREDENTIALS : exitCodes.UNREACHABLE).exit;
+}
+
+type End = { stop: ResendStop | null; exit: number };
+
+function tell(invocation: Invocation, run: Run, found: Verification, { stop, exit }: End): number {
+  const { stdout, stderr, options, verbosity } = invocation;
+  if (options.json)
+    jsonLines(stdout, true)('verified', {
+      run: run.id,
+      ...verificationFacts(found),
+      stopped: stop?.words ?? null,
+      exit,
+    });
+  else stdout.write(`Run ${run.id}: ${describeVerification(found)}\n`);
+  if (stop !== null)
+    stderr.write(`Stopped early: ${visibleLine(stop.words)}. The other ids of the sample were not sent.\n`);
+  if (found.there > 0 && verbosity !== 'quiet') stderr.write(`  ${whatNow(found, invocation.toType)}\n`);
+  return exit;
+}
+
+function whatNow({ gone, there }: Verification, toType: ToType): string {
+  if (gone === 0)
+    return `If this API answers ${successStatus} for anything, that proves nothing. To find out: ${toType('check', '--semantics')}`;
+  const share = Math.round((100 * there) / (gone + there));
+  return `About ${Math.max(1, share)} % of the deleted ids may still be there: ask whoever runs the API; run the list again with --expect-absent.`;
+}

@@ -1,0 +1,189 @@
+import * as parse from '../../config/parse-setting.ts';
+import { resources } from '../../model/resource.ts';
+import { input, ofRuns } from '../../operations/list-settings.ts';
+import {
+  type Command,
+  finishBy,
+  json,
+  notifying,
+  type OwnOption,
+  only,
+  partial,
+  reason,
+  sending,
+  server,
+  share,
+  store,
+  target,
+  targetName,
+  yes,
+} from '../command.ts';
+
+// The verbs that agree on a run before it starts, and that show and prove its outcomes afterwards.
+
+const planFile: OwnOption = { flags: '-o, --output <file>', help: 'the file of the plan; needed' };
+
+export const plan: Command = {
+  name: 'plan',
+  summary: 'seal what a run would delete, where and how, in a file; send nothing',
+  arguments: '<files...>',
+  settings: [...input, ...targetName, ...ofRuns, ...store, 'keep'],
+  options: [
+    planFile,
+    partial,
+    finishBy,
+    {
+      flags: '--approve-by <name>',
+      help: 'who must apply it: the login or EXPUNGE_USER of another person',
+      parse: parse.textUpTo(100),
+    },
+    reason,
+    json,
+  ],
+  examples: [
+    ['expunge plan old.csv --resource annotations --output plan.json', 'prints the code of the plan'],
+    ['expunge plan old.csv --resource views --rate 200/s --approve-by ben -o plan.json', 'for a second person'],
+  ],
+  load: () => import('../runs/make-plan.ts'),
+};
+
+export const apply: Command = {
+  name: 'apply',
+  summary: 'carry out a plan, if list, target and rules are still as planned; repeat to resume',
+  arguments: '<file>',
+  settings: [...target, ...sending, ...notifying, ...store, 'keep'],
+  options: [
+    { flags: '--code <code>', help: 'the code of the plan, instead of typing it' },
+    { flags: '--detach', help: 'leave the deleting to the workers of this target' },
+    share,
+    json,
+    reason,
+  ],
+  examples: [
+    ['expunge apply plan.json', 'shows the plan and asks for its code'],
+    ['expunge apply plan.json --code K7QD-M4TZ --detach', 'with the workers'],
+  ],
+  load: () => import('../runs/apply.ts'),
+};
+
+export const certificate: Command = {
+  name: 'certificate',
+  summary: 'check a certificate that report --certificate wrote',
+  settings: [],
+  examples: [['expunge certificate verify proof.ndjson', 'whether anything in it was changed']],
+  subcommands: [
+    {
+      name: 'verify',
+      summary: 'check that a certificate is as it was written, or name the line that is not; needs no Redis',
+      arguments: '<file>',
+      settings: [],
+      options: [{ flags: '--public-key <file>', help: 'the Ed25519 key that must have signed it, in PEM' }, json],
+      examples: [
+        ['expunge certificate verify proof.ndjson', 'exits 1 and names the line if anything was changed'],
+        ['expunge certificate verify proof.ndjson --public-key public.pem', 'and who signed it'],
+      ],
+      withoutSettings: true,
+      load: () => import('../evidence/certificate.ts'),
+    },
+  ],
+  load: null,
+};
+
+export const report: Command = {
+  name: 'report',
+  summary: 'write what happened to every row of a run',
+  arguments: '<run>',
+  settings: [...store, ...server, 'resource', 'resourceColumn', 'column', 'noHeader', 'delimiter', 'limit'],
+  options: [
+    {
+      flags: '--format <format>',
+      help: 'csv, ndjson, or html: a page about the run (default: csv)',
+      parse: parse.oneOf(['csv', 'ndjson', 'html']),
+    },
+    { flags: '-o, --output <file>', help: 'write to this file instead of stdout' },
+    only('only these rows, by outcome or code: failed,unknown,http_409'),
+    {
+      flags: '--join <files...>',
+      help: 'the CSV files of the run, to copy with the outcome of each row in added columns',
+    },
+    {
+      flags: '--certificate',
+      help: 'all rows of an ended run as a chain of hashes with one root, so that any edit shows',
+    },
+    { flags: '--sign-key <file>', help: 'sign the certificate with this Ed25519 key, in PEM' },
+    {
+      flags: '--hash-ids <file>',
+      help: 'hash the ids of the certificate, with the salt in this file; it is made if it is not there',
+    },
+    { flags: '--verify', help: 'check that every row has exactly one outcome' },
+    { flags: '--follow', help: 'write rows as NDJSON as their outcomes become known, until the run ends' },
+    {
+      flags: '--from <cursor>',
+      help: 'with --follow: continue after this cursor, which it printed before',
+      parse: parse.text,
+    },
+    { flags: '--spreadsheet-safe', help: 'also neutralise ids a spreadsheet could take for formulas' },
+    { flags: '--json', help: 'with --output or --verify: print what was done as JSON on stdout' },
+  ],
+  examples: [
+    ['expunge report 20261120-1602-m4tz --output report.csv', 'one line per row, in input order'],
+    ['expunge report 20261120-1602-m4tz --only rejected,http_403 -o rest.csv', 'some of the rows; a list again'],
+    [
+      'expunge report 20261120-1602-m4tz --join old.csv --column view_id -o joined.csv',
+      'next to the columns of the list',
+    ],
+    ['expunge report 20261120-1602-m4tz --format ndjson | jq -r .outcome', 'for other tools'],
+    ['expunge report 20261120-1602-m4tz --certificate --sign-key key.pem -o proof.ndjson', 'for an auditor'],
+    ['expunge report 20261120-1602-m4tz --format html --output report.html', 'a page to read, also on a phone'],
+    ['expunge report 20261120-1602-m4tz --follow | jq -r .outcome', 'while the run continues'],
+    ['expunge report 20261120-1602-m4tz --verify', 'exits 1 if the ledger does not add up'],
+  ],
+  overServer: true,
+  load: () => import('../evidence/report.ts'),
+};
+
+export const verify: Command = {
+  name: 'verify',
+  summary: 'send the DELETE of some deleted ids of a run again: all must be gone',
+  arguments: '<run>',
+  settings: [
+    ...target,
+    'requestTimeoutMs',
+    'strictConnections',
+    'maxHeaderSize',
+    'stopFile',
+    'protect',
+    'protectColumn',
+    ...store,
+  ],
+  options: [
+    {
+      flags: '--sample <n>',
+      help: 'how many of its deleted ids, chosen at random; needed',
+      parse: parse.integerFrom(1, 10_000), // the sample is held in memory
+    },
+    yes,
+    { flags: '--confirm <n>', help: 'confirm if exactly this many requests would be sent', parse: parse.count },
+    reason,
+    json,
+  ],
+  examples: [
+    ['expunge verify 20261120-1602-m4tz --sample 200', 'shows what is sent and asks; exits 0 if all were gone'],
+    ['expunge verify 20261120-1602-m4tz --sample 50 --confirm 50 --json', 'for scripts'],
+  ],
+  load: () => import('../evidence/verify.ts'),
+};
+
+export const explain: Command = {
+  name: 'explain',
+  summary: 'show the outcome of one id in every run of the target, and the reason',
+  arguments: `<${resources.join('|')}> <id>`,
+  settings: ['baseUrl', 'account', 'clientId', ...store, ...server],
+  options: [json],
+  examples: [
+    ['expunge explain annotations a-000017', 'each run and line it was in, newest first'],
+    ['expunge explain views v-12 --json | jq -r .outcome', 'for scripts'],
+  ],
+  overServer: true,
+  load: () => import('../evidence/explain.ts'),
+};

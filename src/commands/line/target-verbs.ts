@@ -1,0 +1,126 @@
+import { type Command, json, type OwnOption, reason, server, store } from '../command.ts';
+
+// The verbs that change all runs of a target at once.
+
+const who = ['baseUrl', 'account', 'clientId'] as const;
+const steer = () => import('../orders/target.ts');
+
+export const target: Command = {
+  name: 'target',
+  summary: 'release a wait or an open circuit; forget or pin the learned rate; set a budget; acknowledge lost data',
+  settings: [],
+  examples: [],
+  subcommands: [
+    {
+      name: 'release',
+      summary: 'end a wait that the server asked for (Retry-After) and an open circuit, within a second',
+      settings: [...who, 'separateLimits', ...store, ...server],
+      options: [reason, json],
+      examples: [
+        ['expunge target release --base-url https://api.example.com --reason "they answered by mistake"', 'resume now'],
+        ['expunge status --base-url https://api.example.com', 'what there is to release'],
+      ],
+      overServer: true,
+      load: steer,
+    },
+    {
+      name: 'forget-rate',
+      summary: 'forget the learned rate of the target and probe for it again',
+      settings: [...who, 'separateLimits', ...store, ...server],
+      options: [reason, json],
+      examples: [
+        [
+          'expunge target forget-rate --base-url https://api.example.com --reason "they raised it"',
+          'begins slowly again',
+        ],
+        ['expunge target forget-rate --account acme', 'of another account'],
+      ],
+      overServer: true,
+      load: steer,
+    },
+    {
+      name: 'pin-rate',
+      summary: 'begin at this rate and never exceed it, for all runs of the target, until it is unpinned',
+      arguments: '<rate|none>',
+      settings: [...who, 'separateLimits', ...store, ...server],
+      options: [reason, json],
+      examples: [
+        [
+          'expunge target pin-rate 200/s --base-url https://api.example.com --reason "as agreed"',
+          'whatever is learned',
+        ],
+        ['expunge target pin-rate none', 'learn it again'],
+      ],
+      overServer: true,
+      load: steer,
+    },
+    {
+      name: 'budget',
+      summary:
+        'bound the requests in any day (or hour, or minute) over all runs and schedules of the target, until it is ended',
+      arguments: '<budget|none>',
+      settings: [...who, 'separateLimits', ...store, ...server],
+      options: [reason, json],
+      examples: [
+        [
+          'expunge target budget 100000/day --base-url https://api.example.com',
+          'never more than 100,000 in any 24 hours, however many runs there are',
+        ],
+        ['expunge target budget 100000/day,10000/h --reason "as agreed"', 'two bounds'],
+        ['expunge target budget none', 'no bound any more'],
+      ],
+      overServer: true,
+      load: steer,
+    },
+    {
+      name: 'acknowledge',
+      summary: 'confirm that you have seen what Redis has lost of the target; its workers are then ready again',
+      settings: [...who, 'separateLimits', ...store, ...server],
+      options: [reason, json],
+      examples: [
+        [
+          'expunge target acknowledge --base-url https://api.example.com --reason "schedules added again"',
+          'after the workers have said what is lost',
+        ],
+        ['expunge target acknowledge --account acme', 'of another account'],
+      ],
+      overServer: true,
+      load: steer,
+    },
+  ],
+  load: null,
+};
+
+const allAccounts: OwnOption = {
+  flags: '--all-accounts',
+  help: 'for all accounts of the base URL that Redis knows',
+};
+const stop = () => import('../orders/stop-all.ts');
+
+export const stopAll: Command = {
+  name: 'stop-all',
+  summary: 'stop sending requests of all runs of a target, within a second, until start-all; asks for no confirmation',
+  settings: [...who, ...store, ...server],
+  options: [allAccounts, reason, json],
+  examples: [
+    ['expunge stop-all --base-url https://api.example.com --reason "they call us"', 'no run sends anything any more'],
+    ['expunge stop-all', 'the target of the configuration file'],
+    ['expunge stop-all --base-url https://api.example.com --all-accounts', 'of all accounts'],
+  ],
+  overServer: true,
+  load: stop,
+};
+
+export const startAll: Command = {
+  name: 'start-all',
+  summary: 'resume the runs of a target that stop-all stopped',
+  settings: [...who, ...store, ...server],
+  options: [allAccounts, reason, json],
+  examples: [
+    ['expunge start-all --base-url https://api.example.com', 'runs that were running continue'],
+    ['expunge start-all --reason "solved"', 'and say why'],
+    ['expunge start-all --base-url https://api.example.com --all-accounts', 'the runs of all accounts'],
+  ],
+  overServer: true,
+  load: stop,
+};

@@ -1,0 +1,153 @@
+import { namedTarget } from '../../config/check-target.ts';
+import { plural } from '../../format.ts';
+import { conclusionText, judgeRun } from '../../ledger/conclusion.ts';
+import { type HaltCode, isSealed, pendingOf, type Run } from '../../ledger/run.ts';
+import { givenRules } from '../../ledger/run-rules.ts';
+import { commandFor } from '../../model/target.ts';
+import type { ToType } from '../../model/to-type.ts';
+import { visibleLine } from '../../model/visible.ts';
+import type { RunOperations } from '../../operations/operations.ts';
+import { goals, type Ordered, type Resumed } from '../../operations/steer-run.ts';
+import { standingSummary } from '../../operations/take-snapshot.ts';
+import type { Invocation } from '../command.ts';
+import { sayDetached } from '../runs/finish-run.ts';
+import { askYes, byOf, sayOf, warnOn } from '../session.ts';
+import { withOperations } from '../with-operations.ts';
+import { haltedRuns, haltOfAll, resumeAll } from './resume-all.ts';
+
+type Action = 'pause' | 'resume' | 'cancel';
+
+/** pause, resume and cancel: from any machine, within a second. Repeating them changes nothing. */
+export async function execute(invocation: Invocation): Promise<number> {
+  const action = invocation.verb as Action;
+  const halt = action === 'resume' ? haltOfAll(invocation, 'a run') : null;
+  if (halt !== null) return resumeHalted(invocation, halt);
+  return withOperations(invocation, 'runs', async (runs) =>
+    orders[action](invocation, runs, await runs.find(invocation.args[0])),
+  );
+}
+
+type Order = (invocation: Invocation, runs: RunOperations, run: Run) => Promise<number>;
+
+const orders: Record<Action, Order> = {
+  async pause(invocation, runs, { id: run }) {
+    return sayOutcome(invocation, 'pause', await runs.pause({ run, by: byOf(invocation) }));
+  },
+  async cancel(invocation, runs, run) {
+    if (!isSealed(run.state))
+      await askYes(invocation, `Cancel run ${run.id} for good, with ${plural(pendingOf(run), 'ids')} left?`);
+    const onWait = () => sayOf(invocation)(waitsForAnswers);
+    return sayOutcome(invocation, 'cancel', await runs.cancel({ run: run.id, by: byOf(invocation) }, onWait));
+  },
+  resume,
+};
+
+async function resume(invocation: Invocation, runs: RunOperations, run: Run): Promise<number> {
+  const { config, options } = invocation;
+  const { expectAbsent, onStatus } = config; // settled ids keep their outcome; each chunk reads the setting when it is claimed
+  const { maxDeletes } = options;
+  const resumed = await runs.resume({
+    run: run.id,
+    seen: run.revision,
+    by: byOf(invocation),
+    rules: givenRules({ config: { expectAbsent, onStatus, maxDeletes } }),
+    detach: options.detach === true,
+  });
+  if (options.detach) return sayDetached(invocation, resumed.run, resumed.context, resumed.warnings);
+  return sayOutcome(invocation, 'resume', resumed);
+}
+
+/** Skips runs that an operator has also paused: the halt is not all that holds them. */
+async function resumeHalted(invocation: Invocation, halt: HaltCode): Promise<number> {
+  const { config, stderr, toType, verbosity } = invocation;
+  const target = namedTarget(config);
+  return withOperations(invocation, 'runs', async (runs) => {
+    const all = await runs.findHalted(target, halt);
+    const found = all.filter(({ pauses }) => pauses.length === 0);
+    for (const { id, pauses } of all.filter(({ pauses }) => pauses.length > 0))
+      stderr.write(`Left out: run ${id} is also paused${byWhom(pauses[0]!)}. Resume it: ${toType('resume', id)}\n`);
+    const work = { target, halt, found, table: haltedRuns, resume: (run: Run) => resume(invocation, runs, run) };
+    const exit = await resumeAll(invocation, work);
+    const allHalted: ToType = (verb, ...words) => toType(verb, '--all', '--halted', halt, ...words);
+    if (verbosity !== 'quiet' && found.some(({ createdBy }) => createdBy.startsWith('schedule ')))
+      stderr.write(`Schedules that these halts paused: ${commandFor(allHalted, 'schedule resume', target)}\n`);
+    return exit;
+  });
+}
+
+const waitsForAnswers =
+  'No more requests are sent. Waiting for the answers to requests in flight, at most for their request timeout.';
+
+/** A run after an order. What still holds it back is known only for a resumed run. */
+type Told = Ordered & Partial<Pick<Resumed, 'context' | 'warnings'>>;
+
+/** Reports what was done, and what still holds a resumed run back. Returns the exit code. */
+function sayOutcome({ options, toType, stderr, stdout, verbosity }: Invocation, action: Action, told: Told): number {
+  const { run, isChanged, context = null, warnings = [] } = told;
+  const [done, ...next] = outcomeLines(action, told, toType);
+  stderr.write(`${[done, ...(verbosity === 'quiet' ? [] : next)].join('\n')}\n`);
+  warnOn(stderr, warnings, toType);
+  const facts = { ...standingSummary(run, context, { toType }), changed: isChanged };
+  if (options.json) stdout.write(`${JSON.stringify(facts)}\n`);
+  return 0;
+}
+
+/** What was done, then what to do next. */
+function outcomeLines(action: Action, told: Told, toType: ToType): string[] {
+  const { before, run, isChanged, context } = told;
+  if (run.state === 'preparing') return preparingLines(action, run, toType);
+  const left = plural(pendingOf(run), 'rows');
+  const isLeft = run.pauses.some(({ id }) => before.pauses.some((pause) => pause.id === id));
+  if (isLeft && action === 'resume') {
+    const why =
+      run.state === 'halted' ? `stays halted, and is paused${byWhom(run.pauses[0]!)}` : `stays paused${byWhom(run)}`;
+    return [`Run ${run.id} ${why}.`, `  Lift that pause as well: ${toType('resume', run.id)}`];
+  }
+  if (!goals[action].includes(run.state)) return overtakenLines(action, run, { left, toType });
+  if (action === 'pause') return pausedLines(told, left, toType);
+  const report = `  What happened to each row: ${toType('report', run.id)}`;
+  const fault = conclusionText(judgeRun(run), run.ids);
+  if (run.state === 'completed') return [`Run ${run.id} has completed${fault && `, but ${fault}`}.`, report];
+  if (action === 'cancel') {
+    const isAlready = before.state === 'cancelled';
+    return [isAlready ? `Run ${run.id} was cancelled already.` : `Run ${run.id} is cancelled.`, report];
+  }
+  const done = isChanged ? `Resumed run ${run.id}` : `Run ${run.id} was running already`;
+  if (context?.isAbandoned) return [`${done}, ${left} left.`];
+  const who = run.detached ? 'its workers continue' : 'its command continues';
+  return [`${done}, ${left} left; ${who}.`, `  Follow it: ${toType('status', run.id, '--watch')}`];
+}
+
+/** Lines for a run that another order has moved since. */
+function overtakenLines(action: Action, run: Run, { left, toType }: { left: string; toType: ToType }): string[] {
+  const done = action === 'pause' ? 'paused' : 'resumed';
+  return [
+    `Run ${run.id} was ${done}, but is ${run.state} by now, ${left} left.`,
+    `  Why: ${toType('status', run.id, '--audit')}`,
+  ];
+}
+
+/** The run starts by itself once its list is written, so the order takes effect then. */
+function preparingLines(action: Action, { id }: Run, toType: ToType): string[] {
+  const is = `Run ${id} is still being written.`;
+  if (action === 'cancel') return [`${is} It will be cancelled then; nothing of it is sent.`];
+  if (action === 'resume') return [`${is} It starts by itself then.`];
+  return [`${is} It will be paused then, and send nothing.`, `  Resume: ${toType('resume', id)}`];
+}
+
+function pausedLines({ before, run, isChanged }: Ordered, left: string, toType: ToType): string[] {
+  const resume = toType('resume', run.id);
+  const wasHalted = run.state === 'halted';
+  if (before.state !== 'paused' && !wasHalted)
+    return [`Paused run ${run.id}, ${left} left. No more requests are sent.`, `  Resume: ${resume}`];
+  const was = `Run ${run.id} was ${wasHalted ? 'halted' : 'paused'} already${byWhom(before).replace(/^ by/, ', by')}.`;
+  if (!isChanged) return [was, `  Resume: ${resume}`];
+  if (before.by === 'operator' && !wasHalted)
+    return [`${was} Your pause is kept as well; each of the two needs its own resume.`, `  Resume: ${resume}`];
+  return [`${was} Your pause is kept: from now on only this resumes it: ${resume}`];
+}
+
+/** ` by ana: legal hold`. */
+function byWhom({ who, reason }: { who: string; reason: string }): string {
+  return visibleLine(`${who ? ` by ${who}` : ''}${reason ? `: ${reason.replace(/\.$/, '')}` : ''}`);
+}

@@ -1,0 +1,82 @@
+import { namedTarget } from '../../config/check-target.ts';
+import { ExpungeError } from '../../errors.ts';
+import { isLive, type KnownTarget, liveRuns } from '../../ledger/known-targets.ts';
+import { stopFacts } from '../../limiter/stop.ts';
+import { nearestFirst } from '../../model/suggest.ts';
+import { commandFor } from '../../model/target.ts';
+import { type Advice, joinAdvice } from '../../model/to-type.ts';
+import type { Reached } from '../../operations/stop-targets.ts';
+import { notReachedText, type StopResult, startedText, stoppedText, targetName } from '../../terminal/stop-text.ts';
+import { type Invocation, jsonLines } from '../command.ts';
+import { byOf } from '../session.ts';
+import { withOperations } from '../with-operations.ts';
+
+/**
+ * stop-all and start-all: for all runs of a target, or of all accounts of its base URL, from any machine, within a second. Repeating them changes
+ * nothing. A stop that changes nothing and reaches no run and no process throws USAGE: most likely another target was meant.
+ */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { verb, config, options } = invocation;
+  const order = { target: namedTarget(config), allAccounts: options.allAccounts === true, by: byOf(invocation) };
+  return withOperations(invocation, 'targets', async (targets) => {
+    if (verb === 'stop-all') reportStopped(invocation, await targets.stopAll(order));
+    else reportStarted(invocation, await targets.startAll(order));
+    return 0;
+  });
+}
+
+/** Reports what was stopped. Throws USAGE if nothing was reached. */
+function reportStopped(invocation: Invocation, { ordered, others }: Reached): void {
+  const { toType, stderr, verbosity } = invocation;
+  const [first] = ordered;
+  const named = first!.known;
+  const going = others.filter((known) => isLive(known) && known.stops.target === null);
+  const reachesNothing = !ordered.some(({ known }) => isLive(known));
+  const reachesNoRun = ordered.every(({ known }) => liveRuns(known) === 0); // an idle process may also be of the wrong target
+  const missed = reachesNoRun ? nearestFirst(going, named) : going.filter(({ baseUrl }) => baseUrl === named.baseUrl);
+  writeJson(invocation, ordered, missed);
+  if (reachesNothing && ordered.every(({ before }) => before === null)) throw nothingReached(named, missed);
+  for (const one of ordered)
+    stderr.write(`${stoppedText(one, Date.now(), { toType, isQuiet: verbosity === 'quiet' })}\n`);
+  if (missed.length > 0)
+    stderr.write(`warning: live, and not stopped:\n${notReachedText('stop-all', missed, toType)}\n`);
+}
+
+function reportStarted(invocation: Invocation, { ordered, others }: Reached): void {
+  const { toType, stderr } = invocation;
+  const named = ordered[0]!.known;
+  const stopped = others.filter(({ stops }) => stops.target !== null);
+  const isNothing = ordered.every(({ before }) => before === null); // most likely another target was meant
+  const missed = isNothing ? nearestFirst(stopped, named) : stopped.filter(({ baseUrl }) => baseUrl === named.baseUrl);
+  writeJson(invocation, ordered, missed);
+  for (const one of ordered) stderr.write(`${startedText(one, Date.now(), toType)}\n`);
+  if (missed.length > 0) stderr.write(`warning: still stopped:\n${notReachedText('start-all', missed, toType)}\n`);
+}
+
+/** The stop stays in force: if this target was meant, it applies to runs that start later. */
+function nothingReached(target: KnownTarget, going: readonly KnownTarget[]): ExpungeError {
+  const undo: Advice = (toType) =>
+    `the stop stays in force for later runs; undo it: ${commandFor(toType, 'start-all', target)}`;
+  const elsewhere: Advice = (toType) =>
+    going.length > 0
+      ? `live, and not stopped:\n${notReachedText('stop-all', going, toType)}`
+      : 'nothing else is live there';
+  const words = `${targetName(target)} has no live run and no process in this Redis: nothing was stopped`;
+  return new ExpungeError('USAGE', words, { next: joinAdvice([undo, elsewhere], '\n') });
+}
+
+function writeJson({ verb, options, stdout }: Invocation, ordered: readonly StopResult[], missed: KnownTarget[]): void {
+  const others = missed.map((known) => jsonLive(known));
+  for (const { before, known } of ordered)
+    jsonLines(stdout, options.json)(verb, {
+      ...jsonLive(known),
+      stop: stopFacts(known.stops.target),
+      before: stopFacts(before),
+      others,
+    });
+}
+
+function jsonLive(known: KnownTarget) {
+  const { baseUrl: target, account, stops } = known;
+  return { target, account, runs: liveRuns(known), processes: stops.alive };
+}

@@ -1,0 +1,98 @@
+import { namedTarget } from '../../config/check-target.ts';
+import { ExpungeError, messageOf } from '../../errors.ts';
+import { isLive, type KnownTarget } from '../../ledger/known-targets.ts';
+import { parseRate, type Rate } from '../../model/rate.ts';
+import { nearestFirst } from '../../model/suggest.ts';
+import type { Target } from '../../model/target.ts';
+import type { Advice } from '../../model/to-type.ts';
+import type { TargetChange, TargetOperations } from '../../operations/operations.ts';
+import type { SeenTargetOrder } from '../../operations/order.ts';
+import { targetStatusFacts } from '../../operations/target-status.ts';
+import { notReachedText, targetName } from '../../terminal/stop-text.ts';
+import { type Invocation, jsonLines } from '../command.ts';
+import { targetStatusLines, unknownTargetLines } from '../evidence/target-status.ts';
+import { byOf, warnOn } from '../session.ts';
+import { withOperations } from '../with-operations.ts';
+
+/**
+ * `target release`, `forget-rate`, `pin-rate`, `budget` and `acknowledge`: from any machine, for all processes of the target, within a second.
+ * Repeating them changes nothing.
+ */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { verb, args, config } = invocation;
+  const target = namedTarget(config);
+  const isBound = verb === 'target pin-rate' || verb === 'target budget';
+  const rate = isBound ? readBound(verb, args[0] ?? '') : null; // a mistake costs no request
+  return withOperations(invocation, 'targets', async (targets) => {
+    const before = await targets.status(target);
+    const mayBeNew = isBound || verb === 'target acknowledge'; // Redis may have lost what it knew of the target
+    if (before.limiters.length === 0 && !mayBeNew) throw unknownTarget(await targets.known(), verb, target);
+    const warnings = isBound
+      ? await unknownTargetLines(before, `${verb} ${args[0]}`, targets.known, invocation.toType)
+      : [];
+    const order = { target, by: byOf(invocation), seen: before.revision };
+    const change = await orders[verb]!(targets, order, rate);
+    return sayChanged(invocation, change, warnings);
+  });
+}
+
+/** Reports what was done, and the state of the target now. Returns the exit code. */
+function sayChanged(
+  { verb, options, toType, stdout, stderr, verbosity }: Invocation,
+  { status, isChanged }: TargetChange,
+  warnings: readonly string[],
+): number {
+  const [done, nothing] = messages[verb]!;
+  const lines = [isChanged ? done : nothing, ...targetStatusLines(status, { toType, isQuiet: verbosity === 'quiet' })];
+  stderr.write(`${targetName(status.target)}: ${lines.join('\n  ')}\n`);
+  warnOn(stderr, warnings, toType);
+  jsonLines(stdout, options.json)('target', { ...targetStatusFacts(status, toType), changed: isChanged });
+  return 0;
+}
+
+type Do = (targets: TargetOperations, order: SeenTargetOrder, rate: Rate | null) => Promise<TargetChange>;
+
+const orders: Record<string, Do> = {
+  'target release': (targets, order) => targets.release(order),
+  'target forget-rate': (targets, order) => targets.forgetRate(order),
+  'target pin-rate': (targets, order, rate) => targets.pinRate({ ...order, rate }),
+  'target budget': (targets, order, rate) => targets.setBudget({ ...order, rate }),
+  'target acknowledge': (targets, order) => targets.acknowledge(order),
+};
+
+/** The text for a change, and the text if nothing changed. */
+const messages: Record<string, [string, string]> = {
+  'target release': [
+    'released; its processes continue within a second',
+    'nothing to release: no wait and no open circuit',
+  ],
+  'target forget-rate': ['forgotten; the rate is probed for again', 'there was no rate to forget'],
+  'target pin-rate': ['changed; it takes effect within a second', 'unchanged'],
+  'target budget': ['changed; it takes effect within a second', 'unchanged'],
+  'target acknowledge': [
+    'acknowledged; its workers are ready again within two seconds',
+    'nothing to acknowledge: no data are known to be lost',
+  ],
+};
+
+/** A budget, or a single rate; null for `none`. Throws USAGE, also for a pin with quotas: it has no single starting rate. */
+function readBound(verb: string, text: string): Rate | null {
+  if (text === 'none') return null;
+  try {
+    const rate = parseRate(text);
+    if (rate.length === 1 || verb === 'target budget') return rate;
+  } catch (error) {
+    throw new ExpungeError('USAGE', `${messageOf(error)}; "none" ends it`);
+  }
+  throw new ExpungeError('USAGE', `expected one rate like 200/s, got "${text}"`, {
+    next: (toType) => `for a quota over all runs of the target: ${toType('target budget', '100000/day')}`,
+  });
+}
+
+/** Lists the live targets, one of which was most likely meant. */
+function unknownTarget(known: readonly KnownTarget[], verb: string, target: Target): ExpungeError {
+  const live = nearestFirst(known.filter(isLive), target);
+  const next: Advice = (toType) =>
+    live.length > 0 ? `these are live:\n${notReachedText(verb, live, toType)}` : 'no target is live in this Redis';
+  return new ExpungeError('USAGE', `nothing was ever sent to ${targetName(target)} through this Redis`, { next });
+}

@@ -1,0 +1,152 @@
+import { once } from 'node:events';
+import { ExpungeError, messageOf } from '../../errors.ts';
+import { count } from '../../format.ts';
+import { anyResource, perResource, resources } from '../../model/resource.ts';
+import { throttlingStatus } from '../../model/status.ts';
+import type { ToType } from '../../model/to-type.ts';
+import { type FaultTable, parseFaults } from '../../sandbox/faults.ts';
+import { madeId, readObjects } from '../../sandbox/objects.ts';
+import type { RateLimit } from '../../sandbox/rate-limit.ts';
+import { journalPath, writeToken } from '../../sandbox/serve.ts';
+import { type Sandbox, startSandbox } from '../../sandbox/server.ts';
+import { explainListenError, systemCode } from '../../system-errors.ts';
+import { type Invocation, type JsonLines, jsonLines } from '../command.ts';
+import { listenForInterrupts } from '../interrupts.ts';
+import type { SandboxFlags } from '../options.ts';
+
+const usuallyMade = 1_000; // number of objects without the flag
+
+/** Serves the sandbox until a signal comes. Prints where it listens and, at the end, the requests it got. */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { options, stdout } = invocation;
+  const interrupts = listenForInterrupts(invocation, () => {});
+  const { writeToken, tokenLife, rateLimit, rateWindow, json, ...rest } = options;
+  const renamed = { tokenFile: writeToken, rate: rateLimit, rateWindowMs: rateWindow };
+  const flags = { ...rest, ...renamed, tokenLifeSeconds: tokenLife && tokenLife / 1_000 };
+  const out = json ? () => {} : (line: string) => void stdout.write(`${line}\n`);
+  return runSandbox(flags, { out, toType: invocation.toType }, interrupts.signal, jsonLines(stdout, json));
+}
+
+/**
+ * Serves the sandbox until the signal aborts. `out` gets lines for people, `print` the same facts for --json. Returns the exit code. Throws USAGE for
+ * flags that cannot be met.
+ */
+export async function runSandbox(
+  flags: SandboxFlags,
+  { out, toType }: { out: (line: string) => void; toType: ToType },
+  signal: AbortSignal,
+  print: JsonLines = () => {},
+): Promise<number> {
+  const sandbox = await start(flags);
+  try {
+    if (flags.tokenFile) await writeToken(flags.tokenFile, sandbox.token);
+    print('sandbox', factsOf(sandbox, flags));
+    for (const line of introduce(sandbox, flags, toType)) out(line);
+    if (!signal.aborted) await once(signal, 'abort');
+  } finally {
+    await sandbox.close();
+  }
+  print('sandbox_summary', summaryOf(sandbox));
+  for (const line of sumUp(sandbox)) out(line);
+  return 0;
+}
+
+async function start(flags: SandboxFlags): Promise<Sandbox> {
+  refuseIdleFlags(flags);
+  const faults = readFaults(flags);
+  const capacity = flags.capacity ? { atOnce: flags.capacity, serviceMs: flags.serviceMs ?? 50 } : undefined;
+  const objects = flags.objects
+    ? await readObjects(flags.objects)
+    : perResource((resource) => flags[resource] ?? usuallyMade);
+  try {
+    return await startSandbox({ ...flags, objects, faults, capacity, record: flags.journal });
+  } catch (error) {
+    if (systemCode(error) === '') throw error;
+    const where = flags.host === undefined ? '--port: cannot listen on ' : `--host: cannot listen on ${flags.host}:`;
+    const { words, next } = explainListenError(error);
+    throw new ExpungeError('USAGE', `${where}${flags.port ?? 0}: ${words}`, { cause: error, next });
+  }
+}
+
+function readFaults(flags: SandboxFlags): FaultTable {
+  const { faults, rate } = flags;
+  try {
+    return {
+      ...(faults === undefined ? {} : parseFaults(faults)),
+      ...(rate === undefined ? {} : { rate: limit(rate, flags) }),
+    };
+  } catch (error) {
+    throw new ExpungeError('USAGE', `--faults: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function limit(
+  perSecond: number,
+  { rateWindowMs: windowMs, rateHeaders: headers, retryAfter }: SandboxFlags,
+): RateLimit {
+  return { perSecond, windowMs, headers, retryAfter };
+}
+
+/** Throws USAGE for a flag that would do nothing. */
+function refuseIdleFlags({ rate, rateWindowMs, rateHeaders, retryAfter, capacity, serviceMs }: SandboxFlags): void {
+  const hasIdle = rate === undefined && [rateWindowMs, rateHeaders, retryAfter].some((value) => value !== undefined);
+  if (hasIdle) throw new ExpungeError('USAGE', '--rate-window, --rate-headers and --retry-after need a --rate-limit');
+  if (capacity === undefined && serviceMs !== undefined)
+    throw new ExpungeError('USAGE', '--service-ms needs a --capacity');
+}
+
+function introduce(sandbox: Sandbox, flags: SandboxFlags, toType: ToType): string[] {
+  const { url, tokenUrl, token, client } = sandbox;
+  return [
+    `sandbox API   ${url}`,
+    `objects       ${resources.map((resource) => `${count(sandbox.remaining(resource))} ${resource}`).join(', ')}`,
+    `faults        ${faultsOf(flags).join(', ') || 'nothing'}`,
+    `token         ${token}${flags.tokenFile ? `, also in ${flags.tokenFile}` : ''}`,
+    `token URL     ${tokenUrl}, client ${client.id}, secret ${client.secret}`,
+    ...(flags.journal ? [`journal       ${new URL(journalPath, sandbox.url)}`] : []),
+    `try           ${example(sandbox, flags, toType)}`,
+    'stop          Ctrl-C',
+  ];
+}
+
+function factsOf({ url, tokenUrl, token, client, remaining }: Sandbox, flags: SandboxFlags): Record<string, unknown> {
+  return {
+    url,
+    token,
+    token_file: flags.tokenFile ?? null,
+    token_url: tokenUrl,
+    client_id: client.id,
+    client_secret: client.secret,
+    ...perResource(remaining),
+    journal: flags.journal ? new URL(journalPath, url).href : null,
+  };
+}
+
+function summaryOf({ counts, remaining }: Sandbox): Record<string, unknown> {
+  const answers = Object.fromEntries(counts.byStatus);
+  return { requests: counts.requests, answers, deleted: counts.executed, remaining: remaining() };
+}
+
+function faultsOf({ faults, rate, capacity }: SandboxFlags): string[] {
+  return [
+    ...(faults ? [faults] : []),
+    ...(rate === undefined ? [] : [`${throttlingStatus} above ${count(rate)}/s`]),
+    ...(capacity === undefined ? [] : [`a queue behind ${count(capacity)} at once`]),
+  ];
+}
+
+function example({ url, token, remaining }: Sandbox, { objects, tokenFile }: SandboxFlags, toType: ToType): string {
+  const resource = resources.find((each) => remaining(each) > 0) ?? anyResource;
+  const rows = objects ? [objects, '--resource-column', 'resource'] : ['-', '--resource', resource, '--yes'];
+  const file = tokenFile ? ['--token-file', tokenFile] : [];
+  const ids = objects ? '' : `printf '%s\\n' ${madeId(resource, 1)} ${madeId(resource, 2)} | `;
+  return `${ids}${tokenFile ? '' : `EXPUNGE_TOKEN=${token} `}${toType('run', ...rows, '--base-url', url, ...file)}`;
+}
+
+function sumUp({ counts, remaining }: Sandbox): string[] {
+  const statuses = [...counts.byStatus].sort(([a], [b]) => a - b).map(([status, n]) => `${count(n)} × ${status}`);
+  return [
+    `requests      ${count(counts.requests)}${statuses.length > 0 ? `: ${statuses.join(', ')}` : ''}`,
+    `deleted       ${count(counts.executed)} objects, ${count(remaining())} remain`,
+  ];
+}

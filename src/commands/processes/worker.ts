@@ -1,0 +1,325 @@
+import { once } from 'node:events';
+import { stat } from 'node:fs/promises';
+import { readTarget } from '../../config/check-target.ts';
+import type { ListenAddress } from '../../config/parse-setting.ts';
+import type { Config } from '../../config/settings.ts';
+import { messageOf } from '../../errors.ts';
+import { inputOptionsOf } from '../../input/input-options.ts';
+import { protectFileOf, readProtected } from '../../input/read-protected.ts';
+import { noteTarget } from '../../ledger/known-targets.ts';
+import { announceProtection, announceUnreadProtection } from '../../ledger/protection.ts';
+import { readHeld } from '../../ledger/run-standings.ts';
+import { readStart, readTargetState, scopesOf } from '../../limiter/read-target.ts';
+import { createLogger, type Log } from '../../logger.ts';
+import type { Target } from '../../model/target.ts';
+import { type NamedReceiver, openReceivers } from '../../notify/receivers.ts';
+import { refuseLoneBurst } from '../../operations/lone-burst.ts';
+import { scheduleWork } from '../../operations/schedule-work.ts';
+import { checkSession, type EarlySession, type Session, withEarlyRedis } from '../../operations/session.ts';
+import { sharedQueueName } from '../../queue/queue.ts';
+import { awaitRedis } from '../../redis/await-redis.ts';
+import { isRedisError } from '../../redis/errors.ts';
+import { keys } from '../../redis/keys.ts';
+import { type Destination, openDestination } from '../../results/destination.ts';
+import { paceText } from '../../terminal/plan-text.ts';
+import { TargetEvents } from '../../terminal/target-events.ts';
+import type { Token } from '../../token/token.ts';
+import { readVersion } from '../../version.ts';
+import { Deliverer } from '../../worker/deliverer.ts';
+import { type Notifying, notifyingParts } from '../../worker/notifying.ts';
+import { type Part, Parts, repeat } from '../../worker/parts.ts';
+import { Recoverer } from '../../worker/recoverer.ts';
+import { RedisWatch, redisWatchPart } from '../../worker/redis-watch.ts';
+import { Scheduler } from '../../worker/scheduler.ts';
+import { openService, type Service, tokenPart } from '../../worker/service.ts';
+import { StandingLog } from '../../worker/standing-log.ts';
+import { superviseWorkers } from '../../worker/supervisor.ts';
+import type { Invocation } from '../command.ts';
+import { type Credentials, readCredentials, serviceOptions } from '../credentials.ts';
+import { listenForInterrupts } from '../interrupts.ts';
+import { byOf } from '../session.ts';
+import { numberVariable, openForks } from './fork-workers.ts';
+
+/**
+ * Deletes chunks of all detached runs of its target until SIGTERM or SIGINT; then it returns the chunks it has leased and exits 0. With
+ * `--workers` it supervises processes that do this.
+ */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { config, env } = invocation;
+  const target = readTarget(config, env);
+  refuseLoneBurst(invocation, null);
+  const credentials = readCredentials(invocation);
+  const destination = openDestination(config, env);
+  const receivers = openReceivers(config, env);
+  const supervision = readSupervision(env);
+  const who = supervision === null ? {} : { worker: supervision.worker };
+  const logOf = (level: string) => createLogger({ level, format: config.logFormat, stderr: invocation.stderr, who });
+  const log = logOf(levelOf(invocation));
+  const answer = (facts: object) => logOf('info').info(facts, 'status'); // at any log level, because a person asks
+  const interrupts = listenForInterrupts(invocation, (signal) => log.info({ signal }, 'stopping'));
+  log.info({ version: readVersion(), node: process.version }, 'worker started');
+  const size = config.workers ?? 1;
+  invocation.status.give = () => answer({ workers: size });
+  if (size > 1) return runSupervisor(size, interrupts.signal, log);
+  const stop = supervision === null ? interrupts.signal : AbortSignal.any([interrupts.signal, supervision.leave]);
+  return work({ invocation, target, credentials, destination, receivers, supervision, log, answer }, stop);
+}
+
+/** The level of the log, the only output of a worker on stderr, with --quiet and --verbose applied. */
+function levelOf({ config, verbosity }: Invocation): string {
+  if (verbosity === 'normal') return config.logLevel ?? 'info';
+  return verbosity === 'quiet' ? 'warn' : 'debug';
+}
+
+function work(own: WorkerOptions, stop: AbortSignal): Promise<number> {
+  const { invocation, log } = own;
+  return withEarlyRedis(
+    invocation,
+    (line) => log.info({}, line),
+    async (session) => {
+      const parts: Parts = new Parts(await partsOf({ ...own, session, stop, state: () => parts.state }), log);
+      try {
+        await parts.start(stop);
+        if (parts.state === 'up') await logReady(own, session);
+        await aborted(stop);
+      } finally {
+        await parts.drain();
+      }
+      log.info({}, 'stopped');
+      return 0;
+    },
+    true,
+  );
+}
+
+type WorkerOptions = {
+  invocation: Invocation;
+  target: Target;
+  credentials: Credentials;
+  destination: Destination | null;
+  receivers: readonly NamedReceiver[];
+  supervision: Supervision | null;
+  log: Log;
+  /** Logs the facts of a status that was asked for. */
+  answer(facts: object): void;
+};
+
+type WorkerDeps = WorkerOptions & {
+  session: EarlySession;
+  stop: AbortSignal;
+  /** State of the parts. */
+  state: () => Parts['state'];
+};
+
+const recoverEveryMs = 3_000;
+const registerTargetEveryMs = 3_600_000;
+
+/** The parts of a worker, in the order in which they start; they drain in reverse order. */
+async function partsOf(work: WorkerDeps): Promise<Part[]> {
+  const { invocation, session, target, credentials, destination, log } = work;
+  const { rate = null, burst = null } = invocation.config;
+  const options = serviceOptions(invocation, session, target, credentials);
+  const service = openService({
+    ...options,
+    rate,
+    burst,
+    queueName: sharedQueueName,
+    ownsQueue: false,
+    isAlone: false,
+    log,
+  });
+  const { senders } = service;
+  invocation.status.give = () =>
+    work.answer({
+      state: work.state(),
+      inFlight: senders.inFlight,
+      limit: senders.limit,
+      hold: senders.hold?.reason ?? null,
+    });
+  const schedules = scheduleWork({
+    session,
+    place: { config: invocation.config, env: invocation.env, log },
+    target,
+    feeder: service.feeder,
+    by: byOf(invocation),
+  });
+  const scheduler = new Scheduler(schedules, session.queueConnection);
+  const recoverer = new Recoverer({ ledger: session.ledger, feeder: service.feeder, fp: target.fp, log });
+  return [
+    ...(await httpParts(work, service)),
+    { name: 'redis', start: () => startRedis(work) },
+    redisWatchPart(new RedisWatch(session.address.label, log), () => redisReason(session), log),
+    ...notifyingParts(notifyingOf(work)), // before the token, so that a missing token is also posted
+    ...withTokenBehind('senders', service.parts, work),
+    ...scheduler.parts,
+    repeat('target', registerTargetEveryMs, () => noteTarget(session.redis, target, Date.now()), log),
+    ...protectionParts(work),
+    repeat('recoverer', recoverEveryMs, () => recoverer.recover(), log),
+    ...(destination === null ? [] : [delivererOf(work, destination).part]),
+    repeat('standings', recoverEveryMs, standingLogger(session, target, log), log),
+    repeat('news', recoverEveryMs, targetEventLogger(session, target.fp, credentials.token, log), log),
+  ];
+}
+
+/** Puts the token after the senders, so that other processes see a worker that waits for a token; nothing is sent before the parts after it start. */
+function withTokenBehind(name: string, parts: readonly Part[], { credentials, log }: WorkerDeps): Part[] {
+  const token = tokenPart(credentials.token, (reason) => log.warn({ reason }, 'waiting for a token'));
+  return parts.flatMap((part) => (part.name === name ? [part, token] : [part]));
+}
+
+/**
+ * Publishes which ids are protected here, again within seconds of a change of the file. While the file cannot be read, the last state stays
+ * published.
+ */
+function protectionParts({ invocation: { config }, session: { redis }, target: { fp }, log }: WorkerDeps): Part[] {
+  const protectFile = protectFileOf(config);
+  if (protectFile === null) return [];
+  let told = { version: '', at: 0 };
+  const announce = async () => {
+    const file = await stat(protectFile.path).catch(() => null);
+    const version = file === null ? '' : [file.ino, file.size, file.mtimeMs].join();
+    if (version === told.version && Date.now() - told.at < registerTargetEveryMs) return;
+    try {
+      await announceProtection(redis, fp, readProtected(protectFile, inputOptionsOf(config)));
+    } catch (error) {
+      if (isRedisError(error)) throw error;
+      log.warn({ reason: messageOf(error) }, 'the protected ids cannot be read');
+      await announceUnreadProtection(redis, fp);
+    }
+    told = { version, at: Date.now() };
+  };
+  return [repeat('protection', recoverEveryMs, announce, log)];
+}
+
+function notifyingOf({ session: { redis }, target, receivers, log }: WorkerDeps): Notifying {
+  return { redis, target, receivers, log, runs: () => redis.smembers(keys.targetRuns(target.fp)) };
+}
+
+function delivererOf({ session, target, log }: WorkerDeps, destination: Destination): Deliverer {
+  return new Deliverer({ redis: session.redis, fp: target.fp, destination, log, now: Date.now, random: Math.random });
+}
+
+/** The reason why there is no connection to Redis, or null. */
+function redisReason({ redis, connectionError }: EarlySession): string | null {
+  return redis.status === 'ready' ? null : connectionError() || 'there is no connection to it';
+}
+
+/** Waits for Redis, since services start in any order. Throws only if Redis does not meet the requirements. */
+async function startRedis({ session, stop, log }: WorkerDeps): Promise<void> {
+  const { redis, address } = session;
+  const report = (reason: string) => log.warn({ redis: address.label, reason }, 'waiting for Redis');
+  do {
+    await awaitRedis(redis, address, stop, report);
+    try {
+      if (!stop.aborted) await checkSession(session, (line) => log.info({}, line));
+      return;
+    } catch (error) {
+      if (redis.status === 'ready') throw error;
+    }
+  } while (!stop.aborted);
+}
+
+async function logReady({ invocation, target, log }: WorkerOptions, session: Session): Promise<void> {
+  const { config } = invocation;
+  const pace = await learnedPace(session, target.fp, config).catch(() => ''); // Redis may be away again
+  log.info({ target: target.baseUrl, fp: target.fp, concurrency: config.maxConcurrency, pace }, 'ready');
+}
+
+/** The HTTP server, if `--http` is set. It starts first and drains last, so that its probes answer from start to drain. */
+async function httpParts(work: WorkerDeps, service: Service): Promise<Part[]> {
+  const { invocation, session, target, supervision, log, state } = work;
+  const { config, env } = invocation;
+  if (config.http === undefined) return [];
+  const { openHttp } = await import('../../worker/http/server.ts');
+  const build = { version: readVersion(), revision: env.EXPUNGE_REVISION ?? '' };
+  const { redis, connectionError } = session;
+  const { openWorkerSite } = await import('../../api/site.ts');
+  const { oldListsPart } = await import('../../api/plan-store.ts');
+  return [
+    openHttp(portOf(config.http, supervision), {
+      build,
+      service,
+      redis,
+      connectionError,
+      target,
+      state,
+      log,
+      site: openWorkerSite(config.http, {
+        session,
+        config,
+        sources: invocation.sources,
+        env,
+        log,
+        workerOf: target.fp,
+      }),
+    }),
+    oldListsPart(config.stateDir, log),
+  ];
+}
+
+/** The port of a supervised worker: they listen on consecutive ports, starting with the given one. */
+function portOf({ host, port }: ListenAddress, supervision: Supervision | null): ListenAddress {
+  return { host, port: supervision === null || port === 0 ? port : port + supervision.worker - 1 };
+}
+
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort');
+}
+
+/** Describes the starting rate. */
+async function learnedPace({ redis }: Session, fp: string, { separateLimits, rate }: Config): Promise<string> {
+  const learned = await readStart(redis, fp, scopesOf({ separateLimits }));
+  return paceText(rate ?? null, learned) || 'its limit is not known yet';
+}
+
+/** Returns a function that logs which causes hold the target and its runs back, and which have ended since its last call. */
+function standingLogger({ redis }: Session, target: Target, log: Log): () => Promise<void> {
+  const standings = new StandingLog(log);
+  return async () => standings.observe(await readHeld(redis, target), performance.now());
+}
+
+/** `StandingLog` logs waits, once they last. */
+const waitEvents = ['waiting', 'resumed'];
+
+/** Returns a function that logs what has changed at the target since its last call. */
+function targetEventLogger({ redis }: Session, fp: string, token: Token, log: Log): () => Promise<void> {
+  const events = new TargetEvents();
+  return async () => {
+    const targetEvents = events.observe(await readTargetState(redis, fp), token.refreshes, performance.now());
+    for (const { level, message, reason } of targetEvents)
+      if (!waitEvents.includes(message)) log[level]({ reason }, message);
+  };
+}
+
+/**
+ * Runs this many workers as children of this process, each with this command line but one worker. They write to the same log. They end with this
+ * process, however it ends: a child that gets no message detects the closed channel and drains.
+ */
+async function runSupervisor(size: number, stop: AbortSignal, log: Log): Promise<number> {
+  const forks = openForks();
+  const start = (worker: number) => {
+    const env = { ...process.env, [numberVariable]: String(worker) };
+    const child = forks.fork([...process.argv.slice(2), '--workers', '1'], { env });
+    child.on('error', (error) => log.warn({ worker, reason: error.message }, 'the worker cannot be reached'));
+    return child;
+  };
+  log.info({ workers: size }, 'starting the workers');
+  try {
+    return await superviseWorkers({ size, start, stop, restartsAtMost: null, log, random: Math.random });
+  } finally {
+    forks.dispose();
+  }
+}
+
+/** The number of a supervised worker, and the signal that asks it to drain. */
+type Supervision = { worker: number; leave: AbortSignal };
+
+/** The supervision of this process; null without a supervisor. */
+function readSupervision(env: NodeJS.ProcessEnv): Supervision | null {
+  if (env[numberVariable] === undefined || process.send === undefined) return null;
+  const leaving = new AbortController();
+  const leave = () => leaving.abort();
+  process.once('message', leave).once('disconnect', leave);
+  if (!process.connected) leave();
+  return { worker: Number(env[numberVariable]), leave: leaving.signal };
+}

@@ -1,0 +1,63 @@
+import { readTarget } from '../../config/check-target.ts';
+import { ExpungeError } from '../../errors.ts';
+import { historyForPlan } from '../../operations/dry-plan.ts';
+import { type MadePlan, makePlan, newOrigin } from '../../operations/make-plan.ts';
+import { planCode } from '../../operations/sealed-plan.ts';
+import { forecastFacts } from '../../terminal/forecast-text.ts';
+import { planText } from '../../terminal/plan-text.ts';
+import { styleOf } from '../../terminal/style.ts';
+import { type Invocation, jsonLines } from '../command.ts';
+import { listOrderOf, sayOf, sayOn } from '../session.ts';
+import { withNamedList } from './run.ts';
+
+/** `plan`: reads the list as `run` would, and seals what `apply` may do in a file. Sends nothing; needs neither a token nor Redis. */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { args: paths, options, toType, stdout, stderr } = invocation;
+  const output = outputOf(invocation);
+  const order = listOrderOf(invocation);
+  const origin = newOrigin(order.by, options.approveBy);
+  const notes: string[] = [];
+  const made = await makePlan(order, {
+    paths,
+    output,
+    origin,
+    read: (body) => withNamedList(invocation, paths, body),
+    historyOf: async (list) => {
+      const { history, notes: told } = await historyForPlan(order, {
+        target: readTarget(order.config, order.env),
+        list,
+        retries: null,
+      });
+      notes.push(...told);
+      return history;
+    },
+  });
+  const out = options.json ? stderr : stdout; // the plan is the result
+  out.write(`${planText({ ...made.shown, toType }, styleOf(out), out.columns || undefined)}\n`);
+  for (const note of notes) sayOn(stderr)(note);
+  tell(invocation, output, made);
+  return 0;
+}
+
+function outputOf({ options }: Invocation): string {
+  if (typeof options.output === 'string') return options.output;
+  throw new ExpungeError('USAGE', 'expected a file for the plan, got none', { next: 'add --output plan.json' });
+}
+
+function tell(invocation: Invocation, file: string, { plan, sha256, shown, replaced }: MadePlan): void {
+  const code = planCode(sha256);
+  sayOn(invocation.stderr)(`Nothing was sent. The plan is in ${file}, its code is ${code}`);
+  if (replaced !== null && replaced !== sha256)
+    sayOf(invocation)(`  It replaced the plan ${planCode(replaced)}, which cannot be applied any more.`);
+  const who = plan.approve_by === null ? '' : ` (by ${plan.approve_by})`;
+  sayOf(invocation)(`  Carry it out${who}: ${invocation.toType('apply', file)}`);
+  const { v: _, type: __, ...facts } = plan;
+  jsonLines(invocation.stdout, invocation.options.json)('sealed_plan', {
+    file,
+    code,
+    plan_sha256: sha256,
+    ends_without_newline: shown.endsWithoutNewline,
+    expected: forecastFacts(shown.forecast),
+    ...facts,
+  });
+}

@@ -1,0 +1,52 @@
+import { exitCodes } from '../../errors.ts';
+import { count } from '../../format.ts';
+import type { Run } from '../../ledger/run.ts';
+import { type Selection, worthRetry } from '../../model/selection.ts';
+import { noListHistory, planOf } from '../../operations/plan-list.ts';
+import { inherit, refuseLive } from '../../operations/retried-run.ts';
+import { targetOfRun, withRetried } from '../../operations/retry-list.ts';
+import { type EarlySession, findRun, withRedis } from '../../operations/session.ts';
+import { startProgress } from '../../terminal/live-panel.ts';
+import { type Invocation, jsonLines } from '../command.ts';
+import { readCredentials } from '../credentials.ts';
+import { listOrderOf, progressOn, sayOf, sayOn } from '../session.ts';
+import { refuseOfWorkers, showDryRun } from './run.ts';
+import { runIn } from './run-list.ts';
+
+/** Makes a run of ids of an ended run, which the ledger has; then it continues as `run` does. Repeating the command resumes that run. */
+export async function execute(invocation: Invocation): Promise<number> {
+  if (invocation.options.detach) refuseOfWorkers(invocation);
+  return withRedis(invocation, sayOf(invocation), (session) => retry(invocation, session));
+}
+
+async function retry(invocation: Invocation, session: EarlySession): Promise<number> {
+  const { args, env, options } = invocation;
+  const order = listOrderOf(invocation);
+  const run = await findRun(session, args[0]);
+  refuseLive(run);
+  const target = targetOfRun(order, run);
+  const credentials = options.dryRun ? null : readCredentials(invocation);
+  const only = options.only ?? worthRetry;
+  let rows = 0;
+  const text = () => `Reading run ${run.id}: ${count(rows)} ids to retry`;
+  const progress = startProgress(progressOn(invocation), env, text);
+  const onRow = (read: number) => {
+    rows = read;
+  };
+  const chosen = { run, only, expected: null, onRow };
+  return withRetried(session, order, chosen, async (list, retries) => {
+    progress.stop();
+    if (list.spool.rows === 0) return sayNothing(invocation, run, only);
+    if (!options.dryRun)
+      return runIn(session, invocation, { order, target, credentials, list, retries, applied: null });
+    const plan = planOf(inherit(order, retries), target, list, { ...noListHistory, retries });
+    return showDryRun(invocation, list, plan);
+  }).finally(() => progress.stop());
+}
+
+export function sayNothing(invocation: Invocation, { id }: Pick<Run, 'id'>, only: Selection): number {
+  const { options, stdout } = invocation;
+  sayOn(invocation.stderr)(`Run ${id} has nothing to retry: no id is ${only.join(' or ')}. Nothing is sent.`);
+  jsonLines(stdout, options.json)('nothing_to_retry', { run: id, only });
+  return exitCodes.OK.exit;
+}

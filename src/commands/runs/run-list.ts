@@ -1,0 +1,109 @@
+import { exitCodes } from '../../errors.ts';
+import { count, plural } from '../../format.ts';
+import { isOver, type Run, readRun } from '../../ledger/run.ts';
+import { exitOf } from '../../ledger/summary.ts';
+import { isWorthAnotherRun, outcomes, sumOutcomes } from '../../model/outcome.ts';
+import { sumIds } from '../../model/resource.ts';
+import { openReceivers } from '../../notify/receivers.ts';
+import { type AppliedPlan, refuseCode } from '../../operations/applied-plan.ts';
+import { refuseLate } from '../../operations/forecast-list.ts';
+import type { ListOrder } from '../../operations/list-order.ts';
+import type { Retries } from '../../operations/retried-run.ts';
+import { isCodeOf } from '../../operations/sealed-plan.ts';
+import { type EarlySession, type Session, withRedis } from '../../operations/session.ts';
+import { type FoundList, findList, type ListWork, submitList } from '../../operations/start-list.ts';
+import { leaveToWorkers } from '../../operations/steer-run.ts';
+import { standingSummary } from '../../operations/take-snapshot.ts';
+import { runFolder } from '../../report/file-retention.ts';
+import { confirmCode } from '../../terminal/ask.ts';
+import { startProgress } from '../../terminal/live-panel.ts';
+import { deletedText, type Plan } from '../../terminal/plan-text.ts';
+import type { Invocation } from '../command.ts';
+import type { Credentials } from '../credentials.ts';
+import { askCount, byOf, progressOn, sayOf, sayOn } from '../session.ts';
+import { deleteInForeground } from './delete-in-foreground.ts';
+import { finishEnded, sayDetached } from './finish-run.ts';
+import { showPlan } from './show-plan.ts';
+
+/** The list and its run. `credentials`: null for a detached run that another machine orders. */
+type Work = ListWork & { order: ListOrder; credentials: Credentials | null };
+
+/** Makes or finds the run of a list, asks for confirmation, and deletes it here or detaches it. Repeating it resumes the run. */
+export function runList(invocation: Invocation, work: Work): Promise<number> {
+  return withRedis(invocation, sayOf(invocation), (session) => runIn(session, invocation, work), true);
+}
+
+/** Does the same over an open connection to Redis. */
+export async function runIn(session: EarlySession, given: Invocation, work: Work): Promise<number> {
+  const { target, credentials, retries, applied } = work;
+  const receivers = given.options.detach ? [] : openReceivers(given.config, given.env);
+  const folderOf = ({ id }: Run) => runFolder(given.config.stateDir, id);
+  const known = await findList(session, work.order, work);
+  if (known.ended !== null) {
+    const { ended: run } = known;
+    if (isOver(run) && retries !== null) return sayRetried(given, retries.run, run);
+    return finishEnded({ invocation: given, session, run, outputFolder: folderOf(run) });
+  }
+  showPlan(given, known.plan);
+  refuseLate(known.plan.work, work.order.options, Date.now());
+  await confirm(given, known.plan, applied);
+  const run = await submit(given, session, known, work);
+  if (run.detached || credentials === null) return detach(given, session, run);
+  const invocation = { ...given, config: known.order.config };
+  const { workers } = known.plan.workers;
+  const outputFolder = folderOf(run);
+  return deleteInForeground({ invocation, session, target, credentials, receivers, run, workers, outputFolder });
+}
+
+async function submit(invocation: Invocation, session: Session, known: FoundList, work: ListWork): Promise<Run> {
+  let ids = 0;
+  const text = () => `Writing the list to Redis: ${count(ids)} ids`;
+  const progress = startProgress(progressOn(invocation), invocation.env, text);
+  const onProgress = (written: number) => {
+    ids = written;
+  };
+  return submitList(session, known, work, onProgress).finally(() => progress.stop());
+}
+
+/** Asks the operator to type the number of ids left to delete: for a resumed run, fewer than the list holds. */
+async function confirm(invocation: Invocation, plan: Plan, applied: AppliedPlan | null): Promise<void> {
+  const expected = plan.existing?.left ?? sumIds(plan.ids);
+  const isUnconfirmed = invocation.options.confirm === undefined;
+  if (expected === 0 && applied === null && (isUnconfirmed || plan.existing !== null)) return; // a failed export may be empty
+  const what = plan.existing ? `the ${plural(expected, 'ids')} left of run ${plan.existing.runId}` : deletedText(plan);
+  if (applied !== null) return confirmPlan(invocation, applied, what);
+  await askCount(invocation, expected, what);
+}
+
+/** Returns when the code of the plan has been given, with --code or typed. */
+async function confirmPlan(
+  { options, stdin, stderr, env }: Invocation,
+  applied: AppliedPlan,
+  what: string,
+): Promise<void> {
+  const given = options.code;
+  const isRight = (typed: string) => isCodeOf(applied.sha256, typed);
+  refuseCode(applied, given ?? (await confirmCode(what, isRight, { stdin, stderr, env, stdinIsData: false })));
+}
+
+/** Leaves a run to the workers of its target, and warns if none is alive. Repeating it is harmless. */
+async function detach(invocation: Invocation, session: Session, run: Run): Promise<number> {
+  const { context, warnings } = await leaveToWorkers(session, run, byOf(invocation));
+  const now = (await readRun(session.redis, run.id)) ?? run;
+  return sayDetached(invocation, now, context, warnings);
+}
+
+/** Reports that the ids were retried by a run that is over, and returns its exit code: a repeated command sends nothing twice. */
+function sayRetried(invocation: Invocation, { id }: Retries['run'], retry: Run): number {
+  const parts = outcomes.filter((outcome) => retry.counts[outcome] > 0);
+  const sums = parts.map((outcome) => `${count(retry.counts[outcome])} ${outcome}`).join(', ');
+  const isLeft = sumOutcomes(retry.counts, isWorthAnotherRun) > 0;
+  sayOn(invocation.stderr)(
+    `These ids of run ${id} were retried by run ${retry.id}, which is ${retry.state}: ${sums}. Nothing is sent.`,
+  );
+  if (isLeft) sayOf(invocation)(`  Retry what that one left: ${invocation.toType('retry', retry.id)}`);
+  const exit = exitOf(retry) ?? exitCodes.OK.exit;
+  if (invocation.options.json)
+    invocation.stdout.write(`${JSON.stringify(standingSummary(retry, null, { toType: invocation.toType, exit }))}\n`);
+  return exit;
+}

@@ -1,0 +1,122 @@
+import { readTarget } from '../../config/check-target.ts';
+import { settings } from '../../config/settings.ts';
+import { ExpungeError } from '../../errors.ts';
+import { count } from '../../format.ts';
+import { settledIn } from '../../input/chunk-ids.ts';
+import { openInputs } from '../../input/open-inputs.ts';
+import type { List } from '../../input/with-list.ts';
+import { anyResource, sumIds } from '../../model/resource.ts';
+import { checkList, checkProtection, dryRunRefusal } from '../../operations/plan-list.ts';
+import { withReadList } from '../../operations/read-list.ts';
+import { forecastFacts } from '../../terminal/forecast-text.ts';
+import { type Progress, startProgress } from '../../terminal/live-panel.ts';
+import { type Plan, planText } from '../../terminal/plan-text.ts';
+import { styleOf } from '../../terminal/style.ts';
+import { type Invocation, jsonLines, notifying, sending } from '../command.ts';
+import { readCredentials } from '../credentials.ts';
+import { listOrderOf, progressOn, sayOf } from '../session.ts';
+
+/** Reads the list, then plans, confirms, deletes and reports. Repeating the command resumes its run. */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { config, env, options } = invocation;
+  if (options.detach) refuseOfWorkers(invocation);
+  const order = listOrderOf(invocation);
+  const target = readTarget(config, env);
+  const credentials = options.dryRun ? null : readCredentials(invocation);
+  return withNamedList(invocation, invocation.args, async (list) => {
+    checkList(order, list.spool);
+    checkProtection(order, list.spool);
+    if (list.spool.rows === 0) sayOf(invocation)('The list is empty: 0 rows. --allow-empty accepts that.');
+    if (credentials === null) {
+      const { planOfDryRun } = await import('../../operations/dry-plan.ts');
+      const { plan, notes } = await planOfDryRun(order, { target, list, retries: null, applied: null });
+      return showDryRun(invocation, list, plan, [dryRunRefusal(config, list.spool), ...notes]);
+    }
+    const { runList } = await import('./run-list.ts'); // a dry run and a refused list do not need it
+    return runList(invocation, { order, target, credentials, list, retries: null, applied: null });
+  });
+}
+
+/**
+ * Throws USAGE for flags about sending, which workers decide. Variables and files are accepted: they may be meant for a worker on the same machine.
+ */
+export function refuseOfWorkers({ sources }: Invocation): void {
+  const flags = [...sending, ...notifying, 'caFile' as const, 'proxy' as const].filter(
+    (name) => sources[name] === 'flag',
+  );
+  if (flags.length === 0) return;
+  const names = flags.map((name) => `--${settings[name].flag}`).join(', ');
+  throw new ExpungeError('USAGE', `${names}: with --detach, workers send the requests with their own settings`, {
+    next: (toType) => `omit it here and set it on the workers: ${toType('worker', ...names.split(', '), '…')}`,
+  });
+}
+
+/** Shows the plan and sends nothing; needs neither a token nor Redis. `notes`: further lines about it; '' is skipped. */
+export async function showDryRun(
+  { stdout, stderr, options, toType, verbosity }: Invocation,
+  { spool }: List,
+  plan: Plan,
+  notes: readonly string[] = [],
+): Promise<number> {
+  const out = options.json ? stderr : stdout; // the plan is the result
+  out.write(`${planText({ ...plan, toType }, styleOf(out), out.columns || undefined)}\n`);
+  for (const note of notes.filter(Boolean)) stderr.write(`${note}\n`);
+  out.write(`${dryRunEnd(plan.ids, verbosity === 'quiet')}\n`);
+  const { rows, ids, sha256 } = spool;
+  const facts = {
+    rows,
+    ...ids,
+    ...settledIn(spool),
+    protected_read: spool.protectedList?.ids ?? null,
+    sha256,
+    first_url: plan.firstUrl,
+    last_id: plan.lastId,
+    ends_without_newline: plan.endsWithoutNewline,
+    expected: forecastFacts(plan.forecast),
+  };
+  jsonLines(stdout, options.json)('plan', { dry_run: true, base_url: plan.baseUrl, ...facts });
+  return 0;
+}
+
+/** The last lines of a dry run: how to delete the ids, if there are any, unless `isQuiet`. */
+export function dryRunEnd(ids: Plan['ids'], isQuiet = false): string {
+  if (sumIds(ids) === 0) return 'Dry run: nothing was sent, and the list holds no id to delete.';
+  return `Dry run: nothing was sent.${isQuiet ? '' : '\n  Delete them: the same command without --dry-run'}`;
+}
+
+/** Reads the list of a command, shows the progress, and calls `body`; then removes the spooled list. Throws what `withList` throws. */
+export async function withNamedList<T>(
+  invocation: Invocation,
+  paths: string[],
+  body: (list: List) => Promise<T>,
+): Promise<T> {
+  const { config, stdin, env } = invocation;
+  const shown: Progress[] = [];
+  const stop = () => shown.pop()?.stop();
+  const open = async () => {
+    refuseSilentTerminal(paths, stdin);
+    const files = await openInputs(paths, stdin);
+    const names = files.map(({ name }) => name).join(', ');
+    let rows = 0;
+    const onRows = (n: number) => {
+      rows += n;
+    };
+    shown.push(startProgress(progressOn(invocation), env, () => `Reading ${names}: ${count(rows)} rows`));
+    return { files, onRows };
+  };
+  try {
+    return await withReadList(config, open, (list) => {
+      stop();
+      return body(list);
+    });
+  } finally {
+    stop();
+  }
+}
+
+function refuseSilentTerminal(args: string[], stdin: NodeJS.ReadStream): void {
+  if (!args.includes('-') || !stdin.isTTY) return;
+  throw new ExpungeError('USAGE', 'ids are expected on stdin, but it is a terminal', {
+    next: (toType) => `pipe them in, or name a file: ${toType('run', 'FILE', '--resource', anyResource)}`,
+  });
+}

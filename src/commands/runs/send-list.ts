@@ -1,0 +1,116 @@
+import { type ApiClient, withServer } from '../../api/client.ts';
+import {
+  carryOut,
+  forgetPlan,
+  type MadeAtServer,
+  type PlanAtServer,
+  refuseInVain,
+  sendList,
+} from '../../api/remote-lists.ts';
+import { readRecord } from '../../api/remote-runs.ts';
+import { refuseProtectFile } from '../../api/sent-settings.ts';
+import { readWarnings } from '../../api/warnings.ts';
+import { namedTarget } from '../../config/check-target.ts';
+import { ExpungeError } from '../../errors.ts';
+import { type Format, formatOf } from '../../input/input-options.ts';
+import { type InputFile, openInputs } from '../../input/open-inputs.ts';
+import { forecast } from '../../model/forecast.ts';
+import { sumIds } from '../../model/resource.ts';
+import type { Target } from '../../model/target.ts';
+import { refuseLate } from '../../operations/forecast-list.ts';
+import type { ListOrder } from '../../operations/list-order.ts';
+import { deadlineOf } from '../../operations/plan-list.ts';
+import { startProgress } from '../../terminal/live-panel.ts';
+import { deletedText, type Plan } from '../../terminal/plan-text.ts';
+import type { Invocation } from '../command.ts';
+import { askCount, listOrderOf, progressOn, sayOf } from '../session.ts';
+import { sayDetached } from './finish-run.ts';
+import { refuseOfWorkers, execute as runHere } from './run.ts';
+import { showPlan } from './show-plan.ts';
+
+/**
+ * `run --detach` through the API of a server: sends the list, shows the plan that the server makes, asks, and has the server carry it out. Repeating
+ * it names the unfinished run of the list, and makes no second one. A dry run needs no server.
+ */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { args, options, config, stdin } = invocation;
+  if (options.dryRun) return runHere(invocation);
+  refuseUnsent(invocation);
+  const target = namedTarget(config);
+  const files = await openInputs(args, stdin);
+  const file = onlyFile(files);
+  const format = formatOf(file, config.format ?? null);
+  const order = listOrderOf(invocation);
+  return withServer(invocation, sayOf(invocation), async (api) => {
+    await refuseInVain(api, target);
+    const planned = await send(invocation, api, order, { target, file, format });
+    const plan = planWithin(planned.record, options);
+    let made: MadeAtServer;
+    try {
+      showPlan(invocation, plan);
+      refuseLate(plan.work, options, Date.now());
+      await confirm(invocation, plan);
+      made = await carryOut(api, order, planned);
+    } catch (error) {
+      await forgetPlan(api, planned, error);
+      throw error;
+    }
+    const { run, context } = await readRecord(api, made.run);
+    return sayDetached(invocation, run, context, readWarnings(made));
+  });
+}
+
+/** Throws USAGE for options that have no effect if a server reads the list and its workers delete. */
+function refuseUnsent(invocation: Invocation): void {
+  refuseForeground(invocation);
+  refuseProtectFile(invocation, {
+    who: 'the server does',
+    next: 'take those ids out of the list first, or do it where Redis can be reached, without --server',
+  });
+}
+
+/** Throws USAGE without --detach, and for flags about sending and keeping. */
+export function refuseForeground(invocation: Invocation): void {
+  if (invocation.options.detach !== true)
+    throw new ExpungeError('USAGE', '--server requires --detach: workers of that server delete the ids', {
+      next: 'add --detach, or do it where Redis can be reached, without --server',
+    });
+  refuseOfWorkers(invocation);
+  if (invocation.sources.keep === 'flag')
+    throw new ExpungeError('USAGE', '--keep: the server decides how long it keeps a run');
+}
+
+function onlyFile([file, ...others]: InputFile[]): InputFile {
+  if (file !== undefined && others.length === 0) return file;
+  throw new ExpungeError('USAGE', `a server takes one list at a time, got ${others.length + 1}`, {
+    next: 'a command for each, or one file of all',
+  });
+}
+
+async function send(
+  invocation: Invocation,
+  api: ApiClient,
+  order: ListOrder,
+  sent: { target: Target; file: InputFile; format: Format },
+): Promise<PlanAtServer> {
+  let bytes = 0;
+  const text = () => `Sending ${sent.file.name}: ${(bytes / 1e6).toFixed(1)} MB`;
+  const progress = startProgress(progressOn(invocation), invocation.env, text);
+  const onBytes = (sent: number) => {
+    bytes = sent;
+  };
+  return sendList(api, order, { ...sent, onBytes }).finally(() => progress.stop());
+}
+
+/** The plan with the times that only this command knows. */
+function planWithin(record: Plan, { stopAt = 0, maxDuration = 0, finishBy }: Invocation['options']): Plan {
+  const limits = { stopAt, maxActiveMs: maxDuration };
+  const work = { ...record.work, ...limits };
+  return { ...record, ...limits, work, forecast: forecast(work, Date.now()), deadline: deadlineOf(work, finishBy) };
+}
+
+async function confirm(invocation: Invocation, plan: Plan): Promise<void> {
+  const expected = sumIds(plan.ids);
+  if (expected === 0 && invocation.options.confirm === undefined) return; // a failed export may be empty
+  await askCount(invocation, expected, deletedText(plan));
+}

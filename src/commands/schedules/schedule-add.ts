@@ -1,0 +1,59 @@
+import { orderedTarget, refusePlainHttp } from '../../config/check-target.ts';
+import { isName, nameRule } from '../../config/list-source.ts';
+import { ExpungeError } from '../../errors.ts';
+import type { Added } from '../../operations/add-schedule.ts';
+import { refuseLoneBurst } from '../../operations/lone-burst.ts';
+import { definitionOf } from '../../operations/schedule-definition.ts';
+import type { Definition } from '../../schedule/schedule.ts';
+import { addedText } from '../../terminal/schedule-text.ts';
+import { type Invocation, jsonLines, reasonOf } from '../command.ts';
+import { byOf, warnOn } from '../session.ts';
+import { withOperations } from '../with-operations.ts';
+
+/** Adds a schedule, or changes one with --replace. Repeating it changes nothing. */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { args, options, config, env, stdout } = invocation;
+  const target = orderedTarget(config, env);
+  refuseLoneBurst(invocation, null);
+  const [name = ''] = args;
+  if (!isName(name)) throw new ExpungeError('USAGE', `"${name}": expected a name of ${nameRule}`);
+  const definition = readDefinition(invocation); // a mistake costs no request
+  const order = { target, name, by: byOf(invocation), definition, replace: options.replace === true };
+  const added = await withOperations(invocation, 'schedules', (schedules) => schedules.add(order), true);
+  sayAdded(invocation, name, added);
+  jsonLines(stdout, options.json)('schedule', { done: added.done, ...added.facts });
+  return 0;
+}
+
+function sayAdded({ config, toType, stderr, verbosity }: Invocation, name: string, added: Added): void {
+  const { done, schedule, at, before, warnings } = added;
+  const telling = { toType, isQuiet: verbosity === 'quiet', isTriable: config.server === undefined };
+  if (schedule !== null) stderr.write(`${addedText(done, schedule, at, before, telling)}\n`);
+  else stderr.write(`Schedule ${name}: ${done}. What the server has now is not known.\n`);
+  warnOn(stderr, warnings, toType);
+}
+
+/** The schedule that the options and settings define. Throws USAGE for missing or contradictory options. */
+export function readDefinition({ options, config }: Pick<Invocation, 'options' | 'config'>): Definition {
+  const { heartbeat = '', grace: graceMs, ...given } = options;
+  return definitionOf({
+    cron: given.cron,
+    tz: given.tz,
+    from: given.from,
+    overlap: given.overlap,
+    missed: given.missed,
+    graceMs,
+    maxGrowth: given.maxGrowth,
+    atMost: given.atMost,
+    retryFailed: given.retryFailed,
+    priority: given.priority,
+    settings: config,
+    heartbeat: readHeartbeat(heartbeat, config),
+    note: reasonOf(options),
+  });
+}
+
+function readHeartbeat(url: string, { allowHttp }: Invocation['config']): string {
+  if (url !== '') refusePlainHttp('--heartbeat', new URL(url).origin, allowHttp, 'hide that a slot failed');
+  return url;
+}

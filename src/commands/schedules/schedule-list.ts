@@ -1,0 +1,50 @@
+import { orderedTarget } from '../../config/check-target.ts';
+import { isoTime } from '../../format.ts';
+import type { Target } from '../../model/target.ts';
+import type { ScheduleRecord } from '../../operations/schedule-record.ts';
+import { previewSlots } from '../../schedule/describe-slots.ts';
+import type { Schedule } from '../../schedule/schedule.ts';
+import { nextSlots } from '../../schedule/slots.ts';
+import { listText, previewText } from '../../terminal/schedule-text.ts';
+import { tableFit } from '../../terminal/style.ts';
+import { type Invocation, jsonLines } from '../command.ts';
+import { withOperations } from '../with-operations.ts';
+
+/** `schedule list` and `schedule preview`. */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { verb, args, config, env } = invocation;
+  const target = orderedTarget(config, env);
+  return withOperations(invocation, 'schedules', async (schedules) => {
+    if (verb === 'schedule list') showSchedules(invocation, target, await schedules.list(target));
+    else showSlots(invocation, await schedules.find(target, args[0] ?? ''));
+    return 0;
+  });
+}
+
+/** Prints the schedules of a target. */
+function showSchedules(
+  { options, toType, stdout, env, verbosity }: Invocation,
+  target: Target,
+  records: readonly ScheduleRecord[],
+): void {
+  const print = jsonLines(stdout, options.json);
+  for (const { facts } of records) print('schedule', facts);
+  const fit = tableFit(stdout, env, ['WHEN', 'NEXT']);
+  if (!options.json)
+    stdout.write(`${listText(records, target, Date.now(), { toType, isQuiet: verbosity === 'quiet', fit })}\n`);
+}
+
+/** Prints the next slots of a schedule. */
+function showSlots({ options, stdout }: Invocation, schedule: Schedule): void {
+  const { after = Date.now(), count = 5 } = options;
+  const slots = previewSlots(schedule, after, count);
+  if (!options.json) {
+    stdout.write(`${previewText(schedule, slots)}\n`);
+    return;
+  }
+  const print = jsonLines(stdout, true);
+  const times = nextSlots(schedule, after, count);
+  slots.forEach(({ local, note }, i) => {
+    print('slot', { schedule: schedule.name, at: isoTime(times[i]!), local, tz: schedule.tz, note });
+  });
+}

@@ -1,0 +1,85 @@
+import { orderedTarget } from '../../config/check-target.ts';
+import { count, plural } from '../../format.ts';
+import type { ScheduleOperations } from '../../operations/operations.ts';
+import { dryRunFacts, type MadeNow } from '../../operations/run-schedule.ts';
+import type { ScheduleDryRun } from '../../schedule/follow-run.ts';
+import { type Invocation, jsonLines } from '../command.ts';
+import { listenForInterrupts } from '../interrupts.ts';
+import { byOf, warnOn } from '../session.ts';
+import { withOperations } from '../with-operations.ts';
+
+/**
+ * Makes a run of a schedule now, and leaves it to the workers. Its list comes from the source in this machine's configuration file, or from the
+ * source of the server. Throws GUARD for a list that a guard rejects.
+ */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { args, config, env, options } = invocation;
+  const target = orderedTarget(config, env);
+  return withOperations(invocation, 'schedules', async (schedules) => {
+    const { name, revision: seen } = await schedules.find(target, args[0] ?? '');
+    // A server carries an order out even if its client leaves, so with a server an interrupt ends this command at once.
+    const interrupts = config.server === undefined ? listenForStop(invocation) : null;
+    const stop = interrupts?.signal ?? new AbortController().signal;
+    const order = { target, name, by: byOf(invocation), seen, stop };
+    try {
+      await (options.dryRun ? tell(invocation, schedules, order) : make(invocation, schedules, order));
+    } finally {
+      interrupts?.dispose();
+    }
+    return 0;
+  });
+}
+
+function listenForStop(invocation: Invocation) {
+  return listenForInterrupts(invocation, () => invocation.stderr.write('\nStopping: no run was started.\n'));
+}
+
+type RunOrder = Parameters<ScheduleOperations['run']>[0];
+
+async function tell(invocation: Invocation, schedules: ScheduleOperations, order: RunOrder): Promise<void> {
+  const dry = await schedules.dryRun(order);
+  sayDryRun(invocation, order.name, dry);
+  jsonLines(invocation.stdout, invocation.options.json)('plan', dryRunFacts(order.name, dry));
+}
+
+function sayDryRun(
+  { stderr }: Invocation,
+  schedule: string,
+  { list, retried, carried, note, protectedRows, change, refusal, nothing, maxDeletes }: ScheduleDryRun,
+): void {
+  const passed =
+    nothing === '' ? `within --max-deletes ${maxDeletes} and the other guards` : `nothing to do, ${nothing}`;
+  const guard = refusal === null ? passed : `refused: ${refusal.reason}`;
+  stderr.write(`Schedule ${schedule}: ${plural(list.ids, 'ids')} in ${plural(list.rows, 'rows')}, ${guard}.\n`);
+  if (list.left > 0 || carried > 0) stderr.write(`  The run sends ${leftText(list.sends, { retried, carried })}\n`);
+  if (note !== '') stderr.write(`  ${note}\n`);
+  const ids = list.protectedList?.ids;
+  if (ids !== undefined)
+    stderr.write(`  ${plural(ids, 'protected ids')} read, ${plural(protectedRows, 'rows')} left out\n`);
+  if (change !== '') stderr.write(`  ${change}\n`);
+  stderr.write('Dry run: nothing was deleted.\n');
+}
+
+/** `100 ids, 3 of them retried; 900 are carried to the next slot` */
+function leftText(ids: number, { retried, carried }: { retried: number; carried: number }): string {
+  const again = retried === 0 ? '' : `, ${count(retried)} of them retried`;
+  return `${plural(ids, 'ids')}${again}${carried === 0 ? '' : `; ${count(carried)} are carried to the next slot`}`;
+}
+
+async function make(invocation: Invocation, schedules: ScheduleOperations, order: RunOrder): Promise<void> {
+  const { made, warnings } = await schedules.run(order);
+  sayMade(invocation, order.name, made);
+  warnOn(invocation.stderr, warnings, invocation.toType);
+  jsonLines(invocation.stdout, invocation.options.json)('scheduled', { schedule: order.name, ...made });
+}
+
+function sayMade({ toType, stderr, verbosity }: Invocation, schedule: string, made: MadeNow['made']): void {
+  if (made.outcome === 'empty') {
+    stderr.write(`Schedule ${schedule}: nothing to do, ${made.reason}.\n`);
+    return;
+  }
+  stderr.write(`Schedule ${schedule}: run ${made.run} of ${plural(made.ids, 'ids')} is left to the workers.\n`);
+  if (made.retried + made.carried > 0) stderr.write(`  It sends ${leftText(made.ids, made)}\n`);
+  if (made.reason !== '') stderr.write(`  ${made.reason}\n`);
+  if (verbosity !== 'quiet') stderr.write(`  Follow it: ${toType('status', made.run, '--watch')}\n`);
+}

@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest';
+import { allOptions } from '../../../../src/commands/line/command-line.ts';
+import { completeWords } from '../../../../src/commands/line/complete-words.ts';
+import { verbs } from '../../../../src/commands/line/verbs.ts';
+import { settings } from '../../../../src/config/settings.ts';
+
+const at = (...line: string[]) => completeWords(allOptions(), verbs, line);
+
+/** The words that are offered; else what the shell is told to offer. */
+function offered(...line: string[]): string[] | string {
+  const { completion } = at(...line);
+  return completion.kind === 'words' ? completion.words.map(({ word }) => word) : completion.kind;
+}
+
+describe('completion offers', () => {
+  it('every verb that help names, and no hidden one', () => {
+    const shown = verbs.filter(({ hidden }) => !hidden).map(({ name }) => name);
+    expect(offered('')).toEqual(expect.arrayContaining(shown));
+    expect(offered('')).not.toContain('quickstart');
+  });
+
+  it('every flag of a verb, with those of the program', () => {
+    const run = verbs.find(({ name }) => name === 'run')!;
+    const flags = run.settings.map((name) => `--${settings[name].flag}`);
+    expect(offered('run', '-')).toEqual(expect.arrayContaining([...flags, '--dry-run', '--config', '--help']));
+    expect(offered('schedule', 'add', '--cr')).toEqual(['--cron']);
+    expect(offered('runs', 'remove', '--yes', '-')).not.toContain('--yes');
+  });
+
+  it.each<[line: string[], words: string[] | string]>([
+    [['ru'], ['run', 'runs']],
+    [['runs', 're'], ['remove']],
+    [
+      ['report', 'm4tz', '--only', 'failed,unk'],
+      ['failed,unknown', 'failed,unknown_resource'],
+    ],
+    [['retry', 'm4tz', '--only', 'un'], ['unknown']],
+    [['ap'], ['apply']],
+    [['apply', ''], 'files'],
+    [['certificate', 've'], ['verify']],
+    [['report', 'm4tz', '--sign-key', ''], 'files'],
+    [
+      ['explain', ''],
+      ['annotations', 'views'],
+    ],
+    [['schedule', 'pa'], ['pause']],
+    [['--no-color', 'stat'], ['status']],
+    [
+      ['run', 'x.csv', '--resource', ''],
+      ['annotations', 'views'],
+    ],
+    [['run', 'x.csv', '--resource=v'], ['views']],
+    [['run', '--resource', 'views', ''], 'files'],
+    [['report', 'm4tz', '--join', ''], 'files'],
+    [['run', '--resource=views', ''], 'files'],
+    [['run', '-n', 'x.csv', 'y'], 'files'],
+    [['run', '--', '-'], 'files'],
+    [['run', '--protect', ''], 'files'],
+    [['--config', ''], 'files'],
+    [['report', 'r', '-o', ''], 'files'],
+    [['report', 'r', '-ox'], []],
+    [['run', '--state-dir', ''], 'folders'],
+    [['run', '--rate', ''], []],
+    [['run', '--no-such', ''], 'files'],
+    [['runs', '--state', 'running,pa'], ['running,paused']],
+    [
+      ['runs', '--state=canc'],
+      ['cancelling', 'cancelled'],
+    ],
+    [['worker', '--log-level', 'd'], ['debug']],
+    [
+      ['priority', 'r', ''],
+      ['high', 'normal', 'low'],
+    ],
+    [['rate', 'r', ''], ['none']],
+    [['target', 'pin-rate', ''], ['none']],
+    [
+      ['completion', ''],
+      ['bash', 'zsh', 'fish'],
+    ],
+    [['status', ''], 'runs'],
+    [['status', '--state-dir', 'x', '2026'], 'runs'],
+    [['rate', ''], 'runs'],
+    [['status', 'r', ''], []],
+    [['nonsense', ''], []],
+  ])('after %j: %j', (line, words) => {
+    expect(offered(...line)).toEqual(words);
+  });
+
+  it('what was given before, so that runs are looked for where the line would', () => {
+    const { given } = at('status', '--state-dir', 'here', '--allow-plaintext-redis', '--config=c.json', '');
+    expect(Object.fromEntries(given)).toEqual({
+      '--state-dir': 'here',
+      '--allow-plaintext-redis': '',
+      '--config': 'c.json',
+    });
+  });
+});
