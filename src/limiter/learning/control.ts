@@ -33,7 +33,7 @@ export type TargetControl = {
 };
 
 /** The version of the state's form. The state stays in Redis for 90 days, so a release may find the state of another one. */
-const stateVersion = 12;
+const stateVersion = 13;
 
 /** Returns the next state of a target. Pure. */
 export function control(stored: TargetControl | null, sums: Sums): TargetControl {

@@ -11,11 +11,16 @@ const rules = {
   minWindowMs: 90, // shortest time in which a limit is judged
   minWindowLatencies: 1.5, // shortest time in which a limit is judged, in mean latencies; the longer of the two counts
   minWindowAnswers: 20, // fewest answers by which a limit is judged
+  enoughAnswers: 50, // a limit is judged by this many answers; latencies vary, so fewer prove little
+  maxWindowMs: 2_000, // longest time in which a limit is judged, by fewer answers if no more came
   starvedShare: 0.4, // share of calls with permits but without a free slot above which processes wait for slots
   busyShare: 0.5, // share of calls without computing time left above which answers take as long as the process takes to read them
+  minBusyWindowMs: 300, // shortest time in which a process is judged to be busy
   minLatencyMs: 1, // below this, latencies differ because of the clock
   lossShare: 0.05, // share of time-outs and resets among the answers that lowers the limit
+  lossFadeMs: 3_000, // time in which losses and answers fade
   lossFactor: 0.7, // factor on the limit after such losses
+  lossRestMs: 5_000, // rest after such losses
 };
 
 /** The number of requests that the fleet may have in flight: plain JSON, changed by `learnInFlight` alone. Times are ms of the Redis clock. */
@@ -33,6 +38,8 @@ export type InFlight = {
   restUntilMs: number;
   /** Length of the next rest. The first is short: the first trial comes while the target's queue still fills, and shows nothing. */
   restMs: number;
+  /** Answers and losses at the present limit, which fade: at any limit, a few answers are lost. */
+  losses: { answers: number; lost: number };
   window: Window;
 };
 
@@ -45,10 +52,10 @@ type Window = {
   reports: number;
   starved: number;
   busy: number;
-  lost: number;
 };
 
-const emptyWindow: Window = { openMs: 0, count: 0, sumMs: 0, reports: 0, starved: 0, busy: 0, lost: 0 };
+const emptyWindow: Window = { openMs: 0, count: 0, sumMs: 0, reports: 0, starved: 0, busy: 0 };
+const noLosses = { answers: 0, lost: 0 };
 
 /** Returns the state when nothing is known. `max`: slots of the fleet. */
 export function firstInFlight(now: number, max: number): InFlight {
@@ -61,6 +68,7 @@ export function firstInFlight(now: number, max: number): InFlight {
     judgeFromMs: now,
     restUntilMs: now,
     restMs: rules.firstRestMs,
+    losses: noLosses,
     window: emptyWindow,
   };
 }
@@ -74,10 +82,13 @@ export function firstInFlight(now: number, max: number): InFlight {
 export function learnInFlight(before: InFlight, seen: Observation, max: number): InFlight {
   const state = { ...adjustToFleet(before, max), lookedAtMs: seen.now };
   if (before.lookedAtMs < state.judgeFromMs) return state;
-  const window = addToWindow(state.window, seen, seen.now - before.lookedAtMs);
+  const sinceMs = seen.now - before.lookedAtMs;
+  state.losses = addToLosses(state.losses, seen, sinceMs);
+  const window = addToWindow(state.window, seen, sinceMs);
   const now = { limit: state.limit, latencyMs: Math.max(rules.minLatencyMs, window.sumMs / Math.max(1, window.count)) };
   const isStarved = window.starved >= rules.starvedShare * window.reports;
-  if (isLossy(window)) return cutAfterLoss(state, now);
+  if (isLossy(state.losses)) return cutAfterLoss(state, now);
+  if (window.busy > 0 && window.openMs < rules.minBusyWindowMs) return { ...state, window };
   if (window.busy > 0 && window.busy >= rules.busyShare * window.reports) return growUnmeasured(state, now, isStarved);
   if (!isConclusive(window, now)) return { ...state, window };
   return evaluate({ ...state, window: emptyWindow }, now, isStarved);
@@ -127,10 +138,12 @@ function tryFewerSlots(state: InFlight, compared: Latency, now: Latency): InFlig
   return step({ ...state, compared }, compared.limit / rules.stepDown, 'down', now);
 }
 
-/** Lowers the limit after losses, and keeps it for a while. */
+/** Lowers the limit after losses, at least to the limit before it was doubled, and keeps it for a while. */
 function cutAfterLoss(state: InFlight, now: Latency): InFlight {
-  const restUntilMs = state.lookedAtMs + rules.firstRestMs;
-  return step({ ...state, restUntilMs }, now.limit * rules.lossFactor, 'hold', now);
+  const restUntilMs = state.lookedAtMs + rules.lossRestMs;
+  const cut = now.limit * rules.lossFactor;
+  const limit = state.trend === 'up' ? Math.min(cut, state.compared.limit) : cut;
+  return step({ ...state, restUntilMs, losses: noLosses }, limit, 'hold', now);
 }
 
 /** Restores the limit before, for a while. With all slots in use each rest is longer, because each trial of fewer slots costs a little. */
@@ -160,15 +173,22 @@ function addToWindow(window: Window, seen: Observation, openMs: number): Window 
     reports: window.reports + seen.reports,
     starved: window.starved + seen.starved,
     busy: window.busy + seen.busy,
-    lost: window.lost + seen.lost,
   };
 }
 
-/** Whether the target, or something on the way to it, is overloaded. */
-function isLossy({ count, lost }: Window): boolean {
-  return count + lost >= rules.minWindowAnswers && lost >= rules.lossShare * (count + lost);
+function addToLosses(losses: InFlight['losses'], { latency, lost }: Observation, sinceMs: number): InFlight['losses'] {
+  const kept = Math.exp(-Math.max(0, sinceMs) / rules.lossFadeMs);
+  return { answers: losses.answers * kept + latency.count + lost, lost: losses.lost * kept + lost };
+}
+
+/** Whether the target, or something on the way to it, is overloaded: more is lost than chance explains (two standard deviations). */
+function isLossy({ answers, lost }: InFlight['losses']): boolean {
+  const usual = rules.lossShare * answers;
+  return answers >= rules.minWindowAnswers && lost >= usual + 2 * Math.sqrt(usual);
 }
 
 function isConclusive({ openMs, count }: Window, { latencyMs }: Latency): boolean {
-  return count >= rules.minWindowAnswers && openMs >= Math.max(rules.minWindowMs, rules.minWindowLatencies * latencyMs);
+  if (count < rules.minWindowAnswers || openMs < Math.max(rules.minWindowMs, rules.minWindowLatencies * latencyMs))
+    return false;
+  return count >= rules.enoughAnswers || openMs >= rules.maxWindowMs;
 }

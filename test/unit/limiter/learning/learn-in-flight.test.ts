@@ -106,14 +106,35 @@ describe('the limit of requests in flight', () => {
     expect(later.reduce((sum, { limit }) => sum + limit, 0) / later.length).toBeLessThan(25);
   });
 
-  it('goes down by three tenths after a twentieth of the answers was lost, again once the new limit was tried', () => {
+  it('goes down by three tenths when more answers are lost than chance explains, again once the new limit was tried', () => {
     const lose = (state: InFlight, now: number, lost: number) =>
       learnInFlight(state, observation({ now, lost, latency: { count: 90, sumMs: 900 } }), max);
     const state = { ...firstInFlight(0, max), limit: 100 };
-    expect(lose(state, 2000, 4).limit).toBe(100);
-    const once = lose(state, 2000, 5);
+    expect(lose(state, 2000, 9).limit).toBe(100);
+    const once = lose(state, 2000, 10);
     expect(once.limit).toBeCloseTo(70);
-    expect(lose(once, 2100, 5).limit).toBeCloseTo(70);
-    expect(lose(lose(once, 2200, 0), 2300, 10).limit).toBeCloseTo(49);
+    expect(lose(once, 2100, 10).limit).toBeCloseTo(70);
+    expect(lose(lose(once, 2200, 0), 2300, 12).limit).toBeCloseTo(49);
+  });
+
+  it('stays high while a few answers are lost at any limit', () => {
+    for (const [all, ms, lostEach] of [
+      [64, 20, 30],
+      [16, 50, 40],
+      [256, 50, 25],
+    ] as const) {
+      let state = firstInFlight(0, all);
+      let answered = 0;
+      const limits: number[] = [];
+      for (let look = 1; look <= 600; look++) {
+        const count = Math.round((state.limit / ms) * 100);
+        const lost = Math.floor((answered + count) / lostEach) - Math.floor(answered / lostEach);
+        answered += count;
+        const seen = { now: look * 100, lost, latency: { count, sumMs: count * ms }, reports: 4, starved: 4 };
+        state = learnInFlight(state, observation(seen), all);
+        limits.push(state.limit);
+      }
+      expect(limits.reduce((sum, limit) => sum + limit, 0) / limits.length).toBeGreaterThan(0.8 * all);
+    }
   });
 });
