@@ -172,11 +172,11 @@ function listedRun(id: string, values: (string | null)[]): ListedRun | null {
 
 /** The choice of runs to show, and their order. A missing filter accepts every run. */
 export type RunChoice = {
-  states?: readonly RunState[];
-  since?: number; // made at this time or later; ms since 1970
-  target?: string; // a part of the target's base URL or account
-  list?: string; // a part of a file's name
-  by?: string; // a part of the submitter's name
+  states?: readonly RunState[] | undefined;
+  since?: number | undefined; // made at this time or later; ms since 1970
+  target?: string | undefined; // a part of the target's base URL or account
+  list?: string | undefined; // a part of a file's name
+  by?: string | undefined; // a part of the submitter's name
   sort: RunOrder; // newest or largest first
   limit: number;
 };

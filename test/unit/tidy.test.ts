@@ -295,8 +295,9 @@ describe('the sources', () => {
   });
 
   it('spread no literal: an object that is put together so takes a field that nothing reads, and nobody says so', () => {
-    const spread = /\.\.\.\s*\{/;
+    const spread = /\.\.\.\s*\(?\{/;
     expect(spread.test("route({ ...{ method: 'post', isCreatng: true } })")).toBe(true);
+    expect(spread.test('list({ ...({ stats: state } as Choice) })')).toBe(true);
     expect(containing(/^src\//, spread)).toEqual([]);
     const tests = readdirSync(`${root}test`, { recursive: true, encoding: 'utf8' }).filter((path) =>
       path.endsWith('.ts'),

@@ -39,7 +39,11 @@ const shownRuns = 50;
 function choiceOf({ state, since, target, list, by, sort, limit, all, json }: Invocation['options']): RunChoice {
   const isWhole = all === true || json === true;
   return {
-    ...({ states: state, since, target, list, by } as Omit<RunChoice, 'sort' | 'limit'>),
+    states: state as RunChoice['states'],
+    since: since as RunChoice['since'],
+    target: target as RunChoice['target'],
+    list: list as RunChoice['list'],
+    by: by as RunChoice['by'],
     sort: (sort as RunChoice['sort'] | undefined) ?? 'created',
     limit: (limit as number | undefined) ?? (isWhole ? Number.POSITIVE_INFINITY : shownRuns),
   };
