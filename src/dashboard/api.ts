@@ -59,9 +59,11 @@ let isLeaving = false;
 /** Leaves for the login, which leads back to the same page. Several requests may be refused at once; the page is left only once. */
 function leaveForLogin(): Promise<never> {
   const { pathname, search } = location;
-  if (!isLeaving) location.assign(`/login?${new URLSearchParams({ problem: 'session', to: pathname + search })}`);
-  isLeaving = true;
-  addEventListener('pagehide', () => (isLeaving = false), { once: true }); // the browser's Back may show this page again
+  if (!isLeaving) {
+    isLeaving = true;
+    addEventListener('pagehide', () => (isLeaving = false), { once: true }); // the browser's Back may show this page again
+    location.assign(`/login?${new URLSearchParams({ problem: 'session', to: pathname + search })}`);
+  }
   return new Promise(() => {}); // never settles: the page is being left
 }
 
