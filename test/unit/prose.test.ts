@@ -1,7 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { readPage } from '../support/docs.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -25,7 +26,7 @@ const prose = {
 };
 
 function linesOf(path: string): Line[] {
-  return readFileSync(root + path, 'utf8')
+  return readPage(path)
     .split('\n')
     .map((text) => ({ path, text }));
 }

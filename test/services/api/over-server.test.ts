@@ -77,6 +77,9 @@ async function openRunUnderWay(list: string, latencyMs = 0) {
   return { api, harness, run };
 }
 
+/** What a command printed, without the line that says where it ran. */
+const comparable = <T extends { stderr: string }>(done: T): T => ({ ...done, stderr: withoutPlace(done) });
+
 /** Without the second at which a state was read: the two commands run one after the other. */
 const withoutTime = (text: string) => text.replace(/ at \d\d:\d\d:\d\d UTC$/m, '');
 
@@ -120,12 +123,8 @@ describe('a command with --server', () => {
     for (const line of lines) {
       const direct = await harness.expunge(line);
       const over = await harness.expunge(line, { env });
-      const comparable = (done: typeof direct) => ({
-        ...done,
-        stdout: withoutTime(done.stdout),
-        stderr: withoutPlace(done),
-      });
-      expect(comparable(over), line.join(' ')).toEqual(comparable(direct));
+      const compared = [over, direct].map((done) => ({ ...comparable(done), stdout: withoutTime(done.stdout) }));
+      expect(compared[0], line.join(' ')).toEqual(compared[1]);
       expect(over.code, over.stderr).toBe(line.includes('--watch') ? 3 : 0); // it ends as the run did
       expect(over.stdout.length, line.join(' ')).toBeGreaterThan(5);
     }
@@ -139,15 +138,12 @@ describe('a command with --server', () => {
       ['report', ended, '--follow', '--from', 'AQAAAAAA'],
     ]) {
       const [direct, over] = [await harness.expunge(line), await harness.expunge(line, { env })];
-      expect({ ...over, stderr: withoutPlace(over) }).toEqual({ ...direct, stderr: withoutPlace(direct) });
+      expect(comparable(over)).toEqual(comparable(direct));
       expect(over.code).toBe(2);
     }
     const count = ['report', ended, '--verify'];
     const [counted, countedOver] = [await harness.expunge(count), await harness.expunge(count, { env })];
-    expect({ ...countedOver, stderr: withoutPlace(countedOver) }).toEqual({
-      ...counted,
-      stderr: withoutPlace(counted),
-    });
+    expect(comparable(countedOver)).toEqual(comparable(counted));
     expect([counted.code, withoutPlace(counted)]).toEqual([0, expect.stringContaining('adds up: 22 rows')]);
     const told = await harness.expunge(['report', ended, '-o', 'over.csv', '--json'], { env });
     const direct = await harness.expunge(['report', ended, '-o', 'direct.csv', '--json']);
@@ -206,7 +202,7 @@ describe('a command with --server', () => {
     const line = ['report', ended, '--follow'];
     const [direct, over] = [await harness.expunge(line), await harness.expunge(line, { env })];
     expect(direct.stderr).toContain('manifest chunk 0 is missing');
-    expect({ ...over, stderr: withoutPlace(over) }).toEqual({ ...direct, stderr: withoutPlace(direct) });
+    expect(comparable(over)).toEqual(comparable(direct));
     expect(over.code).toBe(1);
   });
 
