@@ -110,9 +110,9 @@ export function stateText(state: string, by: string, reason: string): string {
   return `${state}${by === '' ? '' : ` by ${by}`}${reason === '' ? '' : ` (${reason.replace(/\.$/, '')})`}`;
 }
 
-/** `13:42:03 GMT+1` */
+/** `09:42:03 GMT+1`, with two digits of the hour. */
 export function timeInZone(ms: number): string {
-  return new Date(ms).toLocaleTimeString('en-GB', { timeZoneName: 'short' });
+  return new Date(ms).toLocaleTimeString('en-GB', { timeStyle: 'long' });
 }
 
 /** The text with a full stop, unless it already ends as a sentence. */

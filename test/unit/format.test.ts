@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { count, duration, percent, plural, rate, roughly, timeLeft, timeOfDay, utcTime } from '../../src/format.ts';
+import { count, duration, percent, plural, rate, roughly, timeInZone, timeLeft, timeOfDay, utcTime } from '../../src/format.ts';
 
 describe('words', () => {
   it('groups the digits of a count', () => {
@@ -82,5 +82,12 @@ describe('utcTime', () => {
     expect(utcTime(at, 'day')).toBe('2026-11-20');
     expect(utcTime(at, 'minute')).toBe('2026-11-20 16:02 UTC');
     expect(utcTime(at, 'second')).toBe('2026-11-20 16:02:41 UTC');
+  });
+});
+
+describe('timeInZone', () => {
+  it('gives the hour two digits in the morning, so that times line up', () => {
+    const hours = Array.from({ length: 24 }, (_, hour) => timeInZone(new Date(2026, 1, 1, hour, 27, 19).getTime()));
+    expect(hours).toEqual(hours.map(() => expect.stringMatching(/^\d\d:27:19 \S+$/)));
   });
 });
