@@ -10,7 +10,7 @@ import { sumIds } from '../model/resource.ts';
 import { isChosenToRetry, type Selection } from '../model/selection.ts';
 import type { Target } from '../model/target.ts';
 import { mapAdvice } from '../model/to-type.ts';
-import type { ListOrder } from '../operations/list-order.ts';
+import type { ListOrder } from '../operations/list-action.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 import { type ApiClient, isAway } from './client.ts';
 import { refuseUnknownTarget } from './remote-targets.ts';

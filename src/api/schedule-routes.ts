@@ -4,10 +4,10 @@ import { apiField, type Config, settings } from '../config/settings.ts';
 import { priorities } from '../model/priority.ts';
 import type { Target } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
+import type { ScheduleOrder } from '../operations/action.ts';
 import { localSchedules } from '../operations/local-schedules.ts';
 import { loneBurst } from '../operations/lone-burst.ts';
 import type { ScheduleOperations } from '../operations/operations.ts';
-import type { ScheduleOrder } from '../operations/order.ts';
 import { dryRunFacts } from '../operations/run-schedule.ts';
 import { definitionOf } from '../operations/schedule-definition.ts';
 import {

@@ -3,7 +3,7 @@ import type { RunChoice } from '../ledger/list-runs.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import type { Resource } from '../model/resource.ts';
 import type { Selection } from '../model/selection.ts';
-import type { RunOptions } from '../operations/list-order.ts';
+import type { RunOptions } from '../operations/list-action.ts';
 import type { ReportStyle } from '../operations/operations.ts';
 import type { GivenDefinition } from '../operations/schedule-definition.ts';
 import type { RetryAfterForm } from '../sandbox/fault-kinds.ts';

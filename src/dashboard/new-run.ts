@@ -4,7 +4,7 @@ import { count, duration, hostOf, plural, size } from './format.ts';
 import { html, nothing, visibleId } from './markup.ts';
 import type { Page, Surroundings } from './page.ts';
 import { alarm, facts, idText, table, time, word } from './parts.ts';
-import { typed } from './run-orders.ts';
+import { typed } from './run-actions.ts';
 import type { Plan, Target } from './types.ts';
 import { me } from './words.ts';
 

@@ -19,7 +19,7 @@ import {
   why,
   word,
 } from './parts.ts';
-import { orderButtons } from './run-orders.ts';
+import { orderButtons } from './run-actions.ts';
 import { standstillOf } from './standing.ts';
 import type { AuditEntry, Run, RunEvent, RunHistory } from './types.ts';
 import { failuresOf, idsOf, isSealed, reasonOf, settledOf } from './words.ts';

@@ -53,7 +53,7 @@ export type Steering = {
   action: 'start' | 'pause' | 'halt' | 'cancel';
   from?: RunState; // only if the run has this state, and no operator has paused it
   seen?: number; // a start is refused if the run now has another revision
-  id?: string; // names the order, if the order is written again after a loss; see worker/known-orders.ts
+  id?: string; // names the order, if the order is written again after a loss; see worker/known-actions.ts
   reason: string;
   by: SteeredBy;
   who: string;

@@ -6,7 +6,7 @@ import type { OutboxEvent } from '../ledger/outbox.ts';
 import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
 import { type Standing, standingAdvice, standingFacts } from '../ledger/standing.ts';
 import { exitOf } from '../ledger/summary.ts';
-import type { Loss } from '../ledger/target-orders.ts';
+import type { Loss } from '../ledger/target-actions.ts';
 import type { TargetState } from '../limiter/read-target.ts';
 import { outcomes, perOutcome } from '../model/outcome.ts';
 import type { Target } from '../model/target.ts';

@@ -6,8 +6,8 @@ import { givenRules, isSameRule, noRules, type RunRules, rowOf, ruleNames } from
 import { isSamePerson } from '../model/person.ts';
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
-import type { ListOrder } from './list-order.ts';
-import type { By } from './order.ts';
+import type { By } from './action.ts';
+import type { ListOrder } from './list-action.ts';
 import { isCodeOf, type SealedPlan, withRules } from './sealed-plan.ts';
 import type { Session } from './session.ts';
 

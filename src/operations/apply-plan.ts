@@ -3,7 +3,7 @@ import type { List } from '../input/with-list.ts';
 import { isSamePerson } from '../model/person.ts';
 import type { Target } from '../model/target.ts';
 import { type AppliedPlan, refuseDrift } from './applied-plan.ts';
-import type { ListOrder } from './list-order.ts';
+import type { ListOrder } from './list-action.ts';
 import { sealFiles } from './make-plan.ts';
 import { checkList, checkProtection } from './plan-list.ts';
 import { isPartial, otherIds, otherRules, type SealedInput, type SealedPlan, withRules } from './sealed-plan.ts';

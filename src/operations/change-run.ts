@@ -2,7 +2,7 @@ import { ExpungeError } from '../errors.ts';
 import { isSealed } from '../ledger/run.ts';
 import type { Priority } from '../model/priority.ts';
 import { type Rate, rateSetting } from '../model/rate.ts';
-import type { RunOrder } from './order.ts';
+import type { RunOrder } from './action.ts';
 import { findRun, type Session } from './session.ts';
 
 /** The rate and burst of a run. A null rate means no rate of its own, a null burst means the default. */

@@ -2,7 +2,7 @@ import { findRunOfList } from '../ledger/create-run.ts';
 import { listOf } from '../model/target.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 import { explainLate } from './forecast-list.ts';
-import type { ListOrder } from './list-order.ts';
+import type { ListOrder } from './list-action.ts';
 import { lookAtRedis } from './look-at-redis.ts';
 import { type ListHistory, noListHistory, planOf } from './plan-list.ts';
 import { findList, type KnownList, type ListWork, readHistory } from './start-list.ts';

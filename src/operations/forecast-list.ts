@@ -6,7 +6,7 @@ import { type Cause, endOf, forecast, neededRate, type Work } from '../model/for
 import { sumIds } from '../model/resource.ts';
 import { readTimeWindow } from '../model/time-window.ts';
 import { lateText } from '../terminal/forecast-text.ts';
-import type { RunOptions } from './list-order.ts';
+import type { RunOptions } from './list-action.ts';
 import type { TargetBounds } from './read-bounds.ts';
 
 /** Number of ids of a list that are sent: the first ones, up to `--max-deletes`. */

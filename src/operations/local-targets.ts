@@ -1,9 +1,9 @@
 import { knownTargets } from '../ledger/known-targets.ts';
 import { forgetRate, pinRate, releaseTarget, type SeenOperatorOrder, setBudget } from '../ledger/steer-target.ts';
-import { acknowledgeLosses } from '../ledger/target-orders.ts';
+import { acknowledgeLosses } from '../ledger/target-actions.ts';
 import type { RedisClient } from '../redis/client.ts';
+import type { TargetOrder } from './action.ts';
 import type { TargetOperations } from './operations.ts';
-import type { TargetOrder } from './order.ts';
 import type { Session } from './session.ts';
 import { start, startAll, stop, stopAll } from './stop-targets.ts';
 import { readTargetRecord, readTargetStatus } from './target-status.ts';

@@ -1,6 +1,6 @@
 import { ExpungeError } from '../errors.ts';
 import type { Rate } from '../model/rate.ts';
-import type { ListOrder } from './list-order.ts';
+import type { ListOrder } from './list-action.ts';
 
 /** Throws USAGE for --burst without a rate: it would have no effect. */
 export function refuseLoneBurst({ config, sources }: Pick<ListOrder, 'config' | 'sources'>, known: Rate | null): void {

@@ -22,7 +22,7 @@ import { filesText, type Plan } from '../terminal/plan-text.ts';
 import { tokenSource } from '../token/open-token.ts';
 import { countWorkers } from '../worker/count-workers.ts';
 import { requestsOf, workOf } from './forecast-list.ts';
-import type { ListOrder, RunOptions } from './list-order.ts';
+import type { ListOrder, RunOptions } from './list-action.ts';
 import { noBounds, type Surroundings, type TargetBounds } from './read-bounds.ts';
 import type { Retries } from './retried-run.ts';
 

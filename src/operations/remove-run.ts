@@ -8,8 +8,8 @@ import { sealTally } from '../ledger/tally.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { describeRejection } from '../redis/errors.ts';
 import { passChangesOn } from '../worker/event-sources.ts';
+import type { SeenOrder } from './action.ts';
 import { removeOwnQueue } from './liveness.ts';
-import type { SeenOrder } from './order.ts';
 import { findRun, type Session } from './session.ts';
 
 /** A removed run, as it was last. */

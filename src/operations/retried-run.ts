@@ -3,7 +3,7 @@ import { isSealed, type Run } from '../ledger/run.ts';
 import { inheritedSettings } from '../ledger/run-rules.ts';
 import type { OutcomeCounts } from '../model/outcome.ts';
 import type { ToType } from '../model/to-type.ts';
-import type { ListOrder } from './list-order.ts';
+import type { ListOrder } from './list-action.ts';
 
 /** A run whose ids another run retries, and how many of those ids had each outcome. */
 export type Retries = { run: Run; chosen: OutcomeCounts };

@@ -13,7 +13,7 @@ import { type Selection, worthRetry } from '../model/selection.ts';
 import { type Target, targetFlags } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
 import type { RedisClient } from '../redis/client.ts';
-import type { ListOrder } from './list-order.ts';
+import type { ListOrder } from './list-action.ts';
 import { checkList } from './plan-list.ts';
 import { type Retries, refuseLive } from './retried-run.ts';
 import { findRun, type Session } from './session.ts';

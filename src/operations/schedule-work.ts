@@ -7,7 +7,7 @@ import { type Notifier, openNotifier } from '../queue/notifier.ts';
 import { openRedisClock } from '../redis/clock.ts';
 import { keys } from '../redis/keys.ts';
 import type { ScheduleDeps } from '../schedule/schedule-store.ts';
-import type { By } from './order.ts';
+import type { By } from './action.ts';
 import type { Session } from './session.ts';
 
 /** What the lists of schedules are read with: the sources and files of this machine. */

@@ -17,7 +17,7 @@ import type { Advice, ToType } from '../model/to-type.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 import { readStopFile } from '../worker/stop-file.ts';
 import { type AppliedPlan, refuseKnownRun, refuseOtherRun, takeOver } from './applied-plan.ts';
-import type { ListOrder } from './list-order.ts';
+import type { ListOrder } from './list-action.ts';
 import { hasForegroundCommand } from './liveness.ts';
 import { refuseLoneBurst } from './lone-burst.ts';
 import { type ListHistory, planOf } from './plan-list.ts';

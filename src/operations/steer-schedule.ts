@@ -6,7 +6,7 @@ import { keys } from '../redis/keys.ts';
 import { scheduleChanged } from '../schedule/changed-schedule.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import { readSchedule, type ScheduleAction, steerSchedule as store } from '../schedule/schedule-store.ts';
-import type { ScheduleOrder, SeenScheduleOrder } from './order.ts';
+import type { ScheduleOrder, SeenScheduleOrder } from './action.ts';
 import { findSchedule, scheduleFacts } from './schedule-record.ts';
 import { withNotifiers } from './schedule-work.ts';
 import type { Session } from './session.ts';

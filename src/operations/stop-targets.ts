@@ -3,7 +3,7 @@ import { type StopChange, startTarget, stopTarget } from '../ledger/steer-target
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { StopResult } from '../terminal/stop-text.ts';
-import type { TargetOrder } from './order.ts';
+import type { TargetOrder } from './action.ts';
 
 /** An order to stop or start. `allAccounts`: applies it to all accounts of the base URL of the target that Redis knows. */
 export type StopOrder = TargetOrder & { allAccounts: boolean };

@@ -21,7 +21,7 @@ import { chunkSize } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { type AppliedPlan, claimFor, recordedPlan } from './applied-plan.ts';
-import type { ListOrder, RunOptions } from './list-order.ts';
+import type { ListOrder, RunOptions } from './list-action.ts';
 import type { Session } from './session.ts';
 
 /** How a run is submitted. */

@@ -1,7 +1,7 @@
 import { readTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
 import { type Target, targetFlags } from '../model/target.ts';
-import type { ListOrder } from './list-order.ts';
+import type { ListOrder } from './list-action.ts';
 
 /**
  * The target of the settings. Throws USAGE if no setting names it, even if `what`, a run or a plan, does: the token is never sent to an address that

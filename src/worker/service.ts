@@ -21,7 +21,7 @@ import type { Token } from '../token/token.ts';
 import { withTimeout } from '../wait.ts';
 import { BodyCounter } from './body-counter.ts';
 import { chunkHandler, watchCredentials } from './chunk-handler.ts';
-import { type KnownOrders, openOrders } from './known-orders.ts';
+import { type KnownOrders, openOrders } from './known-actions.ts';
 import { type Part, repeat } from './parts.ts';
 import { logRedisError, runStopper } from './run-stopper.ts';
 import { RunWatch } from './run-watch.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { fileURLToPath } from 'node:url';
-import type { Careless } from './order-walk-scene.ts';
+import type { Careless } from './action-walk-scene.ts';
 
 // Loaded before expunge (`node --import`), it takes one safety out of its source, which CARELESS names. What a walk shows of such a process, and
 // not of the real one, is what the safety is for. It throws where the source no longer has the safety that is to be taken out.
@@ -22,13 +22,13 @@ const cuts: Record<Careless, readonly Cut[]> = {
   // No process writes an order again that Redis has lost, or waits until it knows that none is lost.
   rewriting: [
     {
-      file: 'worker/known-orders.ts',
+      file: 'worker/known-actions.ts',
       from: 'this.#timer = setInterval(() => void this.#tick(), retryEveryMs);',
       to: '',
     },
-    { file: 'worker/known-orders.ts', from: 'await this.#look().catch(() => {});\n      },', to: '},' },
+    { file: 'worker/known-actions.ts', from: 'await this.#look().catch(() => {});\n      },', to: '},' },
     {
-      file: 'worker/known-orders.ts',
+      file: 'worker/known-actions.ts',
       from: 'for (const stop of now) if',
       to: 'this.#stops.clear();\n    for (const stop of now) if',
     },

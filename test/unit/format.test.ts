@@ -1,5 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { count, duration, percent, plural, rate, roughly, timeInZone, timeLeft, timeOfDay, utcTime } from '../../src/format.ts';
+import {
+  count,
+  duration,
+  percent,
+  plural,
+  rate,
+  roughly,
+  timeInZone,
+  timeLeft,
+  timeOfDay,
+  utcTime,
+} from '../../src/format.ts';
 
 describe('words', () => {
   it('groups the digits of a count', () => {

@@ -4,8 +4,8 @@ import { posix, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { Command } from '../../src/commands/command.ts';
+import { verbs } from '../../src/commands/line/commands.ts';
 import { furtherReading } from '../../src/commands/line/help.ts';
-import { verbs } from '../../src/commands/line/verbs.ts';
 import { type SettingName, settings } from '../../src/config/settings.ts';
 import { type Cell, doubt, mark, mergeResult, settle, untouched } from '../../src/ledger/cell.ts';
 import { runStates } from '../../src/ledger/run.ts';
@@ -75,7 +75,7 @@ function floorOf(path: string): number {
 }
 
 /** What documents verbs: their examples are the same for everybody. */
-const isHelp = /^src\/(commands\/line\/(.*-verbs|completion|help)\.ts$|help\/)/;
+const isHelp = /^src\/(commands\/line\/(.*-commands|completion|help)\.ts$|help\/)/;
 
 /** Verbs and their subcommands. */
 function allVerbs(commands: readonly Command[]): Command[] {
@@ -111,7 +111,7 @@ describe('the sources', () => {
   it('are read by these tests', () => {
     expect(sources.length).toBeGreaterThan(100);
     expect(importing(/^src\/queue\/queue\.ts$/, /^bullmq$/)).toHaveLength(1);
-    expect(importing(/^src\/commands\/line\/run-verbs\.ts$/, /^src\/commands\/runs\/run\.ts$/)).toHaveLength(1);
+    expect(importing(/^src\/commands\/line\/run-commands\.ts$/, /^src\/commands\/runs\/run\.ts$/)).toHaveLength(1);
   });
 
   it('import bullmq in src/queue only', () => {
@@ -174,7 +174,7 @@ describe('the sources', () => {
 
   it('of an order to a target load neither the HTTP client nor the OAuth library: it has to work within a second', () => {
     const graph = new Map(sources.map(({ path, text, imports }) => [path, loadedBy(text, imports)]));
-    const reached = new Set(['src/commands/orders/stop-all.ts', 'src/operations/local-targets.ts']);
+    const reached = new Set(['src/commands/actions/stop-all.ts', 'src/operations/local-targets.ts']);
     for (const path of reached) for (const next of graph.get(path) ?? []) reached.add(next);
     expect(reached).toContain('ioredis');
     expect([...reached].filter((name) => /^(undici|oauth4webapi)$/.test(name))).toEqual([]);
@@ -239,7 +239,7 @@ describe('the sources', () => {
     );
     expect(names.filter((name) => !taken.has(name))).toEqual([]);
     const lists =
-      /^src\/(config\/(?:run-|process-|service-)?settings|commands\/(command|line\/(?:verbs|[a-z]+-verbs?|help))|schedule\/schedule)\.ts$/;
+      /^src\/(config\/(?:run-|process-|service-)?settings|commands\/(command|line\/(?:commands|[a-z]+-commands|help))|schedule\/schedule)\.ts$/;
     const readers = sources.filter(({ path }) => !lists.test(path)).map(({ text }) => withoutComments(text));
     const isRead = (name: string) => readers.some((text) => new RegExp(`\\b${name}\\b`).test(text));
     expect(names.filter((name) => !isRead(name))).toEqual([]);
@@ -256,7 +256,7 @@ describe('the sources', () => {
   });
 
   it('have every verb that is declared among the verbs, and name for each one shown what to read further, or nothing', async () => {
-    const declaring = sources.filter(({ path }) => /^src\/commands\/line\/[a-z]+-verbs\.ts$/.test(path));
+    const declaring = sources.filter(({ path }) => /^src\/commands\/line\/[a-z]+-commands\.ts$/.test(path));
     const modules = await Promise.all(declaring.map(({ path }) => import(root + path)));
     const declared = modules.flatMap((module) => Object.values<Command>(module));
     expect(declared.map(({ name }) => name).sort()).toEqual(verbs.map(({ name }) => name).sort());

@@ -8,8 +8,8 @@ import { suggest } from '../../model/suggest.ts';
 import type { Advice } from '../../model/to-type.ts';
 import type { Command, OwnOption } from '../command.ts';
 import type { Options } from '../options.ts';
+import { verbs } from './commands.ts';
 import { configureHelp, settingOption, verbHeading } from './help.ts';
-import { verbs } from './verbs.ts';
 
 /** The request that a command line makes. */
 export type Call = {

@@ -1,8 +1,8 @@
 import { loadConfig } from '../../config/read-config.ts';
 import { type SettingName, settings } from '../../config/settings.ts';
 import { allOptions } from './command-line.ts';
+import { verbs } from './commands.ts';
 import { type Candidate, completeWords } from './complete-words.ts';
-import { verbs } from './verbs.ts';
 
 const shownRuns = 50;
 

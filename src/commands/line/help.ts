@@ -4,7 +4,7 @@ import { ExpungeError, exitCodes } from '../../errors.ts';
 import { type Topic, topicNames, topics } from '../../help/topics.ts';
 import { foldCommand, readingWidth } from '../../terminal/render-markdown.ts';
 import type { Command } from '../command.ts';
-import { verbs } from './verbs.ts';
+import { verbs } from './commands.ts';
 
 /** The settings for daily use: the only ones that the help of a verb shows without `--all`. */
 export const dailySettings: readonly SettingName[] = [

@@ -3,7 +3,7 @@ import { type ToType, typedLine } from '../../model/to-type.ts';
 import { shownWords } from '../../terminal/style.ts';
 import { type Command, server, store, target } from '../command.ts';
 import type { Call } from './command-line.ts';
-import { verbs } from './verbs.ts';
+import { verbs } from './commands.ts';
 
 /** What a command line says about where things are. Variables also apply to the next command, so they are not repeated. */
 type Given = Pick<Call, 'flags' | 'configFile'>;

@@ -6,7 +6,7 @@ import { logFor, withoutRepeats } from '../../logger.ts';
 import type { Target } from '../../model/target.ts';
 import { visibleLine } from '../../model/visible.ts';
 import type { NamedReceiver } from '../../notify/receivers.ts';
-import type { By } from '../../operations/order.ts';
+import type { By } from '../../operations/action.ts';
 import type { EarlySession, Session } from '../../operations/session.ts';
 import { type LocalView, readRunContext, SnapshotTaker } from '../../operations/take-snapshot.ts';
 import { ownQueueName } from '../../queue/queue.ts';

@@ -7,7 +7,7 @@ import { sumIds } from '../../model/resource.ts';
 import { openReceivers } from '../../notify/receivers.ts';
 import { type AppliedPlan, refuseCode } from '../../operations/applied-plan.ts';
 import { refuseLate } from '../../operations/forecast-list.ts';
-import type { ListOrder } from '../../operations/list-order.ts';
+import type { ListOrder } from '../../operations/list-action.ts';
 import type { Retries } from '../../operations/retried-run.ts';
 import { isCodeOf } from '../../operations/sealed-plan.ts';
 import { type EarlySession, type Session, withRedis } from '../../operations/session.ts';

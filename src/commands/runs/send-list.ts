@@ -18,7 +18,7 @@ import { forecast } from '../../model/forecast.ts';
 import { sumIds } from '../../model/resource.ts';
 import type { Target } from '../../model/target.ts';
 import { refuseLate } from '../../operations/forecast-list.ts';
-import type { ListOrder } from '../../operations/list-order.ts';
+import type { ListOrder } from '../../operations/list-action.ts';
 import { deadlineOf } from '../../operations/plan-list.ts';
 import { startProgress } from '../../terminal/live-panel.ts';
 import { deletedText, type Plan } from '../../terminal/plan-text.ts';

@@ -2,8 +2,8 @@ import { orderedTarget } from '../../config/check-target.ts';
 import { isPausedFor, type Schedule } from '../../schedule/schedule.ts';
 import type { ScheduleAction } from '../../schedule/schedule-store.ts';
 import { steeredText } from '../../terminal/schedule-text.ts';
+import { haltedSchedules, haltOfAll, resumeAll } from '../actions/resume-all.ts';
 import { type Invocation, jsonLines } from '../command.ts';
-import { haltedSchedules, haltOfAll, resumeAll } from '../orders/resume-all.ts';
 import { askYes, byOf } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 

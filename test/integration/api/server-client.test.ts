@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { withServer } from '../../../src/api/client.ts';
 import type { Command } from '../../../src/commands/command.ts';
-import { verbs } from '../../../src/commands/line/verbs.ts';
+import { verbs } from '../../../src/commands/line/commands.ts';
 import { readVersion } from '../../../src/version.ts';
 import { command } from '../../support/command.ts';
 import { startExpunge } from '../../support/processes.ts';

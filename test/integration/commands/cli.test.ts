@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { verbs } from '../../../src/commands/line/verbs.ts';
+import { verbs } from '../../../src/commands/line/commands.ts';
 import { settings } from '../../../src/config/settings.ts';
 import { command } from '../../support/command.ts';
 

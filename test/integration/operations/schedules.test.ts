@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Config } from '../../../src/config/settings.ts';
-import { restoreSchedulePause } from '../../../src/ledger/target-orders.ts';
+import { restoreSchedulePause } from '../../../src/ledger/target-actions.ts';
 import type { AddOrder } from '../../../src/operations/add-schedule.ts';
 import { localSchedules } from '../../../src/operations/local-schedules.ts';
 import { closeQueueConnection, openQueueConnection } from '../../../src/redis/connect.ts';

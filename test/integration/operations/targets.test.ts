@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { noteLoss, restoreBound } from '../../../src/ledger/target-orders.ts';
+import { noteLoss, restoreBound } from '../../../src/ledger/target-actions.ts';
 import { parseRate } from '../../../src/model/rate.ts';
 import { targetOf } from '../../../src/model/target.ts';
 import { localTargets } from '../../../src/operations/local-targets.ts';

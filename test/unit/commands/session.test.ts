@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { verbs } from '../../../src/commands/line/verbs.ts';
+import { verbs } from '../../../src/commands/line/commands.ts';
 import { invoke } from '../../support/command.ts';
 
 /** What makes a run or a schedule, looks whether it could, or shows where to begin: they may begin a private Redis. */

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { Command } from '../../../src/commands/command.ts';
 import { readCommandLine } from '../../../src/commands/line/command-line.ts';
-import { verbs } from '../../../src/commands/line/verbs.ts';
+import { verbs } from '../../../src/commands/line/commands.ts';
 import { settings } from '../../../src/config/settings.ts';
 import { readTopic, topicNames, topics } from '../../../src/help/topics.ts';
 import { pages, readPage, withGenerated } from '../../support/docs.ts';

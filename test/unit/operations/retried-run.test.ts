@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../../src/config/read-config.ts';
 import { parseRun, runStates } from '../../../src/ledger/run.ts';
 import { parseRate, storedRate } from '../../../src/model/rate.ts';
-import type { ListOrder } from '../../../src/operations/list-order.ts';
+import type { ListOrder } from '../../../src/operations/list-action.ts';
 import { inherit, refuseLive } from '../../../src/operations/retried-run.ts';
 import { noCounts } from '../terminal/snapshots.ts';
 

@@ -8,7 +8,7 @@ import type { Consumer, ConsumerOptions } from '../../../src/queue/consumer.ts';
 import { type ChunkQueue, ownQueueName, sharedQueueName } from '../../../src/queue/queue.ts';
 import type { QueueConnection } from '../../../src/redis/connect.ts';
 import { fixedToken } from '../../../src/token/fixed-token.ts';
-import type { KnownOrders } from '../../../src/worker/known-orders.ts';
+import type { KnownOrders } from '../../../src/worker/known-actions.ts';
 import { Parts } from '../../../src/worker/parts.ts';
 import type { Senders } from '../../../src/worker/senders.ts';
 import { openService, type ServiceOptions } from '../../../src/worker/service.ts';

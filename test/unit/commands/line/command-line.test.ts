@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Command } from '../../../../src/commands/command.ts';
 import { readCommandLine } from '../../../../src/commands/line/command-line.ts';
-import { verbs } from '../../../../src/commands/line/verbs.ts';
+import { verbs } from '../../../../src/commands/line/commands.ts';
 import { settings } from '../../../../src/config/settings.ts';
 import { ExpungeError } from '../../../../src/errors.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { allOptions } from '../../../../src/commands/line/command-line.ts';
+import { verbs } from '../../../../src/commands/line/commands.ts';
 import { completeWords } from '../../../../src/commands/line/complete-words.ts';
-import { verbs } from '../../../../src/commands/line/verbs.ts';
 import { settings } from '../../../../src/config/settings.ts';
 
 const at = (...line: string[]) => completeWords(allOptions(), verbs, line);

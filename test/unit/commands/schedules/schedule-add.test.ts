@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { server } from '../../../../src/commands/command.ts';
 import { readCommandLine } from '../../../../src/commands/line/command-line.ts';
-import { verbs } from '../../../../src/commands/line/verbs.ts';
+import { verbs } from '../../../../src/commands/line/commands.ts';
 import { readDefinition } from '../../../../src/commands/schedules/schedule-add.ts';
 import { loadConfig } from '../../../../src/config/read-config.ts';
 import { type Config, type SettingName, settings, settingText } from '../../../../src/config/settings.ts';

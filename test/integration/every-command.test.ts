@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Command } from '../../src/commands/command.ts';
-import { verbs } from '../../src/commands/line/verbs.ts';
+import { verbs } from '../../src/commands/line/commands.ts';
 import { idPath } from '../../src/model/check-id.ts';
 import { madeId } from '../../src/sandbox/objects.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';

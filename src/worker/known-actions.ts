@@ -13,7 +13,7 @@ import {
   restoreBound,
   restoreSchedulePause,
   type ScheduleOrder,
-} from '../ledger/target-orders.ts';
+} from '../ledger/target-actions.ts';
 import { type Stop, type StopOrder, stopsFromStored } from '../limiter/stop.ts';
 import type { Log } from '../logger.ts';
 import { commandFor, type Target } from '../model/target.ts';

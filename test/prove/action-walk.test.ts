@@ -1,6 +1,6 @@
 import { describe, test } from 'vitest';
-import { walk } from '../support/order-walk.ts';
-import type { Careless } from '../support/order-walk-scene.ts';
+import { walk } from '../support/action-walk.ts';
+import type { Careless } from '../support/action-walk-scene.ts';
 
 const seedsMax = 6;
 const size = { orders: 200, withinMs: 300_000, restMs: 100 };

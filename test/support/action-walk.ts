@@ -1,10 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { isSealed } from '../../src/ledger/run.ts';
-import type { AtEnd } from './harness.ts';
-import { makeIds } from './ids.ts';
-import { ArrivalWatch } from './order-walk-arrivals.ts';
-import { OrderDraw, type Step } from './order-walk-draw.ts';
+import { ArrivalWatch } from './action-walk-arrivals.ts';
+import { OrderDraw, type Step } from './action-walk-draw.ts';
 import {
   entryOf,
   isHeld,
@@ -15,7 +13,7 @@ import {
   statesByItself,
   type TargetModel,
   type TargetOrder,
-} from './order-walk-model.ts';
+} from './action-walk-model.ts';
 import {
   type Answered,
   type Careless,
@@ -24,7 +22,9 @@ import {
   openScene,
   type Scene,
   type View,
-} from './order-walk-scene.ts';
+} from './action-walk-scene.ts';
+import type { AtEnd } from './harness.ts';
+import { makeIds } from './ids.ts';
 import { until } from './processes.ts';
 import { seeded } from './zoo/world.ts';
 

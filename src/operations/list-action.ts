@@ -1,7 +1,7 @@
 import type { Sources } from '../config/read-config.ts';
 import type { Config } from '../config/settings.ts';
 import type { Priority } from '../model/priority.ts';
-import type { By } from './order.ts';
+import type { By } from './action.ts';
 
 /** Options of a run in addition to its settings; see the rows of `run-rules.ts`. */
 export type RunOptions = {

@@ -1,5 +1,5 @@
 import { isSealed } from '../../src/ledger/run.ts';
-import type { RunModel, RunOrder, TargetOrder } from './order-walk-model.ts';
+import type { RunModel, RunOrder, TargetOrder } from './action-walk-model.ts';
 
 /** What is done next; several orders are given at once. `looksBefore`: the people look at the run first, or else go by what they saw last. */
 export type Step =

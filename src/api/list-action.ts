@@ -1,7 +1,7 @@
 import type { Source, Sources } from '../config/read-config.ts';
 import { apiField, type Config, type SettingName, settings } from '../config/settings.ts';
 import type { Target } from '../model/target.ts';
-import type { ListOrder, RunOptions } from '../operations/list-order.ts';
+import type { ListOrder, RunOptions } from '../operations/list-action.ts';
 import { scheduledSettings } from '../schedule/schedule.ts';
 import type { Caller } from './access.ts';
 import { parsedAs } from './problem.ts';

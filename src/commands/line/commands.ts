@@ -1,8 +1,8 @@
 import type { Command } from '../command.ts';
-import { dashboard, token } from './access-verbs.ts';
-import { apply, certificate, explain, plan, report, verify } from './evidence-verbs.ts';
-import { cancel, pause, priority, rate, resume, retry, run, runs, status } from './run-verbs.ts';
-import { schedule } from './schedule-verbs.ts';
+import { dashboard, token } from './access-commands.ts';
+import { apply, certificate, explain, plan, report, verify } from './evidence-commands.ts';
+import { cancel, pause, priority, rate, resume, retry, run, runs, status } from './run-commands.ts';
+import { schedule } from './schedule-commands.ts';
 import {
   alerts,
   check,
@@ -14,8 +14,8 @@ import {
   runWorker,
   sandbox,
   worker,
-} from './service-verbs.ts';
-import { startAll, stopAll, target } from './target-verbs.ts';
+} from './service-commands.ts';
+import { startAll, stopAll, target } from './target-commands.ts';
 
 /** Every verb, in the order of the help. */
 export const verbs: readonly Command[] = [

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { describe, test } from 'vitest';
-import { verbs } from '../../src/commands/line/verbs.ts';
+import { verbs } from '../../src/commands/line/commands.ts';
 import { type AtEnd, type Harness, openHarness } from '../support/harness.ts';
 import { annotations, makeIds } from '../support/ids.ts';
 import { bin, runProgram, until } from '../support/processes.ts';

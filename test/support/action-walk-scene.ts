@@ -4,13 +4,10 @@ import { exitCodes } from '../../src/errors.ts';
 import { type AuditEntry, parseEntry, readTargetAudit } from '../../src/ledger/audit.ts';
 import { pendingOf, type Run, readRun } from '../../src/ledger/run.ts';
 import { readTargetRevision } from '../../src/ledger/steer-target.ts';
-import { readTargetOrders } from '../../src/ledger/target-orders.ts';
+import { readTargetOrders } from '../../src/ledger/target-actions.ts';
 import { rateSetting } from '../../src/model/rate.ts';
 import { keys } from '../../src/redis/keys.ts';
-import { aofBytes, truncateAof } from './aof.ts';
-import { type AtEnd, type Harness, openHarness, orNothing } from './harness.ts';
-import { annotations } from './ids.ts';
-import { people } from './order-walk-draw.ts';
+import { people } from './action-walk-draw.ts';
 import {
   entryOf,
   type Hold,
@@ -18,7 +15,10 @@ import {
   type RunOrder,
   type TargetModel,
   type TargetOrder,
-} from './order-walk-model.ts';
+} from './action-walk-model.ts';
+import { aofBytes, truncateAof } from './aof.ts';
+import { type AtEnd, type Harness, openHarness, orNothing } from './harness.ts';
+import { annotations } from './ids.ts';
 import { type Running, startNode, until } from './processes.ts';
 import { startRedisProcess } from './redis-process.ts';
 import { openRedisProxy, type RedisProxy } from './redis-proxy.ts';

@@ -1,5 +1,5 @@
 import { describe, test } from 'vitest';
-import { walk } from '../support/order-walk.ts';
+import { walk } from '../support/action-walk.ts';
 import { sized } from '../support/size.ts';
 
 // ORDER_WALK_SEEDS=7,8 tries others.

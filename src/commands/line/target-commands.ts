@@ -3,7 +3,7 @@ import { type Command, json, type OwnOption, reason, server, store } from '../co
 // The verbs that change all runs of a target at once.
 
 const who = ['baseUrl', 'account', 'clientId'] as const;
-const steer = () => import('../orders/target.ts');
+const steer = () => import('../actions/target.ts');
 
 export const target: Command = {
   name: 'target',
@@ -95,7 +95,7 @@ const allAccounts: OwnOption = {
   flags: '--all-accounts',
   help: 'for all accounts of the base URL that Redis knows',
 };
-const stop = () => import('../orders/stop-all.ts');
+const stop = () => import('../actions/stop-all.ts');
 
 export const stopAll: Command = {
   name: 'stop-all',

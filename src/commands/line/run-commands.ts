@@ -163,7 +163,7 @@ export const status: Command = {
   load: () => import('../evidence/status.ts'),
 };
 
-const steer = () => import('../orders/steer.ts');
+const steer = () => import('../actions/steer.ts');
 
 export const pause: Command = {
   name: 'pause',
@@ -244,7 +244,7 @@ export const rate: Command = {
     ['expunge rate 20261120-1602-m4tz none --reason "the night is ours"', 'no rate of its own any more'],
   ],
   overServer: true,
-  load: () => import('../orders/rate.ts'),
+  load: () => import('../actions/rate.ts'),
 };
 
 export const priority: Command = {
@@ -258,5 +258,5 @@ export const priority: Command = {
     ['expunge priority 20261120-1602-m4tz low --reason "it can wait"', 'a quarter of that share'],
   ],
   overServer: true,
-  load: () => import('../orders/priority.ts'),
+  load: () => import('../actions/priority.ts'),
 };
