@@ -1,4 +1,4 @@
-# The image of every verb: `docker run expunge VERB …`. Node is process 1, so SIGTERM reaches it; the image has a shell for
+# The image of every command: `docker run expunge COMMAND …`. Node is process 1, so SIGTERM reaches it; the image has a shell for
 # --token-command and nothing else that expunge needs. Redis is elsewhere: REDIS_URL names it.
 
 FROM node:24-bookworm-slim AS build

@@ -106,7 +106,7 @@ export const seenSchedule = count.describe(
 /** Warnings that a person must not miss, such as a target without a worker; [] = none. */
 export const warnings = z.array(text);
 
-/** The words of the commands in an answer, without the program: the verb comes first. */
+/** The commands in an answer, each as its words without the program: the name of the command comes first. */
 export const commands = z.array(z.array(text).min(1)).optional();
 
 export const steered = runSummary.extend({

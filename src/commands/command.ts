@@ -9,7 +9,7 @@ import type { ToType } from '../model/to-type.ts';
 import type { RedisAddress } from '../redis/address.ts';
 import type { Options } from './options.ts';
 
-/** An option of a verb that is not a setting: it has no variable, and the configuration file cannot contain it. */
+/** An option of a command that is not a setting: it has no variable, and the configuration file cannot contain it. */
 export type OwnOption = {
   flags: string; // in commander's syntax: '-n, --dry-run', '--reason <text>'
   help: string;
@@ -17,7 +17,7 @@ export type OwnOption = {
   parse?: (text: string) => unknown; // throws an Error that says what was expected; without it, the value is the text
 };
 
-/** The declaration of a verb: enough to read its command line and to print its help before its code is loaded. */
+/** The declaration of a command: enough to read its command line and to print its help before its code is loaded. */
 export type Command = {
   name: string;
   summary: string;
@@ -26,36 +26,36 @@ export type Command = {
   options?: readonly OwnOption[];
   examples: readonly Example[];
   hidden?: boolean;
-  /** Whether the verb ignores all settings, so that a mistake in a variable or in the configuration file does not stop it. */
+  /** Whether the command ignores all settings, so that a mistake in a variable or in the configuration file does not stop it. */
   withoutSettings?: boolean;
   subcommands?: readonly Command[];
-  /** Whether the verb also works through the API of a server (`--server`), or the code that does; without it the verb needs Redis itself. */
-  overServer?: true | (() => Promise<Verb>);
-  /** Loads the code of the verb; null for a group, which only has subcommands. */
-  load: (() => Promise<Verb>) | null;
+  /** Whether the command also works through the API of a server (`--server`), or the code that does; without it the command needs Redis itself. */
+  overServer?: true | (() => Promise<CommandModule>);
+  /** Loads the code of the command; null for a group, which only has subcommands. */
+  load: (() => Promise<CommandModule>) | null;
 };
 
 /** A line to type, and its effect. */
 type Example = readonly [line: string, does: string];
 
-/** The module of a verb. `execute` returns the exit code, and throws ExpungeError for whatever the operator can change. */
-export type Verb = { execute(invocation: Invocation): Promise<number> };
+/** The module of a command. `execute` returns the exit code, and throws ExpungeError for whatever the operator can change. */
+export type CommandModule = { execute(invocation: Invocation): Promise<number> };
 
 /** Where signals arrive and how a second one ends everything: the process itself. */
 export type SignalSource = Pick<NodeJS.Process, 'on' | 'off' | 'exit'>;
 
-/** The status that a process prints on SIGUSR1: at first its verb and its age. A verb that knows more replaces it. */
+/** The status that a process prints on SIGUSR1: at first its command and its age. A command that knows more replaces it. */
 export type StatusAnswer = { give(): void };
 
-/** The input of a verb. A verb listens for signals itself; only a second one ends the process. */
+/** The input of a command. A command listens for signals itself; only a second one ends the process. */
 export type Invocation = {
-  verb: string; // 'run', 'runs remove'
+  commandName: string; // 'run', 'runs remove'
   args: string[];
   options: Options;
   config: Config;
   sources: Sources;
   program: string; // as a shell starts it again: expunge, ./expunge
-  toType: ToType; // writes the commands that the verb prints
+  toType: ToType; // writes the commands that this command prints
   argv: readonly string[]; // the whole command line after the program's name
   verbosity: Verbosity;
   env: NodeJS.ProcessEnv;
@@ -64,9 +64,9 @@ export type Invocation = {
   stdin: NodeJS.ReadStream;
   stdout: NodeJS.WriteStream;
   stderr: NodeJS.WriteStream;
-  /** The Redis of a process that runs verbs for other processes. It stays connected, so a verb does not disconnect it. */
+  /** The Redis of a process that runs commands for other processes. It stays connected, so a command does not disconnect it. */
   address?: RedisAddress;
-  /** Aborted when the reader of stdout has closed it, so that a verb that only prints can end. */
+  /** Aborted when the reader of stdout has closed it, so that a command that only prints can end. */
   outputClosed: AbortSignal;
 };
 
@@ -83,7 +83,7 @@ export function reasonOf({ reason = '' }: Pick<Options, 'reason'>): string {
   return storedReason(reason);
 }
 
-// Groups of settings and options that several verbs share.
+// Groups of settings and options that several commands share.
 
 const token = [
   'tokenFile',
@@ -121,7 +121,7 @@ export const retryInput = [
 /** Where requests go, and the credentials for them. */
 export const target = ['baseUrl', 'account', ...token, 'allowHttp', 'caFile', 'proxy', 'separateLimits'] as const;
 
-/** Settings that name a target, for verbs that send it nothing. */
+/** Settings that name a target, for commands that send it nothing. */
 export const targetName = ['baseUrl', 'account', 'clientId', 'allowHttp', 'separateLimits'] as const;
 
 /** Settings that name the receivers of events. */
@@ -138,7 +138,7 @@ export const sending = [
   'stopFile',
 ] as const;
 
-/** Settings for verbs that only need Redis. */
+/** Settings for commands that only need Redis. */
 export const store = [
   'stateDir',
   'allowPlaintextRedis',
@@ -152,7 +152,7 @@ export const store = [
   'redisServerName',
 ] as const;
 
-/** Settings for verbs that can also use the API of a server. */
+/** Settings for commands that can also use the API of a server. */
 export const server = ['server', 'serverTokenFile'] as const;
 
 export const json: OwnOption = { flags: '--json', help: 'print JSON on stdout, one object per line' };

@@ -9,7 +9,7 @@ import type { GivenDefinition } from '../operations/schedule-definition.ts';
 import type { RetryAfterForm } from '../sandbox/fault-kinds.ts';
 import type { RateHeaderKind } from '../sandbox/rate-limit.ts';
 
-/** Options of most verbs. */
+/** Options of most commands. */
 type Common = {
   json?: boolean;
   yes?: boolean;
@@ -75,7 +75,7 @@ type OfSandbox = Omit<SandboxFlags, 'rate' | 'rateWindowMs' | 'tokenFile' | 'tok
 };
 
 /**
- * The options of all verbs, without the settings, by their name in camelCase, as their `parse` returns them. Options that are not given are missing.
+ * The options of all commands, without the settings, by their name in camelCase, as their `parse` returns them. Options that are not given are missing.
  */
 export type Options = Common & OfLists & OfRuns & Chosen & OfEvidence & OfServices & OfSandbox;
 

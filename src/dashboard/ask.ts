@@ -23,7 +23,7 @@ export type Question = {
   text?: Content;
   checks?: Check[];
   fields?: Field[] | ((checked: string[]) => Field[]);
-  verb: string;
+  label: string;
   isDangerous?: boolean;
   act: (values: Record<string, string>, checked: string[]) => Promise<unknown>;
 };
@@ -51,7 +51,7 @@ export function ask(question: Question) {
       tell(done);
     } catch (error) {
       if (isAsked()) show(wordsOf(error), false);
-      else notice(`Not done: ${question.verb}`, [wordsOf(error)]);
+      else notice(`Not done: ${question.label}`, [wordsOf(error)]);
     }
   };
   const isAsked = () => asked === question && dialog.open; // false once its page has been left
@@ -100,7 +100,7 @@ type Answering = {
 };
 
 function formOf(question: Question, checked: string[], { problem, isBusy, submit, change }: Answering) {
-  const { title, text, verb, isDangerous, checks = [], fields = [] } = question;
+  const { title, text, label, isDangerous, checks = [], fields = [] } = question;
   const asked = typeof fields === 'function' ? fields(checked) : fields;
   const isReady = !isBusy && (checks.length === 0 || checked.length > 0);
   return html`<form @submit=${submit} autocomplete="off" aria-labelledby="question">
@@ -110,7 +110,7 @@ function formOf(question: Question, checked: string[], { problem, isBusy, submit
     ${[...asked, reasonField].map(fieldOf)}
     ${alarm(problem)}
     <p class="buttons">
-      <button class=${isDangerous ? 'danger' : 'main'} ?disabled=${!isReady}>${verb}</button>
+      <button class=${isDangerous ? 'danger' : 'main'} ?disabled=${!isReady}>${label}</button>
       <button type="button" @click=${leaveQuestion}>Leave it</button>
     </p></form>`;
 }

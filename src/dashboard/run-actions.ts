@@ -36,7 +36,7 @@ function give({ run }: Run, order: string, body: Record<string, unknown>, header
 function pauseQuestion(run: Run): Question {
   return {
     title: 'Pause this run?',
-    verb: 'Pause',
+    label: 'Pause',
     text: `No more requests are sent to ${hostOf(run.target)} for it. ${plural(run.pending, 'ids')} wait until it is resumed.`,
     act: ({ reason }) => give(run, 'pause', { reason }),
   };
@@ -54,7 +54,7 @@ function whoField({ detached, has_command: hasCommand }: Run) {
 function leaveQuestion(run: Run): Question {
   return {
     title: 'Leave this run to workers?',
-    verb: 'Leave to workers',
+    label: 'Leave to workers',
     text: html`Its command has ended, so nothing deletes it. The workers of <b>${hostOf(run.target)}</b> delete the
       ${plural(run.pending, 'ids')} that are left.`,
     act: ({ reason }) => give(run, 'resume', { reason, seen: run.revision, detach: true }),
@@ -66,7 +66,7 @@ const absentChoices = ['halt it again', 'are expected'];
 function resumeQuestion(run: Run): Question {
   return {
     title: 'Resume this run?',
-    verb: 'Resume',
+    label: 'Resume',
     text: html`It deletes the ${plural(run.pending, 'ids')} that are left at <b>${hostOf(run.target)}</b>.
       ${run.has_command === true ? 'Its command is there, and continues.' : nothing}`,
     fields: [
@@ -89,7 +89,7 @@ function rateQuestion(run: Run): Question {
   const now = typeof run.settings?.rate === 'string' ? run.settings.rate : '';
   return {
     title: 'Change the rate of this run',
-    verb: 'Change the rate',
+    label: 'Change the rate',
     text: now
       ? html`This run sends at most <b>${now}</b>. The limit of its target holds as well.`
       : 'This run has no limit of its own: it is as fast as its target allows.',
@@ -109,7 +109,7 @@ function rateQuestion(run: Run): Question {
 function priorityQuestion(run: Run): Question {
   return {
     title: 'Change the priority of this run',
-    verb: 'Change the priority',
+    label: 'Change the priority',
     text: 'Its share of the workers, compared with other runs of its target.',
     fields: [{ name: 'priority', label: 'Priority', choices: me.priorities, value: run.priority }],
     act: ({ reason, priority }) => give(run, 'priority', { reason, priority }),
@@ -120,7 +120,7 @@ function cancelQuestion(run: Run): Question {
   const left = run.pending;
   return {
     title: `Cancel run ${run.run}?`,
-    verb: 'Cancel the run',
+    label: 'Cancel the run',
     isDangerous: true,
     text: html`It ends for good. <b>${plural(left, 'ids')}</b> at <b>${hostOf(run.target)}</b> have no outcome yet and are left; what is deleted
       stays deleted.`,
@@ -136,7 +136,7 @@ function retryQuestion(run: Run, go: (path: string) => void): Question {
   const chosenOf = (checked: string[]) => sum(run, ({ outcome }) => checked.includes(outcome));
   return {
     title: 'Which ids are to be sent again?',
-    verb: 'Make the run',
+    label: 'Make the run',
     isDangerous: true,
     text: html`A new run sends them to <b>${hostOf(run.target)}</b>.`,
     checks: words.map((word) => ({

@@ -85,7 +85,7 @@ function targetButtons(target: Target) {
     ask({
       title: `${title} ${hostOf(target.target)}?`,
       text,
-      verb: title,
+      label: title,
       isDangerous: order === 'stop',
       act: ({ reason }) => post(`/targets/${fp}/${order}`, order === 'start' ? { reason, seen: revision } : { reason }),
     });
@@ -134,12 +134,12 @@ const elsewhere = 'Only workers of its target have its list: start it on the pag
 
 function scheduleButtons({ fp, name, state, revision }: Schedule): Content {
   if (state === 'removed') return nothing;
-  const button = (order: string, verb: string, text: string, hindrance = '') => {
+  const button = (order: string, label: string, text: string, hindrance = '') => {
     const path = `/schedules/${fp}/${encodeURIComponent(name)}/${order}`;
-    const title = `${verb} the schedule ${name}?`;
+    const title = `${label} the schedule ${name}?`;
     const act = ({ reason }: Record<string, string>) =>
       post(path, order === 'pause' ? { reason } : { reason, seen: revision });
-    return html`<button ?disabled=${hindrance !== ''} title=${hindrance || nothing} @click=${() => ask({ title, text, verb, act })}>${verb} …</button>`;
+    return html`<button ?disabled=${hindrance !== ''} title=${hindrance || nothing} @click=${() => ask({ title, text, label, act })}>${label} …</button>`;
   };
   return html`<span class="buttons">
     ${

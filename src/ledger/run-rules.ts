@@ -17,7 +17,7 @@ export type GivenSettings = {
 /** One rule that a run obeys. Its key in the table is its field in the record. */
 type Rule<T, S extends SettingName | null> = {
   flag: string; // the flag, which is also the action of a change in the audit trail
-  setting: S; // null: an option of the verbs that make runs
+  setting: S; // null: an option of the commands that make runs
   label: string; // its name on the page of a run
   fact: string; // its name in the API
   unset: T; // the value of a run without this rule

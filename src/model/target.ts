@@ -28,9 +28,9 @@ export function listOf({ fp }: Target, rowsSha256: string, retryOf = ''): string
   return createHash('sha256').update(`${fp}\n${of}${rowsSha256}`).digest('hex');
 }
 
-/** The command line of a verb for this target. */
-export function commandFor(toType: ToType, verb: string, target: Pick<Target, 'baseUrl' | 'account'>): string {
-  return toType(verb, ...targetWords(target));
+/** The line to type for a command on this target. */
+export function commandFor(toType: ToType, command: string, target: Pick<Target, 'baseUrl' | 'account'>): string {
+  return toType(command, ...targetWords(target));
 }
 
 /** The flags that name this target. */

@@ -4,13 +4,13 @@ import { quoteForShell } from './shell-word.ts';
  * The only function that writes a command of expunge for a reader to type, as in `toType('runs remove', id)`. It starts the command as this reader
  * has to, with each word quoted for a shell. `…` stands for a value that the reader knows. Text of users never passes through it.
  */
-export type ToType = (verb: string, ...words: readonly string[]) => string;
+export type ToType = (command: string, ...words: readonly string[]) => string;
 
 /** The advice for an error. It is a function if it contains a command, because only the code that prints it knows how the reader starts a command. */
 export type Advice = string | ((toType: ToType) => string);
 
 /** Writes commands for an unknown reader, who asks over HTTP or reads a file. */
-export const toTypeAnywhere: ToType = (verb, ...words) => typedLine('expunge', verb, words);
+export const toTypeAnywhere: ToType = (command, ...words) => typedLine('expunge', command, words);
 
 const hardBlank = '\ue000';
 
@@ -19,15 +19,15 @@ const hardBlank = '\ue000';
  * that is longer than a line is left to the terminal, which breaks it without a newline.
  */
 export function unbroken(toType: ToType, lay: (toType: ToType) => string): string {
-  const laid = lay((verb, ...words) => toType(verb, ...words).replaceAll(' ', hardBlank));
+  const laid = lay((command, ...words) => toType(command, ...words).replaceAll(' ', hardBlank));
   return laid.replaceAll(hardBlank, ' ');
 }
 
 /** Writes a command line of a shell. `program` is a command line already. */
-export function typedLine(program: string, verb: string, words: readonly string[]): string {
+export function typedLine(program: string, command: string, words: readonly string[]): string {
   return [
     program,
-    ...(verb === '' ? [] : [verb]),
+    ...(command === '' ? [] : [command]),
     ...words.map((word) => (word === '…' ? word : quoteForShell(word))),
   ].join(' ');
 }
@@ -48,14 +48,14 @@ export function joinAdvice(advices: readonly Advice[], separator: string): Advic
 }
 
 /** A command in a text from another process, as the words that `toTypeAnywhere` was given for it. */
-export type TypedWords = readonly [verb: string, ...words: string[]];
+export type TypedWords = readonly [command: string, ...words: string[]];
 
 /** The advice in a form that anyone can read, and the commands in it, in order. */
 export function spellOut(advice: Advice): { text: string; commands: TypedWords[] } {
   const commands: TypedWords[] = [];
-  const text = adviceText(advice, (verb, ...words) => {
-    commands.push([verb, ...words]);
-    return toTypeAnywhere(verb, ...words);
+  const text = adviceText(advice, (command, ...words) => {
+    commands.push([command, ...words]);
+    return toTypeAnywhere(command, ...words);
   });
   return { text, commands };
 }
@@ -66,11 +66,11 @@ export function readAdvice(text: string, commands: readonly TypedWords[]): Advic
   return (toType) => {
     let rest = text;
     let read = '';
-    for (const [verb, ...words] of commands) {
-      const known = toTypeAnywhere(verb, ...words);
+    for (const [command, ...words] of commands) {
+      const known = toTypeAnywhere(command, ...words);
       const at = rest.indexOf(known);
       if (at === -1) continue;
-      read += rest.slice(0, at) + toType(verb, ...words);
+      read += rest.slice(0, at) + toType(command, ...words);
       rest = rest.slice(at + known.length);
     }
     return read + rest;

@@ -52,10 +52,10 @@ function liveText(known: KnownTarget): string {
 const namedAtMost = 5;
 
 /** Targets that a command did not reach, one per line, each followed by the command that reaches it. */
-export function notReachedText(verb: string, missed: readonly KnownTarget[], toType: ToType): string {
+export function notReachedText(command: string, missed: readonly KnownTarget[], toType: ToType): string {
   const lines = missed.slice(0, namedAtMost).map((known) => {
-    const how = verb === 'start-all' ? byWhom(known.stops.target!) : liveText(known);
-    return `  ${targetName(known)}: ${how}\n    ${commandFor(toType, verb, known)}`;
+    const how = command === 'start-all' ? byWhom(known.stops.target!) : liveText(known);
+    return `  ${targetName(known)}: ${how}\n    ${commandFor(toType, command, known)}`;
   });
   const more = missed.length - namedAtMost;
   return [...lines, ...(more > 0 ? [`  and ${plural(more, 'others')}: ${toType('runs')}`] : [])].join('\n');

@@ -50,11 +50,11 @@ function transitionOf(page: Page): Promise<string> {
 }
 
 /** Gives an order on the page of a run: opens its dialog, fills its fields, and confirms. */
-async function order(page: Page, name: string, verb: string, fields: Record<string, string>): Promise<void> {
+async function order(page: Page, name: string, label: string, fields: Record<string, string>): Promise<void> {
   await page.getByRole('button', { name: `${name} …`, exact: true }).click();
   const dialog = page.getByRole('dialog');
   for (const [label, value] of Object.entries(fields)) await dialog.getByRole('textbox', { name: label }).fill(value);
-  await dialog.getByRole('button', { name: verb, exact: true }).click();
+  await dialog.getByRole('button', { name: label, exact: true }).click();
 }
 
 /** A list of ids, as somebody chooses it. */

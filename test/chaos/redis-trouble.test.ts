@@ -37,20 +37,27 @@ describe.concurrent('a run in the middle', () => {
   test.for([
     ['run', 100],
     ['worker', 3_000],
-  ] as const)('goes on by itself when Redis was away (%s, %i ms)', async ([verb, ms], { expect, onTestFinished }) => {
-    const { run, resumedAfterMs, ...seen } = await measureRedisAway({ verb, ms, atEnd: onTestFinished });
-    expect(seen).toEqual({ sentWithout: 0, broken: null, hasRestarted: false });
-    expect(lostIn(run)).toBe(0);
-    console.log(`away for ${ms} ms: goes on after ${Math.round(resumedAfterMs)} ms`);
-    expect(resumedAfterMs).toBeLessThan(promised(5_000));
-  });
+  ] as const)(
+    'goes on by itself when Redis was away (%s, %i ms)',
+    async ([command, ms], { expect, onTestFinished }) => {
+      const { run, resumedAfterMs, ...seen } = await measureRedisAway({ command, ms, atEnd: onTestFinished });
+      expect(seen).toEqual({ sentWithout: 0, broken: null, hasRestarted: false });
+      expect(lostIn(run)).toBe(0);
+      console.log(`away for ${ms} ms: goes on after ${Math.round(resumedAfterMs)} ms`);
+      expect(resumedAfterMs).toBeLessThan(promised(5_000));
+    },
+  );
 });
 
 if (isFull)
   test.for([100, 5_000, 25_000, 120_000])(
     'a Redis that is away for %i ms costs nothing but the time',
     async (ms, { expect, onTestFinished }) => {
-      const { run, resumedAfterMs, ...seen } = await measureRedisAway({ verb: 'workers', ms, atEnd: onTestFinished });
+      const { run, resumedAfterMs, ...seen } = await measureRedisAway({
+        command: 'workers',
+        ms,
+        atEnd: onTestFinished,
+      });
       console.log(
         `Redis away for ${ms} ms: work goes on ${Math.round(resumedAfterMs)} ms after its return`,
         run.counts,

@@ -54,10 +54,10 @@ async function findTrouble(harness: Harness): Promise<string | null> {
 }
 
 /** Runs a steering command to its end; returns when it began to be true. */
-async function steer(harness: Harness, verb: string, ...more: string[]): Promise<number> {
-  const command = harness.spawn([verb, (await harness.onlyRun()).id, ...more]);
+async function steer(harness: Harness, action: string, ...more: string[]): Promise<number> {
+  const command = harness.spawn([action, (await harness.onlyRun()).id, ...more]);
   const { code } = await command.ended;
-  if (code !== 0) throw new Error(`${verb} failed: ${command.stderr}`);
+  if (code !== 0) throw new Error(`${action} failed: ${command.stderr}`);
   return performance.now();
 }
 

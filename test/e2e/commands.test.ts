@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { describe, test } from 'vitest';
-import { verbs } from '../../src/commands/line/commands.ts';
+import { commands } from '../../src/commands/line/commands.ts';
 import { type AtEnd, type Harness, openHarness } from '../support/harness.ts';
 import { annotations, makeIds } from '../support/ids.ts';
 import { bin, runProgram, until } from '../support/processes.ts';
@@ -88,10 +88,10 @@ describe.concurrent('the command as it is shipped', () => {
     expect((await call('redis', 'status')).code).toBe(0);
   });
 
-  test('prints the help of each verb', async ({ expect, onTestFinished }) => {
+  test('prints the help of each command', async ({ expect, onTestFinished }) => {
     const { call } = await openRun(onTestFinished);
     const { stdout } = await call('--help');
-    for (const { name, hidden } of verbs) if (!hidden) expect(stdout).toMatch(new RegExp(`^  ${name}\\b`, 'm'));
+    for (const { name, hidden } of commands) if (!hidden) expect(stdout).toMatch(new RegExp(`^  ${name}\\b`, 'm'));
   });
 
   test('serves a sandbox until it is told to stop', async ({ expect, onTestFinished }) => {

@@ -73,14 +73,17 @@ describe('expunge help', () => {
     const headings = [...text.matchAll(/^([A-Z][^:\n]*):/gm)].map(([, heading]) => heading);
     expect(headings.slice(0, 3)).toEqual(['Usage', 'Examples', 'Delete the ids of a list']);
     expect(headings.indexOf('Options')).toBeGreaterThan(headings.indexOf('Set up and try out'));
-    expect(headings).not.toContain('Commands'); // a verb without a task
+    expect(headings).not.toContain('Commands'); // a command without a task
     expect(written('help', 'schedule')).toMatch(/^Commands:\n {2}add /m);
   });
 
   test('of a command is its help; where a topic has the name of a command, the topic comes first', () => {
     expect(written('help', 'schedule', 'add')).toBe(written('schedule', 'add', '--help'));
     expect(written('help', 'run', '--all')).toBe(written('run', '--help', '--all'));
-    expect(readCommandLine(['help', 'redis'], '1.0.0', () => {})).toMatchObject({ verb: 'help', args: ['redis'] });
+    expect(readCommandLine(['help', 'redis'], '1.0.0', () => {})).toMatchObject({
+      commandName: 'help',
+      args: ['redis'],
+    });
   });
 
   test.each([

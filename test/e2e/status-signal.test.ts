@@ -90,7 +90,7 @@ describe.concurrent('SIGUSR1 asks a process what it does', () => {
     expect(harness.sandbox.answered204.size).toBe(600);
   });
 
-  test('any other verb says its name', async ({ onTestFinished }) => {
+  test('any other command says its name', async ({ onTestFinished }) => {
     const { env } = debugPort(10);
     const sandbox = startNode([bin, 'sandbox', '--port', '0'], env);
     onTestFinished(() => sandbox.signal('SIGKILL'));

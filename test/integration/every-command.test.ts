@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Command } from '../../src/commands/command.ts';
-import { verbs } from '../../src/commands/line/commands.ts';
+import { commands } from '../../src/commands/line/commands.ts';
 import { idPath } from '../../src/model/check-id.ts';
 import { madeId } from '../../src/sandbox/objects.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
@@ -12,10 +12,10 @@ import { startExpunge, until } from '../support/processes.ts';
 import { testRedisUrl } from '../support/redis.ts';
 import { forgetTarget } from '../support/redis-keys.ts';
 
-// What holds for all verbs: --json and --quiet.
+// What holds for all commands: --json and --quiet.
 
 /** In this order: a run of its own, then one that is left to workers, which there are none of, and is steered until it is gone. */
-const lines: [verb: string, args: string, types: string[]][] = [
+const lines: [commandName: string, args: string, types: string[]][] = [
   ['config show', '', ['setting']],
   ['check', '', ['check']],
   ['check', '--verdicts', ['verdict', 'halt']],
@@ -62,14 +62,14 @@ const lines: [verb: string, args: string, types: string[]][] = [
   ['schedule list', '', ['schedule']],
   ['schedule resume', 'nightly', ['schedule']],
   ['schedule remove', 'nightly --yes', ['schedule']],
-  ['token add', 'every-verb', ['token']],
+  ['token add', 'every-command', ['token']],
   ['token list', '', ['token', 'audit']],
-  ['token revoke', 'every-verb', ['token']],
+  ['token revoke', 'every-command', ['token']],
 ];
 
 /** A target, lists and a configuration file of its own for all lines of a test. */
 function openPlace() {
-  const folder = mkdtempSync(join(tmpdir(), 'expunge-verbs-'));
+  const folder = mkdtempSync(join(tmpdir(), 'expunge-commands-'));
   const path = (name: string) => join(folder, name);
   let sandbox: Sandbox;
   let detached = '';
@@ -89,8 +89,8 @@ function openPlace() {
     rmSync(folder, { recursive: true, force: true });
   });
   /** Does the line with this flag, and returns what it wrote. RUN is the run that was left to workers, DELETED the one before, CODE the code of the last plan. */
-  return async (verb: string, args: string, flag: string) => {
-    const words = `${verb} ${args}`.split(' ').filter(Boolean);
+  return async (commandName: string, args: string, flag: string) => {
+    const words = `${commandName} ${args}`.split(' ').filter(Boolean);
     const argv = words.map((word) =>
       word === 'RUN' ? detached : word.replace('FOLDER', folder).replace('CODE', code).replace('DELETED', deleted),
     );
@@ -102,7 +102,7 @@ function openPlace() {
     expect(exit).toBe(args.includes('--watch') ? 3 : 0); // it ends as the run did, of which two ids failed
     const [stdout, stderr] = [invoked.printed(), invoked.told()];
     code = /[A-Z2-9]{4}-[A-Z2-9]{4}/.exec(stderr)?.[0] ?? code;
-    if (verb === 'run' && args.endsWith('--yes')) deleted = /\d{8}-\d{4}-\w{4}/.exec(stdout + stderr)![0];
+    if (commandName === 'run' && args.endsWith('--yes')) deleted = /\d{8}-\d{4}-\w{4}/.exec(stdout + stderr)![0];
     if (args.includes('--detach')) detached = /\d{8}-\d{4}-\w{4}/.exec(stdout + stderr)![0];
     return { stdout, stderr };
   };
@@ -118,8 +118,8 @@ function objectsIn(text: string): Record<string, unknown>[] {
 describe('with --json', () => {
   const done = openPlace();
 
-  it.each(lines)('expunge %s %s prints objects with v and type, one a line', async (verb, args, types) => {
-    const objects = objectsIn((await done(verb, args, '--json')).stdout);
+  it.each(lines)('expunge %s %s prints objects with v and type, one a line', async (commandName, args, types) => {
+    const objects = objectsIn((await done(commandName, args, '--json')).stdout);
     for (const object of objects) expect(object).toMatchObject({ v: 1, type: expect.any(String) });
     expect([...new Set(objects.map(({ type }) => type))]).toEqual(types);
   });
@@ -148,8 +148,8 @@ describe('with --quiet', () => {
 
   it.each(lines)(
     'expunge %s %s tells its result, and neither where Redis is nor what to do next',
-    async (verb, args) => {
-      const { stdout, stderr } = await done(verb, args, '-q');
+    async (commandName, args) => {
+      const { stdout, stderr } = await done(commandName, args, '-q');
       const shown = `${stdout}${stderr}`.split('\n').filter((line) => !isWarning(line));
       expect(shown.join('')).not.toBe('');
       expect(shown.filter((line) => /^Redis: |\bexpunge [a-z]/.test(line))).toEqual([]);
@@ -170,8 +170,8 @@ describe('with --quiet, a question', () => {
   });
 });
 
-describe('every verb', () => {
-  /** Why a verb has no `--json`. */
+describe('every command', () => {
+  /** Why a command has no `--json`. */
   const reasons: Record<string, string> = {
     help: 'it prints pages for people',
     completion: 'prints a script',
@@ -180,21 +180,24 @@ describe('every verb', () => {
     'run-worker': 'has no results of its own',
     quickstart: 'shows people what a run is like; the run in it has --json',
   };
-  const leaves = (commands: readonly Command[], above = ''): [verb: string, command: Command][] =>
+  const leaves = (commands: readonly Command[], above = ''): [commandName: string, command: Command][] =>
     commands.flatMap((command) => {
-      const verb = `${above}${command.name}`;
-      const own: [string, Command][] = command.load === null ? [] : [[verb, command]];
-      return [...own, ...leaves(command.subcommands ?? [], `${verb} `)];
+      const commandName = `${above}${command.name}`;
+      const own: [string, Command][] = command.load === null ? [] : [[commandName, command]];
+      return [...own, ...leaves(command.subcommands ?? [], `${commandName} `)];
     });
 
-  it.each(leaves(verbs))('%s prints JSON as above, or there is a reason why not', (verb, { options = [] }) => {
-    const hasJson = options.some(({ flags }) => flags === '--json');
-    expect([verb, hasJson]).toEqual([verb, reasons[verb] === undefined]);
-    if (hasJson) expect([...lines.map(([name]) => name), 'sandbox', 'dashboard']).toContain(verb); // those two serve until a signal
-  });
+  it.each(leaves(commands))(
+    '%s prints JSON as above, or there is a reason why not',
+    (commandName, { options = [] }) => {
+      const hasJson = options.some(({ flags }) => flags === '--json');
+      expect([commandName, hasJson]).toEqual([commandName, reasons[commandName] === undefined]);
+      if (hasJson) expect([...lines.map(([name]) => name), 'sandbox', 'dashboard']).toContain(commandName); // those two serve until a signal
+    },
+  );
 
-  it('with a reason is a verb', () => {
-    const names = leaves(verbs).map(([verb]) => verb);
-    expect(Object.keys(reasons).filter((verb) => !names.includes(verb))).toEqual([]);
+  it('with a reason is a command', () => {
+    const names = leaves(commands).map(([commandName]) => commandName);
+    expect(Object.keys(reasons).filter((commandName) => !names.includes(commandName))).toEqual([]);
   });
 });

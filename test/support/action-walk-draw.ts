@@ -70,11 +70,11 @@ export class OrderDraw {
     const order = { ...this.#by(), run: run.id };
     const dice = this.#random();
     if (dice < (isSealed(run.state) ? 0.4 : run.state === 'preparing' ? 0.15 : 0.02))
-      return { ...order, verb: 'remove' };
-    if (dice < 0.45) return { ...order, verb: 'pause' };
-    if (dice < 0.78) return { ...order, verb: 'resume', maxDeletes: this.#moreDeletes(run) };
-    if (dice < 0.88) return { ...order, verb: 'cancel' };
-    return { ...order, verb: 'rate', rate: `${15 + 5 * this.below(4)}/s` };
+      return { ...order, command: 'remove' };
+    if (dice < 0.45) return { ...order, command: 'pause' };
+    if (dice < 0.78) return { ...order, command: 'resume', maxDeletes: this.#moreDeletes(run) };
+    if (dice < 0.88) return { ...order, command: 'cancel' };
+    return { ...order, command: 'rate', rate: `${15 + 5 * this.below(4)}/s` };
   }
 
   #moreDeletes({ state, maxDeletes }: RunModel): number | null {
@@ -82,8 +82,8 @@ export class OrderDraw {
   }
 
   #target(): Step {
-    const order: TargetOrder = { ...this.#by(), verb: this.is(0.4) ? 'stop-all' : 'start-all' };
-    return { kind: 'target', orders: order.verb === 'stop-all' && this.is(doubleShare) ? [order, order] : [order] };
+    const order: TargetOrder = { ...this.#by(), command: this.is(0.4) ? 'stop-all' : 'start-all' };
+    return { kind: 'target', orders: order.command === 'stop-all' && this.is(doubleShare) ? [order, order] : [order] };
   }
 
   /** Two in three orders have a reason of their own, by which their entries differ. */

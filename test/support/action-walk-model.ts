@@ -21,12 +21,12 @@ export type TargetModel = { readonly stops: readonly Hold[]; readonly trail: rea
 type By = { readonly who: string; readonly reason: string; readonly way: 'cli' | 'api' };
 
 export type RunOrder = By & { readonly run: string } & (
-    | { readonly verb: 'pause' | 'cancel' | 'remove' }
-    | { readonly verb: 'resume'; readonly maxDeletes: number | null }
-    | { readonly verb: 'rate'; readonly rate: string }
+    | { readonly command: 'pause' | 'cancel' | 'remove' }
+    | { readonly command: 'resume'; readonly maxDeletes: number | null }
+    | { readonly command: 'rate'; readonly rate: string }
   );
 
-export type TargetOrder = By & { readonly verb: 'stop-all' | 'start-all' };
+export type TargetOrder = By & { readonly command: 'stop-all' | 'start-all' };
 
 /** One way in which an order for a run may end. A run of null is gone. */
 export type RunOutcome = { isDone: boolean; run: RunModel | null; targetTrail: readonly string[] };
@@ -44,7 +44,7 @@ export function orderRun(found: RunModel, order: RunOrder, isStale: boolean): Ru
   const runs = statesByItself(found).map((state) => (state === found.state ? found : { ...found, state }));
   return runs.flatMap((run) => {
     const obeyed = obey(run, order);
-    const namesWhatWasSeen = order.way === 'api' && (order.verb === 'resume' || order.verb === 'remove');
+    const namesWhatWasSeen = order.way === 'api' && (order.command === 'resume' || order.command === 'remove');
     if (!namesWhatWasSeen || (!isStale && run === found)) return [obeyed];
     const changesNothing = obeyed.isDone && obeyed.run === run; // to resume what is running, or has ended
     return isStale && !changesNothing ? [refused(run)] : [obeyed, refused(run)];
@@ -61,7 +61,7 @@ export function statesByItself({ state, maxDeletes }: RunModel): RunState[] {
 }
 
 function obey(run: RunModel, order: RunOrder): RunOutcome {
-  switch (order.verb) {
+  switch (order.command) {
     case 'pause':
       return pause(run, order);
     case 'cancel':
@@ -121,8 +121,8 @@ function refused(run: RunModel): RunOutcome {
 
 /** What becomes of the target by an order for all runs. Pure. */
 export function orderTarget(target: TargetModel, order: TargetOrder): TargetModel {
-  const trail = [...target.trail, entryOf(order.verb, order)];
-  if (order.verb === 'start-all')
+  const trail = [...target.trail, entryOf(order.command, order)];
+  if (order.command === 'start-all')
     return target.stops.length === 0 ? target : { stops: withoutHold(target.stops, order.who), trail };
   const stops = withHold(target.stops, order);
   return stops === null ? target : { stops, trail };

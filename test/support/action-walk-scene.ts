@@ -145,10 +145,10 @@ export async function openScene(atEnd: AtEnd, lists: readonly List[], without: C
     make: (list, who, reason, isBegun) => say(who, makingLine(harness, list, reason, isBegun)),
     order: (order, view) =>
       order.way === 'cli' ? say(order.who, lineOf(order)) : call(order.who, requestOf(order, view)),
-    async orderTarget({ way, verb, who, reason }) {
+    async orderTarget({ way, command, who, reason }) {
       const give = async () => {
-        if (way === 'cli') return say(who, [verb, ...because(reason)]);
-        if (verb === 'stop-all') return call(who, { path: `/targets/${fp}/stop`, body: { reason } });
+        if (way === 'cli') return say(who, [command, ...because(reason)]);
+        if (command === 'stop-all') return call(who, { path: `/targets/${fp}/stop`, body: { reason } });
         const seen = await readTargetRevision(harness.redis, fp);
         return call(who, { path: `/targets/${fp}/start`, body: { reason, seen } });
       };
@@ -231,19 +231,19 @@ function because(reason: string): string[] {
 }
 
 function lineOf(order: RunOrder): string[] {
-  const line = order.verb === 'remove' ? ['runs', 'remove', order.run] : [order.verb, order.run];
-  if (order.verb === 'cancel' || order.verb === 'remove') line.push('--yes');
-  if (order.verb === 'rate') line.push(order.rate);
-  if (order.verb === 'resume' && order.maxDeletes !== null) line.push('--max-deletes', String(order.maxDeletes));
+  const line = order.command === 'remove' ? ['runs', 'remove', order.run] : [order.command, order.run];
+  if (order.command === 'cancel' || order.command === 'remove') line.push('--yes');
+  if (order.command === 'rate') line.push(order.rate);
+  if (order.command === 'resume' && order.maxDeletes !== null) line.push('--max-deletes', String(order.maxDeletes));
   return [...line, ...because(order.reason)];
 }
 
 type Request = { method?: string; path: string; body?: object };
 
 function requestOf(order: RunOrder, { revision: seen, pending, rows }: View): Request {
-  const { verb, run, reason } = order;
-  const path = `/runs/${run}/${verb}`;
-  switch (verb) {
+  const { command, run, reason } = order;
+  const path = `/runs/${run}/${command}`;
+  switch (command) {
     case 'pause':
       return { path, body: { reason } };
     case 'cancel':

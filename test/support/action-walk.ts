@@ -149,7 +149,7 @@ class Walker {
     const { model: before, view: now } = await this.#read(orders[0]!.run);
     const shown = orders.map(({ who }) => this.#show(who, before.id, now, looksBefore));
     for (const order of orders) {
-      const most = order.verb === 'resume' ? (order.maxDeletes ?? 0) : 0;
+      const most = order.command === 'resume' ? (order.maxDeletes ?? 0) : 0;
       this.#allowed.set(before.list, Math.max(most, this.#allowed.get(before.list)!));
     }
     const from = performance.now();
@@ -182,7 +182,7 @@ class Walker {
       ways = ways.flatMap(({ run, trail }): Way[] => {
         // Two who remove a run at once have both removed it, and any other order finds nothing.
         if (run === null) {
-          const both = order.verb === 'remove' ? [{ run, trail: [...trail, removal] }] : [];
+          const both = order.command === 'remove' ? [{ run, trail: [...trail, removal] }] : [];
           return isDone === true ? both : [{ run, trail }, ...both];
         }
         const hasMoved = run.trail.length !== before.trail.length;
@@ -224,7 +224,7 @@ class Walker {
     const from = performance.now();
     const isBegun = before !== null && before.state !== 'preparing' && before.state !== 'planned';
     const make = () => this.#scene.make(this.#lists.get(list)!, who, reason, isBegun);
-    const [answer] = await this.#give([{ verb: 'run', who, reason, list }], make);
+    const [answer] = await this.#give([{ command: 'run', who, reason, list }], make);
     const at = performance.now();
     const made = /"run":"([^"]+)"/.exec(answer!.words)?.[1];
     if (before === null && answer!.isDone === null) return this.#adopt(list, from, at);
@@ -361,7 +361,7 @@ class Walker {
   async #killRedis(): Promise<void> {
     const from = performance.now();
     const { id } = this.#draw.pick([...this.#runs.values()]);
-    const order: RunOrder = { verb: 'pause', who: 'fay', reason: 'order-under-kill', way: 'cli', run: id };
+    const order: RunOrder = { command: 'pause', who: 'fay', reason: 'order-under-kill', way: 'cli', run: id };
     const entry = entryOf('pause', order);
     const { view } = await this.#read(id);
     const ordered = this.#scene.order(order, view);
@@ -411,9 +411,9 @@ class Walker {
 
 /** What is left of an order that met another one halfway, and was refused then: its first entry, or the rule that it has written. */
 function leftUndone(run: RunModel, order: RunOrder, trail: readonly string[]): Way[] {
-  if (order.verb === 'remove')
+  if (order.command === 'remove')
     return [{ run, trail: [...trail, entryOf('remove', order), entryOf('not removed', order)] }];
-  if (order.verb !== 'resume' || order.maxDeletes === null) return [];
+  if (order.command !== 'resume' || order.maxDeletes === null) return [];
   const { maxDeletes } = order;
   return [{ run: { ...run, maxDeletes, trail: [...run.trail, entryOf('max-deletes', order)] }, trail }];
 }

@@ -45,14 +45,14 @@ export async function command(args: readonly string[], options: CommandOptions =
 
 type Invoked = { ended: Promise<number>; printed(): string; told(): string };
 
-/** Does a verb and lets its errors through. `printed`: its stdout so far, `told`: its stderr. */
+/** Runs a command and lets its errors through. `printed`: its stdout so far, `told`: its stderr. */
 export function invoke(argv: string[], env: NodeJS.ProcessEnv): Invoked {
   const { deps, said } = openDeps({ env });
-  const { command, verb, args, options, flags, verbosity } = readCommandLine(argv, '', () => {})!;
+  const { command, commandName, args, options, flags, verbosity } = readCommandLine(argv, '', () => {})!;
   const { PATH: _, ...variables } = env;
   const { config, sources } = loadConfig({ flags, env: variables, configFile: undefined });
   const invocation: Invocation = {
-    verb,
+    commandName,
     args,
     options,
     config,

@@ -56,9 +56,9 @@ function stopFileOf({ stateDir }: Harness): string {
 }
 
 function command({ spawn, redis, target }: Harness): StopMethod {
-  const call = async (verb: string) => {
-    const ended = spawn([verb, '--reason', 'they call us'], { EXPUNGE_USER: 'ana' });
-    if ((await ended.ended).code !== 0) throw new Error(`${verb} failed: ${ended.stderr}`);
+  const call = async (command: string) => {
+    const ended = spawn([command, '--reason', 'they call us'], { EXPUNGE_USER: 'ana' });
+    if ((await ended.ended).code !== 0) throw new Error(`${command} failed: ${ended.stderr}`);
   };
   return {
     stop: async () => {

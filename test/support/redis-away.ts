@@ -8,7 +8,7 @@ import { openRedisProxy } from './redis-proxy.ts';
 
 export type RedisAway = {
   /** A run in its own process, or a detached one with a worker, or with two under a supervisor. */
-  verb: 'run' | 'worker' | 'workers';
+  command: 'run' | 'worker' | 'workers';
   ms: number;
   atEnd: AtEnd;
 };
@@ -30,15 +30,15 @@ const bystanders = makeIds('b', 20);
 const settings = { EXPUNGE_MAX_CONCURRENCY: '16' };
 
 /** In the middle of a run Redis is gone for so long: what that costs. */
-export async function measureRedisAway({ verb, ms, atEnd }: RedisAway): Promise<RedisAwayResult> {
+export async function measureRedisAway({ command, ms, atEnd }: RedisAway): Promise<RedisAwayResult> {
   const harness = await openHarness(atEnd, { objects: annotations([...ids, ...bystanders]), latencyMs: 20 });
   const proxy = await openRedisProxy();
   atEnd(() => proxy.close());
   const env = { ...settings, REDIS_URL: proxy.url };
   const args = ['run', harness.list(ids), '--resource', 'annotations', '--yes'];
-  const supervised = verb === 'workers' ? ['--workers', '2'] : [];
-  const running = verb === 'run' ? harness.spawn(args, env) : await harness.spawnWorker(supervised, env);
-  if (verb !== 'run') await harness.spawn([...args, '--detach']).ended;
+  const supervised = command === 'workers' ? ['--workers', '2'] : [];
+  const running = command === 'run' ? harness.spawn(args, env) : await harness.spawnWorker(supervised, env);
+  if (command !== 'run') await harness.spawn([...args, '--detach']).ended;
   await until('the run is in the middle', () => harness.arrivals.length > 500);
   proxy.cut();
   const goneAt = performance.now();
@@ -48,13 +48,14 @@ export async function measureRedisAway({ verb, ms, atEnd }: RedisAway): Promise<
   const firstAfter = () => harness.arrivals.find((at) => at > Math.max(backAt, goneAt + 1_000));
   const resumedAt = await until('requests leave again', firstAfter);
   const run = await harness.runIs('completed', ({ state }) => state === 'completed');
-  const { code } = verb === 'run' ? await running.ended : { code: 0 };
+  const { code } = command === 'run' ? await running.ended : { code: 0 };
   return {
     sentWithout: harness.arrivals.filter((at) => at > goneAt + 1_000 && at < backAt).length,
     resumedAfterMs: resumedAt - backAt,
     run,
     broken: await findBroken({ ...harness, run, resource: 'annotations', ids, bystanders }),
-    hasRestarted: code !== 0 || running.isOver !== (verb === 'run') || running.stderr.includes('exited unexpectedly'),
+    hasRestarted:
+      code !== 0 || running.isOver !== (command === 'run') || running.stderr.includes('exited unexpectedly'),
   };
 }
 

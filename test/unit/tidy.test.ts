@@ -4,7 +4,7 @@ import { posix, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { Command } from '../../src/commands/command.ts';
-import { verbs } from '../../src/commands/line/commands.ts';
+import { commands } from '../../src/commands/line/commands.ts';
 import { furtherReading } from '../../src/commands/line/help.ts';
 import { type SettingName, settings } from '../../src/config/settings.ts';
 import { type Cell, doubt, mark, mergeResult, settle, untouched } from '../../src/ledger/cell.ts';
@@ -74,12 +74,12 @@ function floorOf(path: string): number {
   return floors.findIndex((floor) => floor.test(path));
 }
 
-/** What documents verbs: their examples are the same for everybody. */
+/** What documents commands: their examples are the same for everybody. */
 const isHelp = /^src\/(commands\/line\/(.*-commands|completion|help)\.ts$|help\/)/;
 
-/** Verbs and their subcommands. */
-function allVerbs(commands: readonly Command[]): Command[] {
-  return commands.flatMap((command) => [command, ...allVerbs(command.subcommands ?? [])]);
+/** Commands and their subcommands. */
+function allCommands(commands: readonly Command[]): Command[] {
+  return commands.flatMap((command) => [command, ...allCommands(command.subcommands ?? [])]);
 }
 
 /** What loading a file loads: neither what it imports for its types nor what it imports when it is needed. */
@@ -167,7 +167,7 @@ describe('the sources', () => {
     expect(sources.filter(({ path }) => floorOf(path) === -1).map(({ path }) => path)).toEqual([]);
   });
 
-  it('of the API do no verb: what both do is an operation', () => {
+  it('of the API import no command: what both do is an operation', () => {
     expect(importing(/^src\/api\//, /^src\/commands\//)).toEqual([]);
     expect(importing(/^src\/api\/schedule-routes\.ts$/, /^src\/operations\//).length).toBeGreaterThan(1);
   });
@@ -232,10 +232,10 @@ describe('the sources', () => {
     expect(found.map(({ path }) => path)).toEqual([]);
   });
 
-  it('take every setting as a flag of a verb that uses it, and read it', () => {
+  it('take every setting as a flag of a command that uses it, and read it', () => {
     const names = Object.keys(settings) as SettingName[];
     const taken = new Set(
-      allVerbs(verbs).flatMap((verb) => (verb.settings.length === names.length ? [] : verb.settings)), // not by `config show`
+      allCommands(commands).flatMap((command) => (command.settings.length === names.length ? [] : command.settings)), // not by `config show`
     );
     expect(names.filter((name) => !taken.has(name))).toEqual([]);
     const lists =
@@ -246,21 +246,21 @@ describe('the sources', () => {
     expect(isRead('noSuchSetting')).toBe(false);
   });
 
-  it('show every verb by examples of it, and name it on a page for users', () => {
-    const loaded = allVerbs(verbs).filter(({ load }) => load !== null);
+  it('show every command by examples of it, and name it on a page for users', () => {
+    const loaded = allCommands(commands).filter(({ load }) => load !== null);
     expect(loaded.filter(({ examples }) => examples.length === 0).map(({ name }) => name)).toEqual([]);
     const text = pages.map(readPage).join('\n');
-    const hidden = verbs.filter((verb) => verb.hidden === true);
-    const shown = verbs.filter((verb) => !hidden.includes(verb)).map(({ name }) => name);
+    const hidden = commands.filter((command) => command.hidden === true);
+    const shown = commands.filter((command) => !hidden.includes(command)).map(({ name }) => name);
     expect(shown.filter((name) => !new RegExp(`(?:expunge |^\\| \`)${name}\\b`, 'm').test(text))).toEqual([]);
   });
 
-  it('have every verb that is declared among the verbs, and name for each one shown what to read further, or nothing', async () => {
+  it('have every command that is declared among the commands, and name for each one shown what to read further, or nothing', async () => {
     const declaring = sources.filter(({ path }) => /^src\/commands\/line\/[a-z]+-commands\.ts$/.test(path));
     const modules = await Promise.all(declaring.map(({ path }) => import(root + path)));
     const declared = modules.flatMap((module) => Object.values<Command>(module));
-    expect(declared.map(({ name }) => name).sort()).toEqual(verbs.map(({ name }) => name).sort());
-    const shown = verbs.filter((verb) => verb.hidden !== true).map(({ name }) => name);
+    expect(declared.map(({ name }) => name).sort()).toEqual(commands.map(({ name }) => name).sort());
+    const shown = commands.filter((command) => command.hidden !== true).map(({ name }) => name);
     expect(Object.keys(furtherReading).sort()).toEqual(shown.sort());
   });
 
@@ -338,14 +338,14 @@ describe('the sources', () => {
   });
 
   it('write a command to type by the one function that knows how its reader starts it', () => {
-    const names = allVerbs(verbs).map(({ name }) => name);
+    const names = allCommands(commands).map(({ name }) => name);
     const handMade = new RegExp(`expunge (${names.join('|')})\\b`, 'g');
     const found = sources
       .filter(({ path }) => /^src\/(?!dashboard\/|sandbox\/).*\.ts$/.test(path) && !isHelp.test(path))
       .flatMap(({ path, text }) => [...withoutComments(text).matchAll(handMade)].map(([words]) => `${path}: ${words}`));
     expect("next: 'see expunge status r1'".match(handMade)).toEqual(['expunge status']);
     expect(found).toEqual([
-      'src/config/process-settings.ts: expunge token', // these only name a verb
+      'src/config/process-settings.ts: expunge token', // these only name a command
       'src/operations/plan-file.ts: expunge plan',
       'src/commands/processes/run-worker.ts: expunge run',
     ]);

@@ -14,12 +14,12 @@ import { askYes } from '../session.ts';
  * The halt of `--all --halted`; null if the order names one run or schedule. Throws USAGE if it does neither, or both. `one`: what an order names, 'a
  * run'.
  */
-export function haltOfAll({ verb, args, options }: Invocation, one: string): HaltCode | null {
+export function haltOfAll({ commandName, args, options }: Invocation, one: string): HaltCode | null {
   const { all = false, halted } = options;
   if (args.length > 0 && !all && halted === undefined) return null;
   if (args.length === 0 && all && halted !== undefined) return halted;
   throw new ExpungeError('USAGE', `expected either ${one}, or --all with --halted REASON`, {
-    next: (toType) => toType(verb, '--help'),
+    next: (toType) => toType(commandName, '--help'),
   });
 }
 

@@ -19,7 +19,7 @@ type Action = 'pause' | 'resume' | 'cancel';
 
 /** pause, resume and cancel: from any machine, within a second. Repeating them changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const action = invocation.verb as Action;
+  const action = invocation.commandName as Action;
   const halt = action === 'resume' ? haltOfAll(invocation, 'a run') : null;
   if (halt !== null) return resumeHalted(invocation, halt);
   return withOperations(invocation, 'runs', async (runs) =>
@@ -68,7 +68,7 @@ async function resumeHalted(invocation: Invocation, halt: HaltCode): Promise<num
       stderr.write(`Left out: run ${id} is also paused${byWhom(pauses[0]!)}. Resume it: ${toType('resume', id)}\n`);
     const work = { target, halt, found, table: haltedRuns, resume: (run: Run) => resume(invocation, runs, run) };
     const exit = await resumeAll(invocation, work);
-    const allHalted: ToType = (verb, ...words) => toType(verb, '--all', '--halted', halt, ...words);
+    const allHalted: ToType = (command, ...words) => toType(command, '--all', '--halted', halt, ...words);
     if (verbosity !== 'quiet' && found.some(({ createdBy }) => createdBy.startsWith('schedule ')))
       stderr.write(`Schedules that these halts paused: ${commandFor(allHalted, 'schedule resume', target)}\n`);
     return exit;

@@ -16,10 +16,10 @@ import { withOperations } from '../with-operations.ts';
  * nothing. A stop that changes nothing and reaches no run and no process throws USAGE: most likely another target was meant.
  */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { verb, config, options } = invocation;
+  const { commandName, config, options } = invocation;
   const order = { target: namedTarget(config), allAccounts: options.allAccounts === true, by: byOf(invocation) };
   return withOperations(invocation, 'targets', async (targets) => {
-    if (verb === 'stop-all') reportStopped(invocation, await targets.stopAll(order));
+    if (commandName === 'stop-all') reportStopped(invocation, await targets.stopAll(order));
     else reportStarted(invocation, await targets.startAll(order));
     return 0;
   });
@@ -65,10 +65,14 @@ function nothingReached(target: KnownTarget, going: readonly KnownTarget[]): Exp
   return new ExpungeError('USAGE', words, { next: joinAdvice([undo, elsewhere], '\n') });
 }
 
-function writeJson({ verb, options, stdout }: Invocation, ordered: readonly StopResult[], missed: KnownTarget[]): void {
+function writeJson(
+  { commandName, options, stdout }: Invocation,
+  ordered: readonly StopResult[],
+  missed: KnownTarget[],
+): void {
   const others = missed.map((known) => jsonLive(known));
   for (const { before, known } of ordered)
-    jsonLines(stdout, options.json)(verb, {
+    jsonLines(stdout, options.json)(commandName, {
       ...jsonLive(known),
       stop: stopFacts(known.stops.target),
       before: stopFacts(before),

@@ -19,30 +19,30 @@ import { withOperations } from '../with-operations.ts';
  * Repeating them changes nothing.
  */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { verb, args, config } = invocation;
+  const { commandName, args, config } = invocation;
   const target = namedTarget(config);
-  const isBound = verb === 'target pin-rate' || verb === 'target budget';
-  const rate = isBound ? readBound(verb, args[0] ?? '') : null; // a mistake costs no request
+  const isBound = commandName === 'target pin-rate' || commandName === 'target budget';
+  const rate = isBound ? readBound(commandName, args[0] ?? '') : null; // a mistake costs no request
   return withOperations(invocation, 'targets', async (targets) => {
     const before = await targets.status(target);
-    const mayBeNew = isBound || verb === 'target acknowledge'; // Redis may have lost what it knew of the target
-    if (before.limiters.length === 0 && !mayBeNew) throw unknownTarget(await targets.known(), verb, target);
+    const mayBeNew = isBound || commandName === 'target acknowledge'; // Redis may have lost what it knew of the target
+    if (before.limiters.length === 0 && !mayBeNew) throw unknownTarget(await targets.known(), commandName, target);
     const warnings = isBound
-      ? await unknownTargetLines(before, `${verb} ${args[0]}`, targets.known, invocation.toType)
+      ? await unknownTargetLines(before, `${commandName} ${args[0]}`, targets.known, invocation.toType)
       : [];
     const order = { target, by: byOf(invocation), seen: before.revision };
-    const change = await orders[verb]!(targets, order, rate);
+    const change = await orders[commandName]!(targets, order, rate);
     return sayChanged(invocation, change, warnings);
   });
 }
 
 /** Reports what was done, and the state of the target now. Returns the exit code. */
 function sayChanged(
-  { verb, options, toType, stdout, stderr, verbosity }: Invocation,
+  { commandName, options, toType, stdout, stderr, verbosity }: Invocation,
   { status, isChanged }: TargetChange,
   warnings: readonly string[],
 ): number {
-  const [done, nothing] = messages[verb]!;
+  const [done, nothing] = messages[commandName]!;
   const lines = [isChanged ? done : nothing, ...targetStatusLines(status, { toType, isQuiet: verbosity === 'quiet' })];
   stderr.write(`${targetName(status.target)}: ${lines.join('\n  ')}\n`);
   warnOn(stderr, warnings, toType);
@@ -76,11 +76,11 @@ const messages: Record<string, [string, string]> = {
 };
 
 /** A budget, or a single rate; null for `none`. Throws USAGE, also for a pin with quotas: it has no single starting rate. */
-function readBound(verb: string, text: string): Rate | null {
+function readBound(commandName: string, text: string): Rate | null {
   if (text === 'none') return null;
   try {
     const rate = parseRate(text);
-    if (rate.length === 1 || verb === 'target budget') return rate;
+    if (rate.length === 1 || commandName === 'target budget') return rate;
   } catch (error) {
     throw new ExpungeError('USAGE', `${messageOf(error)}; "none" ends it`);
   }
@@ -90,9 +90,11 @@ function readBound(verb: string, text: string): Rate | null {
 }
 
 /** Lists the live targets, one of which was most likely meant. */
-function unknownTarget(known: readonly KnownTarget[], verb: string, target: Target): ExpungeError {
+function unknownTarget(known: readonly KnownTarget[], commandName: string, target: Target): ExpungeError {
   const live = nearestFirst(known.filter(isLive), target);
   const next: Advice = (toType) =>
-    live.length > 0 ? `these are live:\n${notReachedText(verb, live, toType)}` : 'no target is live in this Redis';
+    live.length > 0
+      ? `these are live:\n${notReachedText(commandName, live, toType)}`
+      : 'no target is live in this Redis';
   return new ExpungeError('USAGE', `nothing was ever sent to ${targetName(target)} through this Redis`, { next });
 }

@@ -18,7 +18,7 @@ import { describeReportLocation, describeResults } from './report-location.ts';
 
 /** `runs` lists runs; `runs remove` removes an ended run, and the target's audit trail records it. */
 export async function execute(invocation: Invocation): Promise<number> {
-  return invocation.verb === 'runs' ? list(invocation) : remove(invocation);
+  return invocation.commandName === 'runs' ? list(invocation) : remove(invocation);
 }
 
 async function list(invocation: Invocation): Promise<number> {

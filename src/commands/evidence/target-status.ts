@@ -100,7 +100,7 @@ function heldText(standing: Standing, ofTarget: ReadonlySet<Cause>, now: number)
 /** Lines for a target that Redis does not know, with the live targets, one of which was most likely meant; none for a known target. */
 export async function unknownTargetLines(
   { target, limiters }: TargetStatus,
-  verb: string,
+  command: string,
   readKnown: () => Promise<KnownTarget[]>,
   toType: ToType,
 ): Promise<string[]> {
@@ -109,7 +109,7 @@ export async function unknownTargetLines(
   if (known.some(({ fp }) => fp === target.fp)) return [];
   const live = nearestFirst(known.filter(isLive), target);
   const words = 'nothing was ever sent there through this Redis';
-  return [live.length > 0 ? `${words}; these are live:\n${notReachedText(verb, live, toType)}` : words];
+  return [live.length > 0 ? `${words}; these are live:\n${notReachedText(command, live, toType)}` : words];
 }
 
 /** The state of a target for people, one fact per line; unless `isQuiet`, with the command that ends a wait. */

@@ -35,7 +35,7 @@ import { whyNotSent } from '../one-request.ts';
 import { askCount, progressOn, sayOf, sayOn, whoAmI } from '../session.ts';
 
 /**
- * Sends the DELETE of a random sample of the `deleted` ids of a run again, after a confirmation: all must be gone. Only this verb sends an id after
+ * Sends the DELETE of a random sample of the `deleted` ids of a run again, after a confirmation: all must be gone. Only this command sends an id after
  * its 204. Stores the result with the run; repeating it draws another sample. Returns 0 only if every id of the sample was gone.
  */
 export async function execute(invocation: Invocation): Promise<number> {

@@ -2,7 +2,7 @@ import * as parse from '../../config/parse-setting.ts';
 import { baseUrl } from '../../config/parse-url.ts';
 import { type Command, json, store } from '../command.ts';
 
-// The verbs for access over HTTP: the dashboard, and the tokens that open it.
+// The commands for access over HTTP: the dashboard, and the tokens that open it.
 
 export const dashboard: Command = {
   name: 'dashboard',

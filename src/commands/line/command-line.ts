@@ -8,12 +8,12 @@ import { suggest } from '../../model/suggest.ts';
 import type { Advice } from '../../model/to-type.ts';
 import type { Command, OwnOption } from '../command.ts';
 import type { Options } from '../options.ts';
-import { verbs } from './commands.ts';
-import { configureHelp, settingOption, verbHeading } from './help.ts';
+import { commands } from './commands.ts';
+import { commandHeading, configureHelp, settingOption } from './help.ts';
 
 /** The request that a command line makes. */
 export type Call = {
-  verb: string; // 'run', 'runs remove'
+  commandName: string; // 'run', 'runs remove'
   command: Command;
   args: string[];
   options: Options;
@@ -34,7 +34,7 @@ export function readCommandLine(argv: string[], version: string, write: Write): 
   // `runs` also has such an option: next to --help it does no harm there.
   const all = argv.includes('--all') || (argv[0] === 'help' && argv.length === 1);
   const program = makeProgram(version, write, all, (made) => {
-    call = made.verb === 'help' ? topicCall(made, program) : made;
+    call = made.commandName === 'help' ? topicCall(made, program) : made;
   });
   try {
     program.parse(argv.length === 0 ? ['--help'] : argv, { from: 'user' });
@@ -62,7 +62,7 @@ function topicCall(call: Call, program: Program): Call | null {
   return null;
 }
 
-/** The model of all verbs and flags, for code that inspects them instead of running one. */
+/** The model of all commands and flags, for code that inspects them instead of running one. */
 export function allOptions(): Program {
   return makeProgram(
     '',
@@ -86,27 +86,33 @@ function makeProgram(version: string, write: Write, all: boolean, found: (call: 
     .configureOutput({ writeOut: write, writeErr: () => {}, outputError: () => {} });
   configureHelp(program, '', null, all);
   throwUsage(program);
-  for (const verb of verbs) addVerb(program, verb, verb.name, all, found);
+  for (const command of commands) addCommand(program, command, command.name, all, found);
   return program;
 }
 
-function addVerb(parent: Program, command: Command, verb: string, all: boolean, found: (call: Call) => void): void {
+function addCommand(
+  parent: Program,
+  command: Command,
+  commandName: string,
+  all: boolean,
+  found: (call: Call) => void,
+): void {
   const program = parent
     .command(command.name, { hidden: command.hidden ?? false })
     .description(command.summary)
-    .helpGroup(verbHeading(verb));
+    .helpGroup(commandHeading(commandName));
   if (command.arguments) program.arguments(command.arguments);
   for (const { flags, help, isRare } of command.options ?? [])
     program.addOption(new Option(flags, help).hideHelp(isRare === true && !all));
   for (const name of command.settings) program.addOption(settingOption(name, all));
-  for (const flags of ['-q, --quiet', '-v, --verbose']) program.addOption(new Option(flags).hideHelp()); // for -yq: letters in a row belong to one verb
-  configureHelp(program, verb, command, all);
+  for (const flags of ['-q, --quiet', '-v, --verbose']) program.addOption(new Option(flags).hideHelp()); // for -yq: letters in a row belong to one commandName
+  configureHelp(program, commandName, command, all);
   throwUsage(program);
-  if (command.load) program.action(() => found(readCall(program, command, verb)));
-  for (const sub of command.subcommands ?? []) addVerb(program, sub, `${verb} ${sub.name}`, all, found);
+  if (command.load) program.action(() => found(readCall(program, command, commandName)));
+  for (const sub of command.subcommands ?? []) addCommand(program, sub, `${commandName} ${sub.name}`, all, found);
 }
 
-function readCall(program: Program, command: Command, verb: string): Call {
+function readCall(program: Program, command: Command, commandName: string): Call {
   const { config, color, quiet, verbose } = program.optsWithGlobals();
   const options = Object.fromEntries((command.options ?? []).flatMap((option) => readOwn(program, option)));
   const flags = Object.fromEntries(command.settings.flatMap((name) => readFlag(program, name)));
@@ -119,7 +125,7 @@ function readCall(program: Program, command: Command, verb: string): Call {
   const verbosity = quiet ? 'quiet' : verbose ? 'verbose' : 'normal';
   // Each option has the type that its `parse` returns.
   return {
-    verb,
+    commandName,
     command,
     args: program.args,
     options: options as Options,
@@ -225,8 +231,8 @@ function flagsOf(program: Program): string[] {
 }
 
 function helpOf(program: Program): Advice {
-  const [, ...verb] = pathOf(program).split(' ');
-  return (toType) => toType(verb.join(' '), '--help');
+  const [, ...names] = pathOf(program).split(' ');
+  return (toType) => toType(names.join(' '), '--help');
 }
 
 function pathOf(program: Program): string {

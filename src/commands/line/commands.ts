@@ -17,8 +17,8 @@ import {
 } from './service-commands.ts';
 import { startAll, stopAll, target } from './target-commands.ts';
 
-/** Every verb, in the order of the help. */
-export const verbs: readonly Command[] = [
+/** Every command, in the order of the help. */
+export const commands: readonly Command[] = [
   run,
   plan,
   apply,

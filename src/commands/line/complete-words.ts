@@ -12,7 +12,7 @@ type Completion = { kind: 'files' | 'folders' | 'runs' } | { kind: 'words'; word
 /** The words before the cursor: the current options, the number of arguments, and the flags given. */
 type Read = {
   program: Program;
-  path: string[]; // the names of the verbs
+  path: string[]; // the names of the commands
   args: number;
   isPastDashes: boolean; // after `--`, every word is an argument
   open: Option | null; // the option whose value is next
@@ -20,13 +20,13 @@ type Read = {
 };
 
 /**
- * Finds the words that can follow at the end of a line, as far as the declarations of verbs and options tell. `line`: the words after the name of the
+ * Finds the words that can follow at the end of a line, as far as the declarations of commands and options tell. `line`: the words after the name of the
  * program; the last one may be incomplete. Pure; skips unknown words.
  */
-export function completeWords(root: Program, verbs: readonly Command[], line: readonly string[]) {
+export function completeWords(root: Program, commands: readonly Command[], line: readonly string[]) {
   const current = line.at(-1) ?? '';
   const read = line.slice(0, -1).reduce(readWord, start(root));
-  return { given: read.given, completion: completionOf(read, verbs, current) };
+  return { given: read.given, completion: completionOf(read, commands, current) };
 }
 
 function start(program: Program): Read {
@@ -57,15 +57,15 @@ function readFlag(read: Read, word: string): Read {
 
 function completionOf(
   { program, path, args, isPastDashes, open, given }: Read,
-  verbs: readonly Command[],
+  commands: readonly Command[],
   current: string,
 ): Completion {
-  if (open !== null) return valuesOf(open, rowsOf(verbs, path), current);
+  if (open !== null) return valuesOf(open, rowsOf(commands, path), current);
   const [, flag, value = ''] = /^(--[^=]+)=(.*)$/s.exec(current) ?? [];
   if (isPastDashes || !current.startsWith('-')) return argumentsOf(program, args, current);
   const options = optionsOf(program);
   const option = flag === undefined ? undefined : options.find(({ long }) => long === flag);
-  if (option !== undefined) return valuesOf(option, rowsOf(verbs, path), value);
+  if (option !== undefined) return valuesOf(option, rowsOf(commands, path), value);
   const left = options.filter(({ long }) => long && !given.has(long));
   return words(
     left.map(({ long, description }) => ({ word: long!, help: description })),
@@ -73,7 +73,7 @@ function completionOf(
   );
 }
 
-/** The visible options of a verb and of its parents. */
+/** The visible options of a command and of its parents. */
 function optionsOf(program: Program): Option[] {
   const help = program.createHelp();
   return [...help.visibleOptions(program), ...help.visibleGlobalOptions(program)];
@@ -103,9 +103,9 @@ function literalsOf(name: string): string[] {
   return name.split('|').filter((word, _, all) => all.length > 1 && !Object.hasOwn(settings, word));
 }
 
-/** The declarations of a verb and of its parents. */
-function rowsOf(verbs: readonly Command[], path: readonly string[]): Command[] {
-  const row = verbs.find(({ name }) => name === path[0]);
+/** The declarations of a command and of its parents. */
+function rowsOf(commands: readonly Command[], path: readonly string[]): Command[] {
+  const row = commands.find(({ name }) => name === path[0]);
   return row === undefined ? [] : [row, ...rowsOf(row.subcommands ?? [], path.slice(1))];
 }
 

@@ -1,7 +1,7 @@
 import { loadConfig } from '../../config/read-config.ts';
 import { type SettingName, settings } from '../../config/settings.ts';
 import { allOptions } from './command-line.ts';
-import { verbs } from './commands.ts';
+import { commands } from './commands.ts';
 import { type Candidate, completeWords } from './complete-words.ts';
 
 const shownRuns = 50;
@@ -11,7 +11,7 @@ const shownRuns = 50;
  * that does not answer at once as a Redis without runs.
  */
 export async function complete(line: readonly string[], env: NodeJS.ProcessEnv): Promise<string> {
-  const { given, completion } = completeWords(allOptions(), verbs, line);
+  const { given, completion } = completeWords(allOptions(), commands, line);
   if (completion.kind === 'words') return answer(completion.words);
   if (completion.kind !== 'runs') return `${completion.kind}\n`;
   const runs = await readRuns(given, env).catch(() => []);

@@ -19,7 +19,7 @@ import {
   yes,
 } from '../command.ts';
 
-// The verbs that agree on a run before it starts, and that show and prove its outcomes afterwards.
+// The commands that agree on a run before it starts, and that show and prove its outcomes afterwards.
 
 const planFile: OwnOption = { flags: '-o, --output <file>', help: 'the file of the plan; needed' };
 

@@ -9,11 +9,11 @@ import { visibleLine } from '../../model/visible.ts';
 import { explainFileError, isFileError } from '../../system-errors.ts';
 import { dataOutput, safeOutput } from '../../terminal/safe-output.ts';
 import { readVersion } from '../../version.ts';
-import type { Command, Invocation, StatusAnswer, Verb } from '../command.ts';
+import type { Command, CommandModule, Invocation, StatusAnswer } from '../command.ts';
 import { type Call, readCommandLine } from './command-line.ts';
 import { nothingGiven, toTypeFrom } from './place.ts';
 
-// This file imports only what it needs to read a command line and print help. The code of a verb is loaded on demand.
+// This file imports only what it needs to read a command line and print help. The code of a command is loaded on demand.
 
 /** The environment of a command line: that of the process that was started with it, or of a test. */
 type Deps = Pick<Invocation, 'program' | 'env' | 'signals' | 'stdin' | 'stdout' | 'stderr' | 'outputClosed'>;
@@ -49,7 +49,7 @@ export async function executeLine(
   }
 }
 
-/** Answers a completion script at a TAB. This is not a verb: people do not type it, and it reads an unfinished line. */
+/** Answers a completion script at a TAB. This is not a command: people do not type it, and it reads an unfinished line. */
 async function answerShell(line: readonly string[], { env, stdout }: Deps): Promise<number> {
   const { complete } = await import('./complete.ts');
   dataOutput(stdout).write(await complete(line, env)); // its words are separated by tabs
@@ -57,31 +57,45 @@ async function answerShell(line: readonly string[], { env, stdout }: Deps): Prom
 }
 
 /** Answers SIGUSR1 with a line on stderr, as dd and rclone do, until `dispose`. */
-function answerStatus({ signals, stderr }: Deps, verb: string): { status: StatusAnswer; dispose(): void } {
+function answerStatus({ signals, stderr }: Deps, commandName: string): { status: StatusAnswer; dispose(): void } {
   const startedAt = performance.now();
   const age = () => duration(Math.round((performance.now() - startedAt) / 1_000) * 1_000);
-  const status = { give: () => void stderr.write(`expunge ${verb} has been running for ${age()}\n`) };
+  const status = { give: () => void stderr.write(`expunge ${commandName} has been running for ${age()}\n`) };
   const answer = () => status.give();
   signals.on('SIGUSR1', answer);
   return { status, dispose: () => signals.off('SIGUSR1', answer) };
 }
 
 async function execute(call: Call, argv: readonly string[], deps: Deps, complaining: Complaining): Promise<number> {
-  const { command, verb, args, options, flags, configFile, color, verbosity } = call;
+  const { command, commandName, args, options, flags, configFile, color, verbosity } = call;
   const { env, stderr } = deps;
   if (!color) forbidColor(env);
   const given = command.withoutSettings ? { flags: {}, env: {}, configFile: null } : { flags, env, configFile };
   complaining.log = await jsonLogOf(call, env.EXPUNGE_LOG_FORMAT, stderr); // even if the configuration cannot be read
   const { config, sources } = loadConfig(given);
   complaining.log = await jsonLogOf(call, config.logFormat, stderr);
-  const { execute } = await loaderOf(command, verb, config)();
+  const { execute } = await loaderOf(command, commandName, config)();
   const log = verbosity === 'verbose' ? await openLog(config, stderr) : null;
-  log?.debug({ verb, version: readVersion(), node: process.version, settings: notDefault(sources) }, 'command started');
+  log?.debug(
+    { command: commandName, version: readVersion(), node: process.version, settings: notDefault(sources) },
+    'command started',
+  );
   const { toType } = complaining;
-  const { status, dispose } = answerStatus(deps, verb);
+  const { status, dispose } = answerStatus(deps, commandName);
   try {
-    const exit = await execute({ verb, args, options, config, sources, verbosity, argv, status, toType, ...deps });
-    log?.debug({ verb, exit, ms: Math.round(performance.now()) }, 'command ended');
+    const exit = await execute({
+      commandName,
+      args,
+      options,
+      config,
+      sources,
+      verbosity,
+      argv,
+      status,
+      toType,
+      ...deps,
+    });
+    log?.debug({ command: commandName, exit, ms: Math.round(performance.now()) }, 'command ended');
     return exit;
   } finally {
     dispose();
@@ -90,11 +104,11 @@ async function execute(call: Call, argv: readonly string[], deps: Deps, complain
 
 /** The JSON log of a command; null if it has no log, or a log in lines for people. */
 async function jsonLogOf(
-  { verb, verbosity, flags }: Call,
+  { commandName, verbosity, flags }: Call,
   format: string | undefined,
   stderr: NodeJS.WriteStream,
 ): Promise<Log | null> {
-  if (verb !== 'worker' && verbosity !== 'verbose') return null;
+  if (commandName !== 'worker' && verbosity !== 'verbose') return null;
   const { createLogger, isJsonLog } = await import('../../logger.ts');
   const asked = logFormats.find((name) => name === (flags.logFormat ?? format));
   return isJsonLog(asked, stderr) ? createLogger({ level: 'error', format: 'json', stderr }) : null;
@@ -106,17 +120,25 @@ async function openLog({ logFormat }: Config, stderr: NodeJS.WriteStream): Promi
 }
 
 /**
- * Loads the code of a verb: with --server the variant for the API of that server, otherwise the verb itself. Throws USAGE for a verb that needs Redis
+ * Loads the code of a command: with --server the variant for the API of that server, otherwise the command itself. Throws USAGE for a command that needs Redis
  * itself.
  */
-function loaderOf({ load, overServer, settings }: Command, verb: string, { server }: Config): () => Promise<Verb> {
+function loaderOf(
+  { load, overServer, settings }: Command,
+  commandName: string,
+  { server }: Config,
+): () => Promise<CommandModule> {
   const needsRedis = settings.includes('allowPlaintextRedis') && !settings.includes('server');
   if (server === undefined || (!needsRedis && overServer === undefined)) return load!;
   if (overServer !== undefined) return overServer === true ? load! : overServer;
-  throw new ExpungeError('USAGE', `expunge ${verb} needs Redis itself, and the settings name the server ${server}`, {
-    next: (toType) =>
-      `unset EXPUNGE_SERVER for it, where Redis can be reached; ${toType('help', 'remote')} lists what a server does`,
-  });
+  throw new ExpungeError(
+    'USAGE',
+    `expunge ${commandName} needs Redis itself, and the settings name the server ${server}`,
+    {
+      next: (toType) =>
+        `unset EXPUNGE_SERVER for it, where Redis can be reached; ${toType('help', 'remote')} lists what a server does`,
+    },
+  );
 }
 
 /** Settings that differ from their default, and their sources; never their values. */

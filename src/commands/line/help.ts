@@ -4,9 +4,9 @@ import { ExpungeError, exitCodes } from '../../errors.ts';
 import { type Topic, topicNames, topics } from '../../help/topics.ts';
 import { foldCommand, readingWidth } from '../../terminal/render-markdown.ts';
 import type { Command } from '../command.ts';
-import { verbs } from './commands.ts';
+import { commands } from './commands.ts';
 
-/** The settings for daily use: the only ones that the help of a verb shows without `--all`. */
+/** The settings for daily use: the only ones that the help of a command shows without `--all`. */
 export const dailySettings: readonly SettingName[] = [
   'baseUrl',
   'account',
@@ -42,7 +42,7 @@ export function settingHeading(name: SettingName): string {
   return groups.findLast(([first]) => order.indexOf(first) <= order.indexOf(name))![1];
 }
 
-/** The tasks of the verbs: each heading covers the verbs from its own on, in the order of the help. */
+/** The tasks of the commands: each heading covers the commands from its own on, in the order of the help. */
 const tasks: readonly [first: string, heading: string][] = [
   ['run', 'Delete the ids of a list:'],
   ['runs', 'Watch and control runs:'],
@@ -52,13 +52,13 @@ const tasks: readonly [first: string, heading: string][] = [
   ['check', 'Set up and try out:'],
 ];
 
-/** The heading of a verb in the help of the program. The verbs below another verb have the usual heading. */
-export function verbHeading(verb: string): string {
-  const order = verbs.map(({ name }) => name);
-  return tasks.findLast(([first]) => order.indexOf(first) <= order.indexOf(verb))?.[1] ?? 'Commands:';
+/** The heading of a command in the help of the program. The commands below another command have the usual heading. */
+export function commandHeading(commandName: string): string {
+  const order = commands.map(({ name }) => name);
+  return tasks.findLast(([first]) => order.indexOf(first) <= order.indexOf(commandName))?.[1] ?? 'Commands:';
 }
 
-/** Topics that explain a verb, by the first word of the verb. */
+/** Topics that explain a command, by the first word of the command. */
 export const furtherReading: Readonly<Record<string, readonly Topic[]>> = {
   run: ['input', 'outcomes', 'rates', 'exit-codes'],
   plan: ['plans', 'input'],
@@ -119,8 +119,8 @@ function onlyOnce(flag: string) {
   };
 }
 
-/** Configures the help of a verb, or of the whole program: usage, examples, options, exit codes, and further reading. */
-export function configureHelp(program: Program, verb: string, command: Command | null, all: boolean): void {
+/** Configures the help of a command, or of the whole program: usage, examples, options, exit codes, and further reading. */
+export function configureHelp(program: Program, commandName: string, command: Command | null, all: boolean): void {
   program.configureOutput({ getOutHelpWidth: () => readingWidth(process.stdout, process.env) });
   program.configureHelp({
     showGlobalOptions: all,
@@ -130,9 +130,9 @@ export function configureHelp(program: Program, verb: string, command: Command |
       const text = Help.prototype.formatHelp.call(helper, asked, helper).trimEnd();
       const [usage = '', about = '', ...sections] = text.split('\n\n');
       const examples = examplesOf(command?.examples ?? programExamples, helper);
-      const below = command ? endOfVerb(verb, command, all, helper) : endOfProgram(all, helper);
+      const below = command ? endOfCommand(commandName, command, all, helper) : endOfProgram(all, helper);
       const [options = '', ...others] = sections;
-      // Whoever asks about the program looks for a verb, not for the options of all verbs.
+      // Whoever asks about the program looks for a command, not for the options of all commands.
       const middle = command ? sections : [...others, options];
       return `${[usage, about, examples, ...middle, ...below].filter(Boolean).join('\n\n')}\n`;
     },
@@ -145,17 +145,17 @@ function examplesOf(examples: Command['examples'], helper: Help): string {
   return lines.length > 0 ? ['Examples:', ...lines].join('\n') : '';
 }
 
-/** Exit codes for verbs that scripts use, and further reading. */
-function endOfVerb(verb: string, { settings: own }: Command, all: boolean, helper: Help): string[] {
-  const reading = furtherReading[verb.split(' ')[0]!] ?? [];
+/** Exit codes for commands that scripts use, and further reading. */
+function endOfCommand(commandName: string, { settings: own }: Command, all: boolean, helper: Help): string[] {
+  const reading = furtherReading[commandName.split(' ')[0]!] ?? [];
   const exits = Object.values(exitCodes).map(({ exit, meaning }) => `${exit} ${meaning.split(/;|, or/)[0]}`);
   const isCut = !all && own.some((name) => !dailySettings.includes(name));
   const more = [
     isCut ? paragraph('--help --all lists every setting, expunge help settings explains them.', helper) : '',
     reading.length > 0 ? paragraph(`To read: expunge help ${reading.join(', ')}`, helper) : '',
   ];
-  // Some exit codes mean something else for other verbs; the topic lists those.
-  const codes = verb === 'run' ? paragraph(`Exit codes: ${exits.join(' · ')}`, helper) : '';
+  // Some exit codes mean something else for other commands; the topic lists those.
+  const codes = commandName === 'run' ? paragraph(`Exit codes: ${exits.join(' · ')}`, helper) : '';
   return [codes, more.filter(Boolean).join('\n')];
 }
 

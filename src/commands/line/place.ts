@@ -3,7 +3,7 @@ import { type ToType, typedLine } from '../../model/to-type.ts';
 import { shownWords } from '../../terminal/style.ts';
 import { type Command, server, store, target } from '../command.ts';
 import type { Call } from './command-line.ts';
-import { verbs } from './commands.ts';
+import { commands } from './commands.ts';
 
 /** What a command line says about where things are. Variables also apply to the next command, so they are not repeated. */
 type Given = Pick<Call, 'flags' | 'configFile'>;
@@ -13,19 +13,19 @@ export const nothingGiven: Given = { flags: {}, configFile: undefined };
 
 /**
  * Returns a function that writes commands that work where this command was started: with the same program, and with those of its flags that say where
- * things are, as far as the verb takes them. A command that names a target itself gets no other target.
+ * things are, as far as the command takes them. A command that names a target itself gets no other target.
  */
 export function toTypeFrom(program: string, given: Given): ToType {
-  return (verb, ...words) => {
-    const command = findVerb(verbs, verb.split(' '));
+  return (commandName, ...words) => {
+    const command = findCommand(commands, commandName.split(' '));
     const flags = command === undefined || words.includes('--help') ? [] : flagsOfPlace(command, words, given);
-    return [typedLine(program, verb, words), ...flags].join(' ');
+    return [typedLine(program, commandName, words), ...flags].join(' ');
   };
 }
 
-function findVerb(commands: readonly Command[], [name, ...below]: readonly string[]): Command | undefined {
+function findCommand(commands: readonly Command[], [name, ...below]: readonly string[]): Command | undefined {
   const found = commands.find((command) => command.name === name);
-  return found && (findVerb(found.subcommands ?? [], below) ?? found); // `pin-rate 200/s` ends with its argument
+  return found && (findCommand(found.subcommands ?? [], below) ?? found); // `pin-rate 200/s` ends with its argument
 }
 
 function flagsOfPlace(command: Command, words: readonly string[], { flags, configFile }: Given): string[] {
@@ -38,7 +38,7 @@ function flagsOfPlace(command: Command, words: readonly string[], { flags, confi
 
 const namesTarget: readonly SettingName[] = ['baseUrl', 'account', 'clientId'];
 
-/** Verbs for which a target is what they ask about, not a place. */
+/** Commands for which a target is what they ask about, not a place. */
 const asksAboutTargets: readonly string[] = ['status', 'explain'];
 
 function placeOf({ name }: Command, words: readonly string[]): readonly SettingName[] {

@@ -21,7 +21,7 @@ import {
   yes,
 } from '../command.ts';
 
-// The verbs that make, show and change runs.
+// The commands that make, show and change runs.
 
 /** Options for how the ids of a list are deleted. */
 const deletion: readonly OwnOption[] = [

@@ -18,7 +18,7 @@ import {
 } from '../command.ts';
 import { shells } from './completion.ts';
 
-// The verbs that run, check and configure the services around a run: workers, the private Redis, the sandbox and the shell.
+// The commands that run, check and configure the services around a run: workers, the private Redis, the sandbox and the shell.
 
 export const worker: Command = {
   name: 'worker',
@@ -238,7 +238,7 @@ export const alerts: Command = {
 
 export const completion: Command = {
   name: 'completion',
-  summary: 'print a script that lets a shell complete verbs, options, their values and run ids',
+  summary: 'print a script that lets a shell complete commands, options, their values and run ids',
   arguments: `<${shells.join('|')}>`,
   settings: [],
   examples: [

@@ -1,6 +1,6 @@
 import { type Command, json, type OwnOption, reason, server, store } from '../command.ts';
 
-// The verbs that change all runs of a target at once.
+// The commands that change all runs of a target at once.
 
 const who = ['baseUrl', 'account', 'clientId'] as const;
 const steer = () => import('../actions/target.ts');

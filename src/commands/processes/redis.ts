@@ -6,8 +6,8 @@ import { askYes } from '../session.ts';
 
 /** `redis status` and `redis stop`: the private Redis of a state folder. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { verb, config, options, stdout } = invocation;
-  if (verb === 'redis stop') {
+  const { commandName, config, options, stdout } = invocation;
+  if (commandName === 'redis stop') {
     const result = await stopPrivateRedis(config.stateDir, (users) => confirmStop(invocation, users));
     const words =
       result === 'stopped' ? 'Stopped the private Redis; its data is kept.' : 'No private Redis is running.';

@@ -12,10 +12,10 @@ import { withOperations } from '../with-operations.ts';
 
 /** `schedule list` and `schedule preview`. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { verb, args, config, env } = invocation;
+  const { commandName, args, config, env } = invocation;
   const target = orderedTarget(config, env);
   return withOperations(invocation, 'schedules', async (schedules) => {
-    if (verb === 'schedule list') showSchedules(invocation, target, await schedules.list(target));
+    if (commandName === 'schedule list') showSchedules(invocation, target, await schedules.list(target));
     else showSlots(invocation, await schedules.find(target, args[0] ?? ''));
     return 0;
   });

@@ -9,9 +9,9 @@ import { withOperations } from '../with-operations.ts';
 
 /** `schedule pause`, `resume` and `remove`. Repeating them changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { verb, args, config, env, options, toType, stdout, stderr, verbosity } = invocation;
+  const { commandName, args, config, env, options, toType, stdout, stderr, verbosity } = invocation;
   const target = orderedTarget(config, env);
-  const action = verb.replace('schedule ', '') as ScheduleAction;
+  const action = commandName.replace('schedule ', '') as ScheduleAction;
   const halt = action === 'resume' ? haltOfAll(invocation, 'a schedule') : null;
   return withOperations(invocation, 'schedules', async (schedules) => {
     const steer = async (schedule: Schedule) => {

@@ -84,7 +84,7 @@ function commandOf(program: string, { list }: Files, flags: Flags): string {
   return typedLine(program, 'run', [list, ...words, '--yes']);
 }
 
-/** Runs the verb. Its messages go to stdout like everything else, so that a pipe has them in order; its JSON is returned. */
+/** Runs the command. Its messages go to stdout like everything else, so that a pipe has them in order; its JSON is returned. */
 async function runIt(
   invocation: Invocation,
   { list }: Files,
@@ -99,7 +99,7 @@ async function runIt(
   }) as unknown as NodeJS.WriteStream;
   const exit = await run({
     ...invocation,
-    verb: 'run',
+    commandName: 'run',
     args: [list],
     options: { yes: true, json: true },
     config: configOf(invocation.config, flags),

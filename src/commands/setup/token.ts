@@ -24,8 +24,8 @@ const shownActions = 10;
 
 /** `token add`, `list` and `revoke`: steer who may use the API of this Redis. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { verb } = invocation;
-  const act = { 'token add': add, 'token list': list, 'token revoke': revoke }[verb]!;
+  const { commandName } = invocation;
+  const act = { 'token add': add, 'token list': list, 'token revoke': revoke }[commandName]!;
   const say = sayUnlessJson(invocation);
   return withRedis(invocation, say, (session) => act(invocation, session));
 }

@@ -135,8 +135,8 @@ function isStoreOf(place: PrivatePlace, store: StartMethod['store']): boolean {
 
 /** Opens a connection whose name shows the command of this process, for `expunge redis stop`. */
 async function registerClient(options: RedisOptions) {
-  const verb = /^[a-z-]+$/.exec(process.argv[2] ?? '')?.[0];
-  const presence = oneShot(options, verb ? `presence:${verb}` : 'presence');
+  const command = /^[a-z-]+$/.exec(process.argv[2] ?? '')?.[0];
+  const presence = oneShot(options, command ? `presence:${command}` : 'presence');
   await presence.connect();
   presence.stream.unref(); // it must not keep the process alive
   return presence;

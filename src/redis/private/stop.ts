@@ -80,10 +80,10 @@ async function readUsers(place: PrivatePlace, redis: Redis): Promise<string[] | 
 export function usersIn(names: readonly string[]): string[] {
   const doing = new Map<string, string>();
   for (const name of names) {
-    const [, pid, verb = ''] = /^expunge:(\d+)-[0-9a-f]{8}:(?:presence:(.+))?/.exec(name) ?? [];
-    if (pid) doing.set(pid, verb || (doing.get(pid) ?? ''));
+    const [, pid, command = ''] = /^expunge:(\d+)-[0-9a-f]{8}:(?:presence:(.+))?/.exec(name) ?? [];
+    if (pid) doing.set(pid, command || (doing.get(pid) ?? ''));
   }
-  const ours = [...doing].map(([pid, verb]) => (verb === '' ? `pid ${pid}` : `${verb} (pid ${pid})`));
+  const ours = [...doing].map(([pid, command]) => (command === '' ? `pid ${pid}` : `${command} (pid ${pid})`));
   const others = names.filter((name) => !name.startsWith('expunge:')).length;
   if (others > 0) ours.push(others === 1 ? 'one more connection' : `${others} more connections`);
   return names.length > 0 && ours.length === 0 ? ['an unknown process'] : ours;

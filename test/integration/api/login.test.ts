@@ -19,8 +19,8 @@ async function statusAt(url: string, cookie: string): Promise<number> {
 }
 
 /** Another server on the same Redis, which it has reached. */
-async function openOther({ harness }: Api, verb: 'dashboard' | 'worker') {
-  const args = verb === 'worker' ? ['worker', '--http', '0'] : ['dashboard', '--port', '0'];
+async function openOther({ harness }: Api, command: 'dashboard' | 'worker') {
+  const args = command === 'worker' ? ['worker', '--http', '0'] : ['dashboard', '--port', '0'];
   const server = harness.start(args);
   const url = await until('it listens', () => /http:\/\/[\d.]+:\d+/.exec(server.stdout + server.stderr)?.[0]);
   const headers = { authorization: 'Bearer nobody' }; // only Redis can tell that nobody has this token
@@ -36,10 +36,10 @@ describe('the link of a dashboard', () => {
     expect((await call(null, '/me', { headers: { cookie } })).body).toMatchObject({ role: 'admin' });
     expect((await call(null, linkOf(server))).headers.get('location')).toBe('/login?problem=link');
     expect(await redis.keys(keys.apiSession('*'))).toEqual([]);
-    for (const verb of ['dashboard', 'worker'] as const) {
-      const other = await openOther(api, verb);
+    for (const command of ['dashboard', 'worker'] as const) {
+      const other = await openOther(api, command);
       const renamed = cookie.replace(new URL(url).port, new URL(other.url).port);
-      expect([verb, await statusAt(other.url, `${cookie}; ${renamed}`)]).toEqual([verb, 401]);
+      expect([command, await statusAt(other.url, `${cookie}; ${renamed}`)]).toEqual([command, 401]);
     }
   });
 

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { withServer } from '../../../src/api/client.ts';
 import type { Command } from '../../../src/commands/command.ts';
-import { verbs } from '../../../src/commands/line/commands.ts';
+import { commands } from '../../../src/commands/line/commands.ts';
 import { readVersion } from '../../../src/version.ts';
 import { command } from '../../support/command.ts';
 import { startExpunge } from '../../support/processes.ts';
@@ -199,7 +199,7 @@ describe('the client of a server', () => {
   });
 });
 
-/** Verbs and their subcommands, as they are typed. */
+/** Commands and their subcommands, as they are typed. */
 function typed(commands: readonly Command[], before: readonly string[] = []): (readonly [string[], Command])[] {
   return commands.flatMap((one) => {
     const words = [...before, one.name];
@@ -208,18 +208,18 @@ function typed(commands: readonly Command[], before: readonly string[] = []): (r
   });
 }
 
-describe('a verb that needs Redis itself', () => {
-  const needing = typed(verbs).filter(
+describe('a command that needs Redis itself', () => {
+  const needing = typed(commands).filter(
     ([, { settings }]) => settings.includes('allowPlaintextRedis') && !settings.includes('server'),
   );
 
   test('is every one that does not say how a server does it', () => {
-    const able = typed(verbs).filter(([, { overServer }]) => overServer !== undefined);
+    const able = typed(commands).filter(([, { overServer }]) => overServer !== undefined);
     expect(able.every(([, { settings }]) => settings.includes('server'))).toBe(true);
     expect(needing.map(([words]) => words.join(' '))).toContain('worker');
   });
 
-  test.each(needing.map(([words, verb]) => [words.join(' '), words, verb] as const))(
+  test.each(needing.map(([words, command]) => [words.join(' '), words, command] as const))(
     'says so, and nothing happens: %s',
     async (_, words, { arguments: wanted = '' }) => {
       const { url, seen } = await openServer((_, response) => response.end());

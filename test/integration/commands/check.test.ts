@@ -40,7 +40,7 @@ async function check(
   const streams = { stdin: process.stdin, stdout: stream, stderr: stream };
   const outputClosed = new AbortController().signal;
   const all = {
-    verb: 'check',
+    commandName: 'check',
     program: 'expunge',
     toType: toTypeAnywhere,
     argv: [],

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { verbs } from '../../../src/commands/line/commands.ts';
+import { commands } from '../../../src/commands/line/commands.ts';
 import { settings } from '../../../src/config/settings.ts';
 import { command } from '../../support/command.ts';
 
 const expunge = (args: string[], env: NodeJS.ProcessEnv = {}) => command(args, { env });
 
 describe('expunge', () => {
-  it('prints its verbs when nothing is asked for', async () => {
+  it('prints its commands when nothing is asked for', async () => {
     const { code, stdout, stderr } = await expunge([]);
     expect([code, stderr]).toEqual([0, '']);
-    for (const { name, hidden } of verbs) if (!hidden) expect(stdout).toMatch(new RegExp(`^  ${name}\\b`, 'm'));
+    for (const { name, hidden } of commands) if (!hidden) expect(stdout).toMatch(new RegExp(`^  ${name}\\b`, 'm'));
     expect(stdout).not.toContain('quickstart');
   });
 
@@ -19,7 +19,7 @@ describe('expunge', () => {
     expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
 
-  it('helps with a verb on one screen: examples, the options of daily use, exit codes, and where the others are', async () => {
+  it('helps with a command on one screen: examples, the options of daily use, exit codes, and where the others are', async () => {
     const { code, stdout } = await expunge(['run', '--help'], { COLUMNS: '80' });
     expect(code).toBe(0);
     expect(stdout).toMatch(/^Usage: expunge run \[options\] <files\.\.\.>\n\ndelete .*\n\nExamples:\n/);
@@ -33,7 +33,7 @@ describe('expunge', () => {
     const { code, stdout } = await expunge(['run', '--help', '--all'], { COLUMNS: '100' });
     expect(code).toBe(0);
     expect(stdout).toMatch(/\(default: 64,\s+EXPUNGE_MAX_CONCURRENCY\)/);
-    for (const name of verbs[0]!.settings) expect(stdout).toContain(`--${settings[name].flag}`);
+    for (const name of commands[0]!.settings) expect(stdout).toContain(`--${settings[name].flag}`);
   });
 
   it('prints a topic into a pipe as plain text', async () => {
@@ -133,7 +133,7 @@ describe('--verbose', () => {
     expect(stderr).not.toContain('acme');
     expect(logged(stderr)).toMatchObject([
       { level: 'debug', msg: 'command started', settings: { rate: 'flag', account: 'environment' } },
-      { level: 'debug', msg: 'command ended', verb: 'config show', exit: 0 },
+      { level: 'debug', msg: 'command ended', command: 'config show', exit: 0 },
     ]);
   });
 

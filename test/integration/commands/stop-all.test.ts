@@ -19,8 +19,8 @@ async function openPlace(atEnd: AtEnd) {
     await harness.close();
   });
   await liveRun(harness, 'other', '--account', 'acme');
-  const call = (verb: string, baseUrl: string, ...more: string[]) =>
-    harness.expunge([verb, '--base-url', baseUrl, ...more]);
+  const call = (command: string, baseUrl: string, ...more: string[]) =>
+    harness.expunge([command, '--base-url', baseUrl, ...more]);
   return { url, localhost, call };
 }
 

@@ -108,8 +108,8 @@ test('a --burst without a rate is refused by run, worker and schedule add', asyn
   await submit('--yes', '--rate', '5/s');
   await submit('--yes', '--burst', '3');
   expect((await runs()).map((run) => run?.burst)).toEqual([3]);
-  for (const verb of [['schedule', 'add', 'nightly'], ['worker']]) {
-    const { ended } = invoke([...verb, '--base-url', baseUrl, '--state-dir', folder, '--burst', '3'], env);
+  for (const command of [['schedule', 'add', 'nightly'], ['worker']]) {
+    const { ended } = invoke([...command, '--base-url', baseUrl, '--state-dir', folder, '--burst', '3'], env);
     await expect(ended).rejects.toThrow(words);
   }
 });

@@ -78,16 +78,16 @@ describe('an order for a schedule', () => {
     ['run', 'it was replaced', async () => {}, replaced({ settings: { resource: 'views', maxDeletes: '99' } })],
     ['run', 'a guard has paused it', async () => {}, guarded],
     ['add', 'it was replaced', async () => {}, replaced({ cron: '0 4 * * *' })],
-  ])('to %s it changes nothing if %s since it was shown', async (verb, _, before, change) => {
+  ])('to %s it changes nothing if %s since it was shown', async (action, _, before, change) => {
     const stage = await openSchedules();
     await before(stage);
     const shown = await stage.seen();
     await change(stage);
     const is = await stateOf(stage);
     const refusal = { code: 'GUARD', message: expect.stringContaining('has changed since it was shown') };
-    await expect(orders[verb]!(stage, shown)).rejects.toMatchObject(refusal);
+    await expect(orders[action]!(stage, shown)).rejects.toMatchObject(refusal);
     expect(await stateOf(stage)).toEqual(is);
-    await orders[verb]!(stage, await stage.seen()).catch(({ code }) => expect(code).toBe('none'));
+    await orders[action]!(stage, await stage.seen()).catch(({ code }) => expect(code).toBe('none'));
     expect(await stateOf(stage)).not.toEqual(is);
   });
 

@@ -222,8 +222,8 @@ describe('a command with --server', () => {
   test('says as little as without it of a run that is not there, with the same exit code', async () => {
     const { harness, ...api } = await openApi(onTestFinished);
     const env = await overServer({ harness, ...api }, 'read');
-    for (const verb of ['status', 'pause', 'report']) {
-      const over = await harness.expunge([verb, 'none'], { env });
+    for (const command of ['status', 'pause', 'report']) {
+      const over = await harness.expunge([command, 'none'], { env });
       expect(over).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('no run is called "none"') });
     }
   });
@@ -298,14 +298,14 @@ describe('an order with --server', () => {
     const run = await liveRun(harness, 'r-00001');
     const env = await overServer(api, 'read');
     const before = [await api.redis.hgetall(keys.run(run)), await trailOf(api, run)];
-    for (const [verb = '', ...more] of [
+    for (const [command = '', ...more] of [
       ['pause'],
       ['cancel', '--yes'],
       ['rate', '1/s'],
       ['priority', 'low'],
       ['resume'],
     ]) {
-      const done = await harness.expunge([verb, run, ...more], { env });
+      const done = await harness.expunge([command, run, ...more], { env });
       expect(done).toMatchObject({
         code: 5,
         stdout: '',

@@ -60,7 +60,7 @@ describe.each(Object.keys(shells) as Shell[])('in %s', (shell) => {
   });
 
   it.skipIf(!isHere).each([
-    ['a verb and a flag', 'expunge pau\tr --reas\twhy', '<pause> <r> <--reason> <why>'],
+    ['a command and a flag', 'expunge pau\tr --reas\twhy', '<pause> <r> <--reason> <why>'],
     ['a value', 'expunge check --resource v\t', '<check> <--resource> <views>'],
     ['a value behind =', 'expunge check --resource=v\t', '<check> <--resource=views>'],
     ['one of several', 'expunge runs --state running,pa\t', '<runs> <--state> <running,paused>'],

@@ -63,14 +63,14 @@ async function openServer(atEnd: AtEnd): Promise<Place> {
   return placeIn(harness, program, `--server ${url} --server-token-file ${file} ${targetOf(harness)}`);
 }
 
-/** The command of that verb that a text tells to type. */
-function toldIn({ stdout, stderr }: Done, { program }: Place, verb: string): string {
+/** The line with this command that a text tells the reader to type. */
+function toldIn({ stdout, stderr }: Done, { program }: Place, command: string): string {
   const lines = `${stdout}\n${stderr}`.split(/\n|; or /);
   const told = lines.flatMap((line) => {
-    const at = line.indexOf(`${program} ${verb} `);
+    const at = line.indexOf(`${program} ${command} `);
     return at === -1 ? [] : [line.slice(at)];
   });
-  expect(told[0], `${program} ${verb} in ${lines.join('\n')}`).toBeDefined();
+  expect(told[0], `${program} ${command} in ${lines.join('\n')}`).toBeDefined();
   return told[0]!;
 }
 

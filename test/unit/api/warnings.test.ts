@@ -7,7 +7,7 @@ const warnings: Advice[] = [
   'it no longer protects the ids of keep.csv',
   (toType) => `the run is stopped. Resume with: ${toType('start-all')}`,
 ];
-const here: ToType = (verb, ...words) => `./expunge ${[verb, ...words].join('|')} --server URL`;
+const here: ToType = (command, ...words) => `./expunge ${[command, ...words].join('|')} --server URL`;
 
 describe('warnings of an answer', () => {
   it('name the commands that stand in them, and none where none does', () => {

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { Command } from '../../../src/commands/command.ts';
 import { readCommandLine } from '../../../src/commands/line/command-line.ts';
-import { verbs } from '../../../src/commands/line/commands.ts';
+import { commands } from '../../../src/commands/line/commands.ts';
 import { settings } from '../../../src/config/settings.ts';
 import { readTopic, topicNames, topics } from '../../../src/help/topics.ts';
 import { pages, readPage, withGenerated } from '../../support/docs.ts';
@@ -31,7 +31,7 @@ function wordsOf(line: string): string[] {
 
 const all = (commands: readonly Command[]): Command[] =>
   commands.flatMap((one) => [one, ...all(one.subcommands ?? [])]);
-const ownFlags = all(verbs).flatMap(({ options = [] }) =>
+const ownFlags = all(commands).flatMap(({ options = [] }) =>
   options.flatMap(({ flags }) => flags.match(/--[\w-]+/g) ?? []),
 );
 const settingFlags = Object.values(settings).map(({ flag }) => `--${flag}`);
@@ -62,7 +62,7 @@ describe.each(pages)('%s', (path) => {
   });
 });
 
-const isOurs = (span: string) => verbs.some(({ name }) => span.replace(/^expunge /, '').startsWith(`${name} `));
+const isOurs = (span: string) => commands.some(({ name }) => span.replace(/^expunge /, '').startsWith(`${name} `));
 
 /** Whether a link of a page leads to a file, and to a heading of it. */
 function leads(from: string, link: string): boolean {

@@ -12,7 +12,7 @@ import {
   unbroken,
 } from '../../../src/model/to-type.ts';
 
-const toTypeHere: ToType = (verb, ...words) => `${typedLine('./expunge', verb, words)} --state-dir x`;
+const toTypeHere: ToType = (command, ...words) => `${typedLine('./expunge', command, words)} --state-dir x`;
 
 describe('a command to type', () => {
   it('has each word as a shell takes it, and leaves open what only its reader knows', () => {

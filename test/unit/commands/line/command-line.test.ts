@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Command } from '../../../../src/commands/command.ts';
 import { readCommandLine } from '../../../../src/commands/line/command-line.ts';
-import { verbs } from '../../../../src/commands/line/commands.ts';
+import { commands } from '../../../../src/commands/line/commands.ts';
 import { settings } from '../../../../src/config/settings.ts';
 import { ExpungeError } from '../../../../src/errors.ts';
 
@@ -12,7 +12,7 @@ const all = (commands: readonly Command[]): Command[] =>
 describe('readCommandLine', () => {
   it('tells files, own options and settings apart', () => {
     expect(read('run', 'a.csv', 'b.csv', '-n', '--rate', '5/s', '--no-header', '--confirm', '1,203')).toMatchObject({
-      verb: 'run',
+      commandName: 'run',
       args: ['a.csv', 'b.csv'],
       options: { dryRun: true, confirm: 1_203 },
       flags: { rate: '5/s', noHeader: true },
@@ -24,7 +24,7 @@ describe('readCommandLine', () => {
     expect(read('run', '-')).toMatchObject({ args: ['-'], options: {}, flags: {}, configFile: undefined });
   });
 
-  it('takes global options before and after the verb', () => {
+  it('takes global options before and after the command', () => {
     const call = { configFile: 'c.json', color: false };
     expect(read('--config', 'c.json', '--no-color', 'check')).toMatchObject(call);
     expect(read('check', '--config', 'c.json', '--no-color')).toMatchObject(call);
@@ -43,9 +43,9 @@ describe('readCommandLine', () => {
     expect(() => read('stop-all', '--reason', 'x'.repeat(501))).toThrow('expected at most 500 characters, got 501');
   });
 
-  it('takes a setting of the verb above behind its subcommand', () => {
+  it('takes a setting of the command above behind its subcommand', () => {
     expect(read('runs', 'remove', 'r1', '--state-dir', 'd')).toMatchObject({
-      verb: 'runs remove',
+      commandName: 'runs remove',
       args: ['r1'],
       flags: { stateDir: 'd' },
     });
@@ -129,8 +129,8 @@ function failureOf(body: () => unknown): ExpungeError {
   throw new Error('expected it to be refused');
 }
 
-describe('each verb', () => {
-  const examples = all(verbs).flatMap(({ examples }) => examples.map(([line]) => line));
+describe('each command', () => {
+  const examples = all(commands).flatMap(({ examples }) => examples.map(([line]) => line));
 
   it.each(examples.filter((line) => line.includes('expunge')))('has an example that can be typed: %s', (line) => {
     const [, typed = ''] = /expunge (.*?)( \||$)/.exec(line) ?? [];
@@ -149,11 +149,11 @@ describe('each verb', () => {
     expect(read(...typed, '--separate-limits')).toMatchObject({ flags: { separateLimits: true } });
   });
 
-  it.each(all(verbs).map((verb) => [verb.name, verb] as const))(
+  it.each(all(commands).map((command) => [command.name, command] as const))(
     '%s has no option that is also one of its settings',
-    (_, verb) => {
-      const flags = verb.settings.map((name) => `--${settings[name].flag}`);
-      for (const option of verb.options ?? []) expect(flags).not.toContain(/--[\w-]+/.exec(option.flags)?.[0]);
+    (_, command) => {
+      const flags = command.settings.map((name) => `--${settings[name].flag}`);
+      for (const option of command.options ?? []) expect(flags).not.toContain(/--[\w-]+/.exec(option.flags)?.[0]);
     },
   );
 });

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { allOptions } from '../../../../src/commands/line/command-line.ts';
-import { verbs } from '../../../../src/commands/line/commands.ts';
+import { commands } from '../../../../src/commands/line/commands.ts';
 import { completeWords } from '../../../../src/commands/line/complete-words.ts';
 import { settings } from '../../../../src/config/settings.ts';
 
-const at = (...line: string[]) => completeWords(allOptions(), verbs, line);
+const at = (...line: string[]) => completeWords(allOptions(), commands, line);
 
 /** The words that are offered; else what the shell is told to offer. */
 function offered(...line: string[]): string[] | string {
@@ -13,14 +13,14 @@ function offered(...line: string[]): string[] | string {
 }
 
 describe('completion offers', () => {
-  it('every verb that help names, and no hidden one', () => {
-    const shown = verbs.filter(({ hidden }) => !hidden).map(({ name }) => name);
+  it('every command that help names, and no hidden one', () => {
+    const shown = commands.filter(({ hidden }) => !hidden).map(({ name }) => name);
     expect(offered('')).toEqual(expect.arrayContaining(shown));
     expect(offered('')).not.toContain('quickstart');
   });
 
-  it('every flag of a verb, with those of the program', () => {
-    const run = verbs.find(({ name }) => name === 'run')!;
+  it('every flag of a command, with those of the program', () => {
+    const run = commands.find(({ name }) => name === 'run')!;
     const flags = run.settings.map((name) => `--${settings[name].flag}`);
     expect(offered('run', '-')).toEqual(expect.arrayContaining([...flags, '--dry-run', '--config', '--help']));
     expect(offered('schedule', 'add', '--cr')).toEqual(['--cron']);

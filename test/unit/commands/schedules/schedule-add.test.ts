@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { server } from '../../../../src/commands/command.ts';
 import { readCommandLine } from '../../../../src/commands/line/command-line.ts';
-import { verbs } from '../../../../src/commands/line/commands.ts';
+import { commands } from '../../../../src/commands/line/commands.ts';
 import { readDefinition } from '../../../../src/commands/schedules/schedule-add.ts';
 import { loadConfig } from '../../../../src/config/read-config.ts';
 import { type Config, type SettingName, settings, settingText } from '../../../../src/config/settings.ts';
@@ -129,15 +129,15 @@ describe('a schedule', () => {
   );
 
   it('leaves to the workers what else a run takes, and they take all of it', () => {
-    const settingsOfVerb = (verb: string) => verbs.find(({ name }) => name === verb)!.settings;
+    const settingsOfCommand = (commandName: string) => commands.find(({ name }) => name === commandName)!.settings;
     const isOfServer = (name: SettingName) => (server as readonly SettingName[]).includes(name); // where the run is made
-    const others = settingsOfVerb('run').filter((name) => !isKept(name) && !isOfServer(name));
-    const forgotten = others.filter((name) => !settingsOfVerb('worker').includes(name));
+    const others = settingsOfCommand('run').filter((name) => !isKept(name) && !isOfServer(name));
+    const forgotten = others.filter((name) => !settingsOfCommand('worker').includes(name));
     expect(forgotten).toEqual([]);
   });
 
   it('keeps only what run takes, so that the run by hand can be the same', () => {
-    const { settings: taken } = verbs.find(({ name }) => name === 'run')!;
+    const { settings: taken } = commands.find(({ name }) => name === 'run')!;
     expect(scheduledSettings.filter((name) => !taken.includes(name))).toEqual([]);
   });
 
@@ -161,7 +161,7 @@ describe('a schedule', () => {
 
 /** What only workers take, as it would stand on the command line. */
 function settingsBeside(): string[][] {
-  const add = verbs.find(({ name }) => name === 'schedule')!.subcommands!.find(({ name }) => name === 'add')!;
+  const add = commands.find(({ name }) => name === 'schedule')!.subcommands!.find(({ name }) => name === 'add')!;
   return names
     .filter((name) => !add.settings.includes(name))
     .map((name) => [`--${settings[name].flag}`, ...(settings[name].arg === null ? [] : [samples[name]])]);
