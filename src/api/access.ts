@@ -4,9 +4,10 @@ import { getCookie } from 'hono/cookie';
 import { isLoopback } from '../config/parse-url.ts';
 import { noteMember } from '../http/strangers.ts';
 import { storedName } from '../model/person.ts';
+import { mayAct, type Role, roles } from '../model/role.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { inTime, Problem } from './problem.ts';
-import { hashOf, mayAct, type Person, personOf, type Role, readSession, readToken, roles } from './token-store.ts';
+import { hashOf, type Person, personOf, readSession, readToken } from './token-store.ts';
 
 /** The person who sends a request, and how they proved who they are. */
 export type Caller = Person & { by: 'token' | 'session' | 'proxy' };

@@ -3,11 +3,11 @@ import { z } from 'zod';
 import type { Sources } from '../config/read-config.ts';
 import type { Config } from '../config/settings.ts';
 import type { Log } from '../logger.ts';
+import type { Role } from '../model/role.ts';
 import type { EarlySession } from '../operations/session.ts';
 import type { Caller } from './access.ts';
 import { Problem } from './problem.ts';
 import type { Streams } from './streams.ts';
-import type { Role } from './token-store.ts';
 
 /** The dependencies of every route. */
 export type ApiDeps = {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { runStates } from '../ledger/run.ts';
 import { causes } from '../ledger/standing.ts';
 import { outcomes } from '../model/outcome.ts';
-import { roles } from './token-store.ts';
+import { roles } from '../model/role.ts';
 
 // The contents of answers. The objects are those that --json prints, and may get further fields: expunge help json explains them.
 

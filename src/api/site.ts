@@ -3,6 +3,7 @@ import type { ListenAddress } from '../config/parse-setting.ts';
 import { isLoopback } from '../config/parse-url.ts';
 import type { Config } from '../config/settings.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
+import { type Role, roles } from '../model/role.ts';
 import {
   addressFilter,
   type Caller,
@@ -18,7 +19,6 @@ import { Problem, problemAnswer, problemOf } from './problem.ts';
 import { hasTarget } from './reach.ts';
 import type { ApiDeps } from './route.ts';
 import { Streams } from './streams.ts';
-import { type Role, roles } from './token-store.ts';
 
 type SiteDeps = Omit<ApiDeps, 'streams'>;
 

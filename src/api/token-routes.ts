@@ -1,11 +1,12 @@
 import { z } from 'zod';
 import { namePattern, nameRule } from '../config/list-source.ts';
 import { auditFacts } from '../ledger/audit.ts';
+import { roles } from '../model/role.ts';
 import { Problem } from './problem.ts';
 import { type Route, route } from './route.ts';
 import * as shapes from './shapes.ts';
 import { knownTargetOf } from './targets.ts';
-import { addToken, listTokens, readTokenAudit, revokeToken, roles, tokenFacts } from './token-store.ts';
+import { addToken, listTokens, readTokenAudit, revokeToken, tokenFacts } from './token-store.ts';
 
 const longestDays = 3_650;
 const mostTargets = 100;

@@ -2,19 +2,10 @@ import { createHash, randomBytes } from 'node:crypto';
 import { ExpungeError } from '../errors.ts';
 import { isoTime } from '../format.ts';
 import { type AuditEntry, noteAuditLua, parseEntry, storedEntry } from '../ledger/audit.ts';
+import type { Role } from '../model/role.ts';
 import type { Reach } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
-
-/** The roles over HTTP; each role may do everything that the earlier ones may. */
-export const roles = ['read', 'operate', 'admin'] as const;
-
-export type Role = (typeof roles)[number];
-
-/** Whether a role is enough where another one is needed. */
-export function mayAct(role: Role, needed: Role): boolean {
-  return roles.indexOf(role) >= roles.indexOf(needed);
-}
 
 /** A token as Redis has it: never the token itself. Times are ms since 1970; `expiresAt` 0 = never; `reach`: the targets that it is bound to. */
 export type KnownToken = Person & { at: number; who: string; expiresAt: number };

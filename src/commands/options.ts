@@ -1,7 +1,7 @@
-import type { Role } from '../api/token-store.ts';
 import type { RunChoice } from '../ledger/list-runs.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import type { Resource } from '../model/resource.ts';
+import type { Role } from '../model/role.ts';
 import type { Selection } from '../model/selection.ts';
 import type { RunOptions } from '../operations/list-action.ts';
 import type { ReportStyle } from '../operations/operations.ts';

@@ -1,4 +1,5 @@
-import { addToken, type Role } from '../../src/api/token-store.ts';
+import { addToken } from '../../src/api/token-store.ts';
+import type { Role } from '../../src/model/role.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import { type AtEnd, type Harness, type HarnessOptions, openHarness } from './harness.ts';
 import { openOwnRedis } from './own-redis.ts';

@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { text as textOf } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { routes } from '../../../src/api/app.ts';
-import { type Role, roles } from '../../../src/api/token-store.ts';
+import { type Role, roles } from '../../../src/model/role.ts';
 import { type Api, openApi } from '../../support/api.ts';
 import { until } from '../../support/processes.ts';
 

@@ -1,8 +1,9 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { routes } from '../../../src/api/app.ts';
 import type { Route } from '../../../src/api/route.ts';
-import { addToken, type Role } from '../../../src/api/token-store.ts';
+import { addToken } from '../../../src/api/token-store.ts';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
+import type { Role } from '../../../src/model/role.ts';
 import { type Target, targetOf } from '../../../src/model/target.ts';
 import { type Answer, type Api, openApi } from '../../support/api.ts';
 import { liveRun } from '../../support/live-run.ts';

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { addToken, type Role, roles } from '../../../src/api/token-store.ts';
+import { addToken } from '../../../src/api/token-store.ts';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
+import { type Role, roles } from '../../../src/model/role.ts';
 import { targetOf } from '../../../src/model/target.ts';
 import { type Api, openApi } from '../../support/api.ts';
 import { liveRun } from '../../support/live-run.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Role } from '../../../src/api/token-store.ts';
+import type { Role } from '../../../src/model/role.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { type Api, openApi } from '../../support/api.ts';
 import { annotations, makeIds } from '../../support/ids.ts';

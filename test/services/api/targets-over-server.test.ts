@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Role } from '../../../src/api/token-store.ts';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
 import { readStops } from '../../../src/limiter/stop.ts';
+import type { Role } from '../../../src/model/role.ts';
 import { targetOf } from '../../../src/model/target.ts';
 import { type Api, openApi } from '../../support/api.ts';
 import { annotations, makeIds } from '../../support/ids.ts';

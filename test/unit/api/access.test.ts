@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { addressFilter, crossSiteReason, isNameOfProxy, lastForwarded, type Sender } from '../../../src/api/access.ts';
 import { LoginLimit } from '../../../src/api/login-limit.ts';
-import { mayAct } from '../../../src/api/token-store.ts';
+import { mayAct } from '../../../src/model/role.ts';
 
 describe('a request', () => {
   const own: Sender = { method: 'POST', site: 'same-origin', origin: 'http://h:1', host: 'h:1', isAmbient: true };
