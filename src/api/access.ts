@@ -194,7 +194,8 @@ export type Sender = { method: string; site: string | null; origin: string | nul
 
 /**
  * Why a request is refused because it comes from another site; null if it is accepted. `isAmbient`: the browser adds the credentials by itself, so it
- * must also say that a page of this server sends the request. Pure.
+ * must also say that a page of this server sends the request. `hono/csrf` is more lenient: it checks only the content types of forms, and accepts a
+ * request if one of the two headers fits. It also compares the scheme, which is another one behind a proxy that ends TLS. Pure.
  */
 export function crossSiteReason({ method, site, origin, host, isAmbient }: Sender): string | null {
   if (method === 'GET' || method === 'HEAD') return null;
