@@ -6,7 +6,7 @@ import { visibleLine } from '../model/visible.ts';
 import { describePace, heldText } from './pace.ts';
 import { foldCommand } from './render-markdown.ts';
 import { type Snapshot, settledOf } from './snapshot.ts';
-import { clip, plainStyle, type Style, wrap, wrapWhole } from './style.ts';
+import { clip, plainStyle, type Style, textWidth, wrap, wrapWhole } from './style.ts';
 
 const longestBar = 40;
 const shownEvents = 5;
@@ -34,7 +34,7 @@ export function wholePanelText(snapshot: Snapshot, width: number, style: Style):
 function activityLines(snapshot: Snapshot, width: number, broken: (text: string) => string[]): string[] {
   const text = describeActivity(snapshot);
   const command = snapshot.advice.slice(snapshot.advice.indexOf(': ') + 2);
-  if (snapshot.advice === '' || text.length <= width || !text.endsWith(`: ${command}`)) return broken(text);
+  if (snapshot.advice === '' || textWidth(text) <= width || !text.endsWith(`: ${command}`)) return broken(text);
   const sentence = broken(text.slice(0, -command.length - 1));
   return [...sentence, ...`  ${foldCommand(command, width, 4)}`.split('\n')];
 }

@@ -1,6 +1,5 @@
-import { stripVTControlCharacters } from 'node:util';
 import { toTypeAnywhere } from '../model/to-type.ts';
-import type { Style } from './style.ts';
+import { padded, type Style, textWidth, wrapWhole } from './style.ts';
 
 const usualWidth = 80;
 const leastWidth = 60;
@@ -34,7 +33,7 @@ function renderBlock(lines: string[], width: number, style: Style): string {
   if (first.startsWith('#')) return heading(lines.shift()!, width, style);
   if (first.startsWith('|')) return table(takeWhile(lines, isCells), width, style);
   const text = takeWhile(lines, (line, at) => line.trim() !== '' && (at === 0 || !beginsBlock(line)));
-  return isItem(first) ? list(text, width, style) : wrapped(inline(text.join(' '), style), width).join('\n');
+  return isItem(first) ? list(text, width, style) : wrapWhole(inline(text.join(' '), style), width).join('\n');
 }
 
 const isCells = (line: string) => line.startsWith('|');
@@ -60,15 +59,16 @@ export function foldCommand(line: string, width: number, indent: number): string
   const lines: string[] = [];
   for (const part of line.split(/ (?=--\w|\| )/)) {
     const last = lines.at(-1);
-    if (last !== undefined && length(last) + 1 + length(part) <= space) lines[lines.length - 1] = `${last} ${part}`;
+    if (last !== undefined && textWidth(last) + 1 + textWidth(part) <= space)
+      lines[lines.length - 1] = `${last} ${part}`;
     else lines.push(part);
   }
-  return length(line) <= width - indent ? line : lines.join(` \\\n${' '.repeat(indent)}`);
+  return textWidth(line) <= width - indent ? line : lines.join(` \\\n${' '.repeat(indent)}`);
 }
 
 function heading(line: string, width: number, { bold }: Style): string {
   const text = line.replace(/^#+ /, '').replaceAll('`', '');
-  return wrapped(styled(line.startsWith('## ') ? text.toUpperCase() : text, bold), width).join('\n');
+  return wrapWhole(styled(line.startsWith('## ') ? text.toUpperCase() : text, bold), width).join('\n');
 }
 
 /** Each item on its own lines, indented after its dash or number. */
@@ -83,18 +83,19 @@ function list(lines: string[], width: number, style: Style): string {
 
 /** Text after the first columns of a line, broken between words; further lines are indented to the same column. */
 export function hanging(text: string, before: string, width: number): string {
-  const lines = wrapped(text, width - before.length);
-  return lines.map((line, at) => (at === 0 ? before : ' '.repeat(before.length)) + line).join('\n');
+  const indent = textWidth(before);
+  const lines = wrapWhole(text, width - indent);
+  return lines.map((line, at) => (at === 0 ? before : ' '.repeat(indent)) + line).join('\n');
 }
 
 /** The table in columns, of which the longest is wrapped; as a list if that column would be too narrow. */
 function table(lines: string[], width: number, style: Style): string {
   const [header = [], , ...rows] = lines.map((line) => cellsOf(line).map((cell) => inline(cell, style)));
   const titles = header.map((title) => styled(title, style.bold));
-  const widths = titles.map((_, column) => Math.max(...[titles, ...rows].map((row) => length(row[column] ?? ''))));
+  const widths = titles.map((_, column) => Math.max(...[titles, ...rows].map((row) => textWidth(row[column] ?? ''))));
   const longest = widths.indexOf(Math.max(...widths));
   const left = width - widths.reduce((sum, one, column) => sum + (column === longest ? 0 : one + gap), 0);
-  const words = rows.flatMap((row) => (row[longest] ?? '').split(' ').map(length));
+  const words = rows.flatMap((row) => (row[longest] ?? '').split(' ').map(textWidth));
   const least = Math.max(Math.min(widths[longest]!, leastCell), ...words);
   if (left < least) return tableAsList(header, rows, width, style);
   widths[longest] = Math.min(left, widths[longest]!);
@@ -109,7 +110,7 @@ function cellsOf(line: string): string[] {
 }
 
 function rowLines(row: string[], widths: number[]): string {
-  const cells = widths.map((width, column) => wrapped(row[column] ?? '', width));
+  const cells = widths.map((width, column) => wrapWhole(row[column] ?? '', width));
   const height = Math.max(...cells.map((cell) => cell.length));
   const lines = Array.from({ length: height }, (_, at) =>
     widths.map((width, column) => padded(cells[column]![at] ?? '', width)).join(' '.repeat(gap)),
@@ -123,7 +124,7 @@ function tableAsList(header: string[], rows: string[][], width: number, { bold }
   const names = others.length > 1 ? others.map((name) => `${name}: `) : [''];
   const items = rows.map(([first = '', ...cells]) => {
     const below = cells.flatMap((cell, at) => (cell === '' ? [] : hanging(names[at] + cell, '    ', width)));
-    return [...wrapped(styled(first, bold), width), ...below].join('\n');
+    return [...wrapWhole(styled(first, bold), width), ...below].join('\n');
   });
   return items.join('\n\n');
 }
@@ -163,24 +164,4 @@ function styled(text: string, style: (text: string) => string): string {
     .split(' ')
     .map((word) => (word === '' ? '' : style(word)))
     .join(' ');
-}
-
-/** Lines of at most this width, broken between words; a wider word has its own line. */
-function wrapped(text: string, width: number): string[] {
-  const lines: string[] = [];
-  for (const word of text.split(' ')) {
-    const last = lines.at(-1);
-    if (last !== undefined && length(last) + 1 + length(word) <= width) lines[lines.length - 1] = `${last} ${word}`;
-    else lines.push(word);
-  }
-  return lines;
-}
-
-function padded(text: string, width: number): string {
-  return text + ' '.repeat(Math.max(0, width - length(text)));
-}
-
-/** The width in columns: terminal control sequences take none. */
-function length(text: string): number {
-  return [...stripVTControlCharacters(text)].length;
 }

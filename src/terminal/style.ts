@@ -33,6 +33,11 @@ export function textWidth(text: string): number {
   return fastStringWidth(text);
 }
 
+/** The text, filled with spaces to this many columns. */
+export function padded(text: string, width: number): string {
+  return text + ' '.repeat(Math.max(0, width - textWidth(text)));
+}
+
 const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
 
 /** A line of at most this many columns; a wider one is cut between two visible characters, and loses its style. */
@@ -56,7 +61,10 @@ export function wrap(text: string, width: number, lines: number): string[] {
   return [text.slice(0, end), ...wrap(text.slice(end + 1), width, lines - 1)];
 }
 
-/** Plain text in lines of this width, broken between words. Nothing is cut off: a wider word has its own line. */
+/**
+ * Text in lines of this width, broken between words. Nothing is cut off: a wider word has its own line. `fast-wrap-ansi` does not
+ * fit: it composes characters (NFC), so an id or a file name to copy would become another one.
+ */
 export function wrapWhole(text: string, width: number): string[] {
   const lines: string[] = [];
   for (const word of text.split(' ')) {
@@ -111,8 +119,8 @@ export function columns(rows: readonly (readonly string[])[], fit?: TableFit): s
 
 function lay(rows: readonly (readonly string[])[]): string {
   const widths = widthsOf(rows);
-  const padded = (cell: string, column: number) => cell + ' '.repeat(widths[column]! - textWidth(cell));
-  return rows.map((cells) => cells.map(padded).join('  ').trimEnd()).join('\n');
+  const cellOf = (cell: string, column: number) => padded(cell, widths[column]!);
+  return rows.map((cells) => cells.map(cellOf).join('  ').trimEnd()).join('\n');
 }
 
 function widthsOf(rows: readonly (readonly string[])[]): number[] {

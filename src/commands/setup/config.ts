@@ -1,6 +1,7 @@
 import { describeSource } from '../../config/list-source.ts';
 import type { Source, Sources } from '../../config/read-config.ts';
 import { type Config, type SettingName, settings, shownSetting } from '../../config/settings.ts';
+import { padded, textWidth } from '../../terminal/style.ts';
 import { type Invocation, jsonLines } from '../command.ts';
 
 /** `config show`: prints every setting with its value and its source; for secrets only the source. */
@@ -64,7 +65,7 @@ function secretRow(setting: string, variable: string, env: NodeJS.ProcessEnv, el
 
 function table(rows: Row[]): string {
   const lines = rows.map(({ setting, value, from }) => [setting, value === '' ? '""' : (value ?? '-'), from] as const);
-  const width = (column: 0 | 1) => Math.max(...lines.map((line) => line[column].length));
+  const width = (column: 0 | 1) => Math.max(...lines.map((line) => textWidth(line[column])));
   const [first, second] = [width(0), Math.min(width(1), 50)];
-  return lines.map(([a, b, c]) => `${a.padEnd(first)}  ${b.padEnd(second)}  ${c}`.trimEnd().concat('\n')).join('');
+  return lines.map(([a, b, c]) => `${padded(a, first)}  ${padded(b, second)}  ${c}`.trimEnd().concat('\n')).join('');
 }

@@ -12,7 +12,7 @@ import { throttlingStatus } from '../../model/status.ts';
 import { type ToType, typedLine } from '../../model/to-type.ts';
 import { madeId } from '../../sandbox/objects.ts';
 import { type Sandbox, startSandbox } from '../../sandbox/server.ts';
-import { type Style, styleOf } from '../../terminal/style.ts';
+import { padded, type Style, styleOf, textWidth } from '../../terminal/style.ts';
 import { type Invocation, store } from '../command.ts';
 import { execute as run } from '../runs/run.ts';
 
@@ -168,8 +168,8 @@ function nextSteps(run: string, toType: ToType): string[] {
     [toType('report', run), 'what happened to each row'],
     ['npm test', 'the tests'],
   ] as const;
-  const width = Math.max(...steps.map(([command]) => command.length));
-  return ['\nNext', ...steps.map(([command, does]) => `  ${command.padEnd(width)}   ${does}`)];
+  const width = Math.max(...steps.map(([command]) => textWidth(command)));
+  return ['\nNext', ...steps.map(([command, does]) => `  ${padded(command, width)}   ${does}`)];
 }
 
 /** Number of objects in the sandbox of the quickstart. */

@@ -47,6 +47,13 @@ describe('panelText', () => {
     expect(panelText(paused, width).split('\n').slice(3)).toEqual(lines);
   });
 
+  it('has the command on its own line if the sentence before it is wide, though it has few characters', () => {
+    const advice = 'Resume with: ./expunge resume r1';
+    const paused = { ...seen({ state: 'paused', who: 'ana', reason: '出力'.repeat(5) }), advice };
+    const sentence = `Paused by ana: ${'出力'.repeat(5)}. Resume with:`;
+    expect(panelText(paused, 60).split('\n').slice(3)).toEqual([sentence, '  ./expunge resume r1']);
+  });
+
   it('leaves the bar out where there is no room for it', () => {
     expect(panelText(snapshot(), 50)).not.toContain('█');
   });

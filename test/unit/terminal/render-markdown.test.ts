@@ -1,8 +1,8 @@
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { readTopic, topicNames } from '../../../src/help/topics.ts';
-import { readingWidth, renderMarkdown } from '../../../src/terminal/render-markdown.ts';
-import { plainStyle } from '../../../src/terminal/style.ts';
+import { foldCommand, hanging, readingWidth, renderMarkdown } from '../../../src/terminal/render-markdown.ts';
+import { plainStyle, textWidth } from '../../../src/terminal/style.ts';
 
 const bold = { ...plainStyle, bold: (text: string) => `\u001b[1m${text}\u001b[22m` };
 const plain = (markdown: string, width = 60) => renderMarkdown(markdown, width, plainStyle);
@@ -87,6 +87,48 @@ describe('renderMarkdown', () => {
     const text = renderMarkdown('`one two` three', 8, bold);
     expect(text).toBe('\u001b[1mone\u001b[22m \u001b[1mtwo\u001b[22m\nthree\n');
   });
+});
+
+const family = '👩‍👩‍👧';
+const scripts = [
+  ['Chinese', '日本語'],
+  ['a joined emoji', family],
+  ['a flag', '🇸🇪'],
+  ['combining marks', 'e\u0301e\u0301e\u0301'],
+  ['styled words', '\u001b[1m日本\u001b[22m'],
+] as const;
+
+describe.each(scripts)('text with %s', (_, word) => {
+  const words = Array(40).fill(word);
+
+  it('fills lines of 60 columns, and no line is wider', () => {
+    const lines = plain(words.join(' '), 60).trimEnd().split('\n');
+    for (const line of lines) expect(textWidth(line)).toBeLessThanOrEqual(60);
+    for (const line of lines.slice(0, -1)) expect(textWidth(`${line} ${word}`)).toBeGreaterThan(60);
+    expect(lines.join(' ')).toBe(words.join(' '));
+  });
+
+  it('leaves the cells of a table one below the other', () => {
+    const lines = plain(`| a | b |\n|---|---|\n| ${word} | x |\n| abcdefgh | x |`).trimEnd().split('\n');
+    expect(lines.slice(2).map((line) => textWidth(line.slice(0, line.indexOf('x'))))).toEqual([10, 10]);
+  });
+
+  it('indents further lines to the column where the first begins', () => {
+    const [first, second] = hanging('one two', `${word} `, textWidth(word) + 4).split('\n');
+    expect([first, second]).toEqual([`${word} one`, `${' '.repeat(textWidth(word) + 1)}two`]);
+  });
+
+  it('is folded in a command where the line would be wider', () => {
+    const command = `expunge run ${word} --resource views`;
+    const width = textWidth(command);
+    expect(foldCommand(command, width, 0)).toBe(command);
+    expect(foldCommand(command, width - 1, 0)).toContain(' \\\n');
+  });
+});
+
+it('an id is wrapped without a change to its characters', () => {
+  const id = 'cafe\u0301'; // two characters; a library that composes them would print another id
+  expect(plain(`one ${id} two`, 8)).toBe(`one ${id}\ntwo\n`);
 });
 
 describe('readingWidth', () => {
