@@ -18,11 +18,11 @@ import { claimLua, feedLua, handBackLua, hasOrphansLua, heartbeatLua, reclaimLua
 import { serverIdentityArguments } from './doubt.lua.ts';
 import type { HaltRule } from './halt-rules.ts';
 import { KnownCells } from './known-cells.ts';
-import { knownStepArguments, knownStepLua } from './known-step.lua.ts';
+import { knownStepArguments, knownStepLua } from './known-update.lua.ts';
 import { type ChunkIds, decodeIdsOfChunk } from './manifest.ts';
 import type { HaltCode, RunState, SteeredBy } from './run.ts';
 import { changeRunLua, steerLua } from './steer.lua.ts';
-import { stepLua } from './step.lua.ts';
+import { stepLua } from './update.lua.ts';
 
 /**
  * The state of a run as a script finds it. 'missing': Redis has lost the run. 'broken': Redis has lost this chunk of the run. 'stale':
@@ -45,7 +45,7 @@ export type Claim = {
   sendable: number; // how many of its ids may be marked, counted from the first
 };
 
-/** The answer of a step; see step.lua.ts. `cells` is parallel to the requested indexes, or empty. `isHandedBack`: the step handed the chunk back. */
+/** The answer of a step; see update.lua.ts. `cells` is parallel to the requested indexes, or empty. `isHandedBack`: the step handed the chunk back. */
 export type Grant = { state: ObservedState; cells: Cell[]; isHandedBack?: boolean };
 
 /** A change of state that an operator, a signal or a guard asks for. */

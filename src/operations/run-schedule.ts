@@ -1,6 +1,6 @@
 import { ExpungeError } from '../errors.ts';
 import type { Advice } from '../model/to-type.ts';
-import { createFeeder } from '../queue/feeder.ts';
+import { createFeeder } from '../queue/enqueuer.ts';
 import { type ChunkQueue, withSharedQueue } from '../queue/queue.ts';
 import { dryRun, runNow, type ScheduleDryRun } from '../schedule/follow-run.ts';
 import type { MakeRunResult } from '../schedule/make-run.ts';

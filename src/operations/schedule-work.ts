@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config/settings.ts';
 import type { Log } from '../logger.ts';
 import type { Target } from '../model/target.ts';
-import type { Feeder } from '../queue/feeder.ts';
+import type { Feeder } from '../queue/enqueuer.ts';
 import { type Notifier, openNotifier } from '../queue/notifier.ts';
 import { openRedisClock } from '../redis/clock.ts';
 import { keys } from '../redis/keys.ts';

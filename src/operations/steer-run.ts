@@ -11,7 +11,7 @@ import { isSameRule, type RunRules, ruleNames } from '../ledger/run-rules.ts';
 import { sealTally } from '../ledger/tally.ts';
 import type { Target } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
-import { createFeeder, registerWithWorkers, startDetachedRun } from '../queue/feeder.ts';
+import { createFeeder, registerWithWorkers, startDetachedRun } from '../queue/enqueuer.ts';
 import { type ChunkQueue, withSharedQueue } from '../queue/queue.ts';
 import { keys } from '../redis/keys.ts';
 import type { By, RunOrder, SeenOrder } from './action.ts';

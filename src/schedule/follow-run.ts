@@ -4,7 +4,7 @@ import { noteSuccess, removeIfUnstarted } from '../ledger/end-run.ts';
 import { isSealed, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { sealTally } from '../ledger/tally.ts';
 import { isFailure, isGone, isSuccess, type Outcome, sumOutcomes } from '../model/outcome.ts';
-import { startDetachedRun } from '../queue/feeder.ts';
+import { startDetachedRun } from '../queue/enqueuer.ts';
 import { scheduleChanged } from './changed-schedule.ts';
 import { type ListFacts, type ListRejection, protectedChange } from './guards.ts';
 import { leaseSchedule, type ScheduleLease } from './lease.ts';

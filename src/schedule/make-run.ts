@@ -8,7 +8,7 @@ import { refuseUnprotected } from '../ledger/protection.ts';
 import { noteRetry } from '../ledger/retries.ts';
 import { isSealed, type Run, readRun } from '../ledger/run.ts';
 import { pausedEvent, refusedEvent } from '../notify/events.ts';
-import { startDetachedRun } from '../queue/feeder.ts';
+import { startDetachedRun } from '../queue/enqueuer.ts';
 import { isRedisError } from '../redis/errors.ts';
 import { keys } from '../redis/keys.ts';
 import { writeCarried } from './carried.ts';

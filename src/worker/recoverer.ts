@@ -7,7 +7,7 @@ import { isSealed, pendingOf, type RunState, readRun, schemaVersion } from '../l
 import { exitOf } from '../ledger/summary.ts';
 import { sealTally, tallyIfSealed } from '../ledger/tally.ts';
 import type { Log } from '../logger.ts';
-import type { Feeder } from '../queue/feeder.ts';
+import type { Feeder } from '../queue/enqueuer.ts';
 import { describeRedisError, describeRejection } from '../redis/errors.ts';
 import { keys } from '../redis/keys.ts';
 import { passChangesOn } from './event-sources.ts';

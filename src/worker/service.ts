@@ -11,7 +11,7 @@ import type { Log } from '../logger.ts';
 import { perResource, type Resource } from '../model/resource.ts';
 import { growNewSpace } from '../new-space.ts';
 import { type Consumer, maxJobs, openConsumer } from '../queue/consumer.ts';
-import { createFeeder, type Feeder } from '../queue/feeder.ts';
+import { createFeeder, type Feeder } from '../queue/enqueuer.ts';
 import { type ChunkQueue, openQueue, runOfQueue, sharedQueueName } from '../queue/queue.ts';
 import type { QueueConnection } from '../redis/connect.ts';
 import { keys } from '../redis/keys.ts';
@@ -25,7 +25,7 @@ import { type KnownOrders, openOrders } from './known-actions.ts';
 import { type Part, repeat } from './parts.ts';
 import { logRedisError, runStopper } from './run-stopper.ts';
 import { RunWatch } from './run-watch.ts';
-import { openSenders, type Senders, type SendersOptions } from './senders.ts';
+import { openSenders, type Senders, type SendersOptions } from './target-senders.ts';
 
 export type ServiceOptions = SendersOptions & {
   queueConnection: QueueConnection;

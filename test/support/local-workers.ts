@@ -6,7 +6,7 @@ import { noRules } from '../../src/ledger/run-rules.ts';
 import { haltRules } from '../../src/ledger/thresholds.ts';
 import { createLogger } from '../../src/logger.ts';
 import { chunkSize } from '../../src/model/row.ts';
-import { startDetachedRun } from '../../src/queue/feeder.ts';
+import { startDetachedRun } from '../../src/queue/enqueuer.ts';
 import { sharedQueueName } from '../../src/queue/queue.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import { openQueueConnection } from '../../src/redis/connect.ts';

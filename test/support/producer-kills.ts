@@ -4,7 +4,7 @@ import { PassThrough } from 'node:stream';
 import type { Redis } from 'ioredis';
 import { openLedger } from '../../src/ledger/ledger.ts';
 import { haltRules } from '../../src/ledger/thresholds.ts';
-import { createFeeder } from '../../src/queue/feeder.ts';
+import { createFeeder } from '../../src/queue/enqueuer.ts';
 import { openQueue, sharedQueueName } from '../../src/queue/queue.ts';
 import { openQueueConnection } from '../../src/redis/connect.ts';
 import { keys } from '../../src/redis/keys.ts';

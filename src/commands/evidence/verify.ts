@@ -27,7 +27,7 @@ import { keys } from '../../redis/keys.ts';
 import { trackWrites } from '../../redis/writes.ts';
 import { startProgress } from '../../terminal/live-panel.ts';
 import { startToken } from '../../token/open-token.ts';
-import { openSenders } from '../../worker/senders.ts';
+import { openSenders } from '../../worker/target-senders.ts';
 import { type Invocation, jsonLines, reasonOf } from '../command.ts';
 import { type Credentials, readCredentials, serviceOptions } from '../credentials.ts';
 import { type Interrupts, listenForInterrupts } from '../interrupts.ts';

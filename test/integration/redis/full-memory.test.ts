@@ -101,7 +101,7 @@ const storeScripts = 'schedule/schedule-store.ts';
 
 const refused: Case[] = [
   {
-    script: 'ledger/step.lua.ts stepLua',
+    script: 'ledger/update.lua.ts stepLua',
     when: 'it marks',
     arrange: async () => {
       const { id, epoch } = await claimed();
@@ -109,7 +109,7 @@ const refused: Case[] = [
     },
   },
   {
-    script: 'ledger/step.lua.ts stepLua',
+    script: 'ledger/update.lua.ts stepLua',
     when: 'it joins and marks',
     arrange: async () => {
       const { id, epoch } = await claimed();
@@ -119,14 +119,14 @@ const refused: Case[] = [
     },
   },
   {
-    script: 'ledger/known-step.lua.ts knownStepLua',
+    script: 'ledger/known-update.lua.ts knownStepLua',
     arrange: async () => {
       const { id, epoch, known } = await claimed();
       return () => ledger.step(id, 0, epoch, [], [0, 1, 2], known);
     },
   },
   {
-    script: 'ledger/known-step.lua.ts knownStepLua',
+    script: 'ledger/known-update.lua.ts knownStepLua',
     when: 'it joins and marks',
     arrange: async () => {
       const { id, epoch, known } = await claimed();

@@ -10,8 +10,8 @@ import type { QueueConnection } from '../../../src/redis/connect.ts';
 import { fixedToken } from '../../../src/token/fixed-token.ts';
 import type { KnownOrders } from '../../../src/worker/known-actions.ts';
 import { Parts } from '../../../src/worker/parts.ts';
-import type { Senders } from '../../../src/worker/senders.ts';
 import { openService, type ServiceOptions } from '../../../src/worker/service.ts';
+import type { Senders } from '../../../src/worker/target-senders.ts';
 import { openMemoryLedger } from '../../support/memory-ledger.ts';
 import { openLimits } from '../delete/tries.ts';
 

@@ -5,7 +5,7 @@ import type { KnownStep } from './known-cells.ts';
 
 /**
  * A step whose holder knows every cell of it: one comparison, and the bytes that follow. It does nothing if another process has written, if the
- * run is not running or ends with this step, or if a share of failures counts from this step on. In all these cases the step of step.lua.ts
+ * run is not running or ends with this step, or if a share of failures counts from this step on. In all these cases the step of update.lua.ts
  * decides.
  * So running it twice is harmless. With the last id of a chunk it also hands the chunk back, as handBackLua does, which is then not needed.
  *
