@@ -45,7 +45,7 @@ export type DeleteDeps = {
   /** Whether a run gets no chunk in this process because other runs hold too many. */
   isAnyRunStarved(): boolean;
   /** Adds the jobs of chunks that became open to the queue. */
-  enqueue(run: string, chunks: number[]): void;
+  addJobs(run: string, chunks: number[]): void;
   /** Counts a 204 that had a body for the run. */
   noteBody(run: string): void;
   log: Log;
@@ -68,7 +68,10 @@ export type ChunkTask = {
 const redisRetryMs = 200;
 const widestWindow = 512;
 
-/** The state of the run after the pass, and the time in ms after which it is to be fed again; null: not before parked chunks are checked. */
+/**
+ * The state of the run after the pass, and the time in ms after which its chunks are to be enqueued again; null: not before parked chunks are
+ * checked.
+ */
 type ChunkResult = { state: ObservedState; dueInMs: number | null };
 
 /**
@@ -80,7 +83,7 @@ type ChunkResult = { state: ObservedState; dueInMs: number | null };
 export async function deleteChunk(job: ChunkTask, deps: DeleteDeps): Promise<ChunkResult> {
   const claim = await deps.ledger.claim(job.run, job.chunk);
   if (typeof claim === 'string') return { state: claim, dueInMs: null };
-  deps.enqueue(job.run, claim.fed);
+  deps.addJobs(job.run, claim.enqueued);
   if (claim.doubt !== '') deps.log.warn({ run: job.run, reason: claim.doubt }, inDoubtMessage);
   const { ledgerChunk, ids } = claim;
   const verdicts = verdictsWith(claim.onStatus);
@@ -100,7 +103,7 @@ export async function deleteChunk(job: ChunkTask, deps: DeleteDeps): Promise<Chu
 const inDoubtMessage = 'from here on ids that are found gone are gone_unconfirmed, not absent';
 
 /**
- * The indexes of the ids that are due. A chunk is fed because ids are due. If none is due, a Redis with another clock took over; then the ids
+ * The indexes of the ids that are due. A chunk is enqueued because ids are due. If none is due, a Redis with another clock took over; then the ids
  * with the shortest wait are due.
  */
 function dueIndexes({ ledgerChunk: { cells }, passedMs, sendable }: Claim, { retryDelaysMs }: DeleteDeps): number[] {
@@ -193,8 +196,8 @@ async function handBack(
     }, deps);
   const state = isHandedBack ? 'running' : await park();
   if (state !== 'running') return { state, dueInMs: null };
-  // Its claim fed nothing, so the next rung of a canary may have waited for this chunk.
-  if (dueInMs === null && claim.fed.length === 0) return { state, dueInMs: 0 };
+  // Its claim enqueued nothing, so the next rung of a canary may have waited for this chunk.
+  if (dueInMs === null && claim.enqueued.length === 0) return { state, dueInMs: 0 };
   return { state, dueInMs: dueInMs !== null && dueInMs <= permitMs ? dueInMs : null };
 }
 

@@ -52,9 +52,9 @@ async function readLeft(redis: RedisClient, id: string, now: number): Promise<Le
   if (state !== 'running') return { state: state as RunState, pending, runnable: 0 };
   const [open, due] = await Promise.all([redis.hlen(keys.open(id)), redis.zcount(keys.later(id), '-inf', now)]);
   const rung = Number(/^\d+:(\d+)/.exec(canary ?? '')?.[1] ?? chunks); // chunks behind a rung of the canary wait
-  const feedable = Math.min(rung, sendableChunks(sendable ?? '', chunks));
+  const enqueueLimit = Math.min(rung, sendableChunks(sendable ?? '', chunks));
   const allowed = quotaUntil > now ? 0 : inOneMinute(rate ?? '');
-  return { state, pending, runnable: Math.min(pending, allowed, chunkSize * (feedable - next + open + due)) };
+  return { state, pending, runnable: Math.min(pending, allowed, chunkSize * (enqueueLimit - next + open + due)) };
 }
 
 /** The number of requests that a stored rate allows in a minute; 0 if the rate can't be read. */

@@ -8,7 +8,7 @@ import { sendableFunctions, spentFunction } from './max-deletes.lua.ts';
 import { schemaVersion } from './run.ts';
 
 /**
- * The scripts that move chunks. A chunk is not fed yet (its number is `next` or higher), in `open`, in `later`, or settled. Each script
+ * The scripts that move chunks. A chunk is not enqueued yet (its number is `next` or higher), in `open`, in `later`, or settled. Each script
  * uses keys of one run and can be repeated: a chunk that was moved already stays in its place. They use the time of Redis, because the
  * clocks of workers differ.
  */
@@ -25,17 +25,17 @@ const weightsLua = Object.entries(priorityWeights)
   .join(', ');
 
 /**
- * Feeds due chunks of `later`, then new ones, until `open` holds as many unclaimed chunks as the run's priority weight: enough to keep
- * workers busy, few enough that runs share them. Outside the run's window nothing is fed. Processes that work on a run feed it all the time, so its
- * deleting time is counted here. A run whose time is up is paused.
+ * Enqueues due chunks of `later`, then new ones, until `open` holds as many unclaimed chunks as the run's priority weight: enough to keep workers
+ * busy, few enough that runs share them. Outside the run's window nothing is enqueued. Processes that work on a run enqueue its chunks all the time,
+ * so its deleting time is counted here. A run whose time is up is paused.
  *
- * Chunks behind a rung of the canary are fed once all chunks before it are settled and the rung has gone well; otherwise the run is halted.
- * Chunks beyond what --max-deletes allows are not fed.
+ * Chunks behind a rung of the canary are enqueued once all chunks before it are settled and the rung has gone well; otherwise the run is halted.
+ * Chunks beyond what --max-deletes allows are not enqueued.
  *
- * Chunks whose remaining ids have all failed before would hold back new chunks, so they are fed in turn with them: new chunks show whether
+ * Chunks whose remaining ids have all failed before would hold back new chunks, so they are enqueued in turn with them: new chunks show whether
  * the target works.
  */
-const feedFunction = `${timeFunctions}${followClockFunction}${changeFunction}${haltFunctions}${sendableFunctions}${spentFunction}
+const enqueueFunction = `${timeFunctions}${followClockFunction}${changeFunction}${haltFunctions}${sendableFunctions}${spentFunction}
 local function passesRung(runKey, auditKey)
   local run = redis.call('HMGET', runKey, 'settled', 'expectAbsent', 'maxFailures', 'failuresAtRung')
   local settled, failures, gone = tonumber(run[1]), failuresOf(runKey), goneOf(runKey)
@@ -61,9 +61,9 @@ local function isTimeUp(runKey, auditKey)
 end
 
 local weights = {${weightsLua}}
-local function feed(runKey, open, later, auditKey, now)
+local function enqueue(runKey, open, later, auditKey, now)
   followClock(runKey, later)
-  local run = redis.call('HMGET', runKey, 'state', 'next', 'chunks', 'priority', 'canary', 'closedUntil', 'sendable', 'fedDue')
+  local run = redis.call('HMGET', runKey, 'state', 'next', 'chunks', 'priority', 'canary', 'closedUntil', 'sendable', 'enqueuedDeferred')
   if run[1] ~= 'running' then return {} end
   local isClosed = tonumber(run[6] or '0') > now
   if not isClosed then countTime(runKey, redisTime()) end
@@ -72,7 +72,7 @@ local function feed(runKey, open, later, auditKey, now)
   for _, epoch in ipairs(redis.call('HVALS', open)) do
     if epoch == '0' then unclaimed = unclaimed + 1 end
   end
-  local fed, next, last, canary = {}, tonumber(run[2]), tonumber(run[3]), run[5] or ''
+  local enqueued, next, last, canary = {}, tonumber(run[2]), tonumber(run[3]), run[5] or ''
   while canary ~= '' do
     local ids, chunks = string.match(canary, '^(%d+):(%d+)')
     if tonumber(redis.call('HGET', runKey, 'settled')) < tonumber(ids) then last = math.min(last, tonumber(chunks)) break end
@@ -85,50 +85,49 @@ local function feed(runKey, open, later, auditKey, now)
     last = math.min(last, sendableChunks(run[7], last))
   end
   local isNewTurn = run[8] == '1'
-  while unclaimed + #fed < (weights[run[4]] or weights.normal) do
+  while unclaimed + #enqueued < (weights[run[4]] or weights.normal) do
     local first = redis.call('ZRANGEBYSCORE', later, '-inf', now, 'WITHSCORES', 'LIMIT', 0, 1)
     local due, isRetry = first[1], first[1] and tonumber(first[2]) % 1 == ${retryMark}
     if due and not (isRetry and isNewTurn and next < last) then
       isNewTurn = isNewTurn or isRetry
       redis.call('HSET', open, due, 0)
       redis.call('ZREM', later, due)
-      fed[#fed + 1] = tonumber(due)
+      enqueued[#enqueued + 1] = tonumber(due)
     elseif next < last then
       isNewTurn = false
       redis.call('HSET', open, next, 0)
-      fed[#fed + 1] = next
+      enqueued[#enqueued + 1] = next
       next = next + 1
       redis.call('HSET', runKey, 'next', next)
     else
       break
     end
   end
-  if isNewTurn ~= (run[8] == '1') then redis.call('HSET', runKey, 'fedDue', isNewTurn and '1' or '') end
-  return fed
+  if isNewTurn ~= (run[8] == '1') then redis.call('HSET', runKey, 'enqueuedDeferred', isNewTurn and '1' or '') end
+  return enqueued
 end
 `;
 
 /**
  * KEYS  1 run  2 open  3 later  4 audit
  * ARGV  1 now in ms, '' = Redis TIME
- * returns the numbers of the chunks that were fed now
+ * returns the numbers of the chunks that were enqueued now
  */
-export const feedLua = `${feedFunction}
-return feed(KEYS[1], KEYS[2], KEYS[3], KEYS[4], timeOr(ARGV[1]))
+export const enqueueLua = `${enqueueFunction}
+return enqueue(KEYS[1], KEYS[2], KEYS[3], KEYS[4], timeOr(ARGV[1]))
 `;
 
 /**
- * Takes an open chunk under a new epoch; its former holder gets no more marks. The claim leaves one unclaimed chunk less, so it feeds as
+ * Takes an open chunk under a new epoch; its former holder gets no more marks. The claim leaves one unclaimed chunk less, so it enqueues as
  * well. If Redis may have lost part of the run, the open cells carry doubt from now on; see doubt.lua.ts.
  *
  * KEYS  1 run  2 open  3 later  4 ledger chunk  5 manifest chunk  6 audit
  * ARGV  1 chunk  2 now in ms, '' = Redis TIME  3… facts about the Redis process
- * returns {state, epoch, ledger chunk, manifest chunk, fed, the run's `onStatus`, process, its history, reason for new doubt or '', now, how many
- *   ids of the chunk may be marked (-1 = all)}; epoch 0:
- *   nothing to do here (not open, or the run isn't running). State 'missing': Redis has lost the run; 'broken': Redis has lost this chunk of it;
+ * returns {state, epoch, ledger chunk, manifest chunk, enqueued, the run's `onStatus`, process, its history, reason for new doubt or '', now,
+ *   how many ids of the chunk may be marked (-1 = all)}; epoch 0: nothing to do here (not open, or the run isn't running). State 'missing': Redis has lost the run; 'broken': Redis has lost this chunk of it;
  *   'other_release': another release has written the run, in its own form
  */
-export const claimLua = `${checkServerFunction}${doubtCellsFunction}${feedFunction}
+export const claimLua = `${checkServerFunction}${doubtCellsFunction}${enqueueFunction}
 local run = redis.call('HMGET', KEYS[1], 'state', 'onStatus', 'schema', 'sendable')
 local state = run[1]
 if not state then return {'missing', 0} end
@@ -143,8 +142,8 @@ if redis.call('HEXISTS', KEYS[1], 'doubtSince') == 1 then cells = doubtCells(KEY
 local epoch, now = redis.call('HINCRBY', KEYS[1], 'epoch', 1), timeOr(ARGV[2])
 redis.call('HSET', KEYS[2], ARGV[1], epoch)
 if former ~= '0' then redis.call('HINCRBY', KEYS[1], 'takeovers', 1) end
-local fed, sendable = feed(KEYS[1], KEYS[2], KEYS[3], KEYS[6], now), sendableIn(run[4], tonumber(ARGV[1])) or -1
-return {state, epoch, cells, chunk[2], fed, run[2] or '', process, history, doubt, now, sendable}
+local enqueued, sendable = enqueue(KEYS[1], KEYS[2], KEYS[3], KEYS[6], now), sendableIn(run[4], tonumber(ARGV[1])) or -1
+return {state, epoch, cells, chunk[2], enqueued, run[2] or '', process, history, doubt, now, sendable}
 `;
 
 /**
@@ -228,7 +227,7 @@ return 'cancelled'
 `;
 
 /**
- * Whether chunks are orphaned: all chunks are fed (or all up to a rung of the canary, or all that --max-deletes allows), none is open or
+ * Whether chunks are orphaned: all chunks are enqueued (or all up to a rung of the canary, or all that --max-deletes allows), none is open or
  * parked, and yet not all their ids are settled.
  *
  * KEYS  1 run  2 open  3 later

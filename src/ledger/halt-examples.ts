@@ -18,8 +18,8 @@ const chunksRead = 20;
 const byFailures: ReadonlySet<HaltCode> = new Set<HaltCode>(['max_failures', 'canary']);
 
 /**
- * Reads a few of the ids that halted a run, at most five, in the order of its list: from the 20 chunks that were fed last, then from its first 20
- * chunks. Returns none for a run that is not halted, and skips chunks that Redis has lost.
+ * Reads a few of the ids that halted a run, at most five, in the order of its list: from the 20 chunks that were enqueued last, then from its first
+ * 20 chunks. Returns none for a run that is not halted, and skips chunks that Redis has lost.
  */
 export async function haltExamples(redis: RedisClient, run: Run): Promise<HaltExample[]> {
   const isBehind = chooseBehind(run);

@@ -14,7 +14,15 @@ import {
   packJoins,
   unpackCells,
 } from './cell.ts';
-import { claimLua, feedLua, handBackLua, hasOrphansLua, heartbeatLua, reclaimLua, recoverLua } from './chunks.lua.ts';
+import {
+  claimLua,
+  enqueueLua,
+  handBackLua,
+  hasOrphansLua,
+  heartbeatLua,
+  reclaimLua,
+  recoverLua,
+} from './chunks.lua.ts';
 import { serverIdentityArguments } from './doubt.lua.ts';
 import type { HaltRule } from './halt-rules.ts';
 import { KnownCells } from './known-cells.ts';
@@ -31,9 +39,9 @@ import { stepLua } from './update.lua.ts';
  */
 export type ObservedState = RunState | 'missing' | 'broken' | 'stale' | 'other_release';
 
-/** A claimed chunk. `fed`: chunks that became open with it, as by `feed`. */
+/** A claimed chunk. `enqueued`: chunks that became open with it, as by `enqueue`. */
 export type Claim = {
-  fed: number[];
+  enqueued: number[];
   epoch: number;
   server: ServerIdentity; // the Redis process that held the run when the chunk was claimed
   doubt: string; // why the run is in doubt, if this claim discovered the doubt; otherwise ''
@@ -81,7 +89,7 @@ export type Ledger = ReturnType<typeof openLedger>;
 type Scripts = {
   expungeStep(...args: (string | Buffer | number)[]): Promise<unknown>;
   expungeKnownStep(...args: (string | Buffer | number)[]): Promise<number>;
-  expungeFeed(...args: (string | number)[]): Promise<number[]>;
+  expungeEnqueue(...args: (string | number)[]): Promise<number[]>;
   expungeClaim(...args: (string | number)[]): Promise<unknown>;
   expungeHandBack(...args: (string | Buffer | number)[]): Promise<ObservedState>;
   expungeHeartbeat(...args: (string | number)[]): Promise<unknown>;
@@ -137,15 +145,15 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       return grant;
     },
 
-    /** Feeds due and new chunks. Returns the chunks that became open; the caller must add their jobs to the queue. */
-    feed(run: string): Promise<number[]> {
-      return scripts.expungeFeed(keys.run(run), keys.open(run), keys.later(run), keys.audit(run), now());
+    /** Enqueues due and new chunks. Returns the chunks that became open; the caller must add their jobs to the queue. */
+    enqueue(run: string): Promise<number[]> {
+      return scripts.expungeEnqueue(keys.run(run), keys.open(run), keys.later(run), keys.audit(run), now());
     },
 
     /** Claims an open chunk under a new epoch. Returns the state of the run if there is nothing to do. Throws INTERNAL for damaged bytes. */
     async claim(run: string, chunk: number): Promise<Claim | ObservedState> {
       const known = await servers.of(run);
-      const [state, epoch, cells, manifest, fed, onStatus, process, history, doubt, at, sendable] =
+      const [state, epoch, cells, manifest, enqueued, onStatus, process, history, doubt, at, sendable] =
         (await scripts.expungeClaimBuffer(
           keys.run(run),
           keys.open(run),
@@ -170,7 +178,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
         known: new KnownCells(ledgerChunk.cells, server),
         ledgerChunk,
         passedMs,
-        fed,
+        enqueued,
         ids,
         onStatus: onStatus.toString('latin1'),
         server,
@@ -292,7 +300,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
 function defineScripts(redis: RedisClient, haltRules: readonly HaltRule[]) {
   redis.defineCommand('expungeStep', { numberOfKeys: 5, lua: stepLua(haltRules) });
   redis.defineCommand('expungeKnownStep', { numberOfKeys: 3, lua: knownStepLua(haltRules) });
-  redis.defineCommand('expungeFeed', { numberOfKeys: 4, lua: feedLua });
+  redis.defineCommand('expungeEnqueue', { numberOfKeys: 4, lua: enqueueLua });
   redis.defineCommand('expungeClaim', { numberOfKeys: 6, lua: claimLua });
   redis.defineCommand('expungeHandBack', { numberOfKeys: 4, lua: handBackLua });
   redis.defineCommand('expungeHeartbeat', { numberOfKeys: 2, lua: heartbeatLua });

@@ -4,12 +4,12 @@ import { revisionFunctions } from './changes.lua.ts';
 /**
  * `--max-deletes N` lets a run send only the first N ids of its list, in the order of its chunks. The bound is a place, not a counter, so it needs
  * no count of marks, which a crash or a loss of data could falsify, and it costs nothing when ids are marked. `sendable` in the record is
- * that place. `12:100` means all ids of the chunks before 12, and the first 100 ids of chunk 12; '' = all. Chunks beyond it are not fed,
+ * that place. `12:100` means all ids of the chunks before 12, and the first 100 ids of chunk 12; '' = all. Chunks beyond it are not enqueued,
  * and a claim
- * says how many ids of its chunk may be marked. The place never moves back over a chunk that was fed.
+ * says how many ids of its chunk may be marked. The place never moves back over a chunk that was enqueued.
  */
 
-/** Lua: how many ids of a chunk may be sent (nil = all), and how many chunks may be fed. */
+/** Lua: how many ids of a chunk may be sent (nil = all), and how many chunks may be enqueued. */
 export const sendableFunctions = `
 local function placeOfSendable(sendable)
   local chunk, ids = string.match(sendable or '', '^(%d+):(%d+)$')
@@ -44,23 +44,23 @@ end
  *
  * KEYS  1 run  2 open  3 later  4 audit
  * ARGV  1 --max-deletes, '' = none  2 `sendable` for it  3 audit entry  4 note for a run of a plan, '' = nothing
- * returns {state or 'missing', 1, or 0 if chunks beyond that place were fed, the number of chunks that were fed}; a sealed run stays as it is
+ * returns {state or 'missing', 1, or 0 if chunks beyond that place were enqueued, the number of enqueued chunks}; a sealed run stays as it is
  */
 export const changeMaxDeletesLua = `${sendableFunctions}${noteLoosenedFunction}${revisionFunctions}
 local run = redis.call('HMGET', KEYS[1], 'state', 'sealed', 'next', 'chunks', 'sendable', 'maxDeletes')
 if not run[1] or run[2] then return {run[1] or 'missing', 1, 0} end
-local fed, chunks = tonumber(run[3]), tonumber(run[4])
+local enqueued, chunks = tonumber(run[3]), tonumber(run[4])
 local before, idsBefore = placeOfSendable(run[5])
 local last, ids = placeOfSendable(ARGV[2])
-if run[5] == ARGV[2] and run[6] == ARGV[1] then return {run[1], 1, fed} end
-local isCut = last and fed == last + 1 and ids > 0 and not (before == last and idsBefore <= ids)
-if fed > sendableChunks(ARGV[2], chunks) or isCut then return {run[1], 0, fed} end
+if run[5] == ARGV[2] and run[6] == ARGV[1] then return {run[1], 1, enqueued} end
+local isCut = last and enqueued == last + 1 and ids > 0 and not (before == last and idsBefore <= ids)
+if enqueued > sendableChunks(ARGV[2], chunks) or isCut then return {run[1], 0, enqueued} end
 redis.call('HSET', KEYS[1], 'maxDeletes', ARGV[1], 'sendable', ARGV[2])
 -- The rest of a partly sent chunk is due now. If the chunk has a holder, the holder parks it.
-local isRestDue = before and idsBefore > 0 and fed > before and run[5] ~= ARGV[2]
+local isRestDue = before and idsBefore > 0 and enqueued > before and run[5] ~= ARGV[2]
 if isRestDue and redis.call('HEXISTS', KEYS[2], before) == 0 then redis.call('ZADD', KEYS[3], 'NX', redis.call('TIME')[1] * 1000, before) end
 noteLoosened(KEYS[1], ARGV[4])
 noteEdit(KEYS[1])
 ${noteAuditLua('KEYS[4]', 'ARGV[3]')}
-return {run[1], 1, fed}
+return {run[1], 1, enqueued}
 `;

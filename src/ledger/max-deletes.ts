@@ -68,9 +68,9 @@ export async function changeMaxDeletes(
     storedEntry(by),
     loosened,
   );
-  const [, isDone, fed] = answer as [string, number, number];
+  const [, isDone, enqueued] = answer as [string, number, number];
   if (isDone === 1) return;
-  const least = Math.min(await sumSizes(redis, run.id, fed), run.maxDeletes ?? Number.POSITIVE_INFINITY);
+  const least = Math.min(await sumSizes(redis, run.id, enqueued), run.maxDeletes ?? Number.POSITIVE_INFINITY);
   throw new ExpungeError(
     'USAGE',
     `--max-deletes ${most}: run ${run.id} may have sent up to ${count(least)} ids already`,

@@ -121,7 +121,7 @@ export type Run = RunRules & {
 };
 
 /** The version of everything a run writes to Redis. A release does not change runs of another version. */
-export const schemaVersion = 2;
+export const schemaVersion = 3;
 
 const sealedStates: readonly RunState[] = ['completed', 'cancelled'];
 

@@ -87,7 +87,7 @@ function readStreaks(text: string): Streaks {
  * The call of a process for a run that it deletes, ten times a second: reads the state and the priority of the run, and leases permits of its own
  * rate. Repeating it grants further permits, never more than the rate allows.
  *
- * It also records in the run when a used-up quota has room again, for people, and when its window opens, for feeding.
+ * It also records in the run when a used-up quota has room again, for people, and when its window opens, because no chunk is enqueued before.
  *
  * KEYS  1 run  2 members  3 quotas  4 ids that are not there
  * ARGV  1 process  2 whether it wants permits  3 end of its last lease  4 permits it did not use  5 now, '' = Redis TIME

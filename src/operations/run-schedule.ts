@@ -1,6 +1,6 @@
 import { ExpungeError } from '../errors.ts';
 import type { Advice } from '../model/to-type.ts';
-import { createFeeder } from '../queue/enqueuer.ts';
+import { createEnqueuer } from '../queue/enqueuer.ts';
 import { type ChunkQueue, withSharedQueue } from '../queue/queue.ts';
 import { dryRun, runNow, type ScheduleDryRun } from '../schedule/follow-run.ts';
 import type { MakeRunResult } from '../schedule/make-run.ts';
@@ -51,7 +51,7 @@ async function withWork<T>(
 ): Promise<T> {
   await findSchedule(session, target, name);
   return withSharedQueue({ fp: target.fp, connection: session.queueConnection }, async (queue) => {
-    const work = scheduleWork({ session, place, target, feeder: createFeeder(session.ledger, queue), by });
+    const work = scheduleWork({ session, place, target, enqueuer: createEnqueuer(session.ledger, queue), by });
     await work.syncClock();
     return body(work, queue);
   });

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config/settings.ts';
 import type { Log } from '../logger.ts';
 import type { Target } from '../model/target.ts';
-import type { Feeder } from '../queue/enqueuer.ts';
+import type { Enqueuer } from '../queue/enqueuer.ts';
 import { type Notifier, openNotifier } from '../queue/notifier.ts';
 import { openRedisClock } from '../redis/clock.ts';
 import { keys } from '../redis/keys.ts';
@@ -13,16 +13,16 @@ import type { Session } from './session.ts';
 /** What the lists of schedules are read with: the sources and files of this machine. */
 export type SchedulePlace = { config: Config; env: NodeJS.ProcessEnv; log: Log };
 
-type Context = { session: Session; place: SchedulePlace; target: Target; feeder: Feeder; by: By };
+type Context = { session: Session; place: SchedulePlace; target: Target; enqueuer: Enqueuer; by: By };
 
 /** The dependencies for reconciling schedules. */
-export function scheduleWork({ session, place, target, feeder, by }: Context): ScheduleDeps {
+export function scheduleWork({ session, place, target, enqueuer, by }: Context): ScheduleDeps {
   const { config, env, log } = place;
   const clock = openRedisClock(session.redis, keys.schedules(target.fp));
   return {
     ledger: session.ledger,
     target,
-    feeder,
+    enqueuer,
     log,
     env,
     sources: config.sources,

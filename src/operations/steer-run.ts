@@ -11,7 +11,7 @@ import { isSameRule, type RunRules, ruleNames } from '../ledger/run-rules.ts';
 import { sealTally } from '../ledger/tally.ts';
 import type { Target } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
-import { createFeeder, registerWithWorkers, startDetachedRun } from '../queue/enqueuer.ts';
+import { createEnqueuer, registerWithWorkers, startDetachedRun } from '../queue/enqueuer.ts';
 import { type ChunkQueue, withSharedQueue } from '../queue/queue.ts';
 import { keys } from '../redis/keys.ts';
 import type { By, RunOrder, SeenOrder } from './action.ts';
@@ -82,7 +82,7 @@ type LeftToWorkers = { context: RunContext; warnings: Advice[] };
 export function leaveToWorkers(session: Session, run: Run, by: By): Promise<LeftToWorkers> {
   const { redis, ledger } = session;
   return withQueueOf(session, run, async (queue) => {
-    const isStarted = await startDetachedRun(ledger, createFeeder(ledger, queue), run, by);
+    const isStarted = await startDetachedRun(ledger, createEnqueuer(ledger, queue), run, by);
     if (!isStarted) throw changedSince(await readRunAgain(redis, run.id), run, 'resumed');
     const [workers, context] = await Promise.all([queue.workers(), readRunContext(redis, run)]);
     return { context, warnings: detachedWarnings(run, workers, context.stops.target) };
@@ -145,12 +145,12 @@ async function refuseToDetach(session: Session, run: Run): Promise<void> {
 /** Leaves a run that has just been resumed to workers. Repeating it is harmless: if it breaks off, the run has no command, which `status` shows. */
 async function releaseFromForeground(session: Session, run: Run, by: By): Promise<void> {
   const { redis, ledger } = session;
-  if (run.detached) return registerWithWorkers(ledger, run); // its start has queued its chunks
+  if (run.detached) return registerWithWorkers(ledger, run); // its start has enqueued its chunks
   await redis.hset(keys.run(run.id), 'detached', 1);
   await removeOwnQueue(session, run);
   await noteRunAction(redis, run.id, { at: Date.now(), action: 'detach', ...by, by: 'operator' });
   await registerWithWorkers(ledger, run);
-  await feed(session, run);
+  await enqueueChunks(session, run);
 }
 
 /** Carries out the order. A run is resumed exactly as it was read, or not at all. */
@@ -161,13 +161,13 @@ async function steer(session: Session, run: Run, action: Action, by: By): Promis
   const { after, isChanged, isStale } = await ledger.order(run.id, Date.now(), order);
   if (isStale) throw changedSince(await readRunAgain(redis, run.id), run, 'resumed');
   if (!isChanged && !goals[action].includes(after as RunState)) throw refused(run.id, action, after);
-  if (action === 'resume' && run.detached) await feed(session, run);
+  if (action === 'resume' && run.detached) await enqueueChunks(session, run);
   return { before: run, run: await readRunAgain(redis, run.id), isChanged };
 }
 
-/** Queues the chunks of a run that was paused again. If this fails, a worker recovers them within seconds. */
-function feed(session: Session, run: Run): Promise<void> {
-  return withQueueOf(session, run, (queue) => createFeeder(session.ledger, queue).recover(run.id));
+/** Enqueues the chunks of a run that was paused again. If this fails, a worker recovers them within seconds. */
+function enqueueChunks(session: Session, run: Run): Promise<void> {
+  return withQueueOf(session, run, (queue) => createEnqueuer(session.ledger, queue).recover(run.id));
 }
 
 /** Number of workers of its target; null if Redis does not say. */

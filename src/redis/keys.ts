@@ -11,7 +11,7 @@ export const keys = {
   ledger: (run: string, n: number) => `expunge:{${run}}:o:${n}`,
   /** string: block n of rows settled while reading */
   settled: (run: string, n: number) => `expunge:{${run}}:s:${n}`,
-  /** hash: chunk → epoch of its holder, 0 = fed and unclaimed */
+  /** hash: chunk → epoch of its holder, 0 = enqueued and unclaimed */
   open: (run: string) => `expunge:{${run}}:open`,
   /** sorted set: chunks with parked ids by due time in ms */
   later: (run: string) => `expunge:{${run}}:later`,

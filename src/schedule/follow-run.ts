@@ -47,7 +47,7 @@ export async function follow(
   if (last.schema !== schemaVersion) return; // left to the release that wrote it
   if (last.state === 'planned') {
     await linkRetried(deps, last);
-    await startDetachedRun(deps.ledger, deps.feeder, last, { who: last.createdBy, reason: '' });
+    await startDetachedRun(deps.ledger, deps.enqueuer, last, { who: last.createdBy, reason: '' });
     return;
   }
   const sealed = await sealTally(redis, last);

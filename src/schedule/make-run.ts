@@ -181,7 +181,7 @@ async function start(
   const facts = { schedule: schedule.name, run: id, rows: spool.rows, slot, ...left, ...(reason !== '' && { reason }) };
   deps.log.info(facts, 'scheduled run started');
   await linkRetried(deps, written);
-  await startDetachedRun(ledger, deps.feeder, written, { who: plan.who, reason: '' });
+  await startDetachedRun(ledger, deps.enqueuer, written, { who: plan.who, reason: '' });
   return result;
 }
 

@@ -6,7 +6,7 @@ import type { HaltCode } from '../ledger/run.ts';
 import { liftedFunction, newOrderId } from '../ledger/steer-target.ts';
 import type { Log } from '../logger.ts';
 import type { Target } from '../model/target.ts';
-import type { Feeder } from '../queue/enqueuer.ts';
+import type { Enqueuer } from '../queue/enqueuer.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import type { Carried } from './carried.ts';
@@ -24,7 +24,7 @@ import {
 export type ScheduleDeps = Omit<SourceDeps, 'stop'> & {
   ledger: Ledger;
   target: Target;
-  feeder: Feeder;
+  enqueuer: Enqueuer;
   /** The sources of this process, which ignores schedules with other sources. */
   sources: ListSources;
   stateDir: string;

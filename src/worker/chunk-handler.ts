@@ -35,7 +35,7 @@ export function chunkHandler({
 }: HandlerDeps): ChunkHandler {
   // The chunk stays open in the meantime: if this process ends, the recoverer adds its job again.
   const postpone = ({ run, chunk }: ChunkJob, stop: AbortSignal) =>
-    void setTimeout(() => stop.aborted || deleting.enqueue(run, [chunk]), watch.postponesMs(run)).unref();
+    void setTimeout(() => stop.aborted || deleting.addJobs(run, [chunk]), watch.postponesMs(run)).unref();
   return async (job, stop) => {
     if (!(await credentials.areValid(job.run))) return 'done';
     try {

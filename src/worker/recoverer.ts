@@ -7,13 +7,13 @@ import { isSealed, pendingOf, type RunState, readRun, schemaVersion } from '../l
 import { exitOf } from '../ledger/summary.ts';
 import { sealTally, tallyIfSealed } from '../ledger/tally.ts';
 import type { Log } from '../logger.ts';
-import type { Feeder } from '../queue/enqueuer.ts';
+import type { Enqueuer } from '../queue/enqueuer.ts';
 import { describeRedisError, describeRejection } from '../redis/errors.ts';
 import { keys } from '../redis/keys.ts';
 import { passChangesOn } from './event-sources.ts';
 import { lostReason, otherReleaseReason } from './run-stopper.ts';
 
-type RecovererOptions = { ledger: Ledger; feeder: Feeder; fp: string; log: Log };
+type RecovererOptions = { ledger: Ledger; enqueuer: Enqueuer; fp: string; log: Log };
 
 /** The fields of each run's record that the recoverer reads. */
 const lookedAt = ['state', 'schema', 'resultsWanted', 'changes', 'told'] as const;
@@ -21,7 +21,7 @@ const leaseMs = 2_500;
 const recheckIdleMs = 9_000;
 
 /**
- * Recovers the detached runs of a target: feeds due chunks, adds jobs again that the queue has lost, and finishes sealed runs. One worker of a
+ * Recovers the detached runs of a target: enqueues due chunks, adds jobs again that the queue has lost, and finishes sealed runs. One worker of a
  * target does this at a time; two at once would add nothing twice. A run whose recovery fails does not delay the others.
  */
 export class Recoverer {
@@ -67,9 +67,9 @@ export class Recoverer {
     this.#options.log[level]({ run: id, reason }, 'the run could not be recovered, trying again');
   }
 
-  /** Recovers a run. A run that is not running is checked every 9 s only, because whatever resumes it also feeds it. */
+  /** Recovers a run. A run that is not running is checked every 9 s only, because whatever resumes it also enqueues its chunks. */
   async #recoverRun(id: string): Promise<void> {
-    const { ledger, feeder } = this.#options;
+    const { ledger, enqueuer } = this.#options;
     const [state, schema, marked, changes, told] = (await ledger.redis.hmget(keys.run(id), ...lookedAt)) as [
       RunState | null,
       ...(string | null)[],
@@ -80,7 +80,7 @@ export class Recoverer {
       await this.#passChangesOn(id, { changes: Number(changes), told: Number(told) });
     if (state === null) await this.#dropLostRun(id);
     else if (schema !== String(schemaVersion)) this.#skipOtherRelease(id);
-    else if (state === 'running') await feeder.recover(id);
+    else if (state === 'running') await enqueuer.recover(id);
     else if (state === 'cancelling') await ledger.reclaim(id);
     else if (isSealed(state)) await this.#finishRun(id);
     else {

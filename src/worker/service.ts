@@ -11,7 +11,7 @@ import type { Log } from '../logger.ts';
 import { perResource, type Resource } from '../model/resource.ts';
 import { growNewSpace } from '../new-space.ts';
 import { type Consumer, maxJobs, openConsumer } from '../queue/consumer.ts';
-import { createFeeder, type Feeder } from '../queue/enqueuer.ts';
+import { createEnqueuer, type Enqueuer } from '../queue/enqueuer.ts';
 import { type ChunkQueue, openQueue, runOfQueue, sharedQueueName } from '../queue/queue.ts';
 import type { QueueConnection } from '../redis/connect.ts';
 import { keys } from '../redis/keys.ts';
@@ -41,7 +41,7 @@ export type ServiceOptions = SendersOptions & {
 /** The parts of a process that delete, and the values that other parts read from them. */
 export type Service = {
   queue: ChunkQueue;
-  feeder: Feeder;
+  enqueuer: Enqueuer;
   senders: Senders;
   token: Token;
   meters: Record<Resource, RequestMeter>;
@@ -102,7 +102,7 @@ export function openService(
     isAlone: options.isAlone,
     halted,
     saw: (run, state) => orders.sawRun(run, state),
-    overdue: (run) => void feeder.feed(run).catch((error) => logRedisError(deleting, error)),
+    overdue: (run) => void enqueuer.enqueue(run).catch((error) => logRedisError(deleting, error)),
     onChange: wakeWaiters,
     conditions: () => ({
       isHeld: senders.hold !== null,
@@ -117,7 +117,7 @@ export function openService(
   });
   const address = { fp: target.fp, name: options.queueName, connection: options.queueConnection };
   const queue = openQueue(address);
-  const feeder = createFeeder(ledger, queue);
+  const enqueuer = createEnqueuer(ledger, queue);
   const meters = perResource(() => new RequestMeter());
   const deleting: DeleteDeps = {
     ...options,
@@ -134,7 +134,7 @@ export function openService(
     onHalted: halted,
     isAnyRunStarved: () => watch.chunks > maxJobs / 2 && waiting.hasAny,
     noteBody: (run) => bodies.note(run),
-    enqueue: (run, chunks) => feeder.add(run, chunks).catch((error) => logRedisError(deleting, error)),
+    addJobs: (run, chunks) => enqueuer.addJobs(run, chunks).catch((error) => logRedisError(deleting, error)),
   };
   const credentials = watchCredentials(token, { changed: senders.pump, runs: () => watch.runs, halt });
   const waiting = new WaitingRuns(
@@ -157,8 +157,8 @@ export function openService(
       handle(job, stop).finally(() => {
         for (const { connections } of senders.all) connections.chunkEnded();
       }),
-    requeue: ({ run, chunk }) => deleting.enqueue(run, [chunk]),
-    onDue: (run: string) => void feeder.feed(run).catch((error) => logRedisError(deleting, error)),
+    requeue: ({ run, chunk }) => deleting.addJobs(run, [chunk]),
+    onDue: (run: string) => void enqueuer.enqueue(run).catch((error) => logRedisError(deleting, error)),
     log,
   });
   const drainAtMostMs = Math.min(options.connection.requestTimeoutMs, longestDrainMs) + drainSpareMs;
@@ -173,7 +173,7 @@ export function openService(
   ];
   return {
     queue,
-    feeder,
+    enqueuer,
     senders,
     token,
     meters,

@@ -78,7 +78,7 @@ const made: Record<Cause, Made> = {
   cancelling: {
     words: /cancelling by ana@here: they call us/i,
     make: async ({ ledger, id }) => {
-      await ledger.feed(id);
+      await ledger.enqueue(id);
       await ledger.claim(id, 0);
       await ledger.steer(id, Date.now(), { action: 'cancel', by: 'operator', ...order() });
     },
@@ -156,7 +156,7 @@ const made: Record<Cause, Made> = {
   retry: {
     words: /the ids left failed before and are retried then/i,
     make: async ({ ledger, id }) => {
-      await ledger.feed(id);
+      await ledger.enqueue(id);
       const claimed = await ledger.claim(id, 0);
       if (typeof claimed === 'string') throw new Error(claimed);
       await ledger.handBack(id, 0, claimed.epoch, 10 * minute, false, '', true);

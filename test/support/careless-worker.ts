@@ -41,7 +41,7 @@ const service = openService({
   unreachableTimeoutMs: 60_000,
   stopFile: null,
 });
-const recoverer = new Recoverer({ ledger, feeder: service.feeder, fp: target.fp, log });
+const recoverer = new Recoverer({ ledger, enqueuer: service.enqueuer, fp: target.fp, log });
 await new Parts(service.parts, log).start(new AbortController().signal);
 log.info({}, 'ready');
 setInterval(() => void recoverer.recover().catch(() => {}), 1_000);

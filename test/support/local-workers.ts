@@ -73,7 +73,7 @@ export async function openLocalWorkers(
     const plan = { ...planFor(ids, target, id), ...more };
     await writeRun(redis, id, plan, chunksOf(ids, resource), Date.now(), () => {});
     const run = (await readRun(redis, id))!;
-    await startDetachedRun(ledger, service.feeder, run, { who: 'test', reason: '' });
+    await startDetachedRun(ledger, service.enqueuer, run, { who: 'test', reason: '' });
     return id;
   };
   atEnd(async () => {
@@ -82,7 +82,7 @@ export async function openLocalWorkers(
     await harness.close();
   });
   const { service } = await add(first);
-  const recoverer = new Recoverer({ ledger, feeder: service.feeder, fp: target.fp, log });
+  const recoverer = new Recoverer({ ledger, enqueuer: service.enqueuer, fp: target.fp, log });
   const tending = setInterval(() => void recoverer.recover().catch(() => {}), recoverEveryMs);
   return { sandbox, redis, fp: target.fp, service, add, submit, run: async (id) => (await readRun(redis, id))! };
 }

@@ -5,7 +5,7 @@ import type { Resource } from '../../src/model/resource.ts';
 import { RunModel } from './run-model.ts';
 
 /** What `deleteChunk` asks of a ledger. */
-type Asked = Pick<Ledger, 'claim' | 'step' | 'handBack' | 'stillHolds' | 'feed' | 'steer' | 'heartbeat'>;
+type Asked = Pick<Ledger, 'claim' | 'step' | 'handBack' | 'stillHolds' | 'enqueue' | 'steer' | 'heartbeat'>;
 
 /**
  * A ledger of one running run in memory. `odd` answers instead of it where a test wants something else to happen. `redis` takes notes for
@@ -17,7 +17,7 @@ export function openMemoryLedger(cells: number[][], odd: Partial<Asked> = {}, mo
     model.cells[n] = [...chunk];
   });
   model.state = 'running';
-  model.feed(0);
+  model.enqueue(0);
   const details: string[] = [];
   const redis = {
     defineCommand() {},
@@ -27,12 +27,12 @@ export function openMemoryLedger(cells: number[][], odd: Partial<Asked> = {}, mo
   const ids = { resource: 'annotations' as Resource, idAt: (index: number) => `id-${index}` };
   const asked: Asked = {
     claim: async (_run, chunk) => {
-      const [epoch, fed] = model.claim(chunk, 0);
+      const [epoch, enqueued] = model.claim(chunk, 0);
       if (epoch === 0) return model.state;
       const ledgerChunk = { passEndedAt: 0, times: Buffer.alloc(0), cells: [...model.cells[chunk]!] };
       const server = { process: 'p', history: '', isDurable: null, ancestors: [] };
       return {
-        fed,
+        enqueued,
         epoch,
         server,
         doubt: '',
@@ -55,7 +55,7 @@ export function openMemoryLedger(cells: number[][], odd: Partial<Asked> = {}, mo
       return model.handBack(chunk, epoch, dueInMs, isRetry);
     },
     stillHolds: async () => true,
-    feed: async () => model.feed(0),
+    enqueue: async () => model.enqueue(0),
     steer: async (_run, _now, { action }) => model.steer(action, 0),
     heartbeat: async () => {},
   };

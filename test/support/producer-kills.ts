@@ -4,7 +4,7 @@ import { PassThrough } from 'node:stream';
 import type { Redis } from 'ioredis';
 import { openLedger } from '../../src/ledger/ledger.ts';
 import { haltRules } from '../../src/ledger/thresholds.ts';
-import { createFeeder } from '../../src/queue/enqueuer.ts';
+import { createEnqueuer } from '../../src/queue/enqueuer.ts';
 import { openQueue, sharedQueueName } from '../../src/queue/queue.ts';
 import { openQueueConnection } from '../../src/redis/connect.ts';
 import { keys } from '../../src/redis/keys.ts';
@@ -90,7 +90,7 @@ async function submit(harness: Harness, proxy: RedisProxy): Promise<void> {
   if (code !== 0) throw new Error(`the producer failed: ${running.stderr}`);
 }
 
-/** What is there once a worker has come by: it makes the jobs that a producer fed and could not add any more. */
+/** What is there once a worker has come by: it makes the jobs that a producer enqueued and could not add any more. */
 async function readPlanned(harness: Harness): Promise<Planned> {
   const { redis } = harness;
   await tend(harness);
@@ -117,7 +117,7 @@ async function readPlanned(harness: Harness): Promise<Planned> {
 async function tend({ redis, target, onlyRun }: Harness): Promise<void> {
   const connection = openQueueConnection(testRedisAddress());
   const queue = openQueue({ fp: target.fp, name: sharedQueueName, connection });
-  await createFeeder(openLedger(redis, haltRules), queue).recover((await onlyRun()).id);
+  await createEnqueuer(openLedger(redis, haltRules), queue).recover((await onlyRun()).id);
   await queue.close();
 }
 

@@ -36,9 +36,9 @@ export class RunModel {
     this.cells = sizes.map((size) => new Array<Cell>(size).fill(0));
   }
 
-  feed(now: number): number[] {
-    const fed: number[] = [];
-    if (this.state !== 'running') return fed;
+  enqueue(now: number): number[] {
+    const enqueued: number[] = [];
+    if (this.state !== 'running') return enqueued;
     const unclaimed = () => [...this.open.values()].filter((epoch) => epoch === 0).length;
     while (unclaimed() < unclaimedShare) {
       const due = this.#due(now);
@@ -49,9 +49,9 @@ export class RunModel {
       this.#isNewTurn = !isNew && (this.#isNewTurn || isRetry);
       this.later.delete(chunk);
       this.open.set(chunk, 0);
-      fed.push(chunk);
+      enqueued.push(chunk);
     }
-    return fed;
+    return enqueued;
   }
 
   #due(now: number): number | null {
@@ -60,11 +60,11 @@ export class RunModel {
     return due[0]?.[0] ?? null;
   }
 
-  /** The epoch, 0 where there is nothing to do, and what the claim fed. */
-  claim(chunk: number, now: number): [epoch: number, fed: number[]] {
+  /** The epoch, 0 where there is nothing to do, and what the claim enqueued. */
+  claim(chunk: number, now: number): [epoch: number, enqueued: number[]] {
     if (this.state !== 'running' || !this.open.has(chunk)) return [0, []];
     this.open.set(chunk, ++this.epoch);
-    return [this.epoch, this.feed(now)];
+    return [this.epoch, this.enqueue(now)];
   }
 
   step(chunk: number, epoch: number, joins: Join[], wanted: number[]): Cell[] {

@@ -6,7 +6,7 @@ import { openLedger } from '../../src/ledger/ledger.ts';
 import { type Run, readRun } from '../../src/ledger/run.ts';
 import { haltRules } from '../../src/ledger/thresholds.ts';
 import type { OutcomeCounts } from '../../src/model/outcome.ts';
-import { createFeeder } from '../../src/queue/enqueuer.ts';
+import { createEnqueuer } from '../../src/queue/enqueuer.ts';
 import { openQueue, sharedQueueName } from '../../src/queue/queue.ts';
 import { openQueueConnection } from '../../src/redis/connect.ts';
 import { keys } from '../../src/redis/keys.ts';
@@ -51,7 +51,7 @@ export async function openScheduleHarness(atEnd: AtEnd, options: HarnessOptions 
   const work: ScheduleDeps = {
     ledger,
     target,
-    feeder: createFeeder(ledger, queue),
+    enqueuer: createEnqueuer(ledger, queue),
     log: { debug: tell, info: tell, warn: tell, error: tell },
     sources: readSources({ expired: { command: ['cat', join(folder, 'list')] } }),
     env: { PATH: process.env.PATH },

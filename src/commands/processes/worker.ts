@@ -140,11 +140,11 @@ async function partsOf(work: WorkerDeps): Promise<Part[]> {
     session,
     place: { config: invocation.config, env: invocation.env, log },
     target,
-    feeder: service.feeder,
+    enqueuer: service.enqueuer,
     by: byOf(invocation),
   });
   const scheduler = new Scheduler(schedules, session.queueConnection);
-  const recoverer = new Recoverer({ ledger: session.ledger, feeder: service.feeder, fp: target.fp, log });
+  const recoverer = new Recoverer({ ledger: session.ledger, enqueuer: service.enqueuer, fp: target.fp, log });
   return [
     ...(await httpParts(work, service)),
     { name: 'redis', start: () => startRedis(work) },

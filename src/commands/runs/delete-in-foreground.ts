@@ -135,7 +135,7 @@ async function follow(
   { signal }: Interrupts,
 ): Promise<Run | null> {
   const print = jsonLines(invocation.stdout, invocation.options.json);
-  const recover = every(recoverEveryMs, () => service.feeder.recover(run.id));
+  const recover = every(recoverEveryMs, () => service.enqueuer.recover(run.id));
   const events = new TargetEvents();
   const readContext = every(readContextEveryMs, async () => {
     const context = await orAborted(signal, readRunContext(session.redis, run));

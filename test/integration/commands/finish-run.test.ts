@@ -37,7 +37,7 @@ type FinishHarness = {
 };
 
 async function complete(id: string): Promise<void> {
-  await ledger.feed(id);
+  await ledger.enqueue(id);
   const claim = await ledger.claim(id, 0);
   if (typeof claim === 'string') throw new Error(claim);
   const cell = settle('deleted', 1, codeOfStatus(204));

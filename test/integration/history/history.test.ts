@@ -162,7 +162,7 @@ describe('the history of a run', () => {
 
   test('counts the chunks that were taken over from a process that is gone', async () => {
     const ledger = openLedger(redis, haltRules);
-    await ledger.feed(id);
+    await ledger.enqueue(id);
     await ledger.claim(id, 0);
     expect((await history()).events.some(({ event }) => event === 'takeover')).toBe(false);
     await ledger.claim(id, 0);

@@ -102,7 +102,7 @@ describe.concurrent('the audit trail of a run', () => {
   test('tells of a guard that halted it', async ({ expect, onTestFinished }) => {
     const { id, ledger, steer, trail } = await openRun(onTestFinished);
     await steer('start', 0);
-    await ledger.feed(id);
+    await ledger.enqueue(id);
     const claim = await ledger.claim(id, 0);
     const epoch = typeof claim === 'string' ? 0 : claim.epoch;
     const cell = settle('unknown', 1, codeOfStatus(200));

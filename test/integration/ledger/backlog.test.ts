@@ -53,7 +53,7 @@ test('only ids of running runs that wait for no later pass can be worked on', as
     runnable: 1_010,
     otherRelease: 0,
   });
-  await ledger.feed(run);
+  await ledger.enqueue(run);
   for (const chunk of [0, 1, 2]) {
     const claim = await ledger.claim(run, chunk);
     if (typeof claim === 'string') throw new Error(claim);

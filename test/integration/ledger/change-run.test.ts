@@ -64,7 +64,7 @@ describe.concurrent('changing the rate of a run', () => {
 });
 
 describe.concurrent('changing the priority of a run', () => {
-  test('changes how many of its chunks may wait, from the next feeding on', async ({ onTestFinished }) => {
+  test('changes how many of its chunks may wait, from the next enqueue on', async ({ onTestFinished }) => {
     const id = await writeTestRun(
       redis,
       Array.from({ length: 40 }, () => 1),
@@ -72,15 +72,15 @@ describe.concurrent('changing the priority of a run', () => {
     onTestFinished(() => forgetRun(redis, id));
     const ledger = openLedger(redis, []);
     await ledger.steer(id, 1, { action: 'start', ...order });
-    expect(await ledger.feed(id)).toEqual([0, 1, 2, 3]);
+    expect(await ledger.enqueue(id)).toEqual([0, 1, 2, 3]);
     expect(await ledger.changePriority(id, 2, { priority: 'high', ...order })).toEqual({
       state: 'running',
       priority: 'normal',
     });
-    expect(await ledger.feed(id)).toHaveLength(12);
+    expect(await ledger.enqueue(id)).toHaveLength(12);
     await ledger.changePriority(id, 4, { priority: 'low', ...order });
-    for (let chunk = 0; chunk < 15; chunk++) expect(await ledger.claim(id, chunk)).toMatchObject({ fed: [] });
-    expect(await ledger.claim(id, 15)).toMatchObject({ fed: [16] });
+    for (let chunk = 0; chunk < 15; chunk++) expect(await ledger.claim(id, chunk)).toMatchObject({ enqueued: [] });
+    expect(await ledger.claim(id, 15)).toMatchObject({ enqueued: [16] });
     expect((await redis.lrange(keys.audit(id), 0, 1)).map((entry) => JSON.parse(entry))).toMatchObject([
       { at: 4, action: 'priority', priority: 'low', who: 'test' },
       { at: 2, action: 'priority', priority: 'high', who: 'test' },

@@ -35,12 +35,12 @@ async function setAhead(fields: Record<string, string | number>): Promise<void> 
 }
 
 describe('a run of which Redis wrote times with a clock that was ahead', () => {
-  test('is fed although its window seems closed for a day', async () => {
+  test('is enqueued although its window seems closed for a day', async () => {
     await setAhead({ activeUntil: now + dayMs, changedAt: now + dayMs, closedUntil: now + dayMs });
-    expect(await ledger.feed(id)).toEqual([0, 1]);
+    expect(await ledger.enqueue(id)).toEqual([0, 1]);
   });
 
-  test('is fed where only the look at its window was ahead', async () => {
+  test('is enqueued where only the look at its window was ahead', async () => {
     onTestFinished(() => forgetRun(redis, id));
     const keysOfRun = {
       run: keys.run(id),
@@ -51,35 +51,35 @@ describe('a run of which Redis wrote times with a clock that was ahead', () => {
     const ask = openPaceCalls(redis, () => String(now + dayMs));
     const closed = { window: '', until: now + 2 * dayMs };
     await ask(keysOfRun, { process: 'p', wants: false, till: '0', unused: 0, unusedSince: 0, closed });
-    expect(await ledger.feed(id)).toEqual([0, 1]);
+    expect(await ledger.enqueue(id)).toEqual([0, 1]);
   });
 
-  test('is not fed outside its window with a clock that was right all the time', async () => {
+  test('is not enqueued outside its window with a clock that was right all the time', async () => {
     await setAhead({ closedUntil: now + dayMs });
-    expect(await ledger.feed(id)).toEqual([]);
+    expect(await ledger.enqueue(id)).toEqual([]);
   });
 
   test('has its parked chunks due when they were to be, not a day later', async () => {
     await setAhead({ activeUntil: now + dayMs });
     await redis.hset(keys.run(id), 'next', 2);
     await redis.zadd(keys.later(id), now + dayMs - 1_000, '0', now + dayMs + 3_600_000, '1');
-    expect(await ledger.feed(id)).toEqual([0]);
+    expect(await ledger.enqueue(id)).toEqual([0]);
     const due = Number(await redis.zscore(keys.later(id), '1'));
     expect(Math.abs(due - now - 3_600_000)).toBeLessThan(60_000);
   });
 
-  test('is fed once it is resumed', async () => {
-    await ledger.feed(id);
+  test('is enqueued once it is resumed', async () => {
+    await ledger.enqueue(id);
     await redis.del(keys.open(id));
     await steer('pause');
     await setAhead({ changedAt: now + dayMs, closedUntil: now + dayMs });
     await redis.zadd(keys.later(id), now + dayMs, '0', now + dayMs, '1');
     await steer('start');
-    expect(await ledger.feed(id)).toEqual([0, 1]);
+    expect(await ledger.enqueue(id)).toEqual([0, 1]);
   });
 
   test('is cancelled although a holder of a chunk of it died', async () => {
-    await ledger.feed(id);
+    await ledger.enqueue(id);
     await claimChunk(ledger, id, 0);
     await steer('cancel');
     await setAhead({ changedAt: now + dayMs });

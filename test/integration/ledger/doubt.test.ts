@@ -29,7 +29,7 @@ async function open(sizes: number[], args: string[] = []): Promise<void> {
   ledger = await openLedgerAt(server.port);
   id = await writeTestRun(ledger.redis, sizes);
   await steer('start');
-  await ledger.feed(id);
+  await ledger.enqueue(id);
 }
 
 async function openLedgerAt(port: number): Promise<Ledger> {

@@ -35,7 +35,7 @@ async function openRun(atEnd: AtEnd, ids = 10_000, guard: Ledger = ledger) {
   atEnd(() => forgetRun(redis, id));
   const start = () => guard.steer(id, Date.now(), { action: 'start', reason: '', by: 'operator', who: 'test' });
   await start();
-  await guard.feed(id);
+  await guard.enqueue(id);
   const claims = await Promise.all(sizes.slice(0, 4).map((_, n) => claimChunk(guard, id, n)));
   const next = sizes.map(() => 0);
   /** `count` ids of a chunk end like this, in one step. */
@@ -252,7 +252,7 @@ describe.concurrent('the examples of a halt', () => {
     expect(await examples()).toEqual(['v-2-0']);
   });
 
-  test('are looked for in the last 20 chunks that were fed, then in the first 20', async ({
+  test('are looked for in the last 20 chunks that were enqueued, then in the first 20', async ({
     expect,
     onTestFinished,
   }) => {
@@ -275,7 +275,7 @@ describe.concurrent('the examples of a halt', () => {
     const id = await writeTestRun(redis, [5, 5], null, null, brakes);
     onTestFinished(() => forgetRun(redis, id));
     await ledger.steer(id, Date.now(), { action: 'start', reason: '', by: 'operator', who: 'test' });
-    await ledger.feed(id);
+    await ledger.enqueue(id);
     const { epoch, known } = await claimChunk(ledger, id, 0);
     const cells = [
       settle('deleted', 1, codeOfStatus(204)),
@@ -287,7 +287,7 @@ describe.concurrent('the examples of a halt', () => {
     await noteDetail(redis, id, { chunk: 0, index: 1, cell: cells[1]!, excerpt: '[q-7] it is locked' });
     const joins = cells.map((cell, index) => ({ index, cell }));
     await ledger.step(id, 0, epoch, joins, [], known);
-    await ledger.feed(id);
+    await ledger.enqueue(id);
     const run = (await readRun(redis, id))!;
     expect(run).toMatchObject({ state: 'halted', halt });
     const examples = await haltExamples(redis, run);

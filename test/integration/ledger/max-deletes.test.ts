@@ -39,19 +39,20 @@ async function openRun(atEnd: AtEnd, maxDeletes: number | null, canary = '') {
     await ledger.handBack(id, chunk, epoch, null, false, sendable < ledgerChunk.cells.length ? sendable : '');
     return sent.length;
   };
-  /** Works on what is fed until nothing is. Returns how many ids were sent. */
+  /** Works on what is enqueued until nothing is. Returns how many ids were sent. */
   const workAll = async () => {
     let sent = 0;
-    for (let fed = await feed(); fed.length > 0; fed = await feed()) sent += await work(fed[0]!);
+    for (let enqueued = await enqueue(); enqueued.length > 0; enqueued = await enqueue())
+      sent += await work(enqueued[0]!);
     return sent;
   };
-  const feed = async () => {
-    await ledger.feed(id);
+  const enqueue = async () => {
+    await ledger.enqueue(id);
     return (await redis.hkeys(keys.open(id))).map(Number).sort((a, b) => a - b);
   };
   const by = { at: Date.now(), action: 'max-deletes', by: 'operator', who: 'test', reason: 'more' } as const;
   const allow = async (most: number) => changeMaxDeletes(redis, await record(), most, by);
-  return { id, start, work, workAll, feed, allow, record };
+  return { id, start, work, workAll, enqueue, allow, record };
 }
 
 describe.concurrent('a run with --max-deletes', () => {
@@ -96,11 +97,11 @@ describe.concurrent('a run with --max-deletes', () => {
 
   test('waits for ids that are to be retried, and does not halt before', async ({ expect, onTestFinished }) => {
     const run = await openRun(onTestFinished, 2);
-    await run.feed();
+    await run.enqueue();
     const { epoch } = await claimChunk(ledger, run.id, 0);
     await ledger.step(run.id, 0, epoch, [{ index: 0, cell: deleted }], []);
     await ledger.handBack(run.id, 0, epoch, 0);
-    expect(await run.feed()).toEqual([0]);
+    expect(await run.enqueue()).toEqual([0]);
     expect((await run.record()).state).toBe('running');
     expect(await run.workAll()).toBe(1);
     expect((await run.record()).state).toBe('halted');
@@ -108,7 +109,7 @@ describe.concurrent('a run with --max-deletes', () => {
 
   test('takes a chunk up again whose holder worked by the lower number', async ({ expect, onTestFinished }) => {
     const run = await openRun(onTestFinished, 1);
-    await run.feed();
+    await run.enqueue();
     const { epoch, sendable } = await claimChunk(ledger, run.id, 0);
     expect(sendable).toBe(1);
     await run.allow(2);
@@ -120,13 +121,13 @@ describe.concurrent('a run with --max-deletes', () => {
 
   test('takes no lower number than may have been sent, and a lower one before', async ({ expect, onTestFinished }) => {
     const run = await openRun(onTestFinished, 17);
-    await run.feed(); // four chunks, 14 ids
+    await run.enqueue(); // four chunks, 14 ids
     await expect(run.allow(13)).rejects.toThrow(`--max-deletes 13: run ${run.id} may have sent up to 14 ids already`);
     expect((await run.record()).maxDeletes).toBe(17);
     await run.allow(14);
     expect(await run.workAll()).toBe(14);
     const partly = await openRun(onTestFinished, 4);
-    await partly.feed();
+    await partly.enqueue();
     await expect(partly.allow(3)).rejects.toThrow('may have sent up to 4 ids already');
     expect(await partly.workAll()).toBe(4);
   });
@@ -136,7 +137,7 @@ describe.concurrent('a run with --max-deletes', () => {
     onTestFinished,
   }) => {
     const run = await openRun(onTestFinished, null);
-    await run.feed();
+    await run.enqueue();
     await expect(run.allow(12)).rejects.toThrow('may have sent up to 14 ids already');
     await run.allow(15);
     expect(await run.workAll()).toBe(15);
@@ -147,7 +148,7 @@ describe.concurrent('a run with --max-deletes', () => {
     'of %i ids counts those of a chunk that Redis has lost: they may have been sent',
     async (most, { expect, onTestFinished }) => {
       const run = await openRun(onTestFinished, null, '5:2');
-      const [first, second] = (await run.feed()) as [number, number];
+      const [first, second] = (await run.enqueue()) as [number, number];
       const sent = (await run.work(first)) + (await run.work(second));
       await redis.del(keys.ledger(run.id, first));
       await run.allow(most);
@@ -157,13 +158,13 @@ describe.concurrent('a run with --max-deletes', () => {
 
   test('sends no other id when Redis has lost which chunks are left', async ({ expect, onTestFinished }) => {
     const run = await openRun(onTestFinished, 4);
-    expect(await run.feed()).toEqual([0, 1]);
+    expect(await run.enqueue()).toEqual([0, 1]);
     await redis.del(keys.open(run.id));
     expect(await recoverOrphans(ledger, run.id)).toBe(true);
-    expect(await run.work((await run.feed())[1]!)).toBe(2);
+    expect(await run.work((await run.enqueue())[1]!)).toBe(2);
     await redis.del(keys.open(run.id));
     expect(await recoverOrphans(ledger, run.id)).toBe(true);
-    expect(await run.feed()).toEqual([0]); // of the other all that may be sent has its outcome
+    expect(await run.enqueue()).toEqual([0]); // of the other all that may be sent has its outcome
     expect(await run.workAll()).toBe(2);
     expect(await recoverOrphans(ledger, run.id)).toBe(false);
     expect(await run.record()).toMatchObject({ state: 'halted', settled: 4 });
@@ -174,17 +175,17 @@ describe.concurrent('a run with --max-deletes', () => {
     const { fp } = await run.record();
     await redis.sadd(keys.targetRuns(fp), run.id);
     onTestFinished(async () => void (await redis.del(keys.targetRuns(fp))));
-    await run.work((await run.feed())[0]!);
+    await run.work((await run.enqueue())[0]!);
     expect(await readBacklog(redis, fp, Date.now())).toMatchObject({ pending: 18, runnable: 0 });
   });
 
   test('and a canary obeys both', async ({ expect, onTestFinished }) => {
     const run = await openRun(onTestFinished, 4, '2:1 5:2');
-    expect(await run.feed()).toEqual([0]);
+    expect(await run.enqueue()).toEqual([0]);
     await run.work(0);
-    expect(await run.feed()).toEqual([1]);
+    expect(await run.enqueue()).toEqual([1]);
     expect(await run.work(1)).toBe(2);
-    expect(await run.feed()).toEqual([]);
+    expect(await run.enqueue()).toEqual([]);
     expect(await run.record()).toMatchObject({ halt: 'max_deletes', settled: 4, canary: '5:2' });
     await run.allow(6);
     await run.start();

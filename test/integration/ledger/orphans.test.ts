@@ -23,7 +23,7 @@ afterAll(() => redis.disconnect());
 beforeEach(async () => {
   id = await writeTestRun(redis, [2, 2, 1]);
   await steer('start');
-  await ledger.feed(id);
+  await ledger.enqueue(id);
 });
 afterEach(() => forgetRun(redis, id));
 
@@ -47,7 +47,7 @@ describe('chunks of which Redis has lost sight', () => {
     await redis.del(keys.open(id), keys.later(id));
     expect(await recoverOrphans(ledger, id)).toBe(true);
     expect(await redis.zrange(keys.later(id), '0', '-1')).toEqual(['1', '2']);
-    expect(await ledger.feed(id)).toEqual([1, 2]);
+    expect(await ledger.enqueue(id)).toEqual([1, 2]);
     expect((await claim(1)).ledgerChunk.cells.every(isDoubtful)).toBe(true);
     expect(await record()).toMatchObject({
       state: 'running',
@@ -70,7 +70,7 @@ describe('chunks of which Redis has lost sight', () => {
     await redis.del(keys.open(id), keys.later(id), keys.ledger(id, 1));
     expect(await recoverOrphans(ledger, id)).toBe(true);
     expect(await redis.zrange(keys.later(id), '0', '-1')).toEqual(['0', '1', '2']);
-    expect(await ledger.feed(id)).toEqual([0, 1, 2]);
+    expect(await ledger.enqueue(id)).toEqual([0, 1, 2]);
     expect(await ledger.claim(id, 1)).toBe('broken');
   });
 

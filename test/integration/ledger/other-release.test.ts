@@ -25,7 +25,7 @@ beforeEach(async () => {
   fp = (await readRun(redis, id))!.fp;
   await redis.sadd(keys.targetRuns(fp), id);
   await ledger.steer(id, Date.now(), { action: 'start', reason: '', by: 'operator', who: 'test' });
-  await ledger.feed(id);
+  await ledger.enqueue(id);
   await redis.hset(keys.run(id), { schema: schemaVersion + 1, files: '?' });
 });
 afterEach(async () => {
@@ -38,12 +38,12 @@ describe('a run that another release has written', () => {
     const told: unknown[] = [];
     const recovered: string[] = [];
     const log = { error: (facts: unknown) => told.push(facts), info: () => {} } as unknown as Log;
-    const feeder = {
-      add: async () => {},
-      feed: async () => {},
+    const enqueuer = {
+      addJobs: async () => {},
+      enqueue: async () => {},
       recover: async (run: string) => void recovered.push(run),
     };
-    const recoverer = new Recoverer({ ledger, feeder, fp, log });
+    const recoverer = new Recoverer({ ledger, enqueuer, fp, log });
     for (let turn = 0; turn < 2; turn++) {
       await redis.del(keys.recoverer(fp));
       await recoverer.recover();

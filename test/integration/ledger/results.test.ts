@@ -136,7 +136,7 @@ describe('the files of the results', () => {
     const run = id;
     atEnd(() => forgetRun(redis, run));
     await ledger.steer(id, Date.now(), { action: 'start', reason: '', by: 'operator', who: 'test' });
-    await ledger.feed(id);
+    await ledger.enqueue(id);
     const { epoch } = await claimChunk(ledger, id, 0);
     const joins = joined.map((cell, index) => ({ index, cell }));
     await ledger.step(id, 0, epoch, joins, []);

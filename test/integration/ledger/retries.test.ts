@@ -31,7 +31,7 @@ const record = async (): Promise<Run> => (await readRun(redis, id))!;
 /** A run that was cancelled with one id deleted, one failed, one in flight and two that were never sent. */
 async function cancelled(): Promise<void> {
   await steer('start');
-  await ledger.feed(id);
+  await ledger.enqueue(id);
   const { epoch } = await claimChunk(ledger, id, 0);
   const [deleted, failed] = [settle('deleted', 1, codeOfStatus(204)), settle('failed', 1, codeOfStatus(409))];
   await ledger.step(id, 0, epoch, [{ index: 0, cell: deleted }, { index: 2, cell: failed }], [1]); // biome-ignore format: one line

@@ -45,7 +45,7 @@ test.for([
         standingsOfOpen(record.open.runs[0]!, record.status)[0]?.why,
       ];
     };
-    await ledger.feed(id);
+    await ledger.enqueue(id);
     expect(await redis.hlen(keys.open(id))).toBeGreaterThan(0);
     expect(await whys()).toEqual(expected);
   },

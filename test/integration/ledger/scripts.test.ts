@@ -44,7 +44,7 @@ const result = fc.oneof(
   fc.record({ kind: fc.constant('back' as const), sent: fc.nat(2), ambiguous: fc.boolean() }),
 );
 const op = fc.oneof(
-  { weight: 2, arbitrary: fc.record({ op: fc.constant('feed' as const) }) },
+  { weight: 2, arbitrary: fc.record({ op: fc.constant('enqueue' as const) }) },
   { weight: 3, arbitrary: fc.record({ op: fc.constant('claim' as const), chunk }) },
   {
     weight: 8,
@@ -80,7 +80,7 @@ const op = fc.oneof(
 type Op = typeof op extends fc.Arbitrary<infer T> ? T : never;
 type Holder = { chunk: number; epoch: number; seen: Cell[]; known?: KnownCells };
 
-test('do what the model says, in any order of feeding, claiming, stepping, handing back and steering', async () => {
+test('do what the model says, in any order of enqueuing, claiming, stepping, handing back and steering', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(op, { minLength: 20, maxLength: 80, size: 'max' }), async (ops) => {
       const id = await writeTestRun(redis, sizes);
@@ -113,8 +113,8 @@ class Play {
       case 'wait':
         now += next.ms;
         return;
-      case 'feed':
-        expect(await ledger.feed(id)).toEqual(this.#model.feed(now));
+      case 'enqueue':
+        expect(await ledger.enqueue(id)).toEqual(this.#model.enqueue(now));
         return;
       case 'claim':
         return this.#claim(next.chunk);
@@ -141,9 +141,9 @@ class Play {
 
   async #claim(chunk: number): Promise<void> {
     const claim = await ledger.claim(this.#id, chunk);
-    const [epoch, fed] = this.#model.claim(chunk, now);
+    const [epoch, enqueued] = this.#model.claim(chunk, now);
     if (epoch === 0) return expect(claim).toBe(this.#model.state);
-    expect(claim).toMatchObject({ epoch, fed, ledgerChunk: { cells: this.#model.cells[chunk] } });
+    expect(claim).toMatchObject({ epoch, enqueued, ledgerChunk: { cells: this.#model.cells[chunk] } });
     const { known } = claim as Claim;
     this.#holders.push({ chunk, epoch, seen: [...this.#model.cells[chunk]!], known });
   }

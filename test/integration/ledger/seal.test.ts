@@ -51,7 +51,7 @@ async function startRun(sizes = [1], isDetached = false): Promise<void> {
   await redis.set(keys.list(id), id);
   if (isDetached) await redis.hset(keys.run(id), 'detached', 1);
   await steer('start');
-  await ledger.feed(id);
+  await ledger.enqueue(id);
 }
 
 /** Each way in which a run ends for good. */

@@ -27,7 +27,7 @@ async function openRun(atEnd: AtEnd, fields: Record<string, number>) {
   const start = () => ledger.steer(id, Date.now(), { action: 'start', reason: '', by: 'operator', who: 'test' });
   await start();
   await set(fields);
-  return { id, set, start, feed: () => ledger.feed(id), record: async () => (await readRun(redis, id))! };
+  return { id, set, start, enqueue: () => ledger.enqueue(id), record: async () => (await readRun(redis, id))! };
 }
 
 describe.concurrent('a run is paused by a guard', () => {
@@ -36,31 +36,31 @@ describe.concurrent('a run is paused by a guard', () => {
     onTestFinished,
   }) => {
     const run = await openRun(onTestFinished, { stopAt: Date.now() + hourMs });
-    expect(await run.feed()).toEqual([0, 1]);
+    expect(await run.enqueue()).toEqual([0, 1]);
     await run.set({ stopAt: Date.now() - 1, closedUntil: Date.now() + hourMs });
-    expect(await run.feed()).toEqual([]);
+    expect(await run.enqueue()).toEqual([]);
     const paused = await run.record();
     expect(paused).toMatchObject({ state: 'paused', by: 'guard', who: '', reason: 'the moment of --stop-at has come' });
     expect([paused.activeUntil, exitOf(paused)]).toEqual([0, 4]);
     expect(JSON.parse((await redis.lindex(keys.audit(run.id), 0))!)).toMatchObject({ action: 'pause', by: 'guard' });
     await run.start();
-    await run.feed();
+    await run.enqueue();
     expect(await run.record()).toMatchObject({ state: 'running', stopAt: 0, halt: '' });
   });
 
   test('after the deleting time of --max-duration, counted from its last start', async ({ expect, onTestFinished }) => {
     const run = await openRun(onTestFinished, { maxActiveMs: hourMs, activeMs: hourMs - 60_000 });
-    expect(await run.feed()).toEqual([0, 1]);
+    expect(await run.enqueue()).toEqual([0, 1]);
     await run.set({ activeMs: hourMs });
-    await run.feed();
+    await run.enqueue();
     const reason = 'it has deleted for as long as --max-duration allows';
     expect(await run.record()).toMatchObject({ state: 'paused', by: 'guard', reason });
     await run.start();
     await run.set({ activeMs: 2 * hourMs - 60_000 });
-    await run.feed();
+    await run.enqueue();
     expect((await run.record()).state).toBe('running');
     await run.set({ activeMs: 2 * hourMs + 60_000 });
-    await run.feed();
+    await run.enqueue();
     expect((await run.record()).state).toBe('paused');
   });
 
@@ -69,7 +69,7 @@ describe.concurrent('a run is paused by a guard', () => {
     onTestFinished(() => forgetRun(redis, id));
     await redis.hset(keys.run(id), 'stopAt', Date.now() - 1);
     await ledger.steer(id, Date.now(), { action: 'start', reason: '', by: 'operator', who: 'test' });
-    expect(await ledger.feed(id)).toEqual([]);
+    expect(await ledger.enqueue(id)).toEqual([]);
     expect((await readRun(redis, id))!).toMatchObject({ state: 'paused', next: 0 });
   });
 
@@ -80,7 +80,7 @@ describe.concurrent('a run is paused by a guard', () => {
       await ledger.steer(run.id, Date.now(), { action, reason: '', by: 'operator', who: 'test' });
       await run.set({ stopAt: Date.now() - 1 });
       await run.start();
-      expect(await run.feed()).toEqual([0, 1]);
+      expect(await run.enqueue()).toEqual([0, 1]);
       expect(await run.record()).toMatchObject({ state: 'running', stopAt: 0 });
     },
   );

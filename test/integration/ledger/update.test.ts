@@ -43,7 +43,7 @@ let now = Date.now();
 async function startRun(sizes: number[], rate: number | null = null): Promise<void> {
   id = await writeTestRun(redis, sizes, rate);
   await steer('start');
-  await ledger.feed(id);
+  await ledger.enqueue(id);
 }
 
 function steer(action: 'start' | 'pause' | 'halt' | 'cancel') {
@@ -251,7 +251,7 @@ describe('marks that were made very often', () => {
     const back = unmark(marked, 0, false);
     await ledger.step(id, 0, epoch, [{ index: 0, cell: back }], []);
     await ledger.handBack(id, 0, epoch, 0, hasManyMarks(back));
-    await ledger.feed(id);
+    await ledger.enqueue(id);
     return back;
   }
 
@@ -293,7 +293,7 @@ describe('marks that were made very often', () => {
       await ledger.step(id, 0, former.epoch, [{ index: 0, cell: back }], []);
     }
     await ledger.handBack(id, 0, former.epoch, 0, true);
-    await ledger.feed(id);
+    await ledger.enqueue(id);
     const dies = await claim();
     await ledger.step(id, 0, dies.epoch, [], [0]);
     await ledger.step(id, 0, former.epoch, [{ index: 0, cell: back }], []);
@@ -422,9 +422,9 @@ describe('the deleting time of a run', () => {
   test('counts while somebody works on it, and not the time after a crash', async () => {
     await startRun([2]);
     await letPass(4_000);
-    await ledger.feed(id);
+    await ledger.enqueue(id);
     await letPass(3_000);
-    await ledger.feed(id);
+    await ledger.enqueue(id);
     await letPass(3_600_000); // its process was killed, and the same command comes an hour later
     const { epoch } = await claim();
     await letPass(2_000);
@@ -440,18 +440,18 @@ describe('the deleting time of a run', () => {
 });
 
 describe('a chunk', () => {
-  test('that was handed back is fed again when it is due, before new ones', async () => {
+  test('that was handed back is enqueued again when it is due, before new ones', async () => {
     await startRun([1, 1, 1, 1, 1, 1]);
-    const { epoch, fed } = await claim(0);
-    expect(fed).toEqual([4]);
+    const { epoch, enqueued } = await claim(0);
+    expect(enqueued).toEqual([4]);
     expect(await ledger.handBack(id, 0, epoch, 200)).toBe('running');
     await claim(1);
-    expect((await claim(2)).fed).toEqual([]);
+    expect((await claim(2)).enqueued).toEqual([]);
     now += 200;
-    expect(await ledger.feed(id)).toEqual([0]);
+    expect(await ledger.enqueue(id)).toEqual([0]);
   });
 
-  test('whose ids have all failed before is fed in turn with new ones', async () => {
+  test('whose ids have all failed before is enqueued in turn with new ones', async () => {
     await startRun(Array(12).fill(1));
     const parked = [0, 1, 2, 3, 4, 5];
     for (const chunk of parked) {
@@ -459,9 +459,9 @@ describe('a chunk', () => {
       await ledger.handBack(id, chunk, epoch, 200, false, '', true);
     }
     now += 200;
-    const fed: number[] = [];
-    for (const chunk of [6, 7, 8, 9, 0, 10, 1]) fed.push(...(await claim(chunk)).fed);
-    expect(fed).toEqual([0, 10, 1, 11, 2, 3, 4]);
+    const enqueued: number[] = [];
+    for (const chunk of [6, 7, 8, 9, 0, 10, 1]) enqueued.push(...(await claim(chunk)).enqueued);
+    expect(enqueued).toEqual([0, 10, 1, 11, 2, 3, 4]);
   });
 
   test('keeps its results when the same hand-back arrives twice', async () => {
@@ -485,11 +485,11 @@ describe('a chunk', () => {
     expect(await redis.zscore(keys.later(id), 0)).toBe(String(now + 1));
   });
 
-  test.each(['pause', 'halt', 'cancel'] as const)('is neither fed nor claimed after %s', async (action) => {
+  test.each(['pause', 'halt', 'cancel'] as const)('is neither enqueued nor claimed after %s', async (action) => {
     await startRun([1, 1]);
     const { epoch } = await claim(0);
     const [, state] = await steer(action);
-    expect(await ledger.feed(id)).toEqual([]);
+    expect(await ledger.enqueue(id)).toEqual([]);
     expect(await ledger.claim(id, 1)).toBe(state);
     expect(await ledger.step(id, 0, epoch, [], [0])).toMatchObject({ state, cells: [] });
   });

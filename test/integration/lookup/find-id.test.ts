@@ -44,7 +44,7 @@ describe('an id that has no outcome', () => {
       open: { isInFlight: false, inDoubt: false, nextTryAt: null },
     });
     await start();
-    await ledger.feed(id);
+    await ledger.enqueue(id);
     const { epoch } = await claimChunk(ledger, id, 0);
     await ledger.step(id, 0, epoch, [], [1]);
     expect((await find('v-0-1')).row?.open).toEqual({ isInFlight: true, inDoubt: false, nextTryAt: null });
@@ -78,7 +78,7 @@ describe('an id', () => {
     ];
     await writeBlocks(rows);
     await start();
-    await ledger.feed(id);
+    await ledger.enqueue(id);
     const { epoch } = await claimChunk(ledger, id, 0);
     await ledger.step(id, 0, epoch, [{ index: 0, cell: settle('failed', 1, codeOfStatus(403)) }], []);
     await redis.hset(keys.details(id), '0.0', 'not yours');

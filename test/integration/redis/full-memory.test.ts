@@ -54,7 +54,7 @@ async function openRun(...actions: Steering['action'][]): Promise<string> {
 
 async function claimed(): Promise<{ id: string; epoch: number; known: KnownCells }> {
   const id = await openRun('start');
-  await ledger.feed(id);
+  await ledger.enqueue(id);
   const { epoch, known } = (await ledger.claim(id, 0)) as Claim;
   return { id, epoch, known };
 }
@@ -135,22 +135,22 @@ const refused: Case[] = [
       return () => ledger.step(id, 0, epoch, joins, [2], known);
     },
   },
-  { script: `${ledgerScripts} feedLua`, arrange: async () => feedOf(await openRun('start')) },
+  { script: `${ledgerScripts} enqueueLua`, arrange: async () => actEnqueue(await openRun('start')) },
   {
-    script: `${ledgerScripts} feedLua`,
+    script: `${ledgerScripts} enqueueLua`,
     when: 'a parked chunk is due',
     arrange: async () => {
       const { id, epoch } = await claimed();
       await ledger.handBack(id, 0, epoch, 0);
       await redis.hdel(keys.open(id), '1');
-      return feedOf(id);
+      return actEnqueue(id);
     },
   },
   {
     script: `${ledgerScripts} claimLua`,
     arrange: async () => {
       const id = await openRun('start');
-      await ledger.feed(id);
+      await ledger.enqueue(id);
       return () => ledger.claim(id, 0);
     },
   },
@@ -202,7 +202,7 @@ const refused: Case[] = [
       const { id, epoch } = await claimed();
       await ledger.handBack(id, 0, epoch, 0);
       await ledger.recover(id, [0], 'lost sight of');
-      await ledger.feed(id);
+      await ledger.enqueue(id);
       return () => ledger.claim(id, 0);
     },
   },
@@ -368,8 +368,8 @@ const done: Case[] = [
   },
 ];
 
-function feedOf(id: string): Act {
-  return () => ledger.feed(id);
+function actEnqueue(id: string): Act {
+  return () => ledger.enqueue(id);
 }
 
 /** Every key with what it holds. */

@@ -27,7 +27,7 @@ async function openRun(atEnd: AtEnd, chunks = 3) {
   const id = await writeTestRun(redis, new Array(chunks).fill(2));
   atEnd(() => forgetRun(redis, id));
   await ledger.steer(id, Date.now(), { action: 'start', reason: '', by: 'operator', who: 'test' });
-  await ledger.feed(id);
+  await ledger.enqueue(id);
   let cursor = firstCursor(chunks);
   let last = { text: '', rows: 0 };
   /** The ids and outcomes that are written since the last look; a correction with its `!`. */

@@ -8,8 +8,8 @@ test.for([
   [10, 0],
   [0, 10],
 ])(
-  'ids wait as long as they should, with clocks that are %i minutes ahead where they are parked and %i where they are fed',
-  async ([parking, feeding], { onTestFinished }) => {
+  'ids wait as long as they should, with clocks that are %i minutes ahead where they are parked and %i where they are enqueued',
+  async ([parking, enqueuing], { onTestFinished }) => {
     const realNow = Date.now.bind(Date);
     let aheadMs = parking! * 60_000;
     const clock = vi.spyOn(Date, 'now').mockImplementation(() => realNow() + aheadMs);
@@ -24,7 +24,7 @@ test.for([
     const id = await submit(ids);
     await until('its pass is over', async () => (await redis.zcard(keys.later(id))) === 1);
     const parkedAt = performance.now();
-    aheadMs = feeding! * 60_000;
+    aheadMs = enqueuing! * 60_000;
     await until('the run ends', async () => (await run(id)).state === 'completed');
     const { atMs } = sandbox.arrivals;
     expect(atMs).toHaveLength(ids.length * (quickAttempts + 1));

@@ -59,7 +59,7 @@ async function openStage(atEnd: AtEnd) {
     unreachableTimeoutMs: 60_000,
     stopFile: null,
   });
-  const recoverer = new Recoverer({ ledger, feeder: service.feeder, fp: target.fp, log });
+  const recoverer = new Recoverer({ ledger, enqueuer: service.enqueuer, fp: target.fp, log });
   const tending = repeat('recoverer', 3_000, () => recoverer.recover(), log);
   const signal = new AbortController().signal;
   let parts = new Parts([], log);
@@ -74,7 +74,7 @@ async function openStage(atEnd: AtEnd) {
     await redis.sadd(keys.targetRuns(target.fp), run);
     await startRun(ledger, (await readRun(redis, run))!, by);
     if (state === 'running') return run;
-    await ledger.feed(run);
+    await ledger.enqueue(run);
     const action = state === 'paused' ? 'pause' : 'halt';
     await ledger.steer(run, Date.now(), { action, by: 'operator', ...by });
     return run;

@@ -79,7 +79,7 @@ function openWork(cells: number[], odd: Odd = {}) {
     halt: (_run, code) => void told.push(`halt ${code}`),
     onHalted: (run) => void told.push(`halted ${run}`),
     noteBody: (run) => void told.push(`body ${run}`),
-    enqueue: (_run, chunks) => void (chunks.length > 0 && told.push(`fed ${chunks}`)),
+    addJobs: (_run, chunks) => void (chunks.length > 0 && told.push(`enqueued ${chunks}`)),
     log: {
       debug() {},
       info() {},
@@ -135,7 +135,7 @@ describe('a chunk', () => {
       isHandedBack: isLast === true,
     });
     const handBack = vi.fn<Ledger['handBack']>();
-    const { start } = openWork([untouched, untouched], { ledger: { step, handBack }, claim: { fed: [1] } });
+    const { start } = openWork([untouched, untouched], { ledger: { step, handBack }, claim: { enqueued: [1] } });
     expect(await start()).toEqual({ state: 'running', dueInMs: null });
     expect(handBack).not.toHaveBeenCalled();
   });
@@ -151,10 +151,10 @@ describe('a chunk', () => {
   );
 
   test('tells which chunks its claim has opened, and why the run is in doubt', async () => {
-    const { start, told } = openWork([untouched], { claim: { fed: [4, 5], doubt: 'Redis was restarted' } });
+    const { start, told } = openWork([untouched], { claim: { enqueued: [4, 5], doubt: 'Redis was restarted' } });
     await start();
     const doubt = 'from here on ids that are found gone are gone_unconfirmed, not absent: Redis was restarted';
-    expect(told.slice(0, 2)).toEqual(['fed 4,5', doubt]);
+    expect(told.slice(0, 2)).toEqual(['enqueued 4,5', doubt]);
   });
 
   test("takes answers for what the run's --on-status says", async () => {

@@ -149,7 +149,7 @@ describe('the consumer', () => {
 });
 
 describe('a job', () => {
-  test('whose chunk is due again is put away first, and its run fed when the time has come', async () => {
+  test('whose chunk is due again is put away first, and enqueued when the time has come', async () => {
     const { consumer, events, end, elapse } = openTestConsumer(1);
     consumer.start();
     await elapse(0);
@@ -244,7 +244,7 @@ describe('draining', () => {
     expect(events.slice(2)).toEqual(['put away 0', 'close by force']);
   });
 
-  test('feeds no run any more', async () => {
+  test('enqueues nothing any more', async () => {
     const { consumer, events, end, elapse } = openTestConsumer(1);
     consumer.start();
     await elapse(0);

@@ -267,7 +267,7 @@ describe('another chunk is taken', () => {
   });
 });
 
-test('a chunk that was put back gets a new job, and a run of which one is due is fed', async () => {
+test('a chunk that was put back gets a new job, and the due chunk of a run is enqueued', async () => {
   const { consumer, events, model } = openTestService();
   consumer.requeue({ run: 'r', chunk: 0 });
   model.open.clear();
