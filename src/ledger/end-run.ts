@@ -1,5 +1,6 @@
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
+import { runKeys } from '../redis/run-keys.ts';
 import { undeliveredMs, untoldMs } from './active-time.lua.ts';
 import { revisionFunctions } from './changes.lua.ts';
 import { resultsKeepMs } from './results.ts';
@@ -131,23 +132,8 @@ function* keysOf(run: Run): Generator<string> {
 }
 
 function smallKeysOf(id: string): string[] {
-  const { open, later, holders, improved, details, measures, history, historyEvents } = keys;
-  const { absent, paceMembers, paceQuotas, audit } = keys;
-  const all = [
-    open,
-    later,
-    holders,
-    improved,
-    details,
-    measures,
-    history,
-    historyEvents,
-    absent,
-    paceMembers,
-    paceQuotas,
-    audit,
-  ];
-  return all.map((keyOf) => keyOf(id));
+  const { run, manifest, ledger, settled, resultsLease, ...small } = runKeys; // the lease soon expires by itself
+  return Object.values(small).map(({ key }) => key(id));
 }
 
 /** The name under which the end of any detached run of a target is recorded. */

@@ -8,10 +8,15 @@ import { topicNames, topics } from '../../src/help/topics.ts';
 import { describeHaltRule, describeHaltStatuses } from '../../src/ledger/halt-rules.ts';
 import { haltRules } from '../../src/ledger/thresholds.ts';
 import { isSuccess, type Outcome, outcomes } from '../../src/model/outcome.ts';
+import type { KeyRow } from '../../src/redis/key-row.ts';
 import { neededCommands, ourKeys } from '../../src/redis/rights.ts';
+import { runKeys } from '../../src/redis/run-keys.ts';
+import { scheduleKeys } from '../../src/redis/schedule-keys.ts';
+import { sharedKeys } from '../../src/redis/shared-keys.ts';
+import { targetKeys } from '../../src/redis/target-keys.ts';
 import { families } from '../../src/worker/http/metrics.ts';
 
-// `npm run docs` writes what the code knows into the README and the topics, between `<!-- name -->` and `<!-- /name -->`.
+// `npm run docs` writes what the code knows into the README, the topics and the pages about the architecture, between `<!-- name -->` and `<!-- /name -->`.
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -22,6 +27,11 @@ export const pages: readonly string[] = [
     .filter((name) => name.endsWith('.md'))
     .map((name) => `src/help/${name}`),
 ];
+
+/** The pages about the architecture, by their path from the root. */
+export const architecturePages: readonly string[] = readdirSync(`${root}src`, { recursive: true, encoding: 'utf8' })
+  .map((path) => `src/${path.replaceAll('\\', '/')}`)
+  .filter((path) => path.endsWith('.md') && !path.startsWith('src/help/'));
 
 export function readPage(path: string): string {
   return readFileSync(root + path, 'utf8');
@@ -38,6 +48,10 @@ const generated: Readonly<Record<string, () => string>> = {
   metrics: () => table(['metric', 'type', 'meaning'], families.map(metricRow)),
   topics: () => table(['topic', 'about'], topicNames.map(topicRow)),
   login: loginCommand,
+  'run-keys': () => keysTable(runKeys),
+  'target-keys': () => keysTable(targetKeys),
+  'schedule-keys': () => keysTable(scheduleKeys),
+  'shared-keys': () => keysTable(sharedKeys),
 };
 
 /** A page with all its generated parts as they are now. Throws for a marker without an end, or with a name that nothing is generated for. */
@@ -116,6 +130,23 @@ function loginCommand(): string {
   return `\`\`\`sh\n${[first, ...lines].join(' \\\n  ')}\n\`\`\``;
 }
 
+function keysTable(rows: Readonly<Record<string, KeyRow>>): string {
+  const cells = Object.entries(rows).map(([name, row]) => keyCells(name, row));
+  return table(['name', 'key', 'type', 'contents', 'written by', 'expires'], cells);
+}
+
+function keyCells(name: string, { key, type, contents, writers, expires }: KeyRow): string[] {
+  const written = writers.map((writer) => (writer.endsWith('.ts') ? code(writer) : writer)).join(', ');
+  return [code(name), code(patternOf(key)), type, contents, written, expires];
+}
+
+/** A key with the names of its parameters in place of their values. */
+export function patternOf(key: KeyRow['key']): string {
+  if (typeof key === 'string') return key;
+  const [, parameters = ''] = /^\(?([\w, ]*?) *\)? *=>/.exec(String(key)) ?? [];
+  return key(...(parameters.split(/ *, */).map((name) => `<${name}>`) as never[]));
+}
+
 function table(header: string[], rows: string[][]): string {
   const [first, ...others] = [header, ...rows].map((cells) => `| ${cells.map(cell).join(' | ')} |`);
   return [first, `|${'---|'.repeat(header.length)}`, ...others].join('\n');
@@ -131,7 +162,7 @@ function cell(text: string): string {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  for (const path of pages) {
+  for (const path of [...pages, ...architecturePages]) {
     const [before, after] = [readPage(path), withGenerated(readPage(path))];
     if (before === after) continue;
     writeFileSync(root + path, after);

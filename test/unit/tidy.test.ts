@@ -12,7 +12,7 @@ import { runStates } from '../../src/ledger/run.ts';
 import { codeOfStatus, outcomes } from '../../src/model/outcome.ts';
 import { resources } from '../../src/model/resource.ts';
 import { keys } from '../../src/redis/keys.ts';
-import { pages, readPage } from '../support/docs.ts';
+import { architecturePages, pages, patternOf, readPage, withGenerated } from '../support/docs.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -391,15 +391,12 @@ describe('the sources', () => {
 });
 
 /** The pages about the architecture, by their paths. Paths that a page names are below its folder, `src/` or the root. */
-const architecture: ReadonlyMap<string, string> = new Map(
-  readdirSync(`${root}src`, { recursive: true, encoding: 'utf8' })
-    .map((path) => `src/${path.replaceAll('\\', '/')}`)
-    .filter((path) => path.endsWith('.md') && !path.startsWith('src/help/'))
-    .map((path) => [path, readFileSync(root + path, 'utf8')]),
-);
+const architecture: ReadonlyMap<string, string> = new Map(architecturePages.map((path) => [path, readPage(path)]));
 
 /** What a page has in backticks. */
 const namesIn = (text: string) => [...text.matchAll(/`([^`\n]+)`/g)].map(([, name]) => name!);
+
+const code = (text: string) => `\`${text}\``;
 
 const isPath = (name: string) => /^[a-z][\w./-]*(\/|\.(ts|js|json|md|yml))$/.test(name);
 
@@ -417,6 +414,10 @@ function rowsOf(text: string): string[][] {
 }
 
 describe.each([...architecture])('the architecture in %s', (path, text) => {
+  it('has its tables as `npm run docs` writes them', () => {
+    expect(withGenerated(text)).toBe(text);
+  });
+
   it('names paths that exist', () => {
     expect(missingFrom(path, text)).toEqual([]);
   });
@@ -457,15 +458,16 @@ describe('the architecture', () => {
     expect(named.filter(([name, floor]) => floorOf(file(name)) !== floor)).toEqual([]);
   });
 
-  it('names every key in Redis as it is, in a row of its own, and no other', () => {
-    const patterns = Object.entries(keys).map(([name, key]) => [name, patternOf(key)]);
-    expect(patterns).toContainEqual(['manifest', 'expunge:{<run>}:m:<n>']);
+  it('names every key in Redis, and as writers files that write keys', () => {
     const text = page('src/redis/README.md');
-    const rows = rowsOf(text).map(([name, key]) => `${name} ${key}`);
-    const prefix = patterns.filter(([name]) => name === 'queuePrefix'); // BullMQ puts the keys behind it
-    expect(prefix.filter((both) => both.some((name) => !namesIn(text).includes(name!)))).toEqual([]);
-    const expected = patterns.filter((both) => !prefix.includes(both)).map(([name, key]) => `\`${name}\` \`${key}\``);
-    expect(rows.sort()).toEqual(expected.sort());
+    const rows = rowsOf(text);
+    expect(rows).toContainEqual(expect.arrayContaining(['`manifest`', '`expunge:{<run>}:m:<n>`', 'string']));
+    const prefix = [code('queuePrefix'), code(patternOf(keys.queuePrefix))]; // BullMQ puts the keys behind it
+    expect(prefix.filter((name) => !text.includes(name))).toEqual([]);
+    const named = [...rows.map(([name]) => name), prefix[0]];
+    expect(named.sort()).toEqual(Object.keys(keys).map(code).sort());
+    const writers = rows.flatMap((cells) => namesIn(cells[4]!));
+    expect(writers.filter((path) => !/\bkeys\b/i.test(readPage(`src/${path}`)))).toEqual([]);
   });
 
   it('names every outcome, and has a row for every run state and what moves a run there', () => {
@@ -507,13 +509,6 @@ describe('the architecture', () => {
 
 function hexOf(cell: Cell): string {
   return `0x${cell.toString(16).padStart(4, '0')}`;
-}
-
-/** A key with the names of its parameters in place of their values. */
-function patternOf(key: string | ((...parts: never[]) => string)): string {
-  if (typeof key === 'string') return key;
-  const [, parameters = ''] = /^\(?([\w, ]*)\)? =>/.exec(String(key)) ?? [];
-  return key(...(parameters.split(', ').map((name) => `<${name}>`) as never[]));
 }
 
 /** The tests that a line names: a file in backticks, then titles in quotes. */

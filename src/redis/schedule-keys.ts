@@ -1,0 +1,68 @@
+import type { KeyRow } from './key-row.ts';
+
+/** Every key of the schedules of a target. They have the hash tag {fp} like its other keys. */
+export const scheduleKeys = {
+  schedules: {
+    key: (fp: string) => `expunge:{${fp}}:schedules`,
+    type: 'set',
+    contents: 'names of the schedules',
+    writers: ['schedule/schedule-store.ts'],
+    expires: 'never',
+  },
+  schedule: {
+    key: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}`,
+    type: 'hash',
+    contents: 'definition, state (active, paused, removed), last run',
+    writers: ['schedule/schedule-store.ts'],
+    expires: '30 days after removal',
+  },
+  scheduleHistory: {
+    key: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:history`,
+    type: 'string',
+    contents: 'the outcome of its last slots, as JSON',
+    writers: ['schedule/schedule-store.ts'],
+    expires: '30 days after removal',
+  },
+  scheduleAudit: {
+    key: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:audit`,
+    type: 'list',
+    contents: 'who did what to the schedule: the last 100 entries',
+    writers: ['schedule/schedule-store.ts'],
+    expires: '30 days after removal',
+  },
+  scheduleCarried: {
+    key: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:carried`,
+    type: 'hash',
+    contents: 'ids that a slot left to the next slot, packed with zstd',
+    writers: ['schedule/carried.ts', 'schedule/schedule-store.ts'],
+    expires: '30 days after removal',
+  },
+  scheduleCarriedNext: {
+    key: (fp: string, name: string, run: string) => `expunge:{${fp}}:schedule:${name}:carried:${run}`,
+    type: 'hash',
+    contents: 'the same, before the run has claimed its slot',
+    writers: ['schedule/carried.ts', 'schedule/schedule-store.ts'],
+    expires: '1 h',
+  },
+  scheduleLease: {
+    key: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:lease`,
+    type: 'string',
+    contents: 'which process reconciles the schedule',
+    writers: ['schedule/lease.ts'],
+    expires: '15 s',
+  },
+  scheduleHeartbeat: {
+    key: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:heartbeat`,
+    type: 'string',
+    contents: 'which process calls the heartbeat URL',
+    writers: ['schedule/heartbeat.ts'],
+    expires: '15 s',
+  },
+  scheduleSlot: {
+    key: (fp: string, name: string, slot: number) => `expunge:{${fp}}:schedule:${name}:slot:${slot}`,
+    type: 'string',
+    contents: 'the run that was made for this slot',
+    writers: ['schedule/schedule-store.ts'],
+    expires: '7 days',
+  },
+} as const satisfies Record<string, KeyRow>;
