@@ -4,7 +4,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 /** Files that compute for long come first, beside those that wait for most of their time: projects are run one after another. */
 class ComputingFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]) {
-    const computes = ({ moduleId }: TestSpecification) => /limiter.zoo|schedule.slots/.test(moduleId);
+    const computes = ({ moduleId }: TestSpecification) => /limiter.zoo|schedule.occurrences/.test(moduleId);
     const sorted = await super.sort(files);
     return [...sorted.filter(computes), ...sorted.filter((file) => !computes(file))];
   }

@@ -2,8 +2,8 @@ import { isName, nameRule } from '../config/list-source.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { duration } from '../format.ts';
 import { checkOptions, inputOptionsOf } from '../input/input-options.ts';
+import { checkTiming, nextSlots, type Timing } from '../schedule/occurrences.ts';
 import { type Definition, type ScheduledSettings, settingTexts } from '../schedule/schedule.ts';
-import { checkTiming, nextSlots, type Timing } from '../schedule/slots.ts';
 
 /** The options that an operator gives for a schedule; missing ones have their default. */
 export type GivenDefinition = { settings: ScheduledSettings } & {

@@ -3,10 +3,10 @@ import { ExpungeError } from '../errors.ts';
 import { isoTime } from '../format.ts';
 import { suggest } from '../model/suggest.ts';
 import { commandFor, type Target } from '../model/target.ts';
+import { slotsInARow } from '../schedule/occurrence-news.ts';
+import { nextSlot } from '../schedule/occurrences.ts';
 import { type HistoryEntry, resultOf, type Schedule } from '../schedule/schedule.ts';
 import { listSchedules, readAudit, readHistory, readSchedule } from '../schedule/schedule-store.ts';
-import { slotsInARow } from '../schedule/slot-news.ts';
-import { nextSlot } from '../schedule/slots.ts';
 import { targetName } from '../terminal/stop-text.ts';
 import type { Session } from './session.ts';
 

@@ -1,6 +1,6 @@
 import type { Run } from '../ledger/run.ts';
+import { type Due, dueSlots, nextSlot } from './occurrences.ts';
 import type { Schedule } from './schedule.ts';
-import { type Due, dueSlots, nextSlot } from './slots.ts';
 
 /** A run of the schedule that has not ended. */
 export type LiveRun = Pick<Run, 'id' | 'state' | 'reason' | 'halt'>;

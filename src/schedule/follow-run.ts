@@ -9,9 +9,9 @@ import { scheduleChanged } from './changed-schedule.ts';
 import { type ListFacts, type ListRejection, protectedChange } from './guards.ts';
 import { leaseSchedule, type ScheduleLease } from './lease.ts';
 import { evaluateList, linkRetried, type MakeRunResult, madeBy, makeRun, pauseAs } from './make-run.ts';
+import { withSlotList } from './occurrence-list.ts';
 import { type RunEnd, type Schedule, settingsOf, withEnd } from './schedule.ts';
 import { readHistory, readSchedule, type ScheduleDeps, updateSchedule } from './schedule-store.ts';
-import { withSlotList } from './slot-list.ts';
 
 /** Removes a run that a killed or hanging process wrote and never started. Repeating it is harmless. */
 export async function removeUnstartedRun(

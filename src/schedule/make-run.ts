@@ -14,6 +14,8 @@ import { keys } from '../redis/keys.ts';
 import { writeCarried } from './carried.ts';
 import { type ListRejection, protectedChange, rejectionOf, withRows } from './guards.ts';
 import type { ScheduleLease } from './lease.ts';
+import { historyWith } from './occurrence-history.ts';
+import { type SlotList, withSlotList } from './occurrence-list.ts';
 import { type HistoryEntry, type Schedule, settingsOf } from './schedule.ts';
 import {
   type GuardPause,
@@ -22,8 +24,6 @@ import {
   type ScheduleUpdate,
   updateSchedule,
 } from './schedule-store.ts';
-import { historyWith } from './slot-history.ts';
-import { type SlotList, withSlotList } from './slot-list.ts';
 
 /** The result of making a run for a slot. `void`: another process makes it, or the schedule is no longer active. */
 export type MakeRunResult =

@@ -5,10 +5,10 @@ import { type Decision, decide, type LiveRun } from './decide.ts';
 import { follow, removeUnstartedRun } from './follow-run.ts';
 import { leaseSchedule, type ScheduleLease } from './lease.ts';
 import { makeRun, pauseAs } from './make-run.ts';
+import { historyWith } from './occurrence-history.ts';
+import { dueSlots } from './occurrences.ts';
 import type { ReadFiles, Schedule } from './schedule.ts';
 import { readSchedule, type ScheduleDeps, updateSchedule } from './schedule-store.ts';
-import { historyWith } from './slot-history.ts';
-import { dueSlots } from './slots.ts';
 
 /** The maximum number of steps for one schedule in a row; the next call continues. */
 const maxSteps = 5;

@@ -6,7 +6,7 @@ import type { HaltCode, RunState } from '../ledger/run.ts';
 import { type RunSettings, ruleSettings } from '../ledger/run-rules.ts';
 import type { Priority } from '../model/priority.ts';
 import type { Carried } from './carried.ts';
-import type { Timing } from './slots.ts';
+import type { Timing } from './occurrences.ts';
 
 /** The policy for a slot that comes while the last run has not ended. */
 export const overlapPolicies = ['skip', 'queue-one', 'cancel-other'] as const;

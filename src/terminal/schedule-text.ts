@@ -6,10 +6,10 @@ import { conclusionText } from '../ledger/conclusion.ts';
 import type { Target } from '../model/target.ts';
 import type { ToType } from '../model/to-type.ts';
 import { visibleLine } from '../model/visible.ts';
-import { describeSlot, type SlotDescription } from '../schedule/describe-slots.ts';
+import { describeSlot, type SlotDescription } from '../schedule/describe-occurrences.ts';
+import { slotsInARow } from '../schedule/occurrence-news.ts';
+import { nextSlot, nextSlots, type Timing } from '../schedule/occurrences.ts';
 import type { Definition, HistoryEntry, RunEnd, Schedule } from '../schedule/schedule.ts';
-import { slotsInARow } from '../schedule/slot-news.ts';
-import { nextSlot, nextSlots, type Timing } from '../schedule/slots.ts';
 import { targetName } from './stop-text.ts';
 import { columns, type TableFit } from './style.ts';
 

@@ -8,9 +8,9 @@ import type { QueueDepth } from '../../queue/queue.ts';
 import { type RedisClient, readClock } from '../../redis/client.ts';
 import { keys } from '../../redis/keys.ts';
 import { lateMsOf } from '../../schedule/decide.ts';
+import { nextSlot } from '../../schedule/occurrences.ts';
 import { resultOf } from '../../schedule/schedule.ts';
 import { listSchedules, readHistory } from '../../schedule/schedule-store.ts';
-import { nextSlot } from '../../schedule/slots.ts';
 import type { Service } from '../service.ts';
 import { singleFlight } from './single-flight.ts';
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { openListener, openNotifier } from '../../../src/queue/notifier.ts';
 import { openQueueConnection } from '../../../src/redis/connect.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { nextSlot } from '../../../src/schedule/slots.ts';
+import { nextSlot } from '../../../src/schedule/occurrences.ts';
 import { until } from '../../support/processes.ts';
 import { openTestRedis, testRedisAddress } from '../../support/redis.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { newsOf, slotsInARow } from '../../../src/schedule/occurrence-news.ts';
 import type { HistoryEntry } from '../../../src/schedule/schedule.ts';
-import { newsOf, slotsInARow } from '../../../src/schedule/slot-news.ts';
 import { minute, noon } from './schedules.ts';
 
 type Line = [outcome: HistoryEntry['outcome'], slots?: number, minutesLater?: number];

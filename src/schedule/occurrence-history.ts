@@ -2,9 +2,9 @@ import type { OutboxEvent } from '../ledger/outbox.ts';
 import { recoveredSlotEvent, slotEvent } from '../notify/events.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { ScheduleLease } from './lease.ts';
+import { newsOf } from './occurrence-news.ts';
 import { type HistoryEntry, settingsOf, withEntry } from './schedule.ts';
 import { readHistory, readSchedule, type ScheduleDeps } from './schedule-store.ts';
-import { newsOf } from './slot-news.ts';
 
 /** The history of a schedule with one more line, and the event for receivers about that line; null = none. */
 export async function historyWith(

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { previewSlots } from '../../../src/schedule/describe-slots.ts';
-import { checkTiming, dueSlots, nextSlot, nextSlots } from '../../../src/schedule/slots.ts';
+import { previewSlots } from '../../../src/schedule/describe-occurrences.ts';
+import { checkTiming, dueSlots, nextSlot, nextSlots } from '../../../src/schedule/occurrences.ts';
 
 const preview = (cron: string, tz: string, after: string, count: number) =>
   previewSlots({ cron, tz }, Date.parse(after), count).map(({ local, note }) => (note ? `${local} (${note})` : local));

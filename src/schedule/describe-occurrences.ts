@@ -1,5 +1,5 @@
 import { type Change, findChange, partsAt } from '../model/time-zone.ts';
-import { nextSlot, nextSlots, type Timing } from './slots.ts';
+import { nextSlot, nextSlots, type Timing } from './occurrences.ts';
 
 /** A slot for people: the local time, the time in UTC, and the effect of a clock change. */
 export type SlotDescription = { local: string; utc: string; note: string };
