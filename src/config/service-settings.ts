@@ -108,7 +108,7 @@ export const serviceSettings = {
     ifRepeated: 'joined',
     parse: url.webhookUrls,
     fallback: undefined,
-    help: 'post events to this URL: runs that start, pause, halt or end, slots without a run, outages; for several URLs, use commas or repeat the flag',
+    help: 'post events to this URL: runs that start, pause, halt or end, occurrences without a run, outages; for several URLs, use commas or repeat the flag',
   }),
   notifySecretFile: setting({
     flag: 'notify-secret-file',

@@ -120,14 +120,19 @@ export function scheduleSection(schedules: Schedule[]) {
     ...orders(scheduleButtons(schedule)),
   ]);
   const none = html`None. In a terminal: <code>expunge schedule add NAME --cron '0 3 * * *' --from SOURCE --resource ${me.resources[0]} --max-deletes N --base-url URL</code>`;
-  return section('Schedules', rows, ['Schedule', 'State', 'When', 'Next slot', 'Last slot', ...orders('Orders')], none);
+  return section(
+    'Schedules',
+    rows,
+    ['Schedule', 'State', 'When', 'Next occurrence', 'Last occurrence', ...orders('Orders')],
+    none,
+  );
 }
 
 function lastOf({ history: [last] }: Schedule): Content {
   if (!last) return '–';
   const link = last.run ? html` <a href="/runs/${last.run}">${last.run}</a>` : nothing;
   const reason = last.reason ? html`<br><span class="soft">${last.reason}</span>` : nothing;
-  return html`${time(last.slot)} ${last.result}${link}${reason}`;
+  return html`${time(last.occurrence)} ${last.result}${link}${reason}`;
 }
 
 const elsewhere = 'Only workers of its target have its list: start it on the pages of one of them.';
@@ -144,10 +149,10 @@ function scheduleButtons({ fp, name, state, revision }: Schedule): Content {
   return html`<span class="buttons">
     ${
       state === 'paused'
-        ? button('resume', 'Resume', 'Its slots have runs again.')
-        : button('pause', 'Pause', 'No slot has a run until it is resumed.')
+        ? button('resume', 'Resume', 'Its occurrences have runs again.')
+        : button('pause', 'Pause', 'No occurrence has a run until it is resumed.')
     }
-    ${button('run', 'Run now', 'Makes a run of the list as it is now, as for a slot.', me.worker_of === fp ? '' : elsewhere)}
+    ${button('run', 'Run now', 'Makes a run of the list as it is now, as for an occurrence.', me.worker_of === fp ? '' : elsewhere)}
   </span>`;
 }
 

@@ -80,13 +80,13 @@ export function waitingEvent(run: Run, standings: readonly Standing[], since: nu
 
 type ScheduleOf = { target: Target; name: string; at: number; reason: string };
 
-/** An event: a guard refused the list of a slot. */
-export function refusedEvent({ target, name, at, reason }: ScheduleOf, slot: number, guard: string): OutboxEvent {
+/** An event: a guard refused the list of an occurrence. */
+export function refusedEvent({ target, name, at, reason }: ScheduleOf, occurrence: number, guard: string): OutboxEvent {
   return {
-    id: `schedule-${target.fp}-${name}-refused-${slot}`,
+    id: `schedule-${target.fp}-${name}-refused-${occurrence}`,
     type: 'schedule.refused',
     timestamp: isoTime(at),
-    data: { schedule: name, ...ofTarget(target), slot: isoTime(slot), guard, reason },
+    data: { schedule: name, ...ofTarget(target), occurrence: isoTime(occurrence), guard, reason },
     text: `Schedule ${name} on ${hostOf(target)} made no run: its guard "${guard}" refused the list: ${visibleLine(reason)}`,
   };
 }
@@ -103,42 +103,42 @@ export function pausedEvent({ target, name, at, reason }: ScheduleOf, guard: str
   };
 }
 
-/** An event: slots of a schedule made no run, `slots` of them in a row by then; `slot` is the last of them. */
-export function slotEvent(
+/** An event: occurrences of a schedule made no run, `occurrences` of them in a row by then; `occurrence` is the last of them. */
+export function occurrenceEvent(
   { target, name, at, reason }: ScheduleOf,
-  trouble: keyof typeof slotTexts,
-  slot: number,
-  slots: number,
+  trouble: keyof typeof occurrenceTexts,
+  occurrence: number,
+  occurrences: number,
 ): OutboxEvent {
   const why = reason && `: ${visibleLine(reason)}`;
   return {
-    id: `schedule-${target.fp}-${name}-${trouble}-${slot}`,
+    id: `schedule-${target.fp}-${name}-${trouble}-${occurrence}`,
     type: `schedule.${trouble}`,
     timestamp: isoTime(at),
-    data: { schedule: name, ...ofTarget(target), slot: isoTime(slot), slots, reason },
-    text: `Schedule ${name} on ${hostOf(target)} ${slotTexts[trouble](slots)}${why}`,
+    data: { schedule: name, ...ofTarget(target), occurrence: isoTime(occurrence), occurrences, reason },
+    text: `Schedule ${name} on ${hostOf(target)} ${occurrenceTexts[trouble](occurrences)}${why}`,
   };
 }
 
-const slotTexts = {
+const occurrenceTexts = {
   failed: () => 'made no run: it got no complete list',
-  missed: (slots: number) => `missed ${plural(slots, 'slots')}`,
-  skipped: (slots: number) => `skipped ${plural(slots, 'slots')}`,
-  empty: (slots: number) => `had nothing to do in ${plural(slots, 'slots')}`,
+  missed: (occurrences: number) => `missed ${plural(occurrences, 'occurrences')}`,
+  skipped: (occurrences: number) => `skipped ${plural(occurrences, 'occurrences')}`,
+  empty: (occurrences: number) => `had nothing to do in ${plural(occurrences, 'occurrences')}`,
 };
 
-/** An event: the source of a schedule gives a complete list again, after `failed` slots. */
-export function recoveredSlotEvent(
+/** An event: the source of a schedule gives a complete list again, after `failed` occurrences. */
+export function recoveredOccurrenceEvent(
   { target, name, at }: Omit<ScheduleOf, 'reason'>,
-  slot: number,
+  occurrence: number,
   failed: number,
 ): OutboxEvent {
   return {
-    id: `schedule-${target.fp}-${name}-recovered-${slot}`,
+    id: `schedule-${target.fp}-${name}-recovered-${occurrence}`,
     type: 'schedule.recovered',
     timestamp: isoTime(at),
-    data: { schedule: name, ...ofTarget(target), slot: isoTime(slot), failed_slots: failed },
-    text: `Schedule ${name} on ${hostOf(target)} gets its list again, after ${plural(failed, 'slots')} failed`,
+    data: { schedule: name, ...ofTarget(target), occurrence: isoTime(occurrence), failed_occurrences: failed },
+    text: `Schedule ${name} on ${hostOf(target)} gets its list again, after ${plural(failed, 'occurrences')} failed`,
   };
 }
 

@@ -48,7 +48,7 @@ export async function addSchedule(session: Session, place: SchedulePlace, order:
   const protectedList = await protectedListOf(place, order);
   const before = await readSchedule(redis, target.fp, name);
   const seen = order.seen ?? (isThere(before) ? before.revision : 0);
-  const at = Math.round(await readClock(redis, keys.schedules(target.fp))); // slots are due by this clock
+  const at = Math.round(await readClock(redis, keys.schedules(target.fp))); // occurrences are due by this clock
   const noted = { at, by: 'operator', ...by } as const;
   const done = await storeSchedule(redis, target.fp, name, definition, { ...noted, replace, protectedList, seen });
   if (done === 'exists') throw exists(name, before, definition);

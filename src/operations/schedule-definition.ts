@@ -2,7 +2,7 @@ import { isName, nameRule } from '../config/list-source.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { duration } from '../format.ts';
 import { checkOptions, inputOptionsOf } from '../input/input-options.ts';
-import { checkTiming, nextSlots, type Timing } from '../schedule/occurrences.ts';
+import { checkTiming, nextOccurrences, type Timing } from '../schedule/occurrences.ts';
 import { type Definition, type ScheduledSettings, settingTexts } from '../schedule/schedule.ts';
 
 /** The options that an operator gives for a schedule; missing ones have their default. */
@@ -58,7 +58,7 @@ function refuseUnnamed(from: string): void {
   throw new ExpungeError('USAGE', `--from: expected the name of a source, of ${nameRule}${got}`);
 }
 
-/** Throws USAGE if `--at-most` exceeds `--max-deletes`: such a slot would always be refused. */
+/** Throws USAGE if `--at-most` exceeds `--max-deletes`: such an occurrence would always be refused. */
 function refuseUnsendable(atMost: number, maxDeletes: number): void {
   if (atMost <= maxDeletes) return;
   throw new ExpungeError('USAGE', `--at-most ${atMost}: expected no more than --max-deletes, which is ${maxDeletes}`, {
@@ -66,13 +66,13 @@ function refuseUnsendable(atMost: number, maxDeletes: number): void {
   });
 }
 
-const comparedSlots = 100;
+const comparedOccurrences = 100;
 
-/** Throws USAGE if runs are kept too briefly: the next slot reads what the run of the last one left, so that run must still be in Redis. */
+/** Throws USAGE if runs are kept too briefly: the next occurrence reads what the run of the last one left, so that run must still be in Redis. */
 function refuseShortKeep(timing: Timing, keepMs: number): void {
-  const slots = nextSlots(timing, Date.now(), comparedSlots);
-  const longest = Math.max(...slots.slice(1).map((slot, i) => slot - slots[i]!));
+  const occurrences = nextOccurrences(timing, Date.now(), comparedOccurrences);
+  const longest = Math.max(...occurrences.slice(1).map((occurrence, i) => occurrence - occurrences[i]!));
   if (keepMs > longest) return;
-  const words = `--retry-failed: runs are kept for ${duration(keepMs)}, but slots can be ${duration(longest)} apart`;
+  const words = `--retry-failed: runs are kept for ${duration(keepMs)}, but occurrences can be ${duration(longest)} apart`;
   throw new ExpungeError('USAGE', words, { next: 'add a longer --keep' });
 }

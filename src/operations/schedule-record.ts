@@ -3,8 +3,8 @@ import { ExpungeError } from '../errors.ts';
 import { isoTime } from '../format.ts';
 import { suggest } from '../model/suggest.ts';
 import { commandFor, type Target } from '../model/target.ts';
-import { slotsInARow } from '../schedule/occurrence-news.ts';
-import { nextSlot } from '../schedule/occurrences.ts';
+import { occurrencesInARow } from '../schedule/occurrence-news.ts';
+import { nextOccurrence } from '../schedule/occurrences.ts';
 import { type HistoryEntry, resultOf, type Schedule } from '../schedule/schedule.ts';
 import { listSchedules, readAudit, readHistory, readSchedule } from '../schedule/schedule-store.ts';
 import { targetName } from '../terminal/stop-text.ts';
@@ -25,7 +25,9 @@ export function unknownSchedule(known: readonly Schedule[], target: Target, name
   });
 }
 
-/** A schedule as Redis holds it, its last slots, and its facts for `--json`: everything that is shown. It survives JSON, as a `RunRecord` does. */
+/**
+ * A schedule as Redis holds it, its last occurrences, and its facts for `--json`: everything that is shown. It survives JSON, as a `RunRecord` does.
+ */
 export type ScheduleRecord = { schedule: Schedule; history: HistoryEntry[]; facts: Record<string, unknown> };
 
 /** Reads the schedules of a target. */
@@ -62,7 +64,7 @@ function factsOf(schedule: Schedule, { history, audit }: Past, now: number) {
     changed_at: isoTime(schedule.changedAt),
     cron,
     tz,
-    next: state === 'active' ? isoTime(nextSlot(schedule, now)) : null,
+    next: state === 'active' ? isoTime(nextOccurrence(schedule, now)) : null,
     from,
     overlap,
     missed,
@@ -76,7 +78,7 @@ function factsOf(schedule: Schedule, { history, audit }: Past, now: number) {
     at_most: schedule.atMost || null,
     retry_failed: schedule.retryFailed,
     carried: schedule.carried?.ids ?? 0,
-    failed_slots: slotsInARow(history, 'failed'),
+    failed_occurrences: occurrencesInARow(history, 'failed'),
     protected_list: schedule.protectedList,
     history: history.map(entryFacts),
     audit: audit.map(({ at, ...entry }) => ({ at: isoTime(at), ...entry })),
@@ -84,6 +86,6 @@ function factsOf(schedule: Schedule, { history, audit }: Past, now: number) {
 }
 
 function entryFacts(entry: HistoryEntry) {
-  const { slot, at, ...facts } = entry;
-  return { slot: isoTime(slot), at: isoTime(at), result: resultOf(entry), ...facts };
+  const { occurrence, at, ...facts } = entry;
+  return { occurrence: isoTime(occurrence), at: isoTime(at), result: resultOf(entry), ...facts };
 }

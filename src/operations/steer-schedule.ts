@@ -38,7 +38,7 @@ async function steer(
 ): Promise<SteeredSchedule> {
   const { redis } = session;
   const { name, from } = schedule;
-  const at = Math.round(await readClock(redis, keys.schedules(target.fp))); // slots are due by this clock
+  const at = Math.round(await readClock(redis, keys.schedules(target.fp))); // occurrences are due by this clock
   const noted = { at, by: 'operator', ...by, seen: seen ?? null } as const;
   const event = action === 'pause' ? pausedEvent({ target, name, at, reason: by.reason }, '', by.who) : null;
   const done = await store(redis, target.fp, name, action, noted, event);

@@ -19,7 +19,7 @@ export const scheduleKeys = {
   scheduleHistory: {
     key: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:history`,
     type: 'string',
-    contents: 'the outcome of its last slots, as JSON',
+    contents: 'the outcome of its last occurrences, as JSON',
     writers: ['schedule/schedule-store.ts'],
     expires: '30 days after removal',
   },
@@ -33,14 +33,14 @@ export const scheduleKeys = {
   scheduleCarried: {
     key: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:carried`,
     type: 'hash',
-    contents: 'ids that a slot left to the next slot, packed with zstd',
+    contents: 'ids that an occurrence left to the next occurrence, packed with zstd',
     writers: ['schedule/carried.ts', 'schedule/schedule-store.ts'],
     expires: '30 days after removal',
   },
   scheduleCarriedNext: {
     key: (fp: string, name: string, run: string) => `expunge:{${fp}}:schedule:${name}:carried:${run}`,
     type: 'hash',
-    contents: 'the same, before the run has claimed its slot',
+    contents: 'the same, before the run has claimed its occurrence',
     writers: ['schedule/carried.ts', 'schedule/schedule-store.ts'],
     expires: '1 h',
   },
@@ -58,10 +58,10 @@ export const scheduleKeys = {
     writers: ['schedule/heartbeat.ts'],
     expires: '15 s',
   },
-  scheduleSlot: {
-    key: (fp: string, name: string, slot: number) => `expunge:{${fp}}:schedule:${name}:slot:${slot}`,
+  scheduleOccurrence: {
+    key: (fp: string, name: string, occurrence: number) => `expunge:{${fp}}:schedule:${name}:occurrence:${occurrence}`,
     type: 'string',
-    contents: 'the run that was made for this slot',
+    contents: 'the run that was made for this occurrence',
     writers: ['schedule/schedule-store.ts'],
     expires: '7 days',
   },

@@ -9,20 +9,20 @@ import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import type { ScheduleLease } from './lease.ts';
 
-/** The ids that a slot left to the next one: the run of the slot, the number of ids, the blocks they are in, and their files. */
+/** The ids that an occurrence left to the next one: the run of the occurrence, the number of ids, the blocks they are in, and their files. */
 export type Carried = { run: string; ids: number; blocks: number; files: string[] };
 
 /** The number of ids in a block, and of blocks read at once. */
 const [idsPerBlock, blocksAtOnce] = [500, 16];
 
-/** The time after which blocks that no slot claims expire, in ms: their process has died. */
+/** The time after which blocks that no occurrence claims expire, in ms: their process has died. */
 const unclaimedKeptMs = 3_600_000;
 
 type StoredRow = [file: number, line: number, resource: Resource, id: string];
 
 /**
  * Writes the ids that a spool holds back, in addition to the ids that the schedule carries already, which they replace when the run claims
- * its slot.
+ * its occurrence.
  * Repeating it writes the same.
  */
 export async function writeCarried(
@@ -70,7 +70,7 @@ export async function* readCarried(
     }
   }
   if (read === ids) return;
-  const message = `Redis has lost ids that run ${run} left to the next slot: expected ${count(ids)}, got ${count(read)}`;
+  const message = `Redis has lost ids that run ${run} left to the next occurrence: expected ${count(ids)}, got ${count(read)}`;
   throw new ExpungeError('INTERNAL', message, {
     next: 'they are in the lists up to that run; to continue without them, remove the schedule and add it again',
   });

@@ -1,63 +1,66 @@
 import type { Run } from '../ledger/run.ts';
-import { type Due, dueSlots, nextSlot } from './occurrences.ts';
+import { type Due, dueOccurrences, nextOccurrence } from './occurrences.ts';
 import type { Schedule } from './schedule.ts';
 
 /** A run of the schedule that has not ended. */
 export type LiveRun = Pick<Run, 'id' | 'state' | 'reason' | 'halt'>;
 
-/** The decision about all slots of a schedule up to `slot`: there are `slots` of them, or `missed` ones before it. */
+/** The decision about all occurrences of a schedule up to `occurrence`: there are `occurrences` of them, or `missed` ones before it. */
 export type Decision =
   | { do: 'nothing' }
   | { do: 'pause'; halt: Run['halt']; reason: string }
-  | { do: 'miss'; slot: number; slots: number; lateMs: number; hadWaited: boolean }
-  | { do: 'skip'; slot: number; slots: number; reason: string }
-  | { do: 'wait'; slot: number; missed: number; cancel: string | null }
-  | { do: 'run'; slot: number; missed: number };
+  | { do: 'miss'; occurrence: number; occurrences: number; lateMs: number; hadWaited: boolean }
+  | { do: 'skip'; occurrence: number; occurrences: number; reason: string }
+  | { do: 'wait'; occurrence: number; missed: number; cancel: string | null }
+  | { do: 'run'; occurrence: number; missed: number };
 
 /** Decides about a schedule now. Pure: the same schedule, run and time give the same decision. */
 export function decide(schedule: Schedule, live: LiveRun | null, now: number): Decision {
   if (schedule.state !== 'active') return { do: 'nothing' };
   if (live?.state === 'halted')
     return { do: 'pause', halt: live.halt, reason: `its run ${live.id} is halted: ${live.reason}` };
-  const due = dueSlots(schedule, schedule.after, now);
+  const due = dueOccurrences(schedule, schedule.after, now);
   if (due === null) return decideWaiting(schedule, live, now);
   if (isMissed(schedule, due.latest, now)) {
-    return { do: 'miss', slot: due.latest, slots: due.count, lateMs: now - due.latest, hadWaited: false };
+    return { do: 'miss', occurrence: due.latest, occurrences: due.count, lateMs: now - due.latest, hadWaited: false };
   }
-  return live === null ? { do: 'run', slot: due.latest, missed: due.count - 1 } : decideOverlap(schedule, live, due);
+  return live === null
+    ? { do: 'run', occurrence: due.latest, missed: due.count - 1 }
+    : decideOverlap(schedule, live, due);
 }
 
 function isMissed({ missed, graceMs }: Schedule, since: number, now: number): boolean {
   return missed === 'none' && now - since > graceMs;
 }
 
-/** Decides about a slot that waited for a run, which is late only after the end of that run. */
+/** Decides about an occurrence that waited for a run, which is late only after the end of that run. */
 function decideWaiting(schedule: Schedule, live: LiveRun | null, now: number): Decision {
-  const { waiting: slot, lastEndedAt, after } = schedule;
-  if (slot === null || live !== null) return { do: 'nothing' };
-  if (!isMissed(schedule, Math.max(slot, lastEndedAt), now)) return { do: 'run', slot, missed: 0 };
-  return { do: 'miss', slot: after, slots: 1, lateMs: now - slot, hadWaited: true };
+  const { waiting: occurrence, lastEndedAt, after } = schedule;
+  if (occurrence === null || live !== null) return { do: 'nothing' };
+  if (!isMissed(schedule, Math.max(occurrence, lastEndedAt), now)) return { do: 'run', occurrence, missed: 0 };
+  return { do: 'miss', occurrence: after, occurrences: 1, lateMs: now - occurrence, hadWaited: true };
 }
 
 function decideOverlap(
   { overlap, waiting }: Schedule,
   { id, state }: LiveRun,
-  { latest: slot, count: slots }: Due,
+  { latest: occurrence, count: occurrences }: Due,
 ): Decision {
-  const skip = { do: 'skip', slot, slots } as const;
+  const skip = { do: 'skip', occurrence, occurrences } as const;
   switch (overlap) {
     case 'skip':
       return { ...skip, reason: `run ${id} has not ended` };
     case 'queue-one':
-      if (waiting !== null) return { ...skip, reason: `run ${id} has not ended, and a slot waits for it already` };
-      return { do: 'wait', slot, missed: slots - 1, cancel: null };
+      if (waiting !== null)
+        return { ...skip, reason: `run ${id} has not ended, and an occurrence waits for it already` };
+      return { do: 'wait', occurrence, missed: occurrences - 1, cancel: null };
     case 'cancel-other':
-      return { do: 'wait', slot, missed: slots - 1, cancel: state === 'cancelling' ? null : id };
+      return { do: 'wait', occurrence, missed: occurrences - 1, cancel: state === 'cancelling' ? null : id };
   }
 }
 
-/** The time for which a slot has been due without being handled, or waits for the end of the last run, in ms; 0 = none. Pure. */
+/** The time for which an occurrence has been due without being handled, or waits for the end of the last run, in ms; 0 = none. Pure. */
 export function lateMsOf(schedule: Schedule, now: number): number {
   if (schedule.state !== 'active') return 0;
-  return Math.max(0, now - (schedule.waiting ?? nextSlot(schedule, schedule.after)));
+  return Math.max(0, now - (schedule.waiting ?? nextOccurrence(schedule, schedule.after)));
 }

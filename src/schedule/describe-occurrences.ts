@@ -1,20 +1,20 @@
 import { type Change, findChange, partsAt } from '../model/time-zone.ts';
-import { nextSlot, nextSlots, type Timing } from './occurrences.ts';
+import { nextOccurrence, nextOccurrences, type Timing } from './occurrences.ts';
 
-/** A slot for people: the local time, the time in UTC, and the effect of a clock change. */
-export type SlotDescription = { local: string; utc: string; note: string };
+/** An occurrence for people: the local time, the time in UTC, and the effect of a clock change. */
+export type OccurrenceDescription = { local: string; utc: string; note: string };
 
-/** Describes the next `count` slots; `note` is '' without a clock change. */
-export function previewSlots(timing: Timing, after: number, count: number): SlotDescription[] {
-  const slots = nextSlots(timing, after, count);
-  return slots.map((slot, i) => ({
-    ...describeSlot(timing.tz, slot),
-    note: clockChangeNote(timing, slots[i - 1] ?? after, slot),
+/** Describes the next `count` occurrences; `note` is '' without a clock change. */
+export function previewOccurrences(timing: Timing, after: number, count: number): OccurrenceDescription[] {
+  const occurrences = nextOccurrences(timing, after, count);
+  return occurrences.map((occurrence, i) => ({
+    ...describeOccurrence(timing.tz, occurrence),
+    note: clockChangeNote(timing, occurrences[i - 1] ?? after, occurrence),
   }));
 }
 
-/** A slot in local time and in UTC: `Sun 2027-03-14 03:30 EDT`, and `07:30 UTC`. */
-export function describeSlot(tz: string, at: number): Omit<SlotDescription, 'note'> {
+/** An occurrence in local time and in UTC: `Sun 2027-03-14 03:30 EDT`, and `07:30 UTC`. */
+export function describeOccurrence(tz: string, at: number): Omit<OccurrenceDescription, 'note'> {
   const { weekday, date, time } = wallClock(tz, at);
   return { local: `${weekday} ${date} ${time} ${zoneName(tz, at)}`, utc: `${wallClock('UTC', at).time} UTC` };
 }
@@ -44,17 +44,17 @@ function zoneName(tz: string, at: number): string {
 
 const dayMs = 86_400_000;
 
-/** The effect of a clock change on the slots between two: which times it skips, and which times come twice. */
-function clockChangeNote(timing: Timing, before: number, slot: number): string {
-  const from = Math.max(before, slot - dayMs);
-  const change = findChange(timing.tz, from, slot);
-  const repeated = repeatedHour(timing.tz, slot);
-  if (repeated !== null) return repeatedNote(timing, slot, repeated);
+/** The effect of a clock change on the occurrences between two: which times it skips, and which times come twice. */
+function clockChangeNote(timing: Timing, before: number, occurrence: number): string {
+  const from = Math.max(before, occurrence - dayMs);
+  const change = findChange(timing.tz, from, occurrence);
+  const repeated = repeatedHour(timing.tz, occurrence);
+  if (repeated !== null) return repeatedNote(timing, occurrence, repeated);
   if (change === null || change.by < 0) return '';
   const missing = missingTimes(timing, change);
   if (missing.length === 0) return '';
   const { date, weekday } = missing[0]!;
-  const day = date === wallClock(timing.tz, slot).date ? 'that day' : `on ${weekday} ${date}`;
+  const day = date === wallClock(timing.tz, occurrence).date ? 'that day' : `on ${weekday} ${date}`;
   return `${list(missing.map(({ time }) => time))} ${missing.length === 1 ? 'does' : 'do'} not exist ${day}`;
 }
 
@@ -62,28 +62,28 @@ function clockChangeNote(timing: Timing, before: number, slot: number): string {
 function missingTimes({ cron }: Timing, { at, by, ahead }: Change): WallClock[] {
   const end = at + ahead; // as if it were UTC
   const times: WallClock[] = [];
-  for (let slot = end - by - 1; times.length < shownAtMost; ) {
-    slot = nextSlot({ cron, tz: 'UTC' }, slot);
-    if (slot >= end) break;
-    times.push(wallClock('UTC', slot));
+  for (let occurrence = end - by - 1; times.length < shownAtMost; ) {
+    occurrence = nextOccurrence({ cron, tz: 'UTC' }, occurrence);
+    if (occurrence >= end) break;
+    times.push(wallClock('UTC', occurrence));
   }
   return times;
 }
 
 const shownAtMost = 4;
 
-/** The clock change that repeats the local time of a slot; null if the time comes once. */
-function repeatedHour(tz: string, slot: number): Change | null {
-  const change = findChange(tz, slot - dayMs / 2, slot + dayMs / 2);
+/** The clock change that repeats the local time of an occurrence; null if the time comes once. */
+function repeatedHour(tz: string, occurrence: number): Change | null {
+  const change = findChange(tz, occurrence - dayMs / 2, occurrence + dayMs / 2);
   if (change === null || change.by >= 0) return null;
-  const isRepeated = slot >= change.at + change.by && slot < change.at - change.by;
+  const isRepeated = occurrence >= change.at + change.by && occurrence < change.at - change.by;
   return isRepeated ? change : null;
 }
 
-function repeatedNote(timing: Timing, slot: number, { at, by }: Change): string {
-  const { time } = wallClock(timing.tz, slot);
-  if (slot >= at) return `${time} comes twice that day, this is the second`;
-  return `${time} comes twice that day, this is the first${nextSlot(timing, slot - by - 1) === slot - by ? '' : ' and the only run'}`;
+function repeatedNote(timing: Timing, occurrence: number, { at, by }: Change): string {
+  const { time } = wallClock(timing.tz, occurrence);
+  if (occurrence >= at) return `${time} comes twice that day, this is the second`;
+  return `${time} comes twice that day, this is the first${nextOccurrence(timing, occurrence - by - 1) === occurrence - by ? '' : ' and the only run'}`;
 }
 
 function list(times: string[]): string {

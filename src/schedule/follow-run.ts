@@ -9,7 +9,7 @@ import { scheduleChanged } from './changed-schedule.ts';
 import { type ListFacts, type ListRejection, protectedChange } from './guards.ts';
 import { leaseSchedule, type ScheduleLease } from './lease.ts';
 import { evaluateList, linkRetried, type MakeRunResult, madeBy, makeRun, pauseAs } from './make-run.ts';
-import { withSlotList } from './occurrence-list.ts';
+import { withOccurrenceList } from './occurrence-list.ts';
 import { type RunEnd, type Schedule, settingsOf, withEnd } from './schedule.ts';
 import { readHistory, readSchedule, type ScheduleDeps, updateSchedule } from './schedule-store.ts';
 
@@ -31,7 +31,7 @@ export async function removeUnstartedRun(
 
 /**
  * Starts the last run if a crash left it unstarted, or records how it ended. The heartbeat is due if it went well. Its files are archived if it
- * went well, or left only ids that the next slot retries from its ledger. A run that found none of its ids pauses the schedule.
+ * went well, or left only ids that the next occurrence retries from its ledger. A run that found none of its ids pauses the schedule.
  */
 export async function follow(
   deps: ScheduleDeps,
@@ -90,7 +90,7 @@ function endOfRun({ state, counts }: Run, conclusion: Conclusion): RunEnd {
   };
 }
 
-/** Whether the files of a run need not be read again. The next slot takes its retries from the ledger. */
+/** Whether the files of a run need not be read again. The next occurrence takes its retries from the ledger. */
 function areFilesDone({ counts }: Run, conclusion: Conclusion, { retryFailed }: Schedule): boolean {
   if (conclusion !== 'left') return conclusion === 'well';
   const isRetried = (outcome: Outcome) => retryFailed && isFailure(outcome);
@@ -123,7 +123,7 @@ export async function runNow(
         next: (toType) => `wait for it: ${toType('status', live.id, '--watch')}`,
       });
     }
-    return await makeRun(deps, lease, found.schedule, { slot: deps.now(), isManual: true });
+    return await makeRun(deps, lease, found.schedule, { occurrence: deps.now(), isManual: true });
   } finally {
     await lease.release();
   }
@@ -143,8 +143,8 @@ export type ScheduleDryRun = {
 };
 
 /**
- * Reads the list and evaluates the guards; changes nothing. If a process that claims a slot at the same time replaces what the schedule carries, it
- * reads again.
+ * Reads the list and evaluates the guards; changes nothing. If a process that claims an occurrence at the same time replaces what the schedule
+ * carries, it reads again.
  */
 export async function dryRun(deps: ScheduleDeps, name: string, stop: AbortSignal): Promise<ScheduleDryRun> {
   const read = async () => (await readSchedule(deps.ledger.redis, deps.target.fp, name))!;
@@ -162,10 +162,10 @@ const dryRunTries = 3;
 
 async function evaluateNow(deps: ScheduleDeps, schedule: Schedule, stop: AbortSignal): Promise<ScheduleDryRun> {
   const maxDeletes = settingsOf(schedule).maxDeletes ?? 0;
-  return withSlotList(deps, schedule, stop, async (slotList) => {
-    const { facts: list, carried, note, spool } = slotList;
-    const parts = { list, retried: slotList.retried.ids, carried, note, protectedRows: spool.protected };
-    return { ...parts, maxDeletes, ...evaluateList(slotList, schedule), change: protectedChange(list, schedule) };
+  return withOccurrenceList(deps, schedule, stop, async (occurrenceList) => {
+    const { facts: list, carried, note, spool } = occurrenceList;
+    const parts = { list, retried: occurrenceList.retried.ids, carried, note, protectedRows: spool.protected };
+    return { ...parts, maxDeletes, ...evaluateList(occurrenceList, schedule), change: protectedChange(list, schedule) };
   });
 }
 

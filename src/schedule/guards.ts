@@ -4,7 +4,7 @@ import type { ProtectedList } from '../input/spool.ts';
 import { explainEmptyList, explainExcess, unexpectedCount } from '../model/brakes.ts';
 import { type ListGuardCode, type Schedule, settingsOf } from './schedule.ts';
 
-/** The facts of a list that the guards evaluate; `left`: ids that earlier slots left, `sends`: ids that a run of all this would send. */
+/** The facts of a list that the guards evaluate; `left`: ids that earlier occurrences left, `sends`: ids that a run of all this would send. */
 export type ListFacts = {
   rows: number;
   ids: number;
@@ -24,7 +24,7 @@ const comparedFrom = 3;
 
 /**
  * Why the list of a schedule is rejected, or null. A waived guard accepts this list. `--max-deletes` always applies, since an operator
- * confirmed it. `hasList`: false if the source has nothing, and only ids that earlier slots left are to be deleted. Pure.
+ * confirmed it. `hasList`: false if the source has nothing, and only ids that earlier occurrences left are to be deleted. Pure.
  */
 export function rejectionOf(list: ListFacts, schedule: Schedule, hasList = true): ListRejection | null {
   const { maxDeletes, expectCount, allowEmpty } = settingsOf(schedule);
@@ -56,9 +56,9 @@ export function withRows(before: readonly number[], rows: number): number[] {
 
 const comparedAtMost = 10;
 
-/** Checks the number of ids to be sent, including ids that earlier slots left. */
+/** Checks the number of ids to be sent, including ids that earlier occurrences left. */
 function checkMaxDeletes({ sends, left }: ListFacts, maxDeletes: number): ListRejection | null {
-  const what = left === 0 ? 'the list holds' : 'the list and what earlier slots left hold';
+  const what = left === 0 ? 'the list holds' : 'the list and what earlier occurrences left hold';
   const reason = explainExcess(sends, { maxDeletes, isPartial: false }, what);
   return reason === null ? null : { guard: 'too_many', reason };
 }
@@ -78,7 +78,7 @@ function checkProtected(
   return { guard: 'protected', reason };
 }
 
-/** Checks the form of protected ids. Ids of another form protect nothing, and no one watches a slot to notice that. */
+/** Checks the form of protected ids. Ids of another form protect nothing, and no one watches an occurrence to notice that. */
 function checkMatched(list: ListFacts, schedule: Schedule): ListRejection | null {
   const reason = settingsOf(schedule).expectUnprotected ? null : explainUnmatched(list);
   return reason === null ? null : { guard: 'protected', reason: `${reason}; --expect-unprotected accepts that` };
@@ -89,7 +89,7 @@ function checkEmpty({ rows }: ListFacts, allowEmpty: boolean): ListRejection | n
   return reason === null ? null : { guard: 'empty', reason };
 }
 
-/** Checks for a repeated list. It is no reason to stop if earlier slots have left ids: then only those ids are deleted. */
+/** Checks for a repeated list. It is no reason to stop if earlier occurrences have left ids: then only those ids are deleted. */
 function checkSame(list: ListFacts, schedule: Schedule): ListRejection | null {
   if (list.left > 0 || !isSameAsLast(list, schedule)) return null;
   return { guard: 'same', reason: `the list is the same as last time, in run ${schedule.lastRun}` };

@@ -11,9 +11,9 @@ const givenUpAfterMs = 86_400_000;
 type HeartbeatDeps = { redis: RedisClient; fp: string; route: Route; stop: AbortSignal; now: () => number };
 
 /**
- * Calls the heartbeat URL of a schedule whose last slot ended well, and records the call. After a crash, it may be called twice for a slot. Returns
- * '' if the call succeeded or none is due. Otherwise returns the reason of the failure, and the caller repeats it. After a day the
- * heartbeat is dropped.
+ * Calls the heartbeat URL of a schedule whose last occurrence ended well, and records the call. After a crash, it may be called twice for an
+ * occurrence. Returns '' if the call succeeded or none is due. Otherwise returns the reason of the failure, and the caller repeats it. After a day
+ * the heartbeat is dropped.
  */
 export async function sendHeartbeat(deps: HeartbeatDeps, { name, heartbeat, heartbeatDue }: Schedule): Promise<string> {
   if (heartbeatDue === null) return '';
@@ -30,7 +30,7 @@ export async function sendHeartbeat(deps: HeartbeatDeps, { name, heartbeat, hear
   }
 }
 
-// KEYS 1 schedule  ARGV 1 the heartbeat that was sent: a later slot may have ended since
+// KEYS 1 schedule  ARGV 1 the heartbeat that was sent: a later occurrence may have ended since
 const sentLua = `if redis.call('HGET', KEYS[1], 'heartbeatDue') == ARGV[1] then redis.call('HDEL', KEYS[1], 'heartbeatDue') end`;
 
 async function call(url: string, route: Route, signal: AbortSignal): Promise<string> {

@@ -8,10 +8,10 @@ import type { Carried } from './carried.ts';
 import type { Schedule } from './schedule.ts';
 import { readHistory, type ScheduleDeps } from './schedule-store.ts';
 
-/** The ids that earlier slots left to the next one, their maximum number, and a note on ids that are left out; '' = none. */
+/** The ids that earlier occurrences left to the next one, their maximum number, and a note on ids that are left out; '' = none. */
 export type Leftovers = { carried: Carried | null; retried: RetriedIds | null; ids: number; note: string };
 
-/** The run of the last slot, and its ids that are sent again. */
+/** The run of the last occurrence, and its ids that are sent again. */
 type RetriedIds = Left & { ids: number; unknown: number };
 
 type Left = { run: Run; choice: Choice };
@@ -19,7 +19,7 @@ type Left = { run: Run; choice: Choice };
 /** `cutFrom`: the first file from which ids are also chosen that did not fail. `retries`: runs of operators, which keep their ids. */
 type Choice = { only: Outcome[]; retryFailed: boolean; cutFrom: number; retries: Run[] };
 
-/** Finds the ids that earlier slots of a schedule left. Its last run has ended. Throws the reason of `stop`. */
+/** Finds the ids that earlier occurrences of a schedule left. Its last run has ended. Throws the reason of `stop`. */
 export async function findLeftovers(
   { ledger: { redis }, target }: Pick<ScheduleDeps, 'ledger' | 'target'>,
   schedule: Schedule,
@@ -52,7 +52,7 @@ async function findRetried(
   if (found === null || found.schema !== schemaVersion) {
     const ended = (await readHistory(redis, fp, name)).find(({ run }) => run === lastRun)?.ended;
     const note = `Redis no longer has run ${lastRun}: ids that it left are not retried`;
-    // With --at-most alone, only ids that were never sent are passed to the next slot, and a completed run has left none of them.
+    // With --at-most alone, only ids that were never sent are passed to the next occurrence, and a completed run has left none of them.
     const hasLeft = ended?.left !== 0 && (retryFailed || ended?.state !== 'completed');
     return hasLeft ? { retried: null, note } : none;
   }
@@ -97,8 +97,8 @@ async function sumLeft(redis: RedisClient, left: Left, stop: AbortSignal): Promi
 }
 
 /**
- * Chooses the ids of an ended run that the next slot sends again. If an operator cancelled the run, its ids are not to be deleted. If the next
- * slot cancelled it, they are carried.
+ * Chooses the ids of an ended run that the next occurrence sends again. If an operator cancelled the run, its ids are not to be deleted. If the next
+ * occurrence cancelled it, they are carried.
  */
 function chooseLeft(run: Run, { retryFailed, atMost, retriedFrom }: Schedule): Omit<Choice, 'retries'> {
   const isCut = run.state === 'cancelled' && run.by === 'guard';

@@ -15,7 +15,7 @@ import { writeCarried } from './carried.ts';
 import { type ListRejection, protectedChange, rejectionOf, withRows } from './guards.ts';
 import type { ScheduleLease } from './lease.ts';
 import { historyWith } from './occurrence-history.ts';
-import { type SlotList, withSlotList } from './occurrence-list.ts';
+import { type OccurrenceList, withOccurrenceList } from './occurrence-list.ts';
 import { type HistoryEntry, type Schedule, settingsOf } from './schedule.ts';
 import {
   type GuardPause,
@@ -25,20 +25,20 @@ import {
   updateSchedule,
 } from './schedule-store.ts';
 
-/** The result of making a run for a slot. `void`: another process makes it, or the schedule is no longer active. */
+/** The result of making a run for an occurrence. `void`: another process makes it, or the schedule is no longer active. */
 export type MakeRunResult =
   | { outcome: 'started'; run: string; rows: number; ids: number; retried: number; carried: number; reason: string }
   | { outcome: 'refused'; refusal: ListRejection }
   | { outcome: 'empty' | 'failed' | 'skipped'; reason: string }
   | { outcome: 'void' };
 
-/** A slot, and whether an operator requested the run. In that case the schedule may be paused, and a rejection does not pause it. */
-type Trigger = { slot: number; isManual: boolean };
+/** An occurrence, and whether an operator requested the run. In that case the schedule may be paused, and a rejection does not pause it. */
+type Trigger = { occurrence: number; isManual: boolean };
 
 /**
- * Makes the run of a slot: reads the list, evaluates the guards, writes the run, and starts it if the slot has no run yet. The history
+ * Makes the run of an occurrence: reads the list, evaluates the guards, writes the run, and starts it if the occurrence has no run yet. The history
  * records the result. Throws errors of Redis; then nothing was started, or the schedule knows the started run. Repeating it makes no
- * second run for a slot.
+ * second run for an occurrence.
  */
 export async function makeRun(
   deps: ScheduleDeps,
@@ -47,7 +47,7 @@ export async function makeRun(
   trigger: Trigger,
 ): Promise<MakeRunResult> {
   try {
-    return await withSlotList(deps, schedule, lease.signal, (list) =>
+    return await withOccurrenceList(deps, schedule, lease.signal, (list) =>
       makeFromList(deps, lease, schedule, trigger, list),
     );
   } catch (error) {
@@ -62,13 +62,13 @@ async function makeFromList(
   lease: ScheduleLease,
   schedule: Schedule,
   trigger: Trigger,
-  list: SlotList,
+  list: OccurrenceList,
 ): Promise<MakeRunResult> {
   const { refusal, nothing } = evaluateList(list, schedule);
   if (refusal !== null) return rejectList(deps, lease, trigger, refusal, list.facts.rows);
   if (nothing !== '') {
     const reason = [nothing, list.note].filter(Boolean).join('; ');
-    // A slot that leaves out ids of earlier slots has not gone well.
+    // An occurrence that leaves out ids of earlier occurrences has not gone well.
     const fields = list.note === '' ? { heartbeatDue: deps.now() } : {};
     return recordResult(deps, lease, trigger, { outcome: 'empty', reason }, null, { fields });
   }
@@ -77,7 +77,7 @@ async function makeFromList(
 
 /** Why a list does not become a run: the guard that rejects it, or `nothing` to do. Both are empty for a list to delete. */
 export function evaluateList(
-  { source: { nothing }, facts, spool }: SlotList,
+  { source: { nothing }, facts, spool }: OccurrenceList,
   schedule: Schedule,
 ): { refusal: ListRejection | null; nothing: string } {
   if (nothing !== '' && facts.left === 0) return { refusal: null, nothing };
@@ -93,7 +93,11 @@ async function rejectList(
   rows: number,
 ): Promise<MakeRunResult> {
   const { guard, reason } = refusal;
-  const event = refusedEvent({ target: deps.target, name: lease.name, at: deps.now(), reason }, trigger.slot, guard);
+  const event = refusedEvent(
+    { target: deps.target, name: lease.name, at: deps.now(), reason },
+    trigger.occurrence,
+    guard,
+  );
   // In one update, so that a process that dies leaves no refused list with an active schedule.
   const pause = trigger.isManual ? null : pauseBy(deps, lease, { guard, halt: '', reason });
   const result = await recordResult(deps, lease, trigger, { outcome: 'refused', refusal }, rows, { event, pause });
@@ -119,17 +123,17 @@ function logPause({ log }: ScheduleDeps, { name }: ScheduleLease, { guard, reaso
   log.warn({ schedule: name, guard, reason }, 'schedule paused');
 }
 
-/** Writes the run, and starts it once it is recorded as the run of its slot. */
+/** Writes the run, and starts it once it is recorded as the run of its occurrence. */
 async function start(
   deps: ScheduleDeps,
   lease: ScheduleLease,
   schedule: Schedule,
   trigger: Trigger,
-  list: SlotList,
+  list: OccurrenceList,
 ): Promise<MakeRunResult> {
   const { spool, retried } = list;
   const { ledger, target, who } = deps;
-  // The file of the schedule may differ from a worker's file, and ids of earlier slots may have been protected since.
+  // The file of the schedule may differ from a worker's file, and ids of earlier occurrences may have been protected since.
   await refuseUnprotected(ledger.redis, target.fp, { isProtected: true, ids: takenIds(spool) });
   const settings = settingsForRun(schedule, list);
   const { note: why, priority } = schedule;
@@ -142,7 +146,7 @@ async function start(
     command: '',
   };
   const plan = planRun(settings, target, spool, origin);
-  // An ended run of the same list whose report is not delivered must not block the slot.
+  // An ended run of the same list whose report is not delivered must not block the occurrence.
   const id = await claimList(ledger.redis, plan.list, deps.now(), ({ state }) => isSealed(state));
   if ((await readRun(ledger.redis, id)) !== null) {
     return recordResult(deps, lease, trigger, {
@@ -160,8 +164,8 @@ async function start(
   const counts = { rows: spool.rows, ids: plan.ids, retried: retried.ids, carried: list.carried };
   const result = { outcome: 'started', run: id, ...counts, reason } as const;
   const written = (await readRun(ledger.redis, id))!;
-  const done = await recordSlot(deps, lease, trigger, result, spool.rows, {
-    claim: { slot: trigger.slot, run: id, carried },
+  const done = await recordOccurrence(deps, lease, trigger, result, spool.rows, {
+    claim: { occurrence: trigger.occurrence, run: id, carried },
     fields: {
       preparing: '',
       lastRun: id,
@@ -176,16 +180,23 @@ async function start(
       await removeIfUnstarted(ledger.redis, written, madeBy(schedule.name));
     return { outcome: 'void' };
   }
-  const slot = isoTime(trigger.slot);
+  const occurrence = isoTime(trigger.occurrence);
   const left = { ...(retried.ids > 0 && { retried: retried.ids }), ...(carried && { carried: carried.ids }) };
-  const facts = { schedule: schedule.name, run: id, rows: spool.rows, slot, ...left, ...(reason !== '' && { reason }) };
+  const facts = {
+    schedule: schedule.name,
+    run: id,
+    rows: spool.rows,
+    occurrence,
+    ...left,
+    ...(reason !== '' && { reason }),
+  };
   deps.log.info(facts, 'scheduled run started');
   await linkRetried(deps, written);
   await startDetachedRun(ledger, deps.enqueuer, written, { who: plan.who, reason: '' });
   return result;
 }
 
-/** The ids that the run of a slot sends. */
+/** The ids that the run of an occurrence sends. */
 async function* takenIds(spool: Spool): AsyncGenerator<readonly string[]> {
   for await (const part of readTakenChunks(spool, chunkSizes())) if ('ids' in part) yield part.ids;
 }
@@ -215,14 +226,14 @@ async function isOfOther(
  * the guard
  * off for a whole list.
  */
-function settingsForRun(schedule: Schedule, { facts, retried }: SlotList) {
+function settingsForRun(schedule: Schedule, { facts, retried }: OccurrenceList) {
   const settings = settingsOf(schedule);
   return { ...settings, expectAbsent: settings.expectAbsent || 2 * retried.unknown > facts.sends };
 }
 
 /** The fields that the schedule keeps about the list of a run. */
 function fieldsOfList(
-  { source, isRepeated, retried }: SlotList,
+  { source, isRepeated, retried }: OccurrenceList,
   schedule: Schedule,
   run: string,
 ): ScheduleUpdate['fields'] {
@@ -247,25 +258,25 @@ async function recordResult(
   rows: number | null = null,
   update: ScheduleUpdate = {},
 ): Promise<MakeRunResult> {
-  const done = await recordSlot(deps, lease, trigger, result, rows, update);
+  const done = await recordOccurrence(deps, lease, trigger, result, rows, update);
   if (done !== 'done') return { outcome: 'void' };
   if (result.outcome === 'failed')
-    deps.log.warn({ schedule: lease.name, reason: result.reason }, 'no run was made for a slot');
+    deps.log.warn({ schedule: lease.name, reason: result.reason }, 'no run was made for an occurrence');
   return result;
 }
 
-async function recordSlot(
+async function recordOccurrence(
   deps: ScheduleDeps,
   lease: ScheduleLease,
-  { slot, isManual }: Trigger,
+  { occurrence, isManual }: Trigger,
   result: MakeRunResult,
   rows: number | null,
   { fields, ...settlement }: ScheduleUpdate,
 ): ReturnType<typeof updateSchedule> {
   if (result.outcome === 'void') return 'stopped';
   const entry: HistoryEntry = {
-    slot,
-    slots: 1,
+    occurrence,
+    occurrences: 1,
     at: deps.now(),
     outcome: result.outcome,
     reason: reasonOf(result),
@@ -275,7 +286,7 @@ async function recordSlot(
     ...(result.outcome === 'started' ? partsOf(result) : { run: '', retried: 0, carried: 0 }),
   };
   const recorded = await historyWith(deps, lease, entry);
-  // A run on request does not use up a waiting slot.
+  // A run on request does not use up a waiting occurrence.
   const place = isManual ? {} : { waiting: '' };
   return updateSchedule(deps.ledger.redis, lease, {
     ...recorded,
@@ -294,7 +305,7 @@ function reasonOf(result: MakeRunResult): string {
   return 'reason' in result ? result.reason : '';
 }
 
-/** Records in the run of the last slot that a run sends ids of it again. Repeating it changes nothing. */
+/** Records in the run of the last occurrence that a run sends ids of it again. Repeating it changes nothing. */
 export async function linkRetried({ ledger: { redis }, now }: ScheduleDeps, run: Run): Promise<void> {
   if (run.retryOf === '') return;
   const order = { at: now(), action: 'retry', by: 'guard', who: run.createdBy, reason: run.note } as const;

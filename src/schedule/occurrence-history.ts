@@ -1,5 +1,5 @@
 import type { OutboxEvent } from '../ledger/outbox.ts';
-import { recoveredSlotEvent, slotEvent } from '../notify/events.ts';
+import { occurrenceEvent, recoveredOccurrenceEvent } from '../notify/events.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { ScheduleLease } from './lease.ts';
 import { newsOf } from './occurrence-news.ts';
@@ -15,12 +15,12 @@ export async function historyWith(
   const before = await readHistory(redis, fp, name);
   const history = withEntry(before, entry);
   const news = newsOf(before, entry);
-  const { at, reason, slot } = entry;
+  const { at, reason, occurrence } = entry;
   const of = { target, name, at, reason };
   if (news === null) return { history, event: null };
-  if (news.is === 'recovered') return { history, event: recoveredSlotEvent(of, slot, news.slots) };
+  if (news.is === 'recovered') return { history, event: recoveredOccurrenceEvent(of, occurrence, news.occurrences) };
   if (news.is === 'empty' && (await isEmptyAllowed(redis, fp, name))) return { history, event: null };
-  return { history, event: slotEvent(of, news.is, slot, news.slots) };
+  return { history, event: occurrenceEvent(of, news.is, occurrence, news.occurrences) };
 }
 
 async function isEmptyAllowed(redis: RedisClient, fp: string, name: string): Promise<boolean> {

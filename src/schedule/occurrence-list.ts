@@ -15,8 +15,8 @@ import { type ScheduledList, withScheduledList } from './read-scheduled-list.ts'
 import { type Schedule, settingsOf } from './schedule.ts';
 import type { ScheduleDeps } from './schedule-store.ts';
 
-/** The parts of a slot's run. */
-export type SlotList = {
+/** The parts of an occurrence's run. */
+export type OccurrenceList = {
   /** The list of the source, and the facts that the guards evaluate. */
   source: ScheduledList;
   facts: ListFacts;
@@ -26,32 +26,32 @@ export type SlotList = {
   carried: number;
   /** The ids of the last run that this one sends again, how many it left unknown, that run ('' = none), and the first file that they are in. */
   retried: { of: string; ids: number; unknown: number; file: number };
-  /** Whether the source gave the same list as last time, so that only ids that earlier slots left are deleted. */
+  /** Whether the source gave the same list as last time, so that only ids that earlier occurrences left are deleted. */
   isRepeated: boolean;
   /** A note on what is left out, and why; '' = nothing. */
   note: string;
 };
 
 /**
- * Reads the list of a schedule and the ids that its earlier slots left, calls `body` with both as one list, and removes it. The list starts
+ * Reads the list of a schedule and the ids that its earlier occurrences left, calls `body` with both as one list, and removes it. The list starts
  * with the
  * carried ids, followed by the source, then the retried ids. An id in several of them is sent once. Throws as `withScheduledList`.
  */
-export async function withSlotList<T>(
+export async function withOccurrenceList<T>(
   deps: ScheduleDeps,
   schedule: Schedule,
   stop: AbortSignal,
-  body: (list: SlotList) => Promise<T>,
+  body: (list: OccurrenceList) => Promise<T>,
 ): Promise<T> {
   return withScheduledList(deps, schedule, stop, async (source) => {
     const left = await findLeftovers(deps, schedule, stop);
     const isRepeated = source.nothing === '' && left.ids > 0 && isSameAsLast(source.spool, schedule);
     const context = { source, left, isRepeated };
     if (left.ids === 0)
-      return body(await slotListOf(context, { spool: source.spool, retriedFrom: { row: 0, file: 0 } }, schedule));
+      return body(await occurrenceListOf(context, { spool: source.spool, retriedFrom: { row: 0, file: 0 } }, schedule));
     return withSpoolFolder(deps.stateDir, async (folder) => {
       const joined = await joinLists(deps, schedule, context, folder, stop);
-      return body(await slotListOf(context, joined, schedule));
+      return body(await occurrenceListOf(context, joined, schedule));
     });
   });
 }
@@ -61,11 +61,11 @@ type Context = { source: ScheduledList; left: Leftovers; isRepeated: boolean };
 /** A list, and the numbers of its first retried row and of the file of that row. */
 type Joined = { spool: Spool; retriedFrom: { row: number; file: number } };
 
-async function slotListOf(
+async function occurrenceListOf(
   { source, left, isRepeated }: Context,
   { spool: all, retriedFrom }: Joined,
   { atMost }: Schedule,
-): Promise<SlotList> {
+): Promise<OccurrenceList> {
   const spool = atMost > 0 ? await takeIds(all, atMost) : all;
   const sends = sumIds(spool.ids);
   const { rows, ids, sha256, protectedList, nearMiss, protected: kept } = source.spool;

@@ -142,7 +142,7 @@ type FileSnapshot = Map<string, { size: number; mtimeMs: number; ino: number }>;
 
 /**
  * The files of a pattern that no program is writing to: their size and time are the same before and after the settling time. Other files are left
- * for the next slot. Without such a file there is nothing to do if files are archived; otherwise it throws USAGE, as it does for a missing
+ * for the next occurrence. Without such a file there is nothing to do if files are archived; otherwise it throws USAGE, as it does for a missing
  * folder.
  */
 async function openGlob(

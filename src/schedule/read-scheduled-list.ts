@@ -50,7 +50,7 @@ export async function withScheduledList<T>(
   });
 }
 
-/** Reads the content of a file of protected ids, as for a slot. Throws USAGE if it cannot be read. */
+/** Reads the content of a file of protected ids, as for an occurrence. Throws USAGE if it cannot be read. */
 export async function readProtectedList(
   stateDir: string,
   protectFile: ProtectFile,

@@ -6,7 +6,7 @@ import { follow, removeUnstartedRun } from './follow-run.ts';
 import { leaseSchedule, type ScheduleLease } from './lease.ts';
 import { makeRun, pauseAs } from './make-run.ts';
 import { historyWith } from './occurrence-history.ts';
-import { dueSlots } from './occurrences.ts';
+import { dueOccurrences } from './occurrences.ts';
 import type { ReadFiles, Schedule } from './schedule.ts';
 import { readSchedule, type ScheduleDeps, updateSchedule } from './schedule-store.ts';
 
@@ -14,7 +14,7 @@ import { readSchedule, type ScheduleDeps, updateSchedule } from './schedule-stor
 const maxSteps = 5;
 
 /**
- * Reconciles a schedule: records how its last run ended, and makes the run of a slot that is due. Workers call it for each notification,
+ * Reconciles a schedule: records how its last run ended, and makes the run of an occurrence that is due. Workers call it for each notification,
  * and every 3 s in case a notification was lost. Repeating it, even in two processes, does nothing twice.
  */
 export async function reconcile(deps: ScheduleDeps, name: string, stop: AbortSignal): Promise<void> {
@@ -32,7 +32,7 @@ export async function reconcile(deps: ScheduleDeps, name: string, stop: AbortSig
   }
 }
 
-/** The due work: first for the last run, if it has ended or was never started, then for the archive, then for the slots. */
+/** The due work: first for the last run, if it has ended or was never started, then for the archive, then for the occurrences. */
 type DueWork = {
   schedule: Schedule;
   last: Run | null;
@@ -107,50 +107,59 @@ async function archiveRunFiles(
   await updateSchedule(ledger.redis, lease, { fields: { toArchive: '' } });
 }
 
-type SlotsWithoutRun = { slot: number; slots: number };
+type OccurrencesWithoutRun = { occurrence: number; occurrences: number };
 
-/** Records slots that get no run. */
+/** Records occurrences that get no run. */
 async function recordWithoutRun(
   deps: ScheduleDeps,
   lease: ScheduleLease,
-  { slot, slots }: SlotsWithoutRun,
+  { occurrence, occurrences }: OccurrencesWithoutRun,
   outcome: 'missed' | 'skipped',
   reason: string,
   hadWaited = false,
 ): Promise<void> {
-  const recorded = await historyWithoutRun(deps, lease, { slot, slots }, outcome, reason);
-  const fields = { after: slot, ...(hadWaited && { waiting: '' }) };
+  const recorded = await historyWithoutRun(deps, lease, { occurrence, occurrences }, outcome, reason);
+  const fields = { after: occurrence, ...(hadWaited && { waiting: '' }) };
   await updateSchedule(deps.ledger.redis, lease, { ...recorded, fields, ifActive: true });
-  deps.log.info({ schedule: lease.name, slots, reason }, outcome === 'missed' ? 'slots missed' : 'slots skipped');
+  deps.log.info(
+    { schedule: lease.name, occurrences, reason },
+    outcome === 'missed' ? 'occurrences missed' : 'occurrences skipped',
+  );
 }
 
 function historyWithoutRun(
   deps: ScheduleDeps,
   lease: ScheduleLease,
-  { slot, slots }: SlotsWithoutRun,
+  { occurrence, occurrences }: OccurrencesWithoutRun,
   outcome: 'missed' | 'skipped',
   reason: string,
 ): ReturnType<typeof historyWith> {
   const facts = { run: '', rows: null, retried: 0, carried: 0, ended: null };
-  return historyWith(deps, lease, { slot, slots, at: deps.now(), outcome, reason, by: deps.who, ...facts });
+  return historyWith(deps, lease, { occurrence, occurrences, at: deps.now(), outcome, reason, by: deps.who, ...facts });
 }
 
-/** Records that a slot is to have a run, even if this process ends. Returns false if the schedule is no longer active or the lease is lost. */
-async function reserveSlot(
+/** Records that an occurrence is to have a run, even if this process ends. Returns false if the schedule is no longer active or the lease is lost. */
+async function reserveOccurrence(
   deps: ScheduleDeps,
   lease: ScheduleLease,
   schedule: Schedule,
-  { slot, missed }: { slot: number; missed: number },
+  { occurrence, missed }: { occurrence: number; missed: number },
 ): Promise<boolean> {
-  const reason = `${plural(missed, 'slots')} passed before one was handled`;
-  const before = missed > 0 ? (dueSlots(schedule, schedule.after, slot - 1)?.latest ?? slot) : slot;
+  const reason = `${plural(missed, 'occurrences')} passed before one was handled`;
+  const before =
+    missed > 0 ? (dueOccurrences(schedule, schedule.after, occurrence - 1)?.latest ?? occurrence) : occurrence;
   const recorded =
-    missed > 0 ? await historyWithoutRun(deps, lease, { slot: before, slots: missed }, 'missed', reason) : {};
-  const settlement = { ...recorded, fields: { after: slot, waiting: slot }, ifActive: true };
+    missed > 0
+      ? await historyWithoutRun(deps, lease, { occurrence: before, occurrences: missed }, 'missed', reason)
+      : {};
+  const settlement = { ...recorded, fields: { after: occurrence, waiting: occurrence }, ifActive: true };
   return (await updateSchedule(deps.ledger.redis, lease, settlement)) === 'done';
 }
 
-/** Cancels the last run before the slot is reserved: a reserved slot cancels nothing, so a process that dies in between would leave the run. */
+/**
+ * Cancels the last run before the occurrence is reserved: a reserved occurrence cancels nothing, so a process that dies in between would leave the
+ * run.
+ */
 async function waitForLastRun(
   deps: ScheduleDeps,
   lease: ScheduleLease,
@@ -161,11 +170,11 @@ async function waitForLastRun(
     if ((await updateSchedule(deps.ledger.redis, lease, { ifActive: true })) !== 'done') return;
     await cancelLastRun(deps, lease, decision.cancel);
   }
-  await reserveSlot(deps, lease, schedule, decision);
+  await reserveOccurrence(deps, lease, schedule, decision);
 }
 
 async function cancelLastRun(deps: ScheduleDeps, { name }: ScheduleLease, run: string): Promise<void> {
-  const order = { reason: 'the next slot has come', by: 'guard', who: `schedule ${name}` } as const;
+  const order = { reason: 'the next occurrence has come', by: 'guard', who: `schedule ${name}` } as const;
   await deps.ledger.steer(run, deps.now(), { action: 'cancel', ...order });
   deps.log.info({ schedule: name, run }, 'cancelling the last run for the next one');
 }
@@ -176,6 +185,7 @@ async function run(
   schedule: Schedule,
   decision: Decision & { do: 'run' },
 ): Promise<void> {
-  const isTaken = schedule.waiting === decision.slot || (await reserveSlot(deps, lease, schedule, decision));
-  if (isTaken) await makeRun(deps, lease, schedule, { slot: decision.slot, isManual: false });
+  const isTaken =
+    schedule.waiting === decision.occurrence || (await reserveOccurrence(deps, lease, schedule, decision));
+  if (isTaken) await makeRun(deps, lease, schedule, { occurrence: decision.occurrence, isManual: false });
 }

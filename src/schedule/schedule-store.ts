@@ -33,7 +33,7 @@ export type ScheduleDeps = Omit<SourceDeps, 'stop'> & {
   who: string;
   /** The reason of an operator who orders a run now. */
   reason?: string;
-  /** Returns ms since 1970 by the clock of Redis, as of the last `syncClock`. So slots are due at the same time on every machine. */
+  /** Returns ms since 1970 by the clock of Redis, as of the last `syncClock`. So occurrences are due at the same time on every machine. */
   now(): number;
   /** Reads the clock of Redis. Throws if Redis does not answer. */
   syncClock(): Promise<void>;
@@ -64,7 +64,7 @@ export async function readSchedule(redis: RedisClient, fp: string, name: string)
   return hash.state === undefined ? null : parseSchedule(name, hash);
 }
 
-/** Reads the results of its slots, newest first. */
+/** Reads the results of its occurrences, newest first. */
 export async function readHistory(redis: RedisClient, fp: string, name: string): Promise<HistoryEntry[]> {
   const entries: HistoryEntry[] = JSON.parse((await redis.get(keys.scheduleHistory(fp, name))) ?? '[]');
   return entries.map((entry) => ({ ...entry, retried: entry.retried ?? 0, carried: entry.carried ?? 0 }));
@@ -154,8 +154,8 @@ export type ScheduleUpdate = {
   /** Fields of the record; '' removes a value. */
   fields?: Partial<Record<UpdatedField, string | number>>;
   history?: HistoryEntry[];
-  /** The slot that the run is made for: over all processes, only one makes a run for a slot. Its carried ids replace the schedule's. */
-  claim?: { slot: number; run: string; carried: Carried | null };
+  /** The occurrence that the run is made for: over all processes, only one makes a run for an occurrence. Its carried ids replace the schedule's. */
+  claim?: { occurrence: number; run: string; carried: Carried | null };
   /** Whether to write only if the schedule is active; otherwise also if it is paused. */
   ifActive?: boolean;
   /** The event for receivers. */
@@ -166,7 +166,7 @@ export type ScheduleUpdate = {
 
 /**
  * Writes the whole update, or nothing. `lost`: another process holds the lease now. `stopped`: the schedule is removed, or is not
- * active and has to be. `taken`: the slot has another run. Repeating a claim after `done` changes nothing and gives `done`, whichever
+ * active and has to be. `taken`: the occurrence has another run. Repeating a claim after `done` changes nothing and gives `done`, whichever
  * process holds the
  * lease by then.
  */
@@ -185,7 +185,7 @@ export async function updateSchedule(
     updateLua,
     9,
     ...[keys.schedule(fp, name), keys.scheduleHistory(fp, name), keys.scheduleLease(fp, name)],
-    ...[keys.scheduleSlot(fp, name, claim?.slot ?? 0), ...outboxKeys(fp)],
+    ...[keys.scheduleOccurrence(fp, name, claim?.occurrence ?? 0), ...outboxKeys(fp)],
     ...[keys.scheduleCarried(fp, name), keys.scheduleCarriedNext(fp, name, claim?.run ?? '')],
     keys.scheduleAudit(fp, name),
     ...[
@@ -210,7 +210,7 @@ function pauseLine({ guard, at, reason }: GuardPause): string {
   return auditLine({ action: 'pause', at, by: 'guard', who: '', guard, reason });
 }
 
-const claimKeptMs = 7 * 86_400_000; // `after` prevents a second run of older slots
+const claimKeptMs = 7 * 86_400_000; // `after` prevents a second run of older occurrences
 
 /**
  * KEYS  1 schedule  2 schedules  3 audit  4 history  5 carried  6 lease
@@ -250,8 +250,8 @@ return isThere and 'changed' or 'added'
  * KEYS  1 schedule  2 schedules  3 audit  4 history  5 carried  6 outbox  7 events
  * ARGV  1 pause, resume or remove  2 name  3 reason  4 who  5 now  6 audit entry  7 ms to keep a removed one  8 id of the event
  *       9 event or ''  10 names the order  11 the revision that was seen, or ''  KEYS 8 lifted orders
- * returns changed, same, stale or missing. A pause of a schedule that is paused already is kept for its audit trail. Slots that passed while it was
- * paused are not backfilled.
+ * returns changed, same, stale or missing. A pause of a schedule that is paused already is kept for its audit trail. Occurrences that passed while it
+ * was paused are not backfilled.
  */
 const steerLua = `${addEventFunction}${liftedFunction}
 local state = redis.call('HGET', KEYS[1], 'state')
@@ -299,11 +299,11 @@ return 'changed'
 `;
 
 /**
- * KEYS  1 schedule  2 history  3 lease  4 slot  5 outbox  6 events  7 carried  8 carried by the run for the slot  9 audit
- * ARGV  1 token that must be in the lease  2 '1' if the schedule must be active  3 run for the slot or ''  4 ms to keep it  5 history or ''
- *       6 id of the event  7 event or ''  8 '1' if the run for the slot carries ids  9 id of the event of a pause  10 that event or ''
+ * KEYS  1 schedule  2 history  3 lease  4 occurrence  5 outbox  6 events  7 carried  8 carried by the run for the occurrence  9 audit
+ * ARGV  1 token that must be in the lease  2 '1' if the schedule must be active  3 run for the occurrence or ''  4 ms to keep it  5 history or ''
+ *       6 id of the event  7 event or ''  8 '1' if the run for the occurrence carries ids  9 id of the event of a pause  10 that event or ''
  *       11 audit entry of a pause or ''  12… fields and values
- * returns done, lost, stopped or taken. If the slot was claimed for this run before, it changes nothing: the earlier answer may have been lost.
+ * returns done, lost, stopped or taken. If the occurrence was claimed for this run before, it changes nothing: the earlier answer may have been lost.
  */
 const updateLua = `${addEventFunction}
 if ARGV[3] ~= '' and redis.call('GET', KEYS[4]) == ARGV[3] then return 'done' end

@@ -8,10 +8,10 @@ import type { Priority } from '../model/priority.ts';
 import type { Carried } from './carried.ts';
 import type { Timing } from './occurrences.ts';
 
-/** The policy for a slot that comes while the last run has not ended. */
+/** The policy for an occurrence that comes while the last run has not ended. */
 export const overlapPolicies = ['skip', 'queue-one', 'cancel-other'] as const;
 
-/** The policy for slots that passed while no worker listened: nothing, or one run for the last of them. */
+/** The policy for occurrences that passed while no worker listened: nothing, or one run for the last of them. */
 export const missedPolicies = ['none', 'latest'] as const;
 
 /** The guard that pauses a schedule: for a list that must not be deleted, or for a run that is halted or found none of its ids. */
@@ -116,19 +116,19 @@ export type Definition = Timing & {
   from: string;
   overlap: (typeof overlapPolicies)[number];
   missed: (typeof missedPolicies)[number];
-  /** The delay in ms after which a slot counts as missed. */
+  /** The delay in ms after which an occurrence counts as missed. */
   graceMs: number;
   /** A factor: a list with more rows than this many times the median of the last lists is rejected. */
   maxGrowth: number;
-  /** The maximum number of ids of its list that a run deletes; the others are carried to the next slot. 0 = no maximum. */
+  /** The maximum number of ids of its list that a run deletes; the others are carried to the next occurrence. 0 = no maximum. */
   atMost: number;
-  /** Whether a slot sends again the ids that the last slot's run left as failed or unknown. */
+  /** Whether an occurrence sends again the ids that the last occurrence's run left as failed or unknown. */
   retryFailed: boolean;
   /** The priority of its runs. */
   priority: Priority;
   /** Settings as texts, in the form of their flags; `protect` is an absolute path. */
   settings: Partial<Record<KeptSetting, string>>;
-  /** A URL that is called at the end of each slot that went well; '' = none. */
+  /** A URL that is called at the end of each occurrence that went well; '' = none. */
   heartbeat: string;
   /** The reason why it exists; its runs have the same note. */
   note: string;
@@ -146,9 +146,9 @@ export type Schedule = Definition & {
   changedAt: number;
   /** A number that moves with every change of its definition, its state and its pauses; an order names the number that was seen. */
   revision: number;
-  /** The last slot that has been handled, with all earlier ones. */
+  /** The last occurrence that has been handled, with all earlier ones. */
   after: number;
-  /** A slot that is to have a run once the last run has ended; or null. */
+  /** An occurrence that is to have a run once the last run has ended; or null. */
   waiting: number | null;
   /** The last run that was started, '' = none. */
   lastRun: string;
@@ -169,11 +169,11 @@ export type Schedule = Definition & {
   halt: HaltCode | '';
   /** The content of the file of protected ids when the schedule was added, or at its last run; null = it protects none. */
   protectedList: ProtectedList | null;
-  /** The ids that its slots carry to the next one; null = none. */
+  /** The ids that its occurrences carry to the next one; null = none. */
   carried: Carried | null;
   /** The first file of the last run with ids that the previous run had left; null = it sends no such ids. */
   retriedFrom: { run: string; file: number } | null;
-  /** The end of the slot whose heartbeat is due, or null. */
+  /** The end of the occurrence whose heartbeat is due, or null. */
   heartbeatDue: number | null;
   /** The files to archive after the last run, if none of their ids is to be read again; null = none. */
   toArchive: ReadFiles | null;
@@ -248,8 +248,8 @@ export function settingsOf({ settings: texts }: Pick<Definition, 'settings'>): S
   return Object.fromEntries(values);
 }
 
-/** The result of a slot. */
-type SlotOutcome =
+/** The result of an occurrence. */
+type OccurrenceOutcome =
   | 'started' // its run was started; `ended` says how it ended
   | 'empty' // there was nothing to do: no file, or an accepted empty list
   | 'refused' // a guard rejected the list, and paused the schedule
@@ -257,28 +257,28 @@ type SlotOutcome =
   | 'skipped' // the last run had not ended, or a run of the same list was being deleted
   | 'missed'; // no process listened in time
 
-/** One line of a schedule's history. Consecutive slots with the same outcome share one line. */
+/** One line of a schedule's history. Consecutive occurrences with the same outcome share one line. */
 export type HistoryEntry = {
-  slot: number; // the last slot of the line; ms since 1970
-  slots: number;
+  occurrence: number; // the last occurrence of the line; ms since 1970
+  occurrences: number;
   at: number; // when it was handled
-  outcome: SlotOutcome;
+  outcome: OccurrenceOutcome;
   reason: string; // '' if the outcome needs none
   by: string; // user@machine
   run: string; // '' = none
   rows: number | null; // of its list; null = not known
-  retried: number; // its ids that the last slot's run left as failed or unknown
-  carried: number; // ids that it left to the next slot
+  retried: number; // its ids that the last occurrence's run left as failed or unknown
+  carried: number; // ids that it left to the next occurrence
   ended: RunEnd | null;
 };
 
-export const slotResults = [
+export const occurrenceResults = [
   ...(['started', 'completed', 'incomplete', 'cancelled'] as const), // the states of its run
   ...(['empty', 'refused', 'failed', 'skipped', 'missed'] as const), // it has no run
 ];
 
-/** The result of a slot and its run in one word; `incomplete`: the run is completed and did not go well. */
-export function resultOf({ outcome, ended }: HistoryEntry): (typeof slotResults)[number] {
+/** The result of an occurrence and its run in one word; `incomplete`: the run is completed and did not go well. */
+export function resultOf({ outcome, ended }: HistoryEntry): (typeof occurrenceResults)[number] {
   if (outcome !== 'started' || ended === null) return outcome;
   if (ended.state === 'cancelled') return 'cancelled';
   return ended.conclusion === 'well' ? 'completed' : 'incomplete';
@@ -292,7 +292,7 @@ export function withEntry(history: HistoryEntry[], entry: HistoryEntry): History
   const [last, ...others] = history;
   const isMore =
     last !== undefined && entry.run === '' && last.outcome === entry.outcome && last.reason === entry.reason;
-  if (isMore) return [{ ...entry, slots: last.slots + entry.slots }, ...others];
+  if (isMore) return [{ ...entry, occurrences: last.occurrences + entry.occurrences }, ...others];
   return [entry, ...history].slice(0, keptEntries);
 }
 

@@ -6,9 +6,9 @@ import { conclusionText } from '../ledger/conclusion.ts';
 import type { Target } from '../model/target.ts';
 import type { ToType } from '../model/to-type.ts';
 import { visibleLine } from '../model/visible.ts';
-import { describeSlot, type SlotDescription } from '../schedule/describe-occurrences.ts';
-import { slotsInARow } from '../schedule/occurrence-news.ts';
-import { nextSlot, nextSlots, type Timing } from '../schedule/occurrences.ts';
+import { describeOccurrence, type OccurrenceDescription } from '../schedule/describe-occurrences.ts';
+import { occurrencesInARow } from '../schedule/occurrence-news.ts';
+import { nextOccurrence, nextOccurrences, type Timing } from '../schedule/occurrences.ts';
 import type { Definition, HistoryEntry, RunEnd, Schedule } from '../schedule/schedule.ts';
 import { targetName } from './stop-text.ts';
 import { columns, type TableFit } from './style.ts';
@@ -20,8 +20,8 @@ export function whenText({ cron, tz }: Timing): string {
 }
 
 const overlapTexts = {
-  skip: 'If the last run has not ended, a slot is skipped.',
-  'queue-one': 'If the last run has not ended, one slot waits for it, and further ones are skipped.',
+  skip: 'If the last run has not ended, an occurrence is skipped.',
+  'queue-one': 'If the last run has not ended, one occurrence waits for it, and further ones are skipped.',
   'cancel-other': 'If the last run has not ended, it is cancelled.',
 };
 
@@ -37,7 +37,7 @@ export function addedText(
   { toType, isQuiet = false, isTriable = true }: Telling & { isTriable?: boolean },
 ): string {
   const { name, from, settings, overlap } = schedule;
-  const next = nextSlots(schedule, now, 3).map((slot) => describeSlot(schedule.tz, slot).local);
+  const next = nextOccurrences(schedule, now, 3).map((occurrence) => describeOccurrence(schedule.tz, occurrence).local);
   const what = settings.resource ?? `ids by ${visibleLine(settings.resourceColumn ?? '')}`;
   return [
     `Schedule ${name} ${{ added: 'added', same: 'exists already, with these settings', changed: 'changed' }[done]}: ${whenText(schedule)}; ${what} from ${from}, at most ${count(Number(settings.maxDeletes))} ids per run.`,
@@ -63,9 +63,9 @@ function keptText(
     ...(limit === undefined ? [] : [`  ${who} takes the first ${plural(Number(limit), 'rows')} of a list`]),
     ...(atMost === 0
       ? []
-      : [`  ${who} deletes at most ${plural(atMost, 'ids')} per slot and carries the others to the next`]),
-    ...(retryFailed ? [`  ${who} sends again the ids that the last slot left as failed or unknown`] : []),
-    ...(carried === null ? [] : [`  ${who} carries ${plural(carried.ids, 'ids')} to its next slot`]),
+      : [`  ${who} deletes at most ${plural(atMost, 'ids')} per occurrence and carries the others to the next`]),
+    ...(retryFailed ? [`  ${who} sends again the ids that the last occurrence left as failed or unknown`] : []),
+    ...(carried === null ? [] : [`  ${who} carries ${plural(carried.ids, 'ids')} to its next occurrence`]),
   ];
 }
 
@@ -93,8 +93,8 @@ function flagsOf({ settings: kept, note, cron, tz, from, overlap, missed, priori
 }
 
 /** The next runs, one per line. */
-export function previewText(schedule: Schedule, slots: SlotDescription[]): string {
-  const lines = slots.map(({ local, utc, note }) => {
+export function previewText(schedule: Schedule, occurrences: OccurrenceDescription[]): string {
+  const lines = occurrences.map(({ local, utc, note }) => {
     return `  ${local}${schedule.tz === 'UTC' ? '' : ` · ${utc}`}${note && ` (${note})`}`;
   });
   const paused =
@@ -117,7 +117,7 @@ export function listText(
     return `No schedules of ${targetName(target)}. Add one: ${toType('schedule add', 'NAME', '--cron', '0 3 * * *', '--from', 'SOURCE', '…')}`;
   const lines = all.map(({ schedule, history }) => [
     ...[schedule.name, schedule.state, whenText(schedule)],
-    schedule.state === 'active' ? describeSlot(schedule.tz, nextSlot(schedule, now)).local : '-',
+    schedule.state === 'active' ? describeOccurrence(schedule.tz, nextOccurrence(schedule, now)).local : '-',
     history[0] === undefined ? '-' : lastText(history[0]),
   ]);
   const paused = all
@@ -133,11 +133,11 @@ export function listText(
   ].join('\n');
 }
 
-/** A line about several failed slots in a row; a single one is in the table. */
+/** A line about several failed occurrences in a row; a single one is in the table. */
 function failedText({ name }: Schedule, history: readonly HistoryEntry[]): string[] {
-  const failed = slotsInARow(history, 'failed');
+  const failed = occurrencesInARow(history, 'failed');
   return failed > 1
-    ? [`  ${name} has had no complete list in ${plural(failed, 'slots')} since the last successful one`]
+    ? [`  ${name} has had no complete list in ${plural(failed, 'occurrences')} since the last successful one`]
     : [];
 }
 
@@ -154,16 +154,17 @@ function pausedText(
   return `  ${name} was paused ${roughly(now - changedAt)} ago by ${by}: ${why}${goOn}`;
 }
 
-function lastText({ outcome, slots, reason, run, ended, rows, retried, carried }: HistoryEntry): string {
+function lastText({ outcome, occurrences, reason, run, ended, rows, retried, carried }: HistoryEntry): string {
   const again = retried === 0 ? '' : `, ${count(retried)} retried`;
-  const rest = carried === 0 ? '' : `, ${count(carried)} carried to the next slot`;
+  const rest = carried === 0 ? '' : `, ${count(carried)} carried to the next occurrence`;
   const detail = `${again}${rest}${reason === '' ? '' : `; ${visibleLine(reason)}`}`;
   if (outcome === 'started' && ended === null) return `run ${run}, ${plural(rows ?? 0, 'rows')}${detail}`;
   if (outcome === 'started' && ended !== null) {
     return `${endText(ended)} (${run})${detail}`;
   }
   const word = outcome === 'empty' ? 'nothing to do' : outcome;
-  const what = slots > 1 ? `${word} ${outcome === 'empty' ? 'in ' : ''}${plural(slots, 'slots')}` : word;
+  const what =
+    occurrences > 1 ? `${word} ${outcome === 'empty' ? 'in ' : ''}${plural(occurrences, 'occurrences')}` : word;
   return reason === '' ? what : `${what}: ${visibleLine(reason)}`;
 }
 
@@ -192,7 +193,7 @@ export function steeredText(
   if (action === 'resume' && schedule.state === 'active') return `Schedule ${name} was active already.`;
   if (action === 'pause') return `Paused schedule ${name}: it starts no more runs; a running one continues.${goOn}`;
   if (action === 'remove') return `Removed schedule ${name}; its runs stay.`;
-  const next = describeSlot(schedule.tz, nextSlot(schedule, now)).local;
+  const next = describeOccurrence(schedule.tz, nextOccurrence(schedule, now)).local;
   const waived = ['', 'too_many', 'halted', 'none_there'].includes(schedule.pausedBy)
     ? ''
     : '\n  The next list passes the guard that paused it; --max-deletes still applies.';

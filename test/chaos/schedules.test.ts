@@ -18,10 +18,10 @@ import { isFull, promised } from '../support/size.ts';
 
 const hour = 3_600_000;
 
-/** What became of its slots, one by one; newest first. */
+/** What became of its occurrences, one by one; newest first. */
 async function fates({ redis, target }: Harness, name: string): Promise<string[]> {
   const history = await readHistory(redis, target.fp, name);
-  return history.flatMap(({ outcome, slots }) => Array.from({ length: slots }, () => outcome));
+  return history.flatMap(({ outcome, occurrences }) => Array.from({ length: occurrences }, () => outcome));
 }
 
 describe.concurrent('schedules of real workers', () => {
@@ -40,7 +40,7 @@ describe.concurrent('schedules of real workers', () => {
     ['latest', 1, ['started', 'missed', 'missed']],
   ] as const)(
     'by "%s" have %d runs after three periods without a worker',
-    async ([missed, runs, slots], { expect, onTestFinished }) => {
+    async ([missed, runs, occurrences], { expect, onTestFinished }) => {
       const harness = await openHarness(onTestFinished);
       const settings = { resource: 'annotations', maxDeletes: '100', expectAbsent: 'true' };
       const threeAgo = Math.floor(Date.now() / hour) * hour - 2.5 * hour;
@@ -51,9 +51,9 @@ describe.concurrent('schedules of real workers', () => {
         threeAgo,
       );
       await workerWith(harness, 'config.json', { fresh: freshIds('v', 3) });
-      await until('the slots are seen to', async () => (await fates(harness, 'hourly')).length === 3);
+      await until('the occurrences are seen to', async () => (await fates(harness, 'hourly')).length === 3);
       if (runs > 0) await harness.runIs('completed', ({ state }) => state === 'completed');
-      expect(await fates(harness, 'hourly')).toEqual(slots);
+      expect(await fates(harness, 'hourly')).toEqual(occurrences);
       expect([await harness.runs(), harness.sandbox.seen].map(({ length }) => length)).toEqual([runs, 3 * runs]);
     },
   );

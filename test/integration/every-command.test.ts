@@ -55,7 +55,7 @@ const lines: [commandName: string, args: string, types: string[]][] = [
   ['runs remove', 'RUN --yes', ['removed']],
   ['schedule add', 'nightly --cron @daily --from all --resource views --max-deletes 5', ['schedule']],
   ['schedule list', '', ['schedule']],
-  ['schedule preview', 'nightly', ['slot']],
+  ['schedule preview', 'nightly', ['occurrence']],
   ['schedule run', 'nightly --dry-run', ['plan']],
   ['schedule run', 'nightly', ['scheduled']],
   ['schedule pause', 'nightly', ['schedule']],

@@ -82,7 +82,7 @@ export async function runsEnd({ harness }: ScheduleWorkers, count: number, deadl
   await until(`${count} runs have ended`, ended, deadlineMs);
 }
 
-/** What shows that two runs were under way at once, or that a slot had two; null where nothing does. */
+/** What shows that two runs were under way at once, or that an occurrence had two; null where nothing does. */
 export async function findOverlap({ harness, history }: ScheduleWorkers): Promise<string | null> {
   const runs = (await harness.runs()).toSorted((a, b) => a.startedAt - b.startedAt);
   for (const [n, run] of runs.entries()) {
@@ -93,8 +93,10 @@ export async function findOverlap({ harness, history }: ScheduleWorkers): Promis
   const lists = harness.sandbox.seen.map((path) => /(even|odd)-\d+/.exec(path)?.[0] ?? path);
   const changes = lists.filter((list, n) => list !== lists[n - 1]);
   if (new Set(changes).size !== changes.length) return 'requests of two runs were mixed';
-  const slots = (await history()).filter(({ outcome }) => outcome === 'started').map(({ slot }) => slot);
-  if (new Set(slots).size !== slots.length) return 'a slot had two runs';
-  const made = await harness.redis.keys(keys.scheduleSlot(harness.target.fp, 'often', 0).replace(/0$/, '*'));
-  return made.length >= runs.length ? null : `${runs.length} runs were made for ${made.length} slots`;
+  const occurrences = (await history())
+    .filter(({ outcome }) => outcome === 'started')
+    .map(({ occurrence }) => occurrence);
+  if (new Set(occurrences).size !== occurrences.length) return 'an occurrence had two runs';
+  const made = await harness.redis.keys(keys.scheduleOccurrence(harness.target.fp, 'often', 0).replace(/0$/, '*'));
+  return made.length >= runs.length ? null : `${runs.length} runs were made for ${made.length} occurrences`;
 }

@@ -34,12 +34,12 @@ const addOptions: readonly OwnOption[] = [
   },
   {
     flags: '--missed <policy>',
-    help: 'slots missed while no worker listened: backfill none (default) or latest',
+    help: 'occurrences missed while no worker listened: backfill none (default) or latest',
     parse: parse.oneOf(missedPolicies),
   },
   {
     flags: '--grace <duration>',
-    help: 'a slot handled later than this is missed (default: 10min)',
+    help: 'an occurrence handled later than this is missed (default: 10min)',
     parse: parse.duration,
   },
   {
@@ -49,15 +49,15 @@ const addOptions: readonly OwnOption[] = [
   },
   {
     flags: '--heartbeat <url>',
-    help: 'call this URL (GET) at the end of each successful slot, so that a monitor notices a missing one',
+    help: 'call this URL (GET) at the end of each successful occurrence, so that a monitor notices a missing one',
     parse: webhookUrl,
   },
   {
     flags: '--at-most <n>',
-    help: 'delete this many ids of the list per slot, and carry the others to the next slot (default: all)',
+    help: 'delete this many ids of the list per occurrence, and carry the others to the next occurrence (default: all)',
     parse: parse.integerFrom(1, 1_000_000_000),
   },
-  { flags: '--retry-failed', help: 'send again the ids that the run of the last slot left as failed or unknown' },
+  { flags: '--retry-failed', help: 'send again the ids that the run of the last occurrence left as failed or unknown' },
   { flags: '--replace', help: 'change the schedule of that name' },
 ];
 
@@ -87,7 +87,7 @@ const add: Command = {
 
 const list: Command = {
   name: 'list',
-  summary: 'show the schedules of a target, when they are due next, and how the last slots ended',
+  summary: 'show the schedules of a target, when they are due next, and how the last occurrences ended',
   settings: [...where, ...server],
   options: [json],
   examples: [
@@ -150,7 +150,7 @@ const pause: Command = {
 
 const resume: Command = {
   name: 'resume',
-  summary: 'resume with the next slot, and accept the list that a guard rejected',
+  summary: 'resume with the next occurrence, and accept the list that a guard rejected',
   arguments: '[name]',
   settings: [...where, ...server],
   options: [...allHalted('schedules'), reason, json],

@@ -54,6 +54,6 @@ export function readDefinition({ options, config }: Pick<Invocation, 'options' |
 }
 
 function readHeartbeat(url: string, { allowHttp }: Invocation['config']): string {
-  if (url !== '') refusePlainHttp('--heartbeat', new URL(url).origin, allowHttp, 'hide that a slot failed');
+  if (url !== '') refusePlainHttp('--heartbeat', new URL(url).origin, allowHttp, 'hide that an occurrence failed');
   return url;
 }

@@ -2,8 +2,8 @@ import { orderedTarget } from '../../config/check-target.ts';
 import { isoTime } from '../../format.ts';
 import type { Target } from '../../model/target.ts';
 import type { ScheduleRecord } from '../../operations/schedule-record.ts';
-import { previewSlots } from '../../schedule/describe-occurrences.ts';
-import { nextSlots } from '../../schedule/occurrences.ts';
+import { previewOccurrences } from '../../schedule/describe-occurrences.ts';
+import { nextOccurrences } from '../../schedule/occurrences.ts';
 import type { Schedule } from '../../schedule/schedule.ts';
 import { listText, previewText } from '../../terminal/schedule-text.ts';
 import { tableFit } from '../../terminal/style.ts';
@@ -16,7 +16,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const target = orderedTarget(config, env);
   return withOperations(invocation, 'schedules', async (schedules) => {
     if (commandName === 'schedule list') showSchedules(invocation, target, await schedules.list(target));
-    else showSlots(invocation, await schedules.find(target, args[0] ?? ''));
+    else showOccurrences(invocation, await schedules.find(target, args[0] ?? ''));
     return 0;
   });
 }
@@ -34,17 +34,17 @@ function showSchedules(
     stdout.write(`${listText(records, target, Date.now(), { toType, isQuiet: verbosity === 'quiet', fit })}\n`);
 }
 
-/** Prints the next slots of a schedule. */
-function showSlots({ options, stdout }: Invocation, schedule: Schedule): void {
+/** Prints the next occurrences of a schedule. */
+function showOccurrences({ options, stdout }: Invocation, schedule: Schedule): void {
   const { after = Date.now(), count = 5 } = options;
-  const slots = previewSlots(schedule, after, count);
+  const occurrences = previewOccurrences(schedule, after, count);
   if (!options.json) {
-    stdout.write(`${previewText(schedule, slots)}\n`);
+    stdout.write(`${previewText(schedule, occurrences)}\n`);
     return;
   }
   const print = jsonLines(stdout, true);
-  const times = nextSlots(schedule, after, count);
-  slots.forEach(({ local, note }, i) => {
-    print('slot', { schedule: schedule.name, at: isoTime(times[i]!), local, tz: schedule.tz, note });
+  const times = nextOccurrences(schedule, after, count);
+  occurrences.forEach(({ local, note }, i) => {
+    print('occurrence', { schedule: schedule.name, at: isoTime(times[i]!), local, tz: schedule.tz, note });
   });
 }

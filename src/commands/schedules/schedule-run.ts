@@ -60,10 +60,10 @@ function sayDryRun(
   stderr.write('Dry run: nothing was deleted.\n');
 }
 
-/** `100 ids, 3 of them retried; 900 are carried to the next slot` */
+/** `100 ids, 3 of them retried; 900 are carried to the next occurrence` */
 function leftText(ids: number, { retried, carried }: { retried: number; carried: number }): string {
   const again = retried === 0 ? '' : `, ${count(retried)} of them retried`;
-  return `${plural(ids, 'ids')}${again}${carried === 0 ? '' : `; ${count(carried)} are carried to the next slot`}`;
+  return `${plural(ids, 'ids')}${again}${carried === 0 ? '' : `; ${count(carried)} are carried to the next occurrence`}`;
 }
 
 async function make(invocation: Invocation, schedules: ScheduleOperations, order: RunOrder): Promise<void> {

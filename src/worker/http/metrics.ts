@@ -3,7 +3,7 @@ import { latencyBounds } from '../../ledger/measures.ts';
 import type { RunState } from '../../ledger/run.ts';
 import { type Cause, causes, type Standing } from '../../ledger/standing.ts';
 import { resources } from '../../model/resource.ts';
-import { slotResults } from '../../schedule/schedule.ts';
+import { occurrenceResults } from '../../schedule/schedule.ts';
 import { type Scrape, scheduleStates } from './scrape.ts';
 
 /** The Prometheus text of this process. */
@@ -266,27 +266,27 @@ export const families: readonly Family[] = [
     name: 'expunge_schedule_last_result',
     type: 'gauge',
     labels: ['schedule', 'result'],
-    help: '1 for the result of its last slot: started, then completed (exit code 0), incomplete (another one) or cancelled; or empty, refused, failed, skipped or missed; 0 for the others.',
+    help: '1 for the result of its last occurrence: started, then completed (exit code 0), incomplete (another one) or cancelled; or empty, refused, failed, skipped or missed; 0 for the others.',
     read: ({ redis }) =>
       (redis?.schedules ?? []).flatMap(({ name, result }) =>
-        result === null ? [] : oneOf(slotResults, result, 'result', name),
+        result === null ? [] : oneOf(occurrenceResults, result, 'result', name),
       ),
   },
   {
-    name: 'expunge_schedule_next_slot_timestamp_seconds',
+    name: 'expunge_schedule_next_occurrence_timestamp_seconds',
     type: 'gauge',
     labels: ['schedule'],
     help: 'When an active schedule of the target is due next.',
     read: ({ redis }) =>
-      (redis?.schedules ?? []).flatMap(({ name, nextSlot }) =>
-        nextSlot === null ? [] : [{ value: nextSlot / 1_000, labels: { schedule: name } }],
+      (redis?.schedules ?? []).flatMap(({ name, nextOccurrence }) =>
+        nextOccurrence === null ? [] : [{ value: nextOccurrence / 1_000, labels: { schedule: name } }],
       ),
   },
   {
     name: 'expunge_schedule_late_seconds',
     type: 'gauge',
     labels: ['schedule'],
-    help: 'How long a slot of a schedule has been due without being handled, or has waited for the end of the last run; 0 = none.',
+    help: 'How long an occurrence of a schedule has been due without being handled, or has waited for the end of the last run; 0 = none.',
     read: ({ redis }) =>
       (redis?.schedules ?? []).map(({ name, lateMs }) => ({ value: lateMs / 1_000, labels: { schedule: name } })),
   },

@@ -8,7 +8,7 @@ import type { QueueDepth } from '../../queue/queue.ts';
 import { type RedisClient, readClock } from '../../redis/client.ts';
 import { keys } from '../../redis/keys.ts';
 import { lateMsOf } from '../../schedule/decide.ts';
-import { nextSlot } from '../../schedule/occurrences.ts';
+import { nextOccurrence } from '../../schedule/occurrences.ts';
 import { resultOf } from '../../schedule/schedule.ts';
 import { listSchedules, readHistory } from '../../schedule/schedule-store.ts';
 import type { Service } from '../service.ts';
@@ -35,12 +35,12 @@ export type Scrape = {
 /** The time when a run last went well, in ms since 1970, by schedule; see `readSuccesses`. */
 type Successes = Record<string, number>;
 
-/** The state of a schedule and the result of its last slot (null = it has had none), when it is due (null = never), and how late that is. */
+/** The state of a schedule and the result of its last occurrence (null = it has had none), when it is due (null = never), and how late that is. */
 type ScheduleSample = {
   name: string;
   state: ScheduleState;
   result: ReturnType<typeof resultOf> | null;
-  nextSlot: number | null;
+  nextOccurrence: number | null;
   lateMs: number;
 };
 
@@ -109,7 +109,7 @@ async function readSchedules(redis: RedisClient, fp: string, now: number): Promi
       name,
       state: state === 'active' ? 'active' : pausedState,
       result: last === undefined ? null : resultOf(last),
-      nextSlot: state === 'active' ? nextSlot(schedule, now) : null,
+      nextOccurrence: state === 'active' ? nextOccurrence(schedule, now) : null,
       lateMs: lateMsOf(schedule, now),
     };
   });

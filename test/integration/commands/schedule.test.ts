@@ -72,7 +72,7 @@ describe('expunge schedule', () => {
       ['--cron', '0 3 * * *', '--from', 'expired', '--resource', 'views', '--max-deletes', '5', '--at-most', '6'],
     ],
     [
-      '--retry-failed: runs are kept for 2 d, but slots can be 3 d apart',
+      '--retry-failed: runs are kept for 2 d, but occurrences can be 3 d apart',
       [
         ...['--cron', '0 3 * * 1-5', '--from', 'expired', '--resource', 'views', '--max-deletes', '5', '--keep', '2d'],
         '--retry-failed',
@@ -164,12 +164,12 @@ describe('expunge schedule', () => {
   it('says what it carries and retries, what a run would send, and what another definition changes', async () => {
     const parts = 'expired --max-deletes 100 --at-most 12 --retry-failed';
     const added = await add('parts', '0 3 * * *', parts);
-    expect(added.stderr).toContain('  It deletes at most 12 ids per slot and carries the others to the next\n');
-    expect(added.stderr).toContain('  It sends again the ids that the last slot left as failed or unknown\n');
+    expect(added.stderr).toContain('  It deletes at most 12 ids per occurrence and carries the others to the next\n');
+    expect(added.stderr).toContain('  It sends again the ids that the last occurrence left as failed or unknown\n');
     expect((await add('parts', '0 3 * * *', parts)).stderr).toContain('exists already, with these settings');
     const dry = await schedule('run parts --dry-run --json');
     expect(facts(dry)).toMatchObject({ ids: 30, sends: 12, carried: 18, retried: 0, left: 0, guard: null });
-    expect(dry.stderr).toContain('  The run sends 12 ids; 18 are carried to the next slot\n');
+    expect(dry.stderr).toContain('  The run sends 12 ids; 18 are carried to the next occurrence\n');
     const started = await schedule('run parts --json');
     expect(facts(started)).toMatchObject({ type: 'scheduled', ids: 12, carried: 18, retried: 0 });
     const [listed] = (await schedule('list --json')).stdout.split('\n').filter((line) => line.includes('"parts"'));
@@ -177,8 +177,8 @@ describe('expunge schedule', () => {
     expect(JSON.parse(listed!)).toMatchObject({ at_most: 12, retry_failed: true, carried: 18 });
     expect(entry).toMatchObject({ outcome: 'started', rows: 12, carried: 18, retried: 0 });
     const { stdout } = await schedule('list');
-    expect(stdout).toMatch(/run \S+, 12 rows, 18 carried to the next slot/);
-    expect(stdout).toContain('  parts carries 18 ids to its next slot');
+    expect(stdout).toMatch(/run \S+, 12 rows, 18 carried to the next occurrence/);
+    expect(stdout).toContain('  parts carries 18 ids to its next occurrence');
     const other = await add('parts', '0 3 * * *', 'expired --max-deletes 100');
     expect(other.stderr).toContain(': --at-most 12 → none, --retry-failed true → false');
     await harness.expunge(['cancel', facts(started).run, '--yes']);

@@ -116,11 +116,11 @@ const causes: [what: string, changes: Series | null, alerts: string[]][] = [
     ['ExpungeSchedulePaused'],
   ],
   [
-    'a slot failed',
+    'an occurrence failed',
     { 'expunge_schedule_last_result{schedule="nightly",result="failed"}': '1+0' },
-    ['ExpungeSlotFailed'],
+    ['ExpungeOccurrenceFailed'],
   ],
-  ['a slot is late', { 'expunge_schedule_late_seconds{schedule="nightly"}': '4000+0' }, ['ExpungeScheduleLate']],
+  ['an occurrence is late', { 'expunge_schedule_late_seconds{schedule="nightly"}': '4000+0' }, ['ExpungeScheduleLate']],
   ['results are not delivered', { expunge_results_undelivered: '3+0' }, ['ExpungeResultsUndelivered']],
 ];
 

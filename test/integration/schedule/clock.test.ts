@@ -6,7 +6,7 @@ import { openScheduleHarness } from '../../support/schedule-harness.ts';
 
 const minute = 60_000;
 
-test('a worker whose clock is 5 minutes fast starts no slot before it is due by the clock of Redis', async ({
+test('a worker whose clock is 5 minutes fast starts no occurrence before it is due by the clock of Redis', async ({
   onTestFinished,
 }) => {
   const stage = await openScheduleHarness(onTestFinished);

@@ -38,7 +38,7 @@ async function scrape(harness: ScheduleHarness): Promise<string[]> {
 }
 
 describe.concurrent('the metrics of a worker', () => {
-  test('show a schedule, and what became of its last slot', async ({ expect, onTestFinished }) => {
+  test('show a schedule, and what became of its last occurrence', async ({ expect, onTestFinished }) => {
     const harness = await openScheduleHarness(onTestFinished);
     await harness.add();
     expect(await scrape(harness)).toEqual(['state nightly active']);
@@ -53,7 +53,7 @@ describe.concurrent('the metrics of a worker', () => {
   test('show when a schedule is due next, and how late it is', async ({ expect, onTestFinished }) => {
     const harness = await openScheduleHarness(onTestFinished);
     const times = async () => (await samples(harness)).filter(({ words }) => /_seconds/.test(words));
-    const next = 'next_slot_timestamp_seconds nightly';
+    const next = 'next_occurrence_timestamp_seconds nightly';
     await harness.add();
     expect(await times()).toEqual([
       { words: next, value: (start + minute) / 1_000 },

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { openListener, openNotifier } from '../../../src/queue/notifier.ts';
 import { openQueueConnection } from '../../../src/redis/connect.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { nextSlot } from '../../../src/schedule/occurrences.ts';
+import { nextOccurrence } from '../../../src/schedule/occurrences.ts';
 import { until } from '../../support/processes.ts';
 import { openTestRedis, testRedisAddress } from '../../support/redis.ts';
 
@@ -42,7 +42,7 @@ describe('the bells of BullMQ', () => {
     for (let n = 0, last = Date.parse(from); n < 3; n++) {
       await queue.upsertJobScheduler('s', { pattern: cron, tz, startDate: new Date(last) });
       const { next } = (await queue.getJobScheduler('s'))!;
-      expect(new Date(next!).toISOString()).toBe(new Date(nextSlot({ cron, tz }, last)).toISOString());
+      expect(new Date(next!).toISOString()).toBe(new Date(nextOccurrence({ cron, tz }, last)).toISOString());
       last = next!;
     }
   });

@@ -4,7 +4,7 @@ import { readSources } from '../../../src/config/list-source.ts';
 import { readEvents } from '../../../src/ledger/outbox.ts';
 import { minute, openScheduleHarness, type ScheduleHarness, someIds, start } from '../../support/schedule-harness.ts';
 
-const slots = Array.from({ length: 8 }, (_, n) => start + n * minute);
+const occurrences = Array.from({ length: 8 }, (_, n) => start + n * minute);
 const away = readSources({ expired: { command: ['false'] } });
 
 /** What receivers are told, in order. */
@@ -12,10 +12,10 @@ async function told({ redis, target }: ScheduleHarness) {
   return (await readEvents(redis, target.fp, 0, 50)).map(({ event }) => event);
 }
 
-/** The run of the slot is made and ends well. */
-async function goWell(harness: ScheduleHarness, slot: number): Promise<void> {
-  harness.list(someIds(`at-${slot}`, 5));
-  await harness.at(slot);
+/** The run of the occurrence is made and ends well. */
+async function goWell(harness: ScheduleHarness, occurrence: number): Promise<void> {
+  harness.list(someIds(`at-${occurrence}`, 5));
+  await harness.at(occurrence);
   await harness.finish((await harness.schedule()).lastRun);
 }
 
@@ -26,55 +26,55 @@ describe.concurrent('receivers are told of a schedule', () => {
   }) => {
     const harness = await openScheduleHarness(onTestFinished);
     await harness.add();
-    for (const slot of slots.slice(1, 4)) await harness.at(slot, { sources: away });
-    await goWell(harness, slots[4]!);
-    await harness.at(slots[5]!, { sources: away });
+    for (const occurrence of occurrences.slice(1, 4)) await harness.at(occurrence, { sources: away });
+    await goWell(harness, occurrences[4]!);
+    await harness.at(occurrences[5]!, { sources: away });
     const [failed, recovered, again, ...others] = await told(harness);
     const id = `schedule-${harness.target.fp}-nightly`;
     expect(failed).toMatchObject({
-      id: `${id}-failed-${slots[1]}`,
+      id: `${id}-failed-${occurrences[1]}`,
       type: 'schedule.failed',
-      timestamp: new Date(slots[1]!).toISOString(),
-      data: { schedule: 'nightly', slot: new Date(slots[1]!).toISOString(), slots: 1 },
+      timestamp: new Date(occurrences[1]!).toISOString(),
+      data: { schedule: 'nightly', occurrence: new Date(occurrences[1]!).toISOString(), occurrences: 1 },
     });
     expect(failed!.text).toMatch(
       /^Schedule nightly on .* made no run: it got no complete list: source expired: the command false ended with 1$/,
     );
-    expect(recovered).toMatchObject({ id: `${id}-recovered-${slots[4]}`, data: { failed_slots: 3 } });
-    expect(recovered!.text).toMatch(/^Schedule nightly on .* gets its list again, after 3 slots failed$/);
-    expect([again!.id, others]).toEqual([`${id}-failed-${slots[5]}`, []]);
+    expect(recovered).toMatchObject({ id: `${id}-recovered-${occurrences[4]}`, data: { failed_occurrences: 3 } });
+    expect(recovered!.text).toMatch(/^Schedule nightly on .* gets its list again, after 3 occurrences failed$/);
+    expect([again!.id, others]).toEqual([`${id}-failed-${occurrences[5]}`, []]);
   });
 
-  test('whose slots were missed, with their number, also of those before one that was handled', async ({
+  test('whose occurrences were missed, with their number, also of those before one that was handled', async ({
     expect,
     onTestFinished,
   }) => {
     const harness = await openScheduleHarness(onTestFinished);
     await harness.add({ graceMs: 1_000 });
-    await harness.at(slots[3]! + 5_000);
-    await harness.at(slots[4]! + 5_000);
+    await harness.at(occurrences[3]! + 5_000);
+    await harness.at(occurrences[4]! + 5_000);
     const [missed, ...others] = await told(harness);
-    expect(missed).toMatchObject({ type: 'schedule.missed', data: { slots: 3, reason: 'seen 5 s late' } });
-    expect(missed!.text).toMatch(/^Schedule nightly on .* missed 3 slots: seen 5 s late$/);
+    expect(missed).toMatchObject({ type: 'schedule.missed', data: { occurrences: 3, reason: 'seen 5 s late' } });
+    expect(missed!.text).toMatch(/^Schedule nightly on .* missed 3 occurrences: seen 5 s late$/);
     expect(others).toEqual([]);
 
     const late = await openScheduleHarness(onTestFinished);
     await late.add();
     late.list(someIds('v', 5));
-    await late.at(slots[4]!);
-    expect(await told(late)).toMatchObject([{ type: 'schedule.missed', data: { slots: 3 } }]);
+    await late.at(occurrences[4]!);
+    expect(await told(late)).toMatchObject([{ type: 'schedule.missed', data: { occurrences: 3 } }]);
     expect(await late.runs()).toHaveLength(1);
   });
 
-  test('whose run takes too long, once for all slots that it skips', async ({ expect, onTestFinished }) => {
+  test('whose run takes too long, once for all occurrences that it skips', async ({ expect, onTestFinished }) => {
     const harness = await openScheduleHarness(onTestFinished);
     await harness.add();
     harness.list(someIds('v', 5));
-    for (const slot of slots.slice(1, 5)) await harness.at(slot);
+    for (const occurrence of occurrences.slice(1, 5)) await harness.at(occurrence);
     const { lastRun } = await harness.schedule();
     const events = await told(harness);
     expect(events).toMatchObject([
-      { type: 'schedule.skipped', data: { slots: 1, reason: `run ${lastRun} has not ended` } },
+      { type: 'schedule.skipped', data: { occurrences: 1, reason: `run ${lastRun} has not ended` } },
     ]);
   });
 
@@ -86,15 +86,15 @@ describe.concurrent('receivers are told of a schedule', () => {
     await harness.add(definition);
     const glob = join(harness.folder, '*.csv');
     const sources = readSources({ expired: { glob, archive: join(harness.folder, 'done') } });
-    for (const slot of slots.slice(1, 4)) await harness.at(slot, { sources });
+    for (const occurrence of occurrences.slice(1, 4)) await harness.at(occurrence, { sources });
     expect((await told(harness)).map(({ type }) => type)).toEqual(expected);
   });
 
-  test('once, though two workers come to a slot at once', async ({ expect, onTestFinished }) => {
+  test('once, though two workers come to an occurrence at once', async ({ expect, onTestFinished }) => {
     const harness = await openScheduleHarness(onTestFinished);
     await harness.add();
-    await Promise.all(Array.from({ length: 4 }, () => harness.at(slots[1]!, { sources: away })));
-    await Promise.all(Array.from({ length: 4 }, () => harness.at(slots[2]!, { sources: away })));
+    await Promise.all(Array.from({ length: 4 }, () => harness.at(occurrences[1]!, { sources: away })));
+    await Promise.all(Array.from({ length: 4 }, () => harness.at(occurrences[2]!, { sources: away })));
     expect(await told(harness)).toHaveLength(1);
   });
 });

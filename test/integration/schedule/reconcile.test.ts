@@ -14,8 +14,8 @@ import { minute, openScheduleHarness, type ScheduleHarness, someIds, start } fro
 const [one, two, three] = [start + minute, start + 2 * minute, start + 3 * minute];
 
 /** The schedule has had some lists of ten rows, and all of their runs have ended. */
-async function usual(harness: ScheduleHarness, slots: number): Promise<void> {
-  for (let n = 1; n <= slots; n++) {
+async function usual(harness: ScheduleHarness, occurrences: number): Promise<void> {
+  for (let n = 1; n <= occurrences; n++) {
     harness.list(someIds(`usual-${n}`, 10));
     await harness.at(start + n * minute);
     await harness.finish((await harness.schedule()).lastRun);
@@ -23,16 +23,20 @@ async function usual(harness: ScheduleHarness, slots: number): Promise<void> {
   await harness.at(harness.now + 1_000);
 }
 
-/** Makes the run of a slot, ends it with these counts, records that, and returns the run. */
-async function endSlot(harness: ScheduleHarness, slot: number, counts: Partial<OutcomeCounts>): Promise<string> {
-  await harness.at(slot);
+/** Makes the run of an occurrence, ends it with these counts, records that, and returns the run. */
+async function endOccurrence(
+  harness: ScheduleHarness,
+  occurrence: number,
+  counts: Partial<OutcomeCounts>,
+): Promise<string> {
+  await harness.at(occurrence);
   const { lastRun } = await harness.schedule();
   await harness.finish(lastRun, counts);
-  await harness.at(slot + 1_000);
+  await harness.at(occurrence + 1_000);
   return lastRun;
 }
 
-describe.concurrent('a slot', () => {
+describe.concurrent('an occurrence', () => {
   test('becomes a detached run that its workers may take', async ({ expect, onTestFinished }) => {
     const harness = await openScheduleHarness(onTestFinished);
     await harness.add();
@@ -44,7 +48,7 @@ describe.concurrent('a slot', () => {
     expect(run).toMatchObject({ state: 'running', detached: true, rows: 20, note: 'OPS-1' });
     expect(run!.createdBy).toBe('schedule nightly on worker@test');
     expect(await harness.redis.sismember(keys.targetRuns(harness.target.fp), run!.id)).toBe(1);
-    expect(await harness.history()).toMatchObject([{ slot: one, outcome: 'started', run: run!.id, rows: 20 }]);
+    expect(await harness.history()).toMatchObject([{ occurrence: one, outcome: 'started', run: run!.id, rows: 20 }]);
   });
 
   test('has one run, however often its bell rings, and wherever', async ({ expect, onTestFinished }) => {
@@ -79,7 +83,7 @@ describe.concurrent('a slot', () => {
     const first = (await leaseSchedule(redis, target.fp, 'nightly', new AbortController().signal))!;
     await redis.del(keys.scheduleLease(target.fp, 'nightly')); // as if it had hung for 15 s
     const second = (await leaseSchedule(redis, target.fp, 'nightly', new AbortController().signal))!;
-    const claim = (run: string) => ({ claim: { slot: one, run, carried: null }, fields: { lastRun: run } });
+    const claim = (run: string) => ({ claim: { occurrence: one, run, carried: null }, fields: { lastRun: run } });
     expect(await updateSchedule(redis, first, claim('run-1'))).toBe('lost');
     expect(await updateSchedule(redis, second, claim('run-2'))).toBe('done');
     expect(await updateSchedule(redis, second, claim('run-3'))).toBe('taken');
@@ -107,7 +111,7 @@ describe.concurrent('a slot', () => {
     expect(await harness.history()).toEqual([]);
     harness.list(someIds('v', 5));
     await harness.at(one + 5_000);
-    expect(await harness.history()).toMatchObject([{ slot: one, outcome: 'started' }]);
+    expect(await harness.history()).toMatchObject([{ occurrence: one, outcome: 'started' }]);
   });
 
   test('has one run if the first process died between writing it and starting it', async ({
@@ -119,18 +123,18 @@ describe.concurrent('a slot', () => {
     harness.list(someIds('v', 5));
     await harness.at(one);
     const [run] = await harness.runs();
-    // Written, not the run of the slot yet: nobody would ever start it.
+    // Written, not the run of the occurrence yet: nobody would ever start it.
     await harness.redis.hset(keys.run(run!.id), 'state', 'planned');
     await harness.redis.hset(keys.schedule(harness.target.fp, 'nightly'), {
       preparing: run!.id,
       lastRun: '',
       waiting: one,
     });
-    await harness.redis.del(keys.scheduleSlot(harness.target.fp, 'nightly', one));
+    await harness.redis.del(keys.scheduleOccurrence(harness.target.fp, 'nightly', one));
     harness.list(someIds('w', 6));
     await harness.at(one + 5_000);
     expect((await harness.runs()).map(({ rows, state }) => [rows, state])).toEqual([[6, 'running']]);
-    // The run of the slot, not started yet.
+    // The run of the occurrence, not started yet.
     const { lastRun } = await harness.schedule();
     await harness.redis.hset(keys.run(lastRun), 'state', 'planned');
     await harness.at(one + 6_000);
@@ -170,7 +174,7 @@ describe.concurrent('a slot', () => {
   });
 });
 
-describe.concurrent('while the last run has not ended, a slot', () => {
+describe.concurrent('while the last run has not ended, an occurrence', () => {
   test('is skipped', async ({ expect, onTestFinished }) => {
     const harness = await openScheduleHarness(onTestFinished);
     await harness.add();
@@ -183,7 +187,7 @@ describe.concurrent('while the last run has not ended, a slot', () => {
     const reason = `run ${lastRun} has not ended`;
     expect(await harness.runs()).toHaveLength(1);
     expect(await harness.history()).toMatchObject([
-      { slot: three, slots: 2, outcome: 'skipped', reason },
+      { occurrence: three, occurrences: 2, outcome: 'skipped', reason },
       { run: lastRun },
     ]);
     await harness.finish(lastRun);
@@ -208,7 +212,7 @@ describe.concurrent('while the last run has not ended, a slot', () => {
     await harness.finish((await harness.schedule()).lastRun);
     await harness.at(three + 2_000);
     expect(await harness.runs()).toHaveLength(2);
-    expect((await harness.history()).map(({ outcome, slot }) => [outcome, slot])).toEqual([
+    expect((await harness.history()).map(({ outcome, occurrence }) => [outcome, occurrence])).toEqual([
       ['started', two],
       ['skipped', three],
       ['started', one],
@@ -224,13 +228,13 @@ describe.concurrent('while the last run has not ended, a slot', () => {
     await harness.at(two + 1_000);
     const [first, second] = await harness.runs();
     expect([first!.state, second!.state]).toEqual(['cancelled', 'running']);
-    expect([first!.who, first!.reason]).toEqual(['schedule nightly', 'the next slot has come']);
+    expect([first!.who, first!.reason]).toEqual(['schedule nightly', 'the next occurrence has come']);
     expect((await harness.runs()).filter(({ state }) => !isSealed(state))).toHaveLength(1);
   });
 });
 
 test.for(['before', 'after'] as const)(
-  'the last run is cancelled by cancel-other, and the slot has a run, also where the process dies %s the cancel',
+  'the last run is cancelled by cancel-other, and the occurrence has a run, also where the process dies %s the cancel',
   async (when, { expect, onTestFinished }) => {
     const harness = await openScheduleHarness(onTestFinished);
     await harness.add({ overlap: 'cancel-other' });
@@ -246,14 +250,16 @@ test.for(['before', 'after'] as const)(
     expect(await states()).toEqual([when === 'after' ? 'cancelled' : 'running']);
     await harness.at(two + 3_000);
     expect(await states()).toEqual(['cancelled', 'running']);
-    expect((await harness.history()).map(({ slot, slots, outcome }) => [slot, slots, outcome])).toEqual([
+    expect(
+      (await harness.history()).map(({ occurrence, occurrences, outcome }) => [occurrence, occurrences, outcome]),
+    ).toEqual([
       [two, 1, 'started'],
       [one, 1, 'started'],
     ]);
   },
 );
 
-describe.concurrent('slots that nobody saw to in time', () => {
+describe.concurrent('occurrences that nobody saw to in time', () => {
   test('are missed by "none"', async ({ expect, onTestFinished }) => {
     const harness = await openScheduleHarness(onTestFinished);
     await harness.add();
@@ -261,7 +267,7 @@ describe.concurrent('slots that nobody saw to in time', () => {
     await harness.at(three + 45_000);
     expect(await harness.runs()).toEqual([]);
     expect(await harness.history()).toMatchObject([
-      { outcome: 'missed', slots: 3, slot: three, reason: 'seen 45 s late' },
+      { outcome: 'missed', occurrences: 3, occurrence: three, reason: 'seen 45 s late' },
     ]);
     await harness.at(three + minute);
     expect(await harness.runs()).toHaveLength(1);
@@ -275,8 +281,8 @@ describe.concurrent('slots that nobody saw to in time', () => {
     await harness.at(three + 46_000);
     expect(await harness.runs()).toHaveLength(1);
     expect(await harness.history()).toMatchObject([
-      { outcome: 'started', slot: three },
-      { outcome: 'missed', slots: 2, slot: three - minute },
+      { outcome: 'started', occurrence: three },
+      { outcome: 'missed', occurrences: 2, occurrence: three - minute },
     ]);
   });
 
@@ -363,7 +369,7 @@ describe.concurrent('a schedule is paused, and says why, by', () => {
       await redis.del(keys.scheduleLease(target.fp, 'nightly')); // as it is 15 s later
       await harness.at(one + 15_000);
       expect(await harness.schedule()).toMatchObject({ state: 'paused', pausedBy: 'empty', who: '', waiting: null });
-      expect(await harness.history()).toMatchObject([{ slot: one, slots: 1, outcome: 'refused' }]);
+      expect(await harness.history()).toMatchObject([{ occurrence: one, occurrences: 1, outcome: 'refused' }]);
       const events = await readEvents(redis, target.fp, 0, 10);
       expect(events.map(({ event }) => event.type)).toEqual(['schedule.refused', 'schedule.paused']);
       expect(await readAudit(redis, target.fp, 'nightly')).toMatchObject([
@@ -395,7 +401,7 @@ describe.concurrent('a schedule is paused, and says why, by', () => {
     await harness.add({ heartbeat: 'http://monitor.invalid/beat' });
     harness.list(someIds('v', 5));
     const { redis, target } = harness;
-    const lastRun = await endSlot(harness, one, { absent: 5 });
+    const lastRun = await endOccurrence(harness, one, { absent: 5 });
     const paused = await harness.schedule();
     expect(paused).toMatchObject({ state: 'paused', pausedBy: 'none_there', who: '', heartbeatDue: null });
     expect(paused.reason).toMatch(`its run ${lastRun} is completed, but none of its 5 ids was there: check its list, `);
@@ -448,7 +454,7 @@ describe.concurrent('a schedule is paused, and says why, by', () => {
     const harness = await openScheduleHarness(onTestFinished);
     await harness.add({ ...definition, heartbeat: 'http://monitor.invalid/beat' });
     harness.list(someIds('v', 5));
-    await endSlot(harness, one, counts);
+    await endOccurrence(harness, one, counts);
     const schedule = await harness.schedule();
     expect(schedule).toMatchObject({ state: 'active', lastConclusion: 'well', heartbeatDue: one + 1_000 });
     expect((await harness.history()).map(resultOf)).toEqual(['completed']);
@@ -462,10 +468,10 @@ describe.concurrent('a schedule is paused, and says why, by', () => {
     const harness = await openScheduleHarness(onTestFinished);
     await harness.add();
     harness.list(someIds('v', 5));
-    await endSlot(harness, one, { absent: 5 });
+    await endOccurrence(harness, one, { absent: 5 });
     const order = { at: harness.now, by: 'operator', who: 'ana@test', reason: 'the API was down' } as const;
     await steerSchedule(harness.redis, harness.target.fp, 'nightly', 'resume', order);
-    await endSlot(harness, two, { deleted: 5 });
+    await endOccurrence(harness, two, { deleted: 5 });
     expect(await harness.schedule()).toMatchObject({ state: 'active', lastConclusion: 'well' });
     expect(await harness.runs()).toHaveLength(2);
     await harness.at(three); // that run did something: now the same list is refused
@@ -490,7 +496,7 @@ describe.concurrent('a schedule is paused, and says why, by', () => {
   });
 });
 
-describe.concurrent('no run was made for a slot, and the next one has its try, if the source', () => {
+describe.concurrent('no run was made for an occurrence, and the next one has its try, if the source', () => {
   test.for<[string, object, RegExp]>([
     ['fails after it printed ids', { command: ['sh', '-c', 'seq 1 50; exit 3'] }, /command sh ended with 3/],
     ['is killed', { command: ['sh', '-c', 'echo a; kill -9 $$'] }, /command sh was ended by SIGKILL/],
@@ -511,7 +517,7 @@ describe.concurrent('no run was made for a slot, and the next one has its try, i
     await harness.at(one, { sources: readSources({ expired: source }) });
     expect(await harness.runs()).toEqual([]);
     expect(await harness.history()).toMatchObject([
-      { slot: one, outcome: 'failed', reason: expect.stringMatching(words) },
+      { occurrence: one, outcome: 'failed', reason: expect.stringMatching(words) },
     ]);
     harness.list(someIds('v', 5));
     await harness.at(two);

@@ -65,7 +65,7 @@ describe.concurrent('files', () => {
     ['grow', (path) => appendFileSync(path, 'x\n')],
     ['are written over', (path) => utimesSync(path, 1, 1)],
     ['vanish', (path) => rmSync(path)],
-  ])('that %s meanwhile are left for the next slot', async ([, change], { expect, onTestFinished }) => {
+  ])('that %s meanwhile are left for the next occurrence', async ([, change], { expect, onTestFinished }) => {
     const path = (harness: ScheduleHarness) => join(harness.folder, 'in/half.txt');
     const { file, ring, runs } = await openInbox(onTestFinished, (harness) => change(path(harness)));
     file('in/half.txt', 'h-1\n');
@@ -90,7 +90,7 @@ describe.concurrent('files', () => {
     await ring(one);
     await ring(one + minute);
     const reason = expect.stringMatching(/^no file is there \(.*in\/\*\.txt\)$/);
-    expect(await harness.history()).toMatchObject([{ outcome: 'empty', slots: 2, reason }]);
+    expect(await harness.history()).toMatchObject([{ outcome: 'empty', occurrences: 2, reason }]);
     expect((await harness.schedule()).state).toBe('active');
     expect([await runs(), harness.told]).toEqual([[], []]);
     const work = { ...harness.work, sources, wait };
@@ -110,7 +110,7 @@ describe.concurrent('files', () => {
     await harness.at(one + minute, { sources });
     const reason = expect.stringMatching(/^source expired: no file is there/);
     expect((await harness.history())[0]).toMatchObject({ outcome: 'failed', reason });
-    expect(harness.told.filter((line) => line.startsWith('no run was made for a slot'))).toHaveLength(2);
+    expect(harness.told.filter((line) => line.startsWith('no run was made for an occurrence'))).toHaveLength(2);
   });
 
   test('go to the archive once their run has ended well', async ({ expect, onTestFinished }) => {

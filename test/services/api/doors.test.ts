@@ -227,46 +227,49 @@ describe.each(cases)('%s', (_, { file, says, flags, more = [] }) => {
     if (flags !== null) expect((await post(withFlags)).body).toMatchObject({ confirm: expect.any(Number) });
   });
 
-  test.runIf(flags?.[0] !== '--partial')('is refused the same in a slot, and accepted with the flag', async () => {
-    const { harness } = api;
-    const slot = async (door: string, words: readonly string[]) => {
-      const bound = has('--max-deletes', words) ? [] : ['--max-deletes', '100'];
-      const format = { csv: 'csv', txt: 'lines', ndjson: 'ndjson' }[file.split('.')[1]!]!;
-      const given = ['--cron', '0 3 1 1 *', '--from', name, ...bound, '--format', format, ...kindFor(words)];
-      if (door === 'api') {
-        const fields = fieldsOf(given).map(([field, value]) => [
-          field,
-          field === 'max_deletes' ? Number(value) : value,
-        ]);
-        const body = {
-          target: harness.target.fp,
-          name: `${name}-api`,
-          replace: true,
-          resource: null,
-          ...Object.fromEntries(fields),
-        };
-        const added = await api.call('operate', '/schedules', { method: 'POST', body });
-        expect(added.status, added.text).toBe(201);
-      } else {
-        const add = ['schedule', 'add', `${name}-${door}`, '--replace', ...given];
-        const added = await harness.expunge(add, { env: door === 'server' ? env : {} });
-        expect(added.code, added.stderr).toBe(0);
+  test.runIf(flags?.[0] !== '--partial')(
+    'is refused the same in an occurrence, and accepted with the flag',
+    async () => {
+      const { harness } = api;
+      const occurrence = async (door: string, words: readonly string[]) => {
+        const bound = has('--max-deletes', words) ? [] : ['--max-deletes', '100'];
+        const format = { csv: 'csv', txt: 'lines', ndjson: 'ndjson' }[file.split('.')[1]!]!;
+        const given = ['--cron', '0 3 1 1 *', '--from', name, ...bound, '--format', format, ...kindFor(words)];
+        if (door === 'api') {
+          const fields = fieldsOf(given).map(([field, value]) => [
+            field,
+            field === 'max_deletes' ? Number(value) : value,
+          ]);
+          const body = {
+            target: harness.target.fp,
+            name: `${name}-api`,
+            replace: true,
+            resource: null,
+            ...Object.fromEntries(fields),
+          };
+          const added = await api.call('operate', '/schedules', { method: 'POST', body });
+          expect(added.status, added.text).toBe(201);
+        } else {
+          const add = ['schedule', 'add', `${name}-${door}`, '--replace', ...given];
+          const added = await harness.expunge(add, { env: door === 'server' ? env : {} });
+          expect(added.code, added.stderr).toBe(0);
+        }
+      };
+      const run = async (door: string, isDry: boolean) => {
+        const path = `/schedules/${harness.target.fp}/${name}-${door}`;
+        const { revision: seen } = (await api.call('operate', path)).body;
+        return api.call('operate', `${path}/run`, { method: 'POST', body: { seen, dry_run: isDry } });
+      };
+      for (const door of ['here', 'server', 'api']) {
+        await occurrence(door, more);
+        expect((await run(door, false)).text.replaceAll('\\"', '"')).toMatch(says);
+        if (flags === null) continue;
+        await occurrence(door, withFlags);
+        expect((await run(door, true)).body).toMatchObject({ dry_run: true, guard: null });
       }
-    };
-    const run = async (door: string, isDry: boolean) => {
-      const path = `/schedules/${harness.target.fp}/${name}-${door}`;
-      const { revision: seen } = (await api.call('operate', path)).body;
-      return api.call('operate', `${path}/run`, { method: 'POST', body: { seen, dry_run: isDry } });
-    };
-    for (const door of ['here', 'server', 'api']) {
-      await slot(door, more);
-      expect((await run(door, false)).text.replaceAll('\\"', '"')).toMatch(says);
-      if (flags === null) continue;
-      await slot(door, withFlags);
-      expect((await run(door, true)).body).toMatchObject({ dry_run: true, guard: null });
-    }
-    expect(await harness.runs()).toEqual([]);
-  });
+      expect(await harness.runs()).toEqual([]);
+    },
+  );
 });
 
 test('there is a list for every code of rejection', () => {
@@ -295,7 +298,7 @@ describe('a list whose last id may be cut off', () => {
     expect((await post('', 'c-1\nc-22')).body).toMatchObject({ confirm: 2 }); // its plan shows it
   });
 
-  test('is refused in a slot', async () => {
+  test('is refused in an occurrence', async () => {
     const { harness } = api;
     const add = ['--cron', '0 3 1 1 *', '--from', 'cut', '--max-deletes', '9', '--resource', 'annotations'];
     expect(await harness.expunge(['schedule', 'add', 'cut', ...add], { env })).toMatchObject({ code: 0 });

@@ -133,9 +133,17 @@ describe('schedules with --server', () => {
       '--burst',
       '2',
     ];
-    const slots = ['--overlap', 'queue-one', '--missed', 'latest', '--grace', '2d', '--max-growth', '2.5'];
+    const occurrences = ['--overlap', 'queue-one', '--missed', 'latest', '--grace', '2d', '--max-growth', '2.5'];
     const rest = ['--at-most', '10', '--retry-failed', '--allow-empty', '--priority', 'low', '--expect-absent'];
-    const all = [...list, ...counts, ...brakes, ...slots, ...rest, '--window', 'Mon-Fri 22:00-06:00 Europe/Berlin'];
+    const all = [
+      ...list,
+      ...counts,
+      ...brakes,
+      ...occurrences,
+      ...rest,
+      '--window',
+      'Mon-Fri 22:00-06:00 Europe/Berlin',
+    ];
     const changed = await add(...daily, ...all, '--tz', 'Europe/Berlin', '--replace', '--reason', 'policy');
     expect(changed.stderr).toContain('--at-most none → 10');
     await add(...daily, ...all, '--grace', '3605s', '--replace');

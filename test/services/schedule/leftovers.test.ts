@@ -16,8 +16,8 @@ import { until } from '../../support/processes.ts';
 import { minute, openScheduleHarness, type ScheduleHarness, someIds, start } from '../../support/schedule-harness.ts';
 
 type Stage = ScheduleHarness & {
-  /** Makes the run of the nth slot, waits until its worker has deleted it, and records its end. */
-  slot(n: number): Promise<Run>;
+  /** Makes the run of the nth occurrence, waits until its worker has deleted it, and records its end. */
+  occurrence(n: number): Promise<Run>;
   /** Ends the worker: runs are made and not deleted. */
   rest(): Promise<void>;
   /** The ids that were sent since the last call, sorted. */
@@ -38,10 +38,10 @@ async function openStage(atEnd: AtEnd, definition: Partial<Definition>): Promise
     await worker.ended;
   };
   let told = 0;
-  const slot = async (n: number) => {
+  const occurrence = async (n: number) => {
     await harness.at(start + n * minute);
     const { lastRun } = await harness.schedule();
-    const run = await until(`slot ${n} has ended`, async () => {
+    const run = await until(`occurrence ${n} has ended`, async () => {
       const found = await readRun(harness.redis, lastRun);
       return found !== null && isSealed(found.state) ? found : null;
     });
@@ -54,7 +54,7 @@ async function openStage(atEnd: AtEnd, definition: Partial<Definition>): Promise
     told = seen.length;
     return news.map((line) => line.split('/').at(-1)!).sort();
   };
-  return Object.assign(harness, { slot, rest, sent });
+  return Object.assign(harness, { occurrence, rest, sent });
 }
 
 const ten = someIds('v', 10);
@@ -63,13 +63,13 @@ const objects = [...ten, ...others, ...someIds('new', 5)].map((id) => ({ resourc
 const orderAt = (at: number) => ({ at, by: 'operator', who: 'ana@test', reason: '' }) as const;
 
 describe.concurrent('with --at-most', () => {
-  test('a slot deletes that many ids, the next ones the rest, and each id is sent once', async ({
+  test('an occurrence deletes that many ids, the next ones the rest, and each id is sent once', async ({
     expect,
     onTestFinished,
   }) => {
     const stage = await openStage(onTestFinished, { atMost: 4 });
     stage.list(ten);
-    expect(await stage.slot(1)).toMatchObject({ state: 'completed', rows: 4, ids: 4 });
+    expect(await stage.occurrence(1)).toMatchObject({ state: 'completed', rows: 4, ids: 4 });
     expect(stage.sent()).toEqual(ten.slice(0, 4));
     expect((await stage.history())[0]).toMatchObject({
       carried: 6,
@@ -78,10 +78,10 @@ describe.concurrent('with --at-most', () => {
       ended: { deleted: 4, left: 0 },
     });
     stage.list(someIds('w', 1)); // the file was replaced: nobody else knows the other ids
-    await stage.slot(2);
+    await stage.occurrence(2);
     expect(stage.sent()).toEqual(ten.slice(4, 8));
     expect((await stage.schedule()).carried).toMatchObject({ ids: 3 });
-    await stage.slot(3); // the same list again: it was taken over already
+    await stage.occurrence(3); // the same list again: it was taken over already
     expect(stage.sent()).toEqual([...ten.slice(8), 'w-0']);
     expect((await stage.history())[0]).toMatchObject({ carried: 0, ended: { deleted: 3, left: 0 } });
     expect(await stage.redis.exists(keys.scheduleCarried(stage.target.fp, 'nightly'))).toBe(0);
@@ -97,7 +97,7 @@ describe.concurrent('with --at-most', () => {
     const gone = new Set<string>();
     for (let n = 1; n <= 4; n++) {
       stage.list([...ten.filter((id) => !gone.has(id)), `new-${n}`]);
-      await stage.slot(n);
+      await stage.occurrence(n);
       for (const id of stage.sent()) {
         expect(gone.has(id)).toBe(false);
         gone.add(id);
@@ -127,11 +127,11 @@ describe.concurrent('with --at-most', () => {
     const protect = stage.file('kept.txt', 'other\n');
     await stage.add({ settings: { ...settings, protect, expectUnprotected: 'true' }, atMost: 8 });
     stage.list(ten);
-    await stage.slot(1);
+    await stage.occurrence(1);
     stage.sent();
     stage.file('kept.txt', 'other\nv-9\n');
     stage.list(['w-0']);
-    const run = await stage.slot(2);
+    const run = await stage.occurrence(2);
     expect(stage.sent()).toEqual(['v-8', 'w-0']);
     expect(run.counts).toMatchObject({ deleted: 2, protected: 1 });
   });
@@ -146,8 +146,8 @@ function signal() {
 }
 
 /**
- * A process that makes the run of a slot and hangs: before it writes the record of the run, before Redis has its claim of the slot, before it
- * has the answer, or without one, and asks again.
+ * A process that makes the run of an occurrence and hangs: before it writes the record of the run, before Redis has its claim of the occurrence,
+ * before it has the answer, or without one, and asks again.
  */
 function hangingAtClaim(
   { work }: ScheduleHarness,
@@ -179,21 +179,21 @@ function hangingAtClaim(
 
 describe.concurrent('what a schedule carries', () => {
   test.for(['before writing', 'before', 'after', 'without an answer to'] as const)(
-    'is deleted once where a process hangs %s its claim of a slot, and another one takes over',
+    'is deleted once where a process hangs %s its claim of an occurrence, and another one takes over',
     async (when, { expect, onTestFinished }) => {
       const stage = await openStage(onTestFinished, { atMost: 4 });
       stage.list(ten);
-      await stage.slot(1);
+      await stage.occurrence(1);
       stage.list(['w-0', 'w-1', 'w-2']);
       const hanging = hangingAtClaim(stage, when);
       const asleep = stage.at(start + 2 * minute, hanging.work);
       await hanging.reached;
       await stage.redis.del(keys.scheduleLease(stage.target.fp, 'nightly')); // as it is 15 s later
-      await stage.slot(2);
+      await stage.occurrence(2);
       hanging.wake();
       await asleep;
-      await stage.slot(3);
-      await stage.slot(4);
+      await stage.occurrence(3);
+      await stage.occurrence(4);
       expect(stage.sent()).toEqual([...ten, 'w-0', 'w-1', 'w-2']);
       const history = (await stage.history()).toReversed();
       expect(history.map(({ rows, carried, ended }) => [rows, carried, ended?.deleted])).toEqual([
@@ -223,7 +223,7 @@ describe.concurrent('what a schedule carries', () => {
     await asleep;
     second.wake();
     await writing;
-    for (const n of [1, 2, 3]) await stage.slot(n);
+    for (const n of [1, 2, 3]) await stage.occurrence(n);
     expect(stage.sent()).toEqual(ten);
     expect(await stage.runs()).toHaveLength(3);
   });
@@ -249,7 +249,7 @@ describe.concurrent('what a schedule carries', () => {
     await asleep;
     writeFileSync(gate, '');
     await reading;
-    for (const n of [2, 3, 4]) await stage.slot(n);
+    for (const n of [2, 3, 4]) await stage.occurrence(n);
     expect(stage.sent()).toEqual(ten);
     expect((await stage.runs()).map(({ state, ids }) => [state, ids])).toEqual([
       ['completed', 4],
@@ -267,7 +267,7 @@ describe.concurrent('what a schedule carries', () => {
     const hanging = hangingAtClaim(stage, 'without an answer to');
     hanging.wake();
     await stage.at(start + minute, hanging.work);
-    for (const n of [1, 2, 3]) await stage.slot(n);
+    for (const n of [1, 2, 3]) await stage.occurrence(n);
     expect(stage.sent()).toEqual(ten);
     expect(await stage.runs()).toHaveLength(3);
   });
@@ -281,54 +281,57 @@ describe.concurrent('what a schedule carries', () => {
     mkdirSync(folder);
     writeFileSync(join(folder, 'a.txt'), `${ten.join('\n')}\n`);
     stage.work.sources = readSources({ expired: { glob: join(folder, '*.txt'), archive, settle: '0s' } });
-    await stage.slot(1);
+    await stage.occurrence(1);
     expect(readdirSync(folder)).toEqual([]);
-    await stage.slot(2);
+    await stage.occurrence(2);
     expect(stage.sent()).toEqual(ten);
     await stage.at(start + 3 * minute);
     expect((await stage.history())[0]).toMatchObject({ outcome: 'empty' });
   });
 
-  test('stays through a slot without a run, and a change of the schedule', async ({ expect, onTestFinished }) => {
+  test('stays through an occurrence without a run, and a change of the schedule', async ({
+    expect,
+    onTestFinished,
+  }) => {
     const stage = await openStage(onTestFinished, { atMost: 6 });
     stage.list(ten);
-    await stage.slot(1);
+    await stage.occurrence(1);
     stage.list([]);
     await stage.at(start + 2 * minute);
     expect(await stage.schedule()).toMatchObject({ state: 'paused', pausedBy: 'empty', carried: { ids: 4 } });
     stage.list(['w-0']);
     await stage.add({ settings, atMost: 0 });
     await steerSchedule(stage.redis, stage.target.fp, 'nightly', 'resume', orderAt(stage.now));
-    await stage.slot(3);
+    await stage.occurrence(3);
     expect(stage.sent()).toEqual([...ten, 'w-0']);
   });
 
   test('is dropped with its schedule, and is not there for one of that name', async ({ expect, onTestFinished }) => {
     const stage = await openStage(onTestFinished, { atMost: 6, retryFailed: true });
     stage.list(ten);
-    await stage.slot(1);
+    await stage.occurrence(1);
     stage.sent();
     const { redis, target } = stage;
     await steerSchedule(redis, target.fp, 'nightly', 'remove', orderAt(stage.now));
     expect(await redis.pttl(keys.scheduleCarried(target.fp, 'nightly'))).toBeGreaterThan(0);
     await stage.add({ settings, atMost: 6, retryFailed: true });
     stage.list(['w-0']);
-    await stage.slot(2);
+    await stage.occurrence(2);
     expect(stage.sent()).toEqual(['w-0']);
   });
 
   test('is told missing where Redis has lost it, and nothing is deleted', async ({ expect, onTestFinished }) => {
     const stage = await openStage(onTestFinished, { atMost: 6 });
     stage.list(ten);
-    const { id } = await stage.slot(1);
+    const { id } = await stage.occurrence(1);
     await stage.redis.del(keys.scheduleCarried(stage.target.fp, 'nightly'));
     await stage.at(start + 2 * minute);
-    const reason = `Redis has lost ids that run ${id} left to the next slot: expected 4, got 0`;
+    const reason = `Redis has lost ids that run ${id} left to the next occurrence: expected 4, got 0`;
     expect((await stage.history())[0]).toMatchObject({ outcome: 'failed', reason });
     expect(await stage.runs()).toHaveLength(1);
   });
 
-  test('holds what the next slot cancelled also where Redis was replaced: those ids are unknown then', async ({
+  test('holds what the next occurrence cancelled also where Redis was replaced: those ids are unknown then', async ({
     expect,
     onTestFinished,
   }) => {
@@ -344,13 +347,13 @@ describe.concurrent('what a schedule carries', () => {
     expect((await stage.history())[0]).toMatchObject({ outcome: 'started', rows: 4, carried: 7 });
   });
 
-  test('is told as it is then where a slot takes it over while a dry run reads it', async ({
+  test('is told as it is then where an occurrence takes it over while a dry run reads it', async ({
     expect,
     onTestFinished,
   }) => {
     const stage = await openStage(onTestFinished, { atMost: 4 });
     stage.list(ten);
-    await stage.slot(1);
+    await stage.occurrence(1);
     stage.list(['w-0']);
     const { redis } = stage.work.ledger;
     let claims = 0;
@@ -360,7 +363,7 @@ describe.concurrent('what a schedule carries', () => {
         if (typeof found !== 'function') return found;
         if (name !== 'hmgetBuffer') return found.bind(of);
         return async (...args: unknown[]) => {
-          if (claims++ === 0) await stage.slot(2);
+          if (claims++ === 0) await stage.occurrence(2);
           return found.apply(of, args);
         };
       },
@@ -389,13 +392,13 @@ describe.concurrent('what a schedule carries', () => {
   test('is not told missing where Redis has forgotten a run that completed', async ({ expect, onTestFinished }) => {
     const stage = await openStage(onTestFinished, { atMost: 4 });
     stage.list(['v-0', 'c-0']);
-    await unlinkRun(stage.redis, await stage.slot(1));
+    await unlinkRun(stage.redis, await stage.occurrence(1));
     stage.list(['v-1']);
-    await stage.slot(2);
+    await stage.occurrence(2);
     expect((await stage.history())[0]).toMatchObject({ outcome: 'started', reason: '' });
   });
 
-  test('holds what the next slot cancelled of a run, and not what an operator cancelled', async ({
+  test('holds what the next occurrence cancelled of a run, and not what an operator cancelled', async ({
     expect,
     onTestFinished,
   }) => {
@@ -499,17 +502,17 @@ test('a run that was halted or paused, while the process that made it hung, stay
 const faults: Record<string, FaultKind> = { c: 'status-409', u: 'status-200-executed' };
 
 describe.concurrent('with --retry-failed', () => {
-  test('a slot sends again what the last one left as failed or unknown, until it is gone, and says so', async ({
+  test('an occurrence sends again what the last one left as failed or unknown, until it is gone, and says so', async ({
     expect,
     onTestFinished,
   }) => {
     const stage = await openStage(onTestFinished, { retryFailed: true });
     stage.list(['v-0', 'v-1', 'c-0', 'u-0', 'v-2']);
-    const first = await stage.slot(1);
+    const first = await stage.occurrence(1);
     expect(first.counts).toMatchObject({ deleted: 3, failed: 1, unknown: 1 });
     stage.sent();
     stage.list(['v-3', 'v-4', 'v-5']);
-    const second = await stage.slot(2);
+    const second = await stage.occurrence(2);
     expect(stage.sent()).toEqual(['c-0', 'u-0', 'v-3', 'v-4', 'v-5']);
     expect(second).toMatchObject({
       retryOf: first.id,
@@ -521,27 +524,27 @@ describe.concurrent('with --retry-failed', () => {
     expect((await stage.history())[0]).toMatchObject({ retried: 2, ended: { left: 1 } });
     stage.sandbox.faults = {};
     stage.list(['v-6']);
-    await stage.slot(3);
+    await stage.occurrence(3);
     expect(stage.sent()).toEqual(['c-0', 'v-6']);
     expect((await stage.history())[0]).toMatchObject({ retried: 1, ended: { left: 0 } });
     stage.list(['v-7']);
-    expect(await stage.slot(4)).toMatchObject({ retryOf: '' });
+    expect(await stage.occurrence(4)).toMatchObject({ retryOf: '' });
     expect(stage.sent()).toEqual(['v-7']);
   });
 
-  test('a slot that only retries ids which somebody has deleted meanwhile pauses nothing, and calls no heartbeat', async ({
+  test('an occurrence that only retries ids which somebody has deleted meanwhile pauses nothing, and calls no heartbeat', async ({
     expect,
     onTestFinished,
   }) => {
     const stage = await openStage(onTestFinished, { retryFailed: true });
     stage.list(['v-0', 'c-0']);
-    await stage.slot(1);
+    await stage.occurrence(1);
     stage.sandbox.faults = { script: () => 'status-404' };
-    await stage.slot(2);
+    await stage.occurrence(2);
     expect((await stage.history())[0]).toMatchObject({ retried: 1, ended: { conclusion: 'none_there', gone: 1 } });
     expect(await stage.schedule()).toMatchObject({ state: 'active', heartbeatDue: null });
     stage.list(['v-1']); // a list that is not there is another matter
-    await stage.slot(3);
+    await stage.occurrence(3);
     expect(await stage.schedule()).toMatchObject({ state: 'paused', pausedBy: 'none_there' });
   });
 
@@ -552,9 +555,9 @@ describe.concurrent('with --retry-failed', () => {
     for (const retryFailed of [true, false]) {
       const stage = await openStage(onTestFinished, { retryFailed });
       stage.list(['v-0', 'c-0']);
-      await stage.slot(1);
+      await stage.occurrence(1);
       stage.sent();
-      await (retryFailed ? stage.slot(2) : stage.at(start + 2 * minute));
+      await (retryFailed ? stage.occurrence(2) : stage.at(start + 2 * minute));
       expect(stage.sent()).toEqual(retryFailed ? ['c-0'] : []);
       expect((await stage.schedule()).pausedBy).toBe(retryFailed ? '' : 'same');
     }
@@ -563,18 +566,18 @@ describe.concurrent('with --retry-failed', () => {
   test('a run of ids that are mostly unknown expects some of them to be gone', async ({ expect, onTestFinished }) => {
     const stage = await openStage(onTestFinished, { retryFailed: true });
     stage.list(['u-0', 'u-1', 'v-0']);
-    await stage.slot(1);
+    await stage.occurrence(1);
     stage.list(['v-1']);
-    expect(await stage.slot(2)).toMatchObject({ expectAbsent: true, counts: { absent: 2, deleted: 1 } });
+    expect(await stage.occurrence(2)).toMatchObject({ expectAbsent: true, counts: { absent: 2, deleted: 1 } });
   });
 
   test('--max-deletes counts the retried ids, too', async ({ expect, onTestFinished }) => {
     const stage = await openStage(onTestFinished, { retryFailed: true, settings: { ...settings, maxDeletes: '3' } });
     stage.list(['v-0', 'c-0']);
-    await stage.slot(1);
+    await stage.occurrence(1);
     stage.list(['v-1', 'v-2', 'v-3']);
     await stage.at(start + 2 * minute);
-    const reason = 'the list and what earlier slots left hold 4 ids, --max-deletes allows 3';
+    const reason = 'the list and what earlier occurrences left hold 4 ids, --max-deletes allows 3';
     expect(await stage.schedule()).toMatchObject({ pausedBy: 'too_many', reason });
   });
 
@@ -584,14 +587,14 @@ describe.concurrent('with --retry-failed', () => {
   }) => {
     const stage = await openStage(onTestFinished, { retryFailed: true });
     stage.list(['c-0', 'v-0', 'u-0', 'c-1', 'c-2', 'c-3']);
-    const { id } = await stage.slot(1);
+    const { id } = await stage.occurrence(1);
     const kept = ['--protect', stage.file('kept.txt', 'c-2\n')];
     const retry = ['retry', id, '--yes', '--json', '--on-status', '409=failed', '--only'];
     const first = summaryIn(await stage.expunge([...retry, 'unknown']));
     const second = summaryIn(await stage.expunge([...retry, 'failed', '--limit', '3', ...kept]));
     stage.sent();
     stage.list(['v-1']);
-    await stage.slot(2);
+    await stage.occurrence(2);
     // An operator has kept c-2, and has not chosen c-3.
     expect(stage.sent()).toEqual(['c-3', 'v-1']);
     const reason = `run ${first.run}, ${second.run} has retried ids of run ${id}: they are not retried here`;
@@ -604,24 +607,24 @@ describe.concurrent('with --retry-failed', () => {
   }) => {
     const stage = await openStage(onTestFinished, { retryFailed: true });
     stage.list(['v-0', 'c-0', 'u-0']);
-    const { id } = await stage.slot(1);
+    const { id } = await stage.occurrence(1);
     const done = await stage.expunge(['retry', id, '--only', 'failed', '--yes', '--json', '--on-status', '409=failed']);
     const { run } = summaryIn(done);
     await unlinkRun(stage.redis, (await readRun(stage.redis, run))!);
     stage.sent();
     stage.list(['v-1']);
-    await stage.slot(2);
+    await stage.occurrence(2);
     expect(stage.sent()).toEqual(['v-1']);
     const reason = `run ${run} has retried ids of run ${id}, and Redis does not record which: none is retried here`;
     expect((await stage.history())[0]).toMatchObject({ retried: 0, reason });
   });
 
-  test.for(['the next slot', 'an operator'] as const)(
+  test.for(['the next occurrence', 'an operator'] as const)(
     'ids that are to be retried by a run that %s cancels are carried or told, and its list is neither',
     async (by, { expect, onTestFinished }) => {
       const stage = await openStage(onTestFinished, { retryFailed: true, overlap: 'cancel-other' });
       stage.list(['v-0', 'c-0', 'u-0']);
-      const first = await stage.slot(1);
+      const first = await stage.occurrence(1);
       await stage.rest();
       stage.sent();
       stage.list(['w-0', 'w-1']);
@@ -632,10 +635,10 @@ describe.concurrent('with --retry-failed', () => {
       stage.list(['v-1']);
       await stage.at(start + 3 * minute);
       await stage.worker();
-      const last = await stage.slot(3);
+      const last = await stage.occurrence(3);
       expect((await readRun(stage.redis, lastRun))!).toMatchObject({ retryOf: first.id, counts: { not_attempted: 4 } });
       const told = `run ${lastRun} was cancelled before it had retried 2 ids: not retried here either`;
-      const isCarried = by === 'the next slot';
+      const isCarried = by === 'the next occurrence';
       expect(stage.sent()).toEqual(isCarried ? ['c-0', 'u-0', 'v-1'] : ['v-1']);
       expect(last.retryOf).toBe(isCarried ? lastRun : '');
       expect((await stage.history())[0]).toMatchObject(
@@ -656,20 +659,20 @@ describe.concurrent('with --retry-failed', () => {
     await stage.add({ settings: { ...settings, protect, expectUnprotected: 'true' }, retryFailed: true });
     for (const n of [1, 2]) {
       writeFileSync(join(folder, `${n}.txt`), `v-${n}\n${n === 1 ? 'c-0\n' : ''}`);
-      await stage.slot(n);
+      await stage.occurrence(n);
       expect(readdirSync(folder)).toEqual([]);
       expect(stage.sent()).toEqual(['c-0', `v-${n}`]);
       expect(await stage.schedule()).toMatchObject({ heartbeatDue: null });
     }
-    await stage.slot(3); // no file
+    await stage.occurrence(3); // no file
     expect(stage.sent()).toEqual(['c-0']);
     stage.file('kept.txt', 'other\nc-0\n');
-    await stage.slot(4);
+    await stage.occurrence(4);
     expect(stage.sent()).toEqual([]);
     expect((await stage.schedule()).heartbeatDue).not.toBeNull();
     writeFileSync(join(folder, '5.txt'), 'v-5\nc-1\n..\n');
     for (const n of [5, 6]) {
-      await stage.slot(n); // nobody retries the rejected row
+      await stage.occurrence(n); // nobody retries the rejected row
       expect(readdirSync(folder)).toEqual(['5.txt']);
     }
     expect(stage.sent()).toEqual(['c-1', 'c-1', 'v-5']);
@@ -678,11 +681,11 @@ describe.concurrent('with --retry-failed', () => {
   test('ids of a run that Redis has forgotten are told missing', async ({ expect, onTestFinished }) => {
     const stage = await openStage(onTestFinished, { retryFailed: true });
     stage.list(['v-0', 'c-0']);
-    const run = await stage.slot(1);
+    const run = await stage.occurrence(1);
     stage.sent();
     await unlinkRun(stage.redis, run);
     stage.list(['v-1']);
-    await stage.slot(2);
+    await stage.occurrence(2);
     expect(stage.sent()).toEqual(['v-1']);
     const reason = `Redis no longer has run ${run.id}: ids that it left are not retried`;
     expect((await stage.history())[0]).toMatchObject({ retried: 0, reason });
@@ -696,7 +699,7 @@ describe.concurrent('with --retry-failed', () => {
       mkdirSync(folder);
       stage.work.sources = readSources({ expired: { glob: join(folder, '*.txt'), archive, settle: '0s' } });
       writeFileSync(join(folder, '1.txt'), 'v-1\nc-0\n');
-      const run = await stage.slot(1);
+      const run = await stage.occurrence(1);
       expect(readdirSync(folder)).toEqual([]);
       let told = `Redis no longer has run ${run.id}: ids that it left are not retried`;
       if (lost === 'Redis has forgotten') await unlinkRun(stage.redis, run);
@@ -714,7 +717,7 @@ describe.concurrent('with --retry-failed', () => {
     },
   );
 
-  test('and --at-most no slot sends more, and ids that fail for ever do not keep others waiting', async ({
+  test('and --at-most no occurrence sends more, and ids that fail for ever do not keep others waiting', async ({
     expect,
     onTestFinished,
   }) => {
@@ -722,7 +725,7 @@ describe.concurrent('with --retry-failed', () => {
     stage.list(['c-0', 'c-1', 'v-0', 'v-1', 'v-2']);
     const sent: string[][] = [];
     for (let n = 1; n <= 4; n++) {
-      const { files } = await stage.slot(n);
+      const { files } = await stage.occurrence(n);
       expect(files.length).toBeLessThanOrEqual(2); // what is left for long does not collect names of lists
       sent.push(stage.sent());
     }

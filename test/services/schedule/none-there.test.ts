@@ -27,7 +27,7 @@ type Inbox = {
   state(): Promise<string | null>;
 };
 
-/** A schedule whose lists are files, with an archive, a heartbeat and a worker that reports events. None of its slots comes by itself. */
+/** A schedule whose lists are files, with an archive, a heartbeat and a worker that reports events. None of its occurrences comes by itself. */
 async function openInbox(atEnd: AtEnd, ...flags: string[]): Promise<Inbox> {
   const harness = await openHarness(atEnd, { objects: annotations(present) });
   const [monitor, receiver] = [await openReceiver(atEnd), await openReceiver(atEnd)];

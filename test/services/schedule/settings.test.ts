@@ -16,7 +16,7 @@ type Texts = Definition['settings'];
 
 const usual: Texts = { resource: 'views', maxDeletes: '100' };
 
-/** What each setting does to a slot: with it the list becomes these numbers, and the run this one. */
+/** What each setting does to an occurrence: with it the list becomes these numbers, and the run this one. */
 const effects: Record<
   (typeof scheduledSettings)[number],
   { settings: Texts; list: string; ids: number; run?: Partial<Run> }
@@ -89,17 +89,17 @@ const ownFacts = ({
 
 describe.concurrent('a setting of a schedule', () => {
   test.for(scheduledSettings.map((name) => [name, effects[name]] as const))(
-    'holds for a slot, a run by hand and a dry run alike: %s',
+    'holds for an occurrence, a run by hand and a dry run alike: %s',
     async ([, { settings, list, ids, run: wanted = {} }], { expect, onTestFinished }) => {
-      const [bySlot, byHand] = await Promise.all([
+      const [byOccurrence, byHand] = await Promise.all([
         openWith(onTestFinished, settings, list),
         openWith(onTestFinished, settings, list),
       ]);
-      const dry = await dryRun(bySlot.work, 'nightly', stop());
+      const dry = await dryRun(byOccurrence.work, 'nightly', stop());
       expect(dry).toMatchObject({ list: { ids }, refusal: null });
-      await bySlot.at(one);
+      await byOccurrence.at(one);
       await runNow(byHand.work, 'nightly', stop());
-      const [run] = await bySlot.runs();
+      const [run] = await byOccurrence.runs();
       expect(run).toMatchObject({ ids, sha256: dry.list.sha256, ...wanted });
       expect(ownFacts((await byHand.runs())[0]!)).toEqual(ownFacts(run!));
     },
@@ -128,7 +128,7 @@ describe.concurrent('a setting of a schedule', () => {
   });
 });
 
-/** A schedule of 30 ids a slot that protects some. */
+/** A schedule of 30 ids an occurrence that protects some. */
 async function openProtected(atEnd: AtEnd, ids: string[]): Promise<{ harness: ScheduleHarness; path: string }> {
   const harness = await openScheduleHarness(atEnd);
   const path = writeProtected(harness, ids);
@@ -144,7 +144,7 @@ function writeProtected(harness: ScheduleHarness, ids: string[]): string {
 const order = (at: number) => ({ at, by: 'operator', who: 'ana@test', reason: 'I have looked' }) as const;
 
 describe.concurrent('the protected ids of a schedule', () => {
-  test('are left out by its slots', async ({ expect, onTestFinished }) => {
+  test('are left out by its occurrences', async ({ expect, onTestFinished }) => {
     const { harness } = await openProtected(onTestFinished, ['v-3', 'v-7']);
     await harness.at(one);
     expect((await harness.runs()).map(({ rows, ids, counts }) => [rows, ids, counts.protected])).toEqual([[30, 28, 2]]);
@@ -159,16 +159,19 @@ describe.concurrent('the protected ids of a schedule', () => {
       (harness) => void writeProtected(harness, ['v-3', 'v-7 ']),
       /never.txt:2: .*v-7 .* would protect no id/,
     ],
-  ])('keep a slot from deleting anything where their file %s', async ([, spoil, words], { expect, onTestFinished }) => {
-    const { harness, path } = await openProtected(onTestFinished, ['v-3', 'v-7']);
-    spoil(harness, path);
-    await harness.at(one);
-    expect(await harness.runs()).toEqual([]);
-    const [entry] = await harness.history();
-    expect(entry).toMatchObject({ outcome: expect.stringMatching(/failed|refused/) });
-    expect(entry!.reason).toMatch(words);
-    expect(harness.told.join('\n')).toMatch(words);
-  });
+  ])(
+    'keep an occurrence from deleting anything where their file %s',
+    async ([, spoil, words], { expect, onTestFinished }) => {
+      const { harness, path } = await openProtected(onTestFinished, ['v-3', 'v-7']);
+      spoil(harness, path);
+      await harness.at(one);
+      expect(await harness.runs()).toEqual([]);
+      const [entry] = await harness.history();
+      expect(entry).toMatchObject({ outcome: expect.stringMatching(/failed|refused/) });
+      expect(entry!.reason).toMatch(words);
+      expect(harness.told.join('\n')).toMatch(words);
+    },
+  );
 
   test('that have become more are applied, and told once', async ({ expect, onTestFinished }) => {
     const { harness } = await openProtected(onTestFinished, ['v-3', 'v-7']);

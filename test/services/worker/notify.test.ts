@@ -110,7 +110,7 @@ describe('a worker with --notify', () => {
     const add = ['--cron', '* * * * * *', '--from', 'none', '--resource', 'views', '--max-deletes', '5'];
     await harness.expunge(['schedule', 'add', 'often', ...add]);
     await until('the pause is told', () => typesOf(receiver).includes('schedule.paused'));
-    const told = taken(receiver).filter(({ type }) => type !== 'schedule.missed'); // a busy machine comes late to a slot
+    const told = taken(receiver).filter(({ type }) => type !== 'schedule.missed'); // a busy machine comes late to an occurrence
     const [refused, paused] = told.filter(({ type }) => type.startsWith('schedule.'));
     expect(refused).toMatchObject({ type: 'schedule.refused', data: { schedule: 'often', guard: 'empty' } });
     expect(paused).toMatchObject({ type: 'schedule.paused', data: { schedule: 'often', guard: 'empty' } });
@@ -144,7 +144,7 @@ describe('a worker with --notify', () => {
     expect(typesOf(good)).toEqual(['run.running', 'run.completed']);
   });
 
-  test('calls the heartbeat of a schedule at the end of a slot that went well, until it is taken', async ({
+  test('calls the heartbeat of a schedule at the end of an occurrence that went well, until it is taken', async ({
     onTestFinished,
   }) => {
     const ids = makeIds('n', 3);
@@ -163,7 +163,7 @@ describe('a worker with --notify', () => {
     const listed = await harness.expunge(['schedule', 'list', '--json']);
     expect(JSON.parse(listed.stdout)).toMatchObject({ heartbeat: `${monitor.url}/***` });
     // The next list is the same: a guard refuses it, which is no good end.
-    await until('the next slot is refused', async () =>
+    await until('the next occurrence is refused', async () =>
       (await harness.expunge(['schedule', 'list'])).stdout.includes('refused'),
     );
     const [schedule] = await harness.redis.hmget(keys.schedule(harness.target.fp, 'often'), 'heartbeatDue');

@@ -6,13 +6,13 @@ import type { TargetState } from '../../../src/limiter/read-target.ts';
 import { targetOf } from '../../../src/model/target.ts';
 import {
   lossEvent,
+  occurrenceEvent,
   outageChanges,
   outageEvent,
   pausedEvent,
-  recoveredSlotEvent,
+  recoveredOccurrenceEvent,
   refusedEvent,
   runEvent,
-  slotEvent,
   stallChanges,
   stallEvent,
   waitingEvent,
@@ -92,21 +92,21 @@ describe('the event of a run', () => {
 describe('the event of a schedule', () => {
   const of = { target, name: 'nightly', at, reason: 'the list is empty: 0 rows' };
 
-  it('names the guard that refused a list, and the slot', () => {
+  it('names the guard that refused a list, and the occurrence', () => {
     const event = refusedEvent(of, at - 5, 'empty');
     expect(event.text).toContain('Schedule nightly on api.example.com (acme) made no run: its guard "empty" refused');
     expect([event.id, event.type]).toEqual([`schedule-${target.fp}-nightly-refused-${at - 5}`, 'schedule.refused']);
   });
 
-  it('says how many slots had come to what, and why', () => {
-    const text = (trouble: Parameters<typeof slotEvent>[1]) =>
-      slotEvent({ ...of, reason: 'a\nb' }, trouble, at, 3).text;
+  it('says how many occurrences had come to what, and why', () => {
+    const text = (trouble: Parameters<typeof occurrenceEvent>[1]) =>
+      occurrenceEvent({ ...of, reason: 'a\nb' }, trouble, at, 3).text;
     expect(text('failed')).toMatch(
       /^Schedule nightly on api.example.com \(acme\) made no run: it got no complete list: a b$/,
     );
-    expect(text('missed')).toMatch(/ missed 3 slots: a b$/);
-    expect(text('skipped')).toMatch(/ skipped 3 slots: a b$/);
-    expect(text('empty')).toMatch(/ had nothing to do in 3 slots: a b$/);
+    expect(text('missed')).toMatch(/ missed 3 occurrences: a b$/);
+    expect(text('skipped')).toMatch(/ skipped 3 occurrences: a b$/);
+    expect(text('empty')).toMatch(/ had nothing to do in 3 occurrences: a b$/);
   });
 
   it('says who paused it', () => {
@@ -209,8 +209,8 @@ describe('the page about notifications', () => {
     waitingEvent(run, [waiting], at - 900_000, at),
     refusedEvent(of, at, 'empty'),
     pausedEvent(of, '', 'ana'),
-    ...(['failed', 'missed', 'skipped', 'empty'] as const).map((trouble) => slotEvent(of, trouble, at, 1)),
-    recoveredSlotEvent(of, at, 1),
+    ...(['failed', 'missed', 'skipped', 'empty'] as const).map((trouble) => occurrenceEvent(of, trouble, at, 1)),
+    recoveredOccurrenceEvent(of, at, 1),
     outageEvent(target, outage),
     outageEvent(target, { ...outage, from: 1, to: null }),
     stallEvent(target, stall)!,

@@ -6,62 +6,78 @@ const live: LiveRun = { id: 'r1', state: 'running', reason: '', halt: '' };
 const [one, three] = [noon + minute, noon + 3 * minute];
 
 describe('a schedule', () => {
-  it('does nothing before its slot, and makes a run at it', () => {
+  it('does nothing before its occurrence, and makes a run at it', () => {
     expect(decide(aSchedule(), null, one - 1)).toEqual({ do: 'nothing' });
-    expect(decide(aSchedule(), null, one)).toEqual({ do: 'run', slot: one, missed: 0 });
+    expect(decide(aSchedule(), null, one)).toEqual({ do: 'run', occurrence: one, missed: 0 });
   });
 
   it.each(['paused', 'removed'] as const)('that is %s does nothing', (state) => {
     expect(decide(aSchedule({ state, waiting: one }), null, three)).toEqual({ do: 'nothing' });
   });
 
-  it('makes one run of several slots', () => {
-    expect(decide(aSchedule(), null, three + 5_000)).toEqual({ do: 'run', slot: three, missed: 2 });
+  it('makes one run of several occurrences', () => {
+    expect(decide(aSchedule(), null, three + 5_000)).toEqual({ do: 'run', occurrence: three, missed: 2 });
   });
 
-  it('is paused by a run that is halted, also before its slot', () => {
+  it('is paused by a run that is halted, also before its occurrence', () => {
     const halted: LiveRun = { id: 'r1', state: 'halted', reason: 'all ids answered 403', halt: 'forbidden' };
     const reason = 'its run r1 is halted: all ids answered 403';
     expect(decide(aSchedule(), halted, noon)).toEqual({ do: 'pause', halt: 'forbidden', reason });
   });
 
-  it('leaves out slots that are later than its grace, unless the latest missed one is wanted', () => {
+  it('leaves out occurrences that are later than its grace, unless the latest missed one is wanted', () => {
     const schedule = aSchedule({ graceMs: 1_000 });
     const now = three + 1_001;
     expect(decide(schedule, null, three + 1_000)).toMatchObject({ do: 'run' });
-    expect(decide(schedule, null, now)).toEqual({ do: 'miss', slot: three, slots: 3, lateMs: 1_001, hadWaited: false });
-    expect(decide({ ...schedule, missed: 'latest' }, null, now)).toEqual({ do: 'run', slot: three, missed: 2 });
+    expect(decide(schedule, null, now)).toEqual({
+      do: 'miss',
+      occurrence: three,
+      occurrences: 3,
+      lateMs: 1_001,
+      hadWaited: false,
+    });
+    expect(decide({ ...schedule, missed: 'latest' }, null, now)).toEqual({ do: 'run', occurrence: three, missed: 2 });
   });
 
-  it('does not take a slot for late that had to wait for a run', () => {
+  it('does not take an occurrence for late that had to wait for a run', () => {
     const schedule = aSchedule({ graceMs: 1_000, after: one, waiting: one, lastEndedAt: one + 50_000 });
-    expect(decide(schedule, null, one + 50_900)).toEqual({ do: 'run', slot: one, missed: 0 });
-    expect(decide(schedule, null, one + 52_000)).toMatchObject({ do: 'miss', slot: one, slots: 1, hadWaited: true });
+    expect(decide(schedule, null, one + 50_900)).toEqual({ do: 'run', occurrence: one, missed: 0 });
+    expect(decide(schedule, null, one + 52_000)).toMatchObject({
+      do: 'miss',
+      occurrence: one,
+      occurrences: 1,
+      hadWaited: true,
+    });
   });
 });
 
 describe('while the last run has not ended', () => {
-  it('skip leaves the slot out', () => {
-    expect(decide(aSchedule(), live, one)).toEqual({ do: 'skip', slot: one, slots: 1, reason: 'run r1 has not ended' });
+  it('skip leaves the occurrence out', () => {
+    expect(decide(aSchedule(), live, one)).toEqual({
+      do: 'skip',
+      occurrence: one,
+      occurrences: 1,
+      reason: 'run r1 has not ended',
+    });
   });
 
-  it('queue-one lets one slot wait, and leaves out the next', () => {
+  it('queue-one lets one occurrence wait, and leaves out the next', () => {
     const schedule = aSchedule({ overlap: 'queue-one' });
-    expect(decide(schedule, live, one)).toEqual({ do: 'wait', slot: one, missed: 0, cancel: null });
+    expect(decide(schedule, live, one)).toEqual({ do: 'wait', occurrence: one, missed: 0, cancel: null });
     const waiting = { ...schedule, after: one, waiting: one };
     expect(decide(waiting, live, one + 1)).toEqual({ do: 'nothing' });
-    expect(decide(waiting, live, one + minute)).toMatchObject({ do: 'skip', slot: one + minute });
-    expect(decide(waiting, null, one + 1)).toEqual({ do: 'run', slot: one, missed: 0 });
+    expect(decide(waiting, live, one + minute)).toMatchObject({ do: 'skip', occurrence: one + minute });
+    expect(decide(waiting, null, one + 1)).toEqual({ do: 'run', occurrence: one, missed: 0 });
   });
 
-  it('cancel-other cancels it, once, and the latest slot waits for its end', () => {
+  it('cancel-other cancels it, once, and the latest occurrence waits for its end', () => {
     const schedule = aSchedule({ overlap: 'cancel-other' });
-    expect(decide(schedule, live, one)).toEqual({ do: 'wait', slot: one, missed: 0, cancel: 'r1' });
+    expect(decide(schedule, live, one)).toEqual({ do: 'wait', occurrence: one, missed: 0, cancel: 'r1' });
     const cancelling: LiveRun = { ...live, state: 'cancelling' };
     const waiting = { ...schedule, after: one, waiting: one };
     expect(decide(waiting, cancelling, one + minute)).toEqual({
       do: 'wait',
-      slot: one + minute,
+      occurrence: one + minute,
       missed: 0,
       cancel: null,
     });

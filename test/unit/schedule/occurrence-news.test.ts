@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { newsOf, slotsInARow } from '../../../src/schedule/occurrence-news.ts';
+import { newsOf, occurrencesInARow } from '../../../src/schedule/occurrence-news.ts';
 import type { HistoryEntry } from '../../../src/schedule/schedule.ts';
 import { minute, noon } from './schedules.ts';
 
-type Line = [outcome: HistoryEntry['outcome'], slots?: number, minutesLater?: number];
+type Line = [outcome: HistoryEntry['outcome'], occurrences?: number, minutesLater?: number];
 
-function line([outcome, slots = 1]: Line, at: number): HistoryEntry {
+function line([outcome, occurrences = 1]: Line, at: number): HistoryEntry {
   const none = { reason: '', by: '', run: '', rows: null, retried: 0, carried: 0, ended: null };
-  return { slot: at, slots, at, outcome, ...none };
+  return { occurrence: at, occurrences, at, outcome, ...none };
 }
 
 /** What is told of each line in turn, a minute after the one before. */
@@ -19,13 +19,13 @@ function told(lines: readonly Line[]): string[] {
     const entry = line(one, at);
     const news = newsOf(history, entry);
     history = [entry, ...history];
-    return news === null ? '' : `${news.is} ${news.slots}`;
+    return news === null ? '' : `${news.is} ${news.occurrences}`;
   });
 }
 
 const day = 24 * 60;
 
-describe('of the slots of a schedule it is told', () => {
+describe('of the occurrences of a schedule it is told', () => {
   it.each<[string, Line[], string[]]>([
     ['nothing while they go well', [['started'], ['started']], ['', '']],
     [
@@ -34,7 +34,7 @@ describe('of the slots of a schedule it is told', () => {
       ['', 'failed 1', '', 'recovered 2', 'failed 1'],
     ],
     [
-      'no second time after slots that were missed or skipped meanwhile',
+      'no second time after occurrences that were missed or skipped meanwhile',
       [['failed'], ['missed', 3], ['skipped'], ['failed']],
       ['failed 1', 'missed 3', 'skipped 1', ''],
     ],
@@ -55,7 +55,7 @@ describe('of the slots of a schedule it is told', () => {
       ['missed 2', '', '', '', '', '', 'missed 3'],
     ],
     [
-      'not each time that a run takes longer than usual, but where more slots than then are skipped',
+      'not each time that a run takes longer than usual, but where more occurrences than then are skipped',
       [['started'], ['skipped'], ['started'], ['skipped'], ['started'], ['skipped'], ['skipped'], ['skipped']],
       ['', 'skipped 1', '', '', '', '', 'skipped 2', ''],
     ],
@@ -69,7 +69,7 @@ describe('of the slots of a schedule it is told', () => {
       ['skipped 1', '', 'skipped 1'],
     ],
     [
-      'that nothing is there, but not at each slot between two files of a week',
+      'that nothing is there, but not at each occurrence between two files of a week',
       [
         ['empty', 1, day],
         ['empty', 5, day],
@@ -85,13 +85,13 @@ describe('of the slots of a schedule it is told', () => {
   });
 });
 
-it('the slots that failed are counted from the last one that went well, whatever came between', () => {
+it('the occurrences that failed are counted from the last one that went well, whatever came between', () => {
   const lines: Line[] = [['failed', 2], ['missed'], ['failed', 3], ['started'], ['failed']];
   expect(
-    slotsInARow(
+    occurrencesInARow(
       lines.map((one) => line(one, noon)),
       'failed',
     ),
   ).toBe(5);
-  expect(slotsInARow([], 'failed')).toBe(0);
+  expect(occurrencesInARow([], 'failed')).toBe(0);
 });

@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { previewSlots } from '../../../src/schedule/describe-occurrences.ts';
-import { checkTiming, dueSlots, nextSlot, nextSlots } from '../../../src/schedule/occurrences.ts';
+import { previewOccurrences } from '../../../src/schedule/describe-occurrences.ts';
+import { checkTiming, dueOccurrences, nextOccurrence, nextOccurrences } from '../../../src/schedule/occurrences.ts';
 
 const preview = (cron: string, tz: string, after: string, count: number) =>
-  previewSlots({ cron, tz }, Date.parse(after), count).map(({ local, note }) => (note ? `${local} (${note})` : local));
+  previewOccurrences({ cron, tz }, Date.parse(after), count).map(({ local, note }) =>
+    note ? `${local} (${note})` : local,
+  );
 
 describe('a preview', () => {
   it.each([
@@ -44,7 +46,7 @@ describe('a preview', () => {
       ],
     ],
     [
-      'tells at the first slot behind it what the clocks left out',
+      'tells at the first occurrence behind it what the clocks left out',
       ['*/30 * * * *', 'America/New_York', '2027-03-14T06:10Z'],
       [
         'Sun 2027-03-14 01:30 EST',
@@ -82,40 +84,44 @@ describe('a preview', () => {
     expect(preview(cron!, tz!, after!, lines.length)).toEqual(lines);
   });
 
-  it.each(['America/New_York', 'Europe/Berlin'])('in %s has one slot a day through both changes', (tz) => {
+  it.each(['America/New_York', 'Europe/Berlin'])('in %s has one occurrence a day through both changes', (tz) => {
     const day = new Intl.DateTimeFormat('en-CA', { timeZone: tz });
     for (const [from, count] of [
       ['2027-03-12T12:00Z', 18],
       ['2027-10-29T12:00Z', 12],
     ] as const) {
       for (const hour of [1, 2]) {
-        const slots = nextSlots({ cron: `30 ${hour} * * *`, tz }, Date.parse(from), count);
-        expect(new Set(slots.map((slot) => day.format(slot))).size).toBe(count);
+        const occurrences = nextOccurrences({ cron: `30 ${hour} * * *`, tz }, Date.parse(from), count);
+        expect(new Set(occurrences.map((occurrence) => day.format(occurrence))).size).toBe(count);
       }
     }
   });
 });
 
-describe('slots that are due', () => {
+describe('occurrences that are due', () => {
   const nightly = { cron: '0 3 * * *', tz: 'UTC' };
   const at = (text: string) => Date.parse(text);
 
   it('are none before the next one comes', () => {
-    expect(dueSlots(nightly, at('2027-01-01T03:00Z'), at('2027-01-02T02:59Z'))).toBeNull();
+    expect(dueOccurrences(nightly, at('2027-01-01T03:00Z'), at('2027-01-02T02:59Z'))).toBeNull();
   });
 
   it('are counted, and the latest of them is known', () => {
-    const due = dueSlots(nightly, at('2027-01-01T03:00Z'), at('2027-01-04T12:00Z'));
+    const due = dueOccurrences(nightly, at('2027-01-01T03:00Z'), at('2027-01-04T12:00Z'));
     expect(due).toEqual({ latest: at('2027-01-04T03:00Z'), count: 3 });
   });
 
   it('are found in bounded time also where a schedule of seconds was left alone for years', () => {
-    const due = dueSlots({ cron: '* * * * * *', tz: 'UTC' }, at('2020-01-01T00:00Z'), at('2027-01-01T00:00:00.500Z'));
+    const due = dueOccurrences(
+      { cron: '* * * * * *', tz: 'UTC' },
+      at('2020-01-01T00:00Z'),
+      at('2027-01-01T00:00:00.500Z'),
+    );
     expect(due).toEqual({ latest: at('2027-01-01T00:00Z'), count: 1_000 });
   });
 
-  it('are found where the slots of years stand together', () => {
-    const due = dueSlots({ cron: '* * 1 1 *', tz: 'UTC' }, at('2020-01-01T00:00Z'), at('2026-12-24T00:00Z'));
+  it('are found where the occurrences of years stand together', () => {
+    const due = dueOccurrences({ cron: '* * 1 1 *', tz: 'UTC' }, at('2020-01-01T00:00Z'), at('2026-12-24T00:00Z'));
     expect(due?.latest).toBe(at('2026-01-01T23:59Z'));
   });
 });
@@ -164,9 +170,9 @@ function lookAtClocks(tz: string, from: number, to: number): Map<number, number>
 }
 
 /** When the times of a day come. */
-function slotsByLooking(found: Map<number, number>, isTime: (minuteOfDay: number) => boolean): number[] {
-  const slots = [...found].filter(([shown]) => isTime(((shown % 1_440) + 1_440) % 1_440)).map(([, at]) => at);
-  return [...new Set(slots)].sort((a, b) => a - b);
+function occurrencesByLooking(found: Map<number, number>, isTime: (minuteOfDay: number) => boolean): number[] {
+  const occurrences = [...found].filter(([shown]) => isTime(((shown % 1_440) + 1_440) % 1_440)).map(([, at]) => at);
+  return [...new Set(occurrences)].sort((a, b) => a - b);
 }
 
 describe('around a change of the clocks', () => {
@@ -185,7 +191,7 @@ describe('around a change of the clocks', () => {
     ['Europe/Berlin', '2027-10-31'],
     ['Africa/Casablanca', '2027-02-07'],
     ['Pacific/Apia', '2011-12-30'],
-  ])('in %s on %s each time of a pattern has one slot, moved on where it does not exist', (tz, day) => {
+  ])('in %s on %s each time of a pattern has one occurrence, moved on where it does not exist', (tz, day) => {
     const [from, to] = [Date.parse(day) - 36 * 3_600_000, Date.parse(day) + 36 * 3_600_000];
     const clocks = lookAtClocks(tz, from, to);
     for (const [minutes, hours] of [
@@ -204,16 +210,19 @@ describe('around a change of the clocks', () => {
       const timing = { cron: `${minutes} ${hours} * * *`, tz };
       const isTime = (at: number) =>
         minutes.includes((at % 60) as never) && hours.includes(Math.floor(at / 60) as never);
-      const slots = slotsByLooking(clocks, isTime);
-      for (let after = from; after < slots.at(-1)!; after += 41 * minute)
-        expect([after, nextSlot(timing, after)]).toEqual([after, slots.find((slot) => slot > after)]);
+      const occurrences = occurrencesByLooking(clocks, isTime);
+      for (let after = from; after < occurrences.at(-1)!; after += 41 * minute)
+        expect([after, nextOccurrence(timing, after)]).toEqual([
+          after,
+          occurrences.find((occurrence) => occurrence > after),
+        ]);
     }
   });
 
   it('a pattern that names every hour goes on as the clocks do, also where half an hour is missing or comes twice', () => {
     const at = (from: string, count: number) =>
-      nextSlots({ cron: '*/20 * * * *', tz: 'Australia/Lord_Howe' }, Date.parse(from), count).map((slot) =>
-        new Date(slot).toISOString().slice(11, 16),
+      nextOccurrences({ cron: '*/20 * * * *', tz: 'Australia/Lord_Howe' }, Date.parse(from), count).map((occurrence) =>
+        new Date(occurrence).toISOString().slice(11, 16),
       );
     expect(at('2027-10-02T15:00Z', 4)).toEqual(['15:10', '15:40', '16:00', '16:20']); // 01:40, 02:40, 03:00, 03:20
     expect(at('2027-04-03T14:30Z', 4)).toEqual(['14:40', '15:10', '15:30', '15:50']); // 01:40, 01:40, 02:00, 02:20

@@ -9,8 +9,8 @@ const telling = { toType: toTypeAnywhere };
 
 const target = targetOf('https://api.example.com', '');
 const entry: HistoryEntry = {
-  slot: noon,
-  slots: 1,
+  occurrence: noon,
+  occurrences: 1,
   at: noon,
   outcome: 'refused',
   reason: 'the list is empty: 0 rows',
@@ -52,18 +52,20 @@ it('a schedule whose run found none of its ids is told how to accept that, and h
 it('a schedule whose source has failed more than once says how often', () => {
   const failed = { ...entry, outcome: 'failed', reason: 'source nightly: it answers 500' } as const;
   const text = (history: HistoryEntry[]) => listText([{ schedule: aSchedule(), history }], target, noon, telling);
-  const words = 'has had no complete list in 4 slots since the last successful one';
-  expect(text([{ ...failed, slots: 3 }, { ...entry, outcome: 'missed' }, failed])).toContain(`  nightly ${words}`);
+  const words = 'has had no complete list in 4 occurrences since the last successful one';
+  expect(text([{ ...failed, occurrences: 3 }, { ...entry, outcome: 'missed' }, failed])).toContain(
+    `  nightly ${words}`,
+  );
   expect(text([failed])).not.toContain('has had no complete list');
 });
 
-describe('the last slots of a schedule', () => {
+describe('the last occurrences of a schedule', () => {
   const lastOf = (more: Partial<HistoryEntry>) =>
     listText([{ schedule: aSchedule(), history: [{ ...entry, ...more }] }], target, noon, telling);
 
   it('that found nothing to do say so, and are no trouble', () => {
-    const text = lastOf({ outcome: 'empty', slots: 24, reason: 'no file is there (/in/*.csv)' });
-    expect(text).toContain('nothing to do in 24 slots: no file is there (/in/*.csv)');
+    const text = lastOf({ outcome: 'empty', occurrences: 24, reason: 'no file is there (/in/*.csv)' });
+    expect(text).toContain('nothing to do in 24 occurrences: no file is there (/in/*.csv)');
   });
 
   it('that had a run say what has changed of the protected ids', () => {

@@ -149,7 +149,7 @@ describe('a schedule', () => {
     }
   });
 
-  it('refuses columns of plain lines and of files without a header before any slot', () => {
+  it('refuses columns of plain lines and of files without a header before any occurrence', () => {
     const config = loadConfig({
       flags: { maxDeletes: '5', resourceColumn: 'kind', noHeader: true },
       env: {},
