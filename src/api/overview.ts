@@ -3,7 +3,7 @@ import type { ListedRun } from '../ledger/list-runs.ts';
 import { readStandings } from '../ledger/run-standings.ts';
 import { type Standing, standingFacts } from '../ledger/standing.ts';
 import { listedFacts } from '../ledger/summary.ts';
-import { readSlots } from '../limiter/read-target.ts';
+import { readConnections } from '../limiter/read-target.ts';
 import { readProcesses, stopFacts } from '../limiter/stop.ts';
 import { runIndexOf } from '../lookup/run-index.ts';
 import { type Reach, type Target, targetOf } from '../model/target.ts';
@@ -102,13 +102,16 @@ export function statusFacts(status: TargetStatus, active: readonly ListedRun[]) 
 
 /** The processes that may send to a target now. */
 export async function workersOf({ redis }: Session, target: Target) {
-  const [processes, slots] = await Promise.all([readProcesses(redis, target.fp), readSlots(redis, target.fp)]);
+  const [processes, connections] = await Promise.all([
+    readProcesses(redis, target.fp),
+    readConnections(redis, target.fp),
+  ]);
   return processes.map(({ name, seenAt, stop }) => ({
     ...placeOf(target),
     process: name,
     seen_at: isoTime(seenAt),
     stop: stopFacts(stop),
-    slots: slots.get(name) ?? null,
+    connections: connections.get(name) ?? null,
   }));
 }
 

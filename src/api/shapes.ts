@@ -192,7 +192,7 @@ export const worker = z.object({
   process: text,
   seen_at: time,
   stop,
-  slots: optional(count).describe('how many requests at once it has room for; null while it has no ids to send'),
+  connections: optional(count).describe('how many requests at once it has room for; null while it has no ids to send'),
 });
 
 export const targetDetail = target.extend({ workers: z.array(worker), audit });

@@ -105,9 +105,9 @@ export function workerSection(workers: Worker[]) {
   return section('Workers', rows, ['Worker', 'Target', 'Load', 'Last seen'], none);
 }
 
-function loadOf({ stop, slots }: Worker) {
+function loadOf({ stop, connections }: Worker) {
   if (stop) return html`<b class="bad">Stopped</b>: ${stop.reason}`;
-  return slots === null ? 'idle' : `at work, up to ${plural(slots, 'requests')} at once`;
+  return connections === null ? 'idle' : `at work, up to ${plural(connections, 'requests')} at once`;
 }
 
 export function scheduleSection(schedules: Schedule[]) {

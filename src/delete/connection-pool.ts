@@ -22,7 +22,7 @@ type PooledConnection = {
 };
 
 /** A connection, and the request on it. The object lives as long as the pool, so a request creates none. */
-type Slot = {
+type PoolEntry = {
   readonly connection: PooledConnection;
   readonly done: (answer: Answer | null) => void;
   request: QueuedRequest | null;
@@ -38,7 +38,7 @@ type Slot = {
 export type SentRequest = Pick<QueuedRequest, 'waitStatuses' | 'hasFailed' | 'authorization'>;
 
 /** The epoch of a request's permit, and whether that permit came shortly after the previous one. */
-type SentPermit = Pick<Slot, 'epoch' | 'wasClose'>;
+type SentPermit = Pick<PoolEntry, 'epoch' | 'wasClose'>;
 
 /** The values that a connection pool reads from the limiter of its target, and its reports to the limiter. */
 export type PoolLimits = {
@@ -71,8 +71,8 @@ const shortageMs = 150; // a chunk that waits for room asks ten times a second
 export class ConnectionPool {
   readonly size: number;
   readonly #saturatingChunks: number;
-  readonly #slots: Slot[];
-  readonly #free: Slot[];
+  readonly #entries: PoolEntry[];
+  readonly #free: PoolEntry[];
   readonly #limits: PoolLimits;
   readonly #scheduler: FairScheduler<QueuedRequest>;
   readonly #clock: () => number;
@@ -93,8 +93,8 @@ export class ConnectionPool {
     this.#saturatingChunks = Math.min(most, Math.max(least, Math.ceil(size / connectionsPerChunk)));
     this.#limits = limits;
     this.#clock = clock;
-    this.#slots = Array.from({ length: size }, () => this.#openSlot(open()));
-    this.#free = [...this.#slots];
+    this.#entries = Array.from({ length: size }, () => this.#newEntry(open()));
+    this.#free = [...this.#entries];
     this.#scheduler = new FairScheduler<QueuedRequest>({
       permits: limits.permits,
       hasRoom: () => this.#freeConnections > 0,
@@ -188,7 +188,7 @@ export class ConnectionPool {
   close(): void {
     clearInterval(this.#tick);
     this.#scheduler.close();
-    for (const { connection } of this.#slots) connection.close();
+    for (const { connection } of this.#entries) connection.close();
   }
 
   /** The number of requests that can be sent within about a quarter of a second. */
@@ -202,10 +202,10 @@ export class ConnectionPool {
     return Math.min(this.#free.length, this.#limits.inFlightShare - this.inFlight);
   }
 
-  #openSlot(connection: PooledConnection): Slot {
-    const slot: Slot = {
+  #newEntry(connection: PooledConnection): PoolEntry {
+    const entry: PoolEntry = {
       connection,
-      done: (answer) => this.#answered(slot, answer),
+      done: (answer) => this.#answered(entry, answer),
       request: null,
       queue: null,
       takenOf: 0,
@@ -214,37 +214,37 @@ export class ConnectionPool {
       sentAt: 0,
       epoch: 0,
     };
-    return slot;
+    return entry;
   }
 
   #send(request: QueuedRequest, nowMs: number, queue: FairQueue<QueuedRequest>): void {
-    const slot = this.#free.pop()!;
-    slot.request = request;
-    slot.queue = queue;
-    slot.takenOf = this.#limits.permits.takenOf;
-    slot.takenOfQueue = queue.takenOf;
-    slot.wasClose = this.#limits.permits.wasClose;
-    slot.sentAt = nowMs;
-    slot.epoch = this.#limits.recordSent(nowMs, request.authorization);
-    slot.connection.send(request, slot.done);
+    const entry = this.#free.pop()!;
+    entry.request = request;
+    entry.queue = queue;
+    entry.takenOf = this.#limits.permits.takenOf;
+    entry.takenOfQueue = queue.takenOf;
+    entry.wasClose = this.#limits.permits.wasClose;
+    entry.sentAt = nowMs;
+    entry.epoch = this.#limits.recordSent(nowMs, request.authorization);
+    entry.connection.send(request, entry.done);
   }
 
-  #answered(slot: Slot, answer: Answer | null): void {
-    const request = slot.request!;
+  #answered(entry: PoolEntry, answer: Answer | null): void {
+    const request = entry.request!;
     this.#answeredAt = this.#clock();
-    const ms = this.#answeredAt - slot.sentAt;
-    slot.request = null;
+    const ms = this.#answeredAt - entry.sentAt;
+    entry.request = null;
     this.#answeredInTick++;
-    if (isTokenRefusal(answer)) this.#free.unshift(slot);
-    else this.#free.push(slot);
-    if (answer === null) this.#putBack(slot);
-    else this.#limits.recordAnswer(slot, answer, ms, request);
+    if (isTokenRefusal(answer)) this.#free.unshift(entry);
+    else this.#free.push(entry);
+    if (answer === null) this.#putBack(entry);
+    else this.#limits.recordAnswer(entry, answer, ms, request);
     this.#scheduler.pump();
     request.answered(isNoContent(answer) ? noContent : answer, ms);
   }
 
   /** Returns the permits of a request that was never written. */
-  #putBack({ queue, takenOf, takenOfQueue }: Slot): void {
+  #putBack({ queue, takenOf, takenOfQueue }: PoolEntry): void {
     this.#limits.permits.putBack(takenOf);
     queue!.putBack(takenOfQueue);
   }

@@ -19,7 +19,7 @@ export type PoolHandle = {
   readonly waitMs: number;
 };
 
-const lateAtMostMs = 60; // how long its permits wait for a permit of the target, whose slots come at other moments
+const lateAtMostMs = 60; // how long its permits wait for a permit of the target, which comes at another moment
 
 /**
  * The requests of one run, in one queue for each connection pool. If the run has a rate of its own, each request takes a permit of that

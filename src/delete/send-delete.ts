@@ -30,7 +30,7 @@ export type TargetRequest = {
 type Done = (answer: Answer | null) => void;
 
 /**
- * One connection that carries one DELETE at a time: an in-flight slot. A pool of these is cheaper than the pool of undici, and a broken
+ * One connection, which carries one DELETE at a time. A pool of these is cheaper than the pool of undici, and a broken
  * connection puts one id in doubt. States: open → closed; in between it reconnects by itself.
  */
 export class TargetConnection {

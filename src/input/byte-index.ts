@@ -1,5 +1,5 @@
-const firstSlots = 1024;
-const mostBytes = 2 ** 32 - 1; // the largest offset that a slot can hold
+const firstPositions = 1024;
+const mostBytes = 2 ** 32 - 1; // the largest offset that a position can hold
 
 /**
  * Stores records byte for byte, and finds the first record with a key. A Map of strings would leave more garbage for each bucket than the
@@ -9,10 +9,10 @@ export class ByteIndex {
   readonly #keyAt: number;
   #used = 0;
   #count = 0;
-  // Start and end of the record in each slot; an end of 0 is an empty slot. At least half of the slots are empty.
-  #starts = new Uint32Array(firstSlots);
-  #ends = new Uint32Array(firstSlots);
-  #hashes = new Int32Array(firstSlots);
+  // Start and end of the record at each position; an end of 0 is an empty position. At least half of the positions are empty.
+  #starts = new Uint32Array(firstPositions);
+  #ends = new Uint32Array(firstPositions);
+  #hashes = new Int32Array(firstPositions);
   /** The stored records, one after the other. */
   records: Buffer = Buffer.allocUnsafeSlow(64 * 1024);
 
@@ -30,25 +30,25 @@ export class ByteIndex {
 
   /** Whether a record with these bytes as its key is stored. */
   has(bytes: Buffer, start: number, end: number): boolean {
-    return this.#count > 0 && this.#ends[this.#slotOf(bytes, start, end, hashOf(bytes, start, end))] !== 0;
+    return this.#count > 0 && this.#ends[this.#positionOf(bytes, start, end, hashOf(bytes, start, end))] !== 0;
   }
 
   /** Returns the place in `records` of the record with the same key. If there is none, stores this record and returns -1. Throws above 4 GiB. */
   add(bytes: Buffer, start: number, end: number): number {
     const hash = hashOf(bytes, start + this.#keyAt, end);
-    const slot = this.#slotOf(bytes, start + this.#keyAt, end, hash);
-    if (this.#ends[slot] !== 0) return this.#starts[slot]!;
-    this.#keep(slot, bytes, start, end, hash);
+    const position = this.#positionOf(bytes, start + this.#keyAt, end, hash);
+    if (this.#ends[position] !== 0) return this.#starts[position]!;
+    this.#keep(position, bytes, start, end, hash);
     return -1;
   }
 
-  #keep(slot: number, bytes: Buffer, start: number, end: number, hash: number): void {
+  #keep(position: number, bytes: Buffer, start: number, end: number, hash: number): void {
     const begin = this.#used;
     this.#reserve(end - start);
     bytes.copy(this.records, begin, start, end);
-    this.#fillSlot(slot, begin, this.#used, hash);
+    this.#fillPosition(position, begin, this.#used, hash);
     this.#count += 1;
-    if (2 * this.#count > this.#ends.length) this.#doubleSlots();
+    if (2 * this.#count > this.#ends.length) this.#doublePositions();
   }
 
   #reserve(length: number): void {
@@ -60,39 +60,41 @@ export class ByteIndex {
     this.records = larger;
   }
 
-  #doubleSlots(): void {
+  #doublePositions(): void {
     const [starts, ends, hashes] = [this.#starts, this.#ends, this.#hashes];
     this.#starts = new Uint32Array(2 * ends.length);
     this.#ends = new Uint32Array(2 * ends.length);
     this.#hashes = new Int32Array(2 * ends.length);
-    for (const [slot, end] of ends.entries()) {
-      if (end !== 0) this.#fillSlot(this.#emptySlot(hashes[slot]!), starts[slot]!, end, hashes[slot]!);
+    for (const [position, end] of ends.entries()) {
+      if (end !== 0)
+        this.#fillPosition(this.#emptyPosition(hashes[position]!), starts[position]!, end, hashes[position]!);
     }
   }
 
-  #fillSlot(slot: number, start: number, end: number, hash: number): void {
-    this.#starts[slot] = start;
-    this.#ends[slot] = end;
-    this.#hashes[slot] = hash;
+  #fillPosition(position: number, start: number, end: number, hash: number): void {
+    this.#starts[position] = start;
+    this.#ends[position] = end;
+    this.#hashes[position] = hash;
   }
 
-  #emptySlot(hash: number): number {
-    let slot = hash & (this.#ends.length - 1);
-    while (this.#ends[slot] !== 0) slot = (slot + 1) & (this.#ends.length - 1);
-    return slot;
+  #emptyPosition(hash: number): number {
+    let position = hash & (this.#ends.length - 1);
+    while (this.#ends[position] !== 0) position = (position + 1) & (this.#ends.length - 1);
+    return position;
   }
 
-  /** The slot of the equal key, or the empty slot where it would go. */
-  #slotOf(bytes: Buffer, start: number, end: number, hash: number): number {
+  /** The position of the equal key, or the empty position where it would go. */
+  #positionOf(bytes: Buffer, start: number, end: number, hash: number): number {
     const mask = this.#ends.length - 1;
-    let slot = hash & mask;
-    while (this.#ends[slot] !== 0 && !this.#isEqual(slot, bytes, start, end, hash)) slot = (slot + 1) & mask;
-    return slot;
+    let position = hash & mask;
+    while (this.#ends[position] !== 0 && !this.#isEqual(position, bytes, start, end, hash))
+      position = (position + 1) & mask;
+    return position;
   }
 
-  #isEqual(slot: number, bytes: Buffer, start: number, end: number, hash: number): boolean {
-    if (this.#hashes[slot] !== hash) return false;
-    return bytes.compare(this.records, this.#starts[slot]! + this.#keyAt, this.#ends[slot], start, end) === 0;
+  #isEqual(position: number, bytes: Buffer, start: number, end: number, hash: number): boolean {
+    if (this.#hashes[position] !== hash) return false;
+    return bytes.compare(this.records, this.#starts[position]! + this.#keyAt, this.#ends[position], start, end) === 0;
   }
 }
 

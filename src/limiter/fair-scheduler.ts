@@ -4,7 +4,7 @@ import type { Permits } from './permits.ts';
 type FairSchedulerOptions<T> = {
   /** Permits of all queues together. */
   permits: Permits;
-  /** Whether there is a free slot. */
+  /** Whether there is a free connection. */
   hasRoom(): boolean;
   /** Sends the head of a queue, whose permits are taken. */
   send(waiting: T, nowMs: number, queue: FairQueue<T>): void;
@@ -13,7 +13,7 @@ type FairSchedulerOptions<T> = {
 };
 
 /**
- * Weighted round robin over queues. A head is sent when a permit of its own queue and a permit of all queues are due and a slot is free.
+ * Weighted round robin over queues. A head is sent when a permit of its own queue and a permit of all queues are due and a connection is free.
  * A queue sends as many as its weight in each round, so that busy queues share the rate by their weights.
  * Both permits are used when the head is sent: waiting for one saves no permits of the other. Call `pump` whenever there may be room or permits
  * again. For permits that become due later, it wakes up by itself.
@@ -63,7 +63,7 @@ export class FairScheduler<T> {
     this.#dropEmpty();
   }
 
-  /** Whether a permit was due and no slot was free since the last call. */
+  /** Whether a permit was due and no connection was free since the last call. */
   takeStarved(): boolean {
     const starved = this.#starved;
     this.#starved = false;

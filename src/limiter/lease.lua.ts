@@ -1,10 +1,10 @@
 /**
  * The part that leases permits of one rate, shared by the scripts of a target and of a run.
  *
- * A permit is a slot in time. All slots of a rate are one even sequence: the generic cell rate algorithm (ITU-T I.371), whose
- * `tat` is when the next slot is due, written as ms of the Redis clock. A process calls every 100 ms and gets the slots up to a
+ * A permit is a point in time. All permits of a rate are one even sequence: the generic cell rate algorithm (ITU-T I.371), whose
+ * `tat` is when the next permit is due, written as ms of the Redis clock. A process calls every 100 ms and gets the permits up to a
  * little beyond its next call, so that a late call leaves no gap. With three or more permits per call, each process gets a comb of
- * its own (every n-th slot, continuing from the end of its last lease), so that all of them send evenly. With fewer, it gets exact slots
+ * its own (every n-th permit, continuing from the end of its last lease), so that all of them send evenly. With fewer, it gets exact permits
  * of the one sequence, because combs that happen to coincide would make bursts.
  *
  * A rate is stored as `200/1000,100000/86400000`: count / period in ms, by period. The first is the pace. Each further one is a
@@ -102,8 +102,8 @@ local function returnToQuotas(key, now, limits, permits, since)
   end
 end
 
--- Slots that passed unused come back at once if no later slots were given away. Otherwise they are owed, and all slots come a little closer for
--- as long as it takes: given back at once, they would be too many among the slots that others already have. Returns tat and the debt, in ms.
+-- Permits that passed unused come back at once if no later permits were given away. Otherwise they are owed, and all permits come a little closer for
+-- as long as it takes: given back at once, they would be too many among the permits that others already have. Returns tat and the debt, in ms.
 local function giveBack(now, tat, unusedMs, wish)
   if tat - unusedMs <= now then return tat - unusedMs, 0 end
   local owed = math.min(wish.owed + unusedMs, longestOwed)
@@ -112,7 +112,7 @@ local function giveBack(now, tat, unusedMs, wish)
 end
 
 -- wish: perSecond, burst (permits that may come at once after a pause, nil = none), members, till (end of the caller's last lease), back
--- (permits it did not use), owed and leasedAt (as of the last lease), notBefore, atMost. Returns tat, then first slot, gap and count of the
+-- (permits it did not use), owed and leasedAt (as of the last lease), notBefore, atMost. Returns tat, then first permit, gap and count of the
 -- lease, then the debt; times in ms.
 local function lease(now, tat, wish)
   local gap = 1000 / wish.perSecond

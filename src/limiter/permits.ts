@@ -1,8 +1,8 @@
 import { Strictness } from './strictness.ts';
 
 /**
- * Slots in time, in ms of the caller's monotonic clock: the first at `firstMs`, each further one `gapMs` later. `leasedAt`: when, by the clock of
- * Redis.
+ * Permits, as points in time in ms of the caller's monotonic clock: the first at `firstMs`, each further one `gapMs` later. `leasedAt`: when, by the
+ * clock of Redis.
  */
 type Lease = { firstMs: number; gapMs: number; count: number; leasedAt: number };
 
@@ -16,8 +16,8 @@ const timerMs = 0.75; // how much too early a timer may fire
 const close = 0.75; // a request comes close after another one if it comes sooner than this part of their distance
 
 /**
- * The leased permits of a process. A permit may be used from its slot on, for 40 ms. Slots that passed while the process was suspended are given
- * back, so that it never catches up in one burst. Slots that had passed when the lease came are an allowed burst, usable for 40 ms from then on.
+ * The leased permits of a process. A permit may be used from its time on, for 40 ms. Permits that passed while the process was suspended are given
+ * back, so that it never catches up in one burst. Permits that had passed when the lease came are an allowed burst, usable for 40 ms from then on.
  * If the target refuses requests that come too close, there is no catching up and no burst: each permit waits for its distance from the last.
  */
 export class Permits {
@@ -25,7 +25,7 @@ export class Permits {
   #unused = 0;
   #unusedSince = 0;
   #takenOf = 0;
-  #taken = { slotMs: Number.NEGATIVE_INFINITY, atMs: Number.NEGATIVE_INFINITY };
+  #taken = { dueMs: Number.NEGATIVE_INFINITY, atMs: Number.NEGATIVE_INFINITY };
   #wasClose = false;
   readonly #strictness = new Strictness();
 
@@ -39,7 +39,7 @@ export class Permits {
     const lease = this.#current(nowMs);
     if (lease === undefined || this.#dueMs(lease) > nowMs) return false;
     this.#wasClose = nowMs - this.#taken.atMs < close * this.#distanceMs(lease);
-    this.#taken = { slotMs: lease.firstMs, atMs: nowMs };
+    this.#taken = { dueMs: lease.firstMs, atMs: nowMs };
     lease.firstMs += lease.gapMs;
     lease.count--;
     this.#takenOf = lease.leasedAt;
@@ -83,9 +83,9 @@ export class Permits {
       : lease.firstMs;
   }
 
-  /** The distance from the last taken slot to the next. */
+  /** The distance from the last taken permit to the next. */
   #distanceMs({ firstMs, gapMs }: Held): number {
-    return Math.min(gapMs, firstMs - this.#taken.slotMs);
+    return Math.min(gapMs, firstMs - this.#taken.dueMs);
   }
 
   /** The number of leased and unused permits, due or not yet. */
@@ -143,7 +143,7 @@ const driftPerMs = 0.0005; // even bad clocks drift apart by at most half a mill
 
 /**
  * The distance between our monotonic clock and the clock of Redis, from calls and their answers. Redis answered at some unknown moment
- * of a call, so a call that took long says little. Slots placed by it would come too early or too late by up to half of its duration, and
+ * of a call, so a call that took long says little. Permits placed by it would come too early or too late by up to half of its duration, and
  * bunch with their neighbours. So the recent call with the smallest error is used, until another contradicts it.
  */
 export class ClockOffset {

@@ -182,7 +182,7 @@ export function targetStateOf(
     ceiling,
     pinned,
     advised: limiter.announced ? number('announced') : null,
-    inFlight: Math.min(number('inFlight') || fleet.slots, fleet.slots || number('inFlight')),
+    inFlight: Math.min(number('inFlight') || fleet.connections, fleet.connections || number('inFlight')),
     isStarved: known !== null && known.inFlight.window.starved > starvedShare * known.inFlight.window.reports,
     hold: holdOf(limiter, spent, now),
     outage: closedOf(limiter, now),
@@ -252,22 +252,22 @@ function startOf(known: LearnedRate, silentMs: number, now: number, pinned: numb
 
 const forgottenAfterMs = 350;
 
-/** The processes that wanted permits at the last call, and the in-flight slots of each. */
-function membersOf(members: Hash, seenAt: number): [process: string, slots: number][] {
+/** The processes that wanted permits at the last call, and the connections of each. */
+function membersOf(members: Hash, seenAt: number): [process: string, connections: number][] {
   return Object.entries(members).flatMap(([process, words]): [string, number][] => {
-    const [, at, slots] = /^(\S+) (\d+)$/.exec(words) ?? [];
-    return Number(at) > seenAt - forgottenAfterMs ? [[process, Number(slots)]] : [];
+    const [, at, connections] = /^(\S+) (\d+)$/.exec(words) ?? [];
+    return Number(at) > seenAt - forgottenAfterMs ? [[process, Number(connections)]] : [];
   });
 }
 
 /** The sums over all these processes. */
 function fleetOf(members: Hash, seenAt: number) {
   const said = membersOf(members, seenAt);
-  return { processes: said.length, slots: said.reduce((sum, [, slots]) => sum + slots, 0) };
+  return { processes: said.length, connections: said.reduce((sum, [, connections]) => sum + connections, 0) };
 }
 
 /** Reads the number of requests at once that each process of a target has room for, if it has ids to send now. Only reads, in one round trip. */
-export async function readSlots(redis: RedisClient, fp: string): Promise<Map<string, number>> {
+export async function readConnections(redis: RedisClient, fp: string): Promise<Map<string, number>> {
   const scopes = limiterScopes.map(async (scope) => {
     const [members, seenAt] = await Promise.all([
       redis.hgetall(keys.limiterMembers(fp, scope)),
@@ -275,7 +275,8 @@ export async function readSlots(redis: RedisClient, fp: string): Promise<Map<str
     ]);
     return membersOf(members, Number(seenAt ?? 0));
   });
-  const slots = new Map<string, number>();
-  for (const [process, n] of (await Promise.all(scopes)).flat()) slots.set(process, (slots.get(process) ?? 0) + n);
-  return slots;
+  const connections = new Map<string, number>();
+  for (const [process, n] of (await Promise.all(scopes)).flat())
+    connections.set(process, (connections.get(process) ?? 0) + n);
+  return connections;
 }

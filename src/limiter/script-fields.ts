@@ -11,7 +11,7 @@ export const callArguments = [
   'epoch', // the epoch that it knows
   'rate', // as stored, '' = none
   'burst', // '' = none
-  'slots', // requests it can have in flight
+  'connections', // requests it can have in flight
   'holdMs', // for how long to hold everything (Retry-After), 0 = not
   'holdWhy',
   'alarmWhy', // in words, that no request succeeds, or ''
@@ -22,7 +22,7 @@ export const callArguments = [
   'sent',
   'latencies', // their count, …
   'latencySum', // … and their sum, in ms
-  'starved', // 1 = permits had to wait for a slot
+  'starved', // 1 = permits had to wait for a connection
   'lost', // time-outs and resets
   'busy', // 1 = it had next to no computing time
   'saidHere', // why this process alone is held, as stored; see `storedSaying`
@@ -35,8 +35,8 @@ export const replyNumbers = [
   'holdUntil',
   'outageAt',
   'unreachableAt',
-  'first', // of the lease: its first slot, …
-  'gap', // … the distance of its slots …
+  'first', // of the lease: its first permit, …
+  'gap', // … the distance of its permits …
   'count', // … and their number
   'inFlightShare',
   'rate',

@@ -35,7 +35,7 @@ export function limiterKeys(fp: string, scope: string): LimiterKeys {
 
 /** The sender of the requests for a limiter's permits in one process. */
 export type Sender = {
-  /** Whether a permit was due and no slot was free since the last call. */
+  /** Whether a permit was due and no connection was free since the last call. */
   takeStarved(): boolean;
   /** Whether all queues that wanted to send in the last second have a rate of their own. */
   readonly isPaced: boolean;
@@ -49,7 +49,7 @@ export type TargetCall = {
   epoch: string;
   rate: string;
   burst: string;
-  slots: number;
+  connections: number;
   hold: { ms: number; why: string };
   alarm: Alarm | null;
   claim: { remaining: number; quota: number | null; forMs: number } | null; // the latest statement of the server's headers
@@ -116,7 +116,7 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
         epoch: call.epoch,
         rate: call.rate,
         burst: call.burst,
-        slots: call.slots,
+        connections: call.connections,
         holdMs: hold.ms,
         holdWhy: hold.why,
         alarmWhy: alarm?.why ?? '',

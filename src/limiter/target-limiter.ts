@@ -22,7 +22,7 @@ type LimiterOptions = {
   rate: string;
   burst: number | null;
   /** The number of requests that this process may have in flight. */
-  slots: number;
+  connections: number;
   /** Monotonic ms. */
   clock: () => number;
   /** Whether this process had next to no time to spare since the last call; see worker/target-senders.ts. */
@@ -253,7 +253,7 @@ export class TargetLimiter {
   }
 
   #report(): TargetCall {
-    const { rate, burst, slots } = this.#options;
+    const { rate, burst, connections } = this.#options;
     const stopHere = this.#options.stopHere();
     const call: TargetCall = {
       process: this.#options.process,
@@ -263,7 +263,7 @@ export class TargetLimiter {
       epoch: this.#reply?.epoch ?? '0',
       rate,
       burst: burst === null ? '' : String(burst),
-      slots,
+      connections,
       hold: this.#holds.report(),
       alarm: this.#alarm,
       claim: this.#claimNow(),
@@ -313,5 +313,5 @@ export class TargetLimiter {
 }
 
 const probeLivesMs = 1_000;
-const besidePaceMs = 200; // how long permits wait for the permits of a run's own rate, whose slots come at other moments
+const besidePaceMs = 200; // how long permits wait for the permits of a run's own rate, which come at other moments
 const soonMs = 150; // how early permits for the end of a throttle are leased

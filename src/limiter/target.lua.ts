@@ -16,7 +16,7 @@ const ceilingLivesMs = 60_000;
  * The lowest --rate of all processes is the ceiling of the target, for all its limiters together, whether that process sends anything or
  * not. It ends
  * when the process withdraws it, and a minute after the last call of a dead process. Its hash has `p:<process>` (its last call, its rate),
- * `s:<limiter>` (the last call that wanted permits of it, the rate it could use) and `tat`, of the ceiling's slots.
+ * `s:<limiter>` (the last call that wanted permits of it, the rate it could use) and `tat`, of the ceiling's permits.
  *
  * KEYS  1 limiter  2 members  3 quotas  4 stop  5 processes  6 pinned rate and budget  7 ceiling
  * ARGV  callArguments; returns replyNumbers, then replyTexts
@@ -47,9 +47,9 @@ if setBack > 1000 then
 end
 
 local wants = asked.wants == '1'
-local members, place, said = membersOf(KEYS[2], now, asked.process, wants, asked.slots)
+local members, place, said = membersOf(KEYS[2], now, asked.process, wants, asked.connections)
 local most = 0
-for _, slots in ipairs(said) do most = most + tonumber(slots) end
+for _, connections in ipairs(said) do most = most + tonumber(connections) end
 
 if asked.rate == '' then
   redis.call('HDEL', KEYS[7], 'p:' .. asked.process)
@@ -185,10 +185,10 @@ elseif isAtWork and not isStopped and quotaUntil <= now then
 end
 if isAtWork then putTime('wantedAt', now) end
 if ceiling < math.huge then
-  local slot, horizon = 1000 / ceiling, now + callEvery + reach
-  ceilingTat = math.min(ceilingTat - back * slot, horizon + 2 * slot)
-  ceilingTat = math.max(ceilingTat, now - math.max(paceSlack, ((tonumber(asked.burst) or 1) - 1) * slot))
-  room = math.max(0, math.min(room, math.floor((horizon + reach - ceilingTat) / slot) + 1))
+  local gap, horizon = 1000 / ceiling, now + callEvery + reach
+  ceilingTat = math.min(ceilingTat - back * gap, horizon + 2 * gap)
+  ceilingTat = math.max(ceilingTat, now - math.max(paceSlack, ((tonumber(asked.burst) or 1) - 1) * gap))
+  room = math.max(0, math.min(room, math.floor((horizon + reach - ceilingTat) / gap) + 1))
 end
 local dropping = tonumber(asked.epoch) < number('dropEpoch')
 local mayLeave = wants and not isStopped

@@ -139,7 +139,7 @@ function openSender(
     calls: withWriteReports(openTargetCalls(ledger.redis, limiterKeys(target.fp, scope)), writes),
     rate: rate === null ? '' : storedRate(rate),
     burst,
-    slots: maxConcurrency,
+    connections: maxConcurrency,
     clock,
     isBusy: watchOwnLoad(clock()),
     stopHere: () => stopFile.stop,

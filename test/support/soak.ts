@@ -40,13 +40,13 @@ const backgroundFaults: FaultTable = {
   hang: 0.0005,
 };
 
-const slots = 32;
+const connections = 32;
 const workers = 2;
 const ownKeys = 10; // of the target and its queue, whatever is deleted
 const settings = {
   EXPUNGE_REQUEST_TIMEOUT_MS: '1000',
   EXPUNGE_RETRY_DELAYS: '500ms,1s,2s,4s,8s',
-  EXPUNGE_MAX_CONCURRENCY: String(slots),
+  EXPUNGE_MAX_CONCURRENCY: String(connections),
   NODE_OPTIONS: '--max-semi-space-size=4',
 };
 
@@ -92,7 +92,7 @@ export async function soak({ seconds, perSecond, atEnd }: Soak): Promise<Soaked>
     idle,
     early,
     late,
-    lanes: slots * workers,
+    lanes: connections * workers,
     words: `${samples.length} samples in ${Math.round((performance.now() - startedAt) / 1_000)} s, ${strikes} strikes; idle ${textOf(idle)}; early ${textOf(early)}; late ${textOf(late)}`,
   };
 }

@@ -12,7 +12,7 @@ export function quietCall(wish: Partial<TargetCall> = {}): TargetCall {
     epoch: '0',
     rate: '',
     burst: '',
-    slots: 64,
+    connections: 64,
     hold: { ms: 0, why: '' },
     alarm: null,
     claim: null,

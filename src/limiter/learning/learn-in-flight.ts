@@ -3,9 +3,9 @@ import type { Observation } from './learned-rate.ts';
 /** Every number of the learned concurrency, with its unit. */
 const rules = {
   min: 2,
-  worthwhileShare: 0.18, // smallest gain of more slots: throughput must grow by slots^0.18, so by 13 % if the slots double
+  worthwhileShare: 0.18, // smallest gain of more connections: throughput must grow by connections^0.18, so by 13 % if the connections double
   stepDown: 1.25, // divisor of the limit in each step down
-  firstRestMs: 2_500, // first rest until another limit is tried; with all slots in use each rest is twice as long
+  firstRestMs: 2_500, // first rest until another limit is tried; with all connections in use each rest is twice as long
   maxRestMs: 30_000, // longest rest
   spreadMs: 110, // time until every process works with a new limit
   minWindowMs: 90, // shortest time in which a limit is judged
@@ -13,7 +13,7 @@ const rules = {
   minWindowAnswers: 20, // fewest answers by which a limit is judged
   enoughAnswers: 50, // a limit is judged by this many answers; latencies vary, so fewer prove little
   maxWindowMs: 2_000, // longest time in which a limit is judged, by fewer answers if no more came
-  starvedShare: 0.4, // share of calls with permits but without a free slot above which processes wait for slots
+  starvedShare: 0.4, // share of calls with permits but without a free connection above which processes wait for connections
   busyShare: 0.5, // share of calls without computing time left above which answers take as long as the process takes to read them
   minBusyWindowMs: 300, // shortest time in which a process is judged to be busy
   minLatencyMs: 1, // below this, latencies differ because of the clock
@@ -26,7 +26,7 @@ const rules = {
 /** The number of requests that the fleet may have in flight: plain JSON, changed by `learnInFlight` alone. Times are ms of the Redis clock. */
 export type InFlight = {
   limit: number;
-  /** Slots of all processes at the last update. */
+  /** Connections of all processes at the last update. */
   max: number;
   /** hold: no better limit is known · up, down: the last step changed the limit in this direction and is being judged. */
   trend: 'hold' | 'up' | 'down';
@@ -57,7 +57,7 @@ type Window = {
 const emptyWindow: Window = { openMs: 0, count: 0, sumMs: 0, reports: 0, starved: 0, busy: 0 };
 const noLosses = { answers: 0, lost: 0 };
 
-/** Returns the state when nothing is known. `max`: slots of the fleet. */
+/** Returns the state when nothing is known. `max`: connections of the fleet. */
 export function firstInFlight(now: number, max: number): InFlight {
   return {
     limit: max,
@@ -74,10 +74,10 @@ export function firstInFlight(now: number, max: number): InFlight {
 }
 
 /**
- * Learns how many requests in flight a target serves, from the latency of its answers. While processes wait for a free slot, throughput is
+ * Learns how many requests in flight a target serves, from the latency of its answers. While processes wait for a free connection, throughput is
  * limit ÷ latency. The limit doubles as long as the throughput grows with it. If it does not, requests only queue, so the limit goes down
  * until a lower limit would cost throughput. While the processes themselves have no time left, latencies show their own load and not the
- * target's. Then every request that waits gets a slot. Pure; called with every update.
+ * target's. Then every request that waits gets a connection. Pure; called with every update.
  */
 export function learnInFlight(before: InFlight, seen: Observation, max: number): InFlight {
   const state = { ...adjustToFleet(before, max), lookedAtMs: seen.now };
@@ -94,7 +94,7 @@ export function learnInFlight(before: InFlight, seen: Observation, max: number):
   return evaluate({ ...state, window: emptyWindow }, now, isStarved);
 }
 
-/** Adds the slots of a process that joins. If all slots were in use, or fewer were being tried, waiting requests may use them at once. */
+/** Adds the connections of a process that joins. If all connections were in use, or fewer were being tried, waiting requests may use them at once. */
 function adjustToFleet(before: InFlight, max: number): InFlight {
   const hadAll = before.limit >= before.max || before.trend === 'down';
   const state = { ...before, max, limit: Math.min(before.limit, max) };
@@ -107,21 +107,21 @@ function evaluate(state: InFlight, now: Latency, isStarved: boolean): InFlight {
   const isHungry = isStarved && now.limit < state.max;
   if (trend === 'hold') {
     if (!isStarved || state.lookedAtMs < state.restUntilMs) return state;
-    return isHungry ? tryMoreSlots(state, now) : tryFewerSlots(state, now, now);
+    return isHungry ? tryMoreConnections(state, now) : tryFewerConnections(state, now, now);
   }
   if (trend === 'down')
-    return isWorthwhile(now, compared) ? restoreAndHold(state, now) : tryFewerSlots(state, now, now);
-  if (!isWorthwhile(compared, now)) return tryFewerSlots(state, compared, now);
-  return isHungry ? tryMoreSlots(state, now) : { ...state, trend: 'hold', restMs: rules.firstRestMs };
+    return isWorthwhile(now, compared) ? restoreAndHold(state, now) : tryFewerConnections(state, now, now);
+  if (!isWorthwhile(compared, now)) return tryFewerConnections(state, compared, now);
+  return isHungry ? tryMoreConnections(state, now) : { ...state, trend: 'hold', restMs: rules.firstRestMs };
 }
 
-/** Whether more slots raise the throughput (limit ÷ latency) by a worthwhile part of their number. The smallest limit is always worthwhile. */
+/** Whether more connections raise the throughput (limit ÷ latency) by a worthwhile part of their number. The smallest limit is always worthwhile. */
 function isWorthwhile(fewer: Latency, more: Latency): boolean {
   if (fewer.limit === more.limit) return true;
   return 1 - Math.log(more.latencyMs / fewer.latencyMs) / Math.log(more.limit / fewer.limit) >= rules.worthwhileShare;
 }
 
-/** Adds slots while requests wait for one, because latencies show nothing. */
+/** Adds connections while requests wait for one, because latencies show nothing. */
 function growUnmeasured(state: InFlight, now: Latency, isStarved: boolean): InFlight {
   return isStarved && now.limit < state.max
     ? step(state, now.limit * 2, 'hold', now)
@@ -129,12 +129,12 @@ function growUnmeasured(state: InFlight, now: Latency, isStarved: boolean): InFl
 }
 
 /** Doubles the limit for requests that wait. */
-function tryMoreSlots(state: InFlight, now: Latency): InFlight {
+function tryMoreConnections(state: InFlight, now: Latency): InFlight {
   return step({ ...state, compared: now, restMs: rules.firstRestMs }, now.limit * 2, 'up', now);
 }
 
-/** Tries whether fewer slots than `compared` do as well. */
-function tryFewerSlots(state: InFlight, compared: Latency, now: Latency): InFlight {
+/** Tries whether fewer connections than `compared` do as well. */
+function tryFewerConnections(state: InFlight, compared: Latency, now: Latency): InFlight {
   return step({ ...state, compared }, compared.limit / rules.stepDown, 'down', now);
 }
 
@@ -146,7 +146,7 @@ function cutAfterLoss(state: InFlight, now: Latency): InFlight {
   return step({ ...state, restUntilMs, losses: noLosses }, limit, 'hold', now);
 }
 
-/** Restores the limit before, for a while. With all slots in use each rest is longer, because each trial of fewer slots costs a little. */
+/** Restores the limit before, for a while. With all connections in use each rest is longer, because each trial of fewer connections costs a little. */
 function restoreAndHold(state: InFlight, now: Latency): InFlight {
   const { limit } = state.compared;
   const restUntilMs = state.lookedAtMs + state.restMs;
@@ -158,7 +158,7 @@ function restoreAndHold(state: InFlight, now: Latency): InFlight {
 function step(state: InFlight, limit: number, trend: InFlight['trend'], now: Latency): InFlight {
   return {
     ...state,
-    limit: Math.min(state.max, Math.max(rules.min, Math.round(limit))), // a process has whole slots
+    limit: Math.min(state.max, Math.max(rules.min, Math.round(limit))), // a process has whole connections
     trend,
     judgeFromMs: state.lookedAtMs + rules.spreadMs + now.latencyMs,
     window: emptyWindow,

@@ -217,7 +217,7 @@ export type Observation = {
   latency: { count: number; sumMs: number };
   /** Calls of processes. */
   reports: number;
-  /** Calls of processes that had a permit but no free in-flight slot since the call before. */
+  /** Calls of processes that had a permit but no free connection since the call before. */
   starved: number;
   /** Calls of processes that had almost no idle time since the call before. */
   busy: number;

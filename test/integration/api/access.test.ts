@@ -203,7 +203,7 @@ describe('worker --http', () => {
     );
     expect((await call(null, '//metrics')).status).toBe(200);
     const here = await until('it is a worker', async () => (await call('read', '/workers')).body.items[0]);
-    expect(here).toMatchObject({ process: expect.stringMatching(`^${hostname()}-`), slots: null }); // it has no ids to send
+    expect(here).toMatchObject({ process: expect.stringMatching(`^${hostname()}-`), connections: null }); // it has no ids to send
   });
 
   test('does not believe a proxy on this machine for the name of another site, unless it is stated', async () => {

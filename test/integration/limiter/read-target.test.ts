@@ -35,7 +35,7 @@ function openLimiter(atEnd: AtEnd, rate = '') {
     process: 'p0',
     rate,
     burst: null,
-    slots: 16,
+    connections: 16,
     clock,
     isBusy: () => false,
     stopHere: () => null,

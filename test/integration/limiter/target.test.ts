@@ -110,12 +110,12 @@ function tally(epoch: string, counts: { accepted?: number; refused?: number; los
 }
 
 /** When permits of a lease are due, in ms since the test began. */
-function slotsOf({ first, gap, count }: TargetReply): number[] {
+function timesOf({ first, gap, count }: TargetReply): number[] {
   return Array.from({ length: count }, (_, i) => first + i * gap - startMs);
 }
 
-function mostWithin(slots: number[], windowMs: number): number {
-  const sorted = slots.toSorted((a, b) => a - b);
+function mostWithin(times: number[], windowMs: number): number {
+  const sorted = times.toSorted((a, b) => a - b);
   let [from, most] = [0, 0];
   for (const [i, at] of sorted.entries()) {
     while (at - sorted[from]! >= windowMs) from++;
@@ -124,14 +124,14 @@ function mostWithin(slots: number[], windowMs: number): number {
   return most;
 }
 
-/** Calls of some processes, ten times a second each with a little jitter, for so many seconds; the slots they were given. */
+/** Calls of some processes, ten times a second each with a little jitter, for so many seconds; the times of the permits that they got. */
 async function play(
   at: ReturnType<typeof openFleet>['at'],
   processes: number,
   seconds: number,
   wish: Partial<TargetCall>,
 ) {
-  const slots: number[] = [];
+  const times: number[] = [];
   let seed = 7;
   const random = () => {
     seed = (seed * 48_271) % 2_147_483_647;
@@ -140,10 +140,10 @@ async function play(
   for (let tick = 0; tick < seconds * 10; tick++) {
     for (let n = 0; n < processes; n++) {
       const ms = 100 * tick + (100 * n) / processes + 6 * random();
-      slots.push(...slotsOf(await at(ms, `p${n}`, wish)));
+      times.push(...timesOf(await at(ms, `p${n}`, wish)));
     }
   }
-  return slots.filter((slot) => slot < 1_000 * seconds);
+  return times.filter((time) => time < 1_000 * seconds);
 }
 
 /** A limiter whose target has a rate, as after its first look. */
@@ -164,10 +164,10 @@ describe('permits of a target', () => {
     [5, 4],
   ])('at %i/s are even over %i processes, and none are wasted', async ([rate, processes], { onTestFinished }) => {
     const { at } = await openRated(onTestFinished, 1_000_000);
-    const slots = await play(at, processes!, 20, { rate: storedRate(parseRate(`${rate}/s`)) });
-    expect(mostWithin(slots, 1_000)).toBeLessThanOrEqual(1.05 * rate! + Math.max(1, rate! / 20));
-    expect(slots.length).toBeGreaterThanOrEqual(0.97 * 20 * rate! - 1);
-    expect(slots.length).toBeLessThanOrEqual(20.12 * rate! + Math.max(1, rate! / 20) + 1);
+    const times = await play(at, processes!, 20, { rate: storedRate(parseRate(`${rate}/s`)) });
+    expect(mostWithin(times, 1_000)).toBeLessThanOrEqual(1.05 * rate! + Math.max(1, rate! / 20));
+    expect(times.length).toBeGreaterThanOrEqual(0.97 * 20 * rate! - 1);
+    expect(times.length).toBeLessThanOrEqual(20.12 * rate! + Math.max(1, rate! / 20) + 1);
   });
 
   test('that one process left unused come back to it or to others', async ({ onTestFinished }) => {
@@ -211,19 +211,19 @@ describe('permits of a target', () => {
 
   test('never exceed a quota in any window of its period', async ({ onTestFinished }) => {
     const { at } = await openRated(onTestFinished, 1_000);
-    const slots = await play(at, 3, 150, { rate: storedRate(parseRate('20/s,300/min')) });
-    expect(mostWithin(slots, 60_000)).toBeLessThanOrEqual(300);
-    expect(mostWithin(slots, 1_000)).toBeLessThanOrEqual(22);
-    expect(slots.length).toBeGreaterThan(600);
+    const times = await play(at, 3, 150, { rate: storedRate(parseRate('20/s,300/min')) });
+    expect(mostWithin(times, 60_000)).toBeLessThanOrEqual(300);
+    expect(mostWithin(times, 1_000)).toBeLessThanOrEqual(22);
+    expect(times.length).toBeGreaterThan(600);
   });
 
   test('may come at once after a pause, as many as --burst says', async ({ onTestFinished }) => {
     const { at } = await openRated(onTestFinished, 1_000);
     const wish = { rate: storedRate(parseRate('10/s')), burst: '8' };
     await at(0, 'p0', wish);
-    const slots = slotsOf(await at(5_000, 'p0', wish));
-    expect(slots.filter((slot) => slot <= 5_000).length).toBeGreaterThanOrEqual(8);
-    expect(slots.length).toBeLessThanOrEqual(11);
+    const times = timesOf(await at(5_000, 'p0', wish));
+    expect(times.filter((time) => time <= 5_000).length).toBeGreaterThanOrEqual(8);
+    expect(times.length).toBeLessThanOrEqual(11);
   });
 
   test('are not given to somebody who wants none, and not before anything is known', async ({ onTestFinished }) => {
@@ -235,7 +235,7 @@ describe('permits of a target', () => {
 });
 
 describe('the limiters of resources that a target limits apart', () => {
-  /** Slots that two limiters of one target give in so many seconds; each is asked ten times a second while it is wanted. */
+  /** Times of the permits that two limiters of one target give in so many seconds; each is asked ten times a second while it is wanted. */
   async function playBoth(
     atEnd: Parameters<typeof openFleet>[0],
     learned: [annotations: number, views: number],
@@ -248,14 +248,14 @@ describe('the limiters of resources that a target limits apart', () => {
       await openRated(atEnd, learned[0], name, 'annotations'),
       await openRated(atEnd, learned[1], name, 'views'),
     ];
-    const slots: number[][] = [[], []];
+    const times: number[][] = [[], []];
     for (let ms = 0; ms < 1_000 * seconds; ms += 100) {
       for (const [scope, { at }] of limiters.entries()) {
         const reply = await at(ms + scope, 'p0', { ...wish, wants: isWanted(scope, ms) });
-        slots[scope]!.push(...slotsOf(reply));
+        times[scope]!.push(...timesOf(reply));
       }
     }
-    return slots.map((all) => all.filter((slot) => slot < 1_000 * seconds)) as [number[], number[]];
+    return times.map((all) => all.filter((time) => time < 1_000 * seconds)) as [number[], number[]];
   }
   const at100 = { rate: storedRate(parseRate('100/s')) };
 
@@ -306,8 +306,8 @@ describe('permits after something changed', () => {
     const { at } = await openRated(onTestFinished, 200);
     await at(3_600_000, 'p0');
     await at(3_600_100, 'p0', { hold: { ms: 500, why: 'x' } });
-    const slots = await play(at, 1, 5, {});
-    expect(slots.length).toBeGreaterThan(800);
+    const times = await play(at, 1, 5, {});
+    expect(times.length).toBeGreaterThan(800);
   });
 
   test('are there for a crowd that comes all at once to a target nobody knows', async ({ onTestFinished }) => {
@@ -336,9 +336,9 @@ describe('a throttle', () => {
     const { at } = await openRated(onTestFinished, 500);
     await at(0, 'p0', { hold: { ms: 5_000, why: 'Retry-After 5' } });
     expect(await at(20, 'p1')).toMatchObject({ count: 0, holdWhy: 'Retry-After 5', holdUntil: startMs + 5_000 });
-    const slots = slotsOf(await at(4_950, 'p1'));
-    expect(slots.length).toBeGreaterThan(10);
-    expect(Math.min(...slots)).toBeGreaterThanOrEqual(5_000);
+    const times = timesOf(await at(4_950, 'p1'));
+    expect(times.length).toBeGreaterThan(10);
+    expect(Math.min(...times)).toBeGreaterThanOrEqual(5_000);
   });
 
   test('is not lengthened by answers that were on their way, unless they name a later end', async ({
@@ -368,7 +368,7 @@ describe('a release', () => {
     expect((await state()).announced).not.toBeNull();
     expect(await releaseTarget(redis, fp, order)).toBe(true);
     expect(await live(110, 'p0', { hold, claim })).toMatchObject({ holdUntil: 0, holdWhy: '', closed: '' });
-    expect(slotsOf(await live(120, 'p1')).length).toBeGreaterThan(10);
+    expect(timesOf(await live(120, 'p1')).length).toBeGreaterThan(10);
     await live(190, 'p1');
     expect(await state()).toMatchObject({ closed: null, announced: null });
     expect(await live(200, 'p0', { hold })).toMatchObject({ count: 0, holdUntil: startMs + 200 + hold.ms });

@@ -4,8 +4,8 @@ import type { Result } from './measures.ts';
 import { type Player, type Scenario, seeded, simulate } from './world.ts';
 
 /**
- * What a player would reach who knows the limit: in the same simulator, with the same processes, slots, round trips and waits that the server asks
- * for. It sends evenly, or so many at once where that is what the target counts, and leaves to other tenants what they take. It sees a fall by the
+ * What a player would reach who knows the limit: in the same simulator, with the same processes, connections, round trips and waits that the server
+ * asks for. It sends evenly, or so many at once where that is what the target counts, and leaves to other tenants what they take. It sees a fall by the
  * first refusal after it, and then knows the new limit; a rise it knows at once. It pays for no search.
  * Best is the share of the limit that is used most at no more refusals than are wanted, beside those that come at any rate.
  */

@@ -59,7 +59,7 @@ class Play {
   }
 
   openProcess(name: string) {
-    const { slots = 64 } = this.#scenario;
+    const { connections = 64 } = this.#scenario;
     const clock = () => startMs + this.#now;
     const process = { inFlight: 0, wasFull: false };
     const limiter = new TargetLimiter({
@@ -67,7 +67,7 @@ class Play {
       process: name,
       rate: '',
       burst: null,
-      slots,
+      connections,
       clock,
       isBusy: () => false,
       calls: this.#openCalls(),

@@ -195,7 +195,7 @@ add('quota', '24000 per 3 h, Retry-After up to 1 h', {
 // ---- B: refusals that do not depend on the rate ----
 for (const p of [0.001, 0.003, 0.01, 0.05]) {
   const want: Wants = { used: p <= 0.01 ? 0.9 : 0.8, refused: 2.5 * p + 0.005 };
-  add('random', `${p * 100} % random 429, 3200/s by slots`, {
+  add('random', `${p * 100} % random 429, 3200/s by connections`, {
     server: (r) => s.randomly(s.unlimited(), p, r),
     processes: 1,
     latencyMs: 19,
@@ -557,7 +557,7 @@ for (const [ms, jitter] of [
     server: () => s.tokenBucket(300, 0.05),
     latencyMs: ms,
     jitter,
-    slots: 256,
+    connections: 256,
     seconds: 180,
     from: 60,
     want: stationary,
@@ -631,7 +631,7 @@ add('client', 'no limit, 20 ms, 1 process', {
   want: { used: 0.9 },
 });
 
-// What 64 slots get without any limiter was measured with fixed.ts.
+// What 64 connections get without any limiter was measured with fixed.ts.
 const busy = { sendMs: 0.05, answerMs: 0.1 };
 for (const seed of [1, 2, 3]) {
   const client = (name: string, latencyMs: number, runMs: number, awayMs: number, own: boolean, best: number) =>
@@ -923,7 +923,7 @@ const unmet: Record<string, Wants & { note: string }> = {
   },
   'latency 2000 ms ± 30 %, 300/s': { used: 0.85, refused: 0.035, note: 'the same' },
   'random 0.1 % random 429, limit 20/s': { used: 0.9, refused: 0.0086, note: 'by chance' },
-  'random 5 % random 429, 3200/s by slots': {
+  'random 5 % random 429, 3200/s by connections': {
     used: 0.35,
     refused: 0.055,
     note: '99 % in six of eight; otherwise the first refusals are taken for a limit, and the rate stays low',

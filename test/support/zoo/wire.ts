@@ -6,11 +6,11 @@ export class Wire<T extends { next: T | null }> {
   /** Comes at `ms`, rounded to a step of time, and not before the next one. */
   add(one: T, ms: number, now: number, stepMs: number): void {
     const rounded = stepMs === 1 ? Math.round(ms) : Math.round(ms / stepMs) * stepMs;
-    const slot = Math.max(now + stepMs, Math.min(rounded, now + longestMs)) & (ringSize - 1);
+    const position = Math.max(now + stepMs, Math.min(rounded, now + longestMs)) & (ringSize - 1);
     one.next = null;
-    if (this.#first[slot] === null) this.#first[slot] = one;
-    else this.#last[slot]!.next = one;
-    this.#last[slot] = one;
+    if (this.#first[position] === null) this.#first[position] = one;
+    else this.#last[position]!.next = one;
+    this.#last[position] = one;
   }
 
   has(now: number): boolean {
@@ -19,9 +19,9 @@ export class Wire<T extends { next: T | null }> {
 
   /** The first that comes now; the others follow it. */
   take(now: number): T | null {
-    const slot = now & (ringSize - 1);
-    const first = this.#first[slot]!;
-    if (first !== null) this.#first[slot] = null;
+    const position = now & (ringSize - 1);
+    const first = this.#first[position]!;
+    if (first !== null) this.#first[position] = null;
     return first;
   }
 }

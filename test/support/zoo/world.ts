@@ -26,7 +26,7 @@ export type Scenario = {
   /** [joins at s, leaves at s] of each process; default: all the time. */
   stay?: [number, number][];
   /** Connections of one process. */
-  slots?: number;
+  connections?: number;
   /** The rate that the run itself is held to, requests a second; infinite = none. */
   paced?: (nowMs: number) => number;
   pauses?: { process: number; atS: number; ms: number }[];
@@ -473,9 +473,9 @@ class World {
 
   /** What each may have in flight. */
   #divide(): void {
-    const { slots = 64 } = this.#scenario;
+    const { connections = 64 } = this.#scenario;
     const here = this.#here.length;
-    const limit = Math.min(Math.round(this.#state?.inFlight.limit ?? 1), slots * here);
+    const limit = Math.min(Math.round(this.#state?.inFlight.limit ?? 1), connections * here);
     for (const process of this.#here) {
       const place = process.index % here;
       process.share = Math.max(1, Math.floor((limit * (place + 1)) / here) - Math.floor((limit * place) / here));
@@ -564,8 +564,8 @@ class World {
   }
 
   #control(now: number): void {
-    const { slots = 64 } = this.#scenario;
-    const most = slots * this.#here.length;
+    const { connections = 64 } = this.#scenario;
+    const most = connections * this.#here.length;
     const holdUntil = this.#holdUntil > now ? this.#holdUntil : 0;
     const before = this.#state;
     this.#state = this.#player(before, Object.assign(this.#sums, { now, most, holdUntil }));

@@ -250,7 +250,7 @@ function openTargetLimiter(): TargetLimiter {
     process: 'p',
     rate: '',
     burst: null,
-    slots: 1,
+    connections: 1,
     clock: () => 0,
     isBusy: () => false,
     stopHere: () => null,

@@ -99,7 +99,7 @@ describe('the fair scheduler', () => {
     expect([gone, turns.length]).toEqual([['c@1'], 0]);
   });
 
-  it('reports that a permit was due and no slot was free', () => {
+  it('reports that a permit was due and no connection was free', () => {
     let room = false;
     const { turns, permits, gone, line, at } = openTurns({ room: () => room });
     permits.add({ firstMs: 10, gapMs: 1, count: 5, leasedAt: 0 }, 0);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ClockOffset, Permits } from '../../../src/limiter/permits.ts';
 
 describe('permits', () => {
-  it('are used from their slots on, one each', () => {
+  it('are used from their time on, one each', () => {
     const permits = new Permits();
     permits.add({ firstMs: 100, gapMs: 10, count: 3, leasedAt: 0 }, 0);
     const taken = [99, 100, 105, 110, 125, 126].map((now) => permits.take(now));
@@ -48,7 +48,7 @@ describe('permits', () => {
     expect(close).toEqual([false, false, false, true]);
   });
 
-  it('of slots that had passed when they came may be used at once, but not for long', () => {
+  it('that had passed when they came may be used at once, but not for long', () => {
     const usableAt = (nowMs: number) => {
       const permits = new Permits();
       permits.add({ firstMs: 900, gapMs: 10, count: 11, leasedAt: 0 }, 1_000);

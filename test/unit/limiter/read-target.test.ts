@@ -114,7 +114,7 @@ describe('the state of a limiter', () => {
     expect(read(limiter())?.advised).toBeNull();
   });
 
-  it('counts the processes that want permits and their slots, and tells what a --rate leaves', () => {
+  it('counts the processes that want permits and their connections, and tells what a --rate leaves', () => {
     const fleet = { ...members(3), old: `${now - 1_000} 64` };
     expect(read({ ...limiter(), inFlight: '500', ceiling: '200' }, fleet)).toMatchObject({
       processes: 3,
@@ -124,7 +124,7 @@ describe('the state of a limiter', () => {
     });
   });
 
-  it('is starved when permits wait for free slots', () => {
+  it('is starved when permits wait for free connections', () => {
     const window = { openMs: 0, count: 0, sumMs: 0, reports: 10, starved: 5 };
     expect(read(limiter({}, { window }))?.isStarved).toBe(true);
     expect(read(limiter({}, { window: { ...window, starved: 3 } }))?.isStarved).toBe(false);

@@ -39,7 +39,7 @@ async function openLimiter({
     run: '',
     rate: '',
     burst: null,
-    slots: 1,
+    connections: 1,
     clock: () => Date.now(),
     isBusy,
     stopHere: () => null,

@@ -17,7 +17,7 @@ const first = control(null, sums({ now: 0 }));
 const alarm = { kind: 'unreachable', why: 'connection refused' } as const;
 
 describe('a target that nothing is known of', () => {
-  it('is open, begins slowly or at its ceiling, with all slots there are', () => {
+  it('is open, begins slowly or at its ceiling, with all connections there are', () => {
     expect(first).toMatchObject({ epoch: 1, closed: null, announced: null, rate: { phase: 'seek', rate: 20 } });
     expect(first.inFlight.limit).toBe(64);
     expect(control(null, sums({ now: 0, ceiling: 500 })).rate.rate).toBe(500);

@@ -4,7 +4,7 @@ import { observation } from '../../../support/observations.ts';
 
 const max = 256;
 
-/** Looks every 100 ms while each process waits for a slot and answers take as long as the limit makes them. */
+/** Looks every 100 ms while each process waits for a connection and answers take as long as the limit makes them. */
 function watch(
   state: InFlight,
   latencyAt: (limit: number) => number,
@@ -28,7 +28,7 @@ const flat = () => 10;
 const queueAbove20 = (limit: number) => 10 * Math.max(1, limit / 20);
 
 describe('the limit of requests in flight', () => {
-  it('begins with all that the fleet may have, and keeps them while no process waits for a slot', () => {
+  it('begins with all that the fleet may have, and keeps them while no process waits for a connection', () => {
     const limits = watch(firstInFlight(0, max), queueAbove20, 5, { starved: 0 }).map(({ limit }) => limit);
     expect(new Set(limits)).toEqual(new Set([max]));
   });
@@ -44,7 +44,7 @@ describe('the limit of requests in flight', () => {
     expect(Math.max(...watch(few, flat, 1.8).map(({ limit }) => limit))).toBe(max);
   });
 
-  it('stays where it is while no process waits for a slot', () => {
+  it('stays where it is while no process waits for a connection', () => {
     expect(watch(few, flat, 5, { starved: 0 }).at(-1)!.limit).toBe(8);
   });
 
