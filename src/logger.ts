@@ -53,23 +53,10 @@ function destinationOf(format: LogFormat | undefined, stderr: Stderr): { write(l
 type Speaker = { verbosity: Verbosity; stderr: Stderr; config: { logFormat?: LogFormat | undefined } };
 
 /** The log of a command that speaks to people: warnings and errors as lines, unless the user asked for the whole log. */
-export function logFor({ verbosity, stderr, config }: Speaker, tell: (line: string) => void, who = {}): Log {
+export function logFor({ verbosity, stderr, config }: Speaker, tell: (line: string) => void): Log {
   if (verbosity !== 'verbose') return logAsLines(tell);
-  return createLogger({ level: 'debug', format: config.logFormat, stderr, who });
+  return createLogger({ level: 'debug', format: config.logFormat, stderr });
 }
-
-/** Leaves out a line that was written less than two seconds ago, because several processes see the same. `clock`: monotonic ms. */
-export function withoutRepeats(tell: (line: string) => void, clock: () => number): (line: string) => void {
-  const toldAt = new Map<string, number>();
-  return (line) => {
-    const now = clock();
-    for (const [text, at] of toldAt) if (now - at >= repeatedMs) toldAt.delete(text);
-    if (!toldAt.has(line)) tell(line);
-    toldAt.set(line, now);
-  };
-}
-
-const repeatedMs = 2_000;
 
 /** A log that writes warnings and errors as a line, and drops the rest. */
 function logAsLines(tell: (line: string) => void): Log {

@@ -278,7 +278,6 @@ function shownPlan({ plan, sha256, shown }: MadePlan) {
       ...shown,
       rejectsFile: null,
       tokenSource: 'its workers',
-      workers: { workers: 1, reason: '' },
     } satisfies Plan,
     planned_by: plan.planned_by,
     planned_at: plan.planned_at,

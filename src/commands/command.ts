@@ -129,7 +129,6 @@ export const notifying = ['notify', 'notifySecretFile'] as const;
 
 export const sending = [
   'maxConcurrency',
-  'workers',
   'requestTimeoutMs',
   'retryDelays',
   'unreachableTimeoutMs',

@@ -62,7 +62,7 @@ function readValue(row: (typeof settings)[SettingName], text: string, where: str
   }
 }
 
-/** Variables that begin with EXPUNGE_ but are not settings. `--workers` sets the last one for the processes it starts. */
+/** Variables that begin with EXPUNGE_ but are not settings. `worker --workers` sets the last one for the processes that it starts. */
 const otherVariables = [
   'EXPUNGE_TOKEN',
   'EXPUNGE_CLIENT_SECRET',

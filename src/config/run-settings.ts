@@ -253,15 +253,7 @@ export const runSettings = {
     arg: '<n>',
     parse: parse.integerFrom(1, 4096),
     fallback: 64,
-    help: 'requests in flight at once, per run (which divides them between its processes) or per worker',
-  }),
-  workers: setting({
-    flag: 'workers',
-    env: 'EXPUNGE_WORKERS',
-    arg: '<n>',
-    parse: parse.integerFrom(1, 256),
-    fallback: undefined,
-    help: 'processes on this machine; by default 1 for worker, and for run one per core but one, at most 4, while each has enough to do',
+    help: 'requests in flight at once, per run or per worker process',
   }),
   requestTimeoutMs: setting({
     flag: 'request-timeout-ms',

@@ -5,6 +5,14 @@ import { setting } from './setting.ts';
 
 /** The settings that only a long-lived process needs: where it listens, whom it trusts, and what it logs and posts; in the order of the help. */
 export const serviceSettings = {
+  workers: setting({
+    flag: 'workers',
+    env: 'EXPUNGE_WORKERS',
+    arg: '<n>',
+    parse: parse.integerFrom(1, 256),
+    fallback: 1,
+    help: 'processes that a worker consists of, under one supervisor; run has one process and ignores this',
+  }),
   http: setting({
     flag: 'http',
     env: 'EXPUNGE_HTTP',

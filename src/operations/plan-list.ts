@@ -1,4 +1,3 @@
-import { availableParallelism } from 'node:os';
 import type { Config } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
 import { readChunks, settledIn } from '../input/chunk-ids.ts';
@@ -14,13 +13,11 @@ import { type Reading, seenFromOutside } from '../ledger/standing.ts';
 import { explainEmptyList, explainExcess, unexpectedCount } from '../model/brakes.ts';
 import { idPath } from '../model/check-id.ts';
 import { forecast, neededRate, type Work } from '../model/forecast.ts';
-import { paceOf } from '../model/rate.ts';
 import { sumIds } from '../model/resource.ts';
 import { stdinName } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
 import { filesText, type Plan } from '../terminal/plan-text.ts';
 import { tokenSource } from '../token/open-token.ts';
-import { countWorkers } from '../worker/count-workers.ts';
 import { requestsOf, workOf } from './forecast-list.ts';
 import type { ListOrder, RunOptions } from './list-action.ts';
 import { noBounds, type Surroundings, type TargetBounds } from './read-bounds.ts';
@@ -91,7 +88,6 @@ export function planOf(order: ListOrder, target: Target, list: List, known: List
     forecast: forecast(work, Date.now()),
     deadline: deadlineOf(work, order.options.finishBy),
     maxConcurrency: config.maxConcurrency,
-    workers: workersOf(order, list, known),
     seen: around && seenBy(order, target, { ...around, existing, nextTryAt, rules }),
     proof,
     existing: existing && { ...existingOf(existing), isJoined },
@@ -124,21 +120,6 @@ function seenBy(
   };
   const here = options.detach ? null : { stop: around.stops.target ?? ownStop, tokenWait: '' };
   return { ...seenFromOutside, now: Date.now(), target: { baseUrl, account }, ...around, run, here };
-}
-
-/** Number of processes of this machine that delete the list: none if it is left to workers, shown as one. */
-function workersOf({ config, options }: ListOrder, { spool }: List, { existing, bounds: { learned } }: ListHistory) {
-  if (options.detach) return { workers: 1, reason: '' };
-  const rate = config.rate ?? existing?.rate ?? null;
-  const known = [rate && paceOf(rate), learned?.perSecond ?? null].filter((perSecond) => perSecond !== null);
-  return countWorkers({
-    asked: config.workers ?? null,
-    cores: availableParallelism(),
-    freeBytes: process.availableMemory(),
-    ids: existing === null ? sumIds(spool.ids) : pendingOf(existing),
-    perSecond: known.length === 0 ? null : Math.min(...known),
-    maxConcurrency: config.maxConcurrency,
-  });
 }
 
 const shownSamples = 3;

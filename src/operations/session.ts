@@ -76,7 +76,7 @@ export async function withEarlyRedis<T>(
 }
 
 /** Does the same for a known address. */
-export async function withRedisAt<T>(address: RedisAddress, body: (session: EarlySession) => Promise<T>): Promise<T> {
+async function withRedisAt<T>(address: RedisAddress, body: (session: EarlySession) => Promise<T>): Promise<T> {
   let connectionError = '';
   const redis = connectLedger(address, (words) => {
     connectionError = words;

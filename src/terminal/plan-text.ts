@@ -45,7 +45,6 @@ export type Plan = RunRules & {
   deadline: { at: number; perSecond: number | null } | null; // --finish-by, and the rate that it takes; null = no rate is enough
   canary: readonly number[]; // after this many ids the run continues only if all went well
   maxConcurrency: number;
-  workers: { workers: number; reason: string }; // processes that delete, and what decided their number
   proof: readonly string[]; // what is known about the answers of the target; see `describeSemantics`
   seen: Reading | null; // what the run would see now, from which `standingsOf` derives what would hold it back; null if Redis was not asked
   existing: (ExistingRun & { isJoined: boolean }) | null; // the run of the same list to resume, or to join while its command runs
@@ -172,7 +171,6 @@ function targetLines(plan: Plan, style: Style): Line[] {
     ...rateLines(plan, style),
     ...boundLines(plan),
     ...forecastLines(plan),
-    ...workerLines(plan),
   ];
 }
 
@@ -273,10 +271,6 @@ function forecastLines({ work, forecast, deadline }: Plan): Line[] {
 function rateLines({ rate, rateBefore }: Plan, style: Style): Line[] {
   if (rate === null || rateBefore === null || rateText(rate) === rateText(rateBefore)) return [];
   return [['', style.yellow(`until now at most ${rateText(rateBefore)}; omit --rate to keep that`)]];
-}
-
-function workerLines({ workers: { workers, reason } }: Plan): Line[] {
-  return workers === 1 ? [] : [['Workers', `${plural(workers, 'processes')} (${reason})`]];
 }
 
 const freshMs = 60_000;

@@ -38,11 +38,6 @@ export class GivenToken implements Token {
     return this.#refreshes;
   }
 
-  get latest(): string | null {
-    this.#readAgain();
-    return this.#inUse.latest;
-  }
-
   get waiting(): string {
     if (this.authorization() !== null) return '';
     return this.#refusedForGood ?? describeDoubt(this.#inUse, this.#said);

@@ -94,15 +94,11 @@ export class RefreshingToken implements Token {
     return this.#held?.isLifeKnown ? this.#held.lifeMs : null;
   }
 
-  get latest(): string | null {
-    return this.#inUse.latest;
-  }
-
   get waiting(): string {
     if (this.authorization() !== null) return '';
     if (this.#refusedForGood !== null) return this.#refusedForGood;
-    if (this.latest !== null && this.#lastError === '') return describeDoubt(this.#inUse, this.#said);
-    const hasExpired = this.#held !== null && this.latest === null;
+    if (this.#inUse.latest !== null && this.#lastError === '') return describeDoubt(this.#inUse, this.#said);
+    const hasExpired = this.#held !== null && this.#inUse.latest === null;
     const why =
       this.#lastError ||
       (hasExpired ? 'the token has expired, getting another' : `getting a token from ${this.source}`);
@@ -130,7 +126,7 @@ export class RefreshingToken implements Token {
 
   async start(): Promise<void> {
     this.#refusedForGood = null;
-    if (this.latest !== null) return;
+    if (this.#inUse.latest !== null) return;
     this.#isStarting = true;
     await this.#request();
     this.#isStarting = false;

@@ -4,8 +4,6 @@ export type TokenRefusal = 'again' | 'elsewhere' | { halt: string };
 export type Token = {
   /** Returns the whole header `Bearer …` for the next request; null: sending is not allowed now. Called for each request, and changes nothing. */
   authorization(): string | null;
-  /** The latest header, even while it is in doubt; null: there is none. It is lent to the other processes of a run. */
-  readonly latest: string | null;
   /** Notes that a request with this header is being sent. Called for each request. */
   sent(authorization: string): void;
   /**

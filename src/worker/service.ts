@@ -53,7 +53,7 @@ export type Service = {
   /**
    * The parts in the order in which they start, the queue first. The token is not among them, because other parts of the process may need it first.
    */
-  parts: readonly [Part, ...Part[]];
+  parts: readonly Part[];
 };
 
 const longestDrainMs = 10_000; // for the requests in flight, even if the request timeout is longer

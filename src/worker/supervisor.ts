@@ -12,8 +12,6 @@ type SupervisorOptions = {
   start(worker: number): ChildProcess;
   /** Aborted when all workers have to drain. */
   stop: AbortSignal;
-  /** The number of restarts of a worker in a row, before the others continue without it; null: no limit, and every worker has to run. */
-  restartsAtMost: number | null;
   log: Log;
   /** Returns a number from 0 to 1. */
   random: () => number;
@@ -37,12 +35,11 @@ const fatalExits: readonly (number | null)[] = [
 ];
 
 /**
- * Keeps worker processes running, each with its number: a worker that exits is restarted. All drain when `stop` is aborted. If a worker exits with
- * a code that a restart does not change, all drain, or with `restartsAtMost` the others continue. Returns the exit code: a fatal code if there is
- * one, otherwise the first that isn't 0, otherwise 0.
+ * Keeps worker processes running, each with its number: a worker that exits is restarted. All drain when `stop` is aborted, or when a worker exits
+ * with a code that a restart does not change. Returns the exit code: a fatal code if there is one, otherwise the first that isn't 0, otherwise 0.
  */
 export async function superviseWorkers(options: SupervisorOptions, sleep = sleepUntilAborted): Promise<number> {
-  const { size, start, stop, restartsAtMost, log, random } = options;
+  const { size, start, stop, log, random } = options;
   const fatal = new AbortController();
   const draining = AbortSignal.any([stop, fatal.signal]);
   const startWorker = (worker: number): ChildProcess | null => {
@@ -68,13 +65,8 @@ export async function superviseWorkers(options: SupervisorOptions, sleep = sleep
       const end = await runWorker(worker);
       if (draining.aborted) return end.code ?? exitCodes.INTERNAL.exit;
       failures = performance.now() - startedAt > stableAfterMs ? 1 : failures + 1;
-      const isFatal = fatalExits.includes(end.code);
       const reason = describeExit(worker, end);
-      if (restartsAtMost !== null && (isFatal || failures > restartsAtMost)) {
-        log.warn({ worker, ...end, reason }, 'a worker cannot run, going on without it');
-        return end.code ?? exitCodes.INTERNAL.exit;
-      }
-      if (isFatal) {
+      if (fatalExits.includes(end.code)) {
         log.error({ worker, ...end }, 'a worker cannot run, stopping all workers');
         fatal.abort();
         return end.code!;

@@ -20,7 +20,6 @@ const { values } = parseArgs({
     'ids-behind-latency': { type: 'string', default: '5000' },
     latency: { type: 'string', default: '0,50' },
     tls: { type: 'string', default: 'no,yes' },
-    workers: { type: 'string', default: '1,2,4' },
     rounds: { type: 'string', default: '5' },
     write: { type: 'boolean', default: false }, // into the topic
     only: { type: 'string', default: '' }, // words of the peers' names, separated by commas
@@ -51,7 +50,7 @@ async function measureCell(latencyMs: number, tls: boolean): Promise<Cell> {
   const csv = join(folder, 'ids.csv');
   await writeIds(csv, ids);
   const target = await startTarget(folder, latencyMs, tls);
-  const all = peersOf({ csv, folder, stateDir, redis: address.options }, target, numbers(values.workers));
+  const all = peersOf({ csv, folder, stateDir, redis: address.options }, target);
   const peers = all.filter(({ name }) => words.some((word) => name.includes(word)));
   const measured = new Map<string, Measured[]>(peers.map(({ name }) => [name, []]));
   for (let round = 1; round <= Number(values.rounds); round++) {

@@ -12,22 +12,21 @@ export type Given = { csv: string; folder: string; stateDir: string; redis: Redi
 export const bare = 'bare loop';
 
 /** The peers in the order in which they take turns: the bare loop is what the others are compared with. */
-export function peersOf(given: Given, target: BenchTarget, workers: number[]): Peer[] {
+export function peersOf(given: Given, target: BenchTarget): Peer[] {
   return [
     script(bare, 'bare-dispatch.ts', given.csv, target.url),
     curl(given, target),
-    ...workers.map((n) => expunge(given, target, n)),
+    expunge(given, target),
     script('one BullMQ job per id', 'one-job-per-id.ts', given.csv, target.url, JSON.stringify(given.redis)),
   ];
 }
 
-function expunge({ csv, stateDir }: Given, target: BenchTarget, workers: number): Peer {
+function expunge({ csv, stateDir }: Given, target: BenchTarget): Peer {
   const bin = join(import.meta.dirname, '../../src/bin.js');
   const flags = ['--resource', 'annotations', '--base-url', target.url, '--yes', '--json', '--state-dir', stateDir];
   const ca = target.ca === '' ? [] : ['--ca-file', target.ca];
-  const args = [bin, 'run', csv, ...flags, ...ca, '--workers', String(workers)];
-  const name = `expunge run --workers ${workers}`;
-  return { name, command: process.execPath, args, env: { EXPUNGE_TOKEN: benchToken } };
+  const args = [bin, 'run', csv, ...flags, ...ca];
+  return { name: 'expunge run', command: process.execPath, args, env: { EXPUNGE_TOKEN: benchToken } };
 }
 
 function curl({ csv, folder }: Given, target: BenchTarget): Peer {

@@ -64,12 +64,9 @@ describe.concurrent('--max-deletes, as the server counts it', () => {
     expect(sentTo(harness)).toEqual(new Set(ids.slice(0, 1_777)));
   });
 
-  test('is kept by the workers of one command, which exits 4 and goes on with a higher number', async ({
-    expect,
-    onTestFinished,
-  }) => {
+  test('is kept by one command, which exits 4 and goes on with a higher number', async ({ expect, onTestFinished }) => {
     const { harness } = await open(onTestFinished, 0);
-    const first = command(harness, '--workers', '4', '--max-deletes', '999', '--partial');
+    const first = command(harness, '--max-deletes', '999', '--partial');
     expect((await first.ended).code).toBe(4);
     expect(first.stderr).toMatch(/^ {2}At most {3}999 ids are sent, the first of the list/m);
     expect(first.stderr).toMatch(
@@ -77,10 +74,10 @@ describe.concurrent('--max-deletes, as the server counts it', () => {
     );
     expect(first.stderr).toContain('Continue with a higher --max-deletes: ');
     expect(sentTo(harness)).toEqual(new Set(ids.slice(0, 999)));
-    const same = await command(harness, '--workers', '4', '--max-deletes', '999', '--partial').ended;
+    const same = await command(harness, '--max-deletes', '999', '--partial').ended;
     expect(same.code).toBe(4);
     expect(sentTo(harness).size).toBe(999);
-    const last = await command(harness, '--workers', '4', '--max-deletes', '5000').ended;
+    const last = await command(harness, '--max-deletes', '5000').ended;
     expect(last.code).toBe(3); // some were refused
     expect(sentTo(harness)).toEqual(new Set(ids));
   });

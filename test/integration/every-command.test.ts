@@ -177,7 +177,6 @@ describe('every command', () => {
     completion: 'prints a script',
     alerts: 'prints a rules file',
     worker: 'its log on stderr is JSON already, and it has no results',
-    'run-worker': 'has no results of its own',
     quickstart: 'shows people what a run is like; the run in it has --json',
   };
   const leaves = (commands: readonly Command[], above = ''): [commandName: string, command: Command][] =>

@@ -40,7 +40,7 @@ export function readPage(path: string): string {
 /** What stands between the markers of each name. */
 const generated: Readonly<Record<string, () => string>> = {
   settings: () => [...new Set(settingNames.map(settingHeading))].map(groupOfSettings).join('\n\n'),
-  'common-settings': () => settingsTable([...dailySettings, 'workers', 'maxConcurrency', 'keep', 'stateDir']),
+  'common-settings': () => settingsTable([...dailySettings, 'maxConcurrency', 'workers', 'keep', 'stateDir']),
   'exit-codes': () => table(['exit', 'meaning'], Object.values(exitCodes).map(exitRow)),
   outcomes: () => table(['outcome', 'meaning', 'success'], outcomes.map(outcomeRow)),
   verdicts: verdictsTable,

@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { LogFormat } from '../../src/log-text.ts';
-import { createLogger, withoutRepeats } from '../../src/logger.ts';
+import { createLogger } from '../../src/logger.ts';
 
 function logged(format: LogFormat, isTTY: boolean, facts: object, message: string, level: 'info' | 'warn' = 'info') {
   let text = '';
@@ -42,21 +42,4 @@ describe('the log', () => {
     const line = logged('text', true, { reason: 'a\u001b[2Jb\nc\u200bd' }, 'it failed');
     expect(line.slice(9)).toBe('it failed: a\\u001b[2Jb\\nc\\u200bd\n');
   });
-});
-
-test('a line that several processes tell at the same time is told once', () => {
-  let now = 0;
-  const told: string[] = [];
-  const tell = withoutRepeats(
-    (line) => told.push(line),
-    () => now,
-  );
-  for (const line of ['a', 'b', 'a', 'b']) tell(line);
-  expect(told.splice(0)).toEqual(['a', 'b']);
-  now = 1_999;
-  tell('a');
-  expect(told).toEqual([]);
-  now = 3_999;
-  tell('a');
-  expect(told).toEqual(['a']);
 });

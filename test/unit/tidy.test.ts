@@ -347,7 +347,6 @@ describe('the sources', () => {
     expect(found).toEqual([
       'src/config/process-settings.ts: expunge token', // these only name a command
       'src/operations/plan-file.ts: expunge plan',
-      'src/commands/processes/run-worker.ts: expunge run',
     ]);
   });
 

@@ -163,7 +163,8 @@ function givenValue(program: Program, option: Option): string | boolean | undefi
 function throwUsage(program: Program): void {
   program.exitOverride((error) => {
     if (error.exitCode === 0) throw error;
-    const next = secretAdvice(error) ?? switchAdvice(error, program) ?? helpOf(program);
+    const next =
+      secretAdvice(error) ?? switchAdvice(error, program) ?? workersAdvice(error, program) ?? helpOf(program);
     throw new ExpungeError('USAGE', describe(error, program), { next });
   });
 }
@@ -174,6 +175,8 @@ function describe({ code, message }: CommanderError, program: Program): string {
   if (code === 'commander.unknownOption' && quoted === '--server')
     return `no such option: ${quoted}. ${pathOf(program)} cannot be done over a server`;
   if (isSwitch(code, quoted, program)) return `${quoted} takes no value`;
+  if (isWorkers(code, quoted, program))
+    return `no such option: ${quoted}. Only the command worker has several processes`;
   if (code === 'commander.unknownOption' && quoted === '-') return 'a short option takes no value behind =';
   if (code === 'commander.unknownOption') return `no such option: ${quoted}.${suggest(quoted, flagsOf(program))}`;
   if (code === 'commander.unknownCommand') return `no such command: ${quoted}.${suggest(quoted, subcommands)}`;
@@ -194,6 +197,16 @@ function switchAdvice({ code, message }: CommanderError, program: Program): stri
   const setting = Object.values(settings).find((row) => `--${row.flag}` === flag);
   const opposite = setting?.env ? `set ${setting.env}=false` : 'leave it out';
   return `write ${flag} alone, or ${opposite} for the opposite`;
+}
+
+/** Whether several processes are asked of a command that can leave its run to workers. */
+function isWorkers(code: string, flag: string, program: Program): boolean {
+  return code === 'commander.unknownOption' && flag === '--workers' && flagsOf(program).includes('--detach');
+}
+
+function workersAdvice({ code, message }: CommanderError, program: Program): Advice | null {
+  if (!isWorkers(code, quotedIn(message), program)) return null;
+  return (toType) => `leave the run to workers with --detach, and start them: ${toType('worker', '--workers', '4')}`;
 }
 
 /** Flags that people try for secrets, and what to use instead. */

@@ -3,18 +3,7 @@ import { dashboard, token } from './access-commands.ts';
 import { apply, certificate, explain, plan, report, verify } from './evidence-commands.ts';
 import { cancel, pause, priority, rate, resume, retry, run, runs, status } from './run-commands.ts';
 import { schedule } from './schedule-commands.ts';
-import {
-  alerts,
-  check,
-  completion,
-  config,
-  help,
-  quickstart,
-  redis,
-  runWorker,
-  sandbox,
-  worker,
-} from './service-commands.ts';
+import { alerts, check, completion, config, help, quickstart, redis, sandbox, worker } from './service-commands.ts';
 import { startAll, stopAll, target } from './target-commands.ts';
 
 /** Every command, in the order of the help. */
@@ -49,5 +38,4 @@ export const commands: readonly Command[] = [
   completion,
   help,
   quickstart,
-  runWorker,
 ];

@@ -33,7 +33,7 @@ const groups: readonly [first: SettingName, heading: string][] = [
   ['keep', 'State'],
   ['allowPlaintextRedis', 'Redis'],
   ['server', 'A server instead of Redis'],
-  ['http', 'Workers'],
+  ['workers', 'Workers'],
 ];
 
 /** The heading of a setting. */

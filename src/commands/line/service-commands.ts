@@ -29,6 +29,7 @@ export const worker: Command = {
     'burst',
     ...sending,
     ...store,
+    'workers',
     'http',
     'openMetrics',
     'trustProxyUser',
@@ -149,17 +150,6 @@ export const redis: Command = {
     },
   ],
   load: null,
-};
-
-export const runWorker: Command = {
-  name: 'run-worker',
-  summary: 'delete ids of a foreground run together with its command, which starts this by itself',
-  arguments: '<run>',
-  settings: [],
-  examples: [['expunge run old.csv --resource views --workers 4', 'starts three of them']],
-  hidden: true,
-  withoutSettings: true,
-  load: () => import('../processes/run-worker.ts'),
 };
 
 /** Options for the contents, the speed and the faults of the sandbox. */

@@ -42,7 +42,7 @@ import { numberVariable, openForks } from './fork-workers.ts';
 
 /**
  * Deletes chunks of all detached runs of its target until SIGTERM or SIGINT; then it returns the chunks it has leased and exits 0. With
- * `--workers` it supervises processes that do this.
+ * `--workers N` it supervises N processes that do this.
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { config, env } = invocation;
@@ -58,7 +58,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const answer = (facts: object) => logOf('info').info(facts, 'status'); // at any log level, because a person asks
   const interrupts = listenForInterrupts(invocation, (signal) => log.info({ signal }, 'stopping'));
   log.info({ version: readVersion(), node: process.version }, 'worker started');
-  const size = config.workers ?? 1;
+  const size = config.workers;
   invocation.status.give = () => answer({ workers: size });
   if (size > 1) return runSupervisor(size, interrupts.signal, log);
   const stop = supervision === null ? interrupts.signal : AbortSignal.any([interrupts.signal, supervision.leave]);
@@ -305,7 +305,7 @@ async function runSupervisor(size: number, stop: AbortSignal, log: Log): Promise
   };
   log.info({ workers: size }, 'starting the workers');
   try {
-    return await superviseWorkers({ size, start, stop, restartsAtMost: null, log, random: Math.random });
+    return await superviseWorkers({ size, start, stop, log, random: Math.random });
   } finally {
     forks.dispose();
   }

@@ -2,27 +2,24 @@ import { plural } from '../../format.ts';
 import { changedSince } from '../../ledger/changed-since.ts';
 import { isSealed, isTimeUp, type Run, readRun, readRunAgain } from '../../ledger/run.ts';
 import { startRun } from '../../ledger/start-run.ts';
-import { logFor, withoutRepeats } from '../../logger.ts';
+import { logFor } from '../../logger.ts';
 import type { Target } from '../../model/target.ts';
 import { visibleLine } from '../../model/visible.ts';
 import type { NamedReceiver } from '../../notify/receivers.ts';
 import type { By } from '../../operations/action.ts';
 import type { EarlySession, Session } from '../../operations/session.ts';
-import { type LocalView, readRunContext, SnapshotTaker } from '../../operations/take-snapshot.ts';
+import { readRunContext, SnapshotTaker } from '../../operations/take-snapshot.ts';
 import { ownQueueName } from '../../queue/queue.ts';
 import { LivePanel } from '../../terminal/live-panel.ts';
 import { lineText } from '../../terminal/panel.ts';
 import { eventText, TargetEvents } from '../../terminal/target-events.ts';
 import { sleepUntilAborted } from '../../wait.ts';
-import { connectionsOf } from '../../worker/count-workers.ts';
 import { type Notifying, postLast, runNotifyingParts } from '../../worker/notifying.ts';
 import { type Part, Parts } from '../../worker/parts.ts';
-import type { RunWorkers } from '../../worker/run-workers.ts';
 import { openService, type Service, tokenPart } from '../../worker/service.ts';
 import { type Invocation, jsonLines, reasonOf } from '../command.ts';
 import { type Credentials, serviceOptions } from '../credentials.ts';
 import { type Interrupts, listenForInterrupts, orAborted } from '../interrupts.ts';
-import { openRunWorkers } from '../processes/fork-workers.ts';
 import { progressOn, sayOn, whoAmI } from '../session.ts';
 import { type Finish, finishRun } from './finish-run.ts';
 
@@ -32,8 +29,6 @@ type ForegroundDeletion = Finish & {
   credentials: Credentials;
   /** Receivers of the events of the run and its target. */
   receivers: readonly NamedReceiver[];
-  /** Number of processes that delete, including this one. */
-  workers: number;
 };
 
 const pollMs = 100;
@@ -42,46 +37,35 @@ const readContextEveryMs = 250;
 const progressEveryMs = 10_000;
 
 /**
- * Deletes a run in this process and its workers, with its own queue, and reports. Returns when the run is sealed or halted, or after a signal: then
- * requests in flight finish, the other ids are released, and the run can be resumed.
+ * Deletes a run in this process, with its own queue, and reports. Returns when the run is sealed or halted, or after a signal: then requests in
+ * flight finish, the other ids are released, and the run can be resumed.
  */
 export async function deleteInForeground(work: ForegroundDeletion): Promise<number> {
   const { invocation, session, target, credentials, run, receivers } = work;
   const queueName = ownQueueName(run.id);
   const isQuiet = invocation.verbosity === 'quiet'; // then no panel shows warnings
-  const tell = withoutRepeats(
-    (line) => (isQuiet ? sayOn(invocation.stderr)(`warning: ${line}`) : taker.addEvent(line)),
-    () => performance.now(),
-  );
+  const tell = (line: string) => (isQuiet ? sayOn(invocation.stderr)(`warning: ${line}`) : taker.addEvent(line));
   const log = logFor(invocation, tell);
   const options = serviceOptions(invocation, session, target, credentials);
-  const maxConcurrency = connectionsOf(1, work.workers, options.maxConcurrency);
-  const isAlone = work.workers === 1;
-  const service = openService({ ...options, maxConcurrency, queueName, ownsQueue: true, isAlone, log });
-  const { workers, kill, dispose } = openRunWorkers({ ...work, tell, say: (line) => say(line) });
+  const service = openService({ ...options, queueName, ownsQueue: true, isAlone: true, log });
   const by = { who: whoAmI(invocation.env), reason: reasonOf(invocation.options) };
   const startIt: Part = { name: 'run', start: () => startSeen(session, run, by) }; // after the token: a run without one does not start
   const sayWaiting = (reason: string) => sayOn(invocation.stderr)(`Waiting: ${visibleLine(reason)}`);
-  const [queue, ...deleting] = service.parts; // removes a queue that a killed command left, before the workers connect to it
   const notifying: Notifying = { redis: session.redis, target, receivers, log, runs: async () => [run.id] };
   const telling = runNotifyingParts(notifying, run.id);
   const token = tokenPart(credentials.token, sayWaiting);
-  const parts = new Parts([...telling, token, startIt, queue, workers.part, ...deleting], log);
-  const local = viewOf(service, workers);
-  const taker: SnapshotTaker = new SnapshotTaker(run, local, invocation.toType);
+  const parts = new Parts([...telling, token, startIt, ...service.parts], log);
+  const taker: SnapshotTaker = new SnapshotTaker(run, service, invocation.toType);
   const panel = new LivePanel(progressOn(invocation), panelEnv(invocation), () => taker.take());
   const say = isQuiet ? sayOn(invocation.stderr) : (line: string) => panel.say(line);
   invocation.status.give = () => say(lineText(taker.take()));
   const interrupts = listenForInterrupts(invocation, () => {
-    workers.leave();
     panel.stop();
-    sayStopping(invocation, local);
+    sayStopping(invocation, service);
   });
   const end = async () => {
-    workers.leave(); // they drain now, while this process does
     panel.stop();
     await parts.drain();
-    kill(); // only a hanging worker is left by now
   };
   try {
     await parts.start(interrupts.signal);
@@ -93,7 +77,6 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
     return exit;
   } finally {
     await end();
-    dispose();
     interrupts.dispose();
   }
 }
@@ -103,25 +86,6 @@ function sayUntold({ stderr }: Invocation, untold: Awaited<ReturnType<typeof pos
     sayOn(stderr)(
       `warning: not all events were posted to ${receiver}: ${visibleLine(reason)}. The others stay in Redis for a day, for the next process with this receiver.`,
     );
-}
-
-/** The view that this process has of itself and its workers. */
-function viewOf(service: Service, workers: RunWorkers): LocalView {
-  const { senders, token } = service;
-  return {
-    senders: {
-      get inFlight() {
-        return senders.inFlight + workers.inFlight;
-      },
-      get stop() {
-        return senders.stop;
-      },
-    },
-    token,
-    get writeRejection() {
-      return service.writeRejection;
-    },
-  };
 }
 
 /**
@@ -180,7 +144,7 @@ function panelEnv({ env, verbosity }: Invocation): NodeJS.ProcessEnv {
   return verbosity === 'verbose' ? { ...env, TERM: 'dumb' } : env;
 }
 
-function sayStopping({ config, stderr }: Invocation, { senders }: LocalView): void {
+function sayStopping({ config, stderr }: Invocation, { senders }: Service): void {
   const seconds = Math.ceil(config.requestTimeoutMs / 1_000);
   stderr.write(
     `\nStopping: ${plural(senders.inFlight, 'requests')} finishing (up to ${seconds} s). Press Ctrl-C again to stop at once; nothing is lost either way.\n`,

@@ -50,9 +50,8 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
   const run = await submit(given, session, known, work);
   if (run.detached || credentials === null) return detach(given, session, run);
   const invocation = { ...given, config: known.order.config };
-  const { workers } = known.plan.workers;
   const outputFolder = folderOf(run);
-  return deleteInForeground({ invocation, session, target, credentials, receivers, run, workers, outputFolder });
+  return deleteInForeground({ invocation, session, target, credentials, receivers, run, outputFolder });
 }
 
 async function submit(invocation: Invocation, session: Session, known: FoundList, work: ListWork): Promise<Run> {

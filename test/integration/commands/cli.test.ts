@@ -46,6 +46,10 @@ describe('expunge', () => {
   it.each([
     [['rnu'], 'error: no such command: rnu. Did you mean run?\n  expunge --help\n'],
     [['run', 'x', '--dryrun'], 'error: no such option: --dryrun. Did you mean --dry-run?\n  expunge run --help\n'],
+    [
+      ['run', 'x', '--workers', '4'],
+      'error: no such option: --workers. Only the command worker has several processes\n  leave the run to workers with --detach, and start them: expunge worker --workers 4\n',
+    ],
     [['runs', 'remve'], 'error: expunge runs does not take "remve". Did you mean remove?\n  expunge runs --help\n'],
     [['run'], "error: missing required argument 'files'\n  expunge run --help\n"],
     [['redis'], 'error: expected one of status, stop after expunge redis\n  expunge redis --help\n'],

@@ -101,17 +101,7 @@ describe('a run with a rate of its own', () => {
 describe('the pace of a whole run, though what it may do changed', () => {
   const many = makeIds('w', 900);
   const paceIn = (stderr: string) => /^ {2}Pace: (\d+)\/s(?: of (\d+)\/s allowed)?/m.exec(stderr)!.slice(1).map(Number);
-  const args = (list: string) => [
-    'run',
-    list,
-    '--resource',
-    'annotations',
-    '--yes',
-    '--rate',
-    '100/s',
-    '--workers',
-    '1',
-  ];
+  const args = (list: string) => ['run', list, '--resource', 'annotations', '--yes', '--rate', '100/s'];
 
   test('is none above what was allowed, after a kill -9 and a resume', async ({ expect, onTestFinished }) => {
     const harness = await openHarness(onTestFinished, { objects: annotations(many) });

@@ -1,4 +1,5 @@
 import { describe, test } from 'vitest';
+import type { RunState } from '../../../src/ledger/run.ts';
 import { type AtEnd, type Harness, openHarness } from '../../support/harness.ts';
 import { makeIds } from '../../support/ids.ts';
 import { type RefusingApi, refusalText, startRefusingApi } from '../../support/refusing-api.ts';
@@ -36,6 +37,21 @@ async function runAt(atEnd: AtEnd, kind: Kind, refusing: Parameters<typeof start
   return { api, code, stderr: running.stderr, summary: JSON.parse(running.stdout.trimEnd().split('\n').at(-1)!) };
 }
 
+/** The same list, left to several processes of a worker, until its run is in this state. */
+async function workAt(atEnd: AtEnd, kind: Kind, refusing: Parameters<typeof startRefusingApi>[1], state: RunState) {
+  const api = await startRefusingApi(atEnd, refusing);
+  const harness = await openHarness(atEnd);
+  const { args, env } = sourceOf(kind, harness, api);
+  const withApi = { ...env, EXPUNGE_BASE_URL: api.url };
+  const worker = harness.spawn(['worker', '--workers', '3', ...args], withApi);
+  const submitted = await harness.run([harness.list(ids), '--resource', 'annotations', '--yes', '--detach', ...args], {
+    env: withApi,
+  });
+  if (submitted.code !== 0) throw new Error(submitted.stderr);
+  const run = await harness.runIs(state, (now) => now.state === state, 60_000);
+  return { api, run, stderr: worker.stderr };
+}
+
 const allDone = { rows: ids.length, deleted: ids.length, attempts: ids.length, exit: 0 };
 
 describe.concurrent('an API that learns late of a token', () => {
@@ -66,11 +82,10 @@ describe.concurrent('an API of which one node refuses every token', () => {
     context.expect(api.tokens).toBeGreaterThan(1);
   });
 
-  test('loses none of a run with several processes either', async (context) => {
+  test('loses none of a run that several processes delete either', async (context) => {
     const refusing = { nodes: 2, lateMs: 1_000 };
-    const workers = ['--workers', '3'];
-    const { summary, stderr } = await runAt(context.onTestFinished, 'client credentials', refusing, workers);
-    context.expect(summary, stderr).toMatchObject(allDone);
+    const { run, stderr } = await workAt(context.onTestFinished, 'client credentials', refusing, 'completed');
+    context.expect(run, stderr).toMatchObject({ counts: { deleted: ids.length }, attempts: ids.length });
   });
 });
 
@@ -84,12 +99,9 @@ describe.concurrent('a token that is dead', () => {
       context.expect(api.refused).toBeLessThan(50);
     });
 
-  test('halts the run of several processes as soon', async (context) => {
-    const { api, code, stderr } = await runAt(context.onTestFinished, 'a fixed token', { isDead: true }, [
-      '--workers',
-      '3',
-    ]);
-    context.expect(code, stderr).toBe(5);
+  test('halts the run that several processes delete as soon', async (context) => {
+    const { api, run, stderr } = await workAt(context.onTestFinished, 'a fixed token', { isDead: true }, 'halted');
+    context.expect([run.halt, api.executed.size], stderr).toEqual(['credentials', 0]);
     context.expect(api.refusedAt.last - api.refusedAt.first).toBeLessThan(10_000);
     context.expect(api.refused).toBeLessThan(50);
   });

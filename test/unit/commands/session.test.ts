@@ -15,7 +15,6 @@ const withoutRedis = [
   'sandbox',
   'redis status',
   'redis stop',
-  'run-worker',
   'plan',
   'certificate verify',
 ];

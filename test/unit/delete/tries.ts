@@ -44,7 +44,6 @@ export function sentRequest(odd: Partial<SentRequest> = {}): SentRequest {
 export function givenToken(odd: Partial<Token> = {}): Token {
   return {
     authorization: () => 'Bearer t',
-    latest: 'Bearer t',
     sent: () => {},
     waiting: '',
     refused: () => 'again' as const,

@@ -50,7 +50,6 @@ const plan: ShownPlan = {
   deadline: null,
   canary: [],
   maxConcurrency: 64,
-  workers: { workers: 1, reason: '' },
   seen: null,
   proof: [],
   existing: null,

@@ -16,8 +16,8 @@ test.each([
   expect(restartAfterMs(failures, 1)).toBe(most);
 });
 
-describe('workers that may be missing', () => {
-  type Child = EventEmitter & { worker: number };
+describe('the workers of a supervisor', () => {
+  type Child = EventEmitter & { worker: number; sent: string[] };
 
   /** `refuse`: the first starts, so many, throw. */
   function supervise(size: number, refuse = 0) {
@@ -30,12 +30,14 @@ describe('workers that may be missing', () => {
     let refused = 0;
     const start = (worker: number) => {
       if (refused++ < refuse) throw new Error('spawn ENOMEM');
-      const child = Object.assign(new EventEmitter(), { worker, send: () => {}, kill: () => {} });
+      const sent: string[] = [];
+      const send = (message: string) => sent.push(message);
+      const child = Object.assign(new EventEmitter(), { worker, sent, send, kill: () => {} });
       children.push(child);
       return child as unknown as ChildProcess;
     };
     const log = { debug() {}, info() {}, warn: note, error: note };
-    const options = { size, start, stop: stopping.signal, restartsAtMost: 3, log, random: () => 0 };
+    const options = { size, start, stop: stopping.signal, log, random: () => 0 };
     const ended = superviseWorkers(options, fakeSleep);
     const exit = async (child: Child, ...how: [code: number | null, signal: string | null]) => {
       child.emit('exit', ...how);
@@ -44,17 +46,19 @@ describe('workers that may be missing', () => {
     return { children, logged, ended, exit, stopping };
   }
 
-  test('are restarted three times in a row, then the others go on', async () => {
+  test('are restarted however often they die, and the others are left alone', async () => {
     const { children, logged, ended, exit, stopping } = supervise(2);
-    for (let n = 0; n < 4; n++) await exit(children.findLast(({ worker }) => worker === 2)!, null, 'SIGKILL');
-    expect(children.map(({ worker }) => worker)).toEqual([1, 2, 2, 2, 2]);
-    expect(logged).toEqual([
-      ...Array(3).fill('a worker exited unexpectedly, restarting it: worker 2, ended by SIGKILL'),
-      'a worker cannot run, going on without it: worker 2, ended by SIGKILL',
-    ]);
+    for (let n = 0; n < 8; n++) {
+      await exit(children.findLast(({ worker }) => worker === 2)!, null, 'SIGKILL');
+      await vi.advanceTimersByTimeAsync(30_000);
+    }
+    expect(children.map(({ worker }) => worker)).toEqual([1, ...Array(9).fill(2)]);
+    expect(logged).toEqual(Array(8).fill('a worker exited unexpectedly, restarting it: worker 2, ended by SIGKILL'));
+    expect(children[0]!.sent).toEqual([]);
     stopping.abort();
     await exit(children[0]!, 0, null);
-    expect(await ended).toBe(1);
+    await exit(children.at(-1)!, 0, null);
+    expect(await ended).toBe(0);
   });
 
   test('are restarted as often again after a minute of work', async () => {
@@ -67,14 +71,30 @@ describe('workers that may be missing', () => {
     expect(new Set(logged)).toEqual(new Set(['a worker exited unexpectedly, restarting it: worker 1, exit code 1']));
   });
 
-  test.each([2, 5, 6])('are not restarted after exit code %i, and the others go on', async (code) => {
-    const { children, logged, ended, exit, stopping } = supervise(2);
+  test.each([2, 5, 6])('are not restarted after exit code %i, and the others drain', async (code) => {
+    const { children, logged, ended, exit } = supervise(2);
     await exit(children[0]!, code, null);
-    expect(logged).toEqual([`a worker cannot run, going on without it: worker 1, exit code ${code}`]);
-    expect(children).toHaveLength(2);
-    stopping.abort();
+    expect(logged).toEqual(['a worker cannot run, stopping all workers: undefined']);
+    expect(children.map(({ sent }) => sent)).toEqual([[], ['drain']]);
     await exit(children[1]!, 0, null);
+    expect(children).toHaveLength(2);
     expect(await ended).toBe(code);
+  });
+
+  test('are asked to drain at once, and waited for', async () => {
+    const { children, ended, exit, stopping } = supervise(2);
+    let isOver = false;
+    void ended.then(() => {
+      isOver = true;
+    });
+    stopping.abort();
+    expect(children.map(({ sent }) => sent)).toEqual([['drain'], ['drain']]);
+    children[0]!.emit('exit', 0, null);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(isOver).toBe(false);
+    await exit(children[1]!, 0, null);
+    expect(await ended).toBe(0);
+    expect(children).toHaveLength(2);
   });
 
   test('for which the system has no process are tried again, and the others work meanwhile', async () => {
@@ -91,15 +111,14 @@ describe('workers that may be missing', () => {
     expect(await ended).toBe(0);
   });
 
-  test('for which there never is a process are given up', async () => {
-    const { children, logged, ended } = supervise(2, Number.POSITIVE_INFINITY);
-    await vi.advanceTimersByTimeAsync(60_000);
+  test('for which there never is a process are tried again until they have to drain', async () => {
+    const { children, logged, ended, stopping } = supervise(2, Number.POSITIVE_INFINITY);
+    await vi.advanceTimersByTimeAsync(600_000);
     expect(children).toEqual([]);
-    expect(logged.filter((line) => line.startsWith('a worker cannot run'))).toEqual([
-      'a worker cannot run, going on without it: worker 1, not started',
-      'a worker cannot run, going on without it: worker 2, not started',
-    ]);
-    expect(await ended).toBe(exitCodes.INTERNAL.exit);
+    expect(logged.filter((line) => line.startsWith('a worker could not be started')).length).toBeGreaterThan(40);
+    stopping.abort();
+    await vi.advanceTimersByTimeAsync(30_000);
+    expect(await ended).toBe(exitCodes.OK.exit);
   });
 
   test('that cannot be started are tried again, too', async () => {

@@ -113,6 +113,17 @@ describe('readCommandLine', () => {
     expect(read('run', 'x', '--rate=5/s', '--confirm=3')).toMatchObject({ flags: { rate: '5/s' } });
   });
 
+  it.each(['run', 'apply', 'retry', 'resume'])('says how several processes delete the run of %s', (command) => {
+    for (const typed of [['--workers', '4'], ['--workers=4'], ['--detach', '--workers', '4']])
+      expect(failureOf(() => read(command, 'x', ...typed))).toMatchObject({
+        code: 'USAGE',
+        message: 'no such option: --workers. Only the command worker has several processes',
+        next: 'leave the run to workers with --detach, and start them: expunge worker --workers 4',
+      });
+    expect(failureOf(() => read('pause', 'x', '--workers', '4')).next).toBe('expunge pause --help');
+    expect(read('worker', '--workers', '4')?.flags).toEqual({ workers: '4' });
+  });
+
   it('refuses an own option that cannot be read', () => {
     expect(() => read('report', 'r1', '--format', 'parquet')).toThrow(
       '--format: "parquet" is not one of csv, ndjson, html.',
