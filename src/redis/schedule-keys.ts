@@ -34,14 +34,14 @@ export const scheduleKeys = {
     key: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:carried`,
     type: 'hash',
     contents: 'ids that an occurrence left to the next occurrence, packed with zstd',
-    writers: ['schedule/carried.ts', 'schedule/schedule-store.ts'],
+    writers: ['schedule/carried-over.ts', 'schedule/schedule-store.ts'],
     expires: '30 days after removal',
   },
   scheduleCarriedNext: {
     key: (fp: string, name: string, run: string) => `expunge:{${fp}}:schedule:${name}:carried:${run}`,
     type: 'hash',
     contents: 'the same, before the run has claimed its occurrence',
-    writers: ['schedule/carried.ts', 'schedule/schedule-store.ts'],
+    writers: ['schedule/carried-over.ts', 'schedule/schedule-store.ts'],
     expires: '1 h',
   },
   scheduleLease: {

@@ -4,7 +4,7 @@ import { isSealed, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { sealTally } from '../ledger/tally.ts';
 import { idOutcomes, isFailure, isUncertain, type Outcome, sentOutcomes, sumOutcomes } from '../model/outcome.ts';
 import type { RedisClient } from '../redis/client.ts';
-import type { Carried } from './carried.ts';
+import type { Carried } from './carried-over.ts';
 import type { Schedule } from './schedule.ts';
 import { readHistory, type ScheduleDeps } from './schedule-store.ts';
 

@@ -11,7 +11,7 @@ import { pausedEvent, refusedEvent } from '../notify/events.ts';
 import { startDetachedRun } from '../queue/enqueuer.ts';
 import { isRedisError } from '../redis/errors.ts';
 import { keys } from '../redis/keys.ts';
-import { writeCarried } from './carried.ts';
+import { writeCarried } from './carried-over.ts';
 import { type ListRejection, protectedChange, rejectionOf, withRows } from './guards.ts';
 import type { ScheduleLease } from './lease.ts';
 import { historyWith } from './occurrence-history.ts';

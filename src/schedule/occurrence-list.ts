@@ -8,7 +8,7 @@ import { readHeldBack, takeIds } from '../input/take-ids.ts';
 import { withSpoolFolder } from '../input/with-list.ts';
 import { sumIds } from '../model/resource.ts';
 import type { Row } from '../model/row.ts';
-import { readCarried } from './carried.ts';
+import { readCarried } from './carried-over.ts';
 import { isSameAsLast, type ListFacts } from './guards.ts';
 import { findLeftovers, type Leftovers, readLeft } from './leftovers.ts';
 import { type ScheduledList, withScheduledList } from './read-scheduled-list.ts';

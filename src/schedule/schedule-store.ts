@@ -9,7 +9,7 @@ import type { Target } from '../model/target.ts';
 import type { Enqueuer } from '../queue/enqueuer.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
-import type { Carried } from './carried.ts';
+import type { Carried } from './carried-over.ts';
 import type { SourceDeps } from './open-source.ts';
 import {
   type Definition,

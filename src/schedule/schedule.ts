@@ -5,7 +5,7 @@ import type { Conclusion } from '../ledger/conclusion.ts';
 import type { HaltCode, RunState } from '../ledger/run.ts';
 import { type RunSettings, ruleSettings } from '../ledger/run-rules.ts';
 import type { Priority } from '../model/priority.ts';
-import type { Carried } from './carried.ts';
+import type { Carried } from './carried-over.ts';
 import type { Timing } from './occurrences.ts';
 
 /** The policy for an occurrence that comes while the last run has not ended. */
