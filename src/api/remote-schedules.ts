@@ -5,10 +5,10 @@ import type { Target } from '../model/target.ts';
 import type { ScheduleOrder } from '../operations/action.ts';
 import type { Added, AddOrder } from '../operations/add-schedule.ts';
 import type { ScheduleOperations } from '../operations/operations.ts';
-import type { MadeNow, RunScheduleOrder } from '../operations/run-schedule.ts';
-import { type ScheduleRecord, unknownSchedule } from '../operations/schedule-record.ts';
+import type { MadeNow, madeFacts, RunScheduleOrder } from '../operations/run-schedule.ts';
+import { type HistoryFacts, type ScheduleRecord, unknownSchedule } from '../operations/schedule-record.ts';
 import type { SteeredSchedule } from '../operations/steer-schedule.ts';
-import type { Definition, HistoryEntry, Schedule } from '../schedule/schedule.ts';
+import type { Definition, Schedule } from '../schedule/schedule.ts';
 import type { ScheduleAction } from '../schedule/schedule-store.ts';
 import type { ApiClient } from './client.ts';
 import { readRecord, unlessAway } from './remote-runs.ts';
@@ -103,7 +103,7 @@ async function steer(
 type Started = Extract<MadeNow['made'], { outcome: 'started' }>;
 
 /** The result of an order; for a run that an earlier request had started, only its id. */
-type RunAnswer = Placed & (MadeNow['made'] | { outcome: 'started'; run: string; ids?: never });
+type RunAnswer = Placed & (ReturnType<typeof madeFacts> | { outcome: 'started'; run: string; ids?: never });
 
 /** The server makes the run, from the source that it has. */
 async function run(api: ApiClient, { by, seen, ...order }: RunScheduleOrder): Promise<MadeNow> {
@@ -115,17 +115,17 @@ async function run(api: ApiClient, { by, seen, ...order }: RunScheduleOrder): Pr
 async function madeOf(api: ApiClient, path: string, answer: RunAnswer): Promise<MadeNow['made']> {
   if (answer.outcome === 'empty') return { outcome: 'empty', reason: answer.reason };
   if (answer.ids === undefined) return startedIn(api, path, answer.run);
-  const { outcome, run, rows, ids, retried, carried, reason } = answer;
-  return { outcome, run, rows, ids, retried, carried, reason };
+  const { outcome, run, rows, ids, retried, carried_over: carriedOver, reason } = answer;
+  return { outcome, run, rows, ids, retried, carriedOver, reason };
 }
 
 /** The id of a started run. If a request broke off after starting a run, its repetition is answered with that id and nothing else. */
 async function startedIn(api: ApiClient, path: string, id: string): Promise<Started> {
   const { rows, ids } = (await readRecord(api, id)).run;
-  const { history } = await api.json<{ history: HistoryEntry[] }>({ method: 'GET', path });
+  const { history } = await api.json<{ history: HistoryFacts[] }>({ method: 'GET', path });
   const entry = history.find(({ run }) => run === id);
-  const { retried = 0, carried = 0, reason = '' } = entry ?? {};
-  return { outcome: 'started', run: id, rows, ids, retried, carried, reason };
+  const { retried = 0, carried_over: carriedOver = 0, reason = '' } = entry ?? {};
+  return { outcome: 'started', run: id, rows, ids, retried, carriedOver, reason };
 }
 
 function pathOf({ target, name }: Pick<ScheduleOrder, 'target' | 'name'>): string {

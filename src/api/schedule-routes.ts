@@ -8,7 +8,7 @@ import type { ScheduleOrder } from '../operations/action.ts';
 import { localSchedules } from '../operations/local-schedules.ts';
 import { loneBurst } from '../operations/lone-burst.ts';
 import type { ScheduleOperations } from '../operations/operations.ts';
-import { dryRunFacts } from '../operations/run-schedule.ts';
+import { dryRunFacts, madeFacts } from '../operations/run-schedule.ts';
 import { definitionOf } from '../operations/schedule-definition.ts';
 import {
   type Definition,
@@ -170,7 +170,7 @@ async function run(call: Call<unknown, z.output<typeof runNow>>) {
     if (call.body.dry_run || seen === undefined)
       return placed(target, dryRunFacts(schedule, await schedules.dryRun(order)), []);
     const { made, warnings } = await schedules.run({ ...order, seen, onRun: call.onRun });
-    return placed(target, { schedule, ...made }, warnings);
+    return placed(target, madeFacts(schedule, made), warnings);
   });
 }
 

@@ -76,10 +76,17 @@ function requireMade(schedule: string, result: MakeRunResult): Made {
   }
 }
 
+/** What `--json` prints of a run that was made of a schedule, and the API answers. */
+export function madeFacts(schedule: string, made: Made) {
+  if (made.outcome === 'empty') return { schedule, ...made };
+  const { carriedOver, ...facts } = made;
+  return { schedule, ...facts, carried_over: carriedOver };
+}
+
 /** What `--json` prints of a dry run. */
 export function dryRunFacts(
   schedule: string,
-  { list, retried, carried, protectedRows, refusal, nothing }: ScheduleDryRun,
+  { list, retried, carriedOver, protectedRows, refusal, nothing }: ScheduleDryRun,
 ) {
   const { protectedList, ...others } = list;
   return {
@@ -87,7 +94,7 @@ export function dryRunFacts(
     schedule,
     ...others,
     retried,
-    carried,
+    carried_over: carriedOver,
     protected: protectedRows,
     protected_list: protectedList,
     guard: refusal?.guard ?? null,

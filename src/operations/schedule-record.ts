@@ -77,7 +77,7 @@ function factsOf(schedule: Schedule, { history, audit }: Past, now: number) {
     last_run: schedule.lastRun,
     at_most: schedule.atMost || null,
     retry_failed: schedule.retryFailed,
-    carried: schedule.carried?.ids ?? 0,
+    carried_over: schedule.carriedOver?.ids ?? 0,
     failed_occurrences: occurrencesInARow(history, 'failed'),
     protected_list: schedule.protectedList,
     history: history.map(entryFacts),
@@ -85,7 +85,10 @@ function factsOf(schedule: Schedule, { history, audit }: Past, now: number) {
   };
 }
 
+export type HistoryFacts = ReturnType<typeof entryFacts>;
+
 function entryFacts(entry: HistoryEntry) {
-  const { occurrence, at, ...facts } = entry;
-  return { occurrence: isoTime(occurrence), at: isoTime(at), result: resultOf(entry), ...facts };
+  const { occurrence, at, carriedOver, ...facts } = entry;
+  const times = { occurrence: isoTime(occurrence), at: isoTime(at) };
+  return { ...times, result: resultOf(entry), ...facts, carried_over: carriedOver };
 }

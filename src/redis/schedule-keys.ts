@@ -30,15 +30,15 @@ export const scheduleKeys = {
     writers: ['schedule/schedule-store.ts'],
     expires: '30 days after removal',
   },
-  scheduleCarried: {
-    key: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:carried`,
+  scheduleCarriedOver: {
+    key: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:carried-over`,
     type: 'hash',
     contents: 'ids that an occurrence left to the next occurrence, packed with zstd',
     writers: ['schedule/carried-over.ts', 'schedule/schedule-store.ts'],
     expires: '30 days after removal',
   },
-  scheduleCarriedNext: {
-    key: (fp: string, name: string, run: string) => `expunge:{${fp}}:schedule:${name}:carried:${run}`,
+  scheduleCarriedOverNext: {
+    key: (fp: string, name: string, run: string) => `expunge:{${fp}}:schedule:${name}:carried-over:${run}`,
     type: 'hash',
     contents: 'the same, before the run has claimed its occurrence',
     writers: ['schedule/carried-over.ts', 'schedule/schedule-store.ts'],

@@ -133,7 +133,7 @@ export async function runNow(
 export type ScheduleDryRun = {
   list: ListFacts;
   retried: number;
-  carried: number;
+  carriedOver: number;
   note: string;
   protectedRows: number;
   change: string;
@@ -144,7 +144,7 @@ export type ScheduleDryRun = {
 
 /**
  * Reads the list and evaluates the guards; changes nothing. If a process that claims an occurrence at the same time replaces what the schedule
- * carries, it reads again.
+ * carries over, it reads again.
  */
 export async function dryRun(deps: ScheduleDeps, name: string, stop: AbortSignal): Promise<ScheduleDryRun> {
   const read = async () => (await readSchedule(deps.ledger.redis, deps.target.fp, name))!;
@@ -163,8 +163,8 @@ const dryRunTries = 3;
 async function evaluateNow(deps: ScheduleDeps, schedule: Schedule, stop: AbortSignal): Promise<ScheduleDryRun> {
   const maxDeletes = settingsOf(schedule).maxDeletes ?? 0;
   return withOccurrenceList(deps, schedule, stop, async (occurrenceList) => {
-    const { facts: list, carried, note, spool } = occurrenceList;
-    const parts = { list, retried: occurrenceList.retried.ids, carried, note, protectedRows: spool.protected };
+    const { facts: list, carriedOver, note, spool } = occurrenceList;
+    const parts = { list, retried: occurrenceList.retried.ids, carriedOver, note, protectedRows: spool.protected };
     return { ...parts, maxDeletes, ...evaluateList(occurrenceList, schedule), change: protectedChange(list, schedule) };
   });
 }

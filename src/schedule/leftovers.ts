@@ -4,12 +4,12 @@ import { isSealed, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { sealTally } from '../ledger/tally.ts';
 import { idOutcomes, isFailure, isUncertain, type Outcome, sentOutcomes, sumOutcomes } from '../model/outcome.ts';
 import type { RedisClient } from '../redis/client.ts';
-import type { Carried } from './carried-over.ts';
+import type { CarriedOver } from './carried-over.ts';
 import type { Schedule } from './schedule.ts';
 import { readHistory, type ScheduleDeps } from './schedule-store.ts';
 
 /** The ids that earlier occurrences left to the next one, their maximum number, and a note on ids that are left out; '' = none. */
-export type Leftovers = { carried: Carried | null; retried: RetriedIds | null; ids: number; note: string };
+export type Leftovers = { carriedOver: CarriedOver | null; retried: RetriedIds | null; ids: number; note: string };
 
 /** The run of the last occurrence, and its ids that are sent again. */
 type RetriedIds = Left & { ids: number; unknown: number };
@@ -25,9 +25,9 @@ export async function findLeftovers(
   schedule: Schedule,
   stop: AbortSignal,
 ): Promise<Leftovers> {
-  const { carried } = schedule;
+  const { carriedOver } = schedule;
   const { retried, note } = await findRetried(redis, target.fp, schedule, stop);
-  return { carried, retried, ids: (carried?.ids ?? 0) + (retried?.ids ?? 0), note };
+  return { carriedOver, retried, ids: (carriedOver?.ids ?? 0) + (retried?.ids ?? 0), note };
 }
 
 /** The rows of the last run that are sent again, in input order. */
@@ -98,7 +98,7 @@ async function sumLeft(redis: RedisClient, left: Left, stop: AbortSignal): Promi
 
 /**
  * Chooses the ids of an ended run that the next occurrence sends again. If an operator cancelled the run, its ids are not to be deleted. If the next
- * occurrence cancelled it, they are carried.
+ * occurrence cancelled it, they are carried over.
  */
 function chooseLeft(run: Run, { retryFailed, atMost, retriedFrom }: Schedule): Omit<Choice, 'retries'> {
   const isCut = run.state === 'cancelled' && run.by === 'guard';

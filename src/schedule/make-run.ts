@@ -11,7 +11,7 @@ import { pausedEvent, refusedEvent } from '../notify/events.ts';
 import { startDetachedRun } from '../queue/enqueuer.ts';
 import { isRedisError } from '../redis/errors.ts';
 import { keys } from '../redis/keys.ts';
-import { writeCarried } from './carried-over.ts';
+import { writeCarriedOver } from './carried-over.ts';
 import { type ListRejection, protectedChange, rejectionOf, withRows } from './guards.ts';
 import type { ScheduleLease } from './lease.ts';
 import { historyWith } from './occurrence-history.ts';
@@ -27,7 +27,7 @@ import {
 
 /** The result of making a run for an occurrence. `void`: another process makes it, or the schedule is no longer active. */
 export type MakeRunResult =
-  | { outcome: 'started'; run: string; rows: number; ids: number; retried: number; carried: number; reason: string }
+  | { outcome: 'started'; run: string; rows: number; ids: number; retried: number; carriedOver: number; reason: string }
   | { outcome: 'refused'; refusal: ListRejection }
   | { outcome: 'empty' | 'failed' | 'skipped'; reason: string }
   | { outcome: 'void' };
@@ -159,13 +159,13 @@ async function start(
   await writeRun(ledger.redis, id, plan, readTakenChunks(spool, chunkSizes(settings.canary)), deps.now(), () =>
     lease.signal.throwIfAborted(),
   );
-  const carried = list.carried === 0 ? null : await writeCarried(ledger.redis, lease, id, spool);
+  const carriedOver = list.carriedOver === 0 ? null : await writeCarriedOver(ledger.redis, lease, id, spool);
   const reason = [protectedChange(list.facts, schedule), list.note].filter(Boolean).join('; ');
-  const counts = { rows: spool.rows, ids: plan.ids, retried: retried.ids, carried: list.carried };
+  const counts = { rows: spool.rows, ids: plan.ids, retried: retried.ids, carriedOver: list.carriedOver };
   const result = { outcome: 'started', run: id, ...counts, reason } as const;
   const written = (await readRun(ledger.redis, id))!;
   const done = await recordOccurrence(deps, lease, trigger, result, spool.rows, {
-    claim: { occurrence: trigger.occurrence, run: id, carried },
+    claim: { occurrence: trigger.occurrence, run: id, carriedOver },
     fields: {
       preparing: '',
       lastRun: id,
@@ -181,7 +181,10 @@ async function start(
     return { outcome: 'void' };
   }
   const occurrence = isoTime(trigger.occurrence);
-  const left = { ...(retried.ids > 0 && { retried: retried.ids }), ...(carried && { carried: carried.ids }) };
+  const left = {
+    ...(retried.ids > 0 && { retried: retried.ids }),
+    ...(carriedOver && { carriedOver: carriedOver.ids }),
+  };
   const facts = {
     schedule: schedule.name,
     run: id,
@@ -283,7 +286,7 @@ async function recordOccurrence(
     by: deps.who,
     rows,
     ended: null,
-    ...(result.outcome === 'started' ? partsOf(result) : { run: '', retried: 0, carried: 0 }),
+    ...(result.outcome === 'started' ? partsOf(result) : { run: '', retried: 0, carriedOver: 0 }),
   };
   const recorded = await historyWith(deps, lease, entry);
   // A run on request does not use up a waiting occurrence.
@@ -296,8 +299,8 @@ async function recordOccurrence(
   });
 }
 
-function partsOf({ run, retried, carried }: Extract<MakeRunResult, { outcome: 'started' }>) {
-  return { run, retried, carried };
+function partsOf({ run, retried, carriedOver }: Extract<MakeRunResult, { outcome: 'started' }>) {
+  return { run, retried, carriedOver };
 }
 
 function reasonOf(result: MakeRunResult): string {

@@ -8,7 +8,7 @@ import { readHeldBack, takeIds } from '../input/take-ids.ts';
 import { withSpoolFolder } from '../input/with-list.ts';
 import { sumIds } from '../model/resource.ts';
 import type { Row } from '../model/row.ts';
-import { readCarried } from './carried-over.ts';
+import { readCarriedOver } from './carried-over.ts';
 import { isSameAsLast, type ListFacts } from './guards.ts';
 import { findLeftovers, type Leftovers, readLeft } from './leftovers.ts';
 import { type ScheduledList, withScheduledList } from './read-scheduled-list.ts';
@@ -23,7 +23,7 @@ export type OccurrenceList = {
   /** The ids of the run; ids beyond `--at-most` are held back. */
   spool: Spool;
   /** The number of ids that are held back. */
-  carried: number;
+  carriedOver: number;
   /** The ids of the last run that this one sends again, how many it left unknown, that run ('' = none), and the first file that they are in. */
   retried: { of: string; ids: number; unknown: number; file: number };
   /** Whether the source gave the same list as last time, so that only ids that earlier occurrences left are deleted. */
@@ -35,7 +35,7 @@ export type OccurrenceList = {
 /**
  * Reads the list of a schedule and the ids that its earlier occurrences left, calls `body` with both as one list, and removes it. The list starts
  * with the
- * carried ids, followed by the source, then the retried ids. An id in several of them is sent once. Throws as `withScheduledList`.
+ * carried-over ids, followed by the source, then the retried ids. An id in several of them is sent once. Throws as `withScheduledList`.
  */
 export async function withOccurrenceList<T>(
   deps: ScheduleDeps,
@@ -75,7 +75,7 @@ async function occurrenceListOf(
   const { file } = retriedFrom;
   const retried =
     retriedIds > 0 ? { of: run.id, ids: retriedIds, unknown, file } : { of: '', ids: 0, unknown: 0, file };
-  return { source, facts, spool, carried: sumIds(all.ids) - sends, retried, isRepeated, note: left.note };
+  return { source, facts, spool, carriedOver: sumIds(all.ids) - sends, retried, isRepeated, note: left.note };
 }
 
 const rowsAtOnce = 1_000;
@@ -98,7 +98,7 @@ async function joinLists(
   stop: AbortSignal,
 ): Promise<Joined> {
   const { redis } = deps.ledger;
-  const { carried, retried } = left;
+  const { carriedOver, retried } = left;
   const files: string[] = [];
   let rows = 0;
   let retriedFrom = { row: 0, file: 0 };
@@ -111,7 +111,7 @@ async function joinLists(
   }
   async function* parts(): AsyncGenerator<Row[]> {
     const place = { fp: deps.target.fp, name: schedule.name };
-    if (carried !== null) yield* placed(readCarried(redis, place, carried), carried.files);
+    if (carriedOver !== null) yield* placed(readCarriedOver(redis, place, carriedOver), carriedOver.files);
     if (!isRepeated) yield* placed(pagesOf(source.spool), source.spool.files);
     retriedFrom = { row: rows, file: files.length };
     if (retried !== null) yield* placed(readLeft(redis, retried), retried.run.files);

@@ -134,7 +134,7 @@ function historyWithoutRun(
   outcome: 'missed' | 'skipped',
   reason: string,
 ): ReturnType<typeof historyWith> {
-  const facts = { run: '', rows: null, retried: 0, carried: 0, ended: null };
+  const facts = { run: '', rows: null, retried: 0, carriedOver: 0, ended: null };
   return historyWith(deps, lease, { occurrence, occurrences, at: deps.now(), outcome, reason, by: deps.who, ...facts });
 }
 

@@ -9,7 +9,7 @@ import type { Target } from '../model/target.ts';
 import type { Enqueuer } from '../queue/enqueuer.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
-import type { Carried } from './carried-over.ts';
+import type { CarriedOver } from './carried-over.ts';
 import type { SourceDeps } from './open-source.ts';
 import {
   type Definition,
@@ -67,7 +67,7 @@ export async function readSchedule(redis: RedisClient, fp: string, name: string)
 /** Reads the results of its occurrences, newest first. */
 export async function readHistory(redis: RedisClient, fp: string, name: string): Promise<HistoryEntry[]> {
   const entries: HistoryEntry[] = JSON.parse((await redis.get(keys.scheduleHistory(fp, name))) ?? '[]');
-  return entries.map((entry) => ({ ...entry, retried: entry.retried ?? 0, carried: entry.carried ?? 0 }));
+  return entries.map((entry) => ({ ...entry, retried: entry.retried ?? 0, carriedOver: entry.carriedOver ?? 0 }));
 }
 
 /** Reads its audit trail, newest first. */
@@ -135,7 +135,7 @@ const removedKeptMs = 30 * 86_400_000;
 function keysOf(fp: string, name: string): string[] {
   return [
     ...[keys.schedule(fp, name), keys.schedules(fp), keys.scheduleAudit(fp, name), keys.scheduleHistory(fp, name)],
-    keys.scheduleCarried(fp, name),
+    keys.scheduleCarriedOver(fp, name),
   ];
 }
 
@@ -145,7 +145,7 @@ function auditLine(entry: AuditEntry): string {
 
 type UpdatedField =
   | ('after' | 'waiting' | 'waived' | 'rows')
-  | ('heartbeatDue' | 'carried' | 'retriedFrom')
+  | ('heartbeatDue' | 'carriedOver' | 'retriedFrom')
   | ('preparing' | 'lastRun' | 'lastState' | 'lastConclusion' | 'lastEndedAt' | 'lastSha256')
   | ('toArchive' | 'protectedList');
 
@@ -154,8 +154,10 @@ export type ScheduleUpdate = {
   /** Fields of the record; '' removes a value. */
   fields?: Partial<Record<UpdatedField, string | number>>;
   history?: HistoryEntry[];
-  /** The occurrence that the run is made for: over all processes, only one makes a run for an occurrence. Its carried ids replace the schedule's. */
-  claim?: { occurrence: number; run: string; carried: Carried | null };
+  /**
+   * The occurrence that the run is made for: over all processes, only one makes a run for an occurrence. Its carried-over ids replace the schedule's.
+   */
+  claim?: { occurrence: number; run: string; carriedOver: CarriedOver | null };
   /** Whether to write only if the schedule is active; otherwise also if it is paused. */
   ifActive?: boolean;
   /** The event for receivers. */
@@ -175,10 +177,10 @@ export async function updateSchedule(
   { fp, name, token }: { fp: string; name: string; token: string },
   { fields: others = {}, history, claim, ifActive = false, event = null, pause = null }: ScheduleUpdate,
 ): Promise<'done' | 'lost' | 'stopped' | 'taken'> {
-  const carried = claim?.carried ?? null;
+  const carriedOver = claim?.carriedOver ?? null;
   const fields = {
     ...others,
-    ...(claim !== undefined && { carried: carried === null ? '' : JSON.stringify(carried) }),
+    ...(claim !== undefined && { carriedOver: carriedOver === null ? '' : JSON.stringify(carriedOver) }),
     ...(pause !== null && pausedFields(pause)),
   };
   const done = await redis.eval(
@@ -186,7 +188,7 @@ export async function updateSchedule(
     9,
     ...[keys.schedule(fp, name), keys.scheduleHistory(fp, name), keys.scheduleLease(fp, name)],
     ...[keys.scheduleOccurrence(fp, name, claim?.occurrence ?? 0), ...outboxKeys(fp)],
-    ...[keys.scheduleCarried(fp, name), keys.scheduleCarriedNext(fp, name, claim?.run ?? '')],
+    ...[keys.scheduleCarriedOver(fp, name), keys.scheduleCarriedOverNext(fp, name, claim?.run ?? '')],
     keys.scheduleAudit(fp, name),
     ...[
       token,
@@ -195,7 +197,7 @@ export async function updateSchedule(
       claimKeptMs,
       history ? JSON.stringify(history) : '',
     ],
-    ...[...eventArguments(event), carried === null ? '' : '1'],
+    ...[...eventArguments(event), carriedOver === null ? '' : '1'],
     ...[...eventArguments(pause?.event ?? null), pause === null ? '' : pauseLine(pause)],
     ...Object.entries(fields).flat(),
   );
@@ -213,7 +215,7 @@ function pauseLine({ guard, at, reason }: GuardPause): string {
 const claimKeptMs = 7 * 86_400_000; // `after` prevents a second run of older occurrences
 
 /**
- * KEYS  1 schedule  2 schedules  3 audit  4 history  5 carried  6 lease
+ * KEYS  1 schedule  2 schedules  3 audit  4 history  5 carried over  6 lease
  * ARGV  1 name  2 definition  3 note  4 '1' to replace another one  5 now  6 who  7 audit entry of an addition  8 of a change
  *       9 content of the file of protected ids, or ''  10 the revision that was seen, 0 = there was none, '' = not seen
  * returns added, same, exists, stale or changed. Repeating it gives same.
@@ -234,7 +236,7 @@ if isThere then
 else
   redis.call('HSET', KEYS[1], 'definition', ARGV[2], 'note', ARGV[3], 'after', ARGV[5],
     'state', 'active', 'reason', '', 'who', ARGV[6], 'changedAt', ARGV[5], 'protectedList', ARGV[9])
-  redis.call('HDEL', KEYS[1], 'waiting', 'waived', 'pausedBy', 'orderId', 'lastSha256', 'rows', 'toArchive', 'heartbeatDue', 'carried', 'retriedFrom')
+  redis.call('HDEL', KEYS[1], 'waiting', 'waived', 'pausedBy', 'orderId', 'lastSha256', 'rows', 'toArchive', 'heartbeatDue', 'carriedOver', 'retriedFrom')
   redis.call('UNLINK', KEYS[5])
   for _, key in ipairs({KEYS[1], KEYS[3], KEYS[4]}) do redis.call('PERSIST', key) end
   redis.call('SADD', KEYS[2], ARGV[1])
@@ -247,7 +249,7 @@ return isThere and 'changed' or 'added'
 `;
 
 /**
- * KEYS  1 schedule  2 schedules  3 audit  4 history  5 carried  6 outbox  7 events
+ * KEYS  1 schedule  2 schedules  3 audit  4 history  5 carried over  6 outbox  7 events
  * ARGV  1 pause, resume or remove  2 name  3 reason  4 who  5 now  6 audit entry  7 ms to keep a removed one  8 id of the event
  *       9 event or ''  10 names the order  11 the revision that was seen, or ''  KEYS 8 lifted orders
  * returns changed, same, stale or missing. A pause of a schedule that is paused already is kept for its audit trail. Occurrences that passed while it
@@ -299,9 +301,9 @@ return 'changed'
 `;
 
 /**
- * KEYS  1 schedule  2 history  3 lease  4 occurrence  5 outbox  6 events  7 carried  8 carried by the run for the occurrence  9 audit
+ * KEYS  1 schedule  2 history  3 lease  4 occurrence  5 outbox  6 events  7 carried over  8 carried over by the run for the occurrence  9 audit
  * ARGV  1 token that must be in the lease  2 '1' if the schedule must be active  3 run for the occurrence or ''  4 ms to keep it  5 history or ''
- *       6 id of the event  7 event or ''  8 '1' if the run for the occurrence carries ids  9 id of the event of a pause  10 that event or ''
+ *       6 id of the event  7 event or ''  8 '1' if the run for the occurrence carries ids over  9 id of the event of a pause  10 that event or ''
  *       11 audit entry of a pause or ''  12… fields and values
  * returns done, lost, stopped or taken. If the occurrence was claimed for this run before, it changes nothing: the earlier answer may have been lost.
  */

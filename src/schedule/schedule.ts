@@ -5,7 +5,7 @@ import type { Conclusion } from '../ledger/conclusion.ts';
 import type { HaltCode, RunState } from '../ledger/run.ts';
 import { type RunSettings, ruleSettings } from '../ledger/run-rules.ts';
 import type { Priority } from '../model/priority.ts';
-import type { Carried } from './carried-over.ts';
+import type { CarriedOver } from './carried-over.ts';
 import type { Timing } from './occurrences.ts';
 
 /** The policy for an occurrence that comes while the last run has not ended. */
@@ -120,7 +120,7 @@ export type Definition = Timing & {
   graceMs: number;
   /** A factor: a list with more rows than this many times the median of the last lists is rejected. */
   maxGrowth: number;
-  /** The maximum number of ids of its list that a run deletes; the others are carried to the next occurrence. 0 = no maximum. */
+  /** The maximum number of ids of its list that a run deletes; the others are carried over to the next occurrence. 0 = no maximum. */
   atMost: number;
   /** Whether an occurrence sends again the ids that the last occurrence's run left as failed or unknown. */
   retryFailed: boolean;
@@ -169,8 +169,8 @@ export type Schedule = Definition & {
   halt: HaltCode | '';
   /** The content of the file of protected ids when the schedule was added, or at its last run; null = it protects none. */
   protectedList: ProtectedList | null;
-  /** The ids that its occurrences carry to the next one; null = none. */
-  carried: Carried | null;
+  /** The ids that its occurrences carry over to the next one; null = none. */
+  carriedOver: CarriedOver | null;
   /** The first file of the last run with ids that the previous run had left; null = it sends no such ids. */
   retriedFrom: { run: string; file: number } | null;
   /** The end of the occurrence whose heartbeat is due, or null. */
@@ -223,7 +223,7 @@ export function parseSchedule(name: string, hash: Record<string, string>): Sched
     waived: text('waived') as Schedule['waived'],
     halt: text('halt') as Schedule['halt'],
     protectedList: text('protectedList') === '' ? null : JSON.parse(text('protectedList')),
-    carried: text('carried') === '' ? null : JSON.parse(text('carried')),
+    carriedOver: text('carriedOver') === '' ? null : JSON.parse(text('carriedOver')),
     retriedFrom: text('retriedFrom') === '' ? null : JSON.parse(text('retriedFrom')),
     heartbeatDue: text('heartbeatDue') === '' ? null : Number(text('heartbeatDue')),
     toArchive: text('toArchive') === '' ? null : JSON.parse(text('toArchive')),
@@ -268,7 +268,7 @@ export type HistoryEntry = {
   run: string; // '' = none
   rows: number | null; // of its list; null = not known
   retried: number; // its ids that the last occurrence's run left as failed or unknown
-  carried: number; // ids that it left to the next occurrence
+  carriedOver: number; // ids that it left to the next occurrence
   ended: RunEnd | null;
 };
 

@@ -52,9 +52,9 @@ export function addedText(
   ].join('\n');
 }
 
-/** The ids that a schedule never deletes, how many of a list it takes, and what it carries and retries. */
+/** The ids that a schedule never deletes, how many of a list it takes, and what it carries over and retries. */
 function keptText(
-  { settings: { protect, limit }, protectedList, atMost, retryFailed, carried }: Schedule,
+  { settings: { protect, limit }, protectedList, atMost, retryFailed, carriedOver }: Schedule,
   who: string,
 ): string[] {
   const never = `never deletes the ${plural(protectedList?.ids ?? 0, 'ids')} of ${visibleLine(protect ?? '')}`;
@@ -63,9 +63,9 @@ function keptText(
     ...(limit === undefined ? [] : [`  ${who} takes the first ${plural(Number(limit), 'rows')} of a list`]),
     ...(atMost === 0
       ? []
-      : [`  ${who} deletes at most ${plural(atMost, 'ids')} per occurrence and carries the others to the next`]),
+      : [`  ${who} deletes at most ${plural(atMost, 'ids')} per occurrence and carries the others over to the next`]),
     ...(retryFailed ? [`  ${who} sends again the ids that the last occurrence left as failed or unknown`] : []),
-    ...(carried === null ? [] : [`  ${who} carries ${plural(carried.ids, 'ids')} to its next occurrence`]),
+    ...(carriedOver === null ? [] : [`  ${who} carries ${plural(carriedOver.ids, 'ids')} over to its next occurrence`]),
   ];
 }
 
@@ -154,9 +154,9 @@ function pausedText(
   return `  ${name} was paused ${roughly(now - changedAt)} ago by ${by}: ${why}${goOn}`;
 }
 
-function lastText({ outcome, occurrences, reason, run, ended, rows, retried, carried }: HistoryEntry): string {
+function lastText({ outcome, occurrences, reason, run, ended, rows, retried, carriedOver }: HistoryEntry): string {
   const again = retried === 0 ? '' : `, ${count(retried)} retried`;
-  const rest = carried === 0 ? '' : `, ${count(carried)} carried to the next occurrence`;
+  const rest = carriedOver === 0 ? '' : `, ${count(carriedOver)} carried over to the next occurrence`;
   const detail = `${again}${rest}${reason === '' ? '' : `; ${visibleLine(reason)}`}`;
   if (outcome === 'started' && ended === null) return `run ${run}, ${plural(rows ?? 0, 'rows')}${detail}`;
   if (outcome === 'started' && ended !== null) {

@@ -82,7 +82,7 @@ describe.concurrent('schedules of real workers', () => {
       Array.from({ length: 4 }, () => ['completed', 25]),
     );
     expect(new Set(harness.sandbox.seen).size).toBe(ids.length);
-    expect(await read()).toMatchObject({ pausedBy: 'same', carried: null });
+    expect(await read()).toMatchObject({ pausedBy: 'same', carriedOver: null });
   });
 
   test('start nothing when their command fails, and end with the worker in time', async ({

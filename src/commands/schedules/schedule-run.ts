@@ -1,7 +1,7 @@
 import { orderedTarget } from '../../config/check-target.ts';
 import { count, plural } from '../../format.ts';
 import type { ScheduleOperations } from '../../operations/operations.ts';
-import { dryRunFacts, type MadeNow } from '../../operations/run-schedule.ts';
+import { dryRunFacts, type MadeNow, madeFacts } from '../../operations/run-schedule.ts';
 import type { ScheduleDryRun } from '../../schedule/follow-run.ts';
 import { type Invocation, jsonLines } from '../command.ts';
 import { listenForInterrupts } from '../interrupts.ts';
@@ -45,13 +45,14 @@ async function tell(invocation: Invocation, schedules: ScheduleOperations, order
 function sayDryRun(
   { stderr }: Invocation,
   schedule: string,
-  { list, retried, carried, note, protectedRows, change, refusal, nothing, maxDeletes }: ScheduleDryRun,
+  { list, retried, carriedOver, note, protectedRows, change, refusal, nothing, maxDeletes }: ScheduleDryRun,
 ): void {
   const passed =
     nothing === '' ? `within --max-deletes ${maxDeletes} and the other guards` : `nothing to do, ${nothing}`;
   const guard = refusal === null ? passed : `refused: ${refusal.reason}`;
   stderr.write(`Schedule ${schedule}: ${plural(list.ids, 'ids')} in ${plural(list.rows, 'rows')}, ${guard}.\n`);
-  if (list.left > 0 || carried > 0) stderr.write(`  The run sends ${leftText(list.sends, { retried, carried })}\n`);
+  if (list.left > 0 || carriedOver > 0)
+    stderr.write(`  The run sends ${leftText(list.sends, { retried, carriedOver })}\n`);
   if (note !== '') stderr.write(`  ${note}\n`);
   const ids = list.protectedList?.ids;
   if (ids !== undefined)
@@ -60,17 +61,17 @@ function sayDryRun(
   stderr.write('Dry run: nothing was deleted.\n');
 }
 
-/** `100 ids, 3 of them retried; 900 are carried to the next occurrence` */
-function leftText(ids: number, { retried, carried }: { retried: number; carried: number }): string {
+/** `100 ids, 3 of them retried; 900 are carried over to the next occurrence` */
+function leftText(ids: number, { retried, carriedOver }: { retried: number; carriedOver: number }): string {
   const again = retried === 0 ? '' : `, ${count(retried)} of them retried`;
-  return `${plural(ids, 'ids')}${again}${carried === 0 ? '' : `; ${count(carried)} are carried to the next occurrence`}`;
+  return `${plural(ids, 'ids')}${again}${carriedOver === 0 ? '' : `; ${count(carriedOver)} are carried over to the next occurrence`}`;
 }
 
 async function make(invocation: Invocation, schedules: ScheduleOperations, order: RunOrder): Promise<void> {
   const { made, warnings } = await schedules.run(order);
   sayMade(invocation, order.name, made);
   warnOn(invocation.stderr, warnings, invocation.toType);
-  jsonLines(invocation.stdout, invocation.options.json)('scheduled', { schedule: order.name, ...made });
+  jsonLines(invocation.stdout, invocation.options.json)('scheduled', madeFacts(order.name, made));
 }
 
 function sayMade({ toType, stderr, verbosity }: Invocation, schedule: string, made: MadeNow['made']): void {
@@ -79,7 +80,7 @@ function sayMade({ toType, stderr, verbosity }: Invocation, schedule: string, ma
     return;
   }
   stderr.write(`Schedule ${schedule}: run ${made.run} of ${plural(made.ids, 'ids')} is left to the workers.\n`);
-  if (made.retried + made.carried > 0) stderr.write(`  It sends ${leftText(made.ids, made)}\n`);
+  if (made.retried + made.carriedOver > 0) stderr.write(`  It sends ${leftText(made.ids, made)}\n`);
   if (made.reason !== '') stderr.write(`  ${made.reason}\n`);
   if (verbosity !== 'quiet') stderr.write(`  Follow it: ${toType('status', made.run, '--watch')}\n`);
 }

@@ -161,24 +161,26 @@ describe('expunge schedule', () => {
     expect([second.code, second.stderr]).toEqual([2, expect.stringContaining(`run ${run} has not ended`)]);
   });
 
-  it('says what it carries and retries, what a run would send, and what another definition changes', async () => {
+  it('says what it carries over and retries, what a run would send, and what another definition changes', async () => {
     const parts = 'expired --max-deletes 100 --at-most 12 --retry-failed';
     const added = await add('parts', '0 3 * * *', parts);
-    expect(added.stderr).toContain('  It deletes at most 12 ids per occurrence and carries the others to the next\n');
+    expect(added.stderr).toContain(
+      '  It deletes at most 12 ids per occurrence and carries the others over to the next\n',
+    );
     expect(added.stderr).toContain('  It sends again the ids that the last occurrence left as failed or unknown\n');
     expect((await add('parts', '0 3 * * *', parts)).stderr).toContain('exists already, with these settings');
     const dry = await schedule('run parts --dry-run --json');
-    expect(facts(dry)).toMatchObject({ ids: 30, sends: 12, carried: 18, retried: 0, left: 0, guard: null });
-    expect(dry.stderr).toContain('  The run sends 12 ids; 18 are carried to the next occurrence\n');
+    expect(facts(dry)).toMatchObject({ ids: 30, sends: 12, carried_over: 18, retried: 0, left: 0, guard: null });
+    expect(dry.stderr).toContain('  The run sends 12 ids; 18 are carried over to the next occurrence\n');
     const started = await schedule('run parts --json');
-    expect(facts(started)).toMatchObject({ type: 'scheduled', ids: 12, carried: 18, retried: 0 });
+    expect(facts(started)).toMatchObject({ type: 'scheduled', ids: 12, carried_over: 18, retried: 0 });
     const [listed] = (await schedule('list --json')).stdout.split('\n').filter((line) => line.includes('"parts"'));
     const [entry] = JSON.parse(listed!).history;
-    expect(JSON.parse(listed!)).toMatchObject({ at_most: 12, retry_failed: true, carried: 18 });
-    expect(entry).toMatchObject({ outcome: 'started', rows: 12, carried: 18, retried: 0 });
+    expect(JSON.parse(listed!)).toMatchObject({ at_most: 12, retry_failed: true, carried_over: 18 });
+    expect(entry).toMatchObject({ outcome: 'started', rows: 12, carried_over: 18, retried: 0 });
     const { stdout } = await schedule('list');
-    expect(stdout).toMatch(/run \S+, 12 rows, 18 carried to the next occurrence/);
-    expect(stdout).toContain('  parts carries 18 ids to its next occurrence');
+    expect(stdout).toMatch(/run \S+, 12 rows, 18 carried over to the next occurrence/);
+    expect(stdout).toContain('  parts carries 18 ids over to its next occurrence');
     const other = await add('parts', '0 3 * * *', 'expired --max-deletes 100');
     expect(other.stderr).toContain(': --at-most 12 → none, --retry-failed true → false');
     await harness.expunge(['cancel', facts(started).run, '--yes']);

@@ -261,7 +261,7 @@ const refused: Case[] = [
     script: `${storeScripts} updateLua`,
     arrange: async () => {
       const fp = await scheduled();
-      const claim = { occurrence: now, run: 'r', carried: null };
+      const claim = { occurrence: now, run: 'r', carriedOver: null };
       return () => updateSchedule(redis, { fp, name: 'nightly', token: 'token' }, { claim, fields: { after: now } });
     },
   },

@@ -83,7 +83,7 @@ describe.concurrent('an occurrence', () => {
     const first = (await leaseSchedule(redis, target.fp, 'nightly', new AbortController().signal))!;
     await redis.del(keys.scheduleLease(target.fp, 'nightly')); // as if it had hung for 15 s
     const second = (await leaseSchedule(redis, target.fp, 'nightly', new AbortController().signal))!;
-    const claim = (run: string) => ({ claim: { occurrence: one, run, carried: null }, fields: { lastRun: run } });
+    const claim = (run: string) => ({ claim: { occurrence: one, run, carriedOver: null }, fields: { lastRun: run } });
     expect(await updateSchedule(redis, first, claim('run-1'))).toBe('lost');
     expect(await updateSchedule(redis, second, claim('run-2'))).toBe('done');
     expect(await updateSchedule(redis, second, claim('run-3'))).toBe('taken');

@@ -229,7 +229,7 @@ describe('schedules with --server', () => {
     const done = await harness.expunge(['schedule', 'run', 'parts', '--json'], { env });
     expect(done.code, done.stderr).toBe(0);
     const { run, ...result } = JSON.parse(done.stdout);
-    const counts = { rows: 1, ids: 1, retried: 0, carried: 1 };
+    const counts = { rows: 1, ids: 1, retried: 0, carried_over: 1 };
     expect([orders, result]).toMatchObject([
       2,
       { type: 'scheduled', schedule: 'parts', outcome: 'started', ...counts },

@@ -72,7 +72,7 @@ describe.concurrent('with --at-most', () => {
     expect(await stage.occurrence(1)).toMatchObject({ state: 'completed', rows: 4, ids: 4 });
     expect(stage.sent()).toEqual(ten.slice(0, 4));
     expect((await stage.history())[0]).toMatchObject({
-      carried: 6,
+      carriedOver: 6,
       retried: 0,
       rows: 4,
       ended: { deleted: 4, left: 0 },
@@ -80,16 +80,16 @@ describe.concurrent('with --at-most', () => {
     stage.list(someIds('w', 1)); // the file was replaced: nobody else knows the other ids
     await stage.occurrence(2);
     expect(stage.sent()).toEqual(ten.slice(4, 8));
-    expect((await stage.schedule()).carried).toMatchObject({ ids: 3 });
+    expect((await stage.schedule()).carriedOver).toMatchObject({ ids: 3 });
     await stage.occurrence(3); // the same list again: it was taken over already
     expect(stage.sent()).toEqual([...ten.slice(8), 'w-0']);
-    expect((await stage.history())[0]).toMatchObject({ carried: 0, ended: { deleted: 3, left: 0 } });
-    expect(await stage.redis.exists(keys.scheduleCarried(stage.target.fp, 'nightly'))).toBe(0);
+    expect((await stage.history())[0]).toMatchObject({ carriedOver: 0, ended: { deleted: 3, left: 0 } });
+    expect(await stage.redis.exists(keys.scheduleCarriedOver(stage.target.fp, 'nightly'))).toBe(0);
     await stage.at(start + 4 * minute);
     expect(await stage.schedule()).toMatchObject({ state: 'paused', pausedBy: 'same' });
   });
 
-  test('a source that still lists the carried ids has none of them sent twice, nor grows what is carried', async ({
+  test('a source that still lists the carried-over ids has none of them sent twice, nor grows what is carried over', async ({
     expect,
     onTestFinished,
   }) => {
@@ -103,7 +103,7 @@ describe.concurrent('with --at-most', () => {
         gone.add(id);
       }
       expect(gone.size).toBe(3 * n);
-      expect((await stage.schedule()).carried).toMatchObject({ ids: 10 + n - 3 * n });
+      expect((await stage.schedule()).carriedOver).toMatchObject({ ids: 10 + n - 3 * n });
     }
   });
 
@@ -117,12 +117,12 @@ describe.concurrent('with --at-most', () => {
     harness.list(['v-0', 'v-0', 'v-1', 'v-2', 'v-2', 'v-1', '..', 'v-9']);
     await harness.at(start + minute);
     const [run] = await harness.runs();
-    // The second v-2 repeats a carried id, and is that id.
+    // The second v-2 repeats a carried-over id, and is that id.
     expect(run).toMatchObject({ ids: 2, rows: 6, counts: { rejected: 1, duplicate: 2, protected: 1 } });
-    expect((await harness.schedule()).carried).toMatchObject({ ids: 1 });
+    expect((await harness.schedule()).carriedOver).toMatchObject({ ids: 1 });
   });
 
-  test('a carried id that has come under protection is not deleted', async ({ expect, onTestFinished }) => {
+  test('a carried-over id that has come under protection is not deleted', async ({ expect, onTestFinished }) => {
     const stage = await openStage(onTestFinished, {});
     const protect = stage.file('kept.txt', 'other\n');
     await stage.add({ settings: { ...settings, protect, expectUnprotected: 'true' }, atMost: 8 });
@@ -177,7 +177,7 @@ function hangingAtClaim(
   return { work: { ledger }, reached: reached.given, wake: woken.give };
 }
 
-describe.concurrent('what a schedule carries', () => {
+describe.concurrent('what a schedule carries over', () => {
   test.for(['before writing', 'before', 'after', 'without an answer to'] as const)(
     'is deleted once where a process hangs %s its claim of an occurrence, and another one takes over',
     async (when, { expect, onTestFinished }) => {
@@ -196,7 +196,7 @@ describe.concurrent('what a schedule carries', () => {
       await stage.occurrence(4);
       expect(stage.sent()).toEqual([...ten, 'w-0', 'w-1', 'w-2']);
       const history = (await stage.history()).toReversed();
-      expect(history.map(({ rows, carried, ended }) => [rows, carried, ended?.deleted])).toEqual([
+      expect(history.map(({ rows, carriedOver, ended }) => [rows, carriedOver, ended?.deleted])).toEqual([
         [4, 6, 4],
         [4, 5, 4],
         [4, 1, 4],
@@ -298,7 +298,7 @@ describe.concurrent('what a schedule carries', () => {
     await stage.occurrence(1);
     stage.list([]);
     await stage.at(start + 2 * minute);
-    expect(await stage.schedule()).toMatchObject({ state: 'paused', pausedBy: 'empty', carried: { ids: 4 } });
+    expect(await stage.schedule()).toMatchObject({ state: 'paused', pausedBy: 'empty', carriedOver: { ids: 4 } });
     stage.list(['w-0']);
     await stage.add({ settings, atMost: 0 });
     await steerSchedule(stage.redis, stage.target.fp, 'nightly', 'resume', orderAt(stage.now));
@@ -313,7 +313,7 @@ describe.concurrent('what a schedule carries', () => {
     stage.sent();
     const { redis, target } = stage;
     await steerSchedule(redis, target.fp, 'nightly', 'remove', orderAt(stage.now));
-    expect(await redis.pttl(keys.scheduleCarried(target.fp, 'nightly'))).toBeGreaterThan(0);
+    expect(await redis.pttl(keys.scheduleCarriedOver(target.fp, 'nightly'))).toBeGreaterThan(0);
     await stage.add({ settings, atMost: 6, retryFailed: true });
     stage.list(['w-0']);
     await stage.occurrence(2);
@@ -324,7 +324,7 @@ describe.concurrent('what a schedule carries', () => {
     const stage = await openStage(onTestFinished, { atMost: 6 });
     stage.list(ten);
     const { id } = await stage.occurrence(1);
-    await stage.redis.del(keys.scheduleCarried(stage.target.fp, 'nightly'));
+    await stage.redis.del(keys.scheduleCarriedOver(stage.target.fp, 'nightly'));
     await stage.at(start + 2 * minute);
     const reason = `Redis has lost ids that run ${id} left to the next occurrence: expected 4, got 0`;
     expect((await stage.history())[0]).toMatchObject({ outcome: 'failed', reason });
@@ -344,7 +344,7 @@ describe.concurrent('what a schedule carries', () => {
     stage.list(['w-0']);
     await stage.at(start + 2 * minute);
     expect((await readRun(stage.redis, lastRun))!.counts).toMatchObject({ unknown: 4, not_attempted: 0 });
-    expect((await stage.history())[0]).toMatchObject({ outcome: 'started', rows: 4, carried: 7 });
+    expect((await stage.history())[0]).toMatchObject({ outcome: 'started', rows: 4, carriedOver: 7 });
   });
 
   test('is told as it is then where an occurrence takes it over while a dry run reads it', async ({
@@ -370,7 +370,7 @@ describe.concurrent('what a schedule carries', () => {
     });
     const deps = { ...stage.work, ledger: { ...stage.work.ledger, redis: meeting } };
     const told = await dryRun(deps, 'nightly', new AbortController().signal);
-    expect(told).toMatchObject({ list: { left: 3, sends: 3 }, carried: 0, refusal: null });
+    expect(told).toMatchObject({ list: { left: 3, sends: 3 }, carriedOver: 0, refusal: null });
   });
 
   test('is told missing where the run that was to delete it is lost before its end was seen', async ({
@@ -386,7 +386,7 @@ describe.concurrent('what a schedule carries', () => {
     harness.list(['w-0']);
     await harness.at(start + 2 * minute);
     const reason = `Redis no longer has run ${run!.id}: ids that it left are not retried`;
-    expect((await harness.history())[0]).toMatchObject({ outcome: 'started', rows: 4, carried: 3, reason });
+    expect((await harness.history())[0]).toMatchObject({ outcome: 'started', rows: 4, carriedOver: 3, reason });
   });
 
   test('is not told missing where Redis has forgotten a run that completed', async ({ expect, onTestFinished }) => {
@@ -416,7 +416,7 @@ describe.concurrent('what a schedule carries', () => {
       expect((await stage.history())[0]).toMatchObject({
         outcome: 'started',
         rows: 4,
-        carried: by === 'guard' ? 7 : 3,
+        carriedOver: by === 'guard' ? 7 : 3,
       });
     }
   });
@@ -431,7 +431,7 @@ test('a run that is being written while its schedule is changed is removed', asy
   expect(await stage.runs()).toEqual([]);
 });
 
-test('a run that is being made by hand while its schedule is removed is removed, and nothing that it was to carry is kept', async ({
+test('a run that is being made by hand while its schedule is removed is removed, and nothing that it was to carry over is kept', async ({
   expect,
   onTestFinished,
 }) => {
@@ -448,8 +448,11 @@ test('a run that is being made by hand while its schedule is removed is removed,
   expect(result).toEqual({ outcome: 'void' });
   expect(await stage.runs()).toEqual([]);
   expect(await stage.schedule()).toMatchObject({ state: 'removed', lastRun: '' });
-  const carried = [keys.scheduleCarried(target.fp, 'nightly'), keys.scheduleCarriedNext(target.fp, 'nightly', run)];
-  expect(await Promise.all(carried.map((key) => redis.pttl(key)))).not.toContain(-1); // kept for ever
+  const carriedOver = [
+    keys.scheduleCarriedOver(target.fp, 'nightly'),
+    keys.scheduleCarriedOverNext(target.fp, 'nightly', run),
+  ];
+  expect(await Promise.all(carriedOver.map((key) => redis.pttl(key)))).not.toContain(-1); // kept for ever
 });
 
 test('a run that an operator has started or taken over, before the process that wrote it is told of a pause, stays', async ({
@@ -620,7 +623,7 @@ describe.concurrent('with --retry-failed', () => {
   });
 
   test.for(['the next occurrence', 'an operator'] as const)(
-    'ids that are to be retried by a run that %s cancels are carried or told, and its list is neither',
+    'ids that are to be retried by a run that %s cancels are carried over or told, and its list is neither',
     async (by, { expect, onTestFinished }) => {
       const stage = await openStage(onTestFinished, { retryFailed: true, overlap: 'cancel-other' });
       stage.list(['v-0', 'c-0', 'u-0']);
@@ -638,11 +641,11 @@ describe.concurrent('with --retry-failed', () => {
       const last = await stage.occurrence(3);
       expect((await readRun(stage.redis, lastRun))!).toMatchObject({ retryOf: first.id, counts: { not_attempted: 4 } });
       const told = `run ${lastRun} was cancelled before it had retried 2 ids: not retried here either`;
-      const isCarried = by === 'the next occurrence';
-      expect(stage.sent()).toEqual(isCarried ? ['c-0', 'u-0', 'v-1'] : ['v-1']);
-      expect(last.retryOf).toBe(isCarried ? lastRun : '');
+      const isCarriedOver = by === 'the next occurrence';
+      expect(stage.sent()).toEqual(isCarriedOver ? ['c-0', 'u-0', 'v-1'] : ['v-1']);
+      expect(last.retryOf).toBe(isCarriedOver ? lastRun : '');
       expect((await stage.history())[0]).toMatchObject(
-        isCarried ? { retried: 2, reason: '' } : { retried: 0, reason: told },
+        isCarriedOver ? { retried: 2, reason: '' } : { retried: 0, reason: told },
       );
     },
   );

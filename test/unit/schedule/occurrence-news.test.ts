@@ -6,7 +6,7 @@ import { minute, noon } from './schedules.ts';
 type Line = [outcome: HistoryEntry['outcome'], occurrences?: number, minutesLater?: number];
 
 function line([outcome, occurrences = 1]: Line, at: number): HistoryEntry {
-  const none = { reason: '', by: '', run: '', rows: null, retried: 0, carried: 0, ended: null };
+  const none = { reason: '', by: '', run: '', rows: null, retried: 0, carriedOver: 0, ended: null };
   return { occurrence: at, occurrences, at, outcome, ...none };
 }
 

@@ -18,7 +18,7 @@ const entry: HistoryEntry = {
   run: '',
   rows: 0,
   retried: 0,
-  carried: 0,
+  carriedOver: 0,
   ended: null,
 };
 
