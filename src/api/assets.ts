@@ -105,7 +105,7 @@ function assetOf(content: Buffer, type: string): Asset {
   return { body: new Uint8Array(content), type, tag };
 }
 
-/** Answers a request for the file; 304 if the browser has it. Browsers ask each time, so that a new release shows at once. */
+/** Answers a request for the file; 304 if the browser has it. Browsers ask each time, so that a new version shows at once. */
 export function assetAnswer({ body, type, tag }: Asset, known: string | undefined): Response {
   const headers = { etag: tag, 'cache-control': 'no-cache' };
   if (known?.split(',').some((one) => one.trim().replace(/^W\//, '') === tag))

@@ -40,7 +40,7 @@ type Dispatcher = ReturnType<typeof openDispatcher>;
 type Answer = Awaited<ReturnType<Dispatcher['request']>>;
 
 /**
- * Calls `body` with the API of the server that the settings name. Throws USAGE if the server is not expunge or has another release, and CREDENTIALS
+ * Calls `body` with the API of the server that the settings name. Throws USAGE if the server is not expunge or has another version, and CREDENTIALS
  * without a token, or with a token that the server does not know. By then no order was sent.
  */
 export async function withServer<T>(
@@ -56,7 +56,7 @@ export async function withServer<T>(
   const api = new ApiClient(settings.server!, readServerToken(settings, env), timeouts);
   try {
     const me = await api.json<Me>({ method: 'GET', path: '/me' });
-    refuseOtherRelease(api.url, me);
+    refuseOtherVersion(api.url, me);
     api.role = me.role;
     say(`Server: ${api.url}, as ${visibleLine(me.name)} (${visibleLine(me.role)})`);
     return await body(api);
@@ -77,18 +77,18 @@ const tokenAdvice: Advice = (toType) =>
 
 type Me = { name: string; role: string; version?: unknown };
 
-/** Throws for another release: releases differ in what they store of a run, and so in what a server sends about it. */
-function refuseOtherRelease(url: string, { version }: Me): void {
+/** Throws for another version: versions differ in what they store of a run, and so in what a server sends about it. */
+function refuseOtherVersion(url: string, { version }: Me): void {
   const ours = readVersion();
   if (typeof version !== 'string') throw notOurs(url, 'it does not say its version');
-  if (releaseOf(version) === releaseOf(ours)) return;
+  if (minorVersion(version) === minorVersion(ours)) return;
   throw new ExpungeError('USAGE', `the server ${url} is expunge ${visibleLine(version)}, and this is ${ours}`, {
-    next: 'use the same release on both sides, or a command where Redis can be reached',
+    next: 'use the same version of expunge on both sides, or a command where Redis can be reached',
   });
 }
 
 /** `1.4` for `1.4.2`. */
-function releaseOf(version: string): string {
+function minorVersion(version: string): string {
   return version.split('.').slice(0, 2).join('.');
 }
 

@@ -20,7 +20,7 @@ export type KeptPlan = {
   fp: string;
   at: number; // ms since 1970
   list: string; // the file of the list
-  rejects?: string | null; // the file of its rejected rows; an older release kept none
+  rejects?: string | null; // the file of its rejected rows; an older version kept none
   settings: Record<string, string | undefined>; // how to read and delete the list, as texts for flags
   shown: Record<string, unknown>; // the answer that described it
 };

@@ -10,7 +10,7 @@ import { readProof } from '../ledger/verification.ts';
 import { paceOf } from '../model/rate.ts';
 import { toTypeAnywhere } from '../model/to-type.ts';
 import { hasForegroundCommand } from '../operations/liveness.ts';
-import { refuseOtherRelease, type Session } from '../operations/session.ts';
+import { refuseOtherVersion, type Session } from '../operations/session.ts';
 import { readRunContext, SnapshotTaker, withStanding } from '../operations/take-snapshot.ts';
 import { describeActivity } from '../terminal/panel.ts';
 import { runSummary } from './overview.ts';
@@ -20,7 +20,7 @@ import { Problem } from './problem.ts';
 export async function findRunById({ redis }: Pick<Session, 'redis'>, id: string): Promise<Run> {
   const run = await readRun(redis, id);
   if (run === null) throw noRun(id);
-  refuseOtherRelease(run);
+  refuseOtherVersion(run);
   return tallyIfSealed(redis, run);
 }
 

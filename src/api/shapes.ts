@@ -157,11 +157,11 @@ export const runRecord = z
     context: z.looseObject({}),
     audit: z.array(z.looseObject({})),
   })
-  .describe('a run as it is stored, for the command of the same release; its form changes with that');
+  .describe('a run as it is stored, for the command of the same version; its form changes with that');
 
 export const targetRecord = z
   .looseObject({ status: z.looseObject({}), trail: z.array(z.looseObject({})) })
-  .describe('a target as it is stored, for the command of the same release');
+  .describe('a target as it is stored, for the command of the same version');
 
 export const history = z.object({
   points: z.array(z.looseObject({ from: time, to: time, open: z.boolean(), requests: count, throttled: count })),
@@ -216,11 +216,11 @@ export const schedule = z.looseObject({
 
 export const found = list(z.looseObject({ run: z.looseObject({ id: text }), found: z.looseObject({}) }))
   .extend({ searched: z.object({ runs: count, rows: count }), warnings: z.array(text) })
-  .describe('rows as they are stored, for the command of the same release');
+  .describe('rows as they are stored, for the command of the same version');
 
 export const knownTargets = list(
   z.looseObject({ fp: text, baseUrl: text, account: text, live: z.record(text, count), stops: z.looseObject({}) }),
-).describe('targets as they are stored, for the command of the same release');
+).describe('targets as they are stored, for the command of the same version');
 
 export const scheduleRecords = list(
   z.looseObject({
@@ -228,7 +228,7 @@ export const scheduleRecords = list(
     history: z.array(z.looseObject({})),
     facts: z.looseObject({}),
   }),
-).describe('schedules as they are stored, for the command of the same release');
+).describe('schedules as they are stored, for the command of the same version');
 
 export const overview = z.object({
   at: time,
@@ -281,7 +281,7 @@ export const plan = z.looseObject({
   rejected_samples: z
     .array(z.object({ line: count, id: text, code: text, reason: text.optional() }))
     .describe('the first of these rows'),
-  record: z.looseObject({}).describe('the plan as the command of the same release shows it'),
+  record: z.looseObject({}).describe('the plan as the command of the same version shows it'),
   changed_rules: z.record(text, text).describe('rules that are not as by default, by their flags'),
   duplicates: count,
   samples: z.array(text),

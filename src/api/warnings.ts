@@ -9,7 +9,7 @@ export function spellOutWarnings(warnings: readonly Advice[]): AnsweredWarnings 
   return { warnings: all.map(({ text }) => text), ...(commands.length > 0 && { commands }) };
 }
 
-/** Reads the warnings of an answer. A server may be of another release, and name its commands in another way or not at all. */
+/** Reads the warnings of an answer. A server may be of another version, and name its commands in another way or not at all. */
 export function readWarnings({ warnings, commands }: AnsweredWarnings): Advice[] {
   const named = commandsIn(commands);
   return warnings.map((text) => readAdvice(text, named));

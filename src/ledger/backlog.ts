@@ -6,7 +6,7 @@ import { retryMark } from './chunks.lua.ts';
 import { sendableChunks } from './max-deletes.ts';
 import { type RunState, schemaVersion } from './run.ts';
 
-/** The remaining work in the detached runs of a target that have not ended. Runs of another release count in `otherRelease` only. */
+/** The remaining work in the detached runs of a target that have not ended. Runs of another version count in `otherVersion` only. */
 export type Backlog = {
   runs: Partial<Record<RunState, number>>;
   /** Ids without an outcome. */
@@ -17,8 +17,8 @@ export type Backlog = {
    * ids as its own rate allows in a minute.
    */
   runnable: number;
-  /** Runs that another release has written. Workers of this release leave them alone. */
-  otherRelease: number;
+  /** Runs that another version has written. Workers of this version leave them alone. */
+  otherVersion: number;
 };
 
 const runsAtOnce = 500;
@@ -26,7 +26,7 @@ const runsAtOnce = 500;
 /** Reads the backlog of a target. `now`: by the clock of Redis, in ms since 1970. Only reads. */
 export async function readBacklog(redis: RedisClient, fp: string, now: number): Promise<Backlog> {
   const ids = await redis.smembers(keys.targetRuns(fp));
-  const backlog: Backlog = { runs: {}, pending: 0, runnable: 0, otherRelease: 0 };
+  const backlog: Backlog = { runs: {}, pending: 0, runnable: 0, otherVersion: 0 };
   for (let from = 0; from < ids.length; from += runsAtOnce) {
     const batch = ids.slice(from, from + runsAtOnce);
     for (const left of await Promise.all(batch.map((id) => readLeft(redis, id, now)))) addTo(backlog, left);
@@ -36,7 +36,7 @@ export async function readBacklog(redis: RedisClient, fp: string, now: number): 
 
 const numberFields = ['ids', 'settled', 'chunks', 'next', 'quotaUntil'] as const;
 
-type Left = { state: RunState; pending: number; runnable: number } | 'other release';
+type Left = { state: RunState; pending: number; runnable: number } | 'other version';
 
 async function readLeft(redis: RedisClient, id: string, now: number): Promise<Left | null> {
   const fields = ['state', 'schema', 'rate', 'canary', 'sendable'] as const;
@@ -46,7 +46,7 @@ async function readLeft(redis: RedisClient, id: string, now: number): Promise<Le
     ...numberFields,
   );
   if (!state) return null;
-  if (schema !== String(schemaVersion)) return 'other release';
+  if (schema !== String(schemaVersion)) return 'other version';
   const [all = 0, settled = 0, chunks = 0, next = 0, quotaUntil = 0] = numbers.map(Number);
   const pending = all - settled;
   if (state !== 'running') return { state: state as RunState, pending, runnable: 0 };
@@ -66,8 +66,8 @@ function inOneMinute(rate: string): number {
 
 function addTo(backlog: Backlog, left: Left | null): void {
   if (left === null) return;
-  if (left === 'other release') {
-    backlog.otherRelease++;
+  if (left === 'other version') {
+    backlog.otherVersion++;
     return;
   }
   backlog.runs[left.state] = (backlog.runs[left.state] ?? 0) + 1;

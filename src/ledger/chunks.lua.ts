@@ -124,14 +124,15 @@ return enqueue(KEYS[1], KEYS[2], KEYS[3], KEYS[4], timeOr(ARGV[1]))
  * KEYS  1 run  2 open  3 later  4 ledger chunk  5 manifest chunk  6 audit
  * ARGV  1 chunk  2 now in ms, '' = Redis TIME  3… facts about the Redis process
  * returns {state, epoch, ledger chunk, manifest chunk, enqueued, the run's `onStatus`, process, its history, reason for new doubt or '', now,
- *   how many ids of the chunk may be marked (-1 = all)}; epoch 0: nothing to do here (not open, or the run isn't running). State 'missing': Redis has lost the run; 'broken': Redis has lost this chunk of it;
- *   'other_release': another release has written the run, in its own form
+ *   how many ids of the chunk may be marked (-1 = all)}; epoch 0: nothing to do here (not open, or the run isn't running). State 'missing': Redis has
+ *   lost the run; 'broken': Redis has lost this chunk of it;
+ *   'other_version': another version has written the run, in its own form
  */
 export const claimLua = `${checkServerFunction}${doubtCellsFunction}${enqueueFunction}
 local run = redis.call('HMGET', KEYS[1], 'state', 'onStatus', 'schema', 'sendable')
 local state = run[1]
 if not state then return {'missing', 0} end
-if run[3] ~= '${schemaVersion}' then return {'other_release', 0} end
+if run[3] ~= '${schemaVersion}' then return {'other_version', 0} end
 local former = redis.call('HGET', KEYS[2], ARGV[1])
 if state ~= 'running' or not former then return {state, 0} end
 local chunk = redis.call('MGET', KEYS[4], KEYS[5])

@@ -35,9 +35,9 @@ import { stepLua } from './update.lua.ts';
 /**
  * The state of a run as a script finds it. 'missing': Redis has lost the run. 'broken': Redis has lost this chunk of the run. 'stale':
  * another holder
- * has the chunk. 'other_release': the run is written in a form that this release doesn't know.
+ * has the chunk. 'other_version': the run is written in a form that this version doesn't know.
  */
-export type ObservedState = RunState | 'missing' | 'broken' | 'stale' | 'other_release';
+export type ObservedState = RunState | 'missing' | 'broken' | 'stale' | 'other_version';
 
 /** A claimed chunk. `enqueued`: chunks that became open with it, as by `enqueue`. */
 export type Claim = {

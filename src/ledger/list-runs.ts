@@ -123,7 +123,7 @@ export async function isIdle(redis: RedisClient): Promise<boolean> {
   return !(await isAnyRun(redis, ['running', 'cancelling']));
 }
 
-/** Reads the detached runs of a target that are running and were written by this release. Runs that cannot be read now are left out. */
+/** Reads the detached runs of a target that are running and were written by this version. Runs that cannot be read now are left out. */
 export async function readRunning(redis: RedisClient, fp: string): Promise<string[]> {
   const ids = await redis.smembers(keys.targetRuns(fp));
   const found = await Promise.all(ids.map((id) => redis.hmget(keys.run(id), 'state', 'schema').catch(() => [])));

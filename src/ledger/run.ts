@@ -79,7 +79,7 @@ export type Run = RunRules & {
   plan: string; // the SHA-256 of the sealed plan that it carries out; '' = none
   approver: string; // the only person who is allowed to loosen the rules of that plan; '' = anyone
   planChanged: string; // the rules that were loosened since: `max-failures 2 to 5 by bob`; '' = none
-  unreadRate: string; // a rate that this release can't read: nothing of the run is sent; '' = none
+  unreadRate: string; // a rate that this version can't read: nothing of the run is sent; '' = none
   quotaUntil: number; // the time when a used-up quota of the rate has room again, as last recorded
   nextPermitAt: number; // the time when the next permit of its rate is due, as last recorded
   closedUntil: number; // when that window opens, by the clock of Redis, if a deleting process last found it closed; 0 = it was open
@@ -120,7 +120,7 @@ export type Run = RunRules & {
   verified: Verification | null; // the last result of sending some of its deleted ids again
 };
 
-/** The version of everything a run writes to Redis. A release does not change runs of another version. */
+/** The version of everything a run writes to Redis. Processes leave runs of another version as they are. */
 export const schemaVersion = 3;
 
 const sealedStates: readonly RunState[] = ['completed', 'cancelled'];
@@ -245,7 +245,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
   };
 }
 
-/** The files of a run. Empty if another release wrote them in another form. */
+/** The files of a run. Empty if another version wrote them in another form. */
 function readableFiles(text: string): string[] {
   try {
     return JSON.parse(text || '[]');

@@ -153,7 +153,7 @@ function redisStandings({ away, refused, run }: Reading): Standing[] {
 }
 
 function unreadableRate({ id, unreadRate }: StandingRun): Standing {
-  const text = `its rate "${unreadRate}" is in a form that this release can't read`;
+  const text = `its rate "${unreadRate}" is in a form that this version of expunge can't read`;
   return { ...byNobody, why: 'unreadable_rate', text, next: (toType) => toType('rate', id, '200/s') };
 }
 

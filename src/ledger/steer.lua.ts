@@ -10,7 +10,7 @@ const keptPauses = 50;
 /**
  * Lua: the pauses that operators ordered for a run, oldest first. A `resume` lifts the pause of its own author; if the author has none, it
  * lifts all.
- * A run that another release paused has no list: its record is its only pause.
+ * A run that another version paused has no list: its record is its only pause.
  */
 const pausesFunction = `
 local function pausesOf(runKey)

@@ -16,7 +16,7 @@ export type BoundOrder = { id: string; rate: string; who: string; reason: string
 /** A schedule that an operator has paused. */
 export type ScheduleOrder = { id: string; who: string; reason: string; at: number };
 
-/** The orders in force for a target; `null` = none, '' as the id = another release ordered it. */
+/** The orders in force for a target; `null` = none, '' as the id = another version ordered it. */
 export type TargetOrders = {
   stops: StopOrder[];
   pin: BoundOrder | null;

@@ -36,7 +36,7 @@ export type TokenWait = { reason: string; since: number };
 /**
  * The report of a process about itself with each call: the stop file that holds it, that it has no token, and the only run that it deletes.
  * A worker
- * deletes the detached runs: ''. A process of an older release does not report the run.
+ * deletes the detached runs: ''. A process of an older version does not report the run.
  */
 type Saying = { stop: Stop | null; token: TokenWait | null; run?: string | undefined };
 
@@ -58,7 +58,7 @@ export function stopFromStored(text: string): Stop | null {
   return others.length === 0 ? first : { ...first, others };
 }
 
-/** A stop by one operator. `id` names the order; '' if another release wrote it. */
+/** A stop by one operator. `id` names the order; '' if another version wrote it. */
 export type StopOrder = Omit<Stop, 'others'> & { id: string };
 
 /** All stops in a stored one, oldest first. */

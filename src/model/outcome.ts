@@ -151,7 +151,7 @@ export function sumOutcomes(counts: Readonly<OutcomeCounts>, isCounted: (outcome
 
 /**
  * What decided a cell, as 9 bits. An HTTP status from 200 to 599 is stored as itself − 88 (112 … 511); lower numbers are indexes of
- * this table. Append only: the numbers are in ledgers that outlive a release.
+ * this table. Append only: the numbers are in ledgers that outlive a version of expunge.
  */
 export const codeWords = [
   'none',
@@ -182,7 +182,7 @@ export function statusOfCode(code: number): number | null {
   return code >= firstStatus ? code + shift : null;
 }
 
-/** The stable text of a code, as reports show it: `http_404`, `timeout`. A number from a later release reads `code_57`. */
+/** The stable text of a code, as reports show it: `http_404`, `timeout`. A number from a later version reads `code_57`. */
 export function textOfCode(code: number): string {
   if (code >= firstStatus) return `http_${code + shift}`;
   return codeWords[code] ?? `code_${code}`;

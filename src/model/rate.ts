@@ -51,7 +51,7 @@ export function rateFromStored(text: string): Rate | null {
   throw new Error(`expected a stored rate like 200/1000, got "${text}"`);
 }
 
-/** Reads a stored rate; null if there is none, or if another release wrote it in another form. */
+/** Reads a stored rate; null if there is none, or if another version wrote it in another form. */
 export function readableRate(text: string): Rate | null {
   try {
     return rateFromStored(text);

@@ -19,7 +19,7 @@ export function parseTimeWindow(text: string): TimeWindow {
   return { tz, spans };
 }
 
-/** Reads a stored window; null if there is none, or if another release wrote it in another form. */
+/** Reads a stored window; null if there is none, or if another version wrote it in another form. */
 export function readTimeWindow(text: string): TimeWindow | null {
   try {
     return parseTimeWindow(text);

@@ -9,7 +9,7 @@ export type Verification = {
   unclear: number; // answered otherwise, or not at all
 };
 
-/** Reads a verification in a run's record; null if there is none, or if another release wrote it in another form. */
+/** Reads a verification in a run's record; null if there is none, or if another version wrote it in another form. */
 export function verificationFromStored(text: string): Verification | null {
   try {
     const found = JSON.parse(text) as Verification;

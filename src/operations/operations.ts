@@ -39,7 +39,7 @@ export type Operations = {
 
 /** Orders that steer runs. All but `resume` and `remove` can be repeated at will. */
 export type RunOperations = {
-  /** The run with this id, or whose id ends with the text. Throws USAGE if there is none, or if another release wrote it. */
+  /** The run with this id, or whose id ends with the text. Throws USAGE if there is none, or if another version wrote it. */
   find(text: string | undefined): Promise<Run>;
   /** The runs of a target that are halted for this reason, newest first. */
   findHalted(target: Target, halt: HaltCode): Promise<Run[]>;

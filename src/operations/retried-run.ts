@@ -33,12 +33,12 @@ function adviceOfLive({ id, state, command, detached }: Live, toType: ToType): s
 
 /**
  * The order with the settings of the retried run, unless the order sets them itself. If unknown ids are retried, many may be gone. Throws USAGE for a
- * rate that this release cannot read: without it nothing would bound the retry.
+ * rate that this version cannot read: without it nothing would bound the retry.
  */
 export function inherit(order: ListOrder, { run, chosen }: Retries): ListOrder {
   const { config, options } = order;
   if (config.rate === undefined && run.unreadRate !== '')
-    throw new ExpungeError('USAGE', `the rate of run ${run.id} is in a form that this release can't read`, {
+    throw new ExpungeError('USAGE', `the rate of run ${run.id} is in a form that this version of expunge can't read`, {
       next: 'give one: --rate 200/s',
     });
   const { burst, ...inherited } = inheritedSettings(run, order);

@@ -99,7 +99,7 @@ export function isPartial({ ids, forecast }: SealedPlan): boolean {
   return forecast.requests < sumIds(ids);
 }
 
-/** The settings of a command with those of a plan in their place. Throws USAGE for a value that no plan of this release holds. */
+/** The settings of a command with those of a plan in their place. Throws USAGE for a value that no plan of this version holds. */
 export function withRules(config: Config, { rules }: SealedPlan): Config {
   const values = sealedSettings.map((name) => [name, ruleOf(name, rules[name])]);
   return Object.freeze({ ...config, ...Object.fromEntries(values) });
@@ -112,7 +112,7 @@ function ruleOf(name: SealedSetting, text: string | null): unknown {
   try {
     return parse(text);
   } catch (error) {
-    const message = `the plan has a --${settings[name].flag} that this release can't read: ${messageOf(error)}`;
+    const message = `the plan has a --${settings[name].flag} that this version of expunge can't read: ${messageOf(error)}`;
     throw new ExpungeError('USAGE', message, {
       cause: error,
       next: (toType) => `make the plan again: ${toType('plan')}`,

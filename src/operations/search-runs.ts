@@ -10,7 +10,7 @@ import { visibleLine } from '../model/visible.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { whyText } from '../terminal/explain-text.ts';
 import { targetName } from '../terminal/stop-text.ts';
-import { refuseOtherRelease } from './session.ts';
+import { refuseOtherVersion } from './session.ts';
 
 /** The USAGE error that names what was looked for, and where. */
 export function noRunHas({ target, wanted, searched }: Pick<Search, 'target' | 'wanted' | 'searched'>): ExpungeError {
@@ -57,7 +57,7 @@ export async function* searchRuns(search: Search): AsyncGenerator<Appearance> {
 }
 
 async function searchRun(redis: RedisClient, run: Run, wanted: Wanted, onRows: (n: number) => void) {
-  refuseOtherRelease(run);
+  refuseOtherVersion(run);
   return findId(redis, run, wanted, onRows);
 }
 

@@ -97,7 +97,7 @@ async function withRedisAt<T>(address: RedisAddress, body: (session: EarlySessio
   }
 }
 
-/** The run within reach with this id, or whose id ends with this text. Throws USAGE if there is none, or if another release wrote it. */
+/** The run within reach with this id, or whose id ends with this text. Throws USAGE if there is none, or if another version wrote it. */
 export async function findRun({ redis }: Session, text: string | undefined, reach: Reach = null): Promise<Run> {
   const id = await findRunId(redis, text ?? '', reach);
   const run = await readRun(redis, id);
@@ -105,21 +105,21 @@ export async function findRun({ redis }: Session, text: string | undefined, reac
     throw new ExpungeError('USAGE', `run ${id} is no longer in Redis`, {
       next: (toType) => `${toType('runs')} lists them`,
     });
-  refuseOtherRelease(run);
+  refuseOtherVersion(run);
   return run;
 }
 
-/** Throws USAGE for a run of another release, which this one would misread. */
-export function refuseOtherRelease({
+/** Throws USAGE for a run of another version, which this one would misread. */
+export function refuseOtherVersion({
   id,
   schema,
   baseUrl,
   account,
 }: Pick<Run, 'id' | 'schema' | 'baseUrl' | 'account'>): void {
   if (schema === schemaVersion) return;
-  const message = `run ${id} was written by another release (version ${schema}, expected ${schemaVersion})`;
+  const message = `run ${id} was written by another version of expunge (schema ${schema}, expected ${schemaVersion})`;
   throw new ExpungeError('USAGE', message, {
     next: (toType) =>
-      `use that release for it until it has ended; to send nothing of it: ${toType('stop-all', '--base-url', baseUrl, ...(account ? ['--account', account] : []))}`,
+      `use that version for it until it has ended; to send nothing of it: ${toType('stop-all', '--base-url', baseUrl, ...(account ? ['--account', account] : []))}`,
   });
 }

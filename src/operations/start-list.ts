@@ -23,7 +23,7 @@ import { refuseLoneBurst } from './lone-burst.ts';
 import { type ListHistory, planOf } from './plan-list.ts';
 import { readBeforeRun } from './read-bounds.ts';
 import { inherit, type Retries } from './retried-run.ts';
-import { refuseOtherRelease, type Session } from './session.ts';
+import { refuseOtherVersion, type Session } from './session.ts';
 import { leaveToWorkers } from './steer-run.ts';
 import { refuseFixedRules, submitRun } from './submit-run.ts';
 
@@ -42,7 +42,7 @@ export async function findList(session: Session, given: ListOrder, work: ListWor
   const { target, list, retries, applied } = work;
   const retryOf = retries?.run.id ?? '';
   const last = await findRunOfList(redis, listOf(target, list.spool.sha256, retryOf));
-  if (last !== null && !isOver(last)) refuseOtherRelease(last);
+  if (last !== null && !isOver(last)) refuseOtherVersion(last);
   refuseKnownRun(given, last, applied);
   if (applied !== null) await refuseOtherRun(session, target, applied, last, given);
   if (last !== null && isSealed(last.state) && (!isOver(last) || retries !== null)) return { ended: last };

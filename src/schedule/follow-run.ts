@@ -44,7 +44,7 @@ export async function follow(
     await updateSchedule(redis, lease, { fields: { lastState: 'lost', lastEndedAt: deps.now(), toArchive: '' } });
     return;
   }
-  if (last.schema !== schemaVersion) return; // left to the release that wrote it
+  if (last.schema !== schemaVersion) return; // left to the version that wrote it
   if (last.state === 'planned') {
     await linkRetried(deps, last);
     await startDetachedRun(deps.ledger, deps.enqueuer, last, { who: last.createdBy, reason: '' });
@@ -183,7 +183,7 @@ async function followLast(
   if (schedule === null || schedule.lastRun === '' || schedule.lastState !== '')
     return schedule && { schedule, live: null };
   const last = await readRun(redis, schedule.lastRun);
-  // A run of another release is left to that release, and counts as not ended.
+  // A run of another version is left to that version, and counts as not ended.
   if (last !== null && (!isSealed(last.state) || last.schema !== schemaVersion)) return { schedule, live: last };
   await follow(deps, lease, schedule, last);
   const now = (await readSchedule(redis, lease.fp, lease.name)) ?? schedule;

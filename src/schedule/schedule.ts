@@ -165,7 +165,7 @@ export type Schedule = Definition & {
   /** The guard that paused it, and the guard that a resume waives for the next list; '' = none. */
   pausedBy: GuardCode | '';
   waived: GuardCode | '';
-  /** Why the run is halted, if the guard `halted` paused the schedule; '' = another guard, or an older release. */
+  /** Why the run is halted, if the guard `halted` paused the schedule; '' = another guard, or an older version. */
   halt: HaltCode | '';
   /** The content of the file of protected ids when the schedule was added, or at its last run; null = it protects none. */
   protectedList: ProtectedList | null;
@@ -239,7 +239,7 @@ export function settingTexts(config: ScheduledSettings): Definition['settings'] 
   );
 }
 
-/** The stored settings as values; the others have the defaults of this release. */
+/** The stored settings as values; the others have the defaults of this version. */
 export function settingsOf({ settings: texts }: Pick<Definition, 'settings'>): ScheduledSettings {
   const values = scheduledSettings.map((name) => {
     const text = texts[name];

@@ -94,8 +94,7 @@ export class Deliverer {
 
   /**
    * Whether the run still waits. A run that is gone, has resumed or is delivered does not, and is removed from the queue. A run of another
-   * release is
-   * left to that release.
+   * version is left to that version.
    */
   async #isWaiting(one: Undelivered): Promise<boolean> {
     const { redis, fp } = this.#options;

@@ -11,7 +11,7 @@ import type { Enqueuer } from '../queue/enqueuer.ts';
 import { describeRedisError, describeRejection } from '../redis/errors.ts';
 import { keys } from '../redis/keys.ts';
 import { passChangesOn } from './event-sources.ts';
-import { lostReason, otherReleaseReason } from './run-stopper.ts';
+import { lostReason, otherVersionReason } from './run-stopper.ts';
 
 type RecovererOptions = { ledger: Ledger; enqueuer: Enqueuer; fp: string; log: Log };
 
@@ -27,7 +27,7 @@ const recheckIdleMs = 9_000;
 export class Recoverer {
   readonly #options: RecovererOptions;
   readonly #processId = randomUUID();
-  readonly #otherReleaseRuns = new Set<string>(); // runs of other releases, logged once
+  readonly #otherVersionRuns = new Set<string>(); // runs of other versions, logged once
   readonly #lastErrors = new Map<string, string>(); // run → why it could not be recovered, as last logged
   readonly #missing = new Set<string>(); // runs without a record at the last look; a run that is being removed is not lost
   readonly #nextCheckAt = new Map<string, number>(); // for runs that are not running, by a clock that no one sets
@@ -79,7 +79,7 @@ export class Recoverer {
     if (state !== null && schema === String(schemaVersion) && changes !== told)
       await this.#passChangesOn(id, { changes: Number(changes), told: Number(told) });
     if (state === null) await this.#dropLostRun(id);
-    else if (schema !== String(schemaVersion)) this.#skipOtherRelease(id);
+    else if (schema !== String(schemaVersion)) this.#skipOtherVersion(id);
     else if (state === 'running') await enqueuer.recover(id);
     else if (state === 'cancelling') await ledger.reclaim(id);
     else if (isSealed(state)) await this.#finishRun(id);
@@ -115,11 +115,11 @@ export class Recoverer {
     await ledger.redis.srem(keys.targetRuns(fp), id);
   }
 
-  /** Skips a run that workers of the release that wrote it delete. */
-  #skipOtherRelease(id: string): void {
-    if (this.#otherReleaseRuns.has(id)) return;
-    this.#otherReleaseRuns.add(id);
-    this.#options.log.error({ run: id, reason: otherReleaseReason }, 'abandoning the run');
+  /** Skips a run that workers of the version that wrote it delete. */
+  #skipOtherVersion(id: string): void {
+    if (this.#otherVersionRuns.has(id)) return;
+    this.#otherVersionRuns.add(id);
+    this.#options.log.error({ run: id, reason: otherVersionReason }, 'abandoning the run');
   }
 
   /** Finishes a sealed run. Repeating it after a crash is harmless: the run is removed from the set of its target last. */

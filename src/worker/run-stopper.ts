@@ -13,7 +13,7 @@ type RunStopper = {
   halted(run: string): void;
   /** Pauses all runs with chunks here: the server asked for a wait above the limit, so an operator decides. */
   pauseAll(reason: string): void;
-  /** Stops work on a run that Redis has lost or that another release has written: its state cannot be changed here. */
+  /** Stops work on a run that Redis has lost or that another version has written: its state cannot be changed here. */
   abandon(run: string, reason: string): void;
 };
 
@@ -59,8 +59,8 @@ export function runStopper({ ledger, writes, log, watch }: RunStopperDeps): RunS
 export const lostReason =
   'Redis no longer knows it: its data were flushed, evicted or removed, or this is another database';
 
-/** The reason for abandoning a run that another release has written. */
-export const otherReleaseReason = `another release has written it, in a form other than ${schemaVersion}; workers of that release continue it`;
+/** The reason for abandoning a run that another version has written. */
+export const otherVersionReason = `another version of expunge has written it, in a form other than ${schemaVersion}; workers of that version continue it`;
 
 /** Logs an error of Redis in an operation that is retried anyway. `writes` logs rejected writes. */
 export function logRedisError({ log, writes }: { log: Log; writes: WriteStatus }, error: unknown): void {

@@ -103,7 +103,7 @@ const made: Record<Cause, Made> = {
     make: ({ redis, target }) => stopTarget(redis, target.fp, order()),
   },
   unreadable_rate: {
-    words: /its rate "fast" is in a form that this release can't read/i,
+    words: /its rate "fast" is in a form that this version of expunge can't read/i,
     make: ({ set }) => set({ rate: 'fast' }),
   },
   no_worker: { words: /no worker of this target is alive/i, isAlone: true },

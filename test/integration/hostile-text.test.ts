@@ -138,7 +138,7 @@ describe('a name and a reason', () => {
   });
 });
 
-describe('what an older release has stored', () => {
+describe('what an older version has stored', () => {
   const inJson = (text: string) => JSON.stringify(text).slice(1, -1);
   beforeAll(async () => {
     let changed = 0;

@@ -32,7 +32,7 @@ export type TargetControl = {
   inFlight: InFlight;
 };
 
-/** The version of the state's form. The state stays in Redis for 90 days, so a release may find the state of another one. */
+/** The version of the state's form. The state stays in Redis for 90 days, so a process may find the state of another version. */
 const stateVersion = 13;
 
 /** Returns the next state of a target. Pure. */

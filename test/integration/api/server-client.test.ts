@@ -157,7 +157,7 @@ describe('the client of a server', () => {
   });
 
   test.each([
-    ['another release', type, JSON.stringify({ name: 'ana', role: 'admin', version: '9.9.9' }), 'is expunge 9.9.9'],
+    ['another version', type, JSON.stringify({ name: 'ana', role: 'admin', version: '9.9.9' }), 'is expunge 9.9.9'],
     ['something else', { 'content-type': 'text/html' }, '<html>', 'no API of expunge is at'],
     ['another API', type, '{"name":"x"}', 'no API of expunge is at'],
     ['no JSON', type, '{', 'no API of expunge is at'],

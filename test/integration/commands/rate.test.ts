@@ -99,13 +99,13 @@ describe('the same list again with another --rate', () => {
   });
 });
 
-describe('a rate that another release wrote', () => {
+describe('a rate that another version wrote', () => {
   it('is told, keeps no list from being shown, and can be replaced', async () => {
     const run = await liveRun(harness, 'old');
     const redis = await openTestRedis();
     await redis.hset(keys.run(run), 'rate', '200').finally(() => redis.disconnect());
     expect((await harness.expunge(['runs', '--list', 'old.csv'])).stdout).toContain(run);
-    const told = `its rate "200" is in a form that this release can't read. Give it another: expunge rate ${run} 200/s`;
+    const told = `its rate "200" is in a form that this version of expunge can't read. Give it another: expunge rate ${run} 200/s`;
     expect((await harness.expunge(['status', run])).stdout).toContain(told);
     expect((await harness.expunge(['rate', run, '200/s'])).code).toBe(0);
     expect((await recordOf(run)).stored).toEqual(['200/1000', '']);

@@ -44,14 +44,14 @@ test('only ids of running runs that wait for no later pass can be worked on', as
     runs: { planned: 1 },
     pending: 1_010,
     runnable: 0,
-    otherRelease: 0,
+    otherVersion: 0,
   });
   await steer(run, 'start');
   expect(await readBacklog(redis, fp, now)).toEqual({
     runs: { running: 1 },
     pending: 1_010,
     runnable: 1_010,
-    otherRelease: 0,
+    otherVersion: 0,
   });
   await ledger.enqueue(run);
   for (const chunk of [0, 1, 2]) {
@@ -64,7 +64,7 @@ test('only ids of running runs that wait for no later pass can be worked on', as
     runs: { running: 1 },
     pending: 1_010,
     runnable: 0,
-    otherRelease: 0,
+    otherVersion: 0,
   });
   expect((await readBacklog(redis, fp, now + 5_000)).runnable).toBe(1_010);
   await steer(run, 'pause');
@@ -72,16 +72,16 @@ test('only ids of running runs that wait for no later pass can be worked on', as
     runs: { paused: 1 },
     pending: 1_010,
     runnable: 0,
-    otherRelease: 0,
+    otherVersion: 0,
   });
 });
 
-test('a run of another release is counted apart: no worker of this one sends its ids', async () => {
+test('a run of another version is counted apart: no worker of this one sends its ids', async () => {
   const run = await addRun([500, 10]);
   await steer(run, 'start');
-  expect(await readBacklog(redis, fp, now), 'negative control').toMatchObject({ runnable: 510, otherRelease: 0 });
+  expect(await readBacklog(redis, fp, now), 'negative control').toMatchObject({ runnable: 510, otherVersion: 0 });
   await redis.hset(keys.run(run), { schema: schemaVersion + 1 });
-  expect(await readBacklog(redis, fp, now)).toEqual({ runs: {}, pending: 0, runnable: 0, otherRelease: 1 });
+  expect(await readBacklog(redis, fp, now)).toEqual({ runs: {}, pending: 0, runnable: 0, otherVersion: 1 });
 });
 
 test('of a run with a rate of its own no more can be worked on than that lets go in a minute, and nothing of a spent quota', async () => {
@@ -94,7 +94,7 @@ test('of a run with a rate of its own no more can be worked on than that lets go
     [{ rate: '100/1000,500/86400000' }, 1_010],
     [{ quotaUntil: String(now + 60_000) }, 0],
     [{ quotaUntil: String(now - 1) }, 1_010],
-    [{ rate: 'of another release' }, 0],
+    [{ rate: 'of another version' }, 0],
     [{ rate: '' }, 1_010],
   ] as const) {
     await redis.hset(keys.run(run), fields);
@@ -106,7 +106,7 @@ test('what is settled is no longer in the backlog', async () => {
   const run = await addRun([10]);
   await steer(run, 'start');
   await redis.hset(keys.run(run), 'settled', 4);
-  expect(await readBacklog(redis, fp, now)).toEqual({ runs: { running: 1 }, pending: 6, runnable: 6, otherRelease: 0 });
+  expect(await readBacklog(redis, fp, now)).toEqual({ runs: { running: 1 }, pending: 6, runnable: 6, otherVersion: 0 });
 });
 
 test('the next retry is that of the first chunk that waits for one, once no other is open', async ({
@@ -131,5 +131,5 @@ test('a chunk that was parked without a try, as no permit came, waits for no ret
 
 test('a run that Redis has forgotten counts nowhere', async () => {
   await redis.sadd(keys.targetRuns(fp), 'gone');
-  expect(await readBacklog(redis, fp, now)).toEqual({ runs: {}, pending: 0, runnable: 0, otherRelease: 0 });
+  expect(await readBacklog(redis, fp, now)).toEqual({ runs: {}, pending: 0, runnable: 0, otherVersion: 0 });
 });

@@ -84,7 +84,7 @@ async function* all(parts: List['parts']): AsyncGenerator<Chunk | SettledBlock> 
   yield* parts;
 }
 
-// Workers of another release take this for the form they know, as long as the version is theirs.
+// Workers of another version take this for the form they know, as long as the version is theirs.
 test('a run is stored in the form of version 3: a change here needs a new schemaVersion', async () => {
   await write(listIn('one.csv'));
   const fields = Object.keys(await redis.hgetall(keys.run(id))).sort();

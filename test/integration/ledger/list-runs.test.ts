@@ -79,7 +79,7 @@ describe('a choice of runs', () => {
     expect((await listRuns(redis))[0]).toMatchObject({ ...more, tallied: true, expectAbsent: true, isExpiring: true });
   });
 
-  test('holds runs whose rate another release wrote, and leaves out those that have expired', async () => {
+  test('holds runs whose rate another version wrote, and leaves out those that have expired', async () => {
     const redis = (await openOwnRedis(onTestFinished)).connect();
     await writeManyRuns(redis, 3);
     const [newest, , oldest] = await listRuns(redis);
@@ -146,7 +146,7 @@ test('no run is idle but one that is neither running nor being cancelled', async
   expect(await isAnyRun(redis, ['preparing'])).toBe(true); // the oldest
 });
 
-test('the running runs of a target are those of this release that can be read', async () => {
+test('the running runs of a target are those of this version that can be read', async () => {
   const redis = (await openOwnRedis(onTestFinished)).connect();
   await writeManyRuns(redis, 19); // 2, 10 and 18 are running
   const ids = [1, 2, 3, 10, 18, 19].map((n) => `20260101-0000-${String(n).padStart(5, '0')}`);

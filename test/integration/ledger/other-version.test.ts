@@ -33,7 +33,7 @@ afterEach(async () => {
   await redis.unlink(keys.targetRuns(fp), keys.recoverer(fp));
 });
 
-describe('a run that another release has written', () => {
+describe('a run that another version has written', () => {
   test('is left alone by the recoverer, and logged once', async () => {
     const told: unknown[] = [];
     const recovered: string[] = [];
@@ -49,13 +49,13 @@ describe('a run that another release has written', () => {
       await recoverer.recover();
     }
     expect(recovered).toEqual([]);
-    expect(told).toEqual([{ run: id, reason: expect.stringContaining('another release') }]);
+    expect(told).toEqual([{ run: id, reason: expect.stringContaining('another version of expunge') }]);
     expect(await redis.sismember(keys.targetRuns(fp), id)).toBe(1);
   });
 
   test('gives nobody a chunk, and is no run that waits for one', async () => {
     const before = await redis.hgetall(keys.run(id));
-    expect(await ledger.claim(id, 0)).toBe('other_release');
+    expect(await ledger.claim(id, 0)).toBe('other_version');
     expect(await redis.hgetall(keys.run(id))).toEqual(before);
     expect(await redis.hgetall(keys.open(id))).toEqual({ 0: '0' });
     expect(await readRunning(redis, fp)).toEqual([]);

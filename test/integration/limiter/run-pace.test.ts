@@ -87,7 +87,7 @@ describe("a run's own rate", () => {
     expect(await at(200, 'p0')).toMatchObject({ rate: '100/1000', priority: 'low' });
   });
 
-  test('gives no permits, and is no missing rate, where another release wrote it', async ({ onTestFinished }) => {
+  test('gives no permits, and is no missing rate, where another version wrote it', async ({ onTestFinished }) => {
     const { at } = await openRun(onTestFinished, { rate: '200' });
     const reply = await at(0, 'p0');
     expect(reply).toMatchObject({ state: 'running', rate: '200', count: 0 });

@@ -140,7 +140,7 @@ describe('a chunk', () => {
     expect(handBack).not.toHaveBeenCalled();
   });
 
-  test.each(['paused', 'missing', 'broken', 'other_release'] as const)(
+  test.each(['paused', 'missing', 'broken', 'other_version'] as const)(
     'is left alone where it is found %s',
     async (state) => {
       const { start, told, paths } = openWork([untouched], { ledger: { claim: async () => state } });

@@ -180,7 +180,7 @@ describe('a run with a window', () => {
     expect(queue.takeUnused().unused).toBe(3);
     queue.receive({ ...given, rate: '', window: '05:00-07:00' }, 5_000 - closes);
     expect(queue.isOpen).toBe(true);
-    queue.receive({ ...given, rate: '', window: 'of another release' }, 5_000 - closes);
+    queue.receive({ ...given, rate: '', window: 'of another version' }, 5_000 - closes);
     expect(queue.isOpen).toBe(false);
     queue.receive({ ...given, rate: '', window: '' }, 5_000 - closes);
     expect(queue.isOpen).toBe(true);

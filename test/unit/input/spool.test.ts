@@ -62,7 +62,7 @@ test('refers duplicates to the first line; an annotation and a view of one id ar
 });
 
 // The hash of the rows names the list: with another place for one of them, the same list would be deleted as a second run.
-test('gives a list the same name in every release: resources and reject codes keep their places, new ones are appended', async () => {
+test('gives a list the same name in every version: resources and reject codes keep their places, new ones are appended', async () => {
   expect(resources.slice(0, 2)).toEqual(['annotations', 'views']);
   expect(rejectCodes.slice(0, 16)).toEqual([
     ...['empty_id', 'dot_segment', 'lone_surrogate', 'control_character', 'unsafe_character', 'outer_white_space'],

@@ -52,7 +52,7 @@ test('the deleting time goes on while somebody reports at least every ten second
   expect(activeMsOf({ activeMs: 1_000, activeUntil: 0 }, 5_000)).toBe(1_000);
 });
 
-test('a priority of another release is normal', () => {
+test('a priority of another version is normal', () => {
   expect(['high', 'normal', 'low', 'urgent', ''].map(priorityFromStored)).toEqual([
     ...['high', 'normal', 'low', 'normal', 'normal'],
   ]);

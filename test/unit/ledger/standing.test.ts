@@ -87,7 +87,7 @@ const table: Record<Cause, Row> = {
   },
   unreadable_rate: {
     seen: { run: { unreadRate: 'fast' } },
-    text: `its rate "fast" is in a form that this release can't read`,
+    text: `its rate "fast" is in a form that this version of expunge can't read`,
     next: 'rate RUN 200/s',
   },
   no_worker: {
@@ -234,7 +234,7 @@ describe('what holds a run back', () => {
       ['stop_file'],
       ['stop_file'],
     ]);
-    expect(why({ detached: true }, [{ ...says(''), run: undefined! }])).toEqual([]); // of an older release: it does not say
+    expect(why({ detached: true }, [{ ...says(''), run: undefined! }])).toEqual([]); // of an older version: it does not say
   });
 
   it('is a wait that the server asked for, not the stop file of one of two workers, though neither wants permits', () => {

@@ -111,19 +111,19 @@ describe('code', () => {
     expect(statusOfCode(codeOfStatus(status))).toBeNull();
   });
 
-  // Ledgers outlive a release: a number that changes its meaning would rewrite them.
+  // Ledgers outlive a version of expunge: a number that changes its meaning would rewrite them.
   test.each([
     [0, 'none'],
     [1, 'timeout'],
     [2, 'reset'],
     [3, 'protocol'],
     [4, 'http_other'],
-  ] as const)('has stored %i for %s since the first release', (number, word) => {
+  ] as const)('has stored %i for %s since the first version', (number, word) => {
     expect(codeOfWord(word)).toBe(number);
     expect(textOfCode(number)).toBe(word);
   });
 
-  test('shows the number of a code that a later release added', () => {
+  test('shows the number of a code that a later version added', () => {
     expect(textOfCode(57)).toBe('code_57');
   });
 });

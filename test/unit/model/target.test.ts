@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { listOf, targetOf } from '../../../src/model/target.ts';
 
-// Redis keys are made of both: a change would make a later release lose sight of targets, runs and lists.
+// Redis keys are made of both: a change would make a later version lose sight of targets, runs and lists.
 
 const target = targetOf('https://api.example.com', 'acme');
 

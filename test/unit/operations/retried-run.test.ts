@@ -37,7 +37,7 @@ describe('a retry', () => {
 
   it('goes unbounded in no case: a rate that cannot be read has to be given', () => {
     const other = parseRun('r1', { ...hash, rate: '{"in":"another form"}' });
-    expect(() => inherited({}, other)).toThrow("is in a form that this release can't read");
+    expect(() => inherited({}, other)).toThrow("is in a form that this version of expunge can't read");
     expect(inherited({ rate: '9/s' }, other)).toMatchObject({ rate: parseRate('9/s') });
   });
 });
