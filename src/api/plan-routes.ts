@@ -13,6 +13,7 @@ import { readAbsentAnswers } from '../ledger/semantics.ts';
 import { priorities } from '../model/priority.ts';
 import { sumIds } from '../model/resource.ts';
 import { listOf, type Target } from '../model/target.ts';
+import { protectedHost } from '../model/target-pattern.ts';
 import { mapAdvice } from '../model/to-type.ts';
 import { type AppliedPlan, refuseCode } from '../operations/applied-plan.ts';
 import { checkPlanned, orderOfPlan, refuseChangedFiles } from '../operations/apply-plan.ts';
@@ -58,6 +59,7 @@ const planQuery = z.strictObject({
 
 const applyBody = z.strictObject({
   confirm: z.int().min(0).describe('how many ids are to be deleted, as a person typed it'),
+  confirm_host: shapes.confirmHost,
   ...queryFields(ruleSettings),
   partial,
   expect_unprotected: flag.describe('the person has seen that the list holds none of the ids that the server protects'),
@@ -173,7 +175,9 @@ async function planUpload({ deps, query, context, caller }: Call<z.output<typeof
     // The protected ids are read again when the plan is applied.
     await refuseUnprotected(deps.session.redis, fp, { isProtected: made.plan.protect !== null, ids: [] });
     const rejected_samples = await readRejectedRows(made.shown.rejectsFile);
-    const shown = { plan: id, expires_at: isoTime(forgottenAt(at)), fp, name, ...shownPlan(made), rejected_samples };
+    const protected_host = protectedHost(deps.config.protectedTargets, target.baseUrl);
+    const plan = { plan: id, expires_at: isoTime(forgottenAt(at)), fp, name, protected_host };
+    const shown = { ...plan, ...shownPlan(made), rejected_samples };
     await store.keep({ id, by: caller.name, fp, at, list, settings, shown, rejects: made.shown.rejectsFile });
     return shown;
   } catch (error) {
@@ -290,7 +294,8 @@ function shownPlan({ plan, sha256, shown }: MadePlan) {
 async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.output<typeof applyBody>>) {
   const store = storeOf(deps);
   const kept = await store.find(params.plan!);
-  const { confirm, reason, priority, stop_at: stopAt, max_duration_seconds: maxDuration, ...more } = body;
+  const { confirm, confirm_host: confirmHost, reason, priority, ...timed } = body;
+  const { stop_at: stopAt, max_duration_seconds: maxDuration, ...more } = timed;
   const { expect_unprotected: isExpected, ...others } = more;
   refuseOtherConfirm(confirm, Number(kept.shown.confirm));
   const target = await knownTargetOf(deps.session, kept.fp);
@@ -299,6 +304,7 @@ async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.outp
   refuseCode(applied, code);
   const options: RunOptions = {
     detach: true,
+    confirmHost,
     ...(priority && { priority }),
     ...(stopAt && { stopAt: Date.parse(stopAt) }),
     ...(maxDuration && { maxDuration: maxDuration * 1_000 }),

@@ -86,7 +86,7 @@ export const readRoutes: readonly Route[] = [
     about: 'within reach',
     summary: 'the words for outcomes, resources and priorities',
     answer: shapes.words,
-    handle: async () => words,
+    handle: async ({ deps }) => ({ ...words, protected_targets: deps.config.protectedTargets ?? [] }),
   }),
   route({
     method: 'get',

@@ -19,8 +19,8 @@ import type { AnsweredWarnings } from './warnings.ts';
 
 // Orders about lists for a server: it makes a plan of a list, carries it out or forgets it, and makes runs of ids that are retried.
 
-/** A plan that a server has made. `record`: how it is shown. */
-export type PlanAtServer = { plan: string; record: Plan };
+/** A plan that a server has made. `record`: how it is shown. `protected_host`: the host that has to be typed; null = none. */
+export type PlanAtServer = { plan: string; record: Plan; protected_host: string | null };
 
 /** The answer of a server that has made a run. */
 export type MadeAtServer = AnsweredWarnings & { run: string };
@@ -83,9 +83,10 @@ export function carryOut(
   { options, by, isAsked }: Pick<ListOrder, 'options' | 'by' | 'isAsked'>,
   { plan, record }: PlanAtServer,
 ): Promise<MadeAtServer> {
-  const { stopAt = 0, maxDuration = 0, priority } = options;
+  const { stopAt = 0, maxDuration = 0, priority, confirmHost } = options;
   const body = {
     confirm: sumIds(record.ids),
+    confirm_host: confirmHost,
     reason: by.reason,
     priority,
     ...(isAsked && { expect_unprotected: 'true' }), // the confirmed plan shows it
@@ -120,10 +121,10 @@ export async function readChosen(api: ApiClient, { id, counts }: Run, only: Sele
 /** Has a run made of ids of another run. `expected`: how many ids a person has confirmed. */
 export function retryRun(
   api: ApiClient,
-  { options: { priority }, by }: Pick<ListOrder, 'options' | 'by'>,
+  { options: { priority, confirmHost }, by }: Pick<ListOrder, 'options' | 'by'>,
   { run, only, expected }: { run: Run; only: Selection | undefined; expected: number },
 ): Promise<MadeAtServer> {
-  const body = { confirm: expected, reason: by.reason, only, priority };
+  const body = { confirm: expected, confirm_host: confirmHost, reason: by.reason, only, priority };
   return api.create<MadeAtServer>(`/runs/${run.id}/retry`, body);
 }
 

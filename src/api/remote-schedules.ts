@@ -54,12 +54,19 @@ async function find(api: ApiClient, target: Target, name: string): Promise<Sched
 }
 
 /** Adds a schedule. If one is replaced, its protected ids and its heartbeat stay as they are, because the API cannot change them. */
-async function add(api: ApiClient, { target, name, by, definition, replace }: AddOrder): Promise<Added> {
+async function add(api: ApiClient, { target, name, by, definition, replace, confirmHost }: AddOrder): Promise<Added> {
   if (definition.heartbeat !== '')
     throw new ExpungeError('USAGE', '--heartbeat: a server takes no URLs for schedules', { next: elsewhere });
   const look = async () => (await readRecords(api, target)).find(({ schedule }) => schedule.name === name)?.schedule;
   const before = (await look()) ?? null;
-  const body = { target: target.fp, name, ...bodyOf(definition), reason: by.reason, replace };
+  const body = {
+    target: target.fp,
+    name,
+    ...bodyOf(definition),
+    reason: by.reason,
+    replace,
+    confirm_host: confirmHost,
+  };
   const answer = await api.create<Placed & Pick<Added, 'done'>>('/schedules', body, false);
   const { done, when: _, ...facts } = withoutPlace(answer); // --json does not print the time in words
   const schedule = (await look().catch(unlessAway)) ?? null;

@@ -132,6 +132,7 @@ export const runRoutes: readonly Route[] = [
     body: z.strictObject({
       reason,
       confirm: z.int().min(0).describe('how many ids are to be sent again, as a person typed it'),
+      confirm_host: shapes.confirmHost,
       only: z.array(z.string().max(50)).min(1).max(50).optional().describe('outcomes and codes; all that failed'),
       priority: z.enum(priorities).optional(),
     }),
@@ -166,13 +167,19 @@ export const runRoutes: readonly Route[] = [
 ];
 
 type RunCall = Call<unknown, { reason: string }>;
-type RetryCall = Call<unknown, { reason: string; confirm: number; priority?: Priority | undefined }>;
+type RetryBody = {
+  reason: string;
+  confirm: number;
+  confirm_host?: string | undefined;
+  priority?: Priority | undefined;
+};
+type RetryCall = Call<unknown, RetryBody>;
 
 /** Makes a run of the ids that the run of the path has left; null if there are none. */
 async function retry({ deps, params, body, caller, onRun }: RetryCall, only: Selection | undefined) {
   const { id, baseUrl, account } = await findRunById(deps.session, params.run!);
-  const { priority, confirm: expected, reason } = body;
-  const options: RunOptions = { detach: true, ...(priority && { priority }) };
+  const { priority, confirm: expected, confirm_host: confirmHost, reason } = body;
+  const options: RunOptions = { detach: true, confirmHost, ...(priority && { priority }) };
   const order = listOrderOf(deps, caller, { target: targetOf(baseUrl, account), options, reason, onRun });
   return withOwnRedis(deps, (session) => retryRun(session, order, { run: id, only, expected }));
 }

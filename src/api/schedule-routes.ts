@@ -51,6 +51,7 @@ const definition = z.strictObject({
   replace,
   ...bodyFields(scheduleSettings),
   max_deletes: z.int().min(1),
+  confirm_host: shapes.confirmHost,
   reason: reason
     .removeDefault()
     .optional()
@@ -191,6 +192,7 @@ async function add(call: Call<unknown, Body>) {
     by: { who: caller.name, reason: body.reason ?? '' },
     definition: definedBy(body, before, deps.config),
     replace: body.replace === true,
+    confirmHost: body.confirm_host,
     seen: before?.revision ?? (body.replace === true ? 0 : undefined), // 0: none existed, and one that was added since belongs to another order
     // A file that the settings of this server add is read again; any other file is on the machines of the workers.
     protectedList: before?.settings.protect === undefined ? undefined : before.protectedList,

@@ -34,10 +34,18 @@ export const me = z.object({
   worker_of: z.string().nullable().describe('fingerprint of the target whose worker answers; null: a dashboard'),
 });
 
+/** The host of a protected target, as a person typed it. */
+export const confirmHost = z
+  .string()
+  .max(300)
+  .optional()
+  .describe('the host of a protected target, as a person typed it');
+
 export const words = z.object({
   outcomes: z.array(outcomeWord),
   resources: z.array(text),
   priorities: z.array(text),
+  protected_targets: z.array(text).describe('patterns of base URLs whose host has to be typed'),
 });
 
 const states = z.enum(runStates);

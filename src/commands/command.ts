@@ -182,6 +182,12 @@ export const share: OwnOption = {
 };
 
 /** Lets `--max-deletes` delete a part of a list that holds more ids. */
+export const confirmHost: OwnOption = {
+  flags: '--confirm-host <host>',
+  isRare: true,
+  help: 'confirm a protected target by its host name, instead of typing it',
+};
+
 export const partial: OwnOption = {
   flags: '--partial',
   isRare: true,

@@ -2,11 +2,13 @@ import { hostname, userInfo } from 'node:os';
 import { Writable } from 'node:stream';
 import { storedName } from '../model/person.ts';
 import { quoteForShell } from '../model/shell-word.ts';
+import type { Target } from '../model/target.ts';
+import { protectedHost } from '../model/target-pattern.ts';
 import { type Advice, adviceText, type ToType } from '../model/to-type.ts';
 import { visibleLine } from '../model/visible.ts';
 import type { By } from '../operations/action.ts';
 import type { ListOrder } from '../operations/list-action.ts';
-import { confirmCount, confirmYes } from '../terminal/ask.ts';
+import { confirmCount, confirmYes, typeHost } from '../terminal/ask.ts';
 import { commandLine } from '../terminal/style.ts';
 import { type Invocation, reasonOf } from './command.ts';
 
@@ -90,6 +92,20 @@ export function askCount(
   const confirm = options.confirm ?? null;
   const question = { expected, what, verb, yes: options.yes === true, confirm };
   return confirmCount(question, { stdin, stderr, env, stdinIsData: args.includes('-') });
+}
+
+/**
+ * The host of a protected target: from --confirm-host, or typed by the operator; undefined for other targets. `atServer`: the host that a server
+ * requires.
+ */
+export async function askHost(
+  { args, options, config, stdin, stderr, env }: Invocation,
+  { baseUrl }: Pick<Target, 'baseUrl'>,
+  atServer: string | null = null,
+): Promise<string | undefined> {
+  const host = protectedHost(config.protectedTargets, baseUrl) ?? atServer;
+  if (host === null || options.confirmHost !== undefined) return options.confirmHost;
+  return typeHost(host, { stdin, stderr, env, stdinIsData: args.includes('-') });
 }
 
 /** Returns when the question has been answered with yes, by --yes or by the person who is asked. Throws USAGE otherwise. */

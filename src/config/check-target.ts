@@ -1,12 +1,14 @@
 import { ExpungeError } from '../errors.ts';
 import { type Target, targetOf } from '../model/target.ts';
+import { matchesTarget } from '../model/target-pattern.ts';
 import { isLoopback } from './parse-url.ts';
 import type { Config } from './settings.ts';
 
-type Settings = Pick<Config, 'baseUrl' | 'account' | 'clientId' | 'allowHttp'>;
+type Named = Pick<Config, 'baseUrl' | 'account' | 'clientId'>;
+type Settings = Named & Pick<Config, 'allowHttp' | 'allowedTargets'>;
 
 /** The target that the settings name. Its account is `--account`, otherwise the OAuth client, otherwise none. Throws USAGE without a base URL. */
-export function namedTarget({ baseUrl, account, clientId }: Omit<Settings, 'allowHttp'>): Target {
+export function namedTarget({ baseUrl, account, clientId }: Named): Target {
   if (baseUrl !== undefined) return targetOf(baseUrl, account || (clientId ?? ''));
   throw new ExpungeError('USAGE', 'expected the address of the API, got none', {
     next: 'add --base-url https://api.example.com',
@@ -14,11 +16,12 @@ export function namedTarget({ baseUrl, account, clientId }: Omit<Settings, 'allo
 }
 
 /**
- * The target of a command that sends to it. Throws USAGE without a base URL, for http to another machine, and if the environment switches certificate
- * checks off.
+ * The target of a command that sends to it. Throws USAGE without a base URL, for a base URL outside `allowedTargets`, for http to another machine, and
+ * if the environment switches certificate checks off.
  */
 export function readTarget(settings: Settings, env: NodeJS.ProcessEnv): Target {
   const target = namedTarget(settings);
+  requireAllowed(target, settings.allowedTargets);
   refusePlainHttp('--base-url', target.baseUrl, settings.allowHttp);
   if (env.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
     throw new ExpungeError('USAGE', 'NODE_TLS_REJECT_UNAUTHORIZED=0 would send the token to any server', {
@@ -26,6 +29,17 @@ export function readTarget(settings: Settings, env: NodeJS.ProcessEnv): Target {
     });
   }
   return target;
+}
+
+function requireAllowed({ baseUrl }: Target, allowed: Config['allowedTargets']): void {
+  if (allowed === undefined || allowed.some((pattern) => matchesTarget(pattern, baseUrl))) return;
+  throw new ExpungeError(
+    'USAGE',
+    `${baseUrl} is not among the allowed targets (${allowed.join(', ')}); nothing was sent`,
+    {
+      next: 'check --base-url; to allow it, add it to "allowedTargets" in the configuration file or to EXPUNGE_ALLOWED_TARGETS',
+    },
+  );
 }
 
 /** The target of an order that another process carries out later. A server has checked its own targets. */

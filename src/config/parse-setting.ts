@@ -4,6 +4,7 @@ import { paceOf, parseRate } from '../model/rate.ts';
 import { resources } from '../model/resource.ts';
 import { parseRetrySelection, parseSelection, retryWords, selectionWords } from '../model/selection.ts';
 import { suggest } from '../model/suggest.ts';
+import { targetPattern } from '../model/target-pattern.ts';
 import { parseTimeWindow, timeWindowSetting, windowStateAt } from '../model/time-window.ts';
 import { compileIdPattern } from './id-pattern.ts';
 
@@ -37,6 +38,12 @@ export const textUpTo = (most: number) => (value: string) => {
 
 /** Several comma-separated texts, split where they are used. */
 export const texts = Object.assign((value: string) => text(value), { isList: true } as const);
+
+/** Patterns of base URLs, in normal form. `isStrict`: see `targetPattern`. */
+export const targetPatterns = (isStrict: boolean) =>
+  Object.assign((value: string): string[] => value.split(',').map((part) => targetPattern(part, isStrict)), {
+    isList: true,
+  } as const);
 
 export const flag = Object.assign(
   (value: string): boolean => {

@@ -1,6 +1,7 @@
 /** One setting: its name, how its text is read, and its meaning. */
 type Setting<T> = {
   flag: string;
+  isFlagless?: true; // no command takes the flag: only a variable or the configuration file can set it
   env: string | null;
   arg: string | null; // the placeholder in the help text; null for a switch
   ifRepeated?: 'joined' | 'refused'; // two flags are joined with a comma, or refused; without it the last flag wins

@@ -13,6 +13,10 @@ import { serviceSettings } from './service-settings.ts';
 export const settings = { ...runSettings, ...processSettings, ...serviceSettings } as const;
 
 export type SettingName = keyof typeof settings;
+
+/** The settings that a flag can set; only a variable or the configuration file sets the others. */
+export const flagSettings = (Object.keys(settings) as SettingName[]).filter((name) => !settings[name].isFlagless);
+
 type Value<S> = S extends { parse: (text: string) => infer T; fallback: infer F }
   ? F extends undefined
     ? T | undefined

@@ -4,7 +4,7 @@ import { count, duration, hostOf, plural, size } from './format.ts';
 import { html, nothing, visibleId } from './markup.ts';
 import type { Page, Surroundings } from './page.ts';
 import { alarm, facts, idText, table, time, word } from './parts.ts';
-import { typed } from './run-actions.ts';
+import { typed, typedHost } from './run-actions.ts';
 import type { Plan, Target } from './types.ts';
 import { me } from './words.ts';
 
@@ -122,7 +122,12 @@ class NewRun {
     this.#try('Making the run …', async () => {
       const made = await post<{ run: string }>(
         `/plans/${plan.plan}/apply`,
-        { confirm, reason: String(values.get('reason')), ...(isUnprotected(plan) && { expect_unprotected: 'true' }) },
+        {
+          confirm,
+          reason: String(values.get('reason')),
+          ...(isUnprotected(plan) && { expect_unprotected: 'true' }),
+          ...(plan.protected_host && { confirm_host: String(values.get('host')) }),
+        },
         { 'idempotency-key': this.#key },
       );
       this.#go(`/runs/${made.run}`);
@@ -211,6 +216,7 @@ class NewRun {
     const n = plan.confirm;
     return html`<form autocomplete="off" @submit=${(event: SubmitEvent) => this.#apply(event, plan)}>
       ${fieldOf(typed(n, 'ids to delete'))}
+      ${plan.protected_host ? fieldOf(typedHost(plan.protected_host)) : nothing}
       ${fieldOf({ name: 'reason', label: 'Reason', hint: 'is recorded in the audit trail' })}
       ${alarm(isUnprotected(plan) ? `None of the ${count(plan.protected_read ?? 0)} ids that the server protects is in this list. Is it the right one?` : '')}
       ${alarm(this.#problem)}

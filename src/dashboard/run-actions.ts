@@ -1,3 +1,4 @@
+import { protectedHost } from '/assets/model/target-pattern.js';
 import { post } from './api.ts';
 import { ask, type Question } from './ask.ts';
 import { count, hostOf, plural } from './format.ts';
@@ -133,6 +134,8 @@ function cancelQuestion(run: Run): Question {
 function retryQuestion(run: Run, go: (path: string) => void): Question {
   const words = me.outcomes.filter((word) => word.is_retryable && countOf(run, word) > 0);
   const key = { 'idempotency-key': crypto.randomUUID() }; // makes a repeated order the same run
+  const protectedAs = protectedHost(me.protected_targets, run.target);
+  const hostFields = protectedAs === null ? [] : [typedHost(protectedAs)];
   const chosenOf = (checked: string[]) => sum(run, ({ outcome }) => checked.includes(outcome));
   return {
     title: 'Which ids are to be sent again?',
@@ -144,10 +147,11 @@ function retryQuestion(run: Run, go: (path: string) => void): Question {
       label: html`${word.outcome} <b>${count(countOf(run, word))}</b><br><small>${word.means}</small>`,
       isChecked: !(word.is_left && run.state === 'cancelled'), // ids of a cancelled run: they may have been left on purpose
     })),
-    fields: (checked) => (checked.length === 0 ? [] : [typed(chosenOf(checked), 'ids that are sent again')]),
-    act: async ({ reason, number }, only) => {
+    fields: (checked) =>
+      checked.length === 0 ? [] : [typed(chosenOf(checked), 'ids that are sent again'), ...hostFields],
+    act: async ({ reason, number, host }, only) => {
       const confirm = Number(number?.replaceAll(',', ''));
-      const made = await give(run, 'retry', { reason, confirm, only }, key);
+      const made = await give(run, 'retry', { reason, confirm, only, ...(host && { confirm_host: host }) }, key);
       go(`/runs/${made.run}`);
       return made;
     },
@@ -161,5 +165,14 @@ export function typed(n: number, what: string) {
     label: `Type the number of ${what}: ${count(n)}`,
     isNumber: true,
     mustBe: n < 1_000 ? String(n) : `${n}|${count(n)}`,
+  };
+}
+
+/** A field that accepts only the host name of a protected target. */
+export function typedHost(host: string) {
+  return {
+    name: 'host',
+    label: `This target is protected. Type its host name: ${host}`,
+    mustBe: host.replace(/[.[\]]/g, '\\$&'),
   };
 }

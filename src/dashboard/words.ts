@@ -15,6 +15,7 @@ export let me: Me = {
   outcomes: [],
   resources: [],
   priorities: [],
+  protected_targets: [],
 };
 
 export function setMe(found: Me) {

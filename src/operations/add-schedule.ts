@@ -17,6 +17,7 @@ import { unknownLiveness } from './liveness.ts';
 import { scheduleFacts } from './schedule-record.ts';
 import { type SchedulePlace, withNotifiers } from './schedule-work.ts';
 import type { Session } from './session.ts';
+import { requireTypedHost } from './typed-host.ts';
 
 export type AddOrder = ScheduleOrder & {
   definition: Definition;
@@ -26,6 +27,8 @@ export type AddOrder = ScheduleOrder & {
   seen?: number | undefined;
   /** The contents of its file of protected ids, if they stay as they were; without it the file is read on this machine. */
   protectedList?: ProtectedList | null | undefined;
+  /** The host of a protected target, as a person typed it. */
+  confirmHost?: string | undefined;
 };
 
 /**
@@ -44,6 +47,7 @@ export type Added = {
 export async function addSchedule(session: Session, place: SchedulePlace, order: AddOrder): Promise<Added> {
   const { target, name, by, definition, replace } = order;
   if (!isName(name)) throw new ExpungeError('USAGE', `"${name}": expected a name of ${nameRule}`);
+  requireTypedHost(place.config, target, order.confirmHost);
   const { redis } = session;
   const protectedList = await protectedListOf(place, order);
   const before = await readSchedule(redis, target.fp, name);

@@ -11,6 +11,7 @@ export type RunOptions = {
   maxDuration?: number; // ms
   finishBy?: number; // ms since 1970; refused if it cannot end by then, and stored nowhere
   partial?: boolean; // send only the first ids of a longer list
+  confirmHost?: string | undefined; // the host of a protected target, as a person typed it
 };
 
 /** How to read a list and what to do with its run, as a command line or a request says it. */

@@ -26,6 +26,7 @@ import { inherit, type Retries } from './retried-run.ts';
 import { refuseOtherVersion, type Session } from './session.ts';
 import { leaveToWorkers } from './steer-run.ts';
 import { refuseFixedRules, submitRun } from './submit-run.ts';
+import { requireTypedHost } from './typed-host.ts';
 
 /** A list that was read, and where it is deleted. `retries`: the run whose ids these are. `applied`: the sealed plan that is carried out. */
 export type ListWork = { target: Target; list: List; retries: Retries | null; applied: AppliedPlan | null };
@@ -86,6 +87,7 @@ export async function submitList(
   { target, list: { spool }, retries, applied }: ListWork,
   onProgress: (ids: number) => void,
 ): Promise<Run> {
+  requireTypedHost(order.config, target, order.options.confirmHost);
   const accept = async (run: Run) => {
     refuseKnownRun(order, run, applied); // another order may have made a run in the meantime
     refuseMoved(existing, run);

@@ -74,6 +74,8 @@ const settingRoles = {
   caFile: 'process',
   proxy: 'process',
   allowHttp: 'process',
+  allowedTargets: 'process',
+  protectedTargets: 'process',
   http: 'process',
   logLevel: 'process',
   logFormat: 'process',

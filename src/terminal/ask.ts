@@ -41,6 +41,14 @@ export async function confirmCount(question: Question, asking: PromptStreams): P
     throw new ExpungeError('USAGE', 'not confirmed; nothing was sent');
 }
 
+/** Returns the host of a protected target as the operator typed it, in three tries; '' for Ctrl-C. Throws USAGE without a terminal. */
+export function typeHost(host: string, asking: PromptStreams): Promise<string> {
+  const message = `${host} is a protected target. Type its host name to continue, or press Enter to stop.`;
+  const refusal = `${host} is a protected target, and its host name cannot be typed without a terminal; nothing was sent`;
+  const isRight = (typed: string) => typed.trim().toLowerCase() === host;
+  return askUntil(isRight, { message, asking, refusal, next: `add --confirm-host ${host}` });
+}
+
 /** Returns when the operator answers yes; `what` is the question. Throws USAGE like `confirmCount`. */
 export async function confirmYes(what: string, yes: boolean, asking: PromptStreams): Promise<void> {
   if (yes) return;

@@ -73,9 +73,10 @@ function groupOfSettings(heading: string): string {
 
 function settingsTable(names: readonly SettingName[]): string {
   const rows = names.map((name) => {
-    const { flag, arg, env, fallback, help } = settings[name];
+    const { flag, arg, env, fallback, help, isFlagless = false } = settings[name];
     const text = fallback === false ? null : settingText(name, fallback as never);
-    return [code(arg === null ? `--${flag}` : `--${flag} ${arg}`), env ? code(env) : '', text ? code(text) : '', help];
+    const shown = isFlagless ? code(name) : code(arg === null ? `--${flag}` : `--${flag} ${arg}`);
+    return [shown, env ? code(env) : '', text ? code(text) : '', help];
   });
   return table(['flag', 'variable', 'default', 'meaning'], rows);
 }

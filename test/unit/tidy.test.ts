@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import type { Command } from '../../src/commands/command.ts';
 import { commands } from '../../src/commands/line/commands.ts';
 import { furtherReading } from '../../src/commands/line/help.ts';
-import { type SettingName, settings } from '../../src/config/settings.ts';
+import { flagSettings } from '../../src/config/settings.ts';
 import { type Cell, doubt, mark, mergeResult, settle, untouched } from '../../src/ledger/cell.ts';
 import { runStates } from '../../src/ledger/run.ts';
 import { codeOfStatus, outcomes } from '../../src/model/outcome.ts';
@@ -233,7 +233,7 @@ describe('the sources', () => {
   });
 
   it('take every setting as a flag of a command that uses it, and read it', () => {
-    const names = Object.keys(settings) as SettingName[];
+    const names = flagSettings;
     const taken = new Set(
       allCommands(commands).flatMap((command) => (command.settings.length === names.length ? [] : command.settings)), // not by `config show`
     );

@@ -3,6 +3,7 @@ import { resources } from '../../model/resource.ts';
 import { input, ofRuns } from '../../operations/list-settings.ts';
 import {
   type Command,
+  confirmHost,
   finishBy,
   json,
   notifying,
@@ -55,6 +56,7 @@ export const apply: Command = {
   options: [
     { flags: '--code <code>', help: 'the code of the plan, instead of typing it' },
     { flags: '--detach', help: 'leave the deleting to the workers of this target' },
+    confirmHost,
     share,
     json,
     reason,

@@ -5,6 +5,7 @@ import { input, ofRuns } from '../../operations/list-settings.ts';
 import {
   allHalted,
   type Command,
+  confirmHost,
   finishBy,
   json,
   notifying,
@@ -44,6 +45,7 @@ const deletion: readonly OwnOption[] = [
   share,
   yes,
   { flags: '--confirm <n>', help: 'confirm if exactly this many ids would be deleted', parse: parse.count },
+  confirmHost,
   json,
   reason,
 ];

@@ -4,6 +4,7 @@ import { missedPolicies, overlapPolicies, scheduledSettings } from '../../schedu
 import {
   allHalted,
   type Command,
+  confirmHost,
   json,
   type OwnOption,
   reason,
@@ -66,7 +67,7 @@ const add: Command = {
   summary: 'add a schedule: workers of the target that have its source make its runs',
   arguments: '<name>',
   settings: [...scheduledSettings, ...where, ...server],
-  options: [...addOptions, share, reason, json],
+  options: [...addOptions, confirmHost, share, reason, json],
   examples: [
     [
       'expunge schedule add nightly --cron "0 3 * * *" --tz Europe/Berlin --from expired --resource views --max-deletes 5000',

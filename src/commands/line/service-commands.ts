@@ -1,5 +1,5 @@
 import * as parse from '../../config/parse-setting.ts';
-import { type SettingName, settings } from '../../config/settings.ts';
+import { flagSettings } from '../../config/settings.ts';
 import { resources } from '../../model/resource.ts';
 import { throttlingStatus } from '../../model/status.ts';
 import { retryAfterForms } from '../../sandbox/fault-kinds.ts';
@@ -107,7 +107,7 @@ export const config: Command = {
     {
       name: 'show',
       summary: 'show every setting, its value and where it comes from',
-      settings: Object.keys(settings) as SettingName[],
+      settings: flagSettings,
       options: [json],
       examples: [
         ['expunge config show', 'what a command would use here'],

@@ -23,7 +23,7 @@ import { deadlineOf } from '../../operations/plan-list.ts';
 import { startProgress } from '../../terminal/live-panel.ts';
 import { deletedText, type Plan } from '../../terminal/plan-text.ts';
 import type { Invocation } from '../command.ts';
-import { askCount, listOrderOf, progressOn, sayOf } from '../session.ts';
+import { askCount, askHost, listOrderOf, progressOn, sayOf } from '../session.ts';
 import { sayDetached } from './finish-run.ts';
 import { refuseOfWorkers, execute as runHere } from './run.ts';
 import { showPlan } from './show-plan.ts';
@@ -50,7 +50,8 @@ export async function execute(invocation: Invocation): Promise<number> {
       showPlan(invocation, plan);
       refuseLate(plan.work, options, Date.now());
       await confirm(invocation, plan);
-      made = await carryOut(api, order, planned);
+      const confirmHost = await askHost(invocation, target, planned.protected_host);
+      made = await carryOut(api, { ...order, options: { ...order.options, confirmHost } }, planned);
     } catch (error) {
       await forgetPlan(api, planned, error);
       throw error;

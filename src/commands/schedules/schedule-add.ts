@@ -7,7 +7,7 @@ import { definitionOf } from '../../operations/schedule-definition.ts';
 import type { Definition } from '../../schedule/schedule.ts';
 import { addedText } from '../../terminal/schedule-text.ts';
 import { type Invocation, jsonLines, reasonOf } from '../command.ts';
-import { byOf, warnOn } from '../session.ts';
+import { askHost, byOf, warnOn } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 
 /** Adds a schedule, or changes one with --replace. Repeating it changes nothing. */
@@ -18,7 +18,8 @@ export async function execute(invocation: Invocation): Promise<number> {
   const [name = ''] = args;
   if (!isName(name)) throw new ExpungeError('USAGE', `"${name}": expected a name of ${nameRule}`);
   const definition = readDefinition(invocation); // a mistake costs no request
-  const order = { target, name, by: byOf(invocation), definition, replace: options.replace === true };
+  const confirmHost = await askHost(invocation, target);
+  const order = { target, name, by: byOf(invocation), definition, replace: options.replace === true, confirmHost };
   const added = await withOperations(invocation, 'schedules', (schedules) => schedules.add(order), true);
   sayAdded(invocation, name, added);
   jsonLines(stdout, options.json)('schedule', { done: added.done, ...added.facts });

@@ -60,6 +60,8 @@ const samples: Record<SettingName, string> = {
   caFile: 'ca.pem',
   proxy: 'http://proxy.example.com:3128',
   allowHttp: 'api',
+  allowedTargets: 'api.example.com',
+  protectedTargets: '*prod*',
   strictConnections: 'true',
   maxHeaderSize: '65536',
   keep: '2d',
