@@ -69,7 +69,7 @@ const redisRetryMs = 200;
 const widestWindow = 512;
 
 /**
- * The state of the run after the pass, and the time in ms after which its chunks are to be enqueued again; null: not before parked chunks are
+ * The state of the run after the pass, and the time in ms after which its chunks are to be enqueued again; null: not before deferred chunks are
  * checked.
  */
 type ChunkResult = { state: ObservedState; dueInMs: number | null };
@@ -187,14 +187,14 @@ async function handBack(
   const throttledMs = Math.min(limits.throttledMs, longestWaitMs);
   const permitMs = requestQueue.waitMs > longestWaitMs ? longestWaitMs : 0;
   let dueInMs = waits.length === 0 ? null : Math.max(throttledMs, permitMs, Math.min(...waits));
-  const park = () =>
+  const returnChunk = () =>
     persist(async () => {
       // Redis may have lost acknowledged writes, so the chunk is due at once for another pass.
       if (!(await deps.ledger.stillHolds(run, claim))) dueInMs = 0;
       const cut = claim.sendable < cells.length ? claim.sendable : '';
       return deps.ledger.handBack(run, chunk, claim.epoch, dueInMs, cells.some(hasManyMarks), cut, isRetry);
     }, deps);
-  const state = isHandedBack ? 'running' : await park();
+  const state = isHandedBack ? 'running' : await returnChunk();
   if (state !== 'running') return { state, dueInMs: null };
   // Its claim enqueued nothing, so the next rung of a canary may have waited for this chunk.
   if (dueInMs === null && claim.enqueued.length === 0) return { state, dueInMs: 0 };

@@ -76,7 +76,7 @@ export async function deleteId(marked: Cell, first: Answer, deps: DeleteIdDeps):
     return conclude(id, verdict, deps);
   } catch (error) {
     if (error instanceof Withheld) return { cell: openCell(id), mayResend: true, waitMs: 0 };
-    if (error instanceof TryAgain) return park(id, deps);
+    if (error instanceof TryAgain) return deferOrSettle(id, deps);
     throw error;
   }
 }
@@ -166,7 +166,7 @@ function answerText({ answer }: OpenId, { idText }: DeleteIdDeps): string {
 
 /**
  * A throttled request is about the rate, so the id is sent again with the next permit. Another status that means "not now" may be about
- * this id alone. With permits the id would be sent over and over, so it is parked for a later pass.
+ * this id alone. With permits the id would be sent over and over, so it is deferred for a later pass.
  */
 function deferThrottled(id: OpenId, { retryDelaysMs }: DeleteIdDeps): IdPassResult {
   if (id.answer.kind === 'status' && (isThrottling(id.answer.status) || namesLimit(id.answer)))
@@ -201,7 +201,7 @@ function waitForTarget({ answer }: OpenId, { limits, unreachableTimeoutMs, retri
 }
 
 /** Without a quick attempt left, the id is due in a later pass, or is settled after its last attempt. */
-function park(id: OpenId, { retryDelaysMs }: DeleteIdDeps): IdPassResult {
+function deferOrSettle(id: OpenId, { retryDelaysMs }: DeleteIdDeps): IdPassResult {
   if (id.attempts < maxAttempts(retryDelaysMs)) return { cell: openCell(id), mayResend: false, waitMs: 0 };
   const cell = settle(id.doubtful ? inDoubt('failed') : 'failed', id.attempts, codeOf(id.answer));
   return { cell, mayResend: false, waitMs: 0 };

@@ -28,7 +28,7 @@ end
  * Also has the run find out again whether its window is open. Needs `redisTime`.
  */
 export const followClockFunction = `
-local function followClock(runKey, later)
+local function followClock(runKey, deferred)
   local last, now = 0, redisTime()
   for _, at in ipairs(redis.call('HMGET', runKey, 'activeUntil', 'changedAt', 'closedAt')) do last = math.max(last, tonumber(at or '0') or 0) end
   local aheadMs = math.floor(last - now)
@@ -37,8 +37,8 @@ local function followClock(runKey, later)
     if tonumber(redis.call('HGET', runKey, field) or '0') > now then redis.call('HSET', runKey, field, now) end
   end
   redis.call('HDEL', runKey, 'closedUntil', 'closedAt')
-  local all = redis.call('ZRANGE', later, 0, -1, 'WITHSCORES')
-  for i = 1, #all, 2 do redis.call('ZINCRBY', later, -aheadMs, all[i]) end
+  local all = redis.call('ZRANGE', deferred, 0, -1, 'WITHSCORES')
+  for i = 1, #all, 2 do redis.call('ZINCRBY', deferred, -aheadMs, all[i]) end
 end
 `;
 

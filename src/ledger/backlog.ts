@@ -50,7 +50,7 @@ async function readLeft(redis: RedisClient, id: string, now: number): Promise<Le
   const [all = 0, settled = 0, chunks = 0, next = 0, quotaUntil = 0] = numbers.map(Number);
   const pending = all - settled;
   if (state !== 'running') return { state: state as RunState, pending, runnable: 0 };
-  const [open, due] = await Promise.all([redis.hlen(keys.open(id)), redis.zcount(keys.later(id), '-inf', now)]);
+  const [open, due] = await Promise.all([redis.hlen(keys.open(id)), redis.zcount(keys.deferred(id), '-inf', now)]);
   const rung = Number(/^\d+:(\d+)/.exec(canary ?? '')?.[1] ?? chunks); // chunks behind a rung of the canary wait
   const enqueueLimit = Math.min(rung, sendableChunks(sendable ?? '', chunks));
   const allowed = quotaUntil > now ? 0 : inOneMinute(rate ?? '');
@@ -77,14 +77,13 @@ function addTo(backlog: Backlog, left: Left | null): void {
 
 /**
  * Reads when the next ids are retried (ms since 1970 by our clock) if all remaining chunks wait for a retry; otherwise null. A chunk that
- * was parked
- * because no permit came in time does not wait for a retry. Only reads.
+ * was deferred because no permit came in time does not wait for a retry. Only reads.
  */
 export async function readNextAttempt(redis: RedisClient, run: string): Promise<number | null> {
   const [now, open, [, due]] = await Promise.all([
-    readClock(redis, keys.later(run)),
+    readClock(redis, keys.deferred(run)),
     redis.hlen(keys.open(run)),
-    redis.zrange(keys.later(run), 0, '0', 'WITHSCORES'),
+    redis.zrange(keys.deferred(run), 0, '0', 'WITHSCORES'),
   ]);
   return open > 0 || due === undefined || Number(due) % 1 !== retryMark
     ? null

@@ -8,7 +8,7 @@ import { sendableFunctions, spentFunction } from './max-deletes.lua.ts';
 import { schemaVersion } from './run.ts';
 
 /**
- * The scripts that move chunks. A chunk is not enqueued yet (its number is `next` or higher), in `open`, in `later`, or settled. Each script
+ * The scripts that move chunks. A chunk is not enqueued yet (its number is `next` or higher), in `open`, in `deferred`, or settled. Each script
  * uses keys of one run and can be repeated: a chunk that was moved already stays in its place. They use the time of Redis, because the
  * clocks of workers differ.
  */
@@ -25,7 +25,7 @@ const weightsLua = Object.entries(priorityWeights)
   .join(', ');
 
 /**
- * Enqueues due chunks of `later`, then new ones, until `open` holds as many unclaimed chunks as the run's priority weight: enough to keep workers
+ * Enqueues due chunks of `deferred`, then new ones, until `open` holds as many unclaimed chunks as the run's priority weight: enough to keep workers
  * busy, few enough that runs share them. Outside the run's window nothing is enqueued. Processes that work on a run enqueue its chunks all the time,
  * so its deleting time is counted here. A run whose time is up is paused.
  *
@@ -61,8 +61,8 @@ local function isTimeUp(runKey, auditKey)
 end
 
 local weights = {${weightsLua}}
-local function enqueue(runKey, open, later, auditKey, now)
-  followClock(runKey, later)
+local function enqueue(runKey, open, deferred, auditKey, now)
+  followClock(runKey, deferred)
   local run = redis.call('HMGET', runKey, 'state', 'next', 'chunks', 'priority', 'canary', 'closedUntil', 'sendable', 'enqueuedDeferred')
   if run[1] ~= 'running' then return {} end
   local isClosed = tonumber(run[6] or '0') > now
@@ -86,12 +86,12 @@ local function enqueue(runKey, open, later, auditKey, now)
   end
   local isNewTurn = run[8] == '1'
   while unclaimed + #enqueued < (weights[run[4]] or weights.normal) do
-    local first = redis.call('ZRANGEBYSCORE', later, '-inf', now, 'WITHSCORES', 'LIMIT', 0, 1)
+    local first = redis.call('ZRANGEBYSCORE', deferred, '-inf', now, 'WITHSCORES', 'LIMIT', 0, 1)
     local due, isRetry = first[1], first[1] and tonumber(first[2]) % 1 == ${retryMark}
     if due and not (isRetry and isNewTurn and next < last) then
       isNewTurn = isNewTurn or isRetry
       redis.call('HSET', open, due, 0)
-      redis.call('ZREM', later, due)
+      redis.call('ZREM', deferred, due)
       enqueued[#enqueued + 1] = tonumber(due)
     elseif next < last then
       isNewTurn = false
@@ -109,7 +109,7 @@ end
 `;
 
 /**
- * KEYS  1 run  2 open  3 later  4 audit
+ * KEYS  1 run  2 open  3 deferred  4 audit
  * ARGV  1 now in ms, '' = Redis TIME
  * returns the numbers of the chunks that were enqueued now
  */
@@ -121,7 +121,7 @@ return enqueue(KEYS[1], KEYS[2], KEYS[3], KEYS[4], timeOr(ARGV[1]))
  * Takes an open chunk under a new epoch; its former holder gets no more marks. The claim leaves one unclaimed chunk less, so it enqueues as
  * well. If Redis may have lost part of the run, the open cells carry doubt from now on; see doubt.lua.ts.
  *
- * KEYS  1 run  2 open  3 later  4 ledger chunk  5 manifest chunk  6 audit
+ * KEYS  1 run  2 open  3 deferred  4 ledger chunk  5 manifest chunk  6 audit
  * ARGV  1 chunk  2 now in ms, '' = Redis TIME  3… facts about the Redis process
  * returns {state, epoch, ledger chunk, manifest chunk, enqueued, the run's `onStatus`, process, its history, reason for new doubt or '', now,
  *   how many ids of the chunk may be marked (-1 = all)}; epoch 0: nothing to do here (not open, or the run isn't running). State 'missing': Redis has
@@ -148,9 +148,9 @@ return {state, epoch, cells, chunk[2], enqueued, run[2] or '', process, history,
 `;
 
 /**
- * Gives a chunk back: settled, or parked until it is due. The last chunk to come back turns `cancelling` into `cancelled`.
+ * Gives a chunk back: settled, or deferred until it is due. The last chunk to come back turns `cancelling` into `cancelled`.
  *
- * KEYS  1 run  2 open  3 later  4 ledger chunk
+ * KEYS  1 run  2 open  3 deferred  4 ledger chunk
  * ARGV  1 chunk  2 epoch  3 now in ms, '' = Redis TIME: the pass has ended  4 in how many ms it is due, or '' if every cell is settled
  *       5 1 = marks of open cells are reset: no request is in flight, and of open cells of former holders only the doubt counts
  *       6 how many ids of the chunk might be marked, '' = all; argument 4 is not about the other ids, which are due once they may be sent
@@ -204,7 +204,7 @@ redis.call('ZADD', KEYS[2], redisTime(), ARGV[1] .. ' ' .. ARGV[2])
 /**
  * Ends a cancelled run even if dead holders have chunks of it. A live holder has the time of its longest request to hand its chunk back.
  *
- * KEYS  1 run  2 open  3 later  4 holders
+ * KEYS  1 run  2 open  3 deferred  4 holders
  * returns state
  */
 export const reclaimLua = `${sealFunction}${followClockFunction}
@@ -229,9 +229,9 @@ return 'cancelled'
 
 /**
  * Whether chunks are orphaned: all chunks are enqueued (or all up to a rung of the canary, or all that --max-deletes allows), none is open or
- * parked, and yet not all their ids are settled.
+ * deferred, and yet not all their ids are settled.
  *
- * KEYS  1 run  2 open  3 later
+ * KEYS  1 run  2 open  3 deferred
  * returns 1 or 0
  */
 export const hasOrphansLua = `${sendableFunctions}
@@ -247,7 +247,7 @@ return redis.call('EXISTS', KEYS[2]) + redis.call('EXISTS', KEYS[3]) == 0 and 1 
 /**
  * Makes orphaned chunks due again, in doubt. Chunks that are open already stay as they are.
  *
- * KEYS  1 run  2 open  3 later  4 audit
+ * KEYS  1 run  2 open  3 deferred  4 audit
  * ARGV  1 now in ms, '' = Redis TIME  2 reason for doubt  3… chunks
  * returns state or 'missing'
  */

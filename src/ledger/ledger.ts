@@ -147,7 +147,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
 
     /** Enqueues due and new chunks. Returns the chunks that became open; the caller must add their jobs to the queue. */
     enqueue(run: string): Promise<number[]> {
-      return scripts.expungeEnqueue(keys.run(run), keys.open(run), keys.later(run), keys.audit(run), now());
+      return scripts.expungeEnqueue(keys.run(run), keys.open(run), keys.deferred(run), keys.audit(run), now());
     },
 
     /** Claims an open chunk under a new epoch. Returns the state of the run if there is nothing to do. Throws INTERNAL for damaged bytes. */
@@ -157,7 +157,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
         (await scripts.expungeClaimBuffer(
           keys.run(run),
           keys.open(run),
-          keys.later(run),
+          keys.deferred(run),
           keys.ledger(run, chunk),
           keys.manifest(run, chunk),
           keys.audit(run),
@@ -203,7 +203,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       return scripts.expungeHandBack(
         keys.run(run),
         keys.open(run),
-        keys.later(run),
+        keys.deferred(run),
         keys.ledger(run, chunk),
         chunk,
         epoch,
@@ -222,7 +222,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
 
     /** Ends a cancellation whose holders are dead; their later results count as late. Returns the state of the run. */
     reclaim(run: string): Promise<ObservedState> {
-      return scripts.expungeReclaim(keys.run(run), keys.open(run), keys.later(run), keys.holders(run));
+      return scripts.expungeReclaim(keys.run(run), keys.open(run), keys.deferred(run), keys.holders(run));
     },
 
     /** Changes the state of a run. Returns the states before and after; they are equal if the change isn't allowed. `now`: ms since 1970. */
@@ -245,7 +245,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       const [before, after, changed] = await scripts.expungeSteer(
         keys.run(run),
         keys.open(run),
-        keys.later(run),
+        keys.deferred(run),
         keys.audit(run),
         action,
         reason,
@@ -263,12 +263,12 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
 
     /** Whether chunks are orphaned: the run would never end without `recover`. */
     async hasOrphans(run: string): Promise<boolean> {
-      return (await scripts.expungeHasOrphans(keys.run(run), keys.open(run), keys.later(run))) === 1;
+      return (await scripts.expungeHasOrphans(keys.run(run), keys.open(run), keys.deferred(run))) === 1;
     },
 
     /** Makes orphaned chunks due again, and puts the run in doubt. Returns its state. */
     recover(run: string, chunks: number[], reason: string): Promise<ObservedState> {
-      const all = [keys.run(run), keys.open(run), keys.later(run), keys.audit(run)];
+      const all = [keys.run(run), keys.open(run), keys.deferred(run), keys.audit(run)];
       return scripts.expungeRecover(...all, now(), reason, ...chunks);
     },
 

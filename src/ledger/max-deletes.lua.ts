@@ -42,7 +42,7 @@ end
 /**
  * Changes how many ids a run may send. Repeating it changes nothing more.
  *
- * KEYS  1 run  2 open  3 later  4 audit
+ * KEYS  1 run  2 open  3 deferred  4 audit
  * ARGV  1 --max-deletes, '' = none  2 `sendable` for it  3 audit entry  4 note for a run of a plan, '' = nothing
  * returns {state or 'missing', 1, or 0 if chunks beyond that place were enqueued, the number of enqueued chunks}; a sealed run stays as it is
  */
@@ -56,7 +56,7 @@ if run[5] == ARGV[2] and run[6] == ARGV[1] then return {run[1], 1, enqueued} end
 local isCut = last and enqueued == last + 1 and ids > 0 and not (before == last and idsBefore <= ids)
 if enqueued > sendableChunks(ARGV[2], chunks) or isCut then return {run[1], 0, enqueued} end
 redis.call('HSET', KEYS[1], 'maxDeletes', ARGV[1], 'sendable', ARGV[2])
--- The rest of a partly sent chunk is due now. If the chunk has a holder, the holder parks it.
+-- The rest of a partly sent chunk is due now. If the chunk has a holder, the holder defers it.
 local isRestDue = before and idsBefore > 0 and enqueued > before and run[5] ~= ARGV[2]
 if isRestDue and redis.call('HEXISTS', KEYS[2], before) == 0 then redis.call('ZADD', KEYS[3], 'NX', redis.call('TIME')[1] * 1000, before) end
 noteLoosened(KEYS[1], ARGV[4])

@@ -58,7 +58,7 @@ export async function changeMaxDeletes(
   loosened = '',
 ): Promise<void> {
   const sendable = await findSendable(redis, run, most);
-  const all = [keys.run(run.id), keys.open(run.id), keys.later(run.id), keys.audit(run.id)];
+  const all = [keys.run(run.id), keys.open(run.id), keys.deferred(run.id), keys.audit(run.id)];
   const answer = await redis.eval(
     changeMaxDeletesLua,
     all.length,

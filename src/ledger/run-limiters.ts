@@ -24,7 +24,7 @@ const looksAt = 16; // chunks: more are hardly ever open
 
 async function readResources(redis: RedisClient, run: string): Promise<ReadonlySet<Resource>> {
   const open = await redis.hkeys(keys.open(run));
-  const chunks = open.length > 0 ? open : await redis.zrange(keys.later(run), 0, String(looksAt - 1));
+  const chunks = open.length > 0 ? open : await redis.zrange(keys.deferred(run), 0, String(looksAt - 1));
   const numbers = chunks.slice(0, looksAt).map(Number);
   const manifests = await readValues(
     redis,

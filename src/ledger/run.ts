@@ -121,7 +121,7 @@ export type Run = RunRules & {
 };
 
 /** The version of everything a run writes to Redis. Processes leave runs of another version as they are. */
-export const schemaVersion = 3;
+export const schemaVersion = 4;
 
 const sealedStates: readonly RunState[] = ['completed', 'cancelled'];
 

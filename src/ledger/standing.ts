@@ -298,7 +298,7 @@ function ownStandings(run: StandingRun, { nextTryAt, now }: Reading): Standing[]
     return [
       { ...byNobody, why: 'run_rate', text: `--rate allows ${rateText(rate)}`, until: nextPermitAt, next: other },
     ];
-  const isPermitSoon = isSlow(rate) && nextTryAt !== null && nextTryAt - now <= longestPermitMs; // its chunk is parked because of that
+  const isPermitSoon = isSlow(rate) && nextTryAt !== null && nextTryAt - now <= longestPermitMs; // its chunk is deferred because of that
   if (nextTryAt === null || nextTryAt <= now || isPermitSoon) return [];
   return [{ ...byNobody, why: 'retry', text: 'the ids left failed before and are retried then', until: nextTryAt }];
 }

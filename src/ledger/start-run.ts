@@ -28,7 +28,7 @@ const windowSize = 100;
 const recoverReason = 'Redis had lost which chunks were left; every chunk was checked';
 
 /**
- * Recovers orphaned chunks: Redis has lost `open` or `later`, or an entry in them, and the ledger shows which chunks have open cells. Halts the
+ * Recovers orphaned chunks: Redis has lost `open` or `deferred`, or an entry in them, and the ledger shows which chunks have open cells. Halts the
  * run if no chunk has open cells, because the run would never end. Repeating it is harmless. Returns whether the run had orphaned chunks.
  */
 export async function recoverOrphans(ledger: Ledger, id: string): Promise<boolean> {

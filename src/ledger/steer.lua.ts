@@ -73,7 +73,7 @@ end
  * A pause by an operator is also kept if the run is halted, or already paused by a colleague or by an interrupt or a guard. Only a `start` by an
  * operator without ARGV 7 lifts it. Such a pause, or a cancel, of a run that is still being written takes effect once it is written.
  *
- * KEYS  1 run  2 open  3 later  4 audit
+ * KEYS  1 run  2 open  3 deferred  4 audit
  * ARGV  1 action  2 reason  3 by: operator, interrupt or guard  4 who  5 halt code or ''  6 audit entry
  *       7 the only state in which to act, or ''; if it is set, no pause of an operator is lifted. 'planned' also continues a run whose command
  *         was interrupted since: this is that command again

@@ -81,8 +81,8 @@ async function readSent(redis: RedisClient, run: Run, { n, manifest, index }: Pl
 
 async function readOpen(redis: RedisClient, run: Run, chunk: number, cell: Cell): Promise<OpenId> {
   const [due, now] = await Promise.all([
-    redis.zscore(keys.later(run.id), String(chunk)),
-    readClock(redis, keys.later(run.id)),
+    redis.zscore(keys.deferred(run.id), String(chunk)),
+    readClock(redis, keys.deferred(run.id)),
   ]);
   const nextTryAt = due === null ? null : Date.now() + Math.ceil(Number(due)) - now;
   return { isInFlight: isMarked(cell), inDoubt: isDoubtful(cell), nextTryAt };

@@ -38,10 +38,10 @@ export const runKeys = {
     writers: ['ledger/chunks.lua.ts', 'ledger/steer.lua.ts'],
     expires: runEnd,
   },
-  later: {
-    key: (run: string) => `expunge:{${run}}:later`,
+  deferred: {
+    key: (run: string) => `expunge:{${run}}:deferred`,
     type: 'zset',
-    contents: 'parked chunks by due time in ms',
+    contents: 'deferred chunks by due time in ms',
     writers: ['ledger/chunks.lua.ts', 'ledger/steer.lua.ts'],
     expires: runEnd,
   },

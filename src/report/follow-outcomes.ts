@@ -82,8 +82,11 @@ async function* writeCorrections(redis: RedisClient, run: Run, cursor: FollowCur
 /** The chunks that are not written, have no holder and no time at which they are due: their ids are settled, unless Redis has lost something. */
 async function findReady(redis: RedisClient, run: Run, { written }: FollowCursor): Promise<number[]> {
   if (isSealed(run.state)) return [...written.keys()].filter((n) => written[n] === 0);
-  const [later, open] = await Promise.all([redis.zrange(keys.later(run.id), 0, '-1'), redis.hkeys(keys.open(run.id))]);
-  const left = new Set([...later, ...open].map(Number));
+  const [deferred, open] = await Promise.all([
+    redis.zrange(keys.deferred(run.id), 0, '-1'),
+    redis.hkeys(keys.open(run.id)),
+  ]);
+  const left = new Set([...deferred, ...open].map(Number));
   return [...written.subarray(0, run.next).keys()].filter((n) => written[n] === 0 && !left.has(n));
 }
 
@@ -95,7 +98,7 @@ export async function readProgress(redis: RedisClient, run: string): Promise<str
   const [fields, ...counts] = await Promise.all([
     redis.hmget(keys.run(run), 'state', 'settled', 'next', 'sealed'),
     redis.hlen(keys.open(run)),
-    redis.zcard(keys.later(run)),
+    redis.zcard(keys.deferred(run)),
     redis.llen(keys.improved(run)),
   ]);
   return [...fields, ...counts].join(' ');

@@ -146,7 +146,7 @@ describe.concurrent('a Redis that lost keys in the middle of a run', () => {
     await run(harness, ['--detach']).ended;
     await inTheMiddle(harness);
     const { id } = await harness.onlyRun();
-    await harness.redis.del(keys.open(id), keys.later(id));
+    await harness.redis.del(keys.open(id), keys.deferred(id));
     await harness.runIs('completed', isCompleted);
     expect(await findTrouble(harness)).toBeNull();
   });

@@ -25,7 +25,7 @@ export class RunModel {
   state: RunState = 'planned';
   readonly cells: Cell[][];
   readonly open = new Map<number, number>();
-  readonly later = new Map<number, number>();
+  readonly deferred = new Map<number, number>();
   next = 0;
   #isNewTurn = false;
   epoch = 0;
@@ -42,12 +42,12 @@ export class RunModel {
     const unclaimed = () => [...this.open.values()].filter((epoch) => epoch === 0).length;
     while (unclaimed() < unclaimedShare) {
       const due = this.#due(now);
-      const isRetry = due !== null && this.later.get(due)! % 1 !== 0;
+      const isRetry = due !== null && this.deferred.get(due)! % 1 !== 0;
       const isNew = this.next < this.cells.length && (due === null || (isRetry && this.#isNewTurn));
       const chunk = isNew ? this.next++ : due;
       if (chunk === null) break;
       this.#isNewTurn = !isNew && (this.#isNewTurn || isRetry);
-      this.later.delete(chunk);
+      this.deferred.delete(chunk);
       this.open.set(chunk, 0);
       enqueued.push(chunk);
     }
@@ -55,7 +55,7 @@ export class RunModel {
   }
 
   #due(now: number): number | null {
-    const due = [...this.later].filter(([, at]) => at <= now);
+    const due = [...this.deferred].filter(([, at]) => at <= now);
     due.sort(([chunkA, a], [chunkB, b]) => a - b || (String(chunkA) < String(chunkB) ? -1 : 1));
     return due[0]?.[0] ?? null;
   }
@@ -101,14 +101,14 @@ export class RunModel {
   handBack(chunk: number, epoch: number, dueAt: number | null, isRetry = false): RunState | 'stale' {
     if (epoch === 0 || this.open.get(chunk) !== epoch) return 'stale';
     this.open.delete(chunk);
-    if (dueAt !== null) this.later.set(chunk, dueAt - (isRetry ? 0.5 : 0));
+    if (dueAt !== null) this.deferred.set(chunk, dueAt - (isRetry ? 0.5 : 0));
     if (this.state === 'cancelling' && this.open.size === 0) this.state = 'cancelled';
     return this.state;
   }
 
   reclaim(now: number): RunState {
     if (this.state !== 'cancelling') return this.state;
-    for (const chunk of this.open.keys()) this.later.set(chunk, now);
+    for (const chunk of this.open.keys()) this.deferred.set(chunk, now);
     this.open.clear();
     this.state = 'cancelled';
     return this.state;
@@ -124,7 +124,7 @@ export class RunModel {
       if (this.settled === this.ids) this.state = 'completed';
     }
     if (after === 'cancelling') {
-      for (const [chunk, epoch] of this.open) if (epoch === 0) this.later.set(chunk, now);
+      for (const [chunk, epoch] of this.open) if (epoch === 0) this.deferred.set(chunk, now);
       for (const [chunk, epoch] of this.open) if (epoch === 0) this.open.delete(chunk);
       if (this.open.size === 0) this.state = 'cancelled';
     }

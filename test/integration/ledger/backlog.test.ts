@@ -115,17 +115,17 @@ test('the next retry is that of the first chunk that waits for one, once no othe
   const run = await writeTestRun(redis, [1, 1]);
   onTestFinished(() => forgetRun(redis, run));
   expect(await readNextAttempt(redis, run)).toBeNull();
-  await redis.zadd(keys.later(run), Date.now() + 59_999.5, 1, Date.now() + 119_999.5, 0);
+  await redis.zadd(keys.deferred(run), Date.now() + 59_999.5, 1, Date.now() + 119_999.5, 0);
   const aboutAMinute = Math.abs((await readNextAttempt(redis, run))! - Date.now() - 60_000);
   expect(aboutAMinute).toBeLessThan(30_000);
   await redis.hset(keys.open(run), '0', '1');
   expect(await readNextAttempt(redis, run)).toBeNull();
 });
 
-test('a chunk that was parked without a try, as no permit came, waits for no retry', async ({ onTestFinished }) => {
+test('a chunk that was deferred without a try, as no permit came, waits for no retry', async ({ onTestFinished }) => {
   const run = await writeTestRun(redis, [1]);
   onTestFinished(() => forgetRun(redis, run));
-  await redis.zadd(keys.later(run), Date.now() + 60_000, 0);
+  await redis.zadd(keys.deferred(run), Date.now() + 60_000, 0);
   expect(await readNextAttempt(redis, run)).toBeNull();
 });
 

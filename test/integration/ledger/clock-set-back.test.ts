@@ -59,12 +59,12 @@ describe('a run of which Redis wrote times with a clock that was ahead', () => {
     expect(await ledger.enqueue(id)).toEqual([]);
   });
 
-  test('has its parked chunks due when they were to be, not a day later', async () => {
+  test('has its deferred chunks due when they were to be, not a day later', async () => {
     await setAhead({ activeUntil: now + dayMs });
     await redis.hset(keys.run(id), 'next', 2);
-    await redis.zadd(keys.later(id), now + dayMs - 1_000, '0', now + dayMs + 3_600_000, '1');
+    await redis.zadd(keys.deferred(id), now + dayMs - 1_000, '0', now + dayMs + 3_600_000, '1');
     expect(await ledger.enqueue(id)).toEqual([0]);
-    const due = Number(await redis.zscore(keys.later(id), '1'));
+    const due = Number(await redis.zscore(keys.deferred(id), '1'));
     expect(Math.abs(due - now - 3_600_000)).toBeLessThan(60_000);
   });
 
@@ -73,7 +73,7 @@ describe('a run of which Redis wrote times with a clock that was ahead', () => {
     await redis.del(keys.open(id));
     await steer('pause');
     await setAhead({ changedAt: now + dayMs, closedUntil: now + dayMs });
-    await redis.zadd(keys.later(id), now + dayMs, '0', now + dayMs, '1');
+    await redis.zadd(keys.deferred(id), now + dayMs, '0', now + dayMs, '1');
     await steer('start');
     expect(await ledger.enqueue(id)).toEqual([0, 1]);
   });

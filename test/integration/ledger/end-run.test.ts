@@ -38,7 +38,7 @@ const small = () =>
   [
     ...[
       keys.open,
-      keys.later,
+      keys.deferred,
       keys.holders,
       keys.improved,
       keys.details,

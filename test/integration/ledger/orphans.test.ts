@@ -44,9 +44,9 @@ describe('chunks of which Redis has lost sight', () => {
   test('are found in the ledger, and are due again in doubt', async () => {
     const { epoch } = await claim(0);
     await ledger.step(id, 0, epoch, [{ index: 0, cell: deleted }, { index: 1, cell: deleted }], []); // biome-ignore format: one line
-    await redis.del(keys.open(id), keys.later(id));
+    await redis.del(keys.open(id), keys.deferred(id));
     expect(await recoverOrphans(ledger, id)).toBe(true);
-    expect(await redis.zrange(keys.later(id), '0', '-1')).toEqual(['1', '2']);
+    expect(await redis.zrange(keys.deferred(id), '0', '-1')).toEqual(['1', '2']);
     expect(await ledger.enqueue(id)).toEqual([1, 2]);
     expect((await claim(1)).ledgerChunk.cells.every(isDoubtful)).toBe(true);
     expect(await record()).toMatchObject({
@@ -59,23 +59,23 @@ describe('chunks of which Redis has lost sight', () => {
   test('are due again where only some of their ids are settled, and do not halt the run', async () => {
     for (const chunk of [0, 1, 2])
       await ledger.step(id, chunk, (await claim(chunk)).epoch, [{ index: 0, cell: deleted }], []);
-    await redis.del(keys.open(id), keys.later(id));
+    await redis.del(keys.open(id), keys.deferred(id));
     const scan = { ...ledger, hasOrphans: async () => true }; // also afterwards: what was found counts
     expect(await recoverOrphans(scan, id)).toBe(true);
-    expect(await redis.zrange(keys.later(id), '0', '-1')).toEqual(['0', '1']);
+    expect(await redis.zrange(keys.deferred(id), '0', '-1')).toEqual(['0', '1']);
     expect(await record()).toMatchObject({ state: 'running', halt: '' });
   });
 
   test('are due again also where their ledger is lost, so that the claim tells of it', async () => {
-    await redis.del(keys.open(id), keys.later(id), keys.ledger(id, 1));
+    await redis.del(keys.open(id), keys.deferred(id), keys.ledger(id, 1));
     expect(await recoverOrphans(ledger, id)).toBe(true);
-    expect(await redis.zrange(keys.later(id), '0', '-1')).toEqual(['0', '1', '2']);
+    expect(await redis.zrange(keys.deferred(id), '0', '-1')).toEqual(['0', '1', '2']);
     expect(await ledger.enqueue(id)).toEqual([0, 1, 2]);
     expect(await ledger.claim(id, 1)).toBe('broken');
   });
 
   test('of a run that Redis has lost as well are none', async () => {
-    await redis.del(keys.open(id), keys.later(id));
+    await redis.del(keys.open(id), keys.deferred(id));
     const asked = { ...ledger, hasOrphans: async () => true };
     expect(await recoverOrphans(asked, `${id}-lost`)).toBe(false);
   });
@@ -88,7 +88,7 @@ describe('chunks of which Redis has lost sight', () => {
       await ledger.step(id, chunk, epoch, chunk < 2 ? joins : [], []);
       if (chunk === 2) await redis.setrange(keys.ledger(id, 2), headerBytes, cellBytes);
     }
-    await redis.del(keys.open(id), keys.later(id));
+    await redis.del(keys.open(id), keys.deferred(id));
     expect((await cells(2)).every(isSettled)).toBe(true);
     expect(await recoverOrphans(ledger, id)).toBe(true);
     expect(await record()).toMatchObject({ state: 'halted', halt: 'ledger_lost', by: 'guard' });
@@ -101,7 +101,7 @@ describe('chunks of which Redis has lost sight', () => {
 
   test('do not halt a run that another process has recovered meanwhile', async () => {
     await ledger.step(id, 0, (await claim(0)).epoch, [{ index: 0, cell: deleted }, { index: 1, cell: deleted }], []); // biome-ignore format: one line
-    await redis.del(keys.open(id), keys.later(id), keys.ledger(id, 1), keys.ledger(id, 2));
+    await redis.del(keys.open(id), keys.deferred(id), keys.ledger(id, 1), keys.ledger(id, 2));
     await redis.hset(keys.run(id), 'chunks', 1); // all that this process sees is settled
     let asked = 0;
     const meanwhile = { ...ledger, hasOrphans: async () => asked++ === 0 };

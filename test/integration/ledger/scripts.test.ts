@@ -174,12 +174,15 @@ class Play {
     const { state, next, settled, counts, attempts, late } = this.#model;
     expect(run).toMatchObject({ state, next, settled, attempts, late, counts });
     expect(await redis.hgetall(keys.open(this.#id))).toEqual(textOf(this.#model.open));
-    const later = await redis.zrange(keys.later(this.#id), '0', '-1', 'WITHSCORES');
+    const deferred = await redis.zrange(keys.deferred(this.#id), '0', '-1', 'WITHSCORES');
     const dueAt = new Map(
-      later.flatMap((chunk, i) => (i % 2 === 0 ? [[Number(chunk), Number(later[i + 1])]] : [])) as [number, number][],
+      deferred.flatMap((chunk, i) => (i % 2 === 0 ? [[Number(chunk), Number(deferred[i + 1])]] : [])) as [
+        number,
+        number,
+      ][],
     );
-    expect([...dueAt.keys()].sort()).toEqual([...this.#model.later.keys()].sort());
-    if (state !== 'cancelling' && state !== 'cancelled') expect(dueAt).toEqual(this.#model.later); // what a cancelled run had in hand is due by the clock of Redis
+    expect([...dueAt.keys()].sort()).toEqual([...this.#model.deferred.keys()].sort());
+    if (state !== 'cancelling' && state !== 'cancelled') expect(dueAt).toEqual(this.#model.deferred); // what a cancelled run had in hand is due by the clock of Redis
     for (const n of sizes.keys()) {
       const bytes = await redis.getBuffer(keys.ledger(this.#id, n));
       expect(decodeLedgerChunk(bytes!).cells).toEqual(this.#model.cells[n]);

@@ -100,7 +100,7 @@ describe('a step of a holder that knows every cell', () => {
     const joins = [0, 1].map((index) => ({ index, cell: deleted }));
     expect(await ledger.step(id, 0, epoch, joins, [], known, true)).toMatchObject({ isHandedBack: true });
     expect(await redis.hkeys(keys.open(id))).toEqual(['1']);
-    expect(await redis.exists(keys.later(id))).toBe(0);
+    expect(await redis.exists(keys.deferred(id))).toBe(0);
     expect(await ledger.step(id, 0, epoch, joins, [], undefined, true)).toEqual({ state: 'stale', cells: [] });
     expect(await ledger.handBack(id, 0, epoch, null)).toBe('stale');
     expect(await counters()).toEqual({ deleted: 2, settled: 2, attempts: 2, state: 'running' });
@@ -453,8 +453,8 @@ describe('a chunk', () => {
 
   test('whose ids have all failed before is enqueued in turn with new ones', async () => {
     await startRun(Array(12).fill(1));
-    const parked = [0, 1, 2, 3, 4, 5];
-    for (const chunk of parked) {
+    const deferred = [0, 1, 2, 3, 4, 5];
+    for (const chunk of deferred) {
       const { epoch } = await claim(chunk);
       await ledger.handBack(id, chunk, epoch, 200, false, '', true);
     }
@@ -482,7 +482,7 @@ describe('a chunk', () => {
     expect(await ledger.handBack(id, 0, epoch, 1)).toBe('running');
     expect(await ledger.handBack(id, 0, epoch, 1)).toBe('stale');
     expect(await cells()).toEqual([absent, back]);
-    expect(await redis.zscore(keys.later(id), 0)).toBe(String(now + 1));
+    expect(await redis.zscore(keys.deferred(id), 0)).toBe(String(now + 1));
   });
 
   test.each(['pause', 'halt', 'cancel'] as const)('is neither enqueued nor claimed after %s', async (action) => {

@@ -138,7 +138,7 @@ const refused: Case[] = [
   { script: `${ledgerScripts} enqueueLua`, arrange: async () => actEnqueue(await openRun('start')) },
   {
     script: `${ledgerScripts} enqueueLua`,
-    when: 'a parked chunk is due',
+    when: 'a deferred chunk is due',
     arrange: async () => {
       const { id, epoch } = await claimed();
       await ledger.handBack(id, 0, epoch, 0);

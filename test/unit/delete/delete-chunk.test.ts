@@ -17,7 +17,7 @@ import { givenToken, openLimits, status } from './tries.ts';
 
 const startMs = 1_000_000; // not 0: then a sum of times would be as good as their difference
 const deleted = settle('deleted', 1, codeOfStatus(204));
-const parked = unmark(mark(untouched), 3, false);
+const deferred = unmark(mark(untouched), 3, false);
 
 type Odd = {
   ledger?: Parameters<typeof openMemoryLedger>[1];
@@ -113,7 +113,7 @@ describe('a chunk', () => {
     expect(paths).toHaveLength(2);
     for (const path of paths) expect(path).toMatch(/^\/base\/.*annotations\/id-[01]$/);
     expect(model.cells[0]).toEqual([deleted, deleted]);
-    expect([model.open.size, model.later.size]).toEqual([0, 0]);
+    expect([model.open.size, model.deferred.size]).toEqual([0, 0]);
     expect(told).toEqual(['enter', 'leave']);
     expect(Object.fromEntries(meters.annotations.codes)).toEqual({ '204': 2 });
     expect(Object.fromEntries(meters.annotations.outcomes).deleted).toBe(2);
@@ -204,25 +204,25 @@ describe('of a chunk that was worked on before', () => {
 
 describe('a chunk is handed back', () => {
   test('to be due when the first of its open ids is', async () => {
-    const { start, model } = openWork([parked, untouched], { server: () => status(409), claim: { passedMs: 5_000 } });
+    const { start, model } = openWork([deferred, untouched], { server: () => status(409), claim: { passedMs: 5_000 } });
     const running = start();
     await vi.advanceTimersByTimeAsync(50);
     expect(await running).toEqual({ state: 'running', dueInMs: null });
-    const [dueAt] = [...model.later.values()];
+    const [dueAt] = [...model.deferred.values()];
     expect(dueAt).toBe(4_999.5);
   });
 
   test('to be due when a wait is over that the server asked for one id', async () => {
     const { start, model } = openWork([untouched], { claim: { onStatus: '423=wait' }, server: () => status(423) });
     await start();
-    expect([...model.later.values()]).toEqual([4_999.5]);
+    expect([...model.deferred.values()]).toEqual([4_999.5]);
   });
 
   test('to be due at once where it was interrupted', async () => {
     const { start, model, gate } = openWork([untouched]);
     gate.close();
     expect(await start()).toEqual({ state: 'running', dueInMs: 0 });
-    expect([...model.later.values()]).toEqual([0]);
+    expect([...model.deferred.values()]).toEqual([0]);
   });
 
   test.each([
@@ -232,13 +232,13 @@ describe('a chunk is handed back', () => {
     const { start, model, stop } = openWork([untouched], { limits: { throttledMs, isBlocked: true } });
     stop.abort();
     expect(await start()).toEqual({ state: 'running', dueInMs: null });
-    expect([...model.later.values()]).toEqual([due]);
+    expect([...model.deferred.values()]).toEqual([due]);
   });
 
   test("to be due after 5 s where the run's own rate brings no permit for longer", async () => {
     const { start, model } = openWork([untouched], { rate: '1/3600000', nextAt: 3_600_000 });
     expect(await start()).toEqual({ state: 'running', dueInMs: 5_000 });
-    expect([...model.later.values()]).toEqual([5_000]);
+    expect([...model.deferred.values()]).toEqual([5_000]);
   });
 
   test.each([
@@ -254,7 +254,7 @@ describe('a chunk is handed back', () => {
       });
       const running = start();
       await vi.advanceTimersByTimeAsync(2_200);
-      expect(model.later.size).toBe(isBack ? 1 : 0);
+      expect(model.deferred.size).toBe(isBack ? 1 : 0);
       stop.abort();
       await vi.advanceTimersByTimeAsync(200);
       expect(await running).toMatchObject({ state: 'running' });
@@ -263,7 +263,7 @@ describe('a chunk is handed back', () => {
 
   test('to be looked at at once where Redis may have lost what it took', async () => {
     const back: unknown[] = [];
-    const { start } = openWork([parked], {
+    const { start } = openWork([deferred], {
       ledger: {
         stillHolds: async () => false,
         handBack: async (...args) => {
@@ -372,7 +372,7 @@ describe('a step', () => {
 test('an id whose answer may have been lost is doubtful in the ledger, one that was refused is not', async () => {
   const server = (path: string): Answer =>
     path.endsWith('0') ? { kind: 'maybe-sent', code: 'reset', why: 'ECONNRESET' } : status(409);
-  const { start, model, meters } = openWork([parked, parked], { server, claim: { passedMs: 5_000 } });
+  const { start, model, meters } = openWork([deferred, deferred], { server, claim: { passedMs: 5_000 } });
   await start();
   expect(model.cells[0]!.map(isDoubtful)).toEqual([true, false]);
   expect(model.cells[0]!.some(isSettled)).toBe(false);

@@ -271,7 +271,7 @@ test('a chunk that was put back gets a new job, and the due chunk of a run is en
   const { consumer, events, model } = openTestService();
   consumer.requeue({ run: 'r', chunk: 0 });
   model.open.clear();
-  model.later.set(0, 0);
+  model.deferred.set(0, 0);
   consumer.onDue('r');
   await vi.advanceTimersByTimeAsync(0);
   expect(events).toEqual(['add 1', 'add 1']);
