@@ -106,8 +106,8 @@ export class ChunkPass {
   readonly cells: Cell[];
   /** By index: the earliest time, by `clock`, at which a deferred id may be sent again. */
   readonly waitsUntil = new Map<number, number>();
-  /** Whether the last step has handed the chunk back. */
-  isHandedBack = false;
+  /** Whether the last step has returned the chunk. */
+  isReturned = false;
   readonly #waitStatuses: ReadonlySet<number>;
   readonly #pathAt: (index: number) => string;
   readonly #deps: PassDeps;
@@ -204,7 +204,7 @@ export class ChunkPass {
   }
 
   #launch(wanted: number[], grant: Grant): void {
-    this.isHandedBack = grant.isHandedBack === true;
+    this.isReturned = grant.isReturned === true;
     if (grant.state !== 'running' || (wanted.length > 0 && grant.cells.length === 0)) this.#end();
     const window = this.#freshWindow();
     for (let i = 0; i < grant.cells.length; i++) {
@@ -217,7 +217,7 @@ export class ChunkPass {
     }
   }
 
-  /** The window of requests that are marked now. A mark older than a second is handed back unused. */
+  /** The window of requests that are marked now. A mark older than a second is withdrawn unused. */
   #freshWindow(): Window {
     const { clock, token } = this.#deps;
     const expiresAt = clock() + markLifetimeMs;

@@ -75,7 +75,7 @@ const widestWindow = 512;
 type ChunkResult = { state: ObservedState; dueInMs: number | null };
 
 /**
- * Does one pass over one chunk: claims it, sends its due ids and hands it back. Whatever happens, each id that was sent has its result in
+ * Does one pass over one chunk: claims it, sends its due ids and returns it. Whatever happens, each id that was sent has its result in
  * the ledger, or a mark there says that it may have been sent. Repeating it is harmless: settled ids are skipped, and a chunk that
  * isn't open is left as it is. Throws an ExpungeError for damaged data in Redis. Throws errors of Redis if it cannot be reached for the
  * claim, or until the shutdown deadline for the results.
@@ -97,7 +97,7 @@ export async function deleteChunk(job: ChunkTask, deps: DeleteDeps): Promise<Chu
   );
   sender.limits.enter();
   await pass.run().finally(() => sender.limits.leave());
-  return handBack(job, claim, pass, sender, deps);
+  return returnPassed(job, claim, pass, sender, deps);
 }
 
 const inDoubtMessage = 'from here on ids that are found gone are gone_unconfirmed, not absent';
@@ -170,10 +170,10 @@ function passDeps(
   };
 }
 
-async function handBack(
+async function returnPassed(
   { run, chunk, requestQueue }: ChunkTask,
   claim: Claim,
-  { cells, waitsUntil, isHandedBack }: ChunkPass,
+  { cells, waitsUntil, isReturned }: ChunkPass,
   { limits }: Sender,
   deps: DeleteDeps,
 ): Promise<ChunkResult> {
@@ -191,10 +191,11 @@ async function handBack(
     persist(async () => {
       // Redis may have lost acknowledged writes, so the chunk is due at once for another pass.
       if (!(await deps.ledger.stillHolds(run, claim))) dueInMs = 0;
-      const cut = claim.sendable < cells.length ? claim.sendable : '';
-      return deps.ledger.handBack(run, chunk, claim.epoch, dueInMs, cells.some(hasManyMarks), cut, isRetry);
+      const sendable = claim.sendable < cells.length ? claim.sendable : undefined;
+      const resetsMarks = cells.some(hasManyMarks);
+      return deps.ledger.returnChunk({ run, chunk, epoch: claim.epoch, dueInMs, resetsMarks, sendable, isRetry });
     }, deps);
-  const state = isHandedBack ? 'running' : await returnChunk();
+  const state = isReturned ? 'running' : await returnChunk();
   if (state !== 'running') return { state, dueInMs: null };
   // Its claim enqueued nothing, so the next rung of a canary may have waited for this chunk.
   if (dueInMs === null && claim.enqueued.length === 0) return { state, dueInMs: 0 };

@@ -246,7 +246,7 @@ export function retryDelayMs(attempts: number, retryDelaysMs: readonly number[])
   return retryDelaysMs[Math.max(0, attempts - quickAttempts)] ?? 0;
 }
 
-/** The wait of a throttled id, in ms, by how often it was sent or handed back: throttled requests do not count as attempts. */
+/** The wait of a throttled id, in ms, by how often it was sent or its mark was withdrawn: throttled requests do not count as attempts. */
 export function waitDelayMs(times: number, retryDelaysMs: readonly number[]): number {
   return retryDelaysMs[Math.min(times, retryDelaysMs.length) - 1] ?? 0;
 }

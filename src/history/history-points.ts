@@ -33,7 +33,7 @@ export type HistoryPoint = {
   achieved: number | null; // without throttled requests
   allowed: number | null; // on average, while a limit was known
   inFlight: number | null; // on average, by how long the answers took
-  takeovers: number; // chunks of processes that never handed them back
+  takeovers: number; // chunks of processes that never returned them
   counts: Readonly<Record<string, number>>; // ids by outcome; below 0 if better evidence replaced an outcome
   latencyMs: { p50: number; p95: number } | null;
 };

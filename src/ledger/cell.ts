@@ -81,7 +81,10 @@ export function hasManyMarks(cell: Cell): boolean {
   return !isSettled(cell) && marksOf(cell) >= manyMarks;
 }
 
-/** Resets the marks of a cell for a hand-back with `resetsMarks`, unless a request for the id may be in flight. The script does the same in Lua. */
+/**
+ * Resets the marks of a cell when a chunk is returned with `resetsMarks`, unless a request for the id may be in flight. The script does the same in
+ * Lua.
+ */
 export function resetMarks(cell: Cell): Cell {
   const marks = marksOf(cell);
   return isSettled(cell) || marks % 2 === 1 || marks <= marksKept ? cell : cell - ((marks - marksKept) << markShift);

@@ -148,7 +148,7 @@ return {state, epoch, cells, chunk[2], enqueued, run[2] or '', process, history,
 `;
 
 /**
- * Gives a chunk back: settled, or deferred until it is due. The last chunk to come back turns `cancelling` into `cancelled`.
+ * Returns a chunk: settled, or deferred until it is due. The last returned chunk turns `cancelling` into `cancelled`.
  *
  * KEYS  1 run  2 open  3 deferred  4 ledger chunk
  * ARGV  1 chunk  2 epoch  3 now in ms, '' = Redis TIME: the pass has ended  4 in how many ms it is due, or '' if every cell is settled
@@ -157,7 +157,7 @@ return {state, epoch, cells, chunk[2], enqueued, run[2] or '', process, history,
  *       7 1 = all remaining ids have failed before
  * returns state, 'stale' if another holder has the chunk, or 'missing' or 'broken' as the claim
  */
-export const handBackLua = `${sealFunction}${timeFunctions}${cellConstants}${sendableFunctions}
+export const returnChunkLua = `${sealFunction}${timeFunctions}${cellConstants}${sendableFunctions}
 local state = redis.call('HGET', KEYS[1], 'state')
 if not state then return 'missing' end
 if redis.call('HGET', KEYS[2], ARGV[1]) ~= ARGV[2] then return 'stale' end
@@ -202,7 +202,7 @@ redis.call('ZADD', KEYS[2], redisTime(), ARGV[1] .. ' ' .. ARGV[2])
 `;
 
 /**
- * Ends a cancelled run even if dead holders have chunks of it. A live holder has the time of its longest request to hand its chunk back.
+ * Ends a cancelled run even if dead holders have chunks of it. A live holder has the time of its longest request to return its chunk.
  *
  * KEYS  1 run  2 open  3 deferred  4 holders
  * returns state

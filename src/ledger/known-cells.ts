@@ -20,8 +20,8 @@ export type KnownStep = {
   attempts: number;
   /** Places of the times of outcomes, two bytes each; see writeTimesFunction. */
   places: Buffer;
-  /** Whether it hands the chunk back, once every id of the chunk is settled. */
-  handsBack: boolean;
+  /** Whether it returns the chunk, once every id of the chunk is settled. */
+  returnsChunk: boolean;
   cells: Cell[]; // after it, for the whole chunk
 };
 
@@ -41,9 +41,8 @@ export class KnownCells {
   }
 
   /**
-   * Plans the step, if all its results are 204s or open ids. Other results have further effects (halts, doubt), which need the merge. Null
-   * = the merge
-   * has to decide. `isLast`: the holder no longer needs the chunk; if every id is settled, it is handed back.
+   * Plans the step, if all its results are 204s or open ids. Other results have further effects (halts, doubt), which need the merge. Null: the merge
+   * has to decide. `isLast`: the holder no longer needs the chunk; if every id is settled, it is returned.
    */
   plan(joins: readonly Join[], wanted: readonly number[], isLast = false): KnownStep | null {
     if (this.#cells === null || joins.length + wanted.length === 0) return null;
@@ -77,7 +76,7 @@ export class KnownCells {
       before: packIndexes(this.#cells.slice(low, high + 1)),
       after: packIndexes(cells.slice(low, high + 1)),
       places: packIndexes([...places]),
-      handsBack: isLast && cells.every(isSettled),
+      returnsChunk: isLast && cells.every(isSettled),
       cells,
     };
   }

@@ -7,11 +7,11 @@ import type { KnownStep } from './known-cells.ts';
  * A step whose holder knows every cell of it: one comparison, and the bytes that follow. It does nothing if another process has written, if the
  * run is not running or ends with this step, or if a share of failures counts from this step on. In all these cases the step of update.lua.ts
  * decides.
- * So running it twice is harmless. With the last id of a chunk it also hands the chunk back, as handBackLua does, which is then not needed.
+ * So running it twice is harmless. With the last id of a chunk it also returns the chunk, as returnChunkLua does, which is then not needed.
  *
  * KEYS  1 ledger chunk  2 run  3 open
  * ARGV  1 chunk  2 epoch  3 offset  4 bytes before  5 bytes after  6 ids deleted  7 attempts  8 places of times, 2 bytes each
- *       9 1 = every id of the chunk is settled then: it is handed back
+ *       9 1 = every id of the chunk is settled then: it is returned
  * returns 1, or 0 if it did nothing
  */
 export const knownStepLua = (rules: readonly HaltRule[]) => `${writeTimesFunction}
@@ -46,8 +46,8 @@ export function knownStepArguments(
   run: string,
   chunk: number,
   epoch: number,
-  { offset, before, after, deleted, attempts, places, handsBack }: KnownStep,
+  { offset, before, after, deleted, attempts, places, returnsChunk }: KnownStep,
 ): (string | number | Buffer)[] {
   const all = [keys.ledger(run, chunk), keys.run(run), keys.open(run)];
-  return [...all, chunk, epoch, offset, before, after, deleted, attempts, places, handsBack ? 1 : 0];
+  return [...all, chunk, epoch, offset, before, after, deleted, attempts, places, returnsChunk ? 1 : 0];
 }

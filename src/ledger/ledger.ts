@@ -17,11 +17,11 @@ import {
 import {
   claimLua,
   enqueueLua,
-  handBackLua,
   hasOrphansLua,
   heartbeatLua,
   reclaimLua,
   recoverLua,
+  returnChunkLua,
 } from './chunks.lua.ts';
 import { serverIdentityArguments } from './doubt.lua.ts';
 import type { HaltRule } from './halt-rules.ts';
@@ -53,8 +53,19 @@ export type Claim = {
   sendable: number; // how many of its ids may be marked, counted from the first
 };
 
-/** The answer of a step; see update.lua.ts. `cells` is parallel to the requested indexes, or empty. `isHandedBack`: the step handed the chunk back. */
-export type Grant = { state: ObservedState; cells: Cell[]; isHandedBack?: boolean };
+/** The answer of a step; see update.lua.ts. `cells` is parallel to the requested indexes, or empty. `isReturned`: the step returned the chunk. */
+export type Grant = { state: ObservedState; cells: Cell[]; isReturned?: boolean };
+
+/** A chunk that its holder returns. */
+export type ReturnedChunk = {
+  run: string;
+  chunk: number;
+  epoch: number; // as claimed
+  dueInMs: number | null; // null: all its cells are settled, or the first `sendable` of them
+  resetsMarks?: boolean; // see `resetMarks`
+  sendable?: number | undefined; // how many of its ids might be marked; without it all
+  isRetry?: boolean; // all its remaining ids have failed before
+};
 
 /** A change of state that an operator, a signal or a guard asks for. */
 export type Steering = {
@@ -91,7 +102,7 @@ type Scripts = {
   expungeKnownStep(...args: (string | Buffer | number)[]): Promise<number>;
   expungeEnqueue(...args: (string | number)[]): Promise<number[]>;
   expungeClaim(...args: (string | number)[]): Promise<unknown>;
-  expungeHandBack(...args: (string | Buffer | number)[]): Promise<ObservedState>;
+  expungeReturnChunk(...args: (string | Buffer | number)[]): Promise<ObservedState>;
   expungeHeartbeat(...args: (string | number)[]): Promise<unknown>;
   expungeReclaim(...args: string[]): Promise<ObservedState>;
   expungeSteer(...args: (string | number)[]): Promise<[before: ObservedState, after: ObservedState, changed: number]>;
@@ -133,7 +144,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
     ): Promise<Grant> {
       const planned = known?.plan(joins, wanted, isLast);
       if (known && planned && (await scripts.expungeKnownStep(...knownStepArguments(run, chunk, epoch, planned))) === 1)
-        return { state: 'running', cells: known.accept(planned, wanted), isHandedBack: planned.handsBack };
+        return { state: 'running', cells: known.accept(planned, wanted), isReturned: planned.returnsChunk };
       // Another Redis than at the claim may have made the comparison, so check the server after it.
       const holds = !planned || !known || hasAllOf(await servers.of(run), known.server);
       const all = [keys.ledger(run, chunk), keys.run(run), keys.open(run), keys.audit(run), keys.improved(run)];
@@ -187,20 +198,9 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       };
     },
 
-    /**
-     * Hands a chunk back. `dueInMs` null: all its cells are settled, or the first `sendable` of them. `resetsMarks`: see `resetMarks`. `isRetry`:
-     * all remaining ids have failed before. Returns the state of the run.
-     */
-    handBack(
-      run: string,
-      chunk: number,
-      epoch: number,
-      dueInMs: number | null,
-      resetsMarks = false,
-      sendable: number | '' = '',
-      isRetry = false,
-    ): Promise<ObservedState> {
-      return scripts.expungeHandBack(
+    /** Returns a chunk that was claimed. The answer is the state of the run. */
+    returnChunk({ run, chunk, epoch, dueInMs, resetsMarks, sendable, isRetry }: ReturnedChunk): Promise<ObservedState> {
+      return scripts.expungeReturnChunk(
         keys.run(run),
         keys.open(run),
         keys.deferred(run),
@@ -210,7 +210,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
         now(),
         dueInMs === null ? '' : Math.ceil(dueInMs),
         resetsMarks ? 1 : 0,
-        sendable,
+        sendable ?? '',
         isRetry ? 1 : 0,
       );
     },
@@ -302,7 +302,7 @@ function defineScripts(redis: RedisClient, haltRules: readonly HaltRule[]) {
   redis.defineCommand('expungeKnownStep', { numberOfKeys: 3, lua: knownStepLua(haltRules) });
   redis.defineCommand('expungeEnqueue', { numberOfKeys: 4, lua: enqueueLua });
   redis.defineCommand('expungeClaim', { numberOfKeys: 6, lua: claimLua });
-  redis.defineCommand('expungeHandBack', { numberOfKeys: 4, lua: handBackLua });
+  redis.defineCommand('expungeReturnChunk', { numberOfKeys: 4, lua: returnChunkLua });
   redis.defineCommand('expungeHeartbeat', { numberOfKeys: 2, lua: heartbeatLua });
   redis.defineCommand('expungeReclaim', { numberOfKeys: 4, lua: reclaimLua });
   redis.defineCommand('expungeSteer', { numberOfKeys: 4, lua: steerLua(haltRules) });

@@ -163,7 +163,7 @@ if next == 'running' then
 end
 if next == 'cancelling' then
   redis.call('HDEL', KEYS[1], 'pauses')
-  -- Unclaimed chunks go back at once. A holder hands its chunk back within a second.
+  -- Unclaimed chunks go back at once. A holder returns its chunk within a second.
   local open = redis.call('HGETALL', KEYS[2])
   local held = 0
   for i = 1, #open, 2 do

@@ -66,7 +66,7 @@ for at = 1, #results, 4 do
   local i, new = a * 256 + b, c * 256 + d
   local old = cells[i]
   -- A former holder cannot be sure: the next holder may have sent a request for the id since. So its outcome becomes the outcome in doubt.
-  -- Nor does it know whether a request is in flight: marks may have been reset since (see handBackLua). Of its open cells only doubt counts.
+  -- Nor does it know whether a request is in flight: marks may have been reset since (see returnChunkLua). Of its open cells only doubt counts.
   if not isHolder then
     if new < settledFrom then
       new = new >= doubt and old < doubt and old + doubt or old

@@ -97,7 +97,7 @@ export function openConsumer(
     drain: async () => {
       stopping.abort();
       await Promise.allSettled(running);
-      // A forced first close returns at once, whatever state Redis is in. The chunks were handed back before.
+      // A forced first close returns at once, whatever state Redis is in. The chunks were returned before.
       await worker.made?.close(true).catch(() => {});
     },
   };

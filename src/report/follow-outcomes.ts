@@ -91,7 +91,7 @@ async function findReady(redis: RedisClient, run: Run, { written }: FollowCursor
 }
 
 /**
- * A text that changes with each outcome of a run, each chunk that is handed back and each correction. If it is equal, there is nothing new
+ * A text that changes with each outcome of a run, each chunk that is returned and each correction. If it is equal, there is nothing new
  * to write.
  */
 export async function readProgress(redis: RedisClient, run: string): Promise<string> {

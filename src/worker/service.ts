@@ -247,7 +247,7 @@ function bodyPart(bodies: BodyCounter, log: Log): Part {
   };
 }
 
-/** Stops sending, waits for requests in flight, and hands all chunks back. Its time is bounded even while Redis is away. */
+/** Stops sending, waits for requests in flight, and returns all chunks. Its time is bounded even while Redis is away. */
 async function drainConsumer(consumer: Consumer, deadline: AbortController, deadlineMs: number): Promise<void> {
   const timer = setTimeout(() => deadline.abort(), deadlineMs);
   await withTimeout(deadlineMs + closeMs, consumer.drain());

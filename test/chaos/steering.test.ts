@@ -27,15 +27,15 @@ async function midRun({ arrivals }: Harness): Promise<void> {
   await until('the run is in the middle', () => arrivals.length > 200);
 }
 
-/** Nothing arrives once all that was in hand has been handed back, which it is without doubt, and within a second after `at`. */
+/** Nothing arrives once every chunk has been returned, which happens without doubt, and within a second after `at`. */
 async function stopsCleanly(harness: Harness, at: number): Promise<void> {
   const { id } = await harness.onlyRun();
   await until(
-    'every chunk is handed back',
+    'every chunk is returned',
     async () => (await harness.redis.hlen(keys.open(id))) === 0 || (await unclaimed(harness)),
   );
   const requests = harness.arrivals.length;
-  await never('a request after all was handed back', () => harness.arrivals.length > requests, lookMs);
+  await never('a request after all was returned', () => harness.arrivals.length > requests, lookMs);
   if (harness.arrivals.at(-1)! - at > promisedMs) throw new Error('a request came later than a second');
   const open = (await harness.cells()).flat().filter((cell) => !isSettled(cell));
   if (open.some((cell) => isDoubtful(cell) || ((cell >> 4) & 1) === 1)) throw new Error('an id was made doubtful');

@@ -47,10 +47,10 @@ class Crew {
     await until('all workers are ready', () => this.ready.length === this.size || stopIfOver(this.parent));
   }
 
-  /** Waits until every process has handed a chunk back, so that all of them are at work. */
+  /** Waits until every process has returned a chunk, so that all of them are at work. */
   async isBusy(): Promise<void> {
     const busy = () => new Set(this.said('chunk returned').map(({ pid }) => pid)).size === this.size;
-    await until('each has handed a chunk back', () => busy() || stopIfOver(this.parent));
+    await until('each has returned a chunk', () => busy() || stopIfOver(this.parent));
   }
 
   signalAll(signal: NodeJS.Signals): void {

@@ -159,7 +159,7 @@ const made: Record<Cause, Made> = {
       await ledger.enqueue(id);
       const claimed = await ledger.claim(id, 0);
       if (typeof claimed === 'string') throw new Error(claimed);
-      await ledger.handBack(id, 0, claimed.epoch, 10 * minute, false, '', true);
+      await ledger.returnChunk({ run: id, chunk: 0, epoch: claimed.epoch, dueInMs: 10 * minute, isRetry: true });
     },
   },
 };

@@ -108,7 +108,7 @@ async function statusOf(harness: Harness): Promise<string> {
   return status.stdout;
 }
 
-/** The run is still running, and what was in hand has been handed back: no id has lost an attempt, or is in doubt. */
+/** The run is still running, and what it held has been returned: no id has lost an attempt, or is in doubt. */
 async function checkLedger(harness: Harness): Promise<void> {
   const run = await harness.onlyRun();
   if (run.state !== 'running') throw new Error(`the run is ${run.state}`);

@@ -5,7 +5,7 @@ import type { Resource } from '../../src/model/resource.ts';
 import { RunModel } from './run-model.ts';
 
 /** What `deleteChunk` asks of a ledger. */
-type Asked = Pick<Ledger, 'claim' | 'step' | 'handBack' | 'stillHolds' | 'enqueue' | 'steer' | 'heartbeat'>;
+type Asked = Pick<Ledger, 'claim' | 'step' | 'returnChunk' | 'stillHolds' | 'enqueue' | 'steer' | 'heartbeat'>;
 
 /**
  * A ledger of one running run in memory. `odd` answers instead of it where a test wants something else to happen. `redis` takes notes for
@@ -50,9 +50,9 @@ export function openMemoryLedger(cells: number[][], odd: Partial<Asked> = {}, mo
       const granted = model.step(chunk, epoch, joins, wanted);
       return { state: isHolder ? model.state : 'stale', cells: granted };
     },
-    handBack: async (_run, chunk, epoch, dueInMs, resetsMarks, _sendable, isRetry) => {
+    returnChunk: async ({ chunk, epoch, dueInMs, resetsMarks, isRetry }) => {
       if (resetsMarks) model.cells[chunk] = model.cells[chunk]!.map(resetMarks);
-      return model.handBack(chunk, epoch, dueInMs, isRetry);
+      return model.returnChunk({ chunk, epoch, dueAt: dueInMs, isRetry });
     },
     stillHolds: async () => true,
     enqueue: async () => model.enqueue(0),

@@ -20,6 +20,9 @@ const allowed: Record<Steering['action'], Partial<Record<RunState, RunState>>> =
 
 const unclaimedShare = 4;
 
+/** A returned chunk, due at `dueAt`, or settled. `isRetry`: see `ReturnedChunk`. */
+type ModelReturn = { chunk: number; epoch: number; dueAt: number | null; isRetry?: boolean | undefined };
+
 /** What the scripts should do to a run without a rate, in plain TypeScript. */
 export class RunModel {
   state: RunState = 'planned';
@@ -97,8 +100,7 @@ export class RunModel {
     if (isNew && isFailure(sentOutcomeOf(cell)) && status >= 200 && status < 400 && status !== 204) this.unexpected++;
   }
 
-  /** `isRetry`: see `Ledger.handBack`. */
-  handBack(chunk: number, epoch: number, dueAt: number | null, isRetry = false): RunState | 'stale' {
+  returnChunk({ chunk, epoch, dueAt, isRetry = false }: ModelReturn): RunState | 'stale' {
     if (epoch === 0 || this.open.get(chunk) !== epoch) return 'stale';
     this.open.delete(chunk);
     if (dueAt !== null) this.deferred.set(chunk, dueAt - (isRetry ? 0.5 : 0));

@@ -52,7 +52,7 @@ test.each([
   const { harness, running, open, id } = waiting;
   const goOn = await stop(waiting);
   open();
-  await until('all marks are handed back', async () => {
+  await until('all marks are withdrawn', async () => {
     const cells = (await harness.cells()).flat();
     return cells.every((cell) => ((cell >> 4) & 1) === 0 && !isDoubtful(cell));
   });

@@ -58,7 +58,7 @@ test('only ids of running runs that wait for no later pass can be worked on', as
     const claim = await ledger.claim(run, chunk);
     if (typeof claim === 'string') throw new Error(claim);
     expect((await readBacklog(redis, fp, now)).runnable).toBe(Math.min(1_010, 500 * (3 - chunk)));
-    await ledger.handBack(run, chunk, claim.epoch, 5_000);
+    await ledger.returnChunk({ run, chunk, epoch: claim.epoch, dueInMs: 5_000 });
   }
   expect(await readBacklog(redis, fp, now)).toEqual({
     runs: { running: 1 },

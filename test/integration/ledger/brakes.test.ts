@@ -36,7 +36,7 @@ async function openRun(atEnd: AtEnd, sizes: number[], brakes: { canary?: string;
       return { index, cell: settle(outcome, 1, codeOfStatus(statusOf[outcome])) };
     });
     const { state } = await ledger.step(id, chunk, epoch, joins, [], known);
-    await ledger.handBack(id, chunk, epoch, null, true);
+    await ledger.returnChunk({ run: id, chunk, epoch, dueInMs: null, resetsMarks: true });
     return state;
   };
   return { id, start, settleChunk, enqueue: () => ledger.enqueue(id), record: async () => (await readRun(redis, id))! };

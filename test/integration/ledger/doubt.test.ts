@@ -151,7 +151,7 @@ describe('a Redis that was restarted', () => {
     await open([2, 2]);
     const { epoch } = await claim();
     await ledger.step(id, 0, epoch, [{ index: 0, cell: deleted }], []);
-    await ledger.handBack(id, 0, epoch, 0);
+    await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: 0 });
     await restart();
     expect(await steer('cancel')).toEqual(['running', 'cancelled']);
     const run = await sealTally(ledger.redis, await record());

@@ -36,7 +36,13 @@ async function openRun(atEnd: AtEnd, maxDeletes: number | null, canary = '') {
     const sent = ledgerChunk.cells.flatMap((cell, index) => (index < sendable && !isSettled(cell) ? [index] : []));
     const joins = sent.map((index) => ({ index, cell: deleted }));
     await ledger.step(id, chunk, epoch, joins, []);
-    await ledger.handBack(id, chunk, epoch, null, false, sendable < ledgerChunk.cells.length ? sendable : '');
+    await ledger.returnChunk({
+      run: id,
+      chunk,
+      epoch,
+      dueInMs: null,
+      sendable: sendable < ledgerChunk.cells.length ? sendable : undefined,
+    });
     return sent.length;
   };
   /** Works on what is enqueued until nothing is. Returns how many ids were sent. */
@@ -100,7 +106,7 @@ describe.concurrent('a run with --max-deletes', () => {
     await run.enqueue();
     const { epoch } = await claimChunk(ledger, run.id, 0);
     await ledger.step(run.id, 0, epoch, [{ index: 0, cell: deleted }], []);
-    await ledger.handBack(run.id, 0, epoch, 0);
+    await ledger.returnChunk({ run: run.id, chunk: 0, epoch, dueInMs: 0 });
     expect(await run.enqueue()).toEqual([0]);
     expect((await run.record()).state).toBe('running');
     expect(await run.workAll()).toBe(1);
@@ -114,7 +120,7 @@ describe.concurrent('a run with --max-deletes', () => {
     expect(sendable).toBe(1);
     await run.allow(2);
     await ledger.step(run.id, 0, epoch, [{ index: 0, cell: deleted }], []);
-    await ledger.handBack(run.id, 0, epoch, null, false, sendable);
+    await ledger.returnChunk({ run: run.id, chunk: 0, epoch, dueInMs: null, sendable });
     expect(await run.workAll()).toBe(1);
     expect((await run.record()).settled).toBe(2);
   });

@@ -112,7 +112,7 @@ describe('chunks of which Redis has lost sight', () => {
   test('are not looked for while any is open or waits', async () => {
     expect(await ledger.hasOrphans(id)).toBe(false);
     const { epoch } = await claim(0);
-    await ledger.handBack(id, 0, epoch, 60_000);
+    await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: 60_000 });
     await redis.del(keys.open(id));
     expect(await ledger.hasOrphans(id)).toBe(false);
   });

@@ -61,7 +61,7 @@ const op = fc.oneof(
   {
     weight: 3,
     arbitrary: fc.record({
-      op: fc.constant('handBack' as const),
+      op: fc.constant('returnChunk' as const),
       holder: fc.nat(3),
       waitMs: fc.constantFrom(null, 0, 500),
       isRetry: fc.boolean(),
@@ -80,7 +80,7 @@ const op = fc.oneof(
 type Op = typeof op extends fc.Arbitrary<infer T> ? T : never;
 type Holder = { chunk: number; epoch: number; seen: Cell[]; known?: KnownCells };
 
-test('do what the model says, in any order of enqueuing, claiming, stepping, handing back and steering', async () => {
+test('do what the model says, in any order of enqueuing, claiming, stepping, returning and steering', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(op, { minLength: 20, maxLength: 80, size: 'max' }), async (ops) => {
       const id = await writeTestRun(redis, sizes);
@@ -120,11 +120,11 @@ class Play {
         return this.#claim(next.chunk);
       case 'step':
         return this.#step(next);
-      case 'handBack': {
+      case 'returnChunk': {
         const { chunk = 0, epoch = 77 } = this.#holders.at(-1 - next.holder) ?? {};
         const dueAt = next.waitMs === null ? null : now + next.waitMs;
-        const state = await ledger.handBack(id, chunk, epoch, next.waitMs, false, '', next.isRetry);
-        expect(state).toBe(this.#model.handBack(chunk, epoch, dueAt, next.isRetry));
+        const state = await ledger.returnChunk({ run: id, chunk, epoch, dueInMs: next.waitMs, isRetry: next.isRetry });
+        expect(state).toBe(this.#model.returnChunk({ chunk, epoch, dueAt, isRetry: next.isRetry }));
         return;
       }
       case 'steer': {
@@ -161,9 +161,9 @@ class Play {
       const holds = this.#model.open.get(chunk) === epoch;
       const cells = this.#model.step(chunk, epoch, joins, marks);
       expect(grant).toMatchObject({ state: holds ? this.#model.state : 'stale', cells });
-      if (grant.isHandedBack) {
+      if (grant.isReturned) {
         expect(this.#model.cells[chunk]!.every(isSettled)).toBe(true);
-        this.#model.handBack(chunk, epoch, null);
+        this.#model.returnChunk({ chunk, epoch, dueAt: null });
       }
       for (const [at, i] of marks.entries()) if (cells[at] !== undefined) seen[i] = cells[at];
     }

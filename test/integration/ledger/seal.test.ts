@@ -69,7 +69,7 @@ const seals: Record<string, () => Promise<unknown>> = {
     await startRun();
     const { epoch } = await claim();
     await steer('cancel');
-    await ledger.handBack(id, 0, epoch, 0);
+    await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: 0 });
   },
   'a cancel over a dead holder': async () => {
     await startRun();

@@ -93,16 +93,16 @@ describe('a step of a holder that knows every cell', () => {
     }
   });
 
-  test('hands the chunk back with its last id; repeated without an answer it changes nothing', async () => {
+  test('returns the chunk with its last id; repeated without an answer it changes nothing', async () => {
     await startRun([2, 1]);
     const { epoch, known } = await claim();
     await ledger.step(id, 0, epoch, [], [0, 1], known);
     const joins = [0, 1].map((index) => ({ index, cell: deleted }));
-    expect(await ledger.step(id, 0, epoch, joins, [], known, true)).toMatchObject({ isHandedBack: true });
+    expect(await ledger.step(id, 0, epoch, joins, [], known, true)).toMatchObject({ isReturned: true });
     expect(await redis.hkeys(keys.open(id))).toEqual(['1']);
     expect(await redis.exists(keys.deferred(id))).toBe(0);
     expect(await ledger.step(id, 0, epoch, joins, [], undefined, true)).toEqual({ state: 'stale', cells: [] });
-    expect(await ledger.handBack(id, 0, epoch, null)).toBe('stale');
+    expect(await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: null })).toBe('stale');
     expect(await counters()).toEqual({ deleted: 2, settled: 2, attempts: 2, state: 'running' });
     expect(await cells()).toEqual([deleted, deleted]);
   });
@@ -113,13 +113,13 @@ describe('a step of a holder that knows every cell', () => {
     await ledger.step(id, 0, epoch, [], [0, 1], known);
     const back = { index: 1, cell: unmark(mark(untouched), 1, false) };
     const joins = [{ index: 0, cell: deleted }, back];
-    expect((await ledger.step(id, 0, epoch, joins, [], known, true)).isHandedBack).toBe(false);
+    expect((await ledger.step(id, 0, epoch, joins, [], known, true)).isReturned).toBe(false);
     await ledger.step(id, 0, epoch, [], [1], known);
     await steer('pause');
     const last = [{ index: 1, cell: settle('deleted', 2, codeOfStatus(204)) }];
     expect(await ledger.step(id, 0, epoch, last, [], known, true)).toEqual({ state: 'paused', cells: [] });
     expect(await redis.hexists(keys.open(id), '0')).toBe(1);
-    expect(await ledger.handBack(id, 0, epoch, null)).toBe('paused');
+    expect(await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: null })).toBe('paused');
   });
 
   test('is merged where somebody else has written since, and so is every later one', async () => {
@@ -238,7 +238,7 @@ describe('a step', () => {
     const { epoch } = await claim();
     await redis.del(keys.ledger(id, 0));
     expect(await ledger.step(id, 0, epoch, [], [0])).toMatchObject({ state: 'broken', cells: [] });
-    expect(await ledger.handBack(id, 0, epoch, null)).toBe('broken');
+    expect(await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: null })).toBe('broken');
     expect(await redis.exists(keys.ledger(id, 0))).toBe(0);
   });
 });
@@ -250,7 +250,7 @@ describe('marks that were made very often', () => {
     const marked = (await ledger.step(id, 0, epoch, [], [0])).cells[0]!;
     const back = unmark(marked, 0, false);
     await ledger.step(id, 0, epoch, [{ index: 0, cell: back }], []);
-    await ledger.handBack(id, 0, epoch, 0, hasManyMarks(back));
+    await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: 0, resetsMarks: hasManyMarks(back) });
     await ledger.enqueue(id);
     return back;
   }
@@ -277,7 +277,7 @@ describe('marks that were made very often', () => {
     await startRun([all.length]);
     const { epoch } = await claim();
     await writeCells(all);
-    await ledger.handBack(id, 0, epoch, 0, true);
+    await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: 0, resetsMarks: true });
     expect(await cells()).toEqual(all.map(resetMarks));
     const isMarked = (cell: Cell) => !isSettled(cell) && ((cell >> 4) & 1) === 1;
     expect((await cells()).map(isMarked)).toEqual(all.map(isMarked));
@@ -292,7 +292,7 @@ describe('marks that were made very often', () => {
       back = unmark((await ledger.step(id, 0, former.epoch, [], [0])).cells[0]!, 0, false);
       await ledger.step(id, 0, former.epoch, [{ index: 0, cell: back }], []);
     }
-    await ledger.handBack(id, 0, former.epoch, 0, true);
+    await ledger.returnChunk({ run: id, chunk: 0, epoch: former.epoch, dueInMs: 0, resetsMarks: true });
     await ledger.enqueue(id);
     const dies = await claim();
     await ledger.step(id, 0, dies.epoch, [], [0]);
@@ -314,8 +314,8 @@ describe('a cancelled run', () => {
     await startRun([1, 1]);
     const [a, b] = [await claim(0), await claim(1)];
     expect(await steer('cancel')).toEqual(['running', 'cancelling']);
-    expect(await ledger.handBack(id, 0, a.epoch, 0)).toBe('cancelling');
-    expect(await ledger.handBack(id, 1, b.epoch, 0)).toBe('cancelled');
+    expect(await ledger.returnChunk({ run: id, chunk: 0, epoch: a.epoch, dueInMs: 0 })).toBe('cancelling');
+    expect(await ledger.returnChunk({ run: id, chunk: 1, epoch: b.epoch, dueInMs: 0 })).toBe('cancelled');
   });
 
   test('is taken from dead holders after 15 s without a heartbeat', async () => {
@@ -326,7 +326,7 @@ describe('a cancelled run', () => {
     expect(await ledger.reclaim(id)).toBe('cancelling');
     await wasCancelled(16_000);
     expect(await ledger.reclaim(id)).toBe('cancelled');
-    expect(await ledger.handBack(id, 0, epoch, 0)).toBe('stale');
+    expect(await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: 0 })).toBe('stale');
     expect(await ledger.reclaim(id)).toBe('cancelled');
   });
 
@@ -337,7 +337,7 @@ describe('a cancelled run', () => {
     await ledger.heartbeat(id, 'slow', 600_000);
     await wasCancelled(500_000);
     expect(await ledger.reclaim(id)).toBe('cancelling');
-    expect(await ledger.handBack(id, 0, a.epoch, 0)).toBe('cancelling');
+    expect(await ledger.returnChunk({ run: id, chunk: 0, epoch: a.epoch, dueInMs: 0 })).toBe('cancelling');
     await wasCancelled(616_000);
     expect(await ledger.reclaim(id)).toBe('cancelled');
   });
@@ -385,7 +385,7 @@ describe('the time of an outcome', () => {
       ],
       [],
     );
-    await ledger.handBack(id, 0, epoch, 0);
+    await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: 0 });
     const settledAt = await times();
     expect(settledAt.slice(0, 3)).toEqual([early, early, early]);
     expect(settledAt[4]).toBe('');
@@ -440,11 +440,11 @@ describe('the deleting time of a run', () => {
 });
 
 describe('a chunk', () => {
-  test('that was handed back is enqueued again when it is due, before new ones', async () => {
+  test('that was returned is enqueued again when it is due, before new ones', async () => {
     await startRun([1, 1, 1, 1, 1, 1]);
     const { epoch, enqueued } = await claim(0);
     expect(enqueued).toEqual([4]);
-    expect(await ledger.handBack(id, 0, epoch, 200)).toBe('running');
+    expect(await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: 200 })).toBe('running');
     await claim(1);
     expect((await claim(2)).enqueued).toEqual([]);
     now += 200;
@@ -456,7 +456,7 @@ describe('a chunk', () => {
     const deferred = [0, 1, 2, 3, 4, 5];
     for (const chunk of deferred) {
       const { epoch } = await claim(chunk);
-      await ledger.handBack(id, chunk, epoch, 200, false, '', true);
+      await ledger.returnChunk({ run: id, chunk, epoch, dueInMs: 200, isRetry: true });
     }
     now += 200;
     const enqueued: number[] = [];
@@ -464,7 +464,7 @@ describe('a chunk', () => {
     expect(enqueued).toEqual([0, 10, 1, 11, 2, 3, 4]);
   });
 
-  test('keeps its results when the same hand-back arrives twice', async () => {
+  test('keeps its results when it is returned twice', async () => {
     await startRun([2]);
     const { epoch } = await claim();
     const back = unmark(mark(untouched), 3, true);
@@ -479,8 +479,8 @@ describe('a chunk', () => {
       ],
       [],
     );
-    expect(await ledger.handBack(id, 0, epoch, 1)).toBe('running');
-    expect(await ledger.handBack(id, 0, epoch, 1)).toBe('stale');
+    expect(await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: 1 })).toBe('running');
+    expect(await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: 1 })).toBe('stale');
     expect(await cells()).toEqual([absent, back]);
     expect(await redis.zscore(keys.deferred(id), 0)).toBe(String(now + 1));
   });

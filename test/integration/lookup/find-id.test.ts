@@ -53,7 +53,7 @@ describe('an id that has no outcome', () => {
     const tried = unmark(16, 3, true);
     await ledger.step(id, 0, epoch, [{ index: 1, cell: tried }], []);
     const before = Date.now();
-    await ledger.handBack(id, 0, epoch, 60_000);
+    await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: 60_000 });
     const { row } = await find('v-0-1');
     expect(row).toMatchObject({ outcome: 'pending', attempts: 3, open: { isInFlight: false, inDoubt: true } });
     expect(row!.open!.nextTryAt! - before).toBeGreaterThan(50_000);

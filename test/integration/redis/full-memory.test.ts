@@ -141,7 +141,7 @@ const refused: Case[] = [
     when: 'a deferred chunk is due',
     arrange: async () => {
       const { id, epoch } = await claimed();
-      await ledger.handBack(id, 0, epoch, 0);
+      await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: 0 });
       await redis.hdel(keys.open(id), '1');
       return actEnqueue(id);
     },
@@ -155,10 +155,10 @@ const refused: Case[] = [
     },
   },
   {
-    script: `${ledgerScripts} handBackLua`,
+    script: `${ledgerScripts} returnChunkLua`,
     arrange: async () => {
       const { id, epoch } = await claimed();
-      return () => ledger.handBack(id, 0, epoch, null);
+      return () => ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: null });
     },
   },
   {
@@ -200,7 +200,7 @@ const refused: Case[] = [
     when: 'the run is in doubt',
     arrange: async () => {
       const { id, epoch } = await claimed();
-      await ledger.handBack(id, 0, epoch, 0);
+      await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: 0 });
       await ledger.recover(id, [0], 'lost sight of');
       await ledger.enqueue(id);
       return () => ledger.claim(id, 0);

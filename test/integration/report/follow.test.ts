@@ -49,13 +49,13 @@ async function openRun(atEnd: AtEnd, chunks = 3) {
   const settleChunk = async (chunk: number, cell = deleted) => {
     const { epoch } = await claimChunk(ledger, id, chunk);
     await ledger.step(id, chunk, epoch, results(cell), []);
-    await ledger.handBack(id, chunk, epoch, null);
+    await ledger.returnChunk({ run: id, chunk, epoch, dueInMs: null });
   };
   return { id, look, goOn, settleChunk, results };
 }
 
 describe.concurrent('what is followed', () => {
-  test('is each chunk once it is settled as a whole and handed back, and no chunk twice', async ({
+  test('is each chunk once it is settled as a whole and returned, and no chunk twice', async ({
     expect,
     onTestFinished,
   }) => {
@@ -65,7 +65,7 @@ describe.concurrent('what is followed', () => {
     await ledger.step(run.id, 1, epoch, [run.results(deleted)[0]!], []);
     expect(await run.look()).toEqual([]);
     await ledger.step(run.id, 1, epoch, [run.results(unknown)[1]!], []);
-    await ledger.handBack(run.id, 1, epoch, null);
+    await ledger.returnChunk({ run: run.id, chunk: 1, epoch, dueInMs: null });
     expect(await run.look()).toEqual(['v-1-0 deleted', 'v-1-1 unknown']);
     await run.settleChunk(0);
     expect([await run.look(), await run.look()]).toEqual([['v-0-0 deleted', 'v-0-1 deleted'], []]);

@@ -67,7 +67,7 @@ describe.concurrent('a run against a server with a hidden limit', () => {
     );
     expect(await running.ended).toMatchObject({ code: 0 });
     expect(running.stderr).toMatch(/^ {2}Pace: .* · waited [\d.]+ s · 1 × 429$/m);
-    // Its chunks were handed back meanwhile; that time is lost all the same.
+    // Its chunks were returned meanwhile; that time is lost all the same.
     const { waited_seconds } = jsonOf(running.stdout, 'pace');
     expect(waited_seconds).toBeGreaterThan(2);
     expect(waited_seconds).toBeLessThan(jsonOf(running.stdout, 'summary').seconds);

@@ -91,7 +91,7 @@ describe('a pass', () => {
 });
 
 describe('a mark', () => {
-  test('lives for a second: an older one is handed back instead of being used', async () => {
+  test('lives for a second: an older one is withdrawn instead of being used', async () => {
     const { start, events, waiting, ledger, leaveAll } = openPass([untouched], { leavesAtOnce: false });
     const { run } = start();
     await settleDown();
@@ -120,7 +120,7 @@ describe('a mark', () => {
     ['the gate of the run is closed', () => ({ isOpenAt: () => false })],
     ['the target asked to wait', () => ({ limits: openLimits({ isBlocked: true, isHeld: true }) })],
     ['there is no token', () => ({ token: givenToken({ authorization: () => null }) })],
-  ])('is handed back, with nothing sent and no doubt, where %s', async (_, odd) => {
+  ])('is withdrawn, with nothing sent and no doubt, where %s', async (_, odd) => {
     const { start, events, ledger, leaveAll, closed } = openPass([untouched], { ...odd(), leavesAtOnce: false });
     const { run, pass } = start();
     await settleDown();
@@ -198,7 +198,7 @@ describe('a mark', () => {
     expect(attemptsOf(ledger.cells[0]![0]!)).toBe(3);
   });
 
-  test('of a quick try that waited too long is handed back with the attempts there were', async () => {
+  test('of a quick try that waited too long is withdrawn with the attempts there were', async () => {
     const { start, events, ledger, leaveAll, closed } = openPass([untouched], {
       server: () => status(409),
       leavesAtOnce: false,

@@ -107,7 +107,7 @@ function openWork(cells: number[], odd: Odd = {}) {
 const reasonIn = (facts: object) => (facts as { reason?: string }).reason ?? '';
 
 describe('a chunk', () => {
-  test('is sent under the path of the target, counted, and handed back settled', async () => {
+  test('is sent under the path of the target, counted, and returned settled', async () => {
     const { start, model, paths, told, meters, job } = openWork([untouched, untouched]);
     expect(await start()).toEqual({ state: 'completed', dueInMs: null });
     expect(paths).toHaveLength(2);
@@ -121,23 +121,23 @@ describe('a chunk', () => {
     expect(Object.fromEntries(job.meter.take().changes).requests).toBe(2);
   });
 
-  test('has its 204s with a body counted for its run, also after it was handed back', async () => {
+  test('has its 204s with a body counted for its run, also after it was returned', async () => {
     const { start, requests, told } = openWork([untouched, untouched]);
     await start();
     requests[1]!.noteBody();
     expect(told).toEqual(['enter', 'leave', 'body r']);
   });
 
-  test('is not handed back once more where its last step has done that', async () => {
+  test('is not returned again if its last step has done that', async () => {
     const step: Ledger['step'] = async (_run, _chunk, _epoch, _joins, wanted, _known, isLast) => ({
       state: 'running',
       cells: wanted.map(() => mark(untouched)),
-      isHandedBack: isLast === true,
+      isReturned: isLast === true,
     });
-    const handBack = vi.fn<Ledger['handBack']>();
-    const { start } = openWork([untouched, untouched], { ledger: { step, handBack }, claim: { enqueued: [1] } });
+    const returnChunk = vi.fn<Ledger['returnChunk']>();
+    const { start } = openWork([untouched, untouched], { ledger: { step, returnChunk }, claim: { enqueued: [1] } });
     expect(await start()).toEqual({ state: 'running', dueInMs: null });
-    expect(handBack).not.toHaveBeenCalled();
+    expect(returnChunk).not.toHaveBeenCalled();
   });
 
   test.each(['paused', 'missing', 'broken', 'other_version'] as const)(
@@ -202,7 +202,7 @@ describe('of a chunk that was worked on before', () => {
   });
 });
 
-describe('a chunk is handed back', () => {
+describe('a chunk is returned', () => {
   test('to be due when the first of its open ids is', async () => {
     const { start, model } = openWork([deferred, untouched], { server: () => status(409), claim: { passedMs: 5_000 } });
     const running = start();
@@ -266,14 +266,16 @@ describe('a chunk is handed back', () => {
     const { start } = openWork([deferred], {
       ledger: {
         stillHolds: async () => false,
-        handBack: async (...args) => {
-          back.push(args);
+        returnChunk: async (returned) => {
+          back.push(returned);
           return 'running';
         },
       },
     });
     expect(await start()).toEqual({ state: 'running', dueInMs: 0 });
-    expect(back).toEqual([['r', 0, 1, 0, false, '', true]]);
+    expect(back).toEqual([
+      { run: 'r', chunk: 0, epoch: 1, dueInMs: 0, resetsMarks: false, sendable: undefined, isRetry: true },
+    ]);
   });
 
   test('with its marks counted anew where an id has many', async () => {
@@ -333,7 +335,9 @@ describe('a step', () => {
         known.push(asked[5] !== undefined);
         return ledger.step(...asked);
       };
-      await openWork([untouched], { ledger: { step, claim: ledger.claim, handBack: ledger.handBack, ...odd } }).start();
+      await openWork([untouched], {
+        ledger: { step, claim: ledger.claim, returnChunk: ledger.returnChunk, ...odd },
+      }).start();
       return known;
     };
     expect(await uses()).toEqual([true, true]);

@@ -179,7 +179,7 @@ describe('at the seal', () => {
   test.each([
     ['untouched', untouched, 'not_attempted'],
     ['marked: the request may be on its way', mark(untouched), 'unknown'],
-    ['handed back unsent', unmark(mark(untouched), 0, false), 'not_attempted'],
+    ['withdrawn unsent', unmark(mark(untouched), 0, false), 'not_attempted'],
     ['refused for now', unmark(mark(untouched), 2, false), 'failed'],
     ['ambiguously answered', unmark(mark(untouched), 2, true), 'unknown'],
     ['marked again', mark(unmark(mark(untouched), 2, false)), 'unknown'],

@@ -33,11 +33,11 @@ describe('a step of a holder that knows every cell', () => {
     expect(known(all).plan([], [])).toBeNull();
   });
 
-  it('hands the chunk back as the last one, if it settles what was open of it', () => {
+  it('returns the chunk as the last one, if it settles what was open of it', () => {
     const joins = [{ index: 1, cell: deleted }];
-    expect(known([deleted, marked]).plan(joins, [], true)?.handsBack).toBe(true);
-    expect(known([deleted, marked]).plan(joins, [])?.handsBack).toBe(false);
-    expect(known([untouched, marked]).plan(joins, [], true)?.handsBack).toBe(false);
+    expect(known([deleted, marked]).plan(joins, [], true)?.returnsChunk).toBe(true);
+    expect(known([deleted, marked]).plan(joins, [])?.returnsChunk).toBe(false);
+    expect(known([untouched, marked]).plan(joins, [], true)?.returnsChunk).toBe(false);
   });
 
   it('knows what it has made of the cells, and what a merge has', () => {

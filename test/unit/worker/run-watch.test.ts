@@ -68,7 +68,7 @@ async function saidInThreeSeconds(): Promise<number> {
   return heartbeats.length;
 }
 
-test('says that it holds chunks of a run that was stopped, until they are handed back', async () => {
+test('says that it holds chunks of a run that was stopped, until they are returned', async () => {
   const { gate } = watch.enter('r');
   expect(await saidInThreeSeconds()).toBe(0);
   state = 'cancelling';

@@ -124,7 +124,7 @@ describe('the service', () => {
     expect(events).toEqual(['drain consumer', 'drain senders', 'close queue']);
   });
 
-  test('stops to watch the runs after their chunks were handed back, and before the requests are closed', () => {
+  test('stops to watch the runs after their chunks were returned, and before the requests are closed', () => {
     const { service } = openTestService();
     expect(service.parts.map(({ name }) => name)).toEqual([
       'queue',
@@ -189,14 +189,14 @@ describe('the service', () => {
 });
 
 describe('a chunk in hand', () => {
-  test('is joined and handed back while the service drains: what is on the wire is waited for', async () => {
+  test('is joined and returned while the service drains: what is on the wire is waited for', async () => {
     const stopping = new AbortController();
     let handled: Promise<unknown> = Promise.resolve();
     const { parts, consumer, onWire, model, events } = openTestService({
       drainConsumer: async () => {
         stopping.abort();
         await handled;
-        events.push('handed back');
+        events.push('returned');
       },
     });
     await parts.start(running);
@@ -209,7 +209,7 @@ describe('a chunk in hand', () => {
     for (const done of onWire) done(noContent);
     await vi.advanceTimersByTimeAsync(100);
     await drained;
-    expect(events.slice(-4)).toEqual(['drain consumer', 'handed back', 'drain senders', 'close queue']);
+    expect(events.slice(-4)).toEqual(['drain consumer', 'returned', 'drain senders', 'close queue']);
     expect(model.counts.deleted).toBe(2);
     expect(model.open.size).toBe(0);
   });
