@@ -1,4 +1,4 @@
-import { attemptsOf, type Cell, isSettled, type Join, settle, unmark } from '../ledger/cell.ts';
+import { attemptsOf, type Cell, type CellResult, isSettled, settle, unmark } from '../ledger/cell.ts';
 import type { Grant } from '../ledger/ledger.ts';
 import { codeOfStatus } from '../model/outcome.ts';
 import { successStatus } from '../model/status.ts';
@@ -36,10 +36,10 @@ export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait' | 'rest' | 'judgeAbsen
   /** Whether the run has a rate of its own while another run gets no chunk in this process. */
   shouldYield: () => boolean;
   /**
-   * Joins results and marks the next window; retried while Redis is away. `isLast`: the pass ends with it. Throws once the shutdown
+   * Merges results and marks the next window; retried while Redis is away. `isLast`: the pass ends with it. Throws once the shutdown
    * deadline has passed.
    */
-  step(joins: Join[], wanted: number[], isLast: boolean): Promise<Grant>;
+  step(results: CellResult[], wanted: number[], isLast: boolean): Promise<Grant>;
   /** Counts an answer and its latency, for the measures of the run. */
   measure(answer: Answer, ms: number): void;
   /** Keeps the server's answer for an id that was settled without a 204. */
@@ -114,7 +114,7 @@ export class ChunkPass {
   readonly #todo: number[];
   readonly #startedAt: number;
   #next = 0;
-  #joins: Join[] = [];
+  #results: CellResult[] = [];
   #marked = 0; // marked and without a result
   #resting = 0; // the marked ids that wait until their absence is believed, or until they are asked for again
   #ended = false;
@@ -140,7 +140,7 @@ export class ChunkPass {
     this.#deps.absence.enter(this);
     while (!this.#isOver) {
       const wanted = this.#nextWindow();
-      if (wanted.length > 0 || this.#joins.length > 0) this.#launch(wanted, await this.#step(wanted));
+      if (wanted.length > 0 || this.#results.length > 0) this.#launch(wanted, await this.#step(wanted));
       if (!this.#isOver && !this.#isWorthAStep) await this.#waitForChange();
     }
     this.#deps.absence.leave(this);
@@ -153,7 +153,7 @@ export class ChunkPass {
   }
 
   get #isOver(): boolean {
-    return this.#marked === 0 && this.#joins.length === 0 && this.#hasNoMore;
+    return this.#marked === 0 && this.#results.length === 0 && this.#hasNoMore;
   }
 
   get #hasNoMore(): boolean {
@@ -162,7 +162,7 @@ export class ChunkPass {
 
   /** Whether another call to Redis is worth it: most of the window has results, or every marked id has. */
   get #isWorthAStep(): boolean {
-    if (this.#marked === 0 && this.#joins.length > 0) return true;
+    if (this.#marked === 0 && this.#results.length > 0) return true;
     return this.#marked - this.#resting <= this.#deps.window / 4 && this.#roomForMore() > 0;
   }
 
@@ -191,16 +191,16 @@ export class ChunkPass {
     handle.reserve(wanted.length);
     try {
       const isLast = wanted.length === 0 && this.#marked === 0 && this.#hasNoMore;
-      return await step(this.#takeJoins(), wanted, isLast);
+      return await step(this.#takeResults(), wanted, isLast);
     } finally {
       handle.reserve(-wanted.length);
     }
   }
 
-  #takeJoins(): Join[] {
-    const joins = this.#joins;
-    this.#joins = [];
-    return joins;
+  #takeResults(): CellResult[] {
+    const results = this.#results;
+    this.#results = [];
+    return results;
   }
 
   #launch(wanted: number[], grant: Grant): void {
@@ -297,7 +297,7 @@ export class ChunkPass {
 
   #finish(index: number, cell: Cell, mayResend: boolean): void {
     this.cells[index] = cell;
-    this.#joins.push({ index, cell });
+    this.#results.push({ index, cell });
     this.#marked--;
     if (mayResend && !isSettled(cell)) this.#todo.push(index);
     // The first test is the cheap one: most ids fail it.

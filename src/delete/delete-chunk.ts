@@ -1,4 +1,4 @@
-import { attemptsOf, type Cell, hasManyMarks, isSettled, type Join, readCell } from '../ledger/cell.ts';
+import { attemptsOf, type Cell, type CellResult, hasManyMarks, isSettled, readCell } from '../ledger/cell.ts';
 import { type Claim, type Ledger, noEpoch, type ObservedState } from '../ledger/ledger.ts';
 import { noteDetail } from '../ledger/manifest.ts';
 import { bucketOf } from '../ledger/measures.ts';
@@ -137,15 +137,15 @@ function passDeps(
     closed: AbortSignal.any([gate.closed, stop]),
     shouldYield: () => requestQueue.perSecond !== null && deps.isAnyRunStarved(),
     halt: (code: HaltCode, reason: string) => deps.halt(run, code, reason),
-    step: async (joins: Join[], wanted: number[], isLast: boolean) => {
+    step: async (results: CellResult[], wanted: number[], isLast: boolean) => {
       const grant = await persist(async (n) => {
         const epoch = (await ledger.stillHolds(run, claim)) ? claim.epoch : noEpoch;
         // A repeated step asks for no marks: by then this process may have lost the chunk.
         const known = n === 1 && epoch !== noEpoch ? claim.known : undefined;
-        return ledger.step(run, chunk, epoch, joins, n === 1 ? wanted : [], known, isLast);
+        return ledger.step(run, chunk, epoch, results, n === 1 ? wanted : [], known, isLast);
       }, deps);
-      requests.recordResults(joins);
-      meter.recordResults(joins);
+      requests.recordResults(results);
+      meter.recordResults(results);
       // The first chunk to find the run halted also stops this process's other chunks.
       if (grant.state === 'halted' && !gate.closed.aborted) deps.onHalted(run);
       if (grant.state !== 'running' && grant.state !== 'stale') gate.close();

@@ -1,5 +1,5 @@
 import type { Slice } from '../history/history-points.ts';
-import { isSettled, type Join, sentOutcomeOf } from '../ledger/cell.ts';
+import { type CellResult, isSettled, sentOutcomeOf } from '../ledger/cell.ts';
 import type { MeasureChanges } from '../ledger/measures.ts';
 import { type CodeWord, type SentOutcome, sentOutcomes } from '../model/outcome.ts';
 import { isThrottling, successStatus } from '../model/status.ts';
@@ -39,8 +39,8 @@ export class RequestMeter {
   }
 
   /** Counts results that are in the ledger. */
-  recordResults(joins: readonly Join[]): void {
-    for (const { cell } of joins) if (isSettled(cell)) this.#outcomes[sentOutcomeOf(cell)]++;
+  recordResults(results: readonly CellResult[]): void {
+    for (const { cell } of results) if (isSettled(cell)) this.#outcomes[sentOutcomeOf(cell)]++;
   }
 
   /** Requests by code: `204`, `503`, `timeout`, `not_sent`. Beyond 40 codes, new codes are counted as `4xx` and the like. */
@@ -96,8 +96,8 @@ export class RunMeter {
   }
 
   /** Counts results that are in the ledger. Deletions are counted with their answers instead. */
-  recordResults(joins: readonly Join[]): void {
-    for (const { cell } of joins) {
+  recordResults(results: readonly CellResult[]): void {
+    for (const { cell } of results) {
       if (!isSettled(cell)) continue;
       const outcome = sentOutcomeOf(cell);
       if (outcome !== 'deleted') this.#slices.add(outcome, 1);

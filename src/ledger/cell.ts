@@ -12,7 +12,7 @@ import { cancelCode } from '../model/selection.ts';
 import { isSealed, type Run } from './run.ts';
 
 /**
- * The state of one id as a 16-bit number. `max` joins two results for an id, so results can arrive twice, late and in any order, and the ledger
+ * The state of one id as a 16-bit number. `max` merges two results for an id, so results can arrive twice, late and in any order, and the ledger
  * is the same.
  *
  *   open     000 d mmmmmmmm aaaa   doubt (in doubt), marks, attempts
@@ -112,8 +112,8 @@ export function settle(outcome: SentOutcome, attempts: number, code: number): Ce
   return (rankOf(outcome) << rankShift) | (Math.min(attemptsMax, attempts) << attemptsShift) | code;
 }
 
-/** Joins two results for one id: the result with the better evidence wins. */
-export function join(a: Cell, b: Cell): Cell {
+/** Merges two results for one id: the result with the better evidence wins. */
+export function merge(a: Cell, b: Cell): Cell {
   return Math.max(a, b);
 }
 
@@ -124,9 +124,9 @@ export function join(a: Cell, b: Cell): Cell {
  */
 export function mergeResult(known: Cell, result: Cell, isHolder: boolean): Cell {
   if (!isHolder && !isSettled(result)) return isSettled(known) ? known : known | (result & doubt);
-  if (isHolder || !isSettled(result)) return join(known, result);
+  if (isHolder || !isSettled(result)) return merge(known, result);
   const outcome = sentOutcomeOf(result);
-  return join(known, result + ((rankOf(inDoubt(outcome)) - rankOf(outcome)) << rankShift));
+  return merge(known, result + ((rankOf(inDoubt(outcome)) - rankOf(outcome)) << rankShift));
 }
 
 /** The part of a report that is about one id. */
@@ -224,15 +224,15 @@ export function cellReader({ state, doubtSince }: Pick<Run, 'state' | 'doubtSinc
   return isSealed(state) ? (cell) => readCellAtSeal(cell, doubtSince > 0) : readCell;
 }
 
-/** An index of a chunk and its new cell. */
-export type Join = { index: number; cell: Cell };
+/** A result for one id: its index in the chunk and its new cell. */
+export type CellResult = { index: number; cell: Cell };
 
 // Byte by byte: this runs for every id, and a call for each number would cost several times as much.
 
-export function packJoins(joins: Join[]): Buffer {
-  const bytes = Buffer.allocUnsafe(4 * joins.length);
+export function packResults(results: CellResult[]): Buffer {
+  const bytes = Buffer.allocUnsafe(4 * results.length);
   let at = 0;
-  for (const { index, cell } of joins) {
+  for (const { index, cell } of results) {
     bytes[at++] = index >> 8;
     bytes[at++] = index & 255;
     bytes[at++] = cell >> 8;

@@ -2,9 +2,9 @@ import type { ServerIdentity } from '../redis/server-identity.ts';
 import {
   attemptsOf,
   type Cell,
+  type CellResult,
   headerBytes,
   isSettled,
-  type Join,
   mark,
   packIndexes,
   placeOf,
@@ -44,13 +44,13 @@ export class KnownCells {
    * Plans the step, if all its results are 204s or open ids. Other results have further effects (halts, doubt), which need the merge. Null: the merge
    * has to decide. `isLast`: the holder no longer needs the chunk; if every id is settled, it is returned.
    */
-  plan(joins: readonly Join[], wanted: readonly number[], isLast = false): KnownStep | null {
-    if (this.#cells === null || joins.length + wanted.length === 0) return null;
+  plan(results: readonly CellResult[], wanted: readonly number[], isLast = false): KnownStep | null {
+    if (this.#cells === null || results.length + wanted.length === 0) return null;
     const cells = [...this.#cells];
     const counts = { deleted: 0, attempts: 0 };
     const places = new Set<number>();
     let [low, high] = [cells.length, -1];
-    for (const { index, cell } of joins) {
+    for (const { index, cell } of results) {
       const before = cells[index];
       const isPlain = before !== undefined && !isSettled(before) && cell > before;
       if (!isPlain || (isSettled(cell) && sentOutcomeOf(cell) !== 'deleted')) return null;
@@ -88,9 +88,9 @@ export class KnownCells {
   }
 
   /** Takes over the cells after a merge that was made for this holder; `granted` are the cells of `wanted`, or none. */
-  merge(joins: readonly Join[], wanted: readonly number[], granted: readonly Cell[]): void {
+  merge(results: readonly CellResult[], wanted: readonly number[], granted: readonly Cell[]): void {
     if (this.#cells === null) return;
-    for (const { index, cell } of joins) this.#cells[index] = Math.max(this.#cells[index]!, cell);
+    for (const { index, cell } of results) this.#cells[index] = Math.max(this.#cells[index]!, cell);
     for (const [at, cell] of granted.entries()) this.#cells[wanted[at]!] = cell;
   }
 

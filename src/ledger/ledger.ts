@@ -7,11 +7,11 @@ import { cacheServerIdentity, hasAllOf, type ServerIdentity } from '../redis/ser
 import { storedEntry } from './audit.ts';
 import {
   type Cell,
+  type CellResult,
   decodeLedgerChunk,
-  type Join,
   type LedgerChunk,
   packIndexes,
-  packJoins,
+  packResults,
   unpackCells,
 } from './cell.ts';
 import {
@@ -132,27 +132,27 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       return hasAllOf(await servers.of(run), server);
     },
 
-    /** Joins results, then marks the requested indexes, if this holder still has the chunk. `known`, `isLast`: see `KnownCells.plan`. */
+    /** Merges results, then marks the requested indexes, if this holder still has the chunk. `known`, `isLast`: see `KnownCells.plan`. */
     async step(
       run: string,
       chunk: number,
       epoch: number,
-      joins: Join[],
+      results: CellResult[],
       wanted: number[],
       known?: KnownCells,
       isLast = false,
     ): Promise<Grant> {
-      const planned = known?.plan(joins, wanted, isLast);
+      const planned = known?.plan(results, wanted, isLast);
       if (known && planned && (await scripts.expungeKnownStep(...knownStepArguments(run, chunk, epoch, planned))) === 1)
         return { state: 'running', cells: known.accept(planned, wanted), isReturned: planned.returnsChunk };
       // Another Redis than at the claim may have made the comparison, so check the server after it.
       const holds = !planned || !known || hasAllOf(await servers.of(run), known.server);
       const all = [keys.ledger(run, chunk), keys.run(run), keys.open(run), keys.audit(run), keys.improved(run)];
-      const merge = [chunk, holds ? epoch : noEpoch, packJoins(joins), packIndexes(wanted)];
+      const merge = [chunk, holds ? epoch : noEpoch, packResults(results), packIndexes(wanted)];
       const [state, cells] = (await scripts.expungeStepBuffer(...all, ...merge)) as [Buffer, Buffer];
       const grant = { state: state.toString('latin1') as ObservedState, cells: unpackCells(cells) };
       if (planned) known?.forget();
-      else known?.merge(joins, wanted, grant.cells);
+      else known?.merge(results, wanted, grant.cells);
       return grant;
     },
 

@@ -11,8 +11,8 @@ import {
 } from './halt-rules.ts';
 
 /**
- * The step: joins results into their cells, then marks the next window before its requests are sent. Running it twice with the same
- * arguments is harmless: the join is `max`, and a second mark only adds doubt.
+ * The step: merges results into their cells, then marks the next window before its requests are sent. Running it twice with the same
+ * arguments is harmless: the merge is `max`, and a second mark only adds doubt.
  *
  * KEYS  1 ledger chunk  2 run  3 open  4 audit  5 improved
  * ARGV  1 chunk  2 epoch  3 results, 4 bytes each (index, cell)  4 indexes to mark, 2 bytes each
@@ -54,7 +54,7 @@ for i = low, high do
   cells[i] = a * 256 + b
 end
 
--- 1. Join. A sealed run only counts late results.
+-- 1. Merge. A sealed run only counts late results.
 local ruleOfCode = ${ruleOfCodeLua(rules)} -- by rank
 local change, attempts, settled, changed, late = {}, 0, 0, false, 0 -- change: by rank
 for rank = 1, #outcomes do change[rank] = 0 end

@@ -10,7 +10,7 @@ type OutcomeFacts = ({ by: 'answer'; rank: number; inDoubt?: string } | { by: 's
 
 /**
  * The final result of one row: every value of the `outcome` column of a report, in the order in which they are shown. Every row of a
- * run gets exactly one. Cells and the scripts that join them, counters, summaries, files and schedules follow from this table.
+ * run gets exactly one. Cells and the scripts that merge them, counters, summaries, files and schedules follow from this table.
  *
  * by            what settles the row: an answer to its request, the seal of an unfinished run, or reading, in which case it is never sent
  * rank          for outcomes by an answer: from 1, at most 7, without a gap. A higher rank replaces a lower one, so that a success replaces

@@ -45,9 +45,9 @@ export function openMemoryLedger(cells: number[][], odd: Partial<Asked> = {}, mo
         ...more,
       };
     },
-    step: async (_run, chunk, epoch, joins, wanted) => {
+    step: async (_run, chunk, epoch, results, wanted) => {
       const isHolder = model.open.get(chunk) === epoch;
-      const granted = model.step(chunk, epoch, joins, wanted);
+      const granted = model.step(chunk, epoch, results, wanted);
       return { state: isHolder ? model.state : 'stale', cells: granted };
     },
     returnChunk: async ({ chunk, epoch, dueInMs, resetsMarks, isRetry }) => {

@@ -1,8 +1,8 @@
 import {
   attemptsOf,
   type Cell,
+  type CellResult,
   isSettled,
-  type Join,
   mark,
   mergeResult,
   sentOutcomeOf,
@@ -70,11 +70,11 @@ export class RunModel {
     return [this.epoch, this.enqueue(now)];
   }
 
-  step(chunk: number, epoch: number, joins: Join[], wanted: number[]): Cell[] {
+  step(chunk: number, epoch: number, results: CellResult[], wanted: number[]): Cell[] {
     const cells = this.cells[chunk]!;
     const settledBefore = this.settled;
     const isHolder = epoch !== 0 && this.open.get(chunk) === epoch;
-    for (const { index, cell } of joins) this.#join(cells, index, cell, isHolder);
+    for (const { index, cell } of results) this.#merge(cells, index, cell, isHolder);
     if (this.settled > settledBefore && this.settled === this.ids) this.state = 'completed';
     // A run of this model is too short for any other rule.
     if (this.settled > settledBefore && this.unexpected >= 3 && this.state === 'running') this.state = 'halted';
@@ -86,7 +86,7 @@ export class RunModel {
     });
   }
 
-  #join(cells: Cell[], index: number, result: Cell, isHolder: boolean): void {
+  #merge(cells: Cell[], index: number, result: Cell, isHolder: boolean): void {
     if (this.isSealed) {
       this.late++;
       return;

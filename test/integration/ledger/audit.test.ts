@@ -106,8 +106,8 @@ describe.concurrent('the audit trail of a run', () => {
     const claim = await ledger.claim(id, 0);
     const epoch = typeof claim === 'string' ? 0 : claim.epoch;
     const cell = settle('unknown', 1, codeOfStatus(200));
-    const joins = [0, 1, 2].map((index) => ({ index, cell }));
-    expect(await ledger.step(id, 0, epoch, joins, [])).toMatchObject({ state: 'halted' });
+    const results = [0, 1, 2].map((index) => ({ index, cell }));
+    expect(await ledger.step(id, 0, epoch, results, [])).toMatchObject({ state: 'halted' });
     const last = (await trail()).at(-1)!;
     const run = (await readRun(redis, id))!;
     expect(last).toMatchObject({

@@ -31,11 +31,11 @@ async function openRun(atEnd: AtEnd, sizes: number[], brakes: { canary?: string;
   /** Claims a chunk that is open, and settles its ids like this, the rest as deleted. */
   const settleChunk = async (chunk: number, ...outcomes: SentOutcome[]) => {
     const { epoch, known } = await claimChunk(ledger, id, chunk);
-    const joins = Array.from({ length: sizes[chunk]! }, (_, index) => {
+    const results = Array.from({ length: sizes[chunk]! }, (_, index) => {
       const outcome = outcomes[index] ?? 'deleted';
       return { index, cell: settle(outcome, 1, codeOfStatus(statusOf[outcome])) };
     });
-    const { state } = await ledger.step(id, chunk, epoch, joins, [], known);
+    const { state } = await ledger.step(id, chunk, epoch, results, [], known);
     await ledger.returnChunk({ run: id, chunk, epoch, dueInMs: null, resetsMarks: true });
     return state;
   };

@@ -43,9 +43,9 @@ async function openRun(atEnd: AtEnd, ids = 10_000, guard: Ledger = ledger) {
     const cell = settle(outcome, 1, code);
     const from = next[chunk]!;
     next[chunk] = from + count;
-    const joins = Array.from({ length: count }, (_, i) => ({ index: from + i, cell }));
+    const results = Array.from({ length: count }, (_, i) => ({ index: from + i, cell }));
     const { epoch, known } = claims[chunk]!;
-    return (await guard.step(id, chunk, epoch, joins, next[chunk]! < sizes[chunk]! ? [sizes[chunk]! - 1] : [], known))
+    return (await guard.step(id, chunk, epoch, results, next[chunk]! < sizes[chunk]! ? [sizes[chunk]! - 1] : [], known))
       .state;
   };
   const record = async (): Promise<Run> => (await readRun(redis, id))!;
@@ -195,7 +195,7 @@ describe.concurrent('a run', () => {
     expect(await run.answer('unknown', codeOfStatus(503), 400, 3)).toBe('running');
   });
 
-  test('counts anew when it is started again, and the results of a halted run join', async ({
+  test('counts anew when it is started again, and the results of a halted run are merged', async ({
     expect,
     onTestFinished,
   }) => {
@@ -213,8 +213,8 @@ describe.concurrent('a run', () => {
   test('does not count twice what arrives twice', async ({ expect, onTestFinished }) => {
     const run = await openRun(onTestFinished);
     const { epoch } = await claimChunk(ledger, run.id, 0);
-    const joins = [0, 1].map((index) => ({ index, cell: settle('failed', 1, codeOfStatus(302)) }));
-    for (let n = 0; n < 3; n++) await ledger.step(run.id, 0, epoch, joins, []);
+    const results = [0, 1].map((index) => ({ index, cell: settle('failed', 1, codeOfStatus(302)) }));
+    for (let n = 0; n < 3; n++) await ledger.step(run.id, 0, epoch, results, []);
     expect((await run.record()).state).toBe('running');
   });
 
@@ -285,8 +285,8 @@ describe.concurrent('the examples of a halt', () => {
       settle('deleted', 1, codeOfStatus(204)),
     ];
     await noteDetail(redis, id, { chunk: 0, index: 1, cell: cells[1]!, excerpt: '[q-7] it is locked' });
-    const joins = cells.map((cell, index) => ({ index, cell }));
-    await ledger.step(id, 0, epoch, joins, [], known);
+    const results = cells.map((cell, index) => ({ index, cell }));
+    await ledger.step(id, 0, epoch, results, [], known);
     await ledger.enqueue(id);
     const run = (await readRun(redis, id))!;
     expect(run).toMatchObject({ state: 'halted', halt });

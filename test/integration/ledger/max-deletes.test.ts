@@ -34,8 +34,8 @@ async function openRun(atEnd: AtEnd, maxDeletes: number | null, canary = '') {
   const work = async (chunk: number) => {
     const { epoch, sendable, ledgerChunk } = await claimChunk(ledger, id, chunk);
     const sent = ledgerChunk.cells.flatMap((cell, index) => (index < sendable && !isSettled(cell) ? [index] : []));
-    const joins = sent.map((index) => ({ index, cell: deleted }));
-    await ledger.step(id, chunk, epoch, joins, []);
+    const results = sent.map((index) => ({ index, cell: deleted }));
+    await ledger.step(id, chunk, epoch, results, []);
     await ledger.returnChunk({
       run: id,
       chunk,

@@ -84,8 +84,8 @@ describe('chunks of which Redis has lost sight', () => {
     const cellBytes = Buffer.from([deleted >> 8, deleted & 255]);
     for (const [chunk, size] of [2, 2, 1].entries()) {
       const { epoch } = await claim(chunk);
-      const joins = Array.from({ length: size }, (_, index) => ({ index, cell: deleted }));
-      await ledger.step(id, chunk, epoch, chunk < 2 ? joins : [], []);
+      const results = Array.from({ length: size }, (_, index) => ({ index, cell: deleted }));
+      await ledger.step(id, chunk, epoch, chunk < 2 ? results : [], []);
       if (chunk === 2) await redis.setrange(keys.ledger(id, 2), headerBytes, cellBytes);
     }
     await redis.del(keys.open(id), keys.deferred(id));

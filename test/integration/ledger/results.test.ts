@@ -130,7 +130,7 @@ describe('the files of the results', () => {
   };
 
   /** A run of four ids, of which so many have these outcomes. */
-  async function openRun(atEnd: (task: () => Promise<void>) => void, joined: Cell[]): Promise<Run> {
+  async function openRun(atEnd: (task: () => Promise<void>) => void, merged: Cell[]): Promise<Run> {
     const ledger = openLedger(redis, haltRules);
     id = await writeTestRun(redis, [4]);
     const run = id;
@@ -138,8 +138,8 @@ describe('the files of the results', () => {
     await ledger.steer(id, Date.now(), { action: 'start', reason: '', by: 'operator', who: 'test' });
     await ledger.enqueue(id);
     const { epoch } = await claimChunk(ledger, id, 0);
-    const joins = joined.map((cell, index) => ({ index, cell }));
-    await ledger.step(id, 0, epoch, joins, []);
+    const results = merged.map((cell, index) => ({ index, cell }));
+    await ledger.step(id, 0, epoch, results, []);
     return (await readRun(redis, id))!;
   }
 

@@ -3,10 +3,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   attemptsOf,
   type Cell,
+  type CellResult,
   decodeLedgerChunk,
   isDoubtful,
   isSettled,
-  type Join,
   settle,
   unmark,
 } from '../../../src/ledger/cell.ts';
@@ -152,14 +152,14 @@ class Play {
     const lost: Holder = { chunk: 0, epoch: 77, seen: [0] };
     const { chunk, epoch, seen, known } = this.#holders.at(-1 - holder) ?? lost;
     const size = sizes[chunk]!;
-    const joins: Join[] = results
+    const merged: CellResult[] = results
       .filter(([i]) => i < size && seen[i] !== undefined)
       .map(([i, of]) => ({ index: i, cell: cellOf(seen[i]!, of) }));
     const marks = isLast ? [] : wanted.filter((i) => i < size);
     for (let n = twice ? 2 : 1; n > 0; n--) {
-      const grant = await ledger.step(this.#id, chunk, epoch, joins, marks, knows ? known : undefined, isLast);
+      const grant = await ledger.step(this.#id, chunk, epoch, merged, marks, knows ? known : undefined, isLast);
       const holds = this.#model.open.get(chunk) === epoch;
-      const cells = this.#model.step(chunk, epoch, joins, marks);
+      const cells = this.#model.step(chunk, epoch, merged, marks);
       expect(grant).toMatchObject({ state: holds ? this.#model.state : 'stale', cells });
       if (grant.isReturned) {
         expect(this.#model.cells[chunk]!.every(isSettled)).toBe(true);

@@ -67,18 +67,18 @@ describe('a step of a holder that knows every cell', () => {
     return { deleted: counts.deleted, settled, attempts, state };
   };
 
-  test('marks and joins as the merge does', async () => {
+  test('marks and merges as the merge script does', async () => {
     await startRun([12, 1]);
     const { epoch, known } = await claim();
     const merges = vi.spyOn(redis as unknown as { expungeStepBuffer(): unknown }, 'expungeStepBuffer');
     const marked = await ledger.step(id, 0, epoch, [], [0, 11], known);
     expect(marked).toMatchObject({ state: 'running', cells: [mark(untouched), mark(untouched)] });
     const back = unmark(mark(untouched), 1, true);
-    const joins = [
+    const results = [
       { index: 0, cell: deleted },
       { index: 11, cell: back },
     ];
-    expect(await ledger.step(id, 0, epoch, joins, [3, 11], known)).toMatchObject({
+    expect(await ledger.step(id, 0, epoch, results, [3, 11], known)).toMatchObject({
       state: 'running',
       cells: [mark(untouched), mark(back)],
     });
@@ -97,11 +97,11 @@ describe('a step of a holder that knows every cell', () => {
     await startRun([2, 1]);
     const { epoch, known } = await claim();
     await ledger.step(id, 0, epoch, [], [0, 1], known);
-    const joins = [0, 1].map((index) => ({ index, cell: deleted }));
-    expect(await ledger.step(id, 0, epoch, joins, [], known, true)).toMatchObject({ isReturned: true });
+    const results = [0, 1].map((index) => ({ index, cell: deleted }));
+    expect(await ledger.step(id, 0, epoch, results, [], known, true)).toMatchObject({ isReturned: true });
     expect(await redis.hkeys(keys.open(id))).toEqual(['1']);
     expect(await redis.exists(keys.deferred(id))).toBe(0);
-    expect(await ledger.step(id, 0, epoch, joins, [], undefined, true)).toEqual({ state: 'stale', cells: [] });
+    expect(await ledger.step(id, 0, epoch, results, [], undefined, true)).toEqual({ state: 'stale', cells: [] });
     expect(await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: null })).toBe('stale');
     expect(await counters()).toEqual({ deleted: 2, settled: 2, attempts: 2, state: 'running' });
     expect(await cells()).toEqual([deleted, deleted]);
@@ -112,8 +112,8 @@ describe('a step of a holder that knows every cell', () => {
     const { epoch, known } = await claim();
     await ledger.step(id, 0, epoch, [], [0, 1], known);
     const back = { index: 1, cell: unmark(mark(untouched), 1, false) };
-    const joins = [{ index: 0, cell: deleted }, back];
-    expect((await ledger.step(id, 0, epoch, joins, [], known, true)).isReturned).toBe(false);
+    const results = [{ index: 0, cell: deleted }, back];
+    expect((await ledger.step(id, 0, epoch, results, [], known, true)).isReturned).toBe(false);
     await ledger.step(id, 0, epoch, [], [1], known);
     await steer('pause');
     const last = [{ index: 1, cell: settle('deleted', 2, codeOfStatus(204)) }];
@@ -159,9 +159,9 @@ describe('a step of a holder that knows every cell', () => {
     const { epoch, known } = await claim();
     await ledger.step(id, 0, epoch, [], [0, 1], known);
     const again = new KnownCells([mark(untouched), mark(untouched)], known.server);
-    const joins = [{ index: 0, cell: deleted }];
-    await ledger.step(id, 0, epoch, joins, [], known);
-    await ledger.step(id, 0, epoch, joins, [], again);
+    const results = [{ index: 0, cell: deleted }];
+    await ledger.step(id, 0, epoch, results, [], known);
+    await ledger.step(id, 0, epoch, results, [], again);
     expect(await counters()).toEqual({ deleted: 1, settled: 1, attempts: 1, state: 'running' });
   });
 
@@ -215,8 +215,8 @@ describe('a step', () => {
   test('settles the last id and with it the run', async () => {
     await startRun([2]);
     const { epoch } = await claim();
-    const joins = [0, 1].map((index) => ({ index, cell: deleted }));
-    expect(await ledger.step(id, 0, epoch, joins, [])).toMatchObject({ state: 'completed' });
+    const results = [0, 1].map((index) => ({ index, cell: deleted }));
+    expect(await ledger.step(id, 0, epoch, results, [])).toMatchObject({ state: 'completed' });
     expect(await record()).toMatchObject({ state: 'completed', settled: 2, counts: { deleted: 2 }, attempts: 2 });
   });
 
@@ -428,8 +428,8 @@ describe('the deleting time of a run', () => {
     await letPass(3_600_000); // its process was killed, and the same command comes an hour later
     const { epoch } = await claim();
     await letPass(2_000);
-    const joins = [0, 1].map((index) => ({ index, cell: deleted }));
-    expect(await ledger.step(id, 0, epoch, joins, [])).toMatchObject({ state: 'completed' });
+    const results = [0, 1].map((index) => ({ index, cell: deleted }));
+    expect(await ledger.step(id, 0, epoch, results, [])).toMatchObject({ state: 'completed' });
     expect((await record()).activeMs / 1_000).toBeCloseTo(9, 0);
   });
 

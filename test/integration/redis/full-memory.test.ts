@@ -110,12 +110,12 @@ const refused: Case[] = [
   },
   {
     script: 'ledger/update.lua.ts stepLua',
-    when: 'it joins and marks',
+    when: 'it merges and marks',
     arrange: async () => {
       const { id, epoch } = await claimed();
       await ledger.step(id, 0, epoch, [], [0, 1]);
-      const joins = [0, 1].map((index) => ({ index, cell: settleCell('deleted', 1, 116) }));
-      return () => ledger.step(id, 0, epoch, joins, [2]);
+      const results = [0, 1].map((index) => ({ index, cell: settleCell('deleted', 1, 116) }));
+      return () => ledger.step(id, 0, epoch, results, [2]);
     },
   },
   {
@@ -127,12 +127,12 @@ const refused: Case[] = [
   },
   {
     script: 'ledger/known-update.lua.ts knownStepLua',
-    when: 'it joins and marks',
+    when: 'it merges and marks',
     arrange: async () => {
       const { id, epoch, known } = await claimed();
       await ledger.step(id, 0, epoch, [], [0, 1], known);
-      const joins = [0, 1].map((index) => ({ index, cell: settleCell('deleted', 1, 116) }));
-      return () => ledger.step(id, 0, epoch, joins, [2], known);
+      const results = [0, 1].map((index) => ({ index, cell: settleCell('deleted', 1, 116) }));
+      return () => ledger.step(id, 0, epoch, results, [2], known);
     },
   },
   { script: `${ledgerScripts} enqueueLua`, arrange: async () => actEnqueue(await openRun('start')) },

@@ -29,10 +29,10 @@ function changeable() {
 }
 
 describe('a pass', () => {
-  test('marks each id before its request leaves, and joins what came of it', async () => {
+  test('marks each id before its request leaves, and merges its result', async () => {
     const { start, events, ledger, measured, notes } = openPass(three);
     await start().run;
-    expect(events).toEqual(['mark 0,1,2', 'send 0', 'send 1', 'send 2', 'join 0,1,2']);
+    expect(events).toEqual(['mark 0,1,2', 'send 0', 'send 1', 'send 2', 'merge 0,1,2']);
     expect(ledger.cells[0]).toEqual([deleted, deleted, deleted]);
     expect(measured).toEqual(['204 7', '204 7', '204 7']);
     expect(notes).toEqual([]);
@@ -99,12 +99,12 @@ describe('a mark', () => {
     await vi.advanceTimersByTimeAsync(1_000);
     leaveAll();
     await vi.advanceTimersByTimeAsync(100);
-    expect(events).toEqual(['mark 0', 'join 0', 'mark 0']);
+    expect(events).toEqual(['mark 0', 'merge 0', 'mark 0']);
     expect(ledger.cells[0]).toEqual([mark(unmark(mark(untouched), 0, false))]);
     await vi.advanceTimersByTimeAsync(899); // of the new one
     leaveAll();
     await run;
-    expect(events.slice(3)).toEqual(['send 0', 'join 0']);
+    expect(events.slice(3)).toEqual(['send 0', 'merge 0']);
   });
 
   test('of one that waits is used until its second is over', async () => {
@@ -126,7 +126,7 @@ describe('a mark', () => {
     await settleDown();
     leaveAll();
     await settleDown();
-    expect(events).toEqual(['mark 0', 'join 0', 'mark 0']);
+    expect(events).toEqual(['mark 0', 'merge 0', 'mark 0']);
     closed.abort();
     await run;
     expect(sends(events)).toEqual([]);
@@ -179,7 +179,7 @@ describe('a mark', () => {
     const { run } = start();
     await vi.advanceTimersByTimeAsync(1_000);
     await run;
-    expect(events.join('; ')).toBe('mark 0; send 0; join 0; mark 0; send 0; join 0; mark 0; send 0; join 0');
+    expect(events.join('; ')).toBe('mark 0; send 0; merge 0; mark 0; send 0; merge 0; mark 0; send 0; merge 0');
     expect(ledger.cells[0]).toEqual([deleted]);
   });
 
@@ -194,7 +194,7 @@ describe('a mark', () => {
     await vi.advanceTimersByTimeAsync(800 + 999);
     leaveAll();
     await run;
-    expect(events).toEqual(['mark 0', 'send 0', 'send 0', 'send 0', 'join 0']);
+    expect(events).toEqual(['mark 0', 'send 0', 'send 0', 'send 0', 'merge 0']);
     expect(attemptsOf(ledger.cells[0]![0]!)).toBe(3);
   });
 
@@ -222,7 +222,7 @@ describe('windows', () => {
     const { start, events } = openPass(many(5), { window: 2 });
     await start().run;
     expect(events.filter((event) => !event.startsWith('send'))).toEqual([
-      ...['mark 0,1', 'join 0,1', 'mark 2,3', 'join 2,3', 'mark 4', 'join 4'],
+      ...['mark 0,1', 'merge 0,1', 'mark 2,3', 'merge 2,3', 'mark 4', 'merge 4'],
     ]);
   });
 
@@ -239,7 +239,7 @@ describe('windows', () => {
     await leave(5);
     expect(events.filter((event) => event.startsWith('mark'))).toEqual(['mark 0,1,2,3,4,5,6,7']);
     await leave(1);
-    expect(events.slice(-2)).toEqual(['join 0,1,2,3,4,5', 'mark 8,9,10,11']);
+    expect(events.slice(-2)).toEqual(['merge 0,1,2,3,4,5', 'mark 8,9,10,11']);
     await leave(99);
     await run;
   });
@@ -280,11 +280,11 @@ describe('windows', () => {
     });
     leaveAll();
     await vi.advanceTimersByTimeAsync(100);
-    expect(events).toEqual(['mark 0,1,2', 'send 0', 'join 0']);
+    expect(events).toEqual(['mark 0,1,2', 'send 0', 'merge 0']);
     waiting.push(...stragglers);
     leaveAll();
     await run;
-    expect(events.at(-1)).toBe('join 1,2');
+    expect(events.at(-1)).toBe('merge 1,2');
   });
 
   test('have their places kept while they are being marked, also where the ledger fails', async () => {
@@ -298,7 +298,7 @@ describe('windows', () => {
 });
 
 describe('the pass ends', () => {
-  test('when nothing of the chunk may be sent any more: what waits stays, what is on its way is joined', async () => {
+  test('when nothing of the chunk may be sent any more: what waits stays, what is on its way is merged', async () => {
     const { start, events, waiting, ledger, leaveAll, closed } = openPass(three, { leavesAtOnce: false });
     const { run } = start();
     await settleDown();
@@ -307,7 +307,7 @@ describe('the pass ends', () => {
     waiting.push(...stay);
     closed.abort();
     await run;
-    expect(events).toEqual(['mark 0,1,2', 'send 0', 'join 1,2,0']);
+    expect(events).toEqual(['mark 0,1,2', 'send 0', 'merge 1,2,0']);
     const stayed = unmark(mark(untouched), 0, false);
     expect(ledger.cells[0]).toEqual([deleted, stayed, stayed]);
   });
@@ -418,7 +418,7 @@ describe('the pass ends', () => {
       },
     });
     await start().run;
-    expect(events).toEqual(['mark 0,1', 'send 0', 'send 1', 'join 0,1', 'mark 2']);
+    expect(events).toEqual(['mark 0,1', 'send 0', 'send 1', 'merge 0,1', 'mark 2']);
     expect(outcomes()).toEqual(['deleted', 'deleted', 'pending']);
   });
 });

@@ -129,7 +129,7 @@ describe('a chunk', () => {
   });
 
   test('is not returned again if its last step has done that', async () => {
-    const step: Ledger['step'] = async (_run, _chunk, _epoch, _joins, wanted, _known, isLast) => ({
+    const step: Ledger['step'] = async (_run, _chunk, _epoch, _results, wanted, _known, isLast) => ({
       state: 'running',
       cells: wanted.map(() => mark(untouched)),
       isReturned: isLast === true,
@@ -296,7 +296,7 @@ describe('a step', () => {
       _run: string,
       _chunk: number,
       epoch: number,
-      _joins: unknown,
+      _results: unknown,
       wanted: number[],
     ): Promise<Grant> => {
       asked.push([epoch, ...wanted]);

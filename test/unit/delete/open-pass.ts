@@ -4,7 +4,7 @@ import { ChunkPass, type PassDeps } from '../../../src/delete/chunk-pass.ts';
 import type { QueuedRequest } from '../../../src/delete/connection-pool.ts';
 import type { PoolHandle } from '../../../src/delete/run-request-queue.ts';
 import { type Answer, noContent, verdictTable } from '../../../src/delete/verdict.ts';
-import { type Cell, type Join, readCell } from '../../../src/ledger/cell.ts';
+import { type Cell, type CellResult, readCell } from '../../../src/ledger/cell.ts';
 import type { Grant } from '../../../src/ledger/ledger.ts';
 import { fakeSleep } from '../../support/fake-sleep.ts';
 import { RunModel } from '../../support/run-model.ts';
@@ -36,7 +36,7 @@ export function settleDown(): Promise<unknown> {
 
 /**
  * A pass over a chunk of a run in an in-memory ledger, in a time that only the test moves. `events` has what happened, in order: `mark 0,1`
- * and `join 0` of a step, `send 0` of a request.
+ * and `merge 0` of a step, `send 0` of a request.
  */
 export function openPass(cells: Cell[], odd: Odd = {}) {
   vi.useFakeTimers({ now: startMs });
@@ -88,12 +88,12 @@ export function openPass(cells: Cell[], odd: Odd = {}) {
   const absence = new Absence(() => Date.now(), true);
   absence.isExpected = true;
   let steps = 0;
-  const step = async (joins: Join[], wanted: number[]): Promise<Grant> => {
+  const step = async (results: CellResult[], wanted: number[]): Promise<Grant> => {
     if (++steps > 100) throw new Error('the pass asks the ledger without end');
-    if (joins.length > 0) events.push(`join ${joins.map(({ index }) => index)}`);
+    if (results.length > 0) events.push(`merge ${results.map(({ index }) => index)}`);
     if (wanted.length > 0) events.push(`mark ${wanted}`);
     const isHolder = ledger.open.get(0) === 1;
-    const granted = ledger.step(0, 1, joins, wanted);
+    const granted = ledger.step(0, 1, results, wanted);
     return grant({ state: isHolder ? ledger.state : 'stale', cells: granted });
   };
   const all: PassDeps = {

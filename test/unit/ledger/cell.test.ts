@@ -6,11 +6,11 @@ import {
   hasManyMarks,
   isDoubtful,
   isSettled,
-  join,
   mark,
+  merge,
   mergeResult,
   packIndexes,
-  packJoins,
+  packResults,
   readCell,
   readCellAtSeal,
   resetMarks,
@@ -50,13 +50,13 @@ function isMarked(cell: Cell): boolean {
   return ((cell >> 4) & 1) === 1;
 }
 
-describe('join', () => {
+describe('merge', () => {
   test('is the same in any order, any grouping and however often', () => {
     fc.assert(
       fc.property(anyCell, anyCell, anyCell, (a, b, c) => {
-        expect(join(a, b)).toBe(join(b, a));
-        expect(join(join(a, b), c)).toBe(join(a, join(b, c)));
-        expect(join(join(a, b), b)).toBe(join(a, b));
+        expect(merge(a, b)).toBe(merge(b, a));
+        expect(merge(merge(a, b), c)).toBe(merge(a, merge(b, c)));
+        expect(merge(merge(a, b), b)).toBe(merge(a, b));
       }),
     );
   });
@@ -64,7 +64,7 @@ describe('join', () => {
   test('prefers any settled cell to any open one', () => {
     fc.assert(
       fc.property(anyOpen, anySettled, (open, settled) => {
-        expect(join(open, settled)).toBe(settled);
+        expect(merge(open, settled)).toBe(settled);
       }),
     );
   });
@@ -73,15 +73,15 @@ describe('join', () => {
     const ranked = fc.tuple(fc.nat(4), fc.nat(15), fc.nat(511));
     fc.assert(
       fc.property(ranked, ranked, ([rankA, ...a], [rankB, ...b]) => {
-        const joined = join(settle(sentOutcomes[rankA]!, ...a), settle(sentOutcomes[rankB]!, ...b));
-        expect(readCell(joined).outcome).toBe(sentOutcomes[Math.max(rankA, rankB)]);
+        const merged = merge(settle(sentOutcomes[rankA]!, ...a), settle(sentOutcomes[rankB]!, ...b));
+        expect(readCell(merged).outcome).toBe(sentOutcomes[Math.max(rankA, rankB)]);
       }),
     );
   });
 });
 
 describe('an open id', () => {
-  test('never gets a smaller cell, so a join never undoes a move', () => {
+  test('never gets a smaller cell, so a merge never undoes a move', () => {
     fc.assert(
       fc.property(fc.array(anyMove, { maxLength: 600 }), (moves) => {
         const cells = walk(moves);
@@ -277,6 +277,6 @@ describe('marks', () => {
 
 test('indexes and cells are packed in two bytes each, in the order of the script', () => {
   expect([...packIndexes([0, 255, 256, 499])]).toEqual([0, 0, 0, 255, 1, 0, 1, 243]);
-  expect([...packJoins([{ index: 499, cell: 0xabcd }])]).toEqual([1, 243, 0xab, 0xcd]);
+  expect([...packResults([{ index: 499, cell: 0xabcd }])]).toEqual([1, 243, 0xab, 0xcd]);
   expect(unpackCells(packIndexes([0, 255, 256, 0xffff]))).toEqual([0, 255, 256, 0xffff]);
 });

@@ -12,11 +12,11 @@ const known = (cells: Cell[]) => new KnownCells(cells, { process: 'p', history: 
 describe('a step of a holder that knows every cell', () => {
   it('is the bytes of the touched span before and after, and what they count for', () => {
     const back = unmark(marked, 2, false);
-    const joins = [
+    const results = [
       { index: 4, cell: deleted },
       { index: 2, cell: back },
     ];
-    const step = known([untouched, untouched, marked, untouched, marked, untouched]).plan(joins, [2, 3]);
+    const step = known([untouched, untouched, marked, untouched, marked, untouched]).plan(results, [2, 3]);
     expect(step).toMatchObject({ offset: headerBytes + 4, deleted: 1, attempts: 3, places: packIndexes([0]) });
     expect(step?.before).toEqual(packIndexes([marked, untouched, marked]));
     expect(step?.after).toEqual(packIndexes([mark(back), marked, deleted]));
@@ -34,10 +34,10 @@ describe('a step of a holder that knows every cell', () => {
   });
 
   it('returns the chunk as the last one, if it settles what was open of it', () => {
-    const joins = [{ index: 1, cell: deleted }];
-    expect(known([deleted, marked]).plan(joins, [], true)?.returnsChunk).toBe(true);
-    expect(known([deleted, marked]).plan(joins, [])?.returnsChunk).toBe(false);
-    expect(known([untouched, marked]).plan(joins, [], true)?.returnsChunk).toBe(false);
+    const results = [{ index: 1, cell: deleted }];
+    expect(known([deleted, marked]).plan(results, [], true)?.returnsChunk).toBe(true);
+    expect(known([deleted, marked]).plan(results, [])?.returnsChunk).toBe(false);
+    expect(known([untouched, marked]).plan(results, [], true)?.returnsChunk).toBe(false);
   });
 
   it('knows what it has made of the cells, and what a merge has', () => {

@@ -189,7 +189,7 @@ describe('the service', () => {
 });
 
 describe('a chunk in hand', () => {
-  test('is joined and returned while the service drains: what is on the wire is waited for', async () => {
+  test('is merged and returned while the service drains: what is on the wire is waited for', async () => {
     const stopping = new AbortController();
     let handled: Promise<unknown> = Promise.resolve();
     const { parts, consumer, onWire, model, events } = openTestService({
