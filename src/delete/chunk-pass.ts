@@ -39,7 +39,7 @@ export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait' | 'rest' | 'judgeAbsen
    * Merges results and marks the next window; retried while Redis is away. `isLast`: the pass ends with it. Throws once the shutdown
    * deadline has passed.
    */
-  step(results: CellResult[], wanted: number[], isLast: boolean): Promise<Grant>;
+  update(results: CellResult[], wanted: number[], isLast: boolean): Promise<Grant>;
   /** Counts an answer and its latency, for the measures of the run. */
   measure(answer: Answer, ms: number): void;
   /** Keeps the server's answer for an id that was settled without a 204. */
@@ -97,7 +97,7 @@ class FirstRequest implements QueuedRequest {
 }
 
 /**
- * One pass over a chunk, window by window. Each step writes the results of the last window and the marks of the next one. No
+ * One pass over a chunk, window by window. Each update writes the results of the last window and the marks of the next one. No
  * request is sent before its mark is written. The pass ends when every due id has its result, after 30 s, or when sending is no longer allowed. It
  * also ends when it would have to wait for more than 5 s, and when its time slice is over and it delays another run. No request of it is in
  * flight after its end.
@@ -106,7 +106,7 @@ export class ChunkPass {
   readonly cells: Cell[];
   /** By index: the earliest time, by `clock`, at which a deferred id may be sent again. */
   readonly waitsUntil = new Map<number, number>();
-  /** Whether the last step has returned the chunk. */
+  /** Whether the last update has returned the chunk. */
   isReturned = false;
   readonly #waitStatuses: ReadonlySet<number>;
   readonly #pathAt: (index: number) => string;
@@ -132,7 +132,7 @@ export class ChunkPass {
     this.#startedAt = deps.clock();
   }
 
-  /** Call it once. Throws only what `step` throws. */
+  /** Call it once. Throws only what `update` throws. */
   async run(): Promise<void> {
     const end = () => this.#end();
     this.#deps.closed.addEventListener('abort', end, { once: true });
@@ -140,8 +140,8 @@ export class ChunkPass {
     this.#deps.absence.enter(this);
     while (!this.#isOver) {
       const wanted = this.#nextWindow();
-      if (wanted.length > 0 || this.#results.length > 0) this.#launch(wanted, await this.#step(wanted));
-      if (!this.#isOver && !this.#isWorthAStep) await this.#waitForChange();
+      if (wanted.length > 0 || this.#results.length > 0) this.#launch(wanted, await this.#update(wanted));
+      if (!this.#isOver && !this.#isUpdateWorthIt) await this.#waitForChange();
     }
     this.#deps.absence.leave(this);
     this.#deps.closed.removeEventListener('abort', end);
@@ -161,7 +161,7 @@ export class ChunkPass {
   }
 
   /** Whether another call to Redis is worth it: most of the window has results, or every marked id has. */
-  get #isWorthAStep(): boolean {
+  get #isUpdateWorthIt(): boolean {
     if (this.#marked === 0 && this.#results.length > 0) return true;
     return this.#marked - this.#resting <= this.#deps.window / 4 && this.#roomForMore() > 0;
   }
@@ -186,12 +186,12 @@ export class ChunkPass {
     return ms > longestPassMs || (ms > timeSliceMs && shouldYield());
   }
 
-  async #step(wanted: number[]): Promise<Grant> {
-    const { handle, step } = this.#deps;
+  async #update(wanted: number[]): Promise<Grant> {
+    const { handle, update } = this.#deps;
     handle.reserve(wanted.length);
     try {
       const isLast = wanted.length === 0 && this.#marked === 0 && this.#hasNoMore;
-      return await step(this.#takeResults(), wanted, isLast);
+      return await update(this.#takeResults(), wanted, isLast);
     } finally {
       handle.reserve(-wanted.length);
     }
@@ -285,7 +285,7 @@ export class ChunkPass {
   /** Lets other ids be sent while one waits for its belief: their answers decide. */
   async #rest<T>(wait: () => Promise<T>): Promise<T> {
     this.#resting++;
-    if (this.#isWorthAStep) this.#wake();
+    if (this.#isUpdateWorthIt) this.#wake();
     const result = await wait();
     this.#resting--;
     return result;
@@ -301,7 +301,7 @@ export class ChunkPass {
     this.#marked--;
     if (mayResend && !isSettled(cell)) this.#todo.push(index);
     // The first test is the cheap one: most ids fail it.
-    if (this.#marked - this.#resting <= this.#deps.window / 4 && (this.#isWorthAStep || this.#isOver)) this.#wake();
+    if (this.#marked - this.#resting <= this.#deps.window / 4 && (this.#isUpdateWorthIt || this.#isOver)) this.#wake();
   }
 
   #end(): void {
@@ -311,7 +311,7 @@ export class ChunkPass {
     this.#wake();
   }
 
-  /** Waits until another step is worth it, but at most 100 ms, so that results are written at least that often. */
+  /** Waits until another update is worth it, but at most 100 ms, so that results are written at least that often. */
   async #waitForChange(): Promise<void> {
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, flushAfterMs);

@@ -137,12 +137,12 @@ function passDeps(
     closed: AbortSignal.any([gate.closed, stop]),
     shouldYield: () => requestQueue.perSecond !== null && deps.isAnyRunStarved(),
     halt: (code: HaltCode, reason: string) => deps.halt(run, code, reason),
-    step: async (results: CellResult[], wanted: number[], isLast: boolean) => {
+    update: async (results: CellResult[], wanted: number[], isLast: boolean) => {
       const grant = await persist(async (n) => {
         const epoch = (await ledger.stillHolds(run, claim)) ? claim.epoch : noEpoch;
-        // A repeated step asks for no marks: by then this process may have lost the chunk.
+        // A repeated update asks for no marks: by then this process may have lost the chunk.
         const known = n === 1 && epoch !== noEpoch ? claim.known : undefined;
-        return ledger.step(run, chunk, epoch, results, n === 1 ? wanted : [], known, isLast);
+        return ledger.update({ run, chunk, epoch, results, wanted: n === 1 ? wanted : [], known, isLast });
       }, deps);
       requests.recordResults(results);
       meter.recordResults(results);

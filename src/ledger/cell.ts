@@ -92,7 +92,7 @@ export function resetMarks(cell: Cell): Cell {
 
 /**
  * Sets the mark that is written before a request is sent: the number of marks becomes odd. If the cell is already marked, its holder died while the
- * request was in flight, so the cell becomes doubtful. The step script does the same in Lua.
+ * request was in flight, so the cell becomes doubtful. The update script does the same in Lua.
  */
 export function mark(cell: Cell): Cell {
   const marks = marksOf(cell);
@@ -119,7 +119,7 @@ export function merge(a: Cell, b: Cell): Cell {
 
 /**
  * Merges a result into the ledger's cell. A former holder cannot be sure of an outcome, because the next holder may have sent a request since. So
- * its outcome becomes the outcome in doubt. Nor does it know whether a request is in flight, so of its open cells only the doubt counts. The step
+ * its outcome becomes the outcome in doubt. Nor does it know whether a request is in flight, so of its open cells only the doubt counts. The update
  * script does the same in Lua.
  */
 export function mergeResult(known: Cell, result: Cell, isHolder: boolean): Cell {
@@ -229,7 +229,7 @@ export type CellResult = { index: number; cell: Cell };
 
 // Byte by byte: this runs for every id, and a call for each number would cost several times as much.
 
-export function packResults(results: CellResult[]): Buffer {
+export function packResults(results: readonly CellResult[]): Buffer {
   const bytes = Buffer.allocUnsafe(4 * results.length);
   let at = 0;
   for (const { index, cell } of results) {
@@ -241,7 +241,7 @@ export function packResults(results: CellResult[]): Buffer {
   return bytes;
 }
 
-export function packIndexes(indexes: number[]): Buffer {
+export function packIndexes(indexes: readonly number[]): Buffer {
   const bytes = Buffer.allocUnsafe(2 * indexes.length);
   let at = 0;
   for (const index of indexes) {

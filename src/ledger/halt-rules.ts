@@ -27,7 +27,7 @@ export type HaltRule = {
   reason: string;
 };
 
-/** Whether a rule counts an id with this outcome. The step script does the same in Lua. */
+/** Whether a rule counts an id with this outcome. The update script does the same in Lua. */
 export function counts({ statuses, isAbsence }: HaltRule, { outcome, status }: IdState): boolean {
   if (outcome === 'absent') return isAbsence === true;
   return isFailure(outcome) && statuses.some(([from, to]) => status !== null && status >= from && status <= to);

@@ -11,8 +11,8 @@ import {
   sentOutcomeOf,
 } from './cell.ts';
 
-/** A step as a comparison: if the chunk still has `before` at `offset`, it has `after` from then on. */
-export type KnownStep = {
+/** An update as a comparison: if the chunk still has `before` at `offset`, it has `after` from then on. */
+export type KnownUpdate = {
   offset: number;
   before: Buffer;
   after: Buffer;
@@ -26,7 +26,7 @@ export type KnownStep = {
 };
 
 /**
- * The cells of a chunk as its holder knows them: complete as long as no other process writes. Then most steps need no merge, because the holder
+ * The cells of a chunk as its holder knows them: complete as long as no other process writes. Then most updates need no merge, because the holder
  * knows their effect on every cell.
  */
 export class KnownCells {
@@ -41,10 +41,10 @@ export class KnownCells {
   }
 
   /**
-   * Plans the step, if all its results are 204s or open ids. Other results have further effects (halts, doubt), which need the merge. Null: the merge
-   * has to decide. `isLast`: the holder no longer needs the chunk; if every id is settled, it is returned.
+   * Plans the update, if all its results are 204s or open ids. Other results have further effects (halts, doubt), which need the merge. Null: the
+   * merge has to decide. `isLast`: the holder no longer needs the chunk; if every id is settled, it is returned.
    */
-  plan(results: readonly CellResult[], wanted: readonly number[], isLast = false): KnownStep | null {
+  plan(results: readonly CellResult[], wanted: readonly number[], isLast = false): KnownUpdate | null {
     if (this.#cells === null || results.length + wanted.length === 0) return null;
     const cells = [...this.#cells];
     const counts = { deleted: 0, attempts: 0 };
@@ -81,8 +81,8 @@ export class KnownCells {
     };
   }
 
-  /** Takes over the cells after a step that was made as planned. Returns the cells of `wanted`. */
-  accept({ cells }: KnownStep, wanted: readonly number[]): Cell[] {
+  /** Takes over the cells after an update that was made as planned. Returns the cells of `wanted`. */
+  accept({ cells }: KnownUpdate, wanted: readonly number[]): Cell[] {
     this.#cells = cells;
     return wanted.map((index) => cells[index]!);
   }
@@ -94,7 +94,7 @@ export class KnownCells {
     for (const [at, cell] of granted.entries()) this.#cells[wanted[at]!] = cell;
   }
 
-  /** Another process has written: from now on every step is merged. */
+  /** Another process has written: from now on every update is merged. */
   forget(): void {
     this.#cells = null;
   }

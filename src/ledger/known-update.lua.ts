@@ -1,11 +1,11 @@
 import { keys } from '../redis/keys.ts';
 import { writeTimesFunction } from './cell.ts';
 import { type HaltRule, reachesShareLua } from './halt-rules.ts';
-import type { KnownStep } from './known-cells.ts';
+import type { KnownUpdate } from './known-cells.ts';
 
 /**
- * A step whose holder knows every cell of it: one comparison, and the bytes that follow. It does nothing if another process has written, if the
- * run is not running or ends with this step, or if a share of failures counts from this step on. In all these cases the step of update.lua.ts
+ * An update whose holder knows every cell of it: one comparison, and the bytes that follow. It does nothing if another process has written, if the
+ * run is not running or ends with this update, or if a share of failures counts from this update on. In all these cases the script of update.lua.ts
  * decides.
  * So running it twice is harmless. With the last id of a chunk it also returns the chunk, as returnChunkLua does, which is then not needed.
  *
@@ -14,7 +14,7 @@ import type { KnownStep } from './known-cells.ts';
  *       9 1 = every id of the chunk is settled then: it is returned
  * returns 1, or 0 if it did nothing
  */
-export const knownStepLua = (rules: readonly HaltRule[]) => `${writeTimesFunction}
+export const knownUpdateLua = (rules: readonly HaltRule[]) => `${writeTimesFunction}
 local run = redis.call('HMGET', KEYS[2], 'state', 'ids', 'settled', 'settledAtStart')
 local deleted = tonumber(ARGV[6])
 if run[1] ~= 'running' or redis.call('HGET', KEYS[3], ARGV[1]) ~= ARGV[2] then return 0 end
@@ -42,11 +42,11 @@ if ARGV[9] == '1' then redis.call('HDEL', KEYS[3], ARGV[1]) end
 return 1
 `;
 
-export function knownStepArguments(
+export function knownUpdateArguments(
   run: string,
   chunk: number,
   epoch: number,
-  { offset, before, after, deleted, attempts, places, returnsChunk }: KnownStep,
+  { offset, before, after, deleted, attempts, places, returnsChunk }: KnownUpdate,
 ): (string | number | Buffer)[] {
   const all = [keys.ledger(run, chunk), keys.run(run), keys.open(run)];
   return [...all, chunk, epoch, offset, before, after, deleted, attempts, places, returnsChunk ? 1 : 0];

@@ -26,11 +26,11 @@ import {
 import { serverIdentityArguments } from './doubt.lua.ts';
 import type { HaltRule } from './halt-rules.ts';
 import { KnownCells } from './known-cells.ts';
-import { knownStepArguments, knownStepLua } from './known-update.lua.ts';
+import { knownUpdateArguments, knownUpdateLua } from './known-update.lua.ts';
 import { type ChunkIds, decodeIdsOfChunk } from './manifest.ts';
 import type { HaltCode, RunState, SteeredBy } from './run.ts';
 import { changeRunLua, steerLua } from './steer.lua.ts';
-import { stepLua } from './update.lua.ts';
+import { updateLua } from './update.lua.ts';
 
 /**
  * The state of a run as a script finds it. 'missing': Redis has lost the run. 'broken': Redis has lost this chunk of the run. 'stale':
@@ -53,8 +53,21 @@ export type Claim = {
   sendable: number; // how many of its ids may be marked, counted from the first
 };
 
-/** The answer of a step; see update.lua.ts. `cells` is parallel to the requested indexes, or empty. `isReturned`: the step returned the chunk. */
+/**
+ * The answer of an update; see update.lua.ts. `cells` is parallel to the requested indexes, or empty. `isReturned`: the update returned the chunk.
+ */
 export type Grant = { state: ObservedState; cells: Cell[]; isReturned?: boolean };
+
+/** An update of a chunk by its holder. */
+export type Update = {
+  run: string;
+  chunk: number;
+  epoch: number; // as claimed
+  results?: readonly CellResult[];
+  wanted?: readonly number[]; // indexes of the ids to mark
+  known?: KnownCells | undefined; // what the holder knows of the cells; see `KnownCells.plan`
+  isLast?: boolean; // the holder needs the chunk no longer
+};
 
 /** A chunk that its holder returns. */
 export type ReturnedChunk = {
@@ -98,8 +111,8 @@ type PriorityBefore = { state: RunState | 'missing'; priority: Priority };
 export type Ledger = ReturnType<typeof openLedger>;
 
 type Scripts = {
-  expungeStep(...args: (string | Buffer | number)[]): Promise<unknown>;
-  expungeKnownStep(...args: (string | Buffer | number)[]): Promise<number>;
+  expungeUpdate(...args: (string | Buffer | number)[]): Promise<unknown>;
+  expungeKnownUpdate(...args: (string | Buffer | number)[]): Promise<number>;
   expungeEnqueue(...args: (string | number)[]): Promise<number[]>;
   expungeClaim(...args: (string | number)[]): Promise<unknown>;
   expungeReturnChunk(...args: (string | Buffer | number)[]): Promise<ObservedState>;
@@ -111,7 +124,7 @@ type Scripts = {
   expungeRecover(...args: (string | number)[]): Promise<ObservedState>;
 };
 
-/** An epoch that no holder has. A step with it writes its results like a former holder, and gets no marks. */
+/** An epoch that no holder has. An update with it writes its results like a former holder, and gets no marks. */
 export const noEpoch = -1;
 
 /**
@@ -132,24 +145,20 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       return hasAllOf(await servers.of(run), server);
     },
 
-    /** Merges results, then marks the requested indexes, if this holder still has the chunk. `known`, `isLast`: see `KnownCells.plan`. */
-    async step(
-      run: string,
-      chunk: number,
-      epoch: number,
-      results: CellResult[],
-      wanted: number[],
-      known?: KnownCells,
-      isLast = false,
-    ): Promise<Grant> {
+    /** Merges results, then marks the requested indexes, if this holder still has the chunk. */
+    async update({ run, chunk, epoch, results = [], wanted = [], known, isLast = false }: Update): Promise<Grant> {
       const planned = known?.plan(results, wanted, isLast);
-      if (known && planned && (await scripts.expungeKnownStep(...knownStepArguments(run, chunk, epoch, planned))) === 1)
+      if (
+        known &&
+        planned &&
+        (await scripts.expungeKnownUpdate(...knownUpdateArguments(run, chunk, epoch, planned))) === 1
+      )
         return { state: 'running', cells: known.accept(planned, wanted), isReturned: planned.returnsChunk };
       // Another Redis than at the claim may have made the comparison, so check the server after it.
       const holds = !planned || !known || hasAllOf(await servers.of(run), known.server);
       const all = [keys.ledger(run, chunk), keys.run(run), keys.open(run), keys.audit(run), keys.improved(run)];
       const merge = [chunk, holds ? epoch : noEpoch, packResults(results), packIndexes(wanted)];
-      const [state, cells] = (await scripts.expungeStepBuffer(...all, ...merge)) as [Buffer, Buffer];
+      const [state, cells] = (await scripts.expungeUpdateBuffer(...all, ...merge)) as [Buffer, Buffer];
       const grant = { state: state.toString('latin1') as ObservedState, cells: unpackCells(cells) };
       if (planned) known?.forget();
       else known?.merge(results, wanted, grant.cells);
@@ -298,8 +307,8 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
 }
 
 function defineScripts(redis: RedisClient, haltRules: readonly HaltRule[]) {
-  redis.defineCommand('expungeStep', { numberOfKeys: 5, lua: stepLua(haltRules) });
-  redis.defineCommand('expungeKnownStep', { numberOfKeys: 3, lua: knownStepLua(haltRules) });
+  redis.defineCommand('expungeUpdate', { numberOfKeys: 5, lua: updateLua(haltRules) });
+  redis.defineCommand('expungeKnownUpdate', { numberOfKeys: 3, lua: knownUpdateLua(haltRules) });
   redis.defineCommand('expungeEnqueue', { numberOfKeys: 4, lua: enqueueLua });
   redis.defineCommand('expungeClaim', { numberOfKeys: 6, lua: claimLua });
   redis.defineCommand('expungeReturnChunk', { numberOfKeys: 4, lua: returnChunkLua });
@@ -310,7 +319,7 @@ function defineScripts(redis: RedisClient, haltRules: readonly HaltRule[]) {
   redis.defineCommand('expungeHasOrphans', { numberOfKeys: 3, lua: hasOrphansLua });
   redis.defineCommand('expungeRecover', { numberOfKeys: 4, lua: recoverLua });
   return redis as unknown as Scripts & {
-    expungeStepBuffer: Scripts['expungeStep'];
+    expungeUpdateBuffer: Scripts['expungeUpdate'];
     expungeClaimBuffer: Scripts['expungeClaim'];
   };
 }

@@ -11,7 +11,7 @@ import {
 } from './halt-rules.ts';
 
 /**
- * The step: merges results into their cells, then marks the next window before its requests are sent. Running it twice with the same
+ * The ledger update: merges results into their cells, then marks the next window before its requests are sent. Running it twice with the same
  * arguments is harmless: the merge is `max`, and a second mark only adds doubt.
  *
  * KEYS  1 ledger chunk  2 run  3 open  4 audit  5 improved
@@ -20,7 +20,7 @@ import {
  *   cells: 2 bytes for each index of ARGV 4, in that order: its cell now. Settled = another holder settled it first. Empty if the run isn't
  *   running, or another holder has the chunk: then the state is 'stale'. State 'missing' or 'broken': as in claimLua
  */
-export const stepLua = (
+export const updateLua = (
   rules: readonly HaltRule[],
 ) => `${sealFunction}${haltFunctions}${writeTimesFunction}${cellConstants}
 local header = ${headerBytes}
@@ -109,7 +109,7 @@ if late > 0 then redis.call('HINCRBY', KEYS[2], 'late', late) end
 if #improved > 0 then redis.call('RPUSH', KEYS[5], unpack(improved)) end
 
 -- 2. Seal the run with its last id, or halt it by a rule. All results that a rule counts pass here, so it counts over all processes.
--- A share of earlier failures counts from a number of ids on, so a step can halt a run although all its own ids were deleted.
+-- A share of earlier failures counts from a number of ids on, so an update can halt a run although all its own ids were deleted.
 if settled > 0 then
   local total = redis.call('HINCRBY', KEYS[2], 'settled', settled)
   if total == tonumber(run[2]) then

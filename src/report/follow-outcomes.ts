@@ -16,7 +16,7 @@ const windowSize = 16;
  * Yields the rows of a run to write since `cursor`, which moves on with each part that the caller has taken. It yields blocks, then
  * corrections, then
  * the chunks whose ids all have an outcome (all chunks if the run is sealed). A settled outcome changes only if a former holder of its chunk had
- * better evidence. The step then notes it in `improved`, and a chunk that was already written gets a correction. Only reads; holds a few chunks in
+ * better evidence. The update then notes it in `improved`, and a chunk that was already written gets a correction. Only reads; holds a few chunks in
  * memory. Throws INTERNAL for a chunk that Redis has lost.
  */
 export async function* followOutcomes(redis: RedisClient, run: Run, cursor: FollowCursor): AsyncGenerator<FollowPart> {

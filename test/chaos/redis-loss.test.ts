@@ -82,7 +82,7 @@ describe.concurrent('a Redis that lost nothing', () => {
     const { counts, doubt } = await harness.runIs('completed', isCompleted);
     expect(doubt).toBe('');
     expect(counts.absent + counts.gone_unconfirmed).toBeGreaterThanOrEqual(neverThere);
-    expect(counts.gone_unconfirmed).toBeLessThanOrEqual(4 * 64); // what was marked in a step whose answer went down with it
+    expect(counts.gone_unconfirmed).toBeLessThanOrEqual(4 * 64); // what was marked in an update whose answer went down with it
     expect(await findTrouble(harness)).toBeNull();
   });
 

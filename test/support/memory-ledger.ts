@@ -5,7 +5,7 @@ import type { Resource } from '../../src/model/resource.ts';
 import { RunModel } from './run-model.ts';
 
 /** What `deleteChunk` asks of a ledger. */
-type Asked = Pick<Ledger, 'claim' | 'step' | 'returnChunk' | 'stillHolds' | 'enqueue' | 'steer' | 'heartbeat'>;
+type Asked = Pick<Ledger, 'claim' | 'update' | 'returnChunk' | 'stillHolds' | 'enqueue' | 'steer' | 'heartbeat'>;
 
 /**
  * A ledger of one running run in memory. `odd` answers instead of it where a test wants something else to happen. `redis` takes notes for
@@ -45,9 +45,9 @@ export function openMemoryLedger(cells: number[][], odd: Partial<Asked> = {}, mo
         ...more,
       };
     },
-    step: async (_run, chunk, epoch, results, wanted) => {
+    update: async ({ chunk, epoch, results = [], wanted = [] }) => {
       const isHolder = model.open.get(chunk) === epoch;
-      const granted = model.step(chunk, epoch, results, wanted);
+      const granted = model.update(chunk, epoch, results, wanted);
       return { state: isHolder ? model.state : 'stale', cells: granted };
     },
     returnChunk: async ({ chunk, epoch, dueInMs, resetsMarks, isRetry }) => {

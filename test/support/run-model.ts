@@ -70,7 +70,7 @@ export class RunModel {
     return [this.epoch, this.enqueue(now)];
   }
 
-  step(chunk: number, epoch: number, results: CellResult[], wanted: number[]): Cell[] {
+  update(chunk: number, epoch: number, results: readonly CellResult[], wanted: readonly number[]): Cell[] {
     const cells = this.cells[chunk]!;
     const settledBefore = this.settled;
     const isHolder = epoch !== 0 && this.open.get(chunk) === epoch;

@@ -41,13 +41,7 @@ async function complete(id: string): Promise<void> {
   const claim = await ledger.claim(id, 0);
   if (typeof claim === 'string') throw new Error(claim);
   const cell = settle('deleted', 1, codeOfStatus(204));
-  await ledger.step(
-    id,
-    0,
-    claim.epoch,
-    [0, 1].map((index) => ({ index, cell })),
-    [],
-  );
+  await ledger.update({ run: id, chunk: 0, epoch: claim.epoch, results: [0, 1].map((index) => ({ index, cell })) });
 }
 
 /** A run that has ended, and a Redis that leaves its first `failures` commands of one kind without an answer. */

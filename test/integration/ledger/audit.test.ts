@@ -107,7 +107,7 @@ describe.concurrent('the audit trail of a run', () => {
     const epoch = typeof claim === 'string' ? 0 : claim.epoch;
     const cell = settle('unknown', 1, codeOfStatus(200));
     const results = [0, 1, 2].map((index) => ({ index, cell }));
-    expect(await ledger.step(id, 0, epoch, results, [])).toMatchObject({ state: 'halted' });
+    expect(await ledger.update({ run: id, chunk: 0, epoch, results })).toMatchObject({ state: 'halted' });
     const last = (await trail()).at(-1)!;
     const run = (await readRun(redis, id))!;
     expect(last).toMatchObject({

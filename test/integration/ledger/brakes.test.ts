@@ -35,7 +35,7 @@ async function openRun(atEnd: AtEnd, sizes: number[], brakes: { canary?: string;
       const outcome = outcomes[index] ?? 'deleted';
       return { index, cell: settle(outcome, 1, codeOfStatus(statusOf[outcome])) };
     });
-    const { state } = await ledger.step(id, chunk, epoch, results, [], known);
+    const { state } = await ledger.update({ run: id, chunk, epoch, results, known });
     await ledger.returnChunk({ run: id, chunk, epoch, dueInMs: null, resetsMarks: true });
     return state;
   };

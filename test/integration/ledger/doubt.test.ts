@@ -120,12 +120,12 @@ describe('a Redis that was restarted', () => {
     await open([2]);
     const bytes = await writtenBytes();
     const before = await claim();
-    await ledger.step(id, 0, before.epoch, [], [0]);
+    await ledger.update({ run: id, chunk: 0, epoch: before.epoch, wanted: [0] });
     await restart(bytes);
     const after = await claim();
     expect(after.epoch).toBeGreaterThan(before.epoch);
     // The old holder is still alive. What it saw may be the doing of the new one.
-    await ledger.step(id, 0, before.epoch, [{ index: 0, cell: absent }], [1]);
+    await ledger.update({ run: id, chunk: 0, epoch: before.epoch, results: [{ index: 0, cell: absent }], wanted: [1] });
     expect(readCell((await cells())[0]!)).toMatchObject({ outcome: 'gone_unconfirmed' });
     expect((await cells())[1]).toBe(after.ledgerChunk.cells[1]);
   });
@@ -136,13 +136,19 @@ describe('a Redis that was restarted', () => {
     const bytes = await writtenBytes();
     const other = await openLedgerAt(server.port);
     const { epoch } = await claim(0, other);
-    await other.step(id, 0, epoch, [], [0, 1]); // both are sent, and deleted
+    await other.update({ run: id, chunk: 0, epoch, wanted: [0, 1] }); // both are sent, and deleted
     expect(await ledger.stillHolds(id, frozen)).toBe(true);
     await restart(bytes);
     expect(await cells()).toEqual([untouched, untouched]); // of the other holder nothing is left
     expect(await ledger.redis.hget(keys.open(id), '0')).toBe(String(frozen.epoch));
     expect(await ledger.stillHolds(id, frozen)).toBe(false);
-    const grant = await ledger.step(id, 0, noEpoch, [{ index: 0, cell: absent }], [1]);
+    const grant = await ledger.update({
+      run: id,
+      chunk: 0,
+      epoch: noEpoch,
+      results: [{ index: 0, cell: absent }],
+      wanted: [1],
+    });
     expect(grant).toMatchObject({ state: 'stale', cells: [] });
     expect(readCell((await cells())[0]!)).toMatchObject({ outcome: 'gone_unconfirmed' });
   });
@@ -150,7 +156,7 @@ describe('a Redis that was restarted', () => {
   test('leaves no open id of a cancelled run as never sent', async () => {
     await open([2, 2]);
     const { epoch } = await claim();
-    await ledger.step(id, 0, epoch, [{ index: 0, cell: deleted }], []);
+    await ledger.update({ run: id, chunk: 0, epoch, results: [{ index: 0, cell: deleted }] });
     await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: 0 });
     await restart();
     expect(await steer('cancel')).toEqual(['running', 'cancelled']);
@@ -192,7 +198,7 @@ describe('a Redis that was the replica of another one for a while', () => {
     const { other } = await openPair([2, 2]);
     const frozen = await claim(0);
     await promote(other);
-    await ledger.step(id, 0, frozen.epoch, [], [0, 1]); // both are sent, and the other one never hears of it
+    await ledger.update({ run: id, chunk: 0, epoch: frozen.epoch, wanted: [0, 1] }); // both are sent, and the other one never hears of it
     await takeBack();
     expect(await cells()).toEqual([untouched, untouched]);
     expect(await ledger.stillHolds(id, frozen)).toBe(false);

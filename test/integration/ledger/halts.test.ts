@@ -38,15 +38,23 @@ async function openRun(atEnd: AtEnd, ids = 10_000, guard: Ledger = ledger) {
   await guard.enqueue(id);
   const claims = await Promise.all(sizes.slice(0, 4).map((_, n) => claimChunk(guard, id, n)));
   const next = sizes.map(() => 0);
-  /** `count` ids of a chunk end like this, in one step. */
+  /** `count` ids of a chunk end like this, in one update. */
   const answer = async (outcome: SentOutcome, code: number, count: number, chunk = 0) => {
     const cell = settle(outcome, 1, code);
     const from = next[chunk]!;
     next[chunk] = from + count;
     const results = Array.from({ length: count }, (_, i) => ({ index: from + i, cell }));
     const { epoch, known } = claims[chunk]!;
-    return (await guard.step(id, chunk, epoch, results, next[chunk]! < sizes[chunk]! ? [sizes[chunk]! - 1] : [], known))
-      .state;
+    return (
+      await guard.update({
+        run: id,
+        chunk,
+        epoch,
+        results,
+        wanted: next[chunk]! < sizes[chunk]! ? [sizes[chunk]! - 1] : [],
+        known,
+      })
+    ).state;
   };
   const record = async (): Promise<Run> => (await readRun(redis, id))!;
   return {
@@ -214,7 +222,7 @@ describe.concurrent('a run', () => {
     const run = await openRun(onTestFinished);
     const { epoch } = await claimChunk(ledger, run.id, 0);
     const results = [0, 1].map((index) => ({ index, cell: settle('failed', 1, codeOfStatus(302)) }));
-    for (let n = 0; n < 3; n++) await ledger.step(run.id, 0, epoch, results, []);
+    for (let n = 0; n < 3; n++) await ledger.update({ run: run.id, chunk: 0, epoch, results });
     expect((await run.record()).state).toBe('running');
   });
 
@@ -286,7 +294,7 @@ describe.concurrent('the examples of a halt', () => {
     ];
     await noteDetail(redis, id, { chunk: 0, index: 1, cell: cells[1]!, excerpt: '[q-7] it is locked' });
     const results = cells.map((cell, index) => ({ index, cell }));
-    await ledger.step(id, 0, epoch, results, [], known);
+    await ledger.update({ run: id, chunk: 0, epoch, results, known });
     await ledger.enqueue(id);
     const run = (await readRun(redis, id))!;
     expect(run).toMatchObject({ state: 'halted', halt });

@@ -35,7 +35,7 @@ async function openRun(atEnd: AtEnd, maxDeletes: number | null, canary = '') {
     const { epoch, sendable, ledgerChunk } = await claimChunk(ledger, id, chunk);
     const sent = ledgerChunk.cells.flatMap((cell, index) => (index < sendable && !isSettled(cell) ? [index] : []));
     const results = sent.map((index) => ({ index, cell: deleted }));
-    await ledger.step(id, chunk, epoch, results, []);
+    await ledger.update({ run: id, chunk, epoch, results });
     await ledger.returnChunk({
       run: id,
       chunk,
@@ -105,7 +105,7 @@ describe.concurrent('a run with --max-deletes', () => {
     const run = await openRun(onTestFinished, 2);
     await run.enqueue();
     const { epoch } = await claimChunk(ledger, run.id, 0);
-    await ledger.step(run.id, 0, epoch, [{ index: 0, cell: deleted }], []);
+    await ledger.update({ run: run.id, chunk: 0, epoch, results: [{ index: 0, cell: deleted }] });
     await ledger.returnChunk({ run: run.id, chunk: 0, epoch, dueInMs: 0 });
     expect(await run.enqueue()).toEqual([0]);
     expect((await run.record()).state).toBe('running');
@@ -119,7 +119,7 @@ describe.concurrent('a run with --max-deletes', () => {
     const { epoch, sendable } = await claimChunk(ledger, run.id, 0);
     expect(sendable).toBe(1);
     await run.allow(2);
-    await ledger.step(run.id, 0, epoch, [{ index: 0, cell: deleted }], []);
+    await ledger.update({ run: run.id, chunk: 0, epoch, results: [{ index: 0, cell: deleted }] });
     await ledger.returnChunk({ run: run.id, chunk: 0, epoch, dueInMs: null, sendable });
     expect(await run.workAll()).toBe(1);
     expect((await run.record()).settled).toBe(2);

@@ -43,7 +43,7 @@ async function record(): Promise<Run> {
 describe('chunks of which Redis has lost sight', () => {
   test('are found in the ledger, and are due again in doubt', async () => {
     const { epoch } = await claim(0);
-    await ledger.step(id, 0, epoch, [{ index: 0, cell: deleted }, { index: 1, cell: deleted }], []); // biome-ignore format: one line
+    await ledger.update({ run: id, chunk: 0, epoch, results: [{ index: 0, cell: deleted }, { index: 1, cell: deleted }] }); // biome-ignore format: one line
     await redis.del(keys.open(id), keys.deferred(id));
     expect(await recoverOrphans(ledger, id)).toBe(true);
     expect(await redis.zrange(keys.deferred(id), '0', '-1')).toEqual(['1', '2']);
@@ -58,7 +58,12 @@ describe('chunks of which Redis has lost sight', () => {
 
   test('are due again where only some of their ids are settled, and do not halt the run', async () => {
     for (const chunk of [0, 1, 2])
-      await ledger.step(id, chunk, (await claim(chunk)).epoch, [{ index: 0, cell: deleted }], []);
+      await ledger.update({
+        run: id,
+        chunk,
+        epoch: (await claim(chunk)).epoch,
+        results: [{ index: 0, cell: deleted }],
+      });
     await redis.del(keys.open(id), keys.deferred(id));
     const scan = { ...ledger, hasOrphans: async () => true }; // also afterwards: what was found counts
     expect(await recoverOrphans(scan, id)).toBe(true);
@@ -85,7 +90,7 @@ describe('chunks of which Redis has lost sight', () => {
     for (const [chunk, size] of [2, 2, 1].entries()) {
       const { epoch } = await claim(chunk);
       const results = Array.from({ length: size }, (_, index) => ({ index, cell: deleted }));
-      await ledger.step(id, chunk, epoch, chunk < 2 ? results : [], []);
+      await ledger.update({ run: id, chunk, epoch, results: chunk < 2 ? results : [] });
       if (chunk === 2) await redis.setrange(keys.ledger(id, 2), headerBytes, cellBytes);
     }
     await redis.del(keys.open(id), keys.deferred(id));
@@ -100,7 +105,7 @@ describe('chunks of which Redis has lost sight', () => {
   });
 
   test('do not halt a run that another process has recovered meanwhile', async () => {
-    await ledger.step(id, 0, (await claim(0)).epoch, [{ index: 0, cell: deleted }, { index: 1, cell: deleted }], []); // biome-ignore format: one line
+    await ledger.update({ run: id, chunk: 0, epoch: (await claim(0)).epoch, results: [{ index: 0, cell: deleted }, { index: 1, cell: deleted }] }); // biome-ignore format: one line
     await redis.del(keys.open(id), keys.deferred(id), keys.ledger(id, 1), keys.ledger(id, 2));
     await redis.hset(keys.run(id), 'chunks', 1); // all that this process sees is settled
     let asked = 0;

@@ -139,7 +139,7 @@ describe('the files of the results', () => {
     await ledger.enqueue(id);
     const { epoch } = await claimChunk(ledger, id, 0);
     const results = merged.map((cell, index) => ({ index, cell }));
-    await ledger.step(id, 0, epoch, results, []);
+    await ledger.update({ run: id, chunk: 0, epoch, results });
     return (await readRun(redis, id))!;
   }
 

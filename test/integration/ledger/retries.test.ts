@@ -34,7 +34,7 @@ async function cancelled(): Promise<void> {
   await ledger.enqueue(id);
   const { epoch } = await claimChunk(ledger, id, 0);
   const [deleted, failed] = [settle('deleted', 1, codeOfStatus(204)), settle('failed', 1, codeOfStatus(409))];
-  await ledger.step(id, 0, epoch, [{ index: 0, cell: deleted }, { index: 2, cell: failed }], [1]); // biome-ignore format: one line
+  await ledger.update({ run: id, chunk: 0, epoch, results: [{ index: 0, cell: deleted }, { index: 2, cell: failed }], wanted: [1] }); // biome-ignore format: one line
   await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: 0 });
   await steer('cancel');
 }

@@ -49,7 +49,7 @@ const op = fc.oneof(
   {
     weight: 8,
     arbitrary: fc.record({
-      op: fc.constant('step' as const),
+      op: fc.constant('update' as const),
       holder: fc.nat(3), // 0 is the last claim, 1 the one before …
       results: fc.array(fc.tuple(index, result), { maxLength: 4 }),
       wanted: fc.uniqueArray(index, { maxLength: 5 }),
@@ -80,7 +80,7 @@ const op = fc.oneof(
 type Op = typeof op extends fc.Arbitrary<infer T> ? T : never;
 type Holder = { chunk: number; epoch: number; seen: Cell[]; known?: KnownCells };
 
-test('do what the model says, in any order of enqueuing, claiming, stepping, returning and steering', async () => {
+test('do what the model says, in any order of enqueuing, claiming, updating, returning and steering', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(op, { minLength: 20, maxLength: 80, size: 'max' }), async (ops) => {
       const id = await writeTestRun(redis, sizes);
@@ -118,8 +118,8 @@ class Play {
         return;
       case 'claim':
         return this.#claim(next.chunk);
-      case 'step':
-        return this.#step(next);
+      case 'update':
+        return this.#update(next);
       case 'returnChunk': {
         const { chunk = 0, epoch = 77 } = this.#holders.at(-1 - next.holder) ?? {};
         const dueAt = next.waitMs === null ? null : now + next.waitMs;
@@ -148,7 +148,7 @@ class Play {
     this.#holders.push({ chunk, epoch, seen: [...this.#model.cells[chunk]!], known });
   }
 
-  async #step({ holder, results, wanted, twice, knows, isLast }: Extract<Op, { op: 'step' }>): Promise<void> {
+  async #update({ holder, results, wanted, twice, knows, isLast }: Extract<Op, { op: 'update' }>): Promise<void> {
     const lost: Holder = { chunk: 0, epoch: 77, seen: [0] };
     const { chunk, epoch, seen, known } = this.#holders.at(-1 - holder) ?? lost;
     const size = sizes[chunk]!;
@@ -157,9 +157,17 @@ class Play {
       .map(([i, of]) => ({ index: i, cell: cellOf(seen[i]!, of) }));
     const marks = isLast ? [] : wanted.filter((i) => i < size);
     for (let n = twice ? 2 : 1; n > 0; n--) {
-      const grant = await ledger.step(this.#id, chunk, epoch, merged, marks, knows ? known : undefined, isLast);
+      const grant = await ledger.update({
+        run: this.#id,
+        chunk,
+        epoch,
+        results: merged,
+        wanted: marks,
+        known: knows ? known : undefined,
+        isLast,
+      });
       const holds = this.#model.open.get(chunk) === epoch;
-      const cells = this.#model.step(chunk, epoch, merged, marks);
+      const cells = this.#model.update(chunk, epoch, merged, marks);
       expect(grant).toMatchObject({ state: holds ? this.#model.state : 'stale', cells });
       if (grant.isReturned) {
         expect(this.#model.cells[chunk]!.every(isSettled)).toBe(true);

@@ -56,10 +56,10 @@ async function startRun(sizes = [1], isDetached = false): Promise<void> {
 
 /** Each way in which a run ends for good. */
 const seals: Record<string, () => Promise<unknown>> = {
-  'the step that settles the last id': async () => {
+  'the update that settles the last id': async () => {
     await startRun();
     const { epoch } = await claim();
-    await ledger.step(id, 0, epoch, [{ index: 0, cell: deleted }], []);
+    await ledger.update({ run: id, chunk: 0, epoch, results: [{ index: 0, cell: deleted }] });
   },
   'a cancel while nobody holds a chunk': async () => {
     await startRun();
@@ -82,7 +82,7 @@ const seals: Record<string, () => Promise<unknown>> = {
     await startRun();
     const { epoch } = await claim();
     await steer('pause');
-    await ledger.step(id, 0, epoch, [{ index: 0, cell: deleted }], []);
+    await ledger.update({ run: id, chunk: 0, epoch, results: [{ index: 0, cell: deleted }] });
     await redis.hset(keys.run(id), { state: 'paused' }); // as before its end was noticed
     await redis.hdel(keys.run(id), 'sealed');
     await redis.persist(keys.run(id));
@@ -113,7 +113,7 @@ describe('a run that has ended', () => {
     await startRun();
     await redis.hset(keys.run(id), 'keepMs', 1_000);
     const { epoch } = await claim();
-    await ledger.step(id, 0, epoch, [{ index: 0, cell: deleted }], []);
+    await ledger.update({ run: id, chunk: 0, epoch, results: [{ index: 0, cell: deleted }] });
     await sealTally(redis, await record());
     expect(await redis.pttl(keys.run(id))).toBeGreaterThan(dayMs - 60_000);
     await markDelivered(redis, await record(), '/reports');
@@ -134,7 +134,7 @@ describe('a list', () => {
   test('leads to its ended run until the report of that is delivered', async () => {
     await startRun();
     const { epoch } = await claim();
-    await ledger.step(id, 0, epoch, [{ index: 0, cell: deleted }], []);
+    await ledger.update({ run: id, chunk: 0, epoch, results: [{ index: 0, cell: deleted }] });
     expect(await claimList(redis, id, Date.now())).toBe(id);
     await markDelivered(redis, await record(), '/reports');
     expect(await claimList(redis, id, Date.now())).not.toBe(id);

@@ -61,7 +61,7 @@ async function record(): Promise<Run> {
   return (await readRun(redis, id))!;
 }
 
-describe('a step of a holder that knows every cell', () => {
+describe('an update of a holder that knows every cell', () => {
   const counters = async () => {
     const { counts, settled, attempts, state } = await record();
     return { deleted: counts.deleted, settled, attempts, state };
@@ -70,20 +70,20 @@ describe('a step of a holder that knows every cell', () => {
   test('marks and merges as the merge script does', async () => {
     await startRun([12, 1]);
     const { epoch, known } = await claim();
-    const merges = vi.spyOn(redis as unknown as { expungeStepBuffer(): unknown }, 'expungeStepBuffer');
-    const marked = await ledger.step(id, 0, epoch, [], [0, 11], known);
+    const merges = vi.spyOn(redis as unknown as { expungeUpdateBuffer(): unknown }, 'expungeUpdateBuffer');
+    const marked = await ledger.update({ run: id, chunk: 0, epoch, wanted: [0, 11], known });
     expect(marked).toMatchObject({ state: 'running', cells: [mark(untouched), mark(untouched)] });
     const back = unmark(mark(untouched), 1, true);
     const results = [
       { index: 0, cell: deleted },
       { index: 11, cell: back },
     ];
-    expect(await ledger.step(id, 0, epoch, results, [3, 11], known)).toMatchObject({
+    expect(await ledger.update({ run: id, chunk: 0, epoch, results, wanted: [3, 11], known })).toMatchObject({
       state: 'running',
       cells: [mark(untouched), mark(back)],
     });
     expect((await cells()).filter((cell) => cell !== untouched)).toEqual([deleted, mark(untouched), mark(back)]);
-    await ledger.step(id, 0, epoch, [{ index: 11, cell: deletedAtLast }], [], known);
+    await ledger.update({ run: id, chunk: 0, epoch, results: [{ index: 11, cell: deletedAtLast }], known });
     expect(merges).not.toHaveBeenCalled();
     merges.mockRestore();
     expect(await counters()).toEqual({ deleted: 2, settled: 2, attempts: 5, state: 'running' });
@@ -96,12 +96,17 @@ describe('a step of a holder that knows every cell', () => {
   test('returns the chunk with its last id; repeated without an answer it changes nothing', async () => {
     await startRun([2, 1]);
     const { epoch, known } = await claim();
-    await ledger.step(id, 0, epoch, [], [0, 1], known);
+    await ledger.update({ run: id, chunk: 0, epoch, wanted: [0, 1], known });
     const results = [0, 1].map((index) => ({ index, cell: deleted }));
-    expect(await ledger.step(id, 0, epoch, results, [], known, true)).toMatchObject({ isReturned: true });
+    expect(await ledger.update({ run: id, chunk: 0, epoch, results, known, isLast: true })).toMatchObject({
+      isReturned: true,
+    });
     expect(await redis.hkeys(keys.open(id))).toEqual(['1']);
     expect(await redis.exists(keys.deferred(id))).toBe(0);
-    expect(await ledger.step(id, 0, epoch, results, [], undefined, true)).toEqual({ state: 'stale', cells: [] });
+    expect(await ledger.update({ run: id, chunk: 0, epoch, results, isLast: true })).toEqual({
+      state: 'stale',
+      cells: [],
+    });
     expect(await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: null })).toBe('stale');
     expect(await counters()).toEqual({ deleted: 2, settled: 2, attempts: 2, state: 'running' });
     expect(await cells()).toEqual([deleted, deleted]);
@@ -110,14 +115,17 @@ describe('a step of a holder that knows every cell', () => {
   test('keeps the chunk where one of its ids is open, more is to be done, or the run no longer runs', async () => {
     await startRun([2, 1]);
     const { epoch, known } = await claim();
-    await ledger.step(id, 0, epoch, [], [0, 1], known);
+    await ledger.update({ run: id, chunk: 0, epoch, wanted: [0, 1], known });
     const back = { index: 1, cell: unmark(mark(untouched), 1, false) };
     const results = [{ index: 0, cell: deleted }, back];
-    expect((await ledger.step(id, 0, epoch, results, [], known, true)).isReturned).toBe(false);
-    await ledger.step(id, 0, epoch, [], [1], known);
+    expect((await ledger.update({ run: id, chunk: 0, epoch, results, known, isLast: true })).isReturned).toBe(false);
+    await ledger.update({ run: id, chunk: 0, epoch, wanted: [1], known });
     await steer('pause');
     const last = [{ index: 1, cell: settle('deleted', 2, codeOfStatus(204)) }];
-    expect(await ledger.step(id, 0, epoch, last, [], known, true)).toEqual({ state: 'paused', cells: [] });
+    expect(await ledger.update({ run: id, chunk: 0, epoch, results: last, known, isLast: true })).toEqual({
+      state: 'paused',
+      cells: [],
+    });
     expect(await redis.hexists(keys.open(id), '0')).toBe(1);
     expect(await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: null })).toBe('paused');
   });
@@ -125,9 +133,16 @@ describe('a step of a holder that knows every cell', () => {
   test('is merged where somebody else has written since, and so is every later one', async () => {
     await startRun([3, 1]);
     const { epoch, known } = await claim();
-    await ledger.step(id, 0, epoch, [], [0, 1], known);
+    await ledger.update({ run: id, chunk: 0, epoch, wanted: [0, 1], known });
     await writeCells([absent]); // better evidence of a former holder
-    await ledger.step(id, 0, epoch, [{ index: 0, cell: unmark(mark(untouched), 1, false) }], [1], known);
+    await ledger.update({
+      run: id,
+      chunk: 0,
+      epoch,
+      results: [{ index: 0, cell: unmark(mark(untouched), 1, false) }],
+      wanted: [1],
+      known,
+    });
     expect((await cells())[0]).toBe(absent);
     expect(known.plan([], [2])).toBeNull();
   });
@@ -141,46 +156,63 @@ describe('a step of a holder that knows every cell', () => {
       isDurable: null,
       ancestors: [],
     });
-    expect(await ledger.step(id, 0, epoch, [], [0], other)).toEqual({ state: 'stale', cells: [] });
+    expect(await ledger.update({ run: id, chunk: 0, epoch, wanted: [0], known: other })).toEqual({
+      state: 'stale',
+      cells: [],
+    });
   });
 
   test('gets no marks once the run is paused, or another holder has the chunk', async () => {
     await startRun([3, 1]);
     const former = await claim();
     const { epoch, known } = await claim();
-    expect(await ledger.step(id, 0, former.epoch, [], [0], former.known)).toEqual({ state: 'stale', cells: [] });
+    expect(await ledger.update({ run: id, chunk: 0, epoch: former.epoch, wanted: [0], known: former.known })).toEqual({
+      state: 'stale',
+      cells: [],
+    });
     await steer('pause');
-    expect(await ledger.step(id, 0, epoch, [], [0], known)).toEqual({ state: 'paused', cells: [] });
+    expect(await ledger.update({ run: id, chunk: 0, epoch, wanted: [0], known })).toEqual({
+      state: 'paused',
+      cells: [],
+    });
     expect(await cells()).toEqual([untouched, untouched, untouched]);
   });
 
   test('counts nothing twice where its answer was lost and it comes again', async () => {
     await startRun([2, 1]);
     const { epoch, known } = await claim();
-    await ledger.step(id, 0, epoch, [], [0, 1], known);
+    await ledger.update({ run: id, chunk: 0, epoch, wanted: [0, 1], known });
     const again = new KnownCells([mark(untouched), mark(untouched)], known.server);
     const results = [{ index: 0, cell: deleted }];
-    await ledger.step(id, 0, epoch, results, [], known);
-    await ledger.step(id, 0, epoch, results, [], again);
+    await ledger.update({ run: id, chunk: 0, epoch, results, known });
+    await ledger.update({ run: id, chunk: 0, epoch, results, known: again });
     expect(await counters()).toEqual({ deleted: 1, settled: 1, attempts: 1, state: 'running' });
   });
 
   test('seals the run with its last id', async () => {
     await startRun([1]);
     const { epoch, known } = await claim();
-    await ledger.step(id, 0, epoch, [], [0], known);
-    expect(await ledger.step(id, 0, epoch, [{ index: 0, cell: deleted }], [], known)).toMatchObject({
+    await ledger.update({ run: id, chunk: 0, epoch, wanted: [0], known });
+    expect(
+      await ledger.update({ run: id, chunk: 0, epoch, results: [{ index: 0, cell: deleted }], known }),
+    ).toMatchObject({
       state: 'completed',
     });
   });
 });
 
-describe('a step', () => {
+describe('an update', () => {
   test('gives the holder of an old epoch no marks, but takes its results', async () => {
     await startRun([2]);
     const old = await claim();
     await claim();
-    const grant = await ledger.step(id, 0, old.epoch, [{ index: 0, cell: deleted }], [1]);
+    const grant = await ledger.update({
+      run: id,
+      chunk: 0,
+      epoch: old.epoch,
+      results: [{ index: 0, cell: deleted }],
+      wanted: [1],
+    });
     expect(grant).toMatchObject({ state: 'stale', cells: [] });
     expect(await cells()).toEqual([deleted, untouched]);
   });
@@ -188,9 +220,9 @@ describe('a step', () => {
   test('puts an id in doubt that a dead holder has left marked', async () => {
     await startRun([1]);
     const dead = await claim();
-    await ledger.step(id, 0, dead.epoch, [], [0]);
+    await ledger.update({ run: id, chunk: 0, epoch: dead.epoch, wanted: [0] });
     const { epoch } = await claim();
-    const { cells: granted } = await ledger.step(id, 0, epoch, [], [0]);
+    const { cells: granted } = await ledger.update({ run: id, chunk: 0, epoch, wanted: [0] });
     expect(granted.map(isDoubtful)).toEqual([true]);
   });
 
@@ -203,10 +235,15 @@ describe('a step', () => {
     async (said, status, means) => {
       await startRun([1]);
       const slow = await claim();
-      await ledger.step(id, 0, slow.epoch, [], [0]);
+      await ledger.update({ run: id, chunk: 0, epoch: slow.epoch, wanted: [0] });
       const { epoch } = await claim();
-      await ledger.step(id, 0, epoch, [], [0]); // it may have been deleted by this one's request
-      await ledger.step(id, 0, slow.epoch, [{ index: 0, cell: settle(said, 1, codeOfStatus(status)) }], []);
+      await ledger.update({ run: id, chunk: 0, epoch, wanted: [0] }); // it may have been deleted by this one's request
+      await ledger.update({
+        run: id,
+        chunk: 0,
+        epoch: slow.epoch,
+        results: [{ index: 0, cell: settle(said, 1, codeOfStatus(status)) }],
+      });
       expect(readCell((await cells())[0]!)).toMatchObject({ outcome: means, status });
       expect((await record()).counts).toMatchObject({ [means]: 1 });
     },
@@ -216,19 +253,21 @@ describe('a step', () => {
     await startRun([2]);
     const { epoch } = await claim();
     const results = [0, 1].map((index) => ({ index, cell: deleted }));
-    expect(await ledger.step(id, 0, epoch, results, [])).toMatchObject({ state: 'completed' });
+    expect(await ledger.update({ run: id, chunk: 0, epoch, results })).toMatchObject({ state: 'completed' });
     expect(await record()).toMatchObject({ state: 'completed', settled: 2, counts: { deleted: 2 }, attempts: 2 });
   });
 
   test('changes nothing any more once the run is sealed, and counts what comes too late', async () => {
     await startRun([2]);
     const { epoch } = await claim();
-    await ledger.step(id, 0, epoch, [], [0, 1]);
+    await ledger.update({ run: id, chunk: 0, epoch, wanted: [0, 1] });
     await steer('cancel');
     await wasCancelled(20_000);
     await ledger.reclaim(id);
     const before = await cells();
-    expect(await ledger.step(id, 0, epoch, [{ index: 0, cell: deleted }], [1])).toMatchObject({ cells: [] });
+    expect(
+      await ledger.update({ run: id, chunk: 0, epoch, results: [{ index: 0, cell: deleted }], wanted: [1] }),
+    ).toMatchObject({ cells: [] });
     expect(await cells()).toEqual(before);
     expect(await record()).toMatchObject({ state: 'cancelled', late: 1, counts: { deleted: 0 } });
   });
@@ -237,7 +276,10 @@ describe('a step', () => {
     await startRun([2]);
     const { epoch } = await claim();
     await redis.del(keys.ledger(id, 0));
-    expect(await ledger.step(id, 0, epoch, [], [0])).toMatchObject({ state: 'broken', cells: [] });
+    expect(await ledger.update({ run: id, chunk: 0, epoch, wanted: [0] })).toMatchObject({
+      state: 'broken',
+      cells: [],
+    });
     expect(await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: null })).toBe('broken');
     expect(await redis.exists(keys.ledger(id, 0))).toBe(0);
   });
@@ -247,9 +289,9 @@ describe('marks that were made very often', () => {
   /** One pass over the only id, which is told to wait; returns the cell it was put back as. */
   async function waitOnce(): Promise<Cell> {
     const { epoch } = await claim();
-    const marked = (await ledger.step(id, 0, epoch, [], [0])).cells[0]!;
+    const marked = (await ledger.update({ run: id, chunk: 0, epoch, wanted: [0] })).cells[0]!;
     const back = unmark(marked, 0, false);
-    await ledger.step(id, 0, epoch, [{ index: 0, cell: back }], []);
+    await ledger.update({ run: id, chunk: 0, epoch, results: [{ index: 0, cell: back }] });
     await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: 0, resetsMarks: hasManyMarks(back) });
     await ledger.enqueue(id);
     return back;
@@ -266,7 +308,7 @@ describe('marks that were made very often', () => {
     await startRun([3]);
     const { epoch } = await claim();
     await writeCells([252, 253, 254].map(marked));
-    const granted = (await ledger.step(id, 0, epoch, [], [0, 1, 2])).cells;
+    const granted = (await ledger.update({ run: id, chunk: 0, epoch, wanted: [0, 1, 2] })).cells;
     expect(granted.map(isDoubtful)).toEqual([false, true, true]); // 253: the holder before died
     expect(granted).toEqual([252, 253, 254].map((times) => mark(marked(times))));
     expect(await cells()).toEqual(granted);
@@ -289,16 +331,16 @@ describe('marks that were made very often', () => {
     const former = await claim();
     let back = untouched;
     while (!hasManyMarks(back)) {
-      back = unmark((await ledger.step(id, 0, former.epoch, [], [0])).cells[0]!, 0, false);
-      await ledger.step(id, 0, former.epoch, [{ index: 0, cell: back }], []);
+      back = unmark((await ledger.update({ run: id, chunk: 0, epoch: former.epoch, wanted: [0] })).cells[0]!, 0, false);
+      await ledger.update({ run: id, chunk: 0, epoch: former.epoch, results: [{ index: 0, cell: back }] });
     }
     await ledger.returnChunk({ run: id, chunk: 0, epoch: former.epoch, dueInMs: 0, resetsMarks: true });
     await ledger.enqueue(id);
     const dies = await claim();
-    await ledger.step(id, 0, dies.epoch, [], [0]);
-    await ledger.step(id, 0, former.epoch, [{ index: 0, cell: back }], []);
+    await ledger.update({ run: id, chunk: 0, epoch: dies.epoch, wanted: [0] });
+    await ledger.update({ run: id, chunk: 0, epoch: former.epoch, results: [{ index: 0, cell: back }] });
     const { epoch } = await claim();
-    expect((await ledger.step(id, 0, epoch, [], [0])).cells.map(isDoubtful)).toEqual([true]);
+    expect((await ledger.update({ run: id, chunk: 0, epoch, wanted: [0] })).cells.map(isDoubtful)).toEqual([true]);
   });
 });
 
@@ -363,28 +405,28 @@ describe('the time of an outcome', () => {
   test('is noted with it, to the second, and stays when neighbours need many tries more', async () => {
     await startRun([30]);
     const { epoch } = await claim();
-    await ledger.step(
-      id,
-      0,
+    await ledger.update({
+      run: id,
+      chunk: 0,
       epoch,
-      [0, 1, 2].map((index) => ({ index, cell: settle('deleted', index + 1, codeOfStatus(204)) })), // its quick tries
-      [],
-    );
+      results: [0, 1, 2].map((index) => ({ index, cell: settle('deleted', index + 1, codeOfStatus(204)) })),
+      wanted: // its quick tries
+        [],
+    });
     const [first] = await times();
     expect(Math.abs(Date.parse(first!) - Date.now())).toBeLessThan(60_000);
 
     await backDate();
     const late = settle('deleted', 5, codeOfStatus(204)); // in its second pass
-    await ledger.step(
-      id,
-      0,
+    await ledger.update({
+      run: id,
+      chunk: 0,
       epoch,
-      [
+      results: [
         { index: 3, cell: late },
         { index: 25, cell: deleted },
       ],
-      [],
-    );
+    });
     await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: 0 });
     const settledAt = await times();
     expect(settledAt.slice(0, 3)).toEqual([early, early, early]);
@@ -395,10 +437,10 @@ describe('the time of an outcome', () => {
   test('is never earlier than the outcome, whoever else shares it', async () => {
     await startRun([30]);
     const { epoch } = await claim();
-    await ledger.step(id, 0, epoch, [{ index: 0, cell: deleted }], []);
+    await ledger.update({ run: id, chunk: 0, epoch, results: [{ index: 0, cell: deleted }] });
     await backDate();
     const before = Date.now();
-    await ledger.step(id, 0, epoch, [{ index: 9, cell: deleted }], []);
+    await ledger.update({ run: id, chunk: 0, epoch, results: [{ index: 9, cell: deleted }] });
     expect(Date.parse((await times())[9]!)).toBeGreaterThanOrEqual(before);
   });
 
@@ -429,7 +471,7 @@ describe('the deleting time of a run', () => {
     const { epoch } = await claim();
     await letPass(2_000);
     const results = [0, 1].map((index) => ({ index, cell: deleted }));
-    expect(await ledger.step(id, 0, epoch, results, [])).toMatchObject({ state: 'completed' });
+    expect(await ledger.update({ run: id, chunk: 0, epoch, results })).toMatchObject({ state: 'completed' });
     expect((await record()).activeMs / 1_000).toBeCloseTo(9, 0);
   });
 
@@ -468,17 +510,16 @@ describe('a chunk', () => {
     await startRun([2]);
     const { epoch } = await claim();
     const back = unmark(mark(untouched), 3, true);
-    await ledger.step(id, 0, epoch, [], [0, 1]);
-    await ledger.step(
-      id,
-      0,
+    await ledger.update({ run: id, chunk: 0, epoch, wanted: [0, 1] });
+    await ledger.update({
+      run: id,
+      chunk: 0,
       epoch,
-      [
+      results: [
         { index: 0, cell: absent },
         { index: 1, cell: back },
       ],
-      [],
-    );
+    });
     expect(await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: 1 })).toBe('running');
     expect(await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: 1 })).toBe('stale');
     expect(await cells()).toEqual([absent, back]);
@@ -491,6 +532,6 @@ describe('a chunk', () => {
     const [, state] = await steer(action);
     expect(await ledger.enqueue(id)).toEqual([]);
     expect(await ledger.claim(id, 1)).toBe(state);
-    expect(await ledger.step(id, 0, epoch, [], [0])).toMatchObject({ state, cells: [] });
+    expect(await ledger.update({ run: id, chunk: 0, epoch, wanted: [0] })).toMatchObject({ state, cells: [] });
   });
 });

@@ -46,12 +46,12 @@ describe('an id that has no outcome', () => {
     await start();
     await ledger.enqueue(id);
     const { epoch } = await claimChunk(ledger, id, 0);
-    await ledger.step(id, 0, epoch, [], [1]);
+    await ledger.update({ run: id, chunk: 0, epoch, wanted: [1] });
     expect((await find('v-0-1')).row?.open).toEqual({ isInFlight: true, inDoubt: false, nextTryAt: null });
     expect((await find('v-0-2')).row?.open).toMatchObject({ isInFlight: false });
 
     const tried = unmark(16, 3, true);
-    await ledger.step(id, 0, epoch, [{ index: 1, cell: tried }], []);
+    await ledger.update({ run: id, chunk: 0, epoch, results: [{ index: 1, cell: tried }] });
     const before = Date.now();
     await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: 60_000 });
     const { row } = await find('v-0-1');
@@ -80,7 +80,12 @@ describe('an id', () => {
     await start();
     await ledger.enqueue(id);
     const { epoch } = await claimChunk(ledger, id, 0);
-    await ledger.step(id, 0, epoch, [{ index: 0, cell: settle('failed', 1, codeOfStatus(403)) }], []);
+    await ledger.update({
+      run: id,
+      chunk: 0,
+      epoch,
+      results: [{ index: 0, cell: settle('failed', 1, codeOfStatus(403)) }],
+    });
     await redis.hset(keys.details(id), '0.0', 'not yours');
     const found = await findId(redis, (await readRun(redis, id))!, { resource: 'views', id: 'v-0-0' }, () => {});
     expect(found.rows.map(({ line, outcome }) => [line, outcome])).toEqual([

@@ -101,38 +101,38 @@ const storeScripts = 'schedule/schedule-store.ts';
 
 const refused: Case[] = [
   {
-    script: 'ledger/update.lua.ts stepLua',
+    script: 'ledger/update.lua.ts updateLua',
     when: 'it marks',
     arrange: async () => {
       const { id, epoch } = await claimed();
-      return () => ledger.step(id, 0, epoch, [], [0, 1, 2]);
+      return () => ledger.update({ run: id, chunk: 0, epoch, wanted: [0, 1, 2] });
     },
   },
   {
-    script: 'ledger/update.lua.ts stepLua',
+    script: 'ledger/update.lua.ts updateLua',
     when: 'it merges and marks',
     arrange: async () => {
       const { id, epoch } = await claimed();
-      await ledger.step(id, 0, epoch, [], [0, 1]);
+      await ledger.update({ run: id, chunk: 0, epoch, wanted: [0, 1] });
       const results = [0, 1].map((index) => ({ index, cell: settleCell('deleted', 1, 116) }));
-      return () => ledger.step(id, 0, epoch, results, [2]);
+      return () => ledger.update({ run: id, chunk: 0, epoch, results, wanted: [2] });
     },
   },
   {
-    script: 'ledger/known-update.lua.ts knownStepLua',
+    script: 'ledger/known-update.lua.ts knownUpdateLua',
     arrange: async () => {
       const { id, epoch, known } = await claimed();
-      return () => ledger.step(id, 0, epoch, [], [0, 1, 2], known);
+      return () => ledger.update({ run: id, chunk: 0, epoch, wanted: [0, 1, 2], known });
     },
   },
   {
-    script: 'ledger/known-update.lua.ts knownStepLua',
+    script: 'ledger/known-update.lua.ts knownUpdateLua',
     when: 'it merges and marks',
     arrange: async () => {
       const { id, epoch, known } = await claimed();
-      await ledger.step(id, 0, epoch, [], [0, 1], known);
+      await ledger.update({ run: id, chunk: 0, epoch, wanted: [0, 1], known });
       const results = [0, 1].map((index) => ({ index, cell: settleCell('deleted', 1, 116) }));
-      return () => ledger.step(id, 0, epoch, results, [2], known);
+      return () => ledger.update({ run: id, chunk: 0, epoch, results, wanted: [2], known });
     },
   },
   { script: `${ledgerScripts} enqueueLua`, arrange: async () => actEnqueue(await openRun('start')) },

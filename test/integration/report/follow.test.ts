@@ -48,7 +48,7 @@ async function openRun(atEnd: AtEnd, chunks = 3) {
   const results = (cell: number) => [0, 1].map((index) => ({ index, cell }));
   const settleChunk = async (chunk: number, cell = deleted) => {
     const { epoch } = await claimChunk(ledger, id, chunk);
-    await ledger.step(id, chunk, epoch, results(cell), []);
+    await ledger.update({ run: id, chunk, epoch, results: results(cell) });
     await ledger.returnChunk({ run: id, chunk, epoch, dueInMs: null });
   };
   return { id, look, goOn, settleChunk, results };
@@ -62,9 +62,9 @@ describe.concurrent('what is followed', () => {
     const run = await openRun(onTestFinished);
     expect(await run.look()).toEqual([]);
     const { epoch } = await claimChunk(ledger, run.id, 1);
-    await ledger.step(run.id, 1, epoch, [run.results(deleted)[0]!], []);
+    await ledger.update({ run: run.id, chunk: 1, epoch, results: [run.results(deleted)[0]!] });
     expect(await run.look()).toEqual([]);
-    await ledger.step(run.id, 1, epoch, [run.results(unknown)[1]!], []);
+    await ledger.update({ run: run.id, chunk: 1, epoch, results: [run.results(unknown)[1]!] });
     await ledger.returnChunk({ run: run.id, chunk: 1, epoch, dueInMs: null });
     expect(await run.look()).toEqual(['v-1-0 deleted', 'v-1-1 unknown']);
     await run.settleChunk(0);
@@ -93,7 +93,7 @@ describe.concurrent('what is followed', () => {
       const former = await claimChunk(ledger, run.id, 0);
       await run.settleChunk(0, unknown);
       expect(await run.look()).toEqual(['v-0-0 unknown', 'v-0-1 unknown']);
-      await ledger.step(run.id, 0, former.epoch, run.results(deleted), []);
+      await ledger.update({ run: run.id, chunk: 0, epoch: former.epoch, results: run.results(deleted) });
       const before = cutAt === 0 ? [] : await run.look(cutAt);
       run.goOn();
       await run.settleChunk(1);
@@ -107,7 +107,7 @@ describe.concurrent('what is followed', () => {
     const run = await openRun(onTestFinished);
     const former = await claimChunk(ledger, run.id, 0);
     await run.settleChunk(0, unknown);
-    await ledger.step(run.id, 0, former.epoch, run.results(deleted), []);
+    await ledger.update({ run: run.id, chunk: 0, epoch: former.epoch, results: run.results(deleted) });
     expect(await run.look()).toEqual(['v-0-0 deleted', 'v-0-1 deleted']);
   });
 

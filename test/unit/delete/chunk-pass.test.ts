@@ -291,7 +291,7 @@ describe('windows', () => {
     const { start, expected } = openPass(three);
     await start().run;
     expect(expected).toEqual([3, -3, 0, -0]);
-    const broken = openPass(three, { step: () => Promise.reject(new Error('Redis is away')) });
+    const broken = openPass(three, { update: () => Promise.reject(new Error('Redis is away')) });
     await expect(broken.start().run).rejects.toThrow('Redis is away');
     expect(broken.expected).toEqual([3, -3]);
   });

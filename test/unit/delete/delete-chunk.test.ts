@@ -9,7 +9,7 @@ import type { TargetRequest } from '../../../src/delete/send-delete.ts';
 import type { TargetLimits } from '../../../src/delete/target-limits.ts';
 import { type Answer, noContent } from '../../../src/delete/verdict.ts';
 import { isDoubtful, isSettled, mark, settle, unmark, untouched } from '../../../src/ledger/cell.ts';
-import type { Claim, Grant, Ledger } from '../../../src/ledger/ledger.ts';
+import type { Claim, Ledger } from '../../../src/ledger/ledger.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import { fakeSleep } from '../../support/fake-sleep.ts';
 import { openMemoryLedger } from '../../support/memory-ledger.ts';
@@ -128,14 +128,14 @@ describe('a chunk', () => {
     expect(told).toEqual(['enter', 'leave', 'body r']);
   });
 
-  test('is not returned again if its last step has done that', async () => {
-    const step: Ledger['step'] = async (_run, _chunk, _epoch, _results, wanted, _known, isLast) => ({
+  test('is not returned again if its last update has done that', async () => {
+    const update: Ledger['update'] = async ({ wanted = [], isLast }) => ({
       state: 'running',
       cells: wanted.map(() => mark(untouched)),
       isReturned: isLast === true,
     });
     const returnChunk = vi.fn<Ledger['returnChunk']>();
-    const { start } = openWork([untouched, untouched], { ledger: { step, returnChunk }, claim: { enqueued: [1] } });
+    const { start } = openWork([untouched, untouched], { ledger: { update, returnChunk }, claim: { enqueued: [1] } });
     expect(await start()).toEqual({ state: 'running', dueInMs: null });
     expect(returnChunk).not.toHaveBeenCalled();
   });
@@ -172,7 +172,7 @@ describe('a chunk', () => {
 
   test('gives up its place among those at work, whatever happens to it', async () => {
     const { start, told, giveUp } = openWork([untouched], {
-      ledger: { step: () => Promise.reject(new Error('away')) },
+      ledger: { update: () => Promise.reject(new Error('away')) },
     });
     giveUp.abort();
     await expect(start()).rejects.toThrow('away');
@@ -288,22 +288,16 @@ describe('a chunk is returned', () => {
   });
 });
 
-describe('a step', () => {
-  test('is repeated until Redis takes it, without asking for marks again, and told of once', async () => {
+describe('an update', () => {
+  test('is repeated until Redis takes it, without asking for marks again, and reported once', async () => {
     const asked: number[][] = [];
     let isAway = true;
-    const step = async (
-      _run: string,
-      _chunk: number,
-      epoch: number,
-      _results: unknown,
-      wanted: number[],
-    ): Promise<Grant> => {
+    const update: Ledger['update'] = async ({ epoch, wanted = [] }) => {
       asked.push([epoch, ...wanted]);
       if (isAway) throw new Error('away');
       return { state: 'running', cells: [] };
     };
-    const { start, told, stop } = openWork([untouched, untouched], { ledger: { step: step as never } });
+    const { start, told, stop } = openWork([untouched, untouched], { ledger: { update } });
     const running = start();
     await vi.advanceTimersByTimeAsync(599);
     expect(asked).toEqual([[1, 0, 1], [1], [1]]);
@@ -317,7 +311,7 @@ describe('a step', () => {
 
   test('that Redis refuses is not told of here: whoever follows writes does', async () => {
     const { start, told, giveUp } = openWork([untouched], {
-      ledger: { step: () => Promise.reject(new Error('refused')) },
+      ledger: { update: () => Promise.reject(new Error('refused')) },
     });
     const running = start();
     running.catch(() => {});
@@ -331,12 +325,12 @@ describe('a step', () => {
     const uses = async (odd: Odd['ledger'] = {}) => {
       const { ledger } = openMemoryLedger([[untouched]]);
       const known: boolean[] = [];
-      const step: Ledger['step'] = (...asked) => {
-        known.push(asked[5] !== undefined);
-        return ledger.step(...asked);
+      const update: Ledger['update'] = (asked) => {
+        known.push(asked.known !== undefined);
+        return ledger.update(asked);
       };
       await openWork([untouched], {
-        ledger: { step, claim: ledger.claim, returnChunk: ledger.returnChunk, ...odd },
+        ledger: { update, claim: ledger.claim, returnChunk: ledger.returnChunk, ...odd },
       }).start();
       return known;
     };

@@ -19,7 +19,7 @@ type Server = (index: number, n: number) => Answer;
 type Odd = Partial<PassDeps> & {
   /** The answers; 204 if it is missing. */
   server?: Server;
-  /** What a step answers, if it isn't what the ledger does. */
+  /** What an update answers, if it isn't what the ledger does. */
   grant?: (grant: Grant) => Grant;
   /** How many more requests there is room for. */
   room?: number;
@@ -36,7 +36,7 @@ export function settleDown(): Promise<unknown> {
 
 /**
  * A pass over a chunk of a run in an in-memory ledger, in a time that only the test moves. `events` has what happened, in order: `mark 0,1`
- * and `merge 0` of a step, `send 0` of a request.
+ * and `merge 0` of an update, `send 0` of a request.
  */
 export function openPass(cells: Cell[], odd: Odd = {}) {
   vi.useFakeTimers({ now: startMs });
@@ -87,13 +87,13 @@ export function openPass(cells: Cell[], odd: Odd = {}) {
   };
   const absence = new Absence(() => Date.now(), true);
   absence.isExpected = true;
-  let steps = 0;
-  const step = async (results: CellResult[], wanted: number[]): Promise<Grant> => {
-    if (++steps > 100) throw new Error('the pass asks the ledger without end');
+  let updates = 0;
+  const update = async (results: CellResult[], wanted: number[]): Promise<Grant> => {
+    if (++updates > 100) throw new Error('the pass asks the ledger without end');
     if (results.length > 0) events.push(`merge ${results.map(({ index }) => index)}`);
     if (wanted.length > 0) events.push(`mark ${wanted}`);
     const isHolder = ledger.open.get(0) === 1;
-    const granted = ledger.step(0, 1, results, wanted);
+    const granted = ledger.update(0, 1, results, wanted);
     return grant({ state: isHolder ? ledger.state : 'stale', cells: granted });
   };
   const all: PassDeps = {
@@ -115,7 +115,7 @@ export function openPass(cells: Cell[], odd: Odd = {}) {
     isOpenAt: () => true,
     closed: closed.signal,
     shouldYield: () => false,
-    step,
+    update,
     noteBody: () => {},
     measure: (answer, ms) => void measured.push(`${answer.kind === 'status' ? answer.status : answer.kind} ${ms}`),
     note: (index, cell, answer) =>

@@ -159,7 +159,7 @@ describe('a settled id', () => {
     fc.assert(
       fc.property(fc.constantFrom(...sentOutcomes), fc.nat(15), anyStatus, (outcome, attempts, status) => {
         const cell = settle(outcome, attempts, codeOfStatus(status));
-        expect(cell).toBeLessThan(0xffff); // 0xFFFF means "no permit" in a step's answer
+        expect(cell).toBeLessThan(0xffff); // 0xFFFF means "no permit" in an update's answer
         expect(readCell(cell)).toEqual({ outcome, status, code: `http_${status}`, attempts });
         expect(readCellAtSeal(cell)).toEqual(readCell(cell));
       }),

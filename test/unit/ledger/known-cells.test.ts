@@ -9,17 +9,17 @@ const marked = mark(untouched);
 
 const known = (cells: Cell[]) => new KnownCells(cells, { process: 'p', history: '', isDurable: null, ancestors: [] });
 
-describe('a step of a holder that knows every cell', () => {
+describe('an update of a holder that knows every cell', () => {
   it('is the bytes of the touched span before and after, and what they count for', () => {
     const back = unmark(marked, 2, false);
     const results = [
       { index: 4, cell: deleted },
       { index: 2, cell: back },
     ];
-    const step = known([untouched, untouched, marked, untouched, marked, untouched]).plan(results, [2, 3]);
-    expect(step).toMatchObject({ offset: headerBytes + 4, deleted: 1, attempts: 3, places: packIndexes([0]) });
-    expect(step?.before).toEqual(packIndexes([marked, untouched, marked]));
-    expect(step?.after).toEqual(packIndexes([mark(back), marked, deleted]));
+    const update = known([untouched, untouched, marked, untouched, marked, untouched]).plan(results, [2, 3]);
+    expect(update).toMatchObject({ offset: headerBytes + 4, deleted: 1, attempts: 3, places: packIndexes([0]) });
+    expect(update?.before).toEqual(packIndexes([marked, untouched, marked]));
+    expect(update?.after).toEqual(packIndexes([mark(back), marked, deleted]));
   });
 
   it('is left to the merge for any outcome but deleted, for ids that are settled, and where nothing changes', () => {

@@ -218,7 +218,7 @@ describe('a chunk in hand', () => {
     const stopping = new AbortController();
     let handled: Promise<unknown> = Promise.resolve();
     const { parts, consumer, events } = openTestService({
-      ledger: { step: () => Promise.reject(new Error('Redis is away')) },
+      ledger: { update: () => Promise.reject(new Error('Redis is away')) },
       drainConsumer: async () => {
         stopping.abort();
         await handled;
