@@ -196,7 +196,7 @@ const holderTimeoutMs = 15_000;
  * KEYS  1 run  2 holders
  * ARGV  1 process  2 the longest time that one of its requests can take, in ms
  */
-export const heartbeatLua = `${sealFunction}
+export const keepaliveLua = `${sealFunction}
 if redis.call('HGET', KEYS[1], 'state') ~= 'cancelling' then return end
 redis.call('ZADD', KEYS[2], redisTime(), ARGV[1] .. ' ' .. ARGV[2])
 `;
@@ -216,7 +216,7 @@ local chunks = redis.call('HKEYS', KEYS[2])
 if #chunks > 0 then
   local passed = now - tonumber(run[2] or '0')
   if passed <= ${holderTimeoutMs} then return 'cancelling' end
-  -- Later heartbeats were written by a clock that was ahead; a live holder writes a new one every second.
+  -- Later keepalives were written by a clock that was ahead; a live holder writes a new one every second.
   for _, holder in ipairs(redis.call('ZRANGEBYSCORE', KEYS[4], now - ${holderTimeoutMs}, now + 1000)) do
     if passed <= tonumber(string.match(holder, '%d+$')) + ${holderTimeoutMs} then return 'cancelling' end
   end

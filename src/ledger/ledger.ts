@@ -18,7 +18,7 @@ import {
   claimLua,
   enqueueLua,
   hasOrphansLua,
-  heartbeatLua,
+  keepaliveLua,
   reclaimLua,
   recoverLua,
   returnChunkLua,
@@ -116,7 +116,7 @@ type Scripts = {
   expungeEnqueue(...args: (string | number)[]): Promise<number[]>;
   expungeClaim(...args: (string | number)[]): Promise<unknown>;
   expungeReturnChunk(...args: (string | Buffer | number)[]): Promise<ObservedState>;
-  expungeHeartbeat(...args: (string | number)[]): Promise<unknown>;
+  expungeKeepalive(...args: (string | number)[]): Promise<unknown>;
   expungeReclaim(...args: string[]): Promise<ObservedState>;
   expungeSteer(...args: (string | number)[]): Promise<[before: ObservedState, after: ObservedState, changed: number]>;
   expungeChangeRun(...args: (string | number)[]): Promise<[RunState | 'missing', ...before: string[]]>;
@@ -225,8 +225,8 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
     },
 
     /** Records that this process is alive and holds chunks of the run; only a run that is being cancelled needs it. */
-    async heartbeat(run: string, process: string, requestTimeoutMs: number): Promise<void> {
-      await scripts.expungeHeartbeat(keys.run(run), keys.holders(run), process, requestTimeoutMs);
+    async keepalive(run: string, process: string, requestTimeoutMs: number): Promise<void> {
+      await scripts.expungeKeepalive(keys.run(run), keys.holders(run), process, requestTimeoutMs);
     },
 
     /** Ends a cancellation whose holders are dead; their later results count as late. Returns the state of the run. */
@@ -312,7 +312,7 @@ function defineScripts(redis: RedisClient, haltRules: readonly HaltRule[]) {
   redis.defineCommand('expungeEnqueue', { numberOfKeys: 4, lua: enqueueLua });
   redis.defineCommand('expungeClaim', { numberOfKeys: 6, lua: claimLua });
   redis.defineCommand('expungeReturnChunk', { numberOfKeys: 4, lua: returnChunkLua });
-  redis.defineCommand('expungeHeartbeat', { numberOfKeys: 2, lua: heartbeatLua });
+  redis.defineCommand('expungeKeepalive', { numberOfKeys: 2, lua: keepaliveLua });
   redis.defineCommand('expungeReclaim', { numberOfKeys: 4, lua: reclaimLua });
   redis.defineCommand('expungeSteer', { numberOfKeys: 4, lua: steerLua(haltRules) });
   redis.defineCommand('expungeChangeRun', { numberOfKeys: 2, lua: changeRunLua });

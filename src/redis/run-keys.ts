@@ -48,7 +48,7 @@ export const runKeys = {
   holders: {
     key: (run: string) => `expunge:{${run}}:holders`,
     type: 'zset',
-    contents: 'heartbeats of processes that hold chunks of a cancelled run, with their request timeouts',
+    contents: 'keepalives of processes that hold chunks of a cancelled run, with their request timeouts',
     writers: ['ledger/chunks.lua.ts'],
     expires: runEnd,
   },

@@ -34,13 +34,13 @@ type WatchOptions = {
    */
   conditions(): { isHeld: boolean; limit: number | null; refreshes: number };
   /** Records that this process is alive and holds chunks of a run that is no longer sent. */
-  heartbeat(run: string, process: string): Promise<void>;
+  keepalive(run: string, process: string): Promise<void>;
   /** Adds to the measures and the history of a run. */
   store(run: string, taken: Taken): Promise<void>;
 };
 
 const storeEveryMs = 1_000;
-const heartbeatEveryMs = 1_000;
+const keepaliveEveryMs = 1_000;
 const minChunks = 2;
 const outsideWindowMs = 10_000; // how often a run outside its window is tried: an operator may have changed the window
 const postponed = { leastMs: 500, share: 0.02, mostMs: 5_000 }; // share: as a part of the time that a chunk takes
@@ -76,7 +76,7 @@ export class RunWatch {
   readonly #storing = new Set<Promise<void>>();
   #timer: NodeJS.Timeout | null = null;
   #polledAt = 0;
-  #heartbeatAt = 0;
+  #keepaliveAt = 0;
   #heldMs = 0;
 
   constructor(options: WatchOptions) {
@@ -244,17 +244,17 @@ export class RunWatch {
       if (watched.gate.closed.aborted) this.#options.onChange();
       else void this.#askPace(run, watched);
     }
-    this.#sendHeartbeats(clock());
+    this.#sendKeepalives(clock());
   }
 
-  /** Sends heartbeats: the end of a cancelled run waits for its leased chunks, as long as their processes send heartbeats. */
-  #sendHeartbeats(now: number): void {
-    if (now - this.#heartbeatAt < heartbeatEveryMs) return;
-    this.#heartbeatAt = now;
+  /** Sends keepalives: the end of a cancelled run waits for its leased chunks, as long as their processes send keepalives. */
+  #sendKeepalives(now: number): void {
+    if (now - this.#keepaliveAt < keepaliveEveryMs) return;
+    this.#keepaliveAt = now;
     const open = new Set(this.runs);
-    // The next heartbeat makes up for a lost one.
+    // The next keepalive makes up for a lost one.
     for (const run of this.#leased.keys())
-      if (!open.has(run)) void this.#options.heartbeat(run, this.#processId).catch(() => {});
+      if (!open.has(run)) void this.#options.keepalive(run, this.#processId).catch(() => {});
   }
 
   #endIdle(run: string): void {

@@ -109,7 +109,7 @@ export function openService(
       limit: senders.limit,
       refreshes: token.refreshes,
     }),
-    heartbeat: (run, process) => ledger.heartbeat(run, process, options.connection.requestTimeoutMs),
+    keepalive: (run, process) => ledger.keepalive(run, process, options.connection.requestTimeoutMs),
     store: async (run, { changes, slices }) => {
       await addMeasures(ledger.redis, run, changes);
       await noteHistory(ledger.redis, run, { limit: senders.limit, hold: senders.hold?.reason ?? '', slices });

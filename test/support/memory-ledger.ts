@@ -5,7 +5,7 @@ import type { Resource } from '../../src/model/resource.ts';
 import { RunModel } from './run-model.ts';
 
 /** What `deleteChunk` asks of a ledger. */
-type Asked = Pick<Ledger, 'claim' | 'update' | 'returnChunk' | 'stillHolds' | 'enqueue' | 'steer' | 'heartbeat'>;
+type Asked = Pick<Ledger, 'claim' | 'update' | 'returnChunk' | 'stillHolds' | 'enqueue' | 'steer' | 'keepalive'>;
 
 /**
  * A ledger of one running run in memory. `odd` answers instead of it where a test wants something else to happen. `redis` takes notes for
@@ -57,7 +57,7 @@ export function openMemoryLedger(cells: number[][], odd: Partial<Asked> = {}, mo
     stillHolds: async () => true,
     enqueue: async () => model.enqueue(0),
     steer: async (_run, _now, { action }) => model.steer(action, 0),
-    heartbeat: async () => {},
+    keepalive: async () => {},
   };
   return { model, details, ledger: { redis, ...asked, ...odd } as unknown as Ledger };
 }

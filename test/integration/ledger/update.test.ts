@@ -360,7 +360,7 @@ describe('a cancelled run', () => {
     expect(await ledger.returnChunk({ run: id, chunk: 1, epoch: b.epoch, dueInMs: 0 })).toBe('cancelled');
   });
 
-  test('is taken from dead holders after 15 s without a heartbeat', async () => {
+  test('is taken from dead holders after 15 s without a keepalive', async () => {
     await startRun([1]);
     const { epoch } = await claim();
     await steer('cancel');
@@ -376,7 +376,7 @@ describe('a cancelled run', () => {
     await startRun([1, 1]);
     const [a] = [await claim(0), await claim(1)];
     await steer('cancel');
-    await ledger.heartbeat(id, 'slow', 600_000);
+    await ledger.keepalive(id, 'slow', 600_000);
     await wasCancelled(500_000);
     expect(await ledger.reclaim(id)).toBe('cancelling');
     expect(await ledger.returnChunk({ run: id, chunk: 0, epoch: a.epoch, dueInMs: 0 })).toBe('cancelling');
@@ -384,11 +384,11 @@ describe('a cancelled run', () => {
     expect(await ledger.reclaim(id)).toBe('cancelled');
   });
 
-  test('does not wait for a holder whose heartbeats have stopped', async () => {
+  test('does not wait for a holder whose keepalives have stopped', async () => {
     await startRun([1]);
     await claim();
     await steer('cancel');
-    await ledger.heartbeat(id, 'slow', 600_000);
+    await ledger.keepalive(id, 'slow', 600_000);
     await wasCancelled(100_000);
     await redis.zadd(keys.holders(id), Date.now() - 16_000, 'slow 600000');
     expect(await ledger.reclaim(id)).toBe('cancelled');

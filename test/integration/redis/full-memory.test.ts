@@ -180,11 +180,11 @@ const refused: Case[] = [
     },
   },
   {
-    script: `${ledgerScripts} heartbeatLua`,
+    script: `${ledgerScripts} keepaliveLua`,
     arrange: async () => {
       const { id } = await claimed();
       await ledger.steer(id, now, { action: 'cancel', ...order });
-      return () => ledger.heartbeat(id, 'p', 10_000);
+      return () => ledger.keepalive(id, 'p', 10_000);
     },
   },
   {

@@ -9,14 +9,14 @@ let state: string;
 let asked: PaceCall[];
 let count: number;
 let window: string;
-const heartbeats: string[] = [];
+const keepalives: string[] = [];
 const halted: string[] = [];
 const overdue: string[] = [];
 
 beforeEach(() => {
   vi.useFakeTimers();
   state = 'running';
-  heartbeats.length = 0;
+  keepalives.length = 0;
   halted.length = 0;
   overdue.length = 0;
   asked = [];
@@ -46,7 +46,7 @@ beforeEach(() => {
     saw: () => {},
     onChange: () => {},
     conditions: () => ({ isHeld: false, limit: null, refreshes: 0 }),
-    heartbeat: async (run) => void heartbeats.push(run),
+    keepalive: async (run) => void keepalives.push(run),
     store: async (_run, { changes }) => {
       requests += changes.get('requests') ?? 0;
       return stored;
@@ -63,9 +63,9 @@ afterEach(async () => {
 
 /** How often it says in three seconds that it holds chunks. */
 async function saidInThreeSeconds(): Promise<number> {
-  heartbeats.length = 0;
+  keepalives.length = 0;
   await vi.advanceTimersByTimeAsync(3_000);
-  return heartbeats.length;
+  return keepalives.length;
 }
 
 test('says that it holds chunks of a run that was stopped, until they are returned', async () => {
