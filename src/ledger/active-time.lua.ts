@@ -46,7 +46,7 @@ end
 export const undeliveredMs = 86_400_000;
 
 /** The shortest time for which an ended detached run is kept until its end was passed on to the outbox, in ms. The outbox keeps it as long. */
-export const untoldMs = 86_400_000;
+export const unpublishedMs = 86_400_000;
 
 /** The shortest time for which an ended run is kept if a worker is to deliver its results, in ms. Then Redis forgets the run, delivered or not. */
 export const resultsKeptMs = 30 * 86_400_000;
@@ -64,7 +64,7 @@ local function seal(state, isUnattended, runKey, ...)
   local run = redis.call('HMGET', runKey, 'keepMs', 'detached', 'resultsWanted')
   local keepMs, isDelivered = tonumber(run[1] or '0'), isUnattended or run[2] == '1'
   if isDelivered then redis.call('HSET', runKey, 'delivered', now) else keepMs = math.max(keepMs, ${undeliveredMs}) end
-  if run[2] == '1' then keepMs = math.max(keepMs, ${untoldMs}) end -- until the recoverer has passed it on
+  if run[2] == '1' then keepMs = math.max(keepMs, ${unpublishedMs}) end -- until the recoverer has passed it on
   if run[3] then keepMs = math.max(keepMs, ${resultsKeptMs}) end
   for _, key in ipairs({runKey, ...}) do redis.call('PEXPIRE', key, keepMs) end
 end

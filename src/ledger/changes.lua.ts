@@ -19,7 +19,7 @@ end
 
 /**
  * Lua: records that a run has changed its state, which is in its record already. Part of each script that changes the state, so that no
- * change is missed. `changes` counts the changes; `told` is the last change that was passed on.
+ * change is missed. `changes` counts the changes; `published` is the last change that was passed on to the outbox.
  */
 export const changeFunction = `
 local function noteChange(runKey, now)

@@ -14,14 +14,14 @@ export type RunChange = {
   halt: HaltCode | '';
 };
 
-/** Reads the changes of a run that were not passed on, oldest first. `changes` and `told` are fields of its record. */
+/** Reads the changes of a run that were not passed on, oldest first. `changes` and `published` are fields of its record. */
 export async function readChanges(
   redis: RedisClient,
   run: string,
   changes: number,
-  told: number,
+  published: number,
 ): Promise<RunChange[]> {
-  const first = Math.max(told, changes - keptChanges) + 1;
+  const first = Math.max(published, changes - keptChanges) + 1;
   const numbers = Array.from({ length: Math.max(0, changes - first + 1) }, (_, i) => first + i);
   if (numbers.length === 0) return [];
   const found = await redis.hmget(keys.run(run), ...numbers.map((n) => `change:${n}`));
@@ -29,9 +29,9 @@ export async function readChanges(
 }
 
 /** Records that all changes up to this number were passed on. Repeating it changes nothing. */
-export async function noteTold(redis: RedisClient, run: string, n: number): Promise<void> {
-  await redis.eval(toldLua, 1, keys.run(run), n);
+export async function markPublished(redis: RedisClient, run: string, n: number): Promise<void> {
+  await redis.eval(publishedLua, 1, keys.run(run), n);
 }
 
 // KEYS 1 run  ARGV 1 number of the change
-const toldLua = `if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'told', ARGV[1]) end`;
+const publishedLua = `if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'published', ARGV[1]) end`;

@@ -1,7 +1,7 @@
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { runKeys } from '../redis/run-keys.ts';
-import { undeliveredMs, untoldMs } from './active-time.lua.ts';
+import { undeliveredMs, unpublishedMs } from './active-time.lua.ts';
 import { revisionFunctions } from './changes.lua.ts';
 import { resultsKeepMs } from './results.ts';
 import type { Run } from './run.ts';
@@ -14,7 +14,7 @@ const keysAtOnce = 500;
  * least 30 days if its results are not delivered. Pure.
  */
 export function keptMsOf(run: Run): number {
-  if (run.detached && run.told < run.changes) return Math.max(untoldMs, resultsKeepMs(run, run.keepMs));
+  if (run.detached && run.published < run.changes) return Math.max(unpublishedMs, resultsKeepMs(run, run.keepMs));
   return resultsKeepMs(run, run.delivered > 0 ? run.keepMs : Math.max(run.keepMs, undeliveredMs));
 }
 

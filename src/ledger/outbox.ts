@@ -126,7 +126,7 @@ export async function storeRefusals(redis: RedisClient, fp: string, receiver: st
 const waitPrefix = 'run ';
 
 /** Reads since when each scope of a target has been unavailable, according to the last event about it; in ms since 1970. */
-export async function readToldOutages(redis: RedisClient, fp: string): Promise<Record<string, number>> {
+export async function readPublishedOutages(redis: RedisClient, fp: string): Promise<Record<string, number>> {
   const found = Object.entries(await redis.hgetall(keys.outages(fp)));
   const outages = found.filter(([scope]) => !scope.startsWith(waitPrefix));
   return Object.fromEntries(outages.map(([scope, since]) => [scope, Number(since)]));
@@ -148,38 +148,38 @@ export async function readWaits(redis: RedisClient, fp: string): Promise<StoredW
 /**
  * Records the latest about a run that waits (`to` null: it no longer waits), with its event (null = none), unless another process has recorded it.
  */
-export async function tellWait(
+export async function publishWait(
   redis: RedisClient,
   fp: string,
   { run, why, from, to }: { run: string; why: string; from: string | null; to: string | null },
   event: OutboxEvent | null,
 ): Promise<void> {
-  await changeTold(redis, fp, { field: `${waitPrefix}${run} ${why}`, from, to }, event);
+  await changePublished(redis, fp, { field: `${waitPrefix}${run} ${why}`, from, to }, event);
 }
 
 /** Records that an outage began, or ended (`to` null), with its event (null = none), unless another process has recorded it. */
-export async function tellOutage(
+export async function publishOutage(
   redis: RedisClient,
   fp: string,
   change: { scope: string; from: number | null; to: number | null },
   event: OutboxEvent | null,
 ): Promise<void> {
   const { scope, from, to } = change;
-  await changeTold(redis, fp, { field: scope, from, to }, event);
+  await changePublished(redis, fp, { field: scope, from, to }, event);
 }
 
-async function changeTold(
+async function changePublished(
   redis: RedisClient,
   fp: string,
   { field, from, to }: { field: string; from: string | number | null; to: string | number | null },
   event: OutboxEvent | null,
 ): Promise<void> {
-  const told = [field, from ?? '', to ?? ''];
-  await redis.eval(toldLua, 3, keys.outages(fp), ...outboxKeys(fp), ...told, ...eventArguments(event));
+  const published = [field, from ?? '', to ?? ''];
+  await redis.eval(publishedLua, 3, keys.outages(fp), ...outboxKeys(fp), ...published, ...eventArguments(event));
 }
 
 // KEYS 1 outages  2 outbox  3 events  ARGV 1 scope, or run and cause  2 its old value, or ''  3 its new value, or ''  4 id  5 body
-const toldLua = `${addEventFunction}
+const publishedLua = `${addEventFunction}
 if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return end
 if ARGV[3] == '' then redis.call('HDEL', KEYS[1], ARGV[1]) else redis.call('HSET', KEYS[1], ARGV[1], ARGV[3]) end
 addEvent(KEYS[2], KEYS[3], ARGV[4], ARGV[5])

@@ -104,7 +104,7 @@ export type Run = RunRules & {
   changedAt: number;
   changes: number; // number of changes of its state
   revision: number; // number of changes of any kind; an order names the number that was seen
-  told: number; // number of the last of these changes that was passed on to the outbox
+  published: number; // number of the last of these changes that was passed on to the outbox
   activeUntil: number; // time up to which `activeMs` is counted, while it is running
   activeMs: number;
   tallied: boolean;
@@ -121,7 +121,7 @@ export type Run = RunRules & {
 };
 
 /** The version of everything a run writes to Redis. Processes leave runs of another version as they are. */
-export const schemaVersion = 4;
+export const schemaVersion = 5;
 
 const sealedStates: readonly RunState[] = ['completed', 'cancelled'];
 
@@ -228,7 +228,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     changedAt: number('changedAt'),
     changes: number('changes'),
     revision: number('changes') + number('edits'),
-    told: number('told'),
+    published: number('published'),
     activeUntil: number('activeUntil'),
     activeMs: number('activeMs'),
     tallied: text('tallied') === '1',

@@ -146,10 +146,13 @@ export function recoveredOccurrenceEvent(
 type OutageChange = { scope: string; from: number | null; to: number | null; reason: string; at: number };
 
 /** The changes of outages. Throttling does not count as an outage: a used-up window is hit again and again. */
-export function outageChanges(told: Readonly<Record<string, number>>, states: readonly TargetState[]): OutageChange[] {
+export function outageChanges(
+  published: Readonly<Record<string, number>>,
+  states: readonly TargetState[],
+): OutageChange[] {
   return states.flatMap(({ scope, outage, at }) => {
     const isOut = outage?.kind === 'trouble' || outage?.kind === 'unreachable';
-    const [from, to] = [told[scope] ?? null, isOut ? outage.since : null];
+    const [from, to] = [published[scope] ?? null, isOut ? outage.since : null];
     // An outage that ended and began again between two looks makes two events.
     const ended = from !== null && from !== to ? [{ scope, from, to: null, reason: '', at }] : [];
     const begun = to !== null && from !== to ? [{ scope, from: null, to, reason: outage?.reason ?? '', at }] : [];
@@ -188,9 +191,12 @@ type StallChange = {
 const stallScope = (scope: string) => `stalled ${scope}`;
 
 /** The changes of stalls. An outage is published as an outage, and does not also become a stall. */
-export function stallChanges(told: Readonly<Record<string, number>>, states: readonly TargetState[]): StallChange[] {
+export function stallChanges(
+  published: Readonly<Record<string, number>>,
+  states: readonly TargetState[],
+): StallChange[] {
   return states.flatMap(({ scope, stalled, hold, outage, isAccepting, at }) => {
-    const from = told[stallScope(scope)] ?? null;
+    const from = published[stallScope(scope)] ?? null;
     const isOutage = outage?.kind === 'trouble' || outage?.kind === 'unreachable';
     const to = stalled !== null && (from !== null || !isOutage) ? stalled.since : null;
     const reason = hold?.reason ?? outage?.reason ?? 'each request was refused or failed';

@@ -4,7 +4,7 @@ import type { Cause } from '../ledger/standing.ts';
 export type Wait = {
   since: number;
   settled: number; // number of rows that had an outcome then
-  isTold: boolean;
+  isPublished: boolean;
   leftAt: number | null; // when the cause was first seen to have gone; null = it still holds the run
 };
 
@@ -45,19 +45,19 @@ export function waitChanges(
     const from = known.get(cause) ?? null;
     const to = nextWait(from, cause === why ? settled : null, now, restMs[cause] ?? 0);
     if (from === to) return [];
-    return [{ why: cause, to, isNews: to?.isTold === true && from?.isTold !== true }];
+    return [{ why: cause, to, isNews: to?.isPublished === true && from?.isPublished !== true }];
   });
 }
 
 /** The next state of a wait. `settled`: null if the cause does not hold the run now. */
 function nextWait(wait: Wait | null, settled: number | null, now: number, rest: number): Wait | null {
-  const isRested = wait?.isTold === true && wait.leftAt !== null && now - wait.leftAt > rest;
+  const isRested = wait?.isPublished === true && wait.leftAt !== null && now - wait.leftAt > rest;
   if (settled === null) {
-    if (wait === null || !wait.isTold || isRested) return null;
+    if (wait === null || !wait.isPublished || isRested) return null;
     return wait.leftAt === null ? { ...wait, leftAt: now } : wait;
   }
-  if (wait === null || isRested || (!wait.isTold && wait.settled !== settled))
-    return { since: now, settled, isTold: false, leftAt: null };
-  if (!wait.isTold) return now - wait.since >= waitMs ? { ...wait, isTold: true } : wait;
+  if (wait === null || isRested || (!wait.isPublished && wait.settled !== settled))
+    return { since: now, settled, isPublished: false, leftAt: null };
+  if (!wait.isPublished) return now - wait.since >= waitMs ? { ...wait, isPublished: true } : wait;
   return wait.leftAt === null ? wait : { ...wait, leftAt: null };
 }

@@ -7,7 +7,7 @@ import { isSealed, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { sealTally } from '../ledger/tally.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { describeRejection } from '../redis/errors.ts';
-import { passChangesOn } from '../worker/event-sources.ts';
+import { publishChanges } from '../worker/event-sources.ts';
 import type { SeenOrder } from './action.ts';
 import { removeOwnQueue } from './liveness.ts';
 import { findRun, type Session } from './session.ts';
@@ -46,7 +46,7 @@ export function refuseUnended({ id, state }: Run): void {
 async function passEndOn(redis: RedisClient, run: Run): Promise<void> {
   if (!run.detached || !isSealed(run.state) || run.schema !== schemaVersion) return;
   const ended = await sealTally(redis, run);
-  if (run.told < run.changes) await passChangesOn(redis, ended, run);
+  if (run.published < run.changes) await publishChanges(redis, ended, run);
   if (wentWell(ended)) await noteSuccess(redis, run.fp, anyRun, ended.endedAt);
 }
 

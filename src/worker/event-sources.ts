@@ -1,6 +1,13 @@
-import { noteTold, readChanges } from '../ledger/changes.ts';
+import { markPublished, readChanges } from '../ledger/changes.ts';
 import { haltExamples } from '../ledger/halt-examples.ts';
-import { addEvent, readToldOutages, readWaits, type StoredWait, tellOutage, tellWait } from '../ledger/outbox.ts';
+import {
+  addEvent,
+  publishOutage,
+  publishWait,
+  readPublishedOutages,
+  readWaits,
+  type StoredWait,
+} from '../ledger/outbox.ts';
 import { isSealed, pendingOf, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { limitersFor } from '../ledger/run-limiters.ts';
 import { type Cause, type Standing, seenFromOutside, standingsOf } from '../ledger/standing.ts';
@@ -14,42 +21,52 @@ import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 
 /** The number of changes of a run, and how many of them were passed on. */
-type Told = { changes: number; told: number };
+type PublishedChanges = { changes: number; published: number };
 
 /**
  * Passes the changes of a run's state on to the outbox of its target, which has another hash tag. Repeating it adds no event twice, even by
  * two workers at once or after a crash.
  */
-export async function passChangesOn(redis: RedisClient, run: Run, { changes, told }: Told): Promise<void> {
-  for (const change of await readChanges(redis, run.id, changes, told)) {
+export async function publishChanges(
+  redis: RedisClient,
+  run: Run,
+  { changes, published }: PublishedChanges,
+): Promise<void> {
+  for (const change of await readChanges(redis, run.id, changes, published)) {
     if (change.state === 'cancelling') continue;
     const examples = change.state === 'halted' ? await haltExamples(redis, run) : [];
     await addEvent(redis, run.fp, runEvent(run, change, examples));
   }
-  await noteTold(redis, run.id, changes);
+  await markPublished(redis, run.id, changes);
 }
 
 /** Passes on the changes of a run since the last time. */
-export async function passNewChangesOn(redis: RedisClient, id: string): Promise<void> {
-  const [changes, told] = await redis.hmget(keys.run(id), 'changes', 'told');
-  const run = changes === told ? null : await readRun(redis, id);
+export async function publishNewChanges(redis: RedisClient, id: string): Promise<void> {
+  const [changes, published] = await redis.hmget(keys.run(id), 'changes', 'published');
+  const run = changes === published ? null : await readRun(redis, id);
   if (run === null) return;
-  await passChangesOn(redis, await tallyIfSealed(redis, run), { changes: Number(changes), told: Number(told) });
+  await publishChanges(redis, await tallyIfSealed(redis, run), {
+    changes: Number(changes),
+    published: Number(published),
+  });
 }
 
 /** Skips the changes of a run before the first receiver was set up. */
 export async function skipOldChanges(redis: RedisClient, id: string): Promise<void> {
-  const [changes, told] = await redis.hmget(keys.run(id), 'changes', 'told');
-  if (changes !== null && told === null) await noteTold(redis, id, Number(changes));
+  const [changes, published] = await redis.hmget(keys.run(id), 'changes', 'published');
+  if (changes !== null && published === null) await markPublished(redis, id, Number(changes));
 }
 
 /** Puts an event into the outbox for each outage and each stall of a target that began or ended since the last call of any worker. */
-export async function tellOutages(redis: RedisClient, target: Target): Promise<void> {
-  const [told, states] = await Promise.all([readToldOutages(redis, target.fp), readTargetState(redis, target.fp)]);
-  for (const change of outageChanges(told, states))
-    await tellOutage(redis, target.fp, change, outageEvent(target, change));
-  for (const change of stallChanges(told, states))
-    await tellOutage(redis, target.fp, change, stallEvent(target, change));
+export async function publishOutages(redis: RedisClient, target: Target): Promise<void> {
+  const [published, states] = await Promise.all([
+    readPublishedOutages(redis, target.fp),
+    readTargetState(redis, target.fp),
+  ]);
+  for (const change of outageChanges(published, states))
+    await publishOutage(redis, target.fp, change, outageEvent(target, change));
+  for (const change of stallChanges(published, states))
+    await publishOutage(redis, target.fp, change, stallEvent(target, change));
 }
 
 /**
@@ -57,7 +74,7 @@ export async function tellOutages(redis: RedisClient, target: Target): Promise<v
  * all the time, and one that a person may want to end. Redis keeps the state, so another worker, or a restarted one, continues with it. `now`: ms
  * since 1970.
  */
-export async function tellWaits(
+export async function publishWaits(
   redis: RedisClient,
   target: Target,
   ids: readonly string[],
@@ -74,16 +91,16 @@ export async function tellWaits(
     if (run === null || isSealed(run.state)) await forgetWaits(redis, target, known);
     else if (run.schema === schemaVersion) {
       const own = { run, targets: await limitersFor(redis, id, targets) };
-      await tellWaitsOf(redis, run, standingsOf({ ...shared, ...own }), known, now);
+      await publishRunWaits(redis, run, standingsOf({ ...shared, ...own }), known, now);
     }
   }
 }
 
 async function forgetWaits(redis: RedisClient, { fp }: Target, known: readonly StoredWait[]): Promise<void> {
-  for (const { run, why, text } of known) await tellWait(redis, fp, { run, why, from: text, to: null }, null);
+  for (const { run, why, text } of known) await publishWait(redis, fp, { run, why, from: text, to: null }, null);
 }
 
-async function tellWaitsOf(
+async function publishRunWaits(
   redis: RedisClient,
   run: Run,
   standings: readonly Standing[],
@@ -95,6 +112,6 @@ async function tellWaitsOf(
   for (const { why, to, isNews } of waitChanges(known, held, now)) {
     const from = stored.find((wait) => wait.why === why)?.text ?? null;
     const event = isNews && to !== null ? waitingEvent(run, standings, to.since, now) : null;
-    await tellWait(redis, run.fp, { run: run.id, why, from, to: to && JSON.stringify(to) }, event);
+    await publishWait(redis, run.fp, { run: run.id, why, from, to: to && JSON.stringify(to) }, event);
   }
 }

@@ -5,7 +5,7 @@ import type { NamedReceiver } from '../notify/receivers.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { describeRedisError } from '../redis/errors.ts';
 import { withTimeout } from '../wait.ts';
-import { passNewChangesOn, skipOldChanges, tellOutages, tellWaits } from './event-sources.ts';
+import { publishNewChanges, publishOutages, publishWaits, skipOldChanges } from './event-sources.ts';
 import { Notifier } from './notifier.ts';
 import { type Part, repeat } from './parts.ts';
 
@@ -30,8 +30,8 @@ export function notifyingParts(notifying: Notifying): Part[] {
   const { redis, target, receivers, runs, log } = notifying;
   if (receivers.length === 0) return [];
   return [
-    repeat('outages', lookEveryMs, () => tellOutages(redis, target), log),
-    repeat('waits', lookForWaitsEveryMs, async () => tellWaits(redis, target, await runs(), Date.now()), log),
+    repeat('outages', lookEveryMs, () => publishOutages(redis, target), log),
+    repeat('waits', lookForWaitsEveryMs, async () => publishWaits(redis, target, await runs(), Date.now()), log),
     ...notifiersOf(notifying).map(({ part }) => part),
   ];
 }
@@ -50,7 +50,7 @@ export function runNotifyingParts(notifying: Notifying, run: string): Part[] {
   return [
     { name: 'receivers', start: begin },
     ...notifyingParts(notifying),
-    repeat('changes', lookEveryMs, () => passNewChangesOn(redis, run), log),
+    repeat('changes', lookEveryMs, () => publishNewChanges(redis, run), log),
   ];
 }
 
@@ -65,7 +65,7 @@ export async function postLast(notifying: Notifying, run: string): Promise<{ rec
   const { redis, receivers } = notifying;
   if (receivers.length === 0) return [];
   const signal = AbortSignal.timeout(lastPostMs);
-  const passed = passNewChangesOn(redis, run).then(() => '', describeRedisError);
+  const passed = publishNewChanges(redis, run).then(() => '', describeRedisError);
   const post = async (notifier: Notifier) => (await passed) || notifier.finish(signal).catch(describeRedisError);
   const posts = notifiersOf({ ...notifying, log: silent }).map((notifier) =>
     withTimeout(lastPostMs + 500, post(notifier)),

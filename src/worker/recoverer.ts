@@ -10,13 +10,13 @@ import type { Log } from '../logger.ts';
 import type { Enqueuer } from '../queue/enqueuer.ts';
 import { describeRedisError, describeRejection } from '../redis/errors.ts';
 import { keys } from '../redis/keys.ts';
-import { passChangesOn } from './event-sources.ts';
+import { publishChanges } from './event-sources.ts';
 import { lostReason, otherVersionReason } from './run-stopper.ts';
 
 type RecovererOptions = { ledger: Ledger; enqueuer: Enqueuer; fp: string; log: Log };
 
 /** The fields of each run's record that the recoverer reads. */
-const lookedAt = ['state', 'schema', 'resultsWanted', 'changes', 'told'] as const;
+const lookedAt = ['state', 'schema', 'resultsWanted', 'changes', 'published'] as const;
 const leaseMs = 2_500;
 const recheckIdleMs = 9_000;
 
@@ -70,14 +70,14 @@ export class Recoverer {
   /** Recovers a run. A run that is not running is checked every 9 s only, because whatever resumes it also enqueues its chunks. */
   async #recoverRun(id: string): Promise<void> {
     const { ledger, enqueuer } = this.#options;
-    const [state, schema, marked, changes, told] = (await ledger.redis.hmget(keys.run(id), ...lookedAt)) as [
+    const [state, schema, marked, changes, published] = (await ledger.redis.hmget(keys.run(id), ...lookedAt)) as [
       RunState | null,
       ...(string | null)[],
     ];
     if (this.#areResultsWanted && marked === null && schema === String(schemaVersion))
       await wantResults(ledger.redis, id);
-    if (state !== null && schema === String(schemaVersion) && changes !== told)
-      await this.#passChangesOn(id, { changes: Number(changes), told: Number(told) });
+    if (state !== null && schema === String(schemaVersion) && changes !== published)
+      await this.#publishChanges(id, { changes: Number(changes), published: Number(published) });
     if (state === null) await this.#dropLostRun(id);
     else if (schema !== String(schemaVersion)) this.#skipOtherVersion(id);
     else if (state === 'running') await enqueuer.recover(id);
@@ -90,7 +90,7 @@ export class Recoverer {
   }
 
   /** Passes changes on. The counts of a sealed run are final once it is tallied. */
-  async #passChangesOn(id: string, told: { changes: number; told: number }): Promise<void> {
+  async #publishChanges(id: string, published: { changes: number; published: number }): Promise<void> {
     const { redis } = this.#options.ledger;
     const run = await readRun(redis, id);
     if (run === null) return;
@@ -99,7 +99,7 @@ export class Recoverer {
     // No process holds a chunk then, so no holder logs it.
     if (run.state === 'halted' && (run.halt === 'canary' || run.halt === 'max_deletes'))
       this.#options.log.error({ run: id, code: run.halt, reason: run.reason }, 'the run has halted');
-    await passChangesOn(redis, await tallyIfSealed(redis, run), told);
+    await publishChanges(redis, await tallyIfSealed(redis, run), published);
   }
 
   async #queueResults(id: string): Promise<void> {

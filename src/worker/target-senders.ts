@@ -215,10 +215,10 @@ function isLimited({ known, hasRate }: TargetLimiter): boolean {
 
 /** Logs the first Retry-After that can't be read. From then on, the limiter's learned waits apply. */
 export function unreadableWaitLogger(log: Log): (value: string) => void {
-  let isTold = false;
+  let isLogged = false;
   return (value) => {
-    if (isTold) return;
-    isTold = true;
+    if (isLogged) return;
+    isLogged = true;
     log.warn({ retryAfter: value }, 'a Retry-After cannot be read and is ignored: expected seconds or an HTTP date');
   };
 }

@@ -19,7 +19,7 @@ import { toTypeAnywhere } from '../../src/model/to-type.ts';
 import { readRunContext, SnapshotTaker } from '../../src/operations/take-snapshot.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { lineText, panelText } from '../../src/terminal/panel.ts';
-import { tellWaits } from '../../src/worker/event-sources.ts';
+import { publishWaits } from '../../src/worker/event-sources.ts';
 import { families } from '../../src/worker/http/metrics.ts';
 import { openScrape } from '../../src/worker/http/scrape.ts';
 import type { Service } from '../../src/worker/service.ts';
@@ -435,7 +435,7 @@ async function logged({ redis, target }: Scene): Promise<string> {
 async function event({ redis, target, id, detached }: Scene): Promise<string> {
   const looks = detached ? [id] : [];
   const now = Date.now();
-  for (const at of [now, now + 15 * minute]) await tellWaits(redis, target, looks, at);
+  for (const at of [now, now + 15 * minute]) await publishWaits(redis, target, looks, at);
   const events = await readEvents(redis, target.fp, 0, 50);
   return events.map(({ event }) => `${event.data.why}: ${event.text}`).join('\n');
 }

@@ -73,7 +73,7 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
     const left = await follow(work, service, taker, interrupts);
     await end();
     const exit = await finishRun(work, interrupts, left);
-    sayUntold(invocation, await postLast(notifying, run.id));
+    sayUndelivered(invocation, await postLast(notifying, run.id));
     return exit;
   } finally {
     await end();
@@ -81,8 +81,8 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
   }
 }
 
-function sayUntold({ stderr }: Invocation, untold: Awaited<ReturnType<typeof postLast>>): void {
-  for (const { receiver, reason } of untold)
+function sayUndelivered({ stderr }: Invocation, undelivered: Awaited<ReturnType<typeof postLast>>): void {
+  for (const { receiver, reason } of undelivered)
     sayOn(stderr)(
       `warning: not all events were posted to ${receiver}: ${visibleLine(reason)}. The others stay in Redis for a day, for the next process with this receiver.`,
     );

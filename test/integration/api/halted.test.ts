@@ -3,7 +3,7 @@ import type { HaltExample } from '../../../src/ledger/halt-examples.ts';
 import { readEvents } from '../../../src/ledger/outbox.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import type { FaultKind } from '../../../src/sandbox/fault-kinds.ts';
-import { passChangesOn } from '../../../src/worker/event-sources.ts';
+import { publishChanges } from '../../../src/worker/event-sources.ts';
 import { openApi } from '../../support/api.ts';
 import { summaryIn } from '../../support/command.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
@@ -39,7 +39,7 @@ test.each([
   expect(JSON.parse((await harness.expunge(['status', run, '--json'])).stdout)).toMatchObject({ examples });
   expect((await call('read', `/runs/${run}`)).body).toMatchObject({ examples, behind_halt: 'failed' });
   const record = (await readRun(harness.redis, run))!;
-  await passChangesOn(harness.redis, record, { changes: record.changes, told: 0 });
+  await publishChanges(harness.redis, record, { changes: record.changes, published: 0 });
   const halted = (await readEvents(harness.redis, record.fp, 0, 10)).find(({ event }) => event.type === 'run.halted');
   expect(halted?.event.data).toMatchObject({ examples });
   expect(halted?.event.text).toContain(`${ids[3]}: failed, http_422`);

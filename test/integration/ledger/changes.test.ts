@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { keptChanges } from '../../../src/ledger/changes.lua.ts';
-import { noteTold, type RunChange, readChanges } from '../../../src/ledger/changes.ts';
+import { markPublished, type RunChange, readChanges } from '../../../src/ledger/changes.ts';
 import { announceProtection, announceUnreadProtection, refuseUnprotected } from '../../../src/ledger/protection.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
@@ -38,11 +38,11 @@ test('the changes of a run that nobody was told are read, as far as they are kep
 test('who was told is noted in the record of a run, and nowhere once that is gone', async ({ onTestFinished }) => {
   const id = `test-${randomUUID()}`;
   onTestFinished(async () => void (await redis.unlink(keys.run(id))));
-  await noteTold(redis, id, 3);
+  await markPublished(redis, id, 3);
   expect(await readRun(redis, id)).toBeNull();
   await redis.hset(keys.run(id), { state: 'paused' });
-  await noteTold(redis, id, 3);
-  expect(await redis.hget(keys.run(id), 'told')).toBe('3');
+  await markPublished(redis, id, 3);
+  expect(await redis.hget(keys.run(id), 'published')).toBe('3');
 });
 
 test('a list without protected ids is refused for a day after a worker of its target has named some', async ({

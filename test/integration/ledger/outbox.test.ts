@@ -5,12 +5,12 @@ import {
   moveCursor,
   type OutboxEvent,
   outboxKeys,
+  publishOutage,
   readCursor,
   readEvents,
+  readPublishedOutages,
   readRefusals,
-  readToldOutages,
   storeRefusals,
-  tellOutage,
 } from '../../../src/ledger/outbox.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
@@ -115,12 +115,12 @@ describe('a receiver', () => {
 
 test('an outage is told once when it begins and once when it ends, whoever sees it', async () => {
   const tell = (from: number | null, to: number | null, id: string) =>
-    tellOutage(redis, fp, { scope: 'all', from, to }, event(id));
+    publishOutage(redis, fp, { scope: 'all', from, to }, event(id));
   await tell(null, 1_000, 'it began');
   await tell(null, 1_007, 'as another process saw it');
-  expect(await readToldOutages(redis, fp)).toEqual({ all: 1_000 });
+  expect(await readPublishedOutages(redis, fp)).toEqual({ all: 1_000 });
   await tell(1_000, null, 'it ended');
   await tell(1_000, null, 'as another process saw it');
-  expect(await readToldOutages(redis, fp)).toEqual({});
+  expect(await readPublishedOutages(redis, fp)).toEqual({});
   expect(await idsAfter(0)).toEqual(['it began', 'it ended']);
 });

@@ -9,7 +9,7 @@ import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { storedSaying } from '../../../src/limiter/stop.ts';
 import { targetOf } from '../../../src/model/target.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { tellWaits } from '../../../src/worker/event-sources.ts';
+import { publishWaits } from '../../../src/worker/event-sources.ts';
 import type { AtEnd } from '../../support/harness.ts';
 import { openTestRedis } from '../../support/redis.ts';
 import { forgetKeys } from '../../support/redis-keys.ts';
@@ -39,7 +39,7 @@ async function openStage(atEnd: AtEnd) {
     ledger,
     stop: (reason: string) => stopTarget(redis, target.fp, { ...order, reason }),
     start: () => startTarget(redis, target.fp, { ...order, reason: '' }),
-    look: (minutes: number) => tellWaits(redis, target, [run], start + minutes * minute),
+    look: (minutes: number) => publishWaits(redis, target, [run], start + minutes * minute),
     told: async () => (await readEvents(redis, target.fp, 0, 50)).map(({ event }) => event),
   };
 }
@@ -117,6 +117,6 @@ test('nothing is kept of a run that has ended, or is gone', async ({ onTestFinis
   await look(0);
   expect(await readWaits(redis, target.fp)).toHaveLength(1);
   await ledger.steer(run, start, { action: 'cancel', by: 'operator', who: 'ana', reason: '' });
-  await tellWaits(redis, target, [], start + minute);
+  await publishWaits(redis, target, [], start + minute);
   expect(await readWaits(redis, target.fp)).toEqual([]);
 });

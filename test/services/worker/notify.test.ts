@@ -1,6 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { describe, expect, test, vi } from 'vitest';
-import { noteTold } from '../../../src/ledger/changes.ts';
+import { markPublished } from '../../../src/ledger/changes.ts';
 import { addEvent, type OutboxEvent, readCursor, readEvents } from '../../../src/ledger/outbox.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { control, type TargetControl } from '../../../src/limiter/learning/control.ts';
@@ -12,7 +12,7 @@ import { targetOf } from '../../../src/model/target.ts';
 import { openReceivers } from '../../../src/notify/receivers.ts';
 import { receiverKey } from '../../../src/notify/webhook.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { passChangesOn, tellOutages } from '../../../src/worker/event-sources.ts';
+import { publishChanges, publishOutages } from '../../../src/worker/event-sources.ts';
 import { Notifier } from '../../../src/worker/notifier.ts';
 import { startRun } from '../../support/fleet.ts';
 import { type AtEnd, type Harness, openHarness } from '../../support/harness.ts';
@@ -315,19 +315,19 @@ test('the changes of a run reach the outbox once, though the worker that passes 
   await harness.expunge(['resume', run]);
   const changes = Number(await redis.hget(keys.run(run), 'changes'));
   expect(changes).toBe(3);
-  const pass = async (told: number) => passChangesOn(redis, (await readRun(redis, run))!, { changes, told });
+  const pass = async (published: number) => publishChanges(redis, (await readRun(redis, run))!, { changes, published });
   await pass(0);
-  await noteTold(redis, run, 1); // as if it had died before it noted the others
+  await markPublished(redis, run, 1); // as if it had died before it noted the others
   await pass(1);
   const ids = (await readEvents(redis, target.fp, 0, 10)).map(({ event }) => event.id);
   expect(ids).toEqual([1, 2, 3].map((n) => `run-${run}-${n}`));
-  expect(await redis.hget(keys.run(run), 'told')).toBe('3');
+  expect(await redis.hget(keys.run(run), 'published')).toBe('3');
 });
 
 test('an outage is told once by several workers, and so is its end', async ({ onTestFinished }) => {
   const { redis, target, fp } = await openOutbox(onTestFinished);
   const limiter = keys.limiter(fp, 'all');
-  const look = () => Promise.all([1, 2, 3].map(() => tellOutages(redis, target)));
+  const look = () => Promise.all([1, 2, 3].map(() => publishOutages(redis, target)));
   const types = async () => (await readEvents(redis, fp, 0, 10)).map(({ event }) => event.type);
   await redis.hset(limiter, {
     seenAt: Date.now(),
@@ -350,7 +350,7 @@ test('that nothing was accepted for a quarter of an hour is told once by several
 }) => {
   const { redis, target, fp } = await openOutbox(onTestFinished);
   const limiter = keys.limiter(fp, 'all');
-  const look = () => Promise.all([1, 2, 3].map(() => tellOutages(redis, target)));
+  const look = () => Promise.all([1, 2, 3].map(() => publishOutages(redis, target)));
   const types = async () => (await readEvents(redis, fp, 0, 10)).map(({ event }) => event.type);
   await redis.hset(limiter, {
     seenAt: Date.now(),
@@ -383,7 +383,7 @@ test('an outage is told once, though the target is stopped and started while it 
     const { turn, learned, seen } = await calls.call(quietCall({ epoch, ...wish }));
     const before = learned === '' ? null : (JSON.parse(learned) as TargetControl);
     await calls.store(turn, before, control(before, JSON.parse(seen) as Sums));
-    await tellOutages(redis, target);
+    await publishOutages(redis, target);
   };
   await liveASecond();
   await liveASecond({ alarm: { why: 'connection refused', kind: 'unreachable' } });
