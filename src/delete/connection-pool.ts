@@ -1,4 +1,4 @@
-import { type FairQueue, FairScheduler } from '../limiter/fair-scheduler.ts';
+import { FairScheduler, type RunQueue } from '../limiter/fair-scheduler.ts';
 import type { Permits } from '../limiter/permits.ts';
 import { successStatus } from '../model/status.ts';
 import type { TargetRequest } from './send-delete.ts';
@@ -27,7 +27,7 @@ type PoolEntry = {
   readonly done: (answer: Answer | null) => void;
   request: QueuedRequest | null;
   /** The queue the request waited in, and its two permits: one for the target's rate, one for the queue's own rate. */
-  queue: FairQueue<QueuedRequest> | null;
+  queue: RunQueue<QueuedRequest> | null;
   takenOf: number;
   takenOfQueue: number;
   wasClose: boolean;
@@ -117,7 +117,7 @@ export class ConnectionPool {
    * The number of `wanted` requests that may be marked now and still be sent within about a quarter of a second. While other queues also want
    * room, at most the queue's share.
    */
-  room(queue: FairQueue<QueuedRequest>, wanted: number): number {
+  room(queue: RunQueue<QueuedRequest>, wanted: number): number {
     const now = this.#clock();
     this.#hasAskedSince = true;
     if (!queue.isPaced) this.#unpacedAt = now;
@@ -129,7 +129,7 @@ export class ConnectionPool {
   }
 
   /** Reserves room for requests that are being marked. A negative number frees it. */
-  reserve(queue: FairQueue<QueuedRequest>, requests: number): void {
+  reserve(queue: RunQueue<QueuedRequest>, requests: number): void {
     this.#shares.reserve(queue, requests);
   }
 
@@ -160,8 +160,8 @@ export class ConnectionPool {
   }
 
   /** Appends the request to this queue. */
-  submit(queue: FairQueue<QueuedRequest>, request: QueuedRequest): void {
-    this.#scheduler.enqueue(queue, request);
+  submit(queue: RunQueue<QueuedRequest>, request: QueuedRequest): void {
+    this.#scheduler.add(queue, request);
   }
 
   /** Sends all requests that may be sent; call it when there may be new permits or free connections. */
@@ -217,7 +217,7 @@ export class ConnectionPool {
     return entry;
   }
 
-  #send(request: QueuedRequest, nowMs: number, queue: FairQueue<QueuedRequest>): void {
+  #send(request: QueuedRequest, nowMs: number, queue: RunQueue<QueuedRequest>): void {
     const entry = this.#free.pop()!;
     entry.request = request;
     entry.queue = queue;

@@ -1,4 +1,4 @@
-import { FairQueue } from '../limiter/fair-scheduler.ts';
+import { RunQueue } from '../limiter/fair-scheduler.ts';
 import type { DeletedId } from '../lookup/sample-deleted.ts';
 import { idPath } from '../model/check-id.ts';
 import type { Resource } from '../model/resource.ts';
@@ -105,10 +105,10 @@ function whyStopped({ limits }: Sender, { signal, holdWords }: ResendDeps): Rese
   return limits.isStopped ? { why: 'stopped', words: holdWords() } : null;
 }
 
-type Queue = FairQueue<QueuedRequest>;
+type Queue = RunQueue<QueuedRequest>;
 
 function openQueue(): Queue {
-  return new FairQueue<QueuedRequest>({
+  return new RunQueue<QueuedRequest>({
     permits: () => null,
     stillWants: (request, nowMs) => {
       const authorization = request.authorize(nowMs);

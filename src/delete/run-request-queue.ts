@@ -1,4 +1,4 @@
-import { FairQueue } from '../limiter/fair-scheduler.ts';
+import { RunQueue } from '../limiter/fair-scheduler.ts';
 import { Permits, type Unused } from '../limiter/permits.ts';
 import type { PermitReply } from '../limiter/run-pace.ts';
 import { priorityFromStored, priorityWeights } from '../model/priority.ts';
@@ -28,7 +28,7 @@ const lateAtMostMs = 60; // how long its permits wait for a permit of the target
 export class RunRequestQueue {
   readonly permits = new Permits();
   readonly #clock: () => number;
-  readonly #queues = new Map<ConnectionPool, FairQueue<QueuedRequest>>();
+  readonly #queues = new Map<ConnectionPool, RunQueue<QueuedRequest>>();
   #rate: string | null = null;
   #weight: number = priorityWeights.normal;
   #perSecond: number | null = null;
@@ -134,11 +134,11 @@ export class RunRequestQueue {
     this.#perSecond = read && paceOf(read);
   }
 
-  #queueAt(pool: ConnectionPool): FairQueue<QueuedRequest> {
+  #queueAt(pool: ConnectionPool): RunQueue<QueuedRequest> {
     const known = this.#queues.get(pool);
     if (known !== undefined) return known;
     const permits = () => (this.#rate === '' ? null : this.permits);
-    const queue = new FairQueue<QueuedRequest>({ permits, weight: () => this.#weight, stillWants });
+    const queue = new RunQueue<QueuedRequest>({ permits, weight: () => this.#weight, stillWants });
     this.#queues.set(pool, queue);
     return queue;
   }

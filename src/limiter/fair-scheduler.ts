@@ -7,7 +7,7 @@ type FairSchedulerOptions<T> = {
   /** Whether there is a free connection. */
   hasRoom(): boolean;
   /** Sends the head of a queue, whose permits are taken. */
-  send(waiting: T, nowMs: number, queue: FairQueue<T>): void;
+  send(waiting: T, nowMs: number, queue: RunQueue<T>): void;
   /** Monotonic ms. */
   clock(): number;
 };
@@ -36,7 +36,7 @@ export class FairScheduler<T> {
     return sum;
   }
 
-  enqueue(queue: FairQueue<T>, waiting: T): void {
+  add(queue: RunQueue<T>, waiting: T): void {
     queue.add(waiting);
     if (!this.#turns.some((turn) => turn.queue === queue)) this.#turns.push({ queue, left: queue.weight });
     this.pump();
@@ -124,10 +124,10 @@ export class FairScheduler<T> {
 }
 
 /** A queue that is not empty, and the number that it may still send in this round. */
-type Turn<T> = { readonly queue: FairQueue<T>; left: number };
+type Turn<T> = { readonly queue: RunQueue<T>; left: number };
 
 /** The dependencies of a queue. */
-type FairQueueOptions<T> = {
+type RunQueueOptions<T> = {
   /** Returns the present permits of this queue alone; null = it needs none. */
   permits(): Permits | null;
   /** Returns the present number that is sent in one round; 1 if it is missing. */
@@ -137,12 +137,12 @@ type FairQueueOptions<T> = {
 };
 
 /** Requests that wait for one rate, in order; `FairScheduler` decides when they are sent. */
-export class FairQueue<T> {
-  readonly #options: FairQueueOptions<T>;
+export class RunQueue<T> {
+  readonly #options: RunQueueOptions<T>;
   readonly #waiting: T[] = [];
   #head = 0; // index of the head, because shifting a long array costs its length
 
-  constructor(options: FairQueueOptions<T>) {
+  constructor(options: RunQueueOptions<T>) {
     this.#options = options;
   }
 

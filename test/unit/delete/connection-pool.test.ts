@@ -7,7 +7,7 @@ import {
 } from '../../../src/delete/connection-pool.ts';
 import type { TargetRequest } from '../../../src/delete/send-delete.ts';
 import { type Answer, noContent } from '../../../src/delete/verdict.ts';
-import { FairQueue } from '../../../src/limiter/fair-scheduler.ts';
+import { RunQueue } from '../../../src/limiter/fair-scheduler.ts';
 import { Permits } from '../../../src/limiter/permits.ts';
 import { status } from './tries.ts';
 
@@ -53,7 +53,7 @@ function openPool({ size = 2, permits: count = 1_000, inFlightShare = 1_000 }: O
 function openQueue(weight = 1, permits: Permits | null = null) {
   const answers: string[] = [];
   let leaves = true;
-  const queue = new FairQueue<QueuedRequest>({
+  const queue = new RunQueue<QueuedRequest>({
     permits: () => permits,
     weight: () => weight,
     stillWants: (request) => {
@@ -186,7 +186,7 @@ describe('the connections of a process', () => {
 
   test('know whether all that wants to send has a rate of its own', () => {
     const { pool } = openPool();
-    const paced = new FairQueue<QueuedRequest>({ permits: () => new Permits(), stillWants: () => true });
+    const paced = new RunQueue<QueuedRequest>({ permits: () => new Permits(), stillWants: () => true });
     const { queue } = openQueue();
     pool.room(paced, 1);
     expect(pool.isPaced).toBe(true);

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { FairQueue, FairScheduler } from '../../../src/limiter/fair-scheduler.ts';
+import { FairScheduler, RunQueue } from '../../../src/limiter/fair-scheduler.ts';
 import { Permits } from '../../../src/limiter/permits.ts';
 
 /** Turns in a time of their own: `gone` says who left when. */
@@ -16,7 +16,7 @@ function openTurns({ room = (): boolean => true } = {}) {
   });
   onTestFinished(() => turns.close());
   const line = (own: Permits | null, weight = () => 1) =>
-    new FairQueue<string>({ permits: () => own, weight, stillWants: (who) => !unwilling.has(who) });
+    new RunQueue<string>({ permits: () => own, weight, stillWants: (who) => !unwilling.has(who) });
   const at = (ms: number) => {
     now = ms;
     turns.pump();
@@ -34,7 +34,7 @@ describe('the fair scheduler', () => {
   it('never catches up with permits of the target for permits of the run that expired', () => {
     const { turns, permits, gone, line, at } = openTurns();
     const own = line(lease(0, 10, 100));
-    for (let n = 0; n < 40; n++) turns.enqueue(own, `${n}`);
+    for (let n = 0; n < 40; n++) turns.add(own, `${n}`);
     permits.add({ firstMs: 200, gapMs: 1, count: 50, leasedAt: 0 }, 0);
     for (let ms = 0; ms <= 240; ms++) at(ms);
     // Four of the last 40 ms before the target let somebody go, one in that moment, and four in the 40 ms after it.
@@ -44,8 +44,8 @@ describe('the fair scheduler', () => {
   it('serves queues in turn: a long one does not delay a short one', () => {
     const { turns, permits, gone, line, at } = openTurns();
     const [long, short] = [line(null), line(null)];
-    for (const who of ['a1', 'a2', 'a3', 'a4']) turns.enqueue(long, who);
-    for (const who of ['b1', 'b2']) turns.enqueue(short, who);
+    for (const who of ['a1', 'a2', 'a3', 'a4']) turns.add(long, who);
+    for (const who of ['b1', 'b2']) turns.add(short, who);
     permits.add({ firstMs: 1, gapMs: 1, count: 10, leasedAt: 0 }, 0);
     for (let ms = 1; ms <= 6; ms++) at(ms);
     expect(gone).toEqual(['a1@1', 'b1@2', 'a2@3', 'b2@4', 'a3@5', 'a4@6']);
@@ -55,8 +55,8 @@ describe('the fair scheduler', () => {
     const { turns, permits, gone, line, at } = openTurns();
     let weight = 4;
     const [heavy, light] = [line(null, () => weight), line(null)];
-    for (let n = 0; n < 100; n++) turns.enqueue(heavy, 'h');
-    for (let n = 0; n < 100; n++) turns.enqueue(light, 'l');
+    for (let n = 0; n < 100; n++) turns.add(heavy, 'h');
+    for (let n = 0; n < 100; n++) turns.add(light, 'l');
     permits.add({ firstMs: 1, gapMs: 1, count: 100, leasedAt: 0 }, 0);
     for (let ms = 1; ms <= 20; ms++) at(ms);
     weight = 1;
@@ -69,8 +69,8 @@ describe('the fair scheduler', () => {
   it('gives a single queue everything, whatever its weight', () => {
     const { turns, permits, gone, line, at } = openTurns();
     const light = line(null);
-    for (let n = 0; n < 5; n++) turns.enqueue(light, `${n}`);
-    turns.enqueue(
+    for (let n = 0; n < 5; n++) turns.add(light, `${n}`);
+    turns.add(
       line(lease(100, 1, 1), () => 16),
       'not yet',
     );
@@ -81,9 +81,9 @@ describe('the fair scheduler', () => {
 
   it('skips a queue whose own rate has no permit yet', () => {
     const { turns, permits, gone, line, at } = openTurns();
-    turns.enqueue(line(lease(5, 10, 10)), 'slow');
+    turns.add(line(lease(5, 10, 10)), 'slow');
     const fast = line(null);
-    for (const who of ['f1', 'f2', 'f3']) turns.enqueue(fast, who);
+    for (const who of ['f1', 'f2', 'f3']) turns.add(fast, who);
     permits.add({ firstMs: 4, gapMs: 1, count: 10, leasedAt: 0 }, 0);
     for (let ms = 4; ms <= 7; ms++) at(ms);
     expect(gone).toEqual(['f1@4', 'slow@5', 'f2@6', 'f3@7']);
@@ -92,7 +92,7 @@ describe('the fair scheduler', () => {
   it('uses no permit for a request that may not be sent any more', () => {
     const { turns, permits, gone, unwilling, line, at } = openTurns();
     const own = line(null);
-    for (const who of ['a', 'b', 'c']) turns.enqueue(own, who);
+    for (const who of ['a', 'b', 'c']) turns.add(own, who);
     unwilling.add('a').add('b');
     permits.add({ firstMs: 1, gapMs: 1, count: 1, leasedAt: 0 }, 0);
     at(1);
@@ -103,7 +103,7 @@ describe('the fair scheduler', () => {
     let room = false;
     const { turns, permits, gone, line, at } = openTurns({ room: () => room });
     permits.add({ firstMs: 10, gapMs: 1, count: 5, leasedAt: 0 }, 0);
-    turns.enqueue(line(null), 'a');
+    turns.add(line(null), 'a');
     expect(turns.takeStarved()).toBe(false);
     at(10);
     expect([turns.takeStarved(), turns.takeStarved()]).toEqual([true, false]);
@@ -120,9 +120,9 @@ describe('the fair scheduler', () => {
     const clock = () => Date.now();
     const turns = new FairScheduler<string>({ permits, hasRoom: () => true, send: (who) => gone.push(who), clock });
     permits.add({ firstMs: Date.now() + 30, gapMs: 10, count: 2, leasedAt: 0 }, 0);
-    const line = new FairQueue<string>({ permits: () => null, stillWants: () => true });
-    turns.enqueue(line, 'a');
-    turns.enqueue(line, 'b');
+    const line = new RunQueue<string>({ permits: () => null, stillWants: () => true });
+    turns.add(line, 'a');
+    turns.add(line, 'b');
     vi.advanceTimersByTime(30);
     expect(gone).toEqual(['a']);
     vi.advanceTimersByTime(10);
@@ -132,11 +132,11 @@ describe('the fair scheduler', () => {
   it('gives a queue no second share because more comes into it during its turn', () => {
     const { turns, permits, gone, line, at } = openTurns();
     const [busy, other] = [line(null), line(null)];
-    for (const who of ['a', 'a']) turns.enqueue(busy, who);
-    for (const who of ['b', 'b']) turns.enqueue(other, who);
+    for (const who of ['a', 'a']) turns.add(busy, who);
+    for (const who of ['b', 'b']) turns.add(other, who);
     permits.add({ firstMs: 1, gapMs: 1, count: 10, leasedAt: 0 }, 0);
     for (let ms = 1; ms <= 4; ms++) {
-      turns.enqueue(busy, 'a');
+      turns.add(busy, 'a');
       at(ms);
     }
     expect(gone).toEqual(['a@1', 'b@2', 'a@3', 'b@4']);
@@ -145,8 +145,8 @@ describe('the fair scheduler', () => {
   it('knows how many wait, also when some have left or may not be sent any more', () => {
     const { turns, permits, unwilling, line, at } = openTurns();
     const [one, two] = [line(null), line(null)];
-    for (const who of ['a', 'b', 'c', 'd']) turns.enqueue(one, who);
-    for (const who of ['x', 'y']) turns.enqueue(two, who);
+    for (const who of ['a', 'b', 'c', 'd']) turns.add(one, who);
+    for (const who of ['x', 'y']) turns.add(two, who);
     expect(turns.length).toBe(6);
     permits.add({ firstMs: 1, gapMs: 1, count: 3, leasedAt: 0 }, 0);
     for (let ms = 1; ms <= 3; ms++) at(ms);
@@ -167,16 +167,16 @@ describe('the fair scheduler', () => {
       clock: () => Date.now(),
       send: (who) => void gone.push(`${who}@${Date.now()}`),
     });
-    const line = (own: Permits) => new FairQueue<string>({ permits: () => own, stillWants: () => true });
-    turns.enqueue(line(lease(1_500, 1, 1)), 'later');
-    turns.enqueue(line(lease(1_100, 1, 1)), 'soon');
+    const line = (own: Permits) => new RunQueue<string>({ permits: () => own, stillWants: () => true });
+    turns.add(line(lease(1_500, 1, 1)), 'later');
+    turns.add(line(lease(1_100, 1, 1)), 'soon');
     expect(vi.getTimerCount()).toBe(1);
     vi.advanceTimersToNextTimer();
     expect(gone).toEqual(['soon@1100']);
     vi.advanceTimersToNextTimer();
     expect(gone).toEqual(['soon@1100', 'later@1500']);
     expect(vi.getTimerCount()).toBe(0); // nobody waits
-    turns.enqueue(line(lease(1_900, 1, 1)), 'never');
+    turns.add(line(lease(1_900, 1, 1)), 'never');
     turns.close();
     expect(vi.getTimerCount()).toBe(0);
   });
