@@ -24,7 +24,7 @@ import { type Answer, type VerdictTable, verdictsWith } from './verdict.ts';
 export type DeleteDeps = {
   ledger: Ledger;
   writes: WriteStatus;
-  senders: Record<Resource, Sender>;
+  senders: Record<Resource, TargetSender>;
   /** Meters that count what this process sends and settles, for its metrics. */
   meters: Record<Resource, RequestMeter>;
   /** Callbacks for when there may be room again; see `ChunkPass`. */
@@ -52,7 +52,7 @@ export type DeleteDeps = {
 };
 
 /** The connections and limits for requests of one resource in this process. */
-export type Sender = { connections: ConnectionPool; limits: TargetLimits };
+export type TargetSender = { connections: ConnectionPool; limits: TargetLimits };
 
 /** A chunk of a run, and whether its requests may be sent. `signal`: aborted when this process no longer holds the chunk's job. */
 export type ChunkTask = {
@@ -119,7 +119,7 @@ function passDeps(
   { run, chunk, gate, requestQueue, meter, absence, signal: stop }: ChunkTask,
   claim: Claim,
   verdicts: VerdictTable,
-  { connections, limits }: Sender,
+  { connections, limits }: TargetSender,
   requests: RequestMeter,
   deps: DeleteDeps,
 ) {
@@ -174,7 +174,7 @@ async function returnPassed(
   { run, chunk, requestQueue }: ChunkTask,
   claim: Claim,
   { cells, waitsUntil, isReturned }: ChunkPass,
-  { limits }: Sender,
+  { limits }: TargetSender,
   deps: DeleteDeps,
 ): Promise<ChunkResult> {
   const left = [...cells.keys()].filter((index) => !isSettled(cells[index]!) && index < claim.sendable);

@@ -7,7 +7,7 @@ import { refusalWords } from '../token/said.ts';
 import type { Token } from '../token/token.ts';
 import { sleepUntilAborted } from '../wait.ts';
 import type { QueuedRequest } from './connection-pool.ts';
-import type { Sender } from './delete-chunk.ts';
+import type { TargetSender } from './delete-chunk.ts';
 import { excerptOf } from './delete-id.ts';
 import { type Answer, verdictTable, waitStatuses } from './verdict.ts';
 
@@ -18,7 +18,7 @@ export type Resent = { found: 'gone' | 'there' | 'unclear'; words: string };
 export type ResendStop = { why: 'stopped' | 'credentials' | 'unreachable'; words: string };
 
 type ResendDeps = {
-  senders: Record<Resource, Sender>;
+  senders: Record<Resource, TargetSender>;
   token: Token;
   basePath: string; // the path of the target's URL, without a slash at its end
   /** Aborted by the caller to end sending, with the reason in words. */
@@ -60,7 +60,7 @@ export async function resendDeleted(ids: readonly DeletedId[], deps: ResendDeps)
 /** `stopped`: why another id has ended the whole check, or null. */
 async function resend(
   id: DeletedId,
-  sender: Sender,
+  sender: TargetSender,
   queue: Queue,
   deps: ResendDeps,
   stopped: () => ResendStop | null,
@@ -100,7 +100,7 @@ function resultOf(answer: Answer, isLast: boolean, token: Token): Resent | Resen
 const refused = 'the API rejected the token';
 const tokenCheckMs = 200;
 
-function whyStopped({ limits }: Sender, { signal, holdWords }: ResendDeps): ResendStop | null {
+function whyStopped({ limits }: TargetSender, { signal, holdWords }: ResendDeps): ResendStop | null {
   if (signal.aborted) return { why: 'stopped', words: String(signal.reason) };
   return limits.isStopped ? { why: 'stopped', words: holdWords() } : null;
 }
@@ -122,7 +122,12 @@ function openQueue(): Queue {
 const throttling = waitStatuses(verdictTable);
 
 /** Returns the answer, or null if sending is no longer allowed. */
-function send(path: string, { connections, limits }: Sender, queue: Queue, deps: ResendDeps): Promise<Answer | null> {
+function send(
+  path: string,
+  { connections, limits }: TargetSender,
+  queue: Queue,
+  deps: ResendDeps,
+): Promise<Answer | null> {
   const maySend = () => !deps.signal.aborted && !limits.isStopped;
   return new Promise((answered) => {
     connections.submit(queue, {

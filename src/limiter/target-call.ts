@@ -33,8 +33,8 @@ export function limiterKeys(fp: string, scope: string): LimiterKeys {
   };
 }
 
-/** The sender of the requests for a limiter's permits in one process. */
-export type Sender = {
+/** What sends the requests for a limiter's permits in one process. */
+export type PermitTaker = {
   /** Whether a permit was due and no connection was free since the last call. */
   takeStarved(): boolean;
   /** Whether all queues that wanted to send in the last second have a rate of their own. */

@@ -3,7 +3,7 @@ import type { Alarm, Sums } from './learning/sums.ts';
 import { AnswerTally, isTrouble, mayBeIdsFault, noIdsFaultMs, OutageDetector, type Signal } from './outage.ts';
 import { ClockOffset, Permits } from './permits.ts';
 import { type Stop, stopFromStored, stopText, storedSaying, type TokenWait } from './stop.ts';
-import { LoadMeter, type Sender, type TargetCall, type TargetReply } from './target-call.ts';
+import { LoadMeter, type PermitTaker, type TargetCall, type TargetReply } from './target-call.ts';
 import { Throttles } from './throttles.ts';
 
 /** A limiter's connection to Redis; see `openTargetCalls`. */
@@ -67,18 +67,18 @@ export class TargetLimiter {
   #epoch = 0; // of the reply
   #stop: Stop | null = null; // the stop of the whole target
   readonly #offset = new ClockOffset();
-  #sender: Sender = { takeStarved: () => false, isPaced: false };
+  #taker: PermitTaker = { takeStarved: () => false, isPaced: false };
   readonly #load: LoadMeter;
 
   constructor(options: LimiterOptions) {
     this.#options = options;
     this.#holds = new Throttles(options.clock);
-    const measure = (nowMs: number) => ({ starved: this.#sender.takeStarved(), busy: options.isBusy(nowMs) });
+    const measure = (nowMs: number) => ({ starved: this.#taker.takeStarved(), busy: options.isBusy(nowMs) });
     this.#load = new LoadMeter(measure, callEveryMs / 2);
   }
 
-  start(sender: Sender): void {
-    this.#sender = sender;
+  start(taker: PermitTaker): void {
+    this.#taker = taker;
     this.#timer = setInterval(() => this.#tick(), callEveryMs);
   }
 
@@ -294,7 +294,7 @@ export class TargetLimiter {
     this.#holds.receive(reply.holdUntil + this.#offset.ms, reply.holdWhy);
     const { first, gap, count, now } = reply;
     const lease = { firstMs: first + this.#offset.ms, gapMs: gap, count, leasedAt: now };
-    const liveMs = this.#sender.isPaced ? besidePaceMs : undefined;
+    const liveMs = this.#taker.isPaced ? besidePaceMs : undefined;
     this.permits.add(lease, this.#options.clock(), reply.closed === '' ? liveMs : probeLivesMs);
     const isTooEarly = this.throttledMs > 0 && lease.firstMs < this.#options.clock() + this.throttledMs;
     const isUnreported = this.#alarm !== null && reply.closed === ''; // an outage that the lease does not know yet

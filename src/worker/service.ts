@@ -25,9 +25,9 @@ import { type KnownOrders, openOrders } from './known-actions.ts';
 import { type Part, repeat } from './parts.ts';
 import { logRedisError, runStopper } from './run-stopper.ts';
 import { RunWatch } from './run-watch.ts';
-import { openSenders, type Senders, type SendersOptions } from './target-senders.ts';
+import { openTargetSenders, type TargetSenders, type TargetSendersOptions } from './target-senders.ts';
 
-export type ServiceOptions = SendersOptions & {
+export type ServiceOptions = TargetSendersOptions & {
   queueConnection: QueueConnection;
   queueName: string;
   /** Whether the queue belongs to one run and to this process, which removes it at the start and at the end. */
@@ -42,7 +42,7 @@ export type ServiceOptions = SendersOptions & {
 export type Service = {
   queue: ChunkQueue;
   enqueuer: Enqueuer;
-  senders: Senders;
+  senders: TargetSenders;
   token: Token;
   meters: Record<Resource, RequestMeter>;
   orders: Pick<KnownOrders, 'losses' | 'lossCount'>;
@@ -65,7 +65,7 @@ const flushEveryMs = 500;
 
 /** The functions that open the parts which reach beyond this process. */
 type Openers = {
-  openSenders: typeof openSenders;
+  openTargetSenders: typeof openTargetSenders;
   openQueue: typeof openQueue;
   openConsumer: typeof openConsumer;
   openOrders: typeof openOrders;
@@ -74,7 +74,7 @@ type Openers = {
 /** Makes the parts and connects them. Starts nothing, because `Parts` does that. */
 export function openService(
   options: ServiceOptions,
-  { openSenders, openQueue, openConsumer, openOrders }: Openers = openers,
+  { openTargetSenders, openQueue, openConsumer, openOrders }: Openers = openers,
 ): Service {
   growNewSpace();
   const { ledger, target, log, token } = options;
@@ -86,7 +86,7 @@ export function openService(
   const { halt, halted, pauseAll, abandon } = runStopper({ ledger, writes, log, watch: () => watch });
   const isShared = options.queueName === sharedQueueName;
   const orders = openOrders({ ledger, target, isShared, log, onChange: () => senders.pump() });
-  const senders: Senders = openSenders(options, {
+  const senders: TargetSenders = openTargetSenders(options, {
     run: runOfQueue(options.queueName),
     clock,
     writes,
@@ -166,7 +166,7 @@ export function openService(
     queuePart(queue, options.ownsQueue),
     orders.part,
     bodyPart(bodies, log),
-    { name: 'senders', start: senders.start, drain: senders.close },
+    { name: 'target senders', start: senders.start, drain: senders.close },
     watchPart(watch),
     ...(isShared ? [repeat('waiting runs', refreshEveryMs, () => waiting.refresh(), log)] : []),
     { name: 'consumer', start: consumer.start, drain: () => drainConsumer(consumer, shutdownDeadline, drainAtMostMs) },
@@ -188,7 +188,7 @@ export function openService(
   };
 }
 
-const openers: Openers = { openSenders, openQueue, openConsumer, openOrders };
+const openers: Openers = { openTargetSenders, openQueue, openConsumer, openOrders };
 
 function logRejection(rejection: string, log: Log): void {
   if (rejection === '') log.warn({}, 'Redis accepts writes again');

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ConnectionPool } from '../delete/connection-pool.ts';
-import type { Sender } from '../delete/delete-chunk.ts';
+import type { TargetSender } from '../delete/delete-chunk.ts';
 import { TargetConnection, type TargetConnectionOptions } from '../delete/send-delete.ts';
 import { targetLimits } from '../delete/target-limits.ts';
 import type { Ledger } from '../ledger/ledger.ts';
@@ -20,7 +20,7 @@ import type { Token } from '../token/token.ts';
 import { withTimeout } from '../wait.ts';
 import { openStopFile, type StopFile } from './stop-file.ts';
 
-export type SendersOptions = {
+export type TargetSendersOptions = {
   ledger: Ledger;
   target: Target;
   token: Token;
@@ -40,12 +40,12 @@ export type SendersOptions = {
 type Orders = { readonly isSure: boolean; readonly stop: Stop | null; sawStop(stored: string): void };
 
 /** One limiter and its connection pool: for all requests, or for the requests of one resource. */
-type OpenSender = Sender & { scope: LimiterScope; limiter: TargetLimiter };
+type OpenTargetSender = TargetSender & { scope: LimiterScope; limiter: TargetLimiter };
 
-/** The senders of this process. States: open → started → closed. */
-export type Senders = {
-  of: Record<Resource, Sender>;
-  all: readonly OpenSender[];
+/** The target senders of this process. States: open → started → closed. */
+export type TargetSenders = {
+  of: Record<Resource, TargetSender>;
+  all: readonly OpenTargetSender[];
   start(): void;
   /** Sends all requests that may be sent; call it when there may be permits, room or a token again. */
   pump(): void;
@@ -64,7 +64,7 @@ export type Senders = {
 const closeTimeoutMs = 300;
 const lateBodyMs = 100; // how long after its 204 a body is still noticed at the end of a process
 
-type SharedSenderDeps = {
+type SharedTargetSenderDeps = {
   run: string; // the run that this process deletes; '' = the detached runs
   clock: () => number;
   writes: WriteStatus;
@@ -72,10 +72,10 @@ type SharedSenderDeps = {
   onChange(): void;
   onLongThrottle(reason: string): void;
 };
-type SenderDeps = SharedSenderDeps & { process: string; onUnreadableWait(value: string): void };
+type TargetSenderDeps = SharedTargetSenderDeps & { process: string; onUnreadableWait(value: string): void };
 
-/** One sender for both resources, or one for each if the target limits them separately. */
-export function openSenders(options: SendersOptions, deps: SharedSenderDeps): Senders {
+/** One target sender for both resources, or one for each if the target limits them separately. */
+export function openTargetSenders(options: TargetSendersOptions, deps: SharedTargetSenderDeps): TargetSenders {
   const scopes = scopesOf(options);
   const logStop = stopLogger(options.log);
   const onUnreadableWait = unreadableWaitLogger(options.log);
@@ -87,7 +87,7 @@ export function openSenders(options: SendersOptions, deps: SharedSenderDeps): Se
   const file = openStopFile(options.stopFile, { clock: deps.clock, now: Date.now, onChange: () => pump() });
   const process = `${hostname().slice(0, 40)}-${randomUUID().slice(0, 8)}`; // the host name, because operators look for the machine
   const all = scopes.map((scope) =>
-    openSender(scope, options, file, { ...deps, process, onUnreadableWait, onChange: changed }),
+    openTargetSender(scope, options, file, { ...deps, process, onUnreadableWait, onChange: changed }),
   );
   const pump = () => {
     for (const { connections: pool } of all) pool.pump();
@@ -126,12 +126,12 @@ export function openSenders(options: SendersOptions, deps: SharedSenderDeps): Se
   };
 }
 
-function openSender(
+function openTargetSender(
   scope: LimiterScope,
-  options: SendersOptions,
+  options: TargetSendersOptions,
   stopFile: StopFile,
-  { process, run, clock, writes, orders, onChange, onLongThrottle, onUnreadableWait }: SenderDeps,
-): OpenSender {
+  { process, run, clock, writes, orders, onChange, onLongThrottle, onUnreadableWait }: TargetSenderDeps,
+): OpenTargetSender {
   const { ledger, target, token, connection, maxConcurrency, rate, burst } = options;
   const limiter = new TargetLimiter({
     process,

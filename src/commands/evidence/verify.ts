@@ -27,7 +27,7 @@ import { keys } from '../../redis/keys.ts';
 import { trackWrites } from '../../redis/writes.ts';
 import { startProgress } from '../../terminal/live-panel.ts';
 import { startToken } from '../../token/open-token.ts';
-import { openSenders } from '../../worker/target-senders.ts';
+import { openTargetSenders } from '../../worker/target-senders.ts';
 import { type Invocation, jsonLines, reasonOf } from '../command.ts';
 import { type Credentials, readCredentials, serviceOptions } from '../credentials.ts';
 import { type Interrupts, listenForInterrupts } from '../interrupts.ts';
@@ -160,7 +160,7 @@ async function sendAll(work: Work, results: Results, { signal }: Interrupts): Pr
   const held = new AbortController();
   const clock = () => performance.now();
   const log = logFor(invocation, (line) => sayOn(invocation.stderr)(`warning: ${line}`));
-  const senders = openSenders(
+  const senders = openTargetSenders(
     {
       ...serviceOptions(invocation, session, target, credentials),
       rate: run.rate,

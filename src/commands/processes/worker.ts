@@ -150,7 +150,7 @@ async function partsOf(work: WorkerDeps): Promise<Part[]> {
     { name: 'redis', start: () => startRedis(work) },
     redisWatchPart(new RedisWatch(session.address.label, log), () => redisReason(session), log),
     ...notifyingParts(notifyingOf(work)), // before the token, so that a missing token is also posted
-    ...withTokenBehind('senders', service.parts, work),
+    ...withTokenBehind('target senders', service.parts, work),
     ...scheduler.parts,
     repeat('target', registerTargetEveryMs, () => noteTarget(session.redis, target, Date.now()), log),
     ...protectionParts(work),

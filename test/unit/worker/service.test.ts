@@ -11,7 +11,7 @@ import { fixedToken } from '../../../src/token/fixed-token.ts';
 import type { KnownOrders } from '../../../src/worker/known-actions.ts';
 import { Parts } from '../../../src/worker/parts.ts';
 import { openService, type ServiceOptions } from '../../../src/worker/service.ts';
-import type { Senders } from '../../../src/worker/target-senders.ts';
+import type { TargetSenders } from '../../../src/worker/target-senders.ts';
 import { openMemoryLedger } from '../../support/memory-ledger.ts';
 import { openLimits } from '../delete/tries.ts';
 
@@ -24,7 +24,7 @@ type Odd = {
   /** What drains the consumer, beside telling of it. */
   drainConsumer?: () => Promise<void>;
   throttledMs?: number;
-  stop?: Senders['stop'];
+  stop?: TargetSenders['stop'];
 };
 
 /**
@@ -58,7 +58,7 @@ function openTestService(odd: Odd = {}) {
     hold: null,
     stop: odd.stop ?? null,
     limit: null,
-  } as unknown as Senders;
+  } as unknown as TargetSenders;
   const queue = {
     open: () => note('open queue'),
     add: async (jobs: unknown[]) => note(`add ${jobs.length}`),
@@ -86,7 +86,7 @@ function openTestService(odd: Odd = {}) {
     ...odd.options,
   };
   const service = openService(options, {
-    openSenders: () => senders,
+    openTargetSenders: () => senders,
     openQueue: () => queue,
     openOrders: () => {
       const known = { isSure: true, stop: null, losses: [], lossCount: 0, sawStop: () => {}, sawRun: () => {} };
@@ -130,7 +130,7 @@ describe('the service', () => {
       'queue',
       'orders',
       'answers with a body',
-      'senders',
+      'target senders',
       'watch',
       'waiting runs',
       'consumer',
@@ -145,7 +145,7 @@ describe('the service', () => {
       'queue',
       'orders',
       'answers with a body',
-      'senders',
+      'target senders',
       'watch',
       'consumer',
     ]);
@@ -246,7 +246,7 @@ describe('another chunk is taken', () => {
   test.each<[string, Odd, boolean]>([
     [
       'not while all is stopped',
-      { stop: { by: 'operator', reason: '', at: 0, who: '' } as unknown as Senders['stop'] },
+      { stop: { by: 'operator', reason: '', at: 0, who: '' } as unknown as TargetSenders['stop'] },
       false,
     ],
     ['not while the target wants us to wait for more than 5 s', { throttledMs: 5_001 }, false],
