@@ -24,7 +24,7 @@ export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait' | 'rest' | 'judgeAbsen
   handle: PoolHandle;
   /** Callbacks for when there may be room again. The pass adds its own while it waits. */
   wakers: Set<() => void>;
-  window: number;
+  batchSize: number; // the largest number of ids that may be in flight
   /** Monotonic milliseconds. */
   clock: () => number;
   /** Resolves to true after `ms`, or to false as soon as the signal is aborted. */
@@ -36,7 +36,7 @@ export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait' | 'rest' | 'judgeAbsen
   /** Whether the run has a rate of its own while another run gets no chunk in this process. */
   shouldYield: () => boolean;
   /**
-   * Merges results and marks the next window; retried while Redis is away. `isLast`: the pass ends with it. Throws once the shutdown
+   * Merges results and marks the next batch; retried while Redis is away. `isLast`: the pass ends with it. Throws once the shutdown
    * deadline has passed.
    */
   update(results: CellResult[], wanted: number[], isLast: boolean): Promise<Grant>;
@@ -48,8 +48,8 @@ export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait' | 'rest' | 'judgeAbsen
   noteBody(): void;
 };
 
-/** The values that the requests of one window share. */
-type Window = {
+/** The values that the requests of one batch share. */
+type Batch = {
   pathAt: (index: number) => string;
   waitStatuses: ReadonlySet<number>;
   authorize(nowMs: number): string | null;
@@ -61,43 +61,43 @@ type Window = {
 /** The first request for an id in this pass. It is one small object, because every id needs one. */
 class FirstRequest implements QueuedRequest {
   readonly #index: number;
-  readonly #window: Window;
+  readonly #batch: Batch;
   readonly hasFailed: boolean;
   authorization = '';
 
-  constructor(index: number, window: Window, hasFailed: boolean) {
+  constructor(index: number, batch: Batch, hasFailed: boolean) {
     this.#index = index;
-    this.#window = window;
+    this.#batch = batch;
     this.hasFailed = hasFailed;
   }
 
   get path(): string {
-    return this.#window.pathAt(this.#index);
+    return this.#batch.pathAt(this.#index);
   }
 
   get waitStatuses(): ReadonlySet<number> {
-    return this.#window.waitStatuses;
+    return this.#batch.waitStatuses;
   }
 
   authorize(nowMs: number): string | null {
-    return this.#window.authorize(nowMs);
+    return this.#batch.authorize(nowMs);
   }
 
   maySend(): boolean {
-    return this.#window.maySend();
+    return this.#batch.maySend();
   }
 
   noteBody(): void {
-    this.#window.noteBody();
+    this.#batch.noteBody();
   }
 
   answered(answer: Answer | null, ms: number): void {
-    this.#window.answered(this.#index, answer, ms);
+    this.#batch.answered(this.#index, answer, ms);
   }
 }
 
 /**
- * One pass over a chunk, window by window. Each update writes the results of the last window and the marks of the next one. No
+ * One pass over a chunk, batch by batch. Each update writes the results of the last batch and the marks of the next one. No
  * request is sent before its mark is written. The pass ends when every due id has its result, after 30 s, or when sending is no longer allowed. It
  * also ends when it would have to wait for more than 5 s, and when its time slice is over and it delays another run. No request of it is in
  * flight after its end.
@@ -119,7 +119,7 @@ export class ChunkPass {
   #resting = 0; // the marked ids that wait until their absence is believed, or until they are asked for again
   #ended = false;
   #wake: () => void = () => {};
-  readonly #answered: Window['answered'] = (index, answer, ms) => this.#first(index, answer, ms);
+  readonly #answered: Batch['answered'] = (index, answer, ms) => this.#first(index, answer, ms);
   readonly #maySendNow = () => this.#maySend(this.#deps.clock());
 
   /** `pathAt` gives the path for an index of `cells`; `due` are the indexes this pass may send. */
@@ -139,7 +139,7 @@ export class ChunkPass {
     if (this.#deps.closed.aborted) this.#end();
     this.#deps.absence.enter(this);
     while (!this.#isOver) {
-      const wanted = this.#nextWindow();
+      const wanted = this.#nextBatch();
       if (wanted.length > 0 || this.#results.length > 0) this.#launch(wanted, await this.#update(wanted));
       if (!this.#isOver && !this.#isUpdateWorthIt) await this.#waitForChange();
     }
@@ -160,19 +160,19 @@ export class ChunkPass {
     return this.#ended || this.#next === this.#todo.length;
   }
 
-  /** Whether another call to Redis is worth it: most of the window has results, or every marked id has. */
+  /** Whether another call to Redis is worth it: most of the batch has results, or every marked id has. */
   get #isUpdateWorthIt(): boolean {
     if (this.#marked === 0 && this.#results.length > 0) return true;
-    return this.#marked - this.#resting <= this.#deps.window / 4 && this.#roomForMore() > 0;
+    return this.#marked - this.#resting <= this.#deps.batchSize / 4 && this.#roomForMore() > 0;
   }
 
   #roomForMore(): number {
-    const { handle, window } = this.#deps;
-    const wanted = Math.min(window - this.#marked + this.#resting, this.#todo.length - this.#next);
+    const { handle, batchSize } = this.#deps;
+    const wanted = Math.min(batchSize - this.#marked + this.#resting, this.#todo.length - this.#next);
     return this.#ended || wanted <= 0 ? 0 : handle.room(wanted);
   }
 
-  #nextWindow(): number[] {
+  #nextBatch(): number[] {
     if (this.#hasToEnd) this.#end();
     const wanted = this.#todo.slice(this.#next, this.#next + this.#roomForMore());
     this.#next += wanted.length;
@@ -206,19 +206,19 @@ export class ChunkPass {
   #launch(wanted: number[], grant: Grant): void {
     this.isReturned = grant.isReturned === true;
     if (grant.state !== 'running' || (wanted.length > 0 && grant.cells.length === 0)) this.#end();
-    const window = this.#freshWindow();
+    const batch = this.#freshBatch();
     for (let i = 0; i < grant.cells.length; i++) {
       const index = wanted[i]!;
       const cell = grant.cells[i]!;
       this.cells[index] = cell;
       if (isSettled(cell)) continue;
       this.#marked++;
-      this.#deps.handle.submit(new FirstRequest(index, window, attemptsOf(cell) > 0));
+      this.#deps.handle.submit(new FirstRequest(index, batch, attemptsOf(cell) > 0));
     }
   }
 
-  /** The window of requests that are marked now. A mark older than a second is withdrawn unused. */
-  #freshWindow(): Window {
+  /** The batch of requests that are marked now. A mark older than a second is withdrawn unused. */
+  #freshBatch(): Batch {
     const { clock, token } = this.#deps;
     const expiresAt = clock() + markLifetimeMs;
     return {
@@ -261,7 +261,7 @@ export class ChunkPass {
             resolve(answer);
           };
           const path = this.#pathAt(index);
-          this.#deps.handle.submit({ ...this.#freshWindow(), path, hasFailed: true, authorization: '', answered });
+          this.#deps.handle.submit({ ...this.#freshBatch(), path, hasFailed: true, authorization: '', answered });
         });
         last = answer ?? last;
         return answer;
@@ -301,7 +301,8 @@ export class ChunkPass {
     this.#marked--;
     if (mayResend && !isSettled(cell)) this.#todo.push(index);
     // The first test is the cheap one: most ids fail it.
-    if (this.#marked - this.#resting <= this.#deps.window / 4 && (this.#isUpdateWorthIt || this.#isOver)) this.#wake();
+    if (this.#marked - this.#resting <= this.#deps.batchSize / 4 && (this.#isUpdateWorthIt || this.#isOver))
+      this.#wake();
   }
 
   #end(): void {

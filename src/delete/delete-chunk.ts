@@ -66,7 +66,7 @@ export type ChunkTask = {
 };
 
 const redisRetryMs = 200;
-const widestWindow = 512;
+const maxBatchSize = 512;
 
 /**
  * The state of the run after the pass, and the time in ms after which its chunks are to be enqueued again; null: not before deferred chunks are
@@ -132,7 +132,7 @@ function passDeps(
     absence,
     idAt: (index: number) => claim.ids.idAt(index),
     handle: requestQueue.handleFor(connections),
-    window: Math.min(widestWindow, Math.max(16, 8 * connections.size)),
+    batchSize: Math.min(maxBatchSize, Math.max(16, 8 * connections.size)),
     isOpenAt: (nowMs: number) => gate.isOpenAt(nowMs) && requestQueue.isOpen,
     closed: AbortSignal.any([gate.closed, stop]),
     shouldYield: () => requestQueue.perSecond !== null && deps.isAnyRunStarved(),

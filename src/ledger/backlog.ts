@@ -28,8 +28,8 @@ export async function readBacklog(redis: RedisClient, fp: string, now: number): 
   const ids = await redis.smembers(keys.targetRuns(fp));
   const backlog: Backlog = { runs: {}, pending: 0, runnable: 0, otherVersion: 0 };
   for (let from = 0; from < ids.length; from += runsAtOnce) {
-    const batch = ids.slice(from, from + runsAtOnce);
-    for (const left of await Promise.all(batch.map((id) => readLeft(redis, id, now)))) addTo(backlog, left);
+    const part = ids.slice(from, from + runsAtOnce);
+    for (const left of await Promise.all(part.map((id) => readLeft(redis, id, now)))) addTo(backlog, left);
   }
   return backlog;
 }

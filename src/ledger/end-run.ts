@@ -21,7 +21,7 @@ export function keptMsOf(run: Run): number {
 /** Sets the expiry of all keys of a sealed run; the seal has set it only for the record. Repeating it restarts the time. */
 export async function expireRun(redis: RedisClient, run: Run): Promise<void> {
   const ms = keptMsOf(run);
-  await eachBatch(run, (batch) => Promise.all(batch.map((key) => redis.pexpire(key, ms))));
+  await eachGroup(run, (group) => Promise.all(group.map((key) => redis.pexpire(key, ms))));
   await redis.eval(expireListLua, 1, keys.list(run.list), run.id, ms);
   await redis.eval(expireRecordLua, 1, keys.run(run.id), ms);
 }
@@ -44,7 +44,7 @@ export async function removeRun(redis: RedisClient, run: Run): Promise<boolean> 
 /** Removes all keys of a run, whatever its state. Repeating it is harmless. */
 export async function unlinkRun(redis: RedisClient, run: Run): Promise<void> {
   await redis.srem(keys.targetRuns(run.fp), run.id); // first: otherwise its workers would report the run as lost
-  await eachBatch(run, (batch) => Promise.all(batch.map((key) => redis.unlink(key))));
+  await eachGroup(run, (group) => Promise.all(group.map((key) => redis.unlink(key))));
   await redis.unlink(keys.run(run.id));
   await redis.eval(forgetListLua, 1, keys.list(run.list), run.id);
   await redis.zrem(keys.undelivered(run.fp), run.id);
@@ -112,14 +112,14 @@ export async function removeRemains(redis: RedisClient, id: string): Promise<voi
  * All keys of a run but its record, 500 at a time. The last chunks come first: the keys that an interrupted call leaves begin at number 0, so
  * they can be found without the record.
  */
-async function eachBatch(run: Run, handle: (batch: string[]) => Promise<unknown>): Promise<void> {
-  let batch: string[] = [];
+async function eachGroup(run: Run, handle: (group: string[]) => Promise<unknown>): Promise<void> {
+  let group: string[] = [];
   for (const key of keysOf(run)) {
-    if (batch.push(key) < keysAtOnce) continue;
-    await handle(batch);
-    batch = [];
+    if (group.push(key) < keysAtOnce) continue;
+    await handle(group);
+    group = [];
   }
-  await handle(batch);
+  await handle(group);
 }
 
 function* keysOf(run: Run): Generator<string> {

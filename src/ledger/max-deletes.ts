@@ -10,7 +10,7 @@ import { changeMaxDeletesLua } from './max-deletes.lua.ts';
 import type { Run } from './run.ts';
 import { readNumbered } from './tally.ts';
 
-const windowSize = 100;
+const keysPerRead = 100;
 
 /**
  * The place up to which a run sends its first `most` ids, in the form of its record; '' = all. Its chunks are written, so their sizes never change.
@@ -88,8 +88,8 @@ async function sumSizes(redis: RedisClient, id: string, chunks: number): Promise
 
 /** The number of ids of each chunk, including chunks whose outcomes Redis has lost: they may have been sent before. */
 async function* readSizes(redis: RedisClient, id: string, chunks: number): AsyncGenerator<{ n: number; size: number }> {
-  for await (const window of readNumbered(redis, (n) => keys.ledger(id, n), chunks, windowSize))
-    for (const { n, bytes } of window)
+  for await (const part of readNumbered(redis, (n) => keys.ledger(id, n), chunks, keysPerRead))
+    for (const { n, bytes } of part)
       yield { n, size: bytes === null ? await sizeOfLost(redis, id, n) : (bytes.length - headerBytes) / 2 };
 }
 

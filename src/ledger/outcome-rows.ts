@@ -35,7 +35,7 @@ export type OutcomeRow = {
 /** Rows with their positions, in input order. */
 export type Page<Row = OutcomeRow> = { positions: Position[]; rows: Row[] };
 
-const windowSize = 16;
+const keysPerRead = 16;
 
 /**
  * Reads all rows of a run in input order: by file in the order they were named, then by line. Holds a few chunks in memory, whatever the size of
@@ -70,8 +70,8 @@ function readAllPages(redis: RedisClient, run: Run): AsyncGenerator<Page>[] {
  * anywhere between them. So each resource is read separately and skips the chunks of the other.
  */
 async function* readChunkPages(redis: RedisClient, run: Run, resource: Resource): AsyncGenerator<Page> {
-  for await (const window of readNumbered(redis, (n) => keys.manifest(run.id, n), run.chunks, windowSize)) {
-    const all = window.map(({ n, bytes }) => decodeChunk(n, present(run, `manifest chunk ${n}`, bytes)));
+  for await (const part of readNumbered(redis, (n) => keys.manifest(run.id, n), run.chunks, keysPerRead)) {
+    const all = part.map(({ n, bytes }) => decodeChunk(n, present(run, `manifest chunk ${n}`, bytes)));
     const chunks = all.filter((chunk) => chunk.resource === resource);
     const ledgers = await readLedgers(redis, run, chunks);
     const excerpts = await Promise.all(chunks.map((chunk, i) => readExcerpts(redis, run, chunk, ledgers[i]!)));
@@ -81,8 +81,8 @@ async function* readChunkPages(redis: RedisClient, run: Run, resource: Resource)
 
 /** The rows settled while reading, one page per block. */
 async function* readBlockPages(redis: RedisClient, run: Run): AsyncGenerator<Page> {
-  for await (const window of readNumbered(redis, (n) => keys.settled(run.id, n), run.blocks, windowSize)) {
-    for (const { n, bytes } of window) {
+  for await (const part of readNumbered(redis, (n) => keys.settled(run.id, n), run.blocks, keysPerRead)) {
+    for (const { n, bytes } of part) {
       yield rowsOfBlock(run, decodeBlock(n, present(run, `block ${n} of settled rows`, bytes)).rows);
     }
   }

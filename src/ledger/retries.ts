@@ -14,7 +14,7 @@ import { type Numbered, readNumbered } from './tally.ts';
 /** A row of an ended run that a new run sends again. */
 export type RetriedRow = Row & { outcome: Outcome };
 
-const windowSize = 16;
+const keysPerRead = 16;
 
 /**
  * Reads the chosen rows of an ended run that another run may send again, in input order, as rows of its list. Decodes only chunks with such a row
@@ -40,8 +40,8 @@ async function* readPages(
   resource: Resource,
   read: ReadRetried,
 ): AsyncGenerator<Page<RetriedRow>> {
-  for await (const window of readNumbered(redis, (n) => keys.ledger(run.id, n), run.chunks, windowSize)) {
-    const found = window.filter(({ n, bytes }) => {
+  for await (const part of readNumbered(redis, (n) => keys.ledger(run.id, n), run.chunks, keysPerRead)) {
+    const found = part.filter(({ n, bytes }) => {
       const { cells } = decodeLedgerChunk(present(run, `ledger chunk ${n}`, bytes));
       return cells.some((cell) => read(cell) !== null);
     });

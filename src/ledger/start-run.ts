@@ -24,7 +24,7 @@ export async function startRun(
   return !(await ledger.order(id, Date.now(), order)).isStale;
 }
 
-const windowSize = 100;
+const keysPerRead = 100;
 const recoverReason = 'Redis had lost which chunks were left; every chunk was checked';
 
 /**
@@ -36,7 +36,7 @@ export async function recoverOrphans(ledger: Ledger, id: string): Promise<boolea
   const run = await readRun(ledger.redis, id);
   if (run === null) return false;
   let found = 0;
-  for await (const chunks of readNumbered(ledger.redis, (n) => keys.ledger(id, n), run.next, windowSize)) {
+  for await (const chunks of readNumbered(ledger.redis, (n) => keys.ledger(id, n), run.next, keysPerRead)) {
     // Also recover a missing chunk: its claim reports that it is broken.
     const open = chunks.filter(({ n, bytes }) => bytes === null || hasOpen(bytes, sendableIn(run, n)));
     if (open.length > 0) await ledger.recover(id, numbersOf(open), recoverReason);

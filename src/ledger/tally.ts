@@ -27,7 +27,7 @@ export type Tally = {
   broken: string[];
 };
 
-const windowSize = 100;
+const keysPerRead = 100;
 const cellValues = 2 ** 16;
 
 /** Counts every row of the run in the ledger, in bounded memory. In a sealed run, open cells read as at its seal. Only reads. */
@@ -42,7 +42,7 @@ export async function tallyLedger(redis: RedisClient, run: Run): Promise<Tally> 
 /** Counts how often each value of a cell occurs in the ledger, with 65,536 counters, whatever the number of ids. */
 async function countCells(redis: RedisClient, run: Run): Promise<Float64Array> {
   const found = new Float64Array(cellValues);
-  for await (const chunks of readNumbered(redis, (n) => keys.ledger(run.id, n), run.chunks, windowSize)) {
+  for await (const chunks of readNumbered(redis, (n) => keys.ledger(run.id, n), run.chunks, keysPerRead)) {
     for (const { bytes } of chunks) {
       if (bytes === null || bytes.length < headerBytes || bytes.length % 2 === 1) continue;
       for (const cell of decodeLedgerChunk(bytes).cells) found[cell]! += 1;
@@ -69,7 +69,7 @@ function tallyCells(found: Float64Array, readState: (cell: Cell) => IdState): Ta
 }
 
 async function addBlocks(redis: RedisClient, run: Run, { counts }: Tally): Promise<void> {
-  for await (const blocks of readNumbered(redis, (n) => keys.settled(run.id, n), run.blocks, windowSize)) {
+  for await (const blocks of readNumbered(redis, (n) => keys.settled(run.id, n), run.blocks, keysPerRead)) {
     for (const { n, bytes } of blocks) {
       for (const row of bytes === null ? [] : decodeBlock(n, bytes).rows) counts[row.outcome] += 1;
     }
@@ -100,7 +100,7 @@ async function writeTally(redis: RedisClient, run: Run): Promise<void> {
   await redis.hset(keys.run(run.id), { ...ofIds, tallied: 1 });
 }
 
-const manifestWindowSize = 16;
+const manifestsPerRead = 16;
 const namesMax = 10;
 
 /** Names chunks and blocks that Redis has lost or cut, at most ten; empty if all are complete. */
@@ -114,14 +114,14 @@ async function findBrokenChunks(redis: RedisClient, run: Run): Promise<string[]>
 }
 
 async function* brokenNames(redis: RedisClient, run: Run): AsyncGenerator<string> {
-  for await (const chunks of readNumbered(redis, (n) => keys.manifest(run.id, n), run.chunks, manifestWindowSize)) {
+  for await (const chunks of readNumbered(redis, (n) => keys.manifest(run.id, n), run.chunks, manifestsPerRead)) {
     const cells = await readValues(
       redis,
       chunks.map(({ n }) => keys.ledger(run.id, n)),
     );
     for (const [i, { n, bytes }] of chunks.entries()) yield* compare(n, bytes, cells[i]!);
   }
-  for await (const blocks of readNumbered(redis, (n) => keys.settled(run.id, n), run.blocks, manifestWindowSize)) {
+  for await (const blocks of readNumbered(redis, (n) => keys.settled(run.id, n), run.blocks, manifestsPerRead)) {
     for (const { n, bytes } of blocks) if (bytes === null) yield `block ${n} of settled rows is missing`;
   }
 }

@@ -11,7 +11,7 @@ import {
 } from './halt-rules.ts';
 
 /**
- * The ledger update: merges results into their cells, then marks the next window before its requests are sent. Running it twice with the same
+ * The ledger update: merges results into their cells, then marks the next batch before its requests are sent. Running it twice with the same
  * arguments is harmless: the merge is `max`, and a second mark only adds doubt.
  *
  * KEYS  1 ledger chunk  2 run  3 open  4 audit  5 improved

@@ -5,7 +5,7 @@ export const noIdsFaultMs = 900_000;
 
 /** The number of failed answers in a row that opens the circuit, by their kind. */
 const inARow = { unreachable: 5, trouble: 20 };
-const windowSize = 64;
+const sampleSize = 64;
 const troubledShare = 0.75;
 
 /**
@@ -13,7 +13,7 @@ const troubledShare = 0.75;
  * three quarters of the last 64 answers. Throttled requests do not count here: learning/closed.ts decides about them, for all processes.
  */
 export class OutageDetector {
-  readonly #recent = new Uint8Array(windowSize);
+  readonly #recent = new Uint8Array(sampleSize);
   #at = 0;
   #troubled = 0;
   #trouble = 0; // in a row, with or without refusals between them
@@ -30,7 +30,7 @@ export class OutageDetector {
     return (
       this.#unreachable >= inARow.unreachable ||
       this.#trouble >= inARow.trouble ||
-      this.#troubled >= troubledShare * windowSize
+      this.#troubled >= troubledShare * sampleSize
     );
   }
 
@@ -44,7 +44,7 @@ export class OutageDetector {
   #remember(trouble: 0 | 1): void {
     this.#troubled += trouble - this.#recent[this.#at]!;
     this.#recent[this.#at] = trouble;
-    this.#at = (this.#at + 1) % windowSize;
+    this.#at = (this.#at + 1) % sampleSize;
   }
 }
 

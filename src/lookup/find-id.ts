@@ -27,7 +27,7 @@ export type Wanted = { resource: Resource; id: string };
 export type FoundRows = { rows: FoundRow[]; more: number };
 
 const rowsMax = 100;
-const windowSize = 16;
+const keysPerRead = 16;
 
 /**
  * Finds the rows of a run with this id: the row that is sent, and rows that were settled while reading. Reads a few chunks at a time; calls
@@ -55,13 +55,13 @@ async function findSent(
   { resource, id }: Wanted,
   onRows: (count: number) => void,
 ): Promise<FoundRow | null> {
-  for await (const window of readNumbered(redis, (n) => keys.manifest(run.id, n), run.chunks, windowSize)) {
-    for (const { n, bytes } of window) {
+  for await (const part of readNumbered(redis, (n) => keys.manifest(run.id, n), run.chunks, keysPerRead)) {
+    for (const { n, bytes } of part) {
       const manifest = present(run, `manifest chunk ${n}`, bytes);
       const index = indexOfId(n, manifest, resource, id);
       if (index !== -1) return readSent(redis, run, { n, manifest, index });
     }
-    onRows(Math.round((run.ids / run.chunks) * window.length));
+    onRows(Math.round((run.ids / run.chunks) * part.length));
   }
   return null;
 }
@@ -97,8 +97,8 @@ async function* findSettled(
 ): AsyncGenerator<FoundRow> {
   const shown = cutId(id); // as in the blocks
   const isWanted = (row: SettledRow) => row.id === shown && (row.resource === resource || row.resource === null);
-  for await (const window of readNumbered(redis, (n) => keys.settled(run.id, n), run.blocks, windowSize)) {
-    for (const { n, bytes } of window) {
+  for await (const part of readNumbered(redis, (n) => keys.settled(run.id, n), run.blocks, keysPerRead)) {
+    for (const { n, bytes } of part) {
       const { rows } = decodeBlock(n, present(run, `block ${n} of settled rows`, bytes));
       for (const row of rowsOfBlock(run, rows.filter(isWanted)).rows) yield { ...row, open: null };
       onRows(rows.length);

@@ -11,7 +11,7 @@ import { keys } from '../redis/keys.ts';
 /** An id that the API confirmed as deleted, and its position in the list. */
 export type DeletedId = Position & { resource: Resource; id: string };
 
-const windowSize = 16; // chunks in memory
+const keysPerRead = 16; // chunks in memory
 
 /**
  * Chooses `size` of the `deleted` ids of a run, each with the same probability and none twice, in the order of the ledger; all if there are
@@ -27,8 +27,8 @@ export async function sampleDeleted(
   const sample: DeletedId[] = [];
   let seen = 0; // deleted ids in the earlier chunks
   let next = 0; // index into `wanted`
-  for await (const window of readNumbered(redis, (n) => keys.ledger(run.id, n), run.chunks, windowSize)) {
-    for (const { n, bytes } of window) {
+  for await (const part of readNumbered(redis, (n) => keys.ledger(run.id, n), run.chunks, keysPerRead)) {
+    for (const { n, bytes } of part) {
       const deleted = deletedIn(present(run, `ledger chunk ${n}`, bytes));
       const chosen: number[] = [];
       while (next < wanted.length && wanted[next]! < seen + deleted.length)

@@ -10,7 +10,7 @@ import { encodeCursor, type FollowCursor } from './follow-cursor.ts';
  */
 export type FollowPart = { cursor: string; rows: OutcomeRow[]; isCorrection: boolean };
 
-const windowSize = 16;
+const chunksAtOnce = 16;
 
 /**
  * Yields the rows of a run to write since `cursor`, which moves on with each part that the caller has taken. It yields blocks, then
@@ -29,8 +29,8 @@ export async function* followOutcomes(redis: RedisClient, run: Run, cursor: Foll
   // Before the chunks, so that the chunks need no correction for these. In a sealed run, the last corrections.
   yield* writeCorrections(redis, run, cursor);
   const ready = await findReady(redis, run, cursor);
-  for (let from = 0; from < ready.length; from += windowSize)
-    yield* writeChunks(redis, run, cursor, ready.slice(from, from + windowSize));
+  for (let from = 0; from < ready.length; from += chunksAtOnce)
+    yield* writeChunks(redis, run, cursor, ready.slice(from, from + chunksAtOnce));
   if (isSealed(run.state)) yield* writeCorrections(redis, run, cursor);
 }
 
@@ -60,7 +60,7 @@ async function* writeCorrections(redis: RedisClient, run: Run, cursor: FollowCur
   cursor.corrections = Math.min(cursor.corrections, await redis.llen(keys.improved(run.id)));
   for (;;) {
     const { corrections: from } = cursor;
-    const entries = await redis.lrange(keys.improved(run.id), from, from + windowSize - 1);
+    const entries = await redis.lrange(keys.improved(run.id), from, from + chunksAtOnce - 1);
     if (entries.length === 0) {
       cursor.rows = 0; // for entries that Redis has lost
       break;

@@ -215,11 +215,11 @@ describe('a mark', () => {
   });
 });
 
-describe('windows', () => {
+describe('batches', () => {
   const many = (n: number) => new Array<number>(n).fill(untouched);
 
   test('follow each other: the results of one travel with the marks of the next', async () => {
-    const { start, events } = openPass(many(5), { window: 2 });
+    const { start, events } = openPass(many(5), { batchSize: 2 });
     await start().run;
     expect(events.filter((event) => !event.startsWith('send'))).toEqual([
       ...['mark 0,1', 'merge 0,1', 'mark 2,3', 'merge 2,3', 'mark 4', 'merge 4'],
@@ -227,7 +227,7 @@ describe('windows', () => {
   });
 
   test('are asked for once at most a quarter of the last one has no result', async () => {
-    const { start, events, waiting, leaveAll } = openPass(many(12), { window: 8, leavesAtOnce: false });
+    const { start, events, waiting, leaveAll } = openPass(many(12), { batchSize: 8, leavesAtOnce: false });
     const { run } = start();
     await settleDown();
     const leave = async (n: number) => {
@@ -411,7 +411,7 @@ describe('the pass ends', () => {
 
   test('with the results in hand, after a run is found halted', async () => {
     const { start, events, ledger, outcomes } = openPass(three, {
-      window: 2,
+      batchSize: 2,
       server: () => {
         ledger.state = 'halted';
         return noContent;

@@ -107,7 +107,7 @@ export function openPass(cells: Cell[], odd: Odd = {}) {
     halt: () => {},
     handle: way,
     wakers,
-    window: 16,
+    batchSize: 16,
     clock: () => Date.now(),
     absence,
     idAt: String,
