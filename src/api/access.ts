@@ -28,7 +28,7 @@ export type TrustedProxy = {
 export type GroupRoles = { header: string; roles: ReadonlyMap<string, Role> };
 
 const sessionCookie = 'expunge_session';
-const longestName = 100;
+export const longestName = 100;
 const longestSecret = 200;
 const longestWaitMs = 3_000;
 
@@ -57,7 +57,7 @@ function connectionOf(context: Context): { incoming?: { socket?: Socket } } {
 }
 
 async function findCaller(context: Context, { redis, proxy, linked }: Authority, now: number): Promise<Caller | null> {
-  const [, token] = /^Bearer +(\S+)$/i.exec(context.req.header('authorization') ?? '') ?? [];
+  const token = tokenIn(context);
   if (token !== undefined) {
     const known = token.length > longestSecret ? null : await readToken(redis, hashOf(token), now);
     return known && { ...personOf(known), by: 'token' };
@@ -72,6 +72,10 @@ async function findCaller(context: Context, { redis, proxy, linked }: Authority,
   if (cookie === undefined || cookie.length > longestSecret) return null;
   const session = linked(cookie, now) ?? (await readSession(redis, cookie, now));
   return session && { ...personOf(session), by: 'session' };
+}
+
+function tokenIn({ req }: Context): string | undefined {
+  return /^Bearer +(\S+)$/i.exec(req.header('authorization') ?? '')?.[1];
 }
 
 /** The role of a person at the proxy. Throws forbidden if none of their groups has one. */
@@ -91,12 +95,12 @@ function highestRole(known: ReadonlyMap<string, Role>, groups: string): Role | n
   return roles.findLast((role) => found.has(role)) ?? null;
 }
 
-/** Throws forbidden for a request that may come from a page whose name leads here, and not from the proxy. */
+/** Throws wrong_host for a request that may come from a page whose name leads here, and not from the proxy. */
 function refuseOtherNames(context: Context, proxy: TrustedProxy): void {
   const host = context.req.header('host') ?? '';
   if (isNameOfProxy(proxy.hosts, addressOf(context), host)) return;
   throw new Problem(
-    'forbidden',
+    'wrong_host',
     `expected a Host that is a name of the trusted proxy, got "${host.slice(0, longestName)}"`,
     'start the worker with --trust-proxy-host and the name that people open, and let the proxy pass on their Host',
   );
@@ -142,11 +146,11 @@ export function cookieNameOf({ req }: Context): string {
 }
 
 /** Throws if nobody is logged in, or the role of the caller is not enough. */
-export function requireRole(caller: Caller | null, needed: Role): Caller {
+export function requireRole(context: Context, caller: Caller | null, needed: Role): Caller {
   if (caller === null)
     throw new Problem(
       'unauthenticated',
-      'expected a token or a session, got none that is valid',
+      whyUnknown(context),
       (toType) => `log in, or send Authorization: Bearer TOKEN; ${toType('token add', 'NAME')} makes one`,
     );
   if (mayAct(caller.role, needed)) return caller;
@@ -155,6 +159,14 @@ export function requireRole(caller: Caller | null, needed: Role): Caller {
     `${caller.name} has the role "${caller.role}", but this request requires "${needed}"`,
     null,
   );
+}
+
+/** Says why a request has no caller: its token or session is unknown, or it has neither. */
+function whyUnknown(context: Context): string {
+  if (tokenIn(context) !== undefined)
+    return 'this server does not know the token: it was mistyped or revoked, or it has expired';
+  if (getCookie(context, cookieNameOf(context)) !== undefined) return 'the session has ended';
+  return 'expected a token or a session, got none';
 }
 
 /** The address that a request came from; '' without a connection, as in tests. */

@@ -2,7 +2,7 @@ import { type Context, Hono, type MiddlewareHandler } from 'hono';
 import { secureHeaders } from 'hono/secure-headers';
 import { ExpungeError } from '../errors.ts';
 import { readVersion } from '../version.ts';
-import { cookieNameOf, isOwnName, refuseCrossSite, requireRole } from './access.ts';
+import { cookieNameOf, isOwnName, longestName, refuseCrossSite, requireRole } from './access.ts';
 import { assetAnswer, readAssetAt, readPageFile } from './assets.ts';
 import { evidenceRoutes } from './evidence-routes.ts';
 import { doOnce, type Work } from './idempotency.ts';
@@ -57,13 +57,13 @@ export function openSite(options: SiteOptions): Hono {
   });
   for (const route of routes) serve(app, route, options);
   app.get(`${apiPath}/openapi.json`, async (context) => {
-    requireRole(await login.caller(context), 'read');
+    requireRole(context, await login.caller(context), 'read');
     return context.json(openApiOf(routes, readVersion(), cookieNameOf(context)));
   });
   for (const path of [...new Set(routes.map(({ path }) => path)), '/openapi.json'])
     refuseOtherMethods(app, path, login);
   app.all(`${apiPath}/*`, async (context) => {
-    requireRole(await login.caller(context), 'read');
+    requireRole(context, await login.caller(context), 'read');
     throw new Problem(
       'not_found',
       `there is no ${context.req.method} ${context.req.path}`,
@@ -89,9 +89,9 @@ export function openSite(options: SiteOptions): Hono {
 const refuseOtherHosts: MiddlewareHandler = async ({ req }, next) => {
   if (isOwnName(req.header('host') ?? '')) return next();
   throw new Problem(
-    'forbidden',
-    'expected the address of this machine as Host',
-    (toType) => `open the link that ${toType('dashboard')} prints`,
+    'wrong_host',
+    `expected the address of this machine as Host, got "${req.header('host')?.slice(0, longestName) ?? ''}"`,
+    (toType) => `use the address that ${toType('dashboard')} prints`,
   );
 };
 
@@ -119,7 +119,7 @@ function headers() {
 function serve(app: Hono, route: Route, options: SiteOptions): void {
   const answer = async (context: Context): Promise<Response> => {
     const caller = await options.login.caller(context);
-    const known = requireRole(caller, route.role);
+    const known = requireRole(context, caller, route.role);
     refuseCrossSite(context, known.by !== 'token');
     if (context.req.method === 'HEAD' && route.answer === null)
       return context.body(null, 200, { 'content-type': route.types[0]! }); // the stream would have no reader, and no end
@@ -157,7 +157,7 @@ function refuseOtherMethods(app: Hono, path: string, login: Login): void {
   const methods = own.length === 0 ? ['get' as const] : own;
   const allow = methods.flatMap((method) => (method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()])).join(', ');
   app.all(servedAt(path), async (context) => {
-    requireRole(await login.caller(context), 'read');
+    requireRole(context, await login.caller(context), 'read');
     const { method } = context.req;
     throw new Problem('method_not_allowed', `${apiPath}${path} takes ${allow}, not ${method}`, null, { allow });
   });

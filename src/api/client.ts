@@ -323,5 +323,7 @@ const advice: Readonly<Record<string, Advice>> = {
 
 /** Whether the advice of a problem is for a person at a command line: other advice names routes and headers. */
 function isForCommands(code: string): boolean {
-  return ['usage', 'guard', 'credentials', 'unreachable', 'interrupted', 'conflict', 'no_space'].includes(code);
+  return ['usage', 'guard', 'credentials', 'unreachable', 'interrupted', 'conflict', 'no_space', 'wrong_host'].includes(
+    code,
+  );
 }

@@ -9,7 +9,8 @@ import { html, noMarkup } from '../report/html.ts';
 const kinds = {
   invalid: [400, 'the request is not as the API describes it'],
   unauthenticated: [401, 'not logged in'],
-  forbidden: [403, 'this role is not allowed to do that'],
+  forbidden: [403, 'you are not allowed to do that'],
+  wrong_host: [403, 'this server does not answer under that name'],
   cross_site: [403, 'the request comes from another site'],
   not_found: [404, 'there is no such thing'],
   method_not_allowed: [405, 'this path takes other methods'],

@@ -257,8 +257,8 @@ export function refuseOtherCount(run: Run, { left, shown }: { left: number; show
   const now = pendingOf(run);
   if (left === shown && now <= shown && shown <= run.rows) return;
   const what =
-    left === shown ? `run ${run.id} has ${plural(now, 'rows')} left` : `expected ${shown}, the number that is left`;
-  throw new Problem('conflict', what, 'look at the run again, and type how many rows are left', { left: now });
+    left === shown ? `run ${run.id} has ${plural(now, 'ids')} left` : `expected ${shown}, the number that is left`;
+  throw new Problem('conflict', what, 'look at the run again, and type how many ids are left', { left: now });
 }
 
 /** Throws conflict for another number of rows, and while the results of the run are not delivered yet: the outcomes of its ids would be lost. */

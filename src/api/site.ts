@@ -35,7 +35,7 @@ export function openWorkerSite({ host }: ListenAddress, deps: SiteDeps): { app: 
   const admit: MiddlewareHandler = async (context, next) => {
     if (isOpen(context.req.header('host') ?? '')) return next();
     try {
-      refuseMetrics(requireRole(await login.caller(context), 'read'), deps.workerOf);
+      refuseMetrics(requireRole(context, await login.caller(context), 'read'), deps.workerOf);
     } catch (error) {
       return problemAnswer(problemOf(error, log, context.req.path), { 'www-authenticate': 'Bearer' });
     }

@@ -48,7 +48,8 @@ export async function addToken(redis: RedisClient, token: KnownToken): Promise<s
     ...[hashOf(secret), name, JSON.stringify(token), tokensAtMost, storedEntry(entry)],
   );
   if (added === 1) return secret;
-  const what = added === 0 ? `a token is called "${token.name}" already` : `there are ${tokensAtMost} tokens already`;
+  const what =
+    added === 0 ? `there is already a token with the name "${token.name}"` : `there are already ${tokensAtMost} tokens`;
   throw new ExpungeError('USAGE', what, {
     next: (toType) => `revoke it first: ${toType('token revoke', 'NAME')}; ${toType('token list')} shows all`,
   });

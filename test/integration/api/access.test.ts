@@ -48,7 +48,7 @@ describe('access', () => {
   });
 
   test('without a login is to the login page and the files of the pages only', async () => {
-    const { call } = await openApi(onTestFinished);
+    const { call, url } = await openApi(onTestFinished);
     for (const path of ['//', '//runs/some', '//anything']) {
       const { status, headers } = await call(null, path);
       expect([path, status, headers.get('location')]).toEqual([
@@ -59,6 +59,10 @@ describe('access', () => {
     }
     expect((await call(null, '/openapi.json')).status).toBe(401);
     expect((await call(null, '/nothing')).status).toBe(401);
+    expect((await call(null, '/me')).body.detail).toBe('expected a token or a session, got none');
+    const detailFor = async (headers: Record<string, string>) => (await call(null, '/me', { headers })).body.detail;
+    expect(await detailFor({ authorization: 'Bearer mistyped' })).toMatch(/^this server does not know the token/);
+    expect(await detailFor({ cookie: `expunge_session_${new URL(url).port}=old` })).toBe('the session has ended');
     expect((await call('read', '/nothing')).status).toBe(404);
     expect((await call(null, '//login')).status).toBe(200);
   });
@@ -210,6 +214,12 @@ describe('worker --http', () => {
     const { url } = await worker(['0', ...proxied]);
     const me = (host: string) => statusOf(`${url}/api/v1/me`, { host, 'x-user': 'ana' });
     expect(await me('evil.example.com')).toBe(403);
+    expect(
+      JSON.parse((await answerOf(`${url}/api/v1/me`, { host: 'evil.example.com', 'x-user': 'ana' })).text),
+    ).toMatchObject({
+      code: 'wrong_host',
+      title: 'this server does not answer under that name',
+    });
     expect(await me('localhost:9464')).toBe(200);
     const stated = await worker(['0', ...proxied, '--trust-proxy-host', 'expunge.example.com']);
     const other = (host: string) => statusOf(`${stated.url}/api/v1/me`, { host, 'x-user': 'ana' });

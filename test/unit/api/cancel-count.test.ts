@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { refuseOtherCount } from '../../../src/api/run-routes.ts';
 import { parseRun, type RunState } from '../../../src/ledger/run.ts';
 
-/** A run with so many rows left. */
+/** A run with this many ids left. */
 function runWith(state: RunState, left: number) {
   return parseRun('r', { state, rows: '100', deleted: String(100 - left) });
 }
