@@ -35,8 +35,8 @@ class ChainReader {
     this.#line += 1;
     if (this.#end !== null) return this.#at('it comes after the end of the certificate');
     const line = bytes && parseLine(bytes);
-    if (this.#line === 1 && bytes?.[0] === 0x1f && bytes[1] === 0x8b)
-      return this.#at('the file is compressed with gzip: unpack it first, with gunzip');
+    const other = this.#line === 1 && bytes !== null ? otherFile(bytes) : null;
+    if (other !== null) return this.#at(other);
     if (line === null) return this.#at('it is not a line of a certificate: it was changed, or is cut off');
     const { hash } = line;
     if (line.n !== this.#line)
@@ -77,6 +77,15 @@ class ChainReader {
   #at(problem: string): CertificateProblem {
     return { line: this.#line, problem };
   }
+}
+
+/** Describes a file that cannot be a certificate, by its first line; null for a line of JSON. */
+function otherFile(first: Buffer): string | null {
+  if (first[0] === 0x1f && first[1] === 0x8b) return 'the file is compressed with gzip: unpack it first, with gunzip';
+  const text = first.toString('utf8');
+  if (text.includes('"hash"') || text.startsWith('{"')) return null;
+  const looks = /[,;\t]/.test(text) ? ': it looks like CSV, as report writes it without --certificate' : '';
+  return `the file is not a certificate${looks}`;
 }
 
 /** The content that the hash of a line covers. */

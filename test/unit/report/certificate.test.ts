@@ -151,6 +151,18 @@ describe('an edit is found, and its line named:', () => {
     }
   });
 
+  test.for([
+    [
+      'id,outcome,code\na-1,deleted,http_204\n',
+      /^the file is not a certificate: it looks like CSV, as report writes it/,
+    ],
+    ['a-1\na-2\n', /^the file is not a certificate$/],
+    [Buffer.from([0x1f, 0x8b, 8, 0, 10]), /gzip/],
+    ['{"type":"row"}\n', /line/],
+  ] as const)('in a file of another kind: %j', async ([text, problem]) => {
+    expect(await check(text)).toMatchObject({ line: 1, problem: expect.stringMatching(problem) });
+  });
+
   test.for<[what: string, edit: (lines: string[]) => string[], line: number]>([
     ['a line is removed', (lines) => lines.toSpliced(2, 1), 3],
     ['the first line is removed', (lines) => lines.slice(1), 1],
