@@ -38,12 +38,7 @@ type Table<T> = { things: string; header: readonly string[]; cellsOf(one: T): st
 export const haltedRuns: Table<Run> = {
   things: 'runs',
   header: ['RUN', 'PENDING', 'LIST', 'WHY'],
-  cellsOf: (run) => [
-    run.id,
-    plural(pendingOf(run), 'rows'),
-    visibleLine(run.files.join(', ')),
-    visibleLine(run.reason),
-  ],
+  cellsOf: (run) => [run.id, plural(pendingOf(run), 'ids'), visibleLine(run.files.join(', ')), visibleLine(run.reason)],
   noneNext: (toType) => `${toType('runs', '--state', 'halted')} lists all that are halted`,
 };
 

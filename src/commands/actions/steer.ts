@@ -96,7 +96,7 @@ function sayOutcome({ options, toType, stderr, stdout, verbosity }: Invocation, 
 function outcomeLines(action: Action, told: Told, toType: ToType): string[] {
   const { before, run, isChanged, context } = told;
   if (run.state === 'preparing') return preparingLines(action, run, toType);
-  const left = plural(pendingOf(run), 'rows');
+  const left = plural(pendingOf(run), 'ids');
   const isLeft = run.pauses.some(({ id }) => before.pauses.some((pause) => pause.id === id));
   if (isLeft && action === 'resume') {
     const why =

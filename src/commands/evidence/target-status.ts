@@ -74,7 +74,7 @@ function openRunLines({ status, open: { runs, hasMore } }: TargetRecord, { toTyp
   const lines = runs.flatMap((one) => {
     const { run } = one;
     const [standing] = standingsOfOpen(one, status);
-    const name = `Run ${run.id} (${run.files.join(', ')}; ${run.createdBy}): ${count(pendingOf(run))} of ${plural(run.rows, 'rows')} left.`;
+    const name = `Run ${run.id} of ${run.files.join(', ')}, by ${run.createdBy}: ${count(pendingOf(run))} of ${plural(run.ids, 'ids')} left.`;
     const line = visibleLine(
       `${name} ${asSentence(standing === undefined ? paceOfRun(run) : heldText(standing, ofTarget, now))}`,
     );

@@ -76,7 +76,7 @@ test('a run that has ended keeps its --on-status', async ({ onTestFinished }) =>
 test('a run whose command has ended is not said to go on', async ({ onTestFinished }) => {
   const { id } = await openRun(onTestFinished, { state: 'paused', command: 'cd here && expunge run list' });
   const { exit, told } = await order('resume', id);
-  expect([exit, told]).toEqual([0, expect.stringContaining(`Resumed run ${id}, 2 rows left.\n`)]);
+  expect([exit, told]).toEqual([0, expect.stringContaining(`Resumed run ${id}, 2 ids left.\n`)]);
   expect(told).not.toMatch(/goes on|continues/);
   expect(told).toContain(
     'The command that deleted it has ended, and no other process has taken over. Resume with: cd here && expunge run list',

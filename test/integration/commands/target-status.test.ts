@@ -21,17 +21,17 @@ test('one look at a target says of each of its runs why nothing of it is sent, a
   const said = await look();
   expect(said).toMatch(
     new RegExp(
-      `Run ${paused} \\(a-000002.txt; .*\\): 2 of 2 rows left\\. Paused by bob: which list\\?, since [\\d:]+\\.\\n    Resume with: .*resume ${paused}`,
+      `Run ${paused} of a-000002.txt, by .*: 2 of 2 ids left\\. Paused by bob: which list\\?, since [\\d:]+\\.\\n    Resume with: .*resume ${paused}`,
     ),
   );
   expect(said).toMatch(
-    new RegExp(`Run ${slow} .*: 2 of 2 rows left\\. No worker of this target is alive\\.\\n    Start one: .*worker`),
+    new RegExp(`Run ${slow} .*: 2 of 2 ids left\\. No worker of this target is alive\\.\\n    Start one: .*worker`),
   );
 
   await harness.expunge(['stop-all', '--reason', 'they phoned'], { env: { EXPUNGE_USER: 'ana' } });
   const stopped = await look();
   expect(stopped.match(/they phoned/g)).toHaveLength(2); // the stop, and the audit trail
-  expect(stopped).toMatch(new RegExp(`Run ${slow} .*: 2 of 2 rows left\\. Held: stop\\.`));
+  expect(stopped).toMatch(new RegExp(`Run ${slow} .*: 2 of 2 ids left\\. Held: stop\\.`));
   const { stdout } = await harness.expunge(['status', '--json']);
   expect(JSON.parse(stdout)).toMatchObject({
     standing: { why: 'stop' },
