@@ -66,7 +66,9 @@ export const folderOrUrl = (value: string): string => {
 export const webhookUrl = (value: string): string => {
   const url = URL.canParse(value) ? new URL(value) : null;
   if (!url || !['http:', 'https:'].includes(url.protocol))
-    throw new Error('expected a URL like https://hooks.example.com/services/…');
+    throw new Error(
+      `expected a URL like https://hooks.example.com/services/…${url ? `, got one with ${url.protocol}` : ''}`,
+    );
   if (url.username || url.password) throw new Error('the URL cannot hold a user name or password');
   if (url.hash || value.includes('#')) throw new Error('the URL cannot hold a fragment');
   return url.href;

@@ -65,12 +65,12 @@ function requireMade(schedule: string, result: MakeRunResult): Made {
     case 'empty':
       return { outcome: 'empty', reason: result.reason };
     case 'refused':
-      throw new ExpungeError('GUARD', `schedule ${schedule}: ${result.refusal.reason}; nothing was sent`, {
+      throw new ExpungeError('GUARD', `schedule ${schedule} sent nothing: ${result.refusal.reason}`, {
         next: (toType) => `inspect the list: ${toType('schedule run', schedule, '--dry-run')}`,
       });
     case 'failed':
     case 'skipped':
-      throw new ExpungeError('USAGE', `schedule ${schedule}: ${result.reason}; nothing was sent`);
+      throw new ExpungeError('USAGE', `schedule ${schedule} sent nothing: ${result.reason}`);
     case 'void':
       throw new ExpungeError('INTERRUPTED', `schedule ${schedule}: stopped; no run was started`);
   }

@@ -110,7 +110,7 @@ function sourceLines({ retries, files: names }: Plan, style: Style): Line[] {
   const { runId, chosen, before } = retries;
   const parts = outcomes.filter((outcome) => chosen[outcome] > 0);
   const sums = parts.map((outcome) => `${count(chosen[outcome])} ${outcome}`).join(', ');
-  const line: Line = ['Retries', `${sums} of run ${runId} (${filesText(names)})`];
+  const line: Line = ['Retries', `${sums} from run ${runId} of ${filesText(names)}`];
   if (before.length === 0) return [line];
   const words = `some may be settled: ${before.at(-1)} retried ids of that run before`;
   return [line, ['', style.yellow(words)]];

@@ -142,10 +142,10 @@ function inline(text: string, { bold }: Style): string {
     .join('');
 }
 
-/** Code without its marks; in quotes if nothing else would distinguish it from prose: a lone word without a style, or signs. */
+/** Code without its marks; in quotes if nothing else would distinguish it from prose: a word without a style, or signs. */
 function codeSpan(part: string, bold: (text: string) => string): string {
   const text = part.slice(1, -1);
-  const isLoneWord = /^[a-z]+$/.test(text) && bold(text) === text;
+  const isLoneWord = /^[a-z][a-z\d]*([-_][a-z\d]+)*$/.test(text) && bold(text) === text;
   return styled(isLoneWord || !/\w/.test(text) ? `"${text}"` : text, bold);
 }
 

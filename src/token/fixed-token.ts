@@ -16,7 +16,7 @@ export function fixedToken(token: string, source: string, clock = () => performa
  * Throws CREDENTIALS if the file holds no token at first. Later the old token stays while the file holds none. `clock`: monotonic ms.
  */
 export function tokenFile(path: string, clock: () => number): Token {
-  return new GivenToken(path, () => readTokenFile('--token-file', path), clock);
+  return new GivenToken(`the file ${path}`, () => readTokenFile('--token-file', path), clock);
 }
 
 /** Thrown if a secret is missing; the message says where and why. */

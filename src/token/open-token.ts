@@ -56,7 +56,8 @@ export function tokenSource(
   { tokenFile, tokenCommand, tokenUrl, clientId = '' }: TokenSettings,
   env: NodeJS.ProcessEnv,
 ): string | null {
-  if (tokenFile !== undefined) return existsSync(tokenFile) ? tokenFile : `${tokenFile}, which is not there yet`;
+  if (tokenFile !== undefined)
+    return existsSync(tokenFile) ? `the file ${tokenFile}` : `the file ${tokenFile}, which is not there yet`;
   if (tokenCommand !== undefined) return commandSource(tokenCommand);
   if (tokenUrl !== undefined) return oauthSource({ tokenUrl, clientId });
   return env.EXPUNGE_TOKEN ? 'EXPUNGE_TOKEN' : null;

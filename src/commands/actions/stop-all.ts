@@ -56,12 +56,12 @@ function reportStarted(invocation: Invocation, { ordered, others }: Reached): vo
 /** The stop stays in force: if this target was meant, it applies to runs that start later. */
 function nothingReached(target: KnownTarget, going: readonly KnownTarget[]): ExpungeError {
   const undo: Advice = (toType) =>
-    `the stop stays in force for later runs; undo it: ${commandFor(toType, 'start-all', target)}`;
+    `the stop is kept, and applies to runs that start later; undo it: ${commandFor(toType, 'start-all', target)}`;
   const elsewhere: Advice = (toType) =>
     going.length > 0
       ? `live, and not stopped:\n${notReachedText('stop-all', going, toType)}`
       : 'nothing else is live there';
-  const words = `${targetName(target)} has no live run and no process in this Redis: nothing was stopped`;
+  const words = `the stop of ${targetName(target)} reaches nothing: it has no live run and no process in this Redis`;
   return new ExpungeError('USAGE', words, { next: joinAdvice([undo, elsewhere], '\n') });
 }
 

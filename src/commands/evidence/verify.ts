@@ -62,7 +62,7 @@ export async function execute(invocation: Invocation): Promise<number> {
 /** The size of the sample. No number is right for every run, so there is no default. Throws USAGE without one. */
 function readSize({ options }: Invocation): number {
   if (options.sample !== undefined) return options.sample;
-  throw new ExpungeError('USAGE', 'expected how many ids to send again, got none; nothing was sent', {
+  throw new ExpungeError('USAGE', 'expected a number of ids to send again, got none; nothing was sent', {
     next: 'add --sample 200',
   });
 }

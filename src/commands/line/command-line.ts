@@ -174,6 +174,8 @@ function describe({ code, message }: CommanderError, program: Program): string {
   const subcommands = program.commands.map((sub) => sub.name());
   if (code === 'commander.unknownOption' && quoted === '--server')
     return `no such option: ${quoted}. ${pathOf(program)} cannot be done over a server`;
+  if (isNeedlessToken(code, quoted))
+    return `no such option: ${quoted}. ${pathOf(program)} sends no request to the API, and needs no token`;
   if (isSwitch(code, quoted, program)) return `${quoted} takes no value`;
   if (isWorkers(code, quoted, program))
     return `no such option: ${quoted}. Only the command worker has several processes`;
@@ -184,6 +186,11 @@ function describe({ code, message }: CommanderError, program: Program): string {
   if (code !== 'commander.excessArguments') return message.replace(/^error: /, '');
   const [first = ''] = program.args.slice(program.registeredArguments.length);
   return `${pathOf(program)} does not take "${first}".${suggest(first, subcommands)}`;
+}
+
+/** Whether a command was given a token although it needs none: the commands that send requests know these flags. */
+function isNeedlessToken(code: string, flag: string): boolean {
+  return code === 'commander.unknownOption' && ['--token-file', '--token-command', '--token-url'].includes(flag);
 }
 
 /** Whether a flag is unknown only because a value follows its `=`. */

@@ -44,9 +44,11 @@ async function retry(invocation: Invocation, session: EarlySession): Promise<num
   }).finally(() => progress.stop());
 }
 
+const inWords = new Intl.ListFormat('en-GB', { type: 'disjunction' }); // `a, b or c`
+
 export function sayNothing(invocation: Invocation, { id }: Pick<Run, 'id'>, only: Selection): number {
   const { options, stdout } = invocation;
-  sayOn(invocation.stderr)(`Run ${id} has nothing to retry: no id is ${only.join(' or ')}. Nothing is sent.`);
+  sayOn(invocation.stderr)(`Run ${id} has nothing to retry: no id is ${inWords.format(only)}. Nothing is sent.`);
   jsonLines(stdout, options.json)('nothing_to_retry', { run: id, only });
   return exitCodes.OK.exit;
 }

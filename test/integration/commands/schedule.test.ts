@@ -103,7 +103,7 @@ describe('expunge schedule', () => {
     const { code, stderr } = await schedule('run nightly');
     expect([code, stderr]).toEqual([
       4,
-      expect.stringContaining('the list holds 30 ids, --max-deletes allows 20; nothing was sent'),
+      expect.stringContaining('sent nothing: the list holds 30 ids, --max-deletes allows 20'),
     ]);
     expect(harness.sandbox.seen).toEqual([]);
   });
@@ -192,7 +192,7 @@ describe('expunge schedule', () => {
     const failed = await schedule('run broken');
     expect([failed.code, failed.stderr]).toEqual([
       2,
-      expect.stringContaining('the command sh ended with 3; nothing was sent'),
+      expect.stringMatching(/sent nothing: .*the command sh ended with 3\n/),
     ]);
     await add('elsewhere', '0 3 * * *', 'expird --max-deletes 100');
     const { code, stderr } = await schedule('run elsewhere --dry-run');

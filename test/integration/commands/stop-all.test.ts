@@ -64,8 +64,8 @@ describe.concurrent('expunge stop-all', () => {
       },
     ]);
     expect(missed.stderr).toContain(
-      `error: ${url} has no live run and no process in this Redis: nothing was stopped
-  the stop stays in force for later runs; undo it: expunge start-all --base-url ${url}
+      `error: the stop of ${url} reaches nothing: it has no live run and no process in this Redis
+  the stop is kept, and applies to runs that start later; undo it: expunge start-all --base-url ${url}
   live, and not stopped:
     ${url} as account acme: 1 live run (running) and 0 processes
       expunge stop-all --base-url ${url} --account acme
@@ -85,7 +85,7 @@ describe.concurrent('expunge stop-all', () => {
     const { url, localhost, call } = await openPlace(onTestFinished);
     const mistaken = await call('stop-all', localhost, '--account', 'acme');
     expect(mistaken.code).toBe(2);
-    expect(mistaken.stderr).toContain(`error: ${localhost} as account acme has no live run`);
+    expect(mistaken.stderr).toContain(`error: the stop of ${localhost} as account acme reaches nothing`);
     expect(mistaken.stderr).toContain(
       `not stopped:\n    ${url} as account acme: 1 live run (running) and 0 processes\n`,
     );

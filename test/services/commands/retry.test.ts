@@ -247,7 +247,7 @@ describe('a retry', () => {
     const dry = await retry('--dry-run');
     expect([dry.code, dry.stdout]).toEqual([
       0,
-      expect.stringContaining(`Retries   3 failed, 1 unknown of run ${run} (old.csv)`),
+      expect.stringContaining(`Retries   3 failed, 1 unknown from run ${run} of old.csv`),
     ]);
     expect(sent()).toEqual([]);
     expect(await runsBut(harness, run)).toEqual([]);

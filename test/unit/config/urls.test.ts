@@ -44,4 +44,8 @@ describe('who is told', () => {
       expect(() => webhookUrl(text)).not.toThrow(/geheim/);
     },
   );
+
+  it('is refused with the scheme that it has', () => {
+    expect(() => webhookUrl('ftp://hooks.example.com/geheim')).toThrow(/, got one with ftp:$/);
+  });
 });

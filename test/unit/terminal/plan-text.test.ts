@@ -128,7 +128,7 @@ describe('planText', () => {
     const chosen = { ...noCounts, failed: 1_208, unknown: 4 };
     const retries = { runId: 'r1', chosen, before: [] };
     expect(planText({ ...plan, retries }).split('\n')[0]).toBe(
-      '  Retries   1,208 failed, 4 unknown of run r1 (old.csv.gz)',
+      '  Retries   1,208 failed, 4 unknown from run r1 of old.csv.gz',
     );
     expect(planText({ ...plan, retries: { ...retries, before: ['r2', 'r3'] } }).split('\n')[1]).toBe(
       '            some may be settled: r3 retried ids of that run before',

@@ -78,6 +78,9 @@ describe('renderMarkdown', () => {
   it('puts code into quotes that would be lost in prose: signs, and a word where nothing is bold', () => {
     const text = '`.` and `/s` and `run` and `--rate 5/s` and *in doubt* and `*` **now**';
     expect(plain(text, 100)).toBe('"." and /s and "run" and --rate 5/s and in doubt and "*" now\n');
+    expect(plain('`failed`, `not_attempted`, `http_409` or `stop-all`')).toBe(
+      '"failed", "not_attempted", "http_409" or "stop-all"\n',
+    );
     expect(stripVTControlCharacters(renderMarkdown(text, 100, bold))).toBe(
       '"." and /s and run and --rate 5/s and in doubt and "*" now\n',
     );

@@ -42,7 +42,9 @@ describe('the token comes', () => {
 
   it('from nowhere where nothing is set, and from a file that is not there yet, for a plan', () => {
     expect(tokenSource(configOf({}), {})).toBeNull();
-    expect(tokenSource(configOf({ tokenFile: 'no-such-file' }), {})).toBe('no-such-file, which is not there yet');
+    expect(tokenSource(configOf({ tokenFile: 'no-such-file' }), {})).toBe(
+      'the file no-such-file, which is not there yet',
+    );
   });
 
   it('with the word Bearer before it, as people copy it', () => {
@@ -51,7 +53,7 @@ describe('the token comes', () => {
 
   it('from a file rather than from EXPUNGE_TOKEN', () => {
     const token = open({ tokenFile: join(folder, 'secret') }, { EXPUNGE_TOKEN: 'abc' });
-    expect([token.authorization(), token.source]).toEqual(['Bearer geheim', join(folder, 'secret')]);
+    expect([token.authorization(), token.source]).toEqual(['Bearer geheim', `the file ${join(folder, 'secret')}`]);
   });
 });
 

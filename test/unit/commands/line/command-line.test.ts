@@ -124,6 +124,12 @@ describe('readCommandLine', () => {
     expect(read('worker', '--workers', '4')?.flags).toEqual({ workers: '4' });
   });
 
+  it('says which commands need no token', () => {
+    expect(failureOf(() => read('explain', 'views', 'v-1', '--token-file', 'token')).message).toBe(
+      'no such option: --token-file. expunge explain sends no request to the API, and needs no token',
+    );
+  });
+
   it('refuses an own option that cannot be read', () => {
     expect(() => read('report', 'r1', '--format', 'parquet')).toThrow(
       '--format: "parquet" is not one of csv, ndjson, html.',
