@@ -26,7 +26,7 @@ export function serviceOptions(
   { ledger, queueConnection }: Session,
   target: Target,
   { token, ca }: Credentials,
-): Omit<ServiceOptions, 'queueName' | 'ownsQueue' | 'isAlone' | 'log'> {
+): Omit<ServiceOptions, 'queueName' | 'log'> {
   return {
     ledger,
     queueConnection,

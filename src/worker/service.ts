@@ -30,10 +30,6 @@ import { openTargetSenders, type TargetSenders, type TargetSendersOptions } from
 export type ServiceOptions = TargetSendersOptions & {
   queueConnection: QueueConnection;
   queueName: string;
-  /** Whether the queue belongs to one run and to this process, which removes it at the start and at the end. */
-  ownsQueue: boolean;
-  /** Whether no other process sends requests of the runs of this one. */
-  isAlone: boolean;
   retryDelaysMs: readonly number[];
   unreachableTimeoutMs: number;
 };
@@ -99,7 +95,7 @@ export function openService(
   const watch = new RunWatch({
     ask: (run, call) => askPace(paceKeys(run), call),
     clock,
-    isAlone: options.isAlone,
+    isAlone: !isShared, // the queue of a run has one consumer
     halted,
     saw: (run, state) => orders.sawRun(run, state),
     overdue: (run) => void enqueuer.enqueue(run).catch((error) => logRedisError(deleting, error)),
@@ -163,7 +159,7 @@ export function openService(
   });
   const drainAtMostMs = Math.min(options.connection.requestTimeoutMs, longestDrainMs) + drainSpareMs;
   const parts: Service['parts'] = [
-    queuePart(queue, options.ownsQueue),
+    queuePart(queue, !isShared),
     orders.part,
     bodyPart(bodies, log),
     { name: 'target senders', start: senders.start, drain: senders.close },

@@ -29,8 +29,6 @@ const service = openService({
   log,
   queueConnection: openQueueConnection(address),
   queueName: sharedQueueName,
-  ownsQueue: false,
-  isAlone: false,
   token: fixedToken(EXPUNGE_TOKEN!, 'EXPUNGE_TOKEN'),
   connection: { requestTimeoutMs: 500, ca: null, proxy: null, strictConnections: false },
   maxConcurrency: 32,

@@ -49,8 +49,6 @@ export async function openLocalWorkers(
       target,
       log,
       queueName: sharedQueueName,
-      ownsQueue: false,
-      isAlone: false,
       queueConnection: openQueueConnection(testRedisAddress()),
       token: fixedToken(sandbox.token, 'test'),
       connection: { requestTimeoutMs: 10_000, ca: null, proxy: null, strictConnections: false },

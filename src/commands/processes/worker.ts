@@ -124,8 +124,6 @@ async function partsOf(work: WorkerDeps): Promise<Part[]> {
     rate,
     burst,
     queueName: sharedQueueName,
-    ownsQueue: false,
-    isAlone: false,
     log,
   });
   const { senders } = service;

@@ -47,7 +47,7 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
   const tell = (line: string) => (isQuiet ? sayOn(invocation.stderr)(`warning: ${line}`) : taker.addEvent(line));
   const log = logFor(invocation, tell);
   const options = serviceOptions(invocation, session, target, credentials);
-  const service = openService({ ...options, queueName, ownsQueue: true, isAlone: true, log });
+  const service = openService({ ...options, queueName, log });
   const by = { who: whoAmI(invocation.env), reason: reasonOf(invocation.options) };
   const startIt: Part = { name: 'run', start: () => startSeen(session, run, by) }; // after the token: a run without one does not start
   const sayWaiting = (reason: string) => sayOn(invocation.stderr)(`Waiting: ${visibleLine(reason)}`);

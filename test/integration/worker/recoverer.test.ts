@@ -47,8 +47,6 @@ async function openStage(atEnd: AtEnd) {
     log,
     queueConnection,
     queueName: sharedQueueName,
-    ownsQueue: false,
-    isAlone: true,
     token: fixedToken(sandbox.token, 'a test'),
     connection: { requestTimeoutMs: 500, ca: null, proxy: null, strictConnections: false },
     maxConcurrency: 8,

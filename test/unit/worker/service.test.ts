@@ -70,8 +70,6 @@ function openTestService(odd: Odd = {}) {
     ledger,
     log,
     queueName: sharedQueueName,
-    ownsQueue: false,
-    isAlone: true,
     queueConnection: {} as QueueConnection,
     target: targetOf('http://localhost:1/base/', 'a'),
     token: fixedToken('t', 'test'),
@@ -139,7 +137,7 @@ describe('the service', () => {
 
   test('removes a queue of its own before and after, and looks for no runs of others', async () => {
     const { service, parts, events } = openTestService({
-      options: { queueName: ownQueueName('r'), ownsQueue: true, isAlone: true },
+      options: { queueName: ownQueueName('r') },
     });
     expect(service.parts.map(({ name }) => name)).toEqual([
       'queue',
@@ -159,7 +157,7 @@ describe('the service', () => {
     let isStuck = false;
     const stuck = () => (isStuck ? never() : Promise.resolve());
     const { parts } = openTestService({
-      options: { queueName: ownQueueName('r'), ownsQueue: true, isAlone: true },
+      options: { queueName: ownQueueName('r') },
       queue: { remove: stuck, close: stuck },
     });
     await parts.start(running);
