@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { type OutcomeRow, readOutcomes } from '../ledger/outcome-rows.ts';
-import { isSealed, type Run } from '../ledger/run.ts';
+import { isFinalized, type Run } from '../ledger/run.ts';
 import { isSuccess, sumOutcomes } from '../model/outcome.ts';
 import { resources } from '../model/resource.ts';
 import { parseSelection } from '../model/selection.ts';
@@ -244,7 +244,7 @@ class FailureReader {
   async of(id: string): Promise<{ items: FailureGroup[] }> {
     const run = await findRunById(this.#session, id);
     const known = this.#kept.get(id);
-    const isFinal = isSealed(run.state);
+    const isFinal = isFinalized(run.state);
     const isFresh = known?.isFinal || (!isFinal && known !== undefined && performance.now() - known.at < freshMs);
     if (isFresh) return { items: await known.groups };
     const reading = { at: Number.POSITIVE_INFINITY, isFinal, groups: this.#read(run) };
@@ -264,7 +264,7 @@ class FailureReader {
   /** Reads the groups of a run. For an ended run it reads until it has found all, which are often few. */
   async #read(run: Run): Promise<FailureGroup[]> {
     const groups = new Map<string, FailureGroup>();
-    const all = isSealed(run.state)
+    const all = isFinalized(run.state)
       ? sumOutcomes(run.counts, (outcome) => !isSuccess(outcome))
       : Number.POSITIVE_INFINITY;
     let found = 0;

@@ -8,7 +8,7 @@ import type { List } from '../input/with-list.ts';
 import { findRunOfList } from '../ledger/create-run.ts';
 import { findOverlappingRuns } from '../ledger/list-runs.ts';
 import { refuseUnprotected } from '../ledger/protection.ts';
-import { isSealed } from '../ledger/run.ts';
+import { isFinalized } from '../ledger/run.ts';
 import { readAbsentAnswers } from '../ledger/semantics.ts';
 import { priorities } from '../model/priority.ts';
 import { sumIds } from '../model/resource.ts';
@@ -192,7 +192,7 @@ const namesOfNothing = ['list', 'stdin'].flatMap((name) => Object.values(uploads
 /** What Redis knows about a list. Its unfinished run is not resumed: applying the plan names that run instead. */
 async function readHistory(redis: RedisClient, order: ListOrder, target: Target, list: List): Promise<ListHistory> {
   const last = await findRunOfList(redis, listOf(target, list.spool.sha256, ''));
-  const isUnfinished = last !== null && !isSealed(last.state);
+  const isUnfinished = last !== null && !isFinalized(last.state);
   const files = isUnfinished ? [] : list.spool.files.filter((name) => !namesOfNothing.includes(name));
   const [overlapping, before, proof] = await Promise.all([
     findOverlappingRuns(redis, target, { files }),

@@ -5,7 +5,7 @@ import { messageOf } from '../errors.ts';
 import { plural } from '../format.ts';
 import { noteFailedOrder } from '../ledger/audit.ts';
 import { awaitsResults } from '../ledger/results.ts';
-import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
+import { isFinalized, pendingOf, type Run } from '../ledger/run.ts';
 import { givenRules } from '../ledger/run-rules.ts';
 import { longestReason, storedReason } from '../model/person.ts';
 import { type Priority, priorities } from '../model/priority.ts';
@@ -253,7 +253,7 @@ async function noteFailure({ session, log }: Pick<ApiDeps, 'session' | 'log'>, g
  * pause.
  */
 export function refuseOtherCount(run: Run, { left, shown }: { left: number; shown: number }): void {
-  if (isSealed(run.state)) return; // nothing is left to lose
+  if (isFinalized(run.state)) return; // nothing is left to lose
   const now = pendingOf(run);
   if (left === shown && now <= shown && shown <= run.rows) return;
   const what =

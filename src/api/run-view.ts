@@ -3,9 +3,9 @@ import { historyFacts, readHistory } from '../history/history.ts';
 import { auditFacts, readAudit } from '../ledger/audit.ts';
 import { describeBodies } from '../ledger/bodies.ts';
 import { haltExamples, haltSelection } from '../ledger/halt-examples.ts';
-import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
+import { activeMsOf, isFinalized, type Run, readRun } from '../ledger/run.ts';
 import { ruleFacts } from '../ledger/run-rules.ts';
-import { tallyIfSealed } from '../ledger/tally.ts';
+import { tallyIfFinalized } from '../ledger/tally.ts';
 import { readProof } from '../ledger/verification.ts';
 import { paceOf } from '../model/rate.ts';
 import { toTypeAnywhere } from '../model/to-type.ts';
@@ -21,7 +21,7 @@ export async function findRunById({ redis }: Pick<Session, 'redis'>, id: string)
   const run = await readRun(redis, id);
   if (run === null) throw noRun(id);
   refuseOtherVersion(run);
-  return tallyIfSealed(redis, run);
+  return tallyIfFinalized(redis, run);
 }
 
 /** The problem for a run that does not exist. */
@@ -45,7 +45,7 @@ export class RunView {
     const run = await findRunById(this.#session, this.#id);
     const reads = [
       readRunContext(redis, run),
-      run.detached || isSealed(run.state) ? null : hasForegroundCommand(this.#session, run),
+      run.detached || isFinalized(run.state) ? null : hasForegroundCommand(this.#session, run),
       readAudit(redis, run),
       readProof(redis, run),
       haltExamples(redis, run),

@@ -23,8 +23,8 @@ export class Failures {
   }
 
   /** Takes the current number of failures. */
-  expect(n: number, isSealed: boolean) {
-    const known = n + (isSealed ? 0.5 : 0); // the end of a run may bring other samples
+  expect(n: number, isFinalized: boolean) {
+    const known = n + (isFinalized ? 0.5 : 0); // the end of a run may bring other samples
     const isNew = known !== this.#known && (n > 0 || this.#known > 0);
     if (!isNew || this.#isReading || performance.now() - this.#readAt < leastWaitMs) return;
     this.#known = known;

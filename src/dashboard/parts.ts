@@ -4,7 +4,7 @@ import type { OutcomeWord, RunSummary } from './types.ts';
 import {
   countOf,
   idsOf,
-  isSealed,
+  isFinalized,
   leftOf,
   me,
   reasonOf,
@@ -54,7 +54,7 @@ export function why(run: RunSummary) {
 /** `26.2 % of 2,000 ids`; for a cancelled run, also how many ids it left. */
 export function progressText(run: RunSummary) {
   const [ids, left] = [idsOf(run), leftOf(run)];
-  const rest = isSealed(run) && left > 0 ? html`, <b>${count(left)}</b> left` : nothing;
+  const rest = isFinalized(run) && left > 0 ? html`, <b>${count(left)}</b> left` : nothing;
   return html`<b>${percent(ids - left, ids)}</b> of ${plural(ids, 'ids')}${rest}`;
 }
 

@@ -4,14 +4,14 @@ import { ask, type Question } from './ask.ts';
 import { count, hostOf, plural } from './format.ts';
 import { html, nothing } from './markup.ts';
 import type { Run } from './types.ts';
-import { countOf, isSealed, mayOperate, me, sum } from './words.ts';
+import { countOf, isFinalized, mayOperate, me, sum } from './words.ts';
 
 /** The orders that an operator can give for a run in its state. Each order asks for a reason. */
 export function orderButtons(run: Run, go: (path: string) => void) {
   const { state } = run;
   const button = (name: string, isShown: boolean, click: () => void, kind = '') =>
     isShown ? html`<button class=${kind} ?disabled=${!mayOperate()} @click=${click}>${name} …</button>` : nothing;
-  const isOpen = !isSealed(run) && state !== 'cancelling';
+  const isOpen = !isFinalized(run) && state !== 'cancelling';
   const isGoing = ['planned', 'running'].includes(state);
   return html`<div class="buttons orders" role="group" aria-label="Orders">
       ${button('Pause', isGoing, () => ask(pauseQuestion(run)))}
@@ -19,10 +19,10 @@ export function orderButtons(run: Run, go: (path: string) => void) {
       ${button('Leave to workers', run.abandoned, () => ask(leaveQuestion(run)), 'main')}
       ${button('Rate', isOpen, () => ask(rateQuestion(run)))}
       ${button('Priority', isOpen && run.detached, () => ask(priorityQuestion(run)))}
-      ${button('Retry', isSealed(run) && leftOver(run) > 0, () => ask(retryQuestion(run, go)))}
+      ${button('Retry', isFinalized(run) && leftOver(run) > 0, () => ask(retryQuestion(run, go)))}
       ${button('Cancel', isOpen, () => ask(cancelQuestion(run)), 'danger')}
     </div>
-    ${mayOperate() || (isSealed(run) && leftOver(run) === 0) ? nothing : html`<p class="soft">Your token may only read: an operator can give orders.</p>`}`;
+    ${mayOperate() || (isFinalized(run) && leftOver(run) === 0) ? nothing : html`<p class="soft">Your token may only read: an operator can give orders.</p>`}`;
 }
 
 /** Number of ids that another run could still delete. */

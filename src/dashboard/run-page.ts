@@ -22,7 +22,7 @@ import {
 import { orderButtons } from './run-actions.ts';
 import { standstillOf } from './standing.ts';
 import type { AuditEntry, Run, RunEvent, RunHistory } from './types.ts';
-import { failuresOf, idsOf, isSealed, reasonOf, settledOf } from './words.ts';
+import { failuresOf, idsOf, isFinalized, reasonOf, settledOf } from './words.ts';
 
 /** One run: its progress, its activity, its history, its failures and its audit trail. */
 export function openRun(id: string, { show, go, connection, asOf, say }: Surroundings): Page {
@@ -43,7 +43,7 @@ export function openRun(id: string, { show, go, connection, asOf, say }: Surroun
       if (run && run.state !== found.run.state) say(`The run is ${found.run.state}. ${reasonOf(found.run)}`);
       ({ run, history } = found);
       charts.history = history;
-      failures.expect(failuresOf(run), isSealed(run));
+      failures.expect(failuresOf(run), isFinalized(run));
       show();
     },
     onState: connection,
@@ -108,7 +108,7 @@ function failedOrder(audit: AuditEntry[]) {
 /** A link to the rows without success, once the run has ended. */
 function failureLink(run: Run) {
   const n = failuresOf(run);
-  return isSealed(run) && n > 0 ? html` <a href="#failures">${plural(n, 'rows')} without success</a>.` : nothing;
+  return isFinalized(run) && n > 0 ? html` <a href="#failures">${plural(n, 'rows')} without success</a>.` : nothing;
 }
 
 function paceOf(run: Run) {

@@ -7,7 +7,7 @@ import { alarm, host, outcomeList, progressBar, progressText, stateBadge, table,
 import { shortStandstill } from './standing.ts';
 import { scheduleSection, targetSection, workerSection } from './surroundings.ts';
 import type { Overview, RunPage, RunSummary } from './types.ts';
-import { failuresOf, isSealed, leftOf, mayOperate, me, reasonOf, sealed, sum } from './words.ts';
+import { failuresOf, finalized, isFinalized, leftOf, mayOperate, me, reasonOf, sum } from './words.ts';
 
 /** All active runs, and the ended ones. */
 export function openRuns({ show, rename, connection, asOf, say, query }: Surroundings): Page {
@@ -109,7 +109,7 @@ class EndedRuns {
   async load() {
     const asked = ++this.#asked;
     const { state, words } = this.#filter();
-    const query = new URLSearchParams({ state: state || sealed.join(), sort: 'ended', limit: String(pageSize) });
+    const query = new URLSearchParams({ state: state || finalized.join(), sort: 'ended', limit: String(pageSize) });
     if (words) query.set('q', words);
     if (this.#cursor) query.set('cursor', this.#cursor);
     try {
@@ -160,7 +160,7 @@ class EndedRuns {
     const hasPages = this.#before.length > 0 || this.#next !== '';
     return html`<section aria-labelledby="ended">${head}
       <form class="filter" role="search" aria-label="Ended runs" @submit=${(event: SubmitEvent) => this.#search(event)}>
-        <label>State <select name="state" @change=${submitForm}>${['', ...sealed].map(
+        <label>State <select name="state" @change=${submitForm}>${['', ...finalized].map(
           (one) => html`<option value=${one} .selected=${one === state}>${one || 'any'}</option>`,
         )}</select></label>
         <label>Search <input type="search" name="q" .value=${words} placeholder="run, file, who or why"></label>
@@ -185,7 +185,7 @@ function submitForm(event: Event) {
 function endedTable(runs: RunSummary[]) {
   const rows = runs.map((run) => [
     html`<a href="/runs/${run.run}">${run.run}</a>`,
-    html`${stateBadge(run)} ${isSealed(run) ? nothing : why(run)}`,
+    html`${stateBadge(run)} ${isFinalized(run) ? nothing : why(run)}`,
     host(run.target),
     count(run.rows),
     count(sum(run, ({ is_success }) => is_success)),

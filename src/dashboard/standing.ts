@@ -2,7 +2,7 @@ import { capital, sentence, withoutFlags } from './format.ts';
 import { html, nothing } from './markup.ts';
 import { type Content, time } from './parts.ts';
 import type { RunSummary, Standing } from './types.ts';
-import { isSealed, mayOperate } from './words.ts';
+import { isFinalized, mayOperate } from './words.ts';
 
 /** The button that ends each cause; a cause without a button is ended by a command. */
 const buttons: Partial<Record<Standing['why'], string>> = {
@@ -33,7 +33,7 @@ export function shortStandstill(run: RunSummary): Content {
     const more = rest === '' ? '' : html`<a href=${page}>More</a>.`;
     return standingOf({ ...standing, text }, more, html` on <a href=${page}>its page</a>`);
   }
-  const isStill = run.per_second === 0 && !isSealed(run);
+  const isStill = run.per_second === 0 && !isFinalized(run);
   return isStill ? html`No id has had an outcome in the last seconds: <a href=${page}>why</a>` : nothing;
 }
 

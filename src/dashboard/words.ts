@@ -96,11 +96,11 @@ export function settledOf(run: RunSummary) {
 }
 
 /** The states of ended runs. */
-export const sealed = ['completed', 'cancelled'];
+export const finalized = ['completed', 'cancelled'];
 
 /** Whether nothing in the run changes any more. */
-export function isSealed({ state }: { state: string }) {
-  return sealed.includes(state);
+export function isFinalized({ state }: { state: string }) {
+  return finalized.includes(state);
 }
 
 const symbols: Record<string, string> = {
@@ -120,7 +120,7 @@ export function symbolOf(run: RunSummary) {
 export function toneOf(run: RunSummary) {
   if (run.state === 'halted') return 'bad';
   if (run.state === 'running') return run.standing ? 'warn' : 'good';
-  if (!isSealed(run)) return 'warn';
+  if (!isFinalized(run)) return 'warn';
   if (run.exit !== 0) return 'bad';
   return run.state === 'completed' ? 'good' : '';
 }

@@ -1,5 +1,5 @@
 import { latencyAt } from '../ledger/measures.ts';
-import { isSealed, type Run } from '../ledger/run.ts';
+import { isFinalized, type Run } from '../ledger/run.ts';
 import { idOutcomes, sentOutcomes } from '../model/outcome.ts';
 import { binSums, bucketsOfOne, latencyBuckets, type runTotals, type sliceSums } from './history.lua.ts';
 
@@ -47,7 +47,7 @@ const recordedAfterMs = 2_000;
 /** The history of a run, bin by bin. Only here does recorded work become rates. The sums of the points equal the sums of the run. Pure. */
 export function pointsOf(history: RecordedHistory, run: Pick<Run, 'state' | 'changedAt' | 'endedAt'>): HistoryPoint[] {
   const isRunning = run.state === 'running';
-  const until = isRunning ? history.now : isSealed(run.state) ? run.endedAt : run.changedAt;
+  const until = isRunning ? history.now : isFinalized(run.state) ? run.endedAt : run.changedAt;
   const widthMs = 1_000 * history.seconds;
   const bins = completeBins(history, isRunning, until);
   const retried = retriedUntil(bins);

@@ -52,14 +52,14 @@ export const unpublishedMs = 86_400_000;
 export const resultsKeptMs = 30 * 86_400_000;
 
 /**
- * Lua: seals a run. It sets the expiry of its record and of the other keys that the caller names; `expireRun` does the rest, possibly millions
+ * Lua: finalizes a run. It sets the expiry of its record and of the other keys that the caller names; `expireRun` does the rest, possibly millions
  * of keys. The report of a detached run, or of a run that ends unattended, counts as delivered: no command waits for it.
  */
-export const sealFunction = `${activeTimeFunctions}${changeFunction}
-local function seal(state, isUnattended, runKey, ...)
+export const finalizeFunction = `${activeTimeFunctions}${changeFunction}
+local function finalize(state, isUnattended, runKey, ...)
   local now = redisTime()
   stopTime(runKey, now)
-  redis.call('HSET', runKey, 'state', state, 'sealed', now, 'endedAt', now)
+  redis.call('HSET', runKey, 'state', state, 'finalized', now, 'endedAt', now)
   noteChange(runKey, now)
   local run = redis.call('HMGET', runKey, 'keepMs', 'detached', 'resultsWanted')
   local keepMs, isDelivered = tonumber(run[1] or '0'), isUnattended or run[2] == '1'

@@ -9,7 +9,7 @@ import {
 } from '../model/outcome.ts';
 import { chunkSize } from '../model/row.ts';
 import { cancelCode } from '../model/selection.ts';
-import { isSealed, type Run } from './run.ts';
+import { isFinalized, type Run } from './run.ts';
 
 /**
  * The state of one id as a 16-bit number. `max` merges two results for an id, so results can arrive twice, late and in any order, and the ledger
@@ -132,7 +132,7 @@ export function mergeResult(known: Cell, result: Cell, isHolder: boolean): Cell 
 /** The part of a report that is about one id. */
 export type IdState = { outcome: Outcome | 'pending'; status: number | null; code: string; attempts: number };
 
-/** The state in a cell of a run that is not sealed: an open cell is `pending`. */
+/** The state in a cell of a run that is not finalized: an open cell is `pending`. */
 export function readCell(cell: Cell): IdState {
   const attempts = attemptsOf(cell);
   if (!isSettled(cell)) return { outcome: 'pending', status: null, code: '', attempts };
@@ -146,15 +146,15 @@ export function sentOutcomeOf(cell: Cell): SentOutcome {
 }
 
 /**
- * The state in a cell of a run that was sealed before all ids were settled. In a run in doubt no open id reads as never sent: Redis may
+ * The state in a cell of a run that was finalized before all ids were settled. In a run in doubt no open id reads as never sent: Redis may
  * have lost its mark.
  */
-export function readCellAtSeal(cell: Cell, isRunInDoubt = false): IdState {
+export function readFinalCell(cell: Cell, isRunInDoubt = false): IdState {
   if (isSettled(cell)) return readCell(cell);
   const attempts = attemptsOf(cell);
-  const sealed = (outcome: Outcome): IdState => ({ outcome, status: null, code: cancelCode, attempts });
-  if (isRunInDoubt || isDoubtful(cell) || isMarked(cell)) return sealed('unknown');
-  return sealed(attempts > 0 ? 'failed' : 'not_attempted');
+  const finalized = (outcome: Outcome): IdState => ({ outcome, status: null, code: cancelCode, attempts });
+  if (isRunInDoubt || isDoubtful(cell) || isMarked(cell)) return finalized('unknown');
+  return finalized(attempts > 0 ? 'failed' : 'not_attempted');
 }
 
 /*
@@ -221,7 +221,7 @@ end
 
 /** Reads the cells of a run in its current state. */
 export function cellReader({ state, doubtSince }: Pick<Run, 'state' | 'doubtSince'>): (cell: Cell) => IdState {
-  return isSealed(state) ? (cell) => readCellAtSeal(cell, doubtSince > 0) : readCell;
+  return isFinalized(state) ? (cell) => readFinalCell(cell, doubtSince > 0) : readCell;
 }
 
 /** A result for one id: its index in the chunk and its new cell. */

@@ -5,7 +5,7 @@ import { keys } from '../redis/keys.ts';
 import { type AuditEntry, noteAuditOfRunLua, noteLoosenedFunction, storedEntry } from './audit.ts';
 import { revisionFunctions } from './changes.lua.ts';
 import { changeMaxDeletes } from './max-deletes.ts';
-import { isSealed, type Run, readRunAgain } from './run.ts';
+import { isFinalized, type Run, readRunAgain } from './run.ts';
 import { isSameRule, type RuleName, type RunRules, rowOf, ruleText } from './run-rules.ts';
 
 /** Who changes rules, when and why. */
@@ -30,7 +30,7 @@ export async function changeRules(
 ): Promise<Run> {
   let run = seen;
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
-    const changes = isSealed(run.state) ? [] : changesOf(run, wanted);
+    const changes = isFinalized(run.state) ? [] : changesOf(run, wanted);
     if (changes.length === 0) return run;
     refuseLoosening(run, changes, order.who);
     // The chunk up to which a run sends depends on the sizes of its chunks, so this rule has its own script. That script can refuse, so it
@@ -99,7 +99,7 @@ async function write(redis: RedisClient, run: Run, changes: readonly RuleChange[
 // KEYS 1 run  2 audit  ARGV 1 plan that was seen  2 number of changes  then for each: field, its value if it is missing, value that was seen,
 // HSET or HDEL, new value, note, audit entry; then further fields and values
 const changeRulesLua = `${noteLoosenedFunction}${revisionFunctions}
-local run = redis.call('HMGET', KEYS[1], 'state', 'sealed', 'plan')
+local run = redis.call('HMGET', KEYS[1], 'state', 'finalized', 'plan')
 if not run[1] or run[2] then return 1 end
 if (run[3] or '') ~= ARGV[1] then return 0 end
 local last = 2 + 7 * tonumber(ARGV[2])

@@ -1,5 +1,5 @@
 import { priorityWeights } from '../model/priority.ts';
-import { activeTimeFunctions, followClockFunction, sealFunction } from './active-time.lua.ts';
+import { activeTimeFunctions, finalizeFunction, followClockFunction } from './active-time.lua.ts';
 import { cellConstants, headerBytes, marksKept } from './cell.ts';
 import { changeFunction } from './changes.lua.ts';
 import { checkServerFunction, doubtCellsFunction, doubtFunction } from './doubt.lua.ts';
@@ -157,7 +157,7 @@ return {state, epoch, cells, chunk[2], enqueued, run[2] or '', process, history,
  *       7 1 = all remaining ids have failed before
  * returns state, 'stale' if another holder has the chunk, or 'missing' or 'broken' as the claim
  */
-export const returnChunkLua = `${sealFunction}${timeFunctions}${cellConstants}${sendableFunctions}
+export const returnChunkLua = `${finalizeFunction}${timeFunctions}${cellConstants}${sendableFunctions}
 local state = redis.call('HGET', KEYS[1], 'state')
 if not state then return 'missing' end
 if redis.call('HGET', KEYS[2], ARGV[1]) ~= ARGV[2] then return 'stale' end
@@ -181,7 +181,7 @@ if dueIn == '' and ARGV[6] ~= '' and sendableIn(redis.call('HGET', KEYS[1], 'sen
 if dueIn ~= '' and state ~= 'completed' then redis.call('ZADD', KEYS[3], now + dueIn - (ARGV[7] == '1' and ${retryMark} or 0), ARGV[1]) end
 redis.call('HDEL', KEYS[2], ARGV[1])
 if state == 'cancelling' and redis.call('HLEN', KEYS[2]) == 0 then
-  seal('cancelled', false, KEYS[1], KEYS[3])
+  finalize('cancelled', false, KEYS[1], KEYS[3])
   return 'cancelled'
 end
 return state
@@ -196,7 +196,7 @@ const holderTimeoutMs = 15_000;
  * KEYS  1 run  2 holders
  * ARGV  1 process  2 the longest time that one of its requests can take, in ms
  */
-export const keepaliveLua = `${sealFunction}
+export const keepaliveLua = `${finalizeFunction}
 if redis.call('HGET', KEYS[1], 'state') ~= 'cancelling' then return end
 redis.call('ZADD', KEYS[2], redisTime(), ARGV[1] .. ' ' .. ARGV[2])
 `;
@@ -207,7 +207,7 @@ redis.call('ZADD', KEYS[2], redisTime(), ARGV[1] .. ' ' .. ARGV[2])
  * KEYS  1 run  2 open  3 deferred  4 holders
  * returns state
  */
-export const reclaimLua = `${sealFunction}${followClockFunction}
+export const reclaimLua = `${finalizeFunction}${followClockFunction}
 followClock(KEYS[1], KEYS[3])
 local run = redis.call('HMGET', KEYS[1], 'state', 'changedAt')
 if run[1] ~= 'cancelling' then return run[1] or 'missing' end
@@ -223,7 +223,7 @@ if #chunks > 0 then
 end
 for _, chunk in ipairs(chunks) do redis.call('ZADD', KEYS[3], now, chunk) end
 redis.call('DEL', KEYS[2])
-seal('cancelled', false, KEYS[1], KEYS[3], KEYS[4])
+finalize('cancelled', false, KEYS[1], KEYS[3], KEYS[4])
 return 'cancelled'
 `;
 

@@ -1,10 +1,10 @@
 import type { ErrorCode } from '../errors.ts';
 import { count } from '../format.ts';
 import { isGone, isSuccess, sumOutcomes } from '../model/outcome.ts';
-import { isSealed, pendingOf, type Run } from './run.ts';
+import { isFinalized, pendingOf, type Run } from './run.ts';
 
 /**
- * The result of a sealed run, and its exit code. This is the only rule for whether a run went well: archives, heartbeats, events,
+ * The result of a finalized run, and its exit code. This is the only rule for whether a run went well: archives, heartbeats, events,
  * metrics and pages use it, never a state or a count.
  *
  * well        every row needs no attention
@@ -23,10 +23,10 @@ export type Conclusion = keyof typeof conclusionExits;
 
 type Judged = Pick<Run, 'state' | 'rows' | 'ids' | 'counts' | 'expectAbsent' | 'tallied'>;
 
-/** Judges a run in any state; null until it is sealed. Pure. */
+/** Judges a run in any state; null until it is finalized. Pure. */
 export function judgeRun(run: Judged): Conclusion | null {
-  if (!isSealed(run.state)) return null;
-  // Before `sealTally`, no counter includes the open cells of a cancelled run.
+  if (!isFinalized(run.state)) return null;
+  // Before `finalizeTally`, no counter includes the open cells of a cancelled run.
   if (pendingOf(run) !== 0) return run.state === 'cancelled' && !run.tallied ? 'left' : 'mismatch';
   if (isNoneThere(run)) return 'none_there';
   return sumOutcomes(run.counts, (outcome) => !isSuccess(outcome)) === 0 ? 'well' : 'left';

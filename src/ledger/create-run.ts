@@ -8,7 +8,7 @@ import { listOf, type Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { readServerIdentity } from '../redis/server-identity.ts';
-import { sealFunction } from './active-time.lua.ts';
+import { finalizeFunction } from './active-time.lua.ts';
 import { type NotedPlan, noteAuditLua, storedEntry } from './audit.ts';
 import { revisionFunctions } from './changes.lua.ts';
 import { makeRecordLua, otherCanary, serverIdentityArguments } from './doubt.lua.ts';
@@ -85,7 +85,7 @@ export function rungsLeft({ canary }: Pick<RunPlan, 'canary'>): number[] {
   return [...canary.matchAll(/(\d+):/g)].map(([, ids]) => Number(ids));
 }
 
-/** Finds the last run of this list, unfinished or sealed, or null. */
+/** Finds the last run of this list, unfinished or finalized, or null. */
 export async function findRunOfList(redis: RedisClient, list: string): Promise<Run | null> {
   const id = await redis.get(keys.list(list));
   return id === null ? null : readRun(redis, id);
@@ -185,7 +185,7 @@ return holder
 // KEYS 1 run  2 audit  ARGV 1 layout  2 audit entry or ''  3 number of fields that may be missing  4… those fields  then fields and values
 // Does nothing in any state but `preparing`. Returns 0 if the run is being prepared with another layout. Orders that came while the run was
 // written take effect here.
-const plannedLua = `${sealFunction}${revisionFunctions}
+const plannedLua = `${finalizeFunction}${revisionFunctions}
 local is = redis.call('HMGET', KEYS[1], 'state', 'layout')
 if is[1] ~= 'preparing' then return 1 end
 if is[2] ~= ARGV[1] then return 0 end
@@ -199,7 +199,7 @@ local order = ordered[1] and cjson.decode(ordered[1]) or ordered[2] and cjson.de
 if not order then return 1 end
 redis.call('HSET', KEYS[1], 'reason', order.reason, 'by', order.by or 'operator', 'who', order.who, 'changedAt', now)
 if ordered[1] then
-  seal('cancelled', true, KEYS[1])
+  finalize('cancelled', true, KEYS[1])
 else
   redis.call('HSET', KEYS[1], 'state', 'paused')
   noteChange(KEYS[1], now)

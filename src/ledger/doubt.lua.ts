@@ -7,7 +7,7 @@ import { revisionFunctions } from './changes.lua.ts';
  * Runs in doubt. Redis can lose its newest acknowledged writes: after a cut append-only file, from an old snapshot, or on a replica that was
  * behind. If another Redis process holds a run, or the same process after it was a replica, claims, marks and results may be lost. Any
  * open id may have been sent. From then on, permanently,
- * - each cell that is claimed carries doubt, and at the seal no open cell reads as never sent;
+ * - each cell that is claimed carries doubt, and at finalization no open cell reads as never sent;
  * - epochs continue from the clock, so that an epoch that Redis has lost is never given out again;
  * - a former holder has to check that it still holds its chunk (`stillHolds` in ledger.ts): the claim of a later holder may be lost, and
  *   with it the record of that holder's requests. What a holder knows about its own requests stays true.

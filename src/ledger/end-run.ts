@@ -9,7 +9,7 @@ import type { Run } from './run.ts';
 const keysAtOnce = 500;
 
 /**
- * The time for which a sealed run is kept, in ms. It is `keepMs`, but at least a day if its report was not delivered or its end not passed
+ * The time for which a finalized run is kept, in ms. It is `keepMs`, but at least a day if its report was not delivered or its end not passed
  * on, and at
  * least 30 days if its results are not delivered. Pure.
  */
@@ -18,7 +18,7 @@ export function keptMsOf(run: Run): number {
   return resultsKeepMs(run, run.delivered > 0 ? run.keepMs : Math.max(run.keepMs, undeliveredMs));
 }
 
-/** Sets the expiry of all keys of a sealed run; the seal has set it only for the record. Repeating it restarts the time. */
+/** Sets the expiry of all keys of a finalized run; finalization has set it only for the record. Repeating it restarts the time. */
 export async function expireRun(redis: RedisClient, run: Run): Promise<void> {
   const ms = keptMsOf(run);
   await eachGroup(run, (group) => Promise.all(group.map((key) => redis.pexpire(key, ms))));

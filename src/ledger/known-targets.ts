@@ -3,9 +3,9 @@ import { type Target, targetOf } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { listRuns } from './list-runs.ts';
-import { isSealed, type RunState } from './run.ts';
+import { isFinalized, type RunState } from './run.ts';
 
-/** A target and the facts that a command for all of it needs: its unsealed runs by state, and its processes with their stops. */
+/** A target and the facts that a command for all of it needs: its unfinished runs by state, and its processes with their stops. */
 export type KnownTarget = Target & { live: Partial<Record<RunState, number>>; stops: TargetStops };
 
 const forgottenAfterMs = 90 * 86_400_000;
@@ -22,18 +22,18 @@ export async function knownTargets(redis: RedisClient): Promise<KnownTarget[]> {
   const live = new Map<string, KnownTarget['live']>(noted.map((name) => [name, {}]));
   for (const run of runs) {
     const states = live.get(nameOf(run)) ?? {};
-    if (!isSealed(run.state)) states[run.state] = (states[run.state] ?? 0) + 1;
+    if (!isFinalized(run.state)) states[run.state] = (states[run.state] ?? 0) + 1;
     live.set(nameOf(run), states);
   }
   return Promise.all([...live].map(([name, states]) => readKnown(redis, name, states)));
 }
 
-/** The number of its runs that are not sealed. */
+/** The number of its runs that are not finalized. */
 export function liveRuns({ live }: KnownTarget): number {
   return Object.values(live).reduce((sum, runs) => sum + runs, 0);
 }
 
-/** Whether a target has unsealed runs or live processes. */
+/** Whether a target has unfinished runs or live processes. */
 export function isLive(target: KnownTarget): boolean {
   return liveRuns(target) + target.stops.alive > 0;
 }

@@ -98,13 +98,13 @@ type Steered = { before: ObservedState; after: ObservedState; isChanged: boolean
 /** A new rate for a run. A missing field stays as it is; null = no rate, or the default burst. */
 type RateOrder = { rate?: Rate | null; burst?: number | null; by: SteeredBy; who: string; reason: string };
 
-/** The former rate of a run, and its state. A sealed or missing run stays as it is. */
+/** The former rate of a run, and its state. A finalized or missing run stays as it is. */
 type RateBefore = { state: RunState | 'missing'; rate: Rate | null; burst: number | null };
 
 /** A new priority for a run. */
 type PriorityOrder = { priority: Priority; by: SteeredBy; who: string; reason: string };
 
-/** The former priority of a run, and its state. A sealed or missing run stays as it is. */
+/** The former priority of a run, and its state. A finalized or missing run stays as it is. */
 type PriorityBefore = { state: RunState | 'missing'; priority: Priority };
 
 /** Every write to a run after its planning. Each can be repeated; the comment of its script says why. All throw if Redis doesn't answer. */
@@ -281,7 +281,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       return scripts.expungeRecover(...all, now(), reason, ...chunks);
     },
 
-    /** Changes the rate of a run, unless it is sealed. Repeating it changes nothing. */
+    /** Changes the rate of a run, unless it is finalized. Repeating it changes nothing. */
     async changeRate(run: string, now: number, { rate, burst, by, who, reason }: RateOrder): Promise<RateBefore> {
       const facts = { ...(rate === undefined ? {} : { rate: rate && rateSetting(rate) }), burst };
       const entry = storedEntry({ at: now, action: 'rate', by, who, reason, ...facts });

@@ -5,7 +5,7 @@ import { isWithin, type Reach, type Target, targetOf } from '../model/target.ts'
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { removeRemains } from './end-run.ts';
-import { isSealed, parseRun, pendingOf, type Run, type RunState, runStates, schemaVersion } from './run.ts';
+import { isFinalized, parseRun, pendingOf, type Run, type RunState, runStates, schemaVersion } from './run.ts';
 
 const runsAtOnce = 1_000;
 
@@ -62,7 +62,7 @@ export async function listRuns(redis: RedisClient): Promise<ListedRun[]> {
 }
 
 /**
- * Finds unsealed runs of the same target whose list shares a file name with this one (stdin never counts), or that retry ids of the same
+ * Finds unfinished runs of the same target whose list shares a file name with this one (stdin never counts), or that retry ids of the same
  * run. Only reads.
  */
 export async function findOverlappingRuns(
@@ -73,7 +73,7 @@ export async function findOverlappingRuns(
 ): Promise<ListedRun[]> {
   const names = new Set(files.filter((name) => name !== stdinName).map((name) => normalize(name)));
   const isOverlapping = (run: ListedRun) =>
-    !isSealed(run.state) &&
+    !isFinalized(run.state) &&
     isAgainst(run, target) &&
     ((retryOf !== '' && run.retryOf === retryOf) || run.files.some((name) => names.has(normalize(name))));
   const found: ListedRun[] = [];
@@ -88,7 +88,7 @@ export async function* runsOfTarget(redis: RedisClient, target: Target): AsyncGe
 
 /** Reads the runs of a target that have not ended, newest first. */
 export function openRunsOf(redis: RedisClient, target: Target, limit: number): Promise<ChosenRuns> {
-  const states = runStates.filter((state) => !isSealed(state));
+  const states = runStates.filter((state) => !isFinalized(state));
   return chooseFrom(runsOfTarget(redis, target), { states, sort: 'created', limit });
 }
 
@@ -288,7 +288,7 @@ async function endedAfter(redis: RedisClient, after: RunCursor | null): Promise<
     const ends = await Promise.all(part.map((id) => redis.hmget(keys.run(id), 'state', 'endedAt')));
     for (const [i, id] of part.entries()) {
       const [state, endedAt] = ends[i]!;
-      if (isSealed(state as RunState)) entries.push({ id, at: Number(endedAt ?? 0) });
+      if (isFinalized(state as RunState)) entries.push({ id, at: Number(endedAt ?? 0) });
     }
   }
   const isAfter = ({ at, id }: RunCursor) => after === null || at < after.at || (at === after.at && id < after.id);

@@ -44,10 +44,10 @@ end
  *
  * KEYS  1 run  2 open  3 deferred  4 audit
  * ARGV  1 --max-deletes, '' = none  2 `sendable` for it  3 audit entry  4 note for a run of a plan, '' = nothing
- * returns {state or 'missing', 1, or 0 if chunks beyond that place were enqueued, the number of enqueued chunks}; a sealed run stays as it is
+ * returns {state or 'missing', 1, or 0 if chunks beyond that place were enqueued, the number of enqueued chunks}; a finalized run stays as it is
  */
 export const changeMaxDeletesLua = `${sendableFunctions}${noteLoosenedFunction}${revisionFunctions}
-local run = redis.call('HMGET', KEYS[1], 'state', 'sealed', 'next', 'chunks', 'sendable', 'maxDeletes')
+local run = redis.call('HMGET', KEYS[1], 'state', 'finalized', 'next', 'chunks', 'sendable', 'maxDeletes')
 if not run[1] or run[2] then return {run[1] or 'missing', 1, 0} end
 local enqueued, chunks = tonumber(run[3]), tonumber(run[4])
 local before, idsBefore = placeOfSendable(run[5])

@@ -47,7 +47,7 @@ function placeOf(sendable: string): [chunk: number, ids: number] {
 }
 
 /**
- * Changes the maximum number of ids that a run may send, null = all, unless it is sealed. `loosened`: the note for a run of a plan, '' = nothing.
+ * Changes the maximum number of ids that a run may send, null = all, unless it is finalized. `loosened`: the note for a run of a plan, '' = nothing.
  * Repeating it changes nothing. Throws USAGE if ids beyond that place may have been sent already.
  */
 export async function changeMaxDeletes(

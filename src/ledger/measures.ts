@@ -47,7 +47,7 @@ export async function addMeasures(redis: RedisClient, run: string, changes: Meas
   if (expiresInMs === noKey) return;
   const pipeline = redis.pipeline();
   for (const [field, by] of changes) pipeline.hincrby(keys.measures(run), field, Math.round(by));
-  if (expiresInMs >= 0) pipeline.pexpire(keys.measures(run), expiresInMs); // the run may be sealed before its last measures
+  if (expiresInMs >= 0) pipeline.pexpire(keys.measures(run), expiresInMs); // the run may be finalized before its last measures
   if (changes.has('requests')) pipeline.eval(countTimeLua, 1, keys.run(run));
   await pipeline.exec();
 }

@@ -1,7 +1,7 @@
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { resultsKeptMs } from './active-time.lua.ts';
-import { isSealed, type Run, readRun } from './run.ts';
+import { isFinalized, type Run, readRun } from './run.ts';
 
 /*
  * Which runs have their results delivered, and the outcome of each delivery.
@@ -34,7 +34,7 @@ type EndFacts = Pick<Run, 'state' | 'endedAt' | 'changedAt'>;
 
 /** Names an end of a run, as results belong to one end: a halted run can be resumed and ends again. '' = it has not ended. Pure. */
 export function endNameOf({ state, endedAt, changedAt }: EndFacts): string {
-  if (isSealed(state)) return `${state} ${endedAt}`;
+  if (isFinalized(state)) return `${state} ${endedAt}`;
   return state === 'halted' ? `halted ${changedAt}` : '';
 }
 
@@ -54,7 +54,7 @@ export function resultsFacts(run: EndFacts & ResultsFacts): { results: string | 
   return { results: null, results_problem: run.resultsProblem || 'waiting for a worker with --results' };
 }
 
-/** The time for which the keys of a sealed run are kept, from its seal or from the delivery of its results. Pure. */
+/** The time for which the keys of a finalized run are kept, from its end or from the delivery of its results. Pure. */
 export function resultsKeepMs(run: Run, keepMs: number): number {
   return awaitsResults(run) ? Math.max(keepMs, resultsKeptMs) : keepMs;
 }

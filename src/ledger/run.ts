@@ -11,7 +11,7 @@ import { longestSilenceMs } from './active-time.lua.ts';
 import { parseRules, type RunRules } from './run-rules.ts';
 
 /**
- * preparing → planned → running ⇄ paused | halted → completed; cancel: cancelling → cancelled. `completed` and `cancelled` are sealed: their
+ * preparing → planned → running ⇄ paused | halted → completed; cancel: cancelling → cancelled. `completed` and `cancelled` are finalized: their
  * ledger no longer changes.
  */
 export type RunState = (typeof runStates)[number];
@@ -121,13 +121,13 @@ export type Run = RunRules & {
 };
 
 /** The version of everything a run writes to Redis. Processes leave runs of another version as they are. */
-export const schemaVersion = 5;
+export const schemaVersion = 6;
 
-const sealedStates: readonly RunState[] = ['completed', 'cancelled'];
+const finalizedStates: readonly RunState[] = ['completed', 'cancelled'];
 
 /** Whether the ledger of a run in this state can no longer change. */
-export function isSealed(state: RunState): boolean {
-  return sealedStates.includes(state);
+export function isFinalized(state: RunState): boolean {
+  return finalizedStates.includes(state);
 }
 
 /** Whether a run is halted for this reason. */
@@ -140,9 +140,9 @@ export function isTimeUp({ state, halt }: Pick<Run, 'state' | 'halt'>): boolean 
   return state === 'paused' && halt === 'time_up';
 }
 
-/** Whether a run needs nothing more: it is sealed, and its report is delivered. */
+/** Whether a run needs nothing more: it is finalized, and its report is delivered. */
 export function isOver({ state, delivered }: Pick<Run, 'state' | 'delivered'>): boolean {
-  return isSealed(state) && delivered > 0;
+  return isFinalized(state) && delivered > 0;
 }
 
 /** The number of rows without an outcome; it must be 0 at the end. */

@@ -1,4 +1,4 @@
-import { followClockFunction, sealFunction } from './active-time.lua.ts';
+import { finalizeFunction, followClockFunction } from './active-time.lua.ts';
 import { noteAuditLua } from './audit.ts';
 import { revisionFunctions } from './changes.lua.ts';
 import { checkServerFunction } from './doubt.lua.ts';
@@ -82,7 +82,7 @@ end
  */
 export const steerLua = (
   rules: readonly HaltRule[],
-) => `${checkServerFunction}${sealFunction}${followClockFunction}${haltFunctions}${revisionFunctions}${pausesFunction}
+) => `${checkServerFunction}${finalizeFunction}${followClockFunction}${haltFunctions}${revisionFunctions}${pausesFunction}
 local state = redis.call('HGET', KEYS[1], 'state')
 if not state then return {'missing', 'missing', 0} end
 local now = redisTime()
@@ -137,7 +137,7 @@ local wasInterrupted = ARGV[7] == 'planned' and state == 'paused' and redis.call
 if not next or ARGV[7] ~= '' and ARGV[7] ~= state and not wasInterrupted then return {state, state, 0} end
 
 if ARGV[1] == 'start' then followClock(KEYS[1], KEYS[3]) end
--- After a loss no open id must read as never sent, neither at the seal nor when the run continues.
+-- After a loss no open id must read as never sent, neither at finalization nor when the run continues.
 if ARGV[1] == 'cancel' then checkServer(KEYS[1], KEYS[4], ARGV[10], ARGV[11], ARGV[12]) end
 local halted = redis.call('HMGET', KEYS[1], 'halt', 'canary')
 if halted[1] == 'ledger_lost' then raiseDoubt(KEYS[1], KEYS[4], 'Redis had lost a part of the run') end
@@ -177,23 +177,23 @@ if next == 'cancelling' then
   if held == 0 then next = 'cancelled' end
 end
 done(next)
-if next ~= 'completed' and next ~= 'cancelled' then noteChange(KEYS[1], now) end -- the seal records those
+if next ~= 'completed' and next ~= 'cancelled' then noteChange(KEYS[1], now) end -- finalization records those
 -- No command waits for the end of a run that was not running: the cancelling command reports where its outcomes are.
 if next == 'completed' or next == 'cancelled' then
-  seal(next, next == 'cancelled' and state ~= 'running', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
+  finalize(next, next == 'cancelled' and state ~= 'running', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
 end
 return {state, next, 1}
 `;
 
 /**
- * Changes the rate or the priority of a run that isn't sealed. Repeating it changes nothing more.
+ * Changes the rate or the priority of a run that isn't finalized. Repeating it changes nothing more.
  *
  * KEYS  1 run  2 audit
  * ARGV  1 audit entry  then pairs: field, value ('keep' = as it is)
  * returns {state or 'missing', the former value of each field, '' for nothing}
  */
 export const changeRunLua = `${revisionFunctions}
-local run = redis.call('HMGET', KEYS[1], 'state', 'sealed')
+local run = redis.call('HMGET', KEYS[1], 'state', 'finalized')
 local before = {run[1] or 'missing'}
 for i = 2, #ARGV, 2 do before[#before + 1] = redis.call('HGET', KEYS[1], ARGV[i]) or '' end
 if not run[1] or run[2] then return before end

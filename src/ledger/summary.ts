@@ -70,7 +70,7 @@ const haltExits: Record<HaltCode, ErrorCode> = {
   ledger_lost: 'UNREACHABLE',
 };
 
-/** The exit code of a halted or sealed run, or of a run whose time is up; null in other states. For a sealed run see `judgeRun`. */
+/** The exit code of a halted or finalized run, or of a run whose time is up; null in other states. For a finalized run see `judgeRun`. */
 export function exitOf(run: ListedRun): number | null {
   if (run.state === 'halted' || isTimeUp(run)) return exitCodes[run.halt === '' ? 'GUARD' : haltExits[run.halt]].exit;
   const conclusion = judgeRun(run);

@@ -13,7 +13,7 @@ import { keys } from '../redis/keys.ts';
 import { type Cell, cellReader, decodeLedgerChunk, headerBytes, type IdState } from './cell.ts';
 import { expireRun } from './end-run.ts';
 import { decodeBlock, decodeChunk } from './manifest.ts';
-import { isSealed, type Run, readRunAgain } from './run.ts';
+import { isFinalized, type Run, readRunAgain } from './run.ts';
 
 /** The number of ids that failed, or are unknown, for one reason. */
 type BadCode = { outcome: SentOutcome; code: string; count: number };
@@ -30,7 +30,7 @@ export type Tally = {
 const keysPerRead = 100;
 const cellValues = 2 ** 16;
 
-/** Counts every row of the run in the ledger, in bounded memory. In a sealed run, open cells read as at its seal. Only reads. */
+/** Counts every row of the run in the ledger, in bounded memory. In a finalized run, open cells read as when it was finalized. Only reads. */
 export async function tallyLedger(redis: RedisClient, run: Run): Promise<Tally> {
   const tally = tallyCells(await countCells(redis, run), cellReader(run));
   await addBlocks(redis, run, tally);
@@ -77,20 +77,20 @@ async function addBlocks(redis: RedisClient, run: Run, { counts }: Tally): Promi
 }
 
 /**
- * Finishes a sealed run: counts the outcomes of a cancelled run's open cells, and sets the expiry of all keys. It writes absolute values of a
- * ledger that no longer changes, so repeating it is harmless, even by two processes at once. With a broken ledger the counters stay as they
+ * Completes the counters of a finalized run: counts the outcomes of a cancelled run's open cells, and sets the expiry of all keys. It writes absolute
+ * values of a ledger that no longer changes, so repeating it is harmless, even by two processes at once. With a broken ledger the counters stay as they
  * are. Returns the run as it is then; throws INTERNAL if Redis no longer has it.
  */
-export async function sealTally(redis: RedisClient, run: Run): Promise<Run> {
+export async function finalizeTally(redis: RedisClient, run: Run): Promise<Run> {
   if (run.state === 'cancelled' && !run.tallied) await writeTally(redis, run);
   // Best effort: the next call repeats it, and a Redis that rejects writes can still be read.
-  if (isSealed(run.state) && !run.isExpiring) await expireRun(redis, run).catch(() => {});
+  if (isFinalized(run.state) && !run.isExpiring) await expireRun(redis, run).catch(() => {});
   return readRunAgain(redis, run.id);
 }
 
-/** A sealed run with its final counters, as `sealTally` returns it; any other run unchanged. */
-export async function tallyIfSealed(redis: RedisClient, run: Run): Promise<Run> {
-  return isSealed(run.state) ? sealTally(redis, run) : run;
+/** A finalized run with its final counters, as `finalizeTally` returns it; any other run unchanged. */
+export async function tallyIfFinalized(redis: RedisClient, run: Run): Promise<Run> {
+  return isFinalized(run.state) ? finalizeTally(redis, run) : run;
 }
 
 async function writeTally(redis: RedisClient, run: Run): Promise<void> {

@@ -1,4 +1,4 @@
-import { sealFunction } from './active-time.lua.ts';
+import { finalizeFunction } from './active-time.lua.ts';
 import { cellConstants, headerBytes, placeLua, writeTimesFunction } from './cell.ts';
 import {
   countersLua,
@@ -22,7 +22,7 @@ import {
  */
 export const updateLua = (
   rules: readonly HaltRule[],
-) => `${sealFunction}${haltFunctions}${writeTimesFunction}${cellConstants}
+) => `${finalizeFunction}${haltFunctions}${writeTimesFunction}${cellConstants}
 local header = ${headerBytes}
 local byte, char = string.byte, string.char
 local results, wanted = ARGV[3], ARGV[4]
@@ -39,7 +39,7 @@ local function touch(list, size)
 end
 touch(results, 4)
 touch(wanted, 2)
-local run = redis.call('HMGET', KEYS[2], 'state', 'ids', 'settled', 'sealed')
+local run = redis.call('HMGET', KEYS[2], 'state', 'ids', 'settled', 'finalized')
 local state = run[1]
 if not state then return {'missing', ''} end
 local isHolder = redis.call('HGET', KEYS[3], ARGV[1]) == ARGV[2]
@@ -54,7 +54,7 @@ for i = low, high do
   cells[i] = a * 256 + b
 end
 
--- 1. Merge. A sealed run only counts late results.
+-- 1. Merge. A finalized run only counts late results.
 local ruleOfCode = ${ruleOfCodeLua(rules)} -- by rank
 local change, attempts, settled, changed, late = {}, 0, 0, false, 0 -- change: by rank
 for rank = 1, #outcomes do change[rank] = 0 end
@@ -108,14 +108,14 @@ if attempts ~= 0 then redis.call('HINCRBY', KEYS[2], 'attempts', attempts) end
 if late > 0 then redis.call('HINCRBY', KEYS[2], 'late', late) end
 if #improved > 0 then redis.call('RPUSH', KEYS[5], unpack(improved)) end
 
--- 2. Seal the run with its last id, or halt it by a rule. All results that a rule counts pass here, so it counts over all processes.
+-- 2. Finalize the run with its last id, or halt it by a rule. All results that a rule counts pass here, so it counts over all processes.
 -- A share of earlier failures counts from a number of ids on, so an update can halt a run although all its own ids were deleted.
 if settled > 0 then
   local total = redis.call('HINCRBY', KEYS[2], 'settled', settled)
   if total == tonumber(run[2]) then
     state = 'completed'
     redis.call('HSET', KEYS[2], 'reason', '')
-    seal(state, false, KEYS[2], KEYS[3], KEYS[4])
+    finalize(state, false, KEYS[2], KEYS[3], KEYS[4])
   end
   local kept = redis.call('HMGET', KEYS[2], unpack({'settledAtStart', 'expectAbsent', 'maxFailures', ${countersLua(rules)}}))
   local since = total - tonumber(kept[1] or '0')

@@ -2,7 +2,7 @@ import { cutId } from '../input/spool-files.ts';
 import { type Cell, isDoubtful, isMarked, isSettled } from '../ledger/cell.ts';
 import { decodeBlock, decodeChunk, indexOfId } from '../ledger/manifest.ts';
 import { decodeLedgerOf, type OutcomeRow, present, rowsOfBlock, rowsOfChunk } from '../ledger/outcome-rows.ts';
-import { isSealed, type Run } from '../ledger/run.ts';
+import { isFinalized, type Run } from '../ledger/run.ts';
 import { readNumbered } from '../ledger/tally.ts';
 import { hasExcerpt } from '../model/outcome.ts';
 import type { Resource } from '../model/resource.ts';
@@ -75,7 +75,7 @@ async function readSent(redis: RedisClient, run: Run, { n, manifest, index }: Pl
   const row = rowsOfChunk(run, chunk, ledger, []).rows[index]!;
   const excerpt = hasExcerpt(row.outcome) ? await redis.hget(keys.details(run.id), `${n}.${index}`) : null;
   const cell = ledger.cells[index]!;
-  const isOpen = !isSealed(run.state) && !isSettled(cell);
+  const isOpen = !isFinalized(run.state) && !isSettled(cell);
   return { ...row, excerpt: excerpt ?? '', open: isOpen ? await readOpen(redis, run, n, cell) : null };
 }
 

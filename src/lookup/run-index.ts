@@ -1,5 +1,5 @@
 import { type ListedRun, readListed } from '../ledger/list-runs.ts';
-import { isSealed } from '../ledger/run.ts';
+import { isFinalized } from '../ledger/run.ts';
 import { isWithin, type Reach, type Target, targetOf } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
@@ -59,7 +59,7 @@ class RunIndex {
     const active: ListedRun[] = [];
     for (let from = 0; from < open.length; from += runsAtOnce) {
       for (const run of await readListed(this.#redis, open.slice(from, from + runsAtOnce))) {
-        if (isSealed(run.state)) known.set(run.id, endedOf(run));
+        if (isFinalized(run.state)) known.set(run.id, endedOf(run));
         else active.push(run);
       }
     }

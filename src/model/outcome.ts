@@ -1,7 +1,7 @@
 import { statusesText, successStatus } from './status.ts';
 
 /** The facts about an outcome. `rank`: see `Cell`; Redis stores it, so another one needs a new `schemaVersion`. */
-type OutcomeFacts = ({ by: 'answer'; rank: number; inDoubt?: string } | { by: 'seal' | 'reading' }) & {
+type OutcomeFacts = ({ by: 'answer'; rank: number; inDoubt?: string } | { by: 'finalization' | 'reading' }) & {
   isSuccess: boolean;
   isGone?: boolean;
   isAlwaysShown?: boolean;
@@ -12,8 +12,8 @@ type OutcomeFacts = ({ by: 'answer'; rank: number; inDoubt?: string } | { by: 's
  * The final result of one row: every value of the `outcome` column of a report, in the order in which they are shown. Every row of a
  * run gets exactly one. Cells and the scripts that merge them, counters, summaries, files and schedules follow from this table.
  *
- * by            what settles the row: an answer to its request, the seal of an unfinished run, or reading, in which case it is never sent
- * rank          for outcomes by an answer: from 1, at most 7, without a gap. A higher rank replaces a lower one, so that a success replaces
+ * by            what settles the row: an answer to its request, the end of an unfinished run, when it is finalized, or reading, in which case it is never
+ * sent rank          for outcomes by an answer: from 1, at most 7, without a gap. A higher rank replaces a lower one, so that a success replaces
  *               every failure and nothing replaces `deleted`
  * inDoubt       the outcome instead, of a higher rank, if another request for the id may have executed the delete
  * isSuccess     the row needs no attention
@@ -54,7 +54,7 @@ const table = {
     means: 'rejected by the API; presumably still exists',
   },
   unknown: { by: 'answer', rank: 2, isSuccess: false, means: 'may have been executed; no definite answer came' },
-  not_attempted: { by: 'seal', isSuccess: false, means: 'never sent' },
+  not_attempted: { by: 'finalization', isSuccess: false, means: 'never sent' },
   rejected: { by: 'reading', isSuccess: false, means: 'not usable as an id; never sent' },
   duplicate: { by: 'reading', isSuccess: true, means: 'listed earlier; sent once' },
   protected: { by: 'reading', isSuccess: true, means: 'never sent, as --protect asks' },
@@ -121,7 +121,7 @@ export function isWorthAnotherRun(outcome: Outcome | 'pending'): boolean {
 
 /** Whether the id was never sent, because its run ended first. */
 export function isLeft(outcome: Outcome): boolean {
-  return facts[outcome].by === 'seal';
+  return facts[outcome].by === 'finalization';
 }
 
 export function isGone(outcome: Outcome): boolean {

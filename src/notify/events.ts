@@ -3,7 +3,7 @@ import type { RunChange } from '../ledger/changes.ts';
 import { conclusionText, judgeRun } from '../ledger/conclusion.ts';
 import { type HaltExample, haltExampleText, haltSelection } from '../ledger/halt-examples.ts';
 import type { OutboxEvent } from '../ledger/outbox.ts';
-import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
+import { isFinalized, pendingOf, type Run } from '../ledger/run.ts';
 import { type Standing, standingAdvice, standingFacts } from '../ledger/standing.ts';
 import { exitOf } from '../ledger/summary.ts';
 import type { Loss } from '../ledger/target-actions.ts';
@@ -23,7 +23,7 @@ export function runEvent(
   { n, at, state, reason, by, who, halt }: RunChange,
   examples: readonly HaltExample[] = [],
 ): OutboxEvent {
-  const isOver = isSealed(state);
+  const isOver = isFinalized(state);
   const data = {
     run: run.id,
     base_url: run.baseUrl,

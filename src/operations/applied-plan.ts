@@ -1,7 +1,7 @@
 import { ExpungeError } from '../errors.ts';
 import { type NotedPlan, notePlan } from '../ledger/audit.ts';
 import { type BeforeStart, claimPlan, findRunOfPlan } from '../ledger/create-run.ts';
-import { isOver, isSealed, type Run } from '../ledger/run.ts';
+import { isFinalized, isOver, type Run } from '../ledger/run.ts';
 import { givenRules, isSameRule, noRules, type RunRules, rowOf, ruleNames } from '../ledger/run-rules.ts';
 import { isSamePerson } from '../model/person.ts';
 import type { Target } from '../model/target.ts';
@@ -77,7 +77,7 @@ export function refuseKnownRun({ by, newRunOnly }: ListOrder, last: Run | null, 
   const going = isMoving
     ? `wait until run ${last.id} has ended, or cancel it first`
     : `resume or cancel run ${last.id} first`;
-  const next = isSealed(last.state)
+  const next = isFinalized(last.state)
     ? `see the outcomes of run ${last.id}; to send the ids that it left, retry that run`
     : going;
   throw new ExpungeError('GUARD', `run ${last.id} of these ids is ${last.state}; no run was made`, { next });

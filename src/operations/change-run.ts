@@ -1,5 +1,5 @@
 import { ExpungeError } from '../errors.ts';
-import { isSealed } from '../ledger/run.ts';
+import { isFinalized } from '../ledger/run.ts';
 import type { Priority } from '../model/priority.ts';
 import { type Rate, rateSetting } from '../model/rate.ts';
 import type { RunOrder } from './action.ts';
@@ -25,7 +25,7 @@ export async function changePace(session: Session, { run: text, by, pace }: Pace
     throw new ExpungeError('USAGE', `run ${id} is no longer in Redis`, {
       next: (toType) => `${toType('runs')} lists them`,
     });
-  if (isSealed(state)) throw ended(id, `${state}: there is no rate to change`);
+  if (isFinalized(state)) throw ended(id, `${state}: there is no rate to change`);
   return { run: id, state, ...paceFacts({ ...before, ...pace }), before: paceFacts(before) };
 }
 
@@ -45,7 +45,7 @@ export async function changePriority(
   const { id } = await findRun(session, text);
   const order = { ...by, priority, by: 'operator' as const };
   const { state, priority: before } = await session.ledger.changePriority(id, Date.now(), order);
-  if (state === 'missing' || isSealed(state)) throw ended(id, `${state}: no worker has anything to do for it`);
+  if (state === 'missing' || isFinalized(state)) throw ended(id, `${state}: no worker has anything to do for it`);
   return { run: id, state, priority, before: { priority: before } };
 }
 

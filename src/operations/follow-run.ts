@@ -1,7 +1,7 @@
 import { ExpungeError } from '../errors.ts';
-import { isSealed, type Run, readRunAgain } from '../ledger/run.ts';
+import { isFinalized, type Run, readRunAgain } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
-import { tallyIfSealed } from '../ledger/tally.ts';
+import { tallyIfFinalized } from '../ledger/tally.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { decodeCursor, type FollowCursor, firstCursor } from '../report/follow-cursor.ts';
 import { type FollowPart, followOutcomes } from '../report/follow-outcomes.ts';
@@ -30,9 +30,9 @@ export async function writeNews(
   cursor: FollowCursor,
   written: WrittenRows,
 ): Promise<Found> {
-  const run = await tallyIfSealed(redis, await readRunAgain(redis, id));
+  const run = await tallyIfFinalized(redis, await readRunAgain(redis, id));
   for await (const part of followOutcomes(redis, run, cursor)) if (!(await written.add(part))) return 'closed';
-  if (!isSealed(run.state)) return 'more';
+  if (!isFinalized(run.state)) return 'more';
   return (await written.end(run)) ? 'all' : 'closed';
 }
 
@@ -78,7 +78,7 @@ export class WrittenRows {
     return true;
   }
 
-  /** Writes the summary of the sealed run, the last line. */
+  /** Writes the summary of the finalized run, the last line. */
   async end(run: Run): Promise<boolean> {
     return this.#sink(`${JSON.stringify(summaryOf(run, exitOf(run), Date.now()))}\n`);
   }

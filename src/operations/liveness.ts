@@ -1,4 +1,4 @@
-import { isSealed, type Run } from '../ledger/run.ts';
+import { isFinalized, type Run } from '../ledger/run.ts';
 import { standingAdvice, standingText } from '../ledger/standing.ts';
 import { type Stop, stopAdvice } from '../limiter/stop.ts';
 import { commandFor, type Target } from '../model/target.ts';
@@ -33,7 +33,7 @@ export async function isAbandoned(session: Session, run: Run): Promise<boolean> 
  */
 export async function removeOwnQueue(session: Session, run: Run): Promise<void> {
   const queue = openQueue(ownQueueOf(session, run));
-  await withTimeout(removeMs, queue.remove(isSealed(run.state))); // the queue waits for Redis without limit, and needs a little memory there
+  await withTimeout(removeMs, queue.remove(isFinalized(run.state))); // the queue waits for Redis without limit, and needs a little memory there
   await withTimeout(removeMs, queue.close());
 }
 

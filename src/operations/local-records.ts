@@ -3,11 +3,11 @@ import { historyFacts, readHistory } from '../history/history.ts';
 import { markDelivered } from '../ledger/end-run.ts';
 import { chooseRuns, type ListedRun } from '../ledger/list-runs.ts';
 import { readOutcomes } from '../ledger/outcome-rows.ts';
-import { isSealed, readRun, schemaVersion } from '../ledger/run.ts';
+import { isFinalized, readRun, schemaVersion } from '../ledger/run.ts';
 import { readStandings } from '../ledger/run-standings.ts';
 import { standingFacts } from '../ledger/standing.ts';
 import { listedFacts } from '../ledger/summary.ts';
-import { sealTally, tallyIfSealed } from '../ledger/tally.ts';
+import { finalizeTally, tallyIfFinalized } from '../ledger/tally.ts';
 import { readProof } from '../ledger/verification.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { describeRedisError, isRedisError } from '../redis/errors.ts';
@@ -30,7 +30,7 @@ export function localRecords(session: EarlySession): RecordOperations {
     away: undefined,
     find: (text) => findRun(session, text),
     async findTallied(text) {
-      const run = await tallyIfSealed(redis, await findRun(session, text));
+      const run = await tallyIfFinalized(redis, await findRun(session, text));
       return { run, proof: await readProof(redis, run) };
     },
     async list(choice, toType) {
@@ -75,8 +75,8 @@ export function localRecords(session: EarlySession): RecordOperations {
 /** Tallies ended runs whose keys do not expire: the process that ended them may have been killed before it set the expiry. */
 async function expireEnded(redis: RedisClient, runs: readonly ListedRun[]): Promise<void> {
   for (const { id, state, isExpiring } of runs) {
-    const run = isSealed(state) && !isExpiring ? await readRun(redis, id) : null;
-    if (run?.schema === schemaVersion) await sealTally(redis, run).catch(unlessRemoved);
+    const run = isFinalized(state) && !isExpiring ? await readRun(redis, id) : null;
+    if (run?.schema === schemaVersion) await finalizeTally(redis, run).catch(unlessRemoved);
   }
 }
 

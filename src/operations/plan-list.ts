@@ -7,7 +7,7 @@ import type { Spool } from '../input/spool.ts';
 import type { List } from '../input/with-list.ts';
 import { rungsLeft } from '../ledger/create-run.ts';
 import type { ListedRun } from '../ledger/list-runs.ts';
-import { isSealed, parseRun, pendingOf, type Run } from '../ledger/run.ts';
+import { isFinalized, parseRun, pendingOf, type Run } from '../ledger/run.ts';
 import { givenRules, isSet, noRules, type RuleName, type RunRules, ruleNames } from '../ledger/run-rules.ts';
 import { type Reading, seenFromOutside } from '../ledger/standing.ts';
 import { explainEmptyList, explainExcess, unexpectedCount } from '../model/brakes.ts';
@@ -91,7 +91,7 @@ export function planOf(order: ListOrder, target: Target, list: List, known: List
     seen: around && seenBy(order, target, { ...around, existing, nextTryAt, rules }),
     proof,
     existing: existing && { ...existingOf(existing), isJoined },
-    previous: last !== null && isSealed(last.state) ? previousOf(last) : null,
+    previous: last !== null && isFinalized(last.state) ? previousOf(last) : null,
     overlapping: overlapping.map((run) => ({
       ...existingOf(run),
       files: run.files,

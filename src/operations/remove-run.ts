@@ -3,8 +3,8 @@ import { noteTargetAction } from '../ledger/audit.ts';
 import { changedSince } from '../ledger/changed-since.ts';
 import { wentWell } from '../ledger/conclusion.ts';
 import { anyRun, noteSuccess, removeRun as removeIfSeen } from '../ledger/end-run.ts';
-import { isSealed, type Run, readRun, schemaVersion } from '../ledger/run.ts';
-import { sealTally } from '../ledger/tally.ts';
+import { isFinalized, type Run, readRun, schemaVersion } from '../ledger/run.ts';
+import { finalizeTally } from '../ledger/tally.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { describeRejection } from '../redis/errors.ts';
 import { publishChanges } from '../worker/event-sources.ts';
@@ -36,7 +36,7 @@ export async function removeRun(session: Session, { run: text, by, seen }: SeenO
 
 /** Throws USAGE for a run that has not ended. One whose list was not written completely can be removed. */
 export function refuseUnended({ id, state }: Run): void {
-  if (isSealed(state) || state === 'preparing') return;
+  if (isFinalized(state) || state === 'preparing') return;
   throw new ExpungeError('USAGE', `run ${id} is ${state}; only a run that has ended can be removed`, {
     next: (toType) => `cancel it first: ${toType('cancel', id)}`,
   });
@@ -44,8 +44,8 @@ export function refuseUnended({ id, state }: Run): void {
 
 /** Publishes the end of a detached run, as a worker would if it had seen the run before its removal. Repeating it adds nothing. */
 async function passEndOn(redis: RedisClient, run: Run): Promise<void> {
-  if (!run.detached || !isSealed(run.state) || run.schema !== schemaVersion) return;
-  const ended = await sealTally(redis, run);
+  if (!run.detached || !isFinalized(run.state) || run.schema !== schemaVersion) return;
+  const ended = await finalizeTally(redis, run);
   if (run.published < run.changes) await publishChanges(redis, ended, run);
   if (wentWell(ended)) await noteSuccess(redis, run.fp, anyRun, ended.endedAt);
 }

@@ -1,5 +1,5 @@
 import { ExpungeError } from '../errors.ts';
-import { isSealed, type Run } from '../ledger/run.ts';
+import { isFinalized, type Run } from '../ledger/run.ts';
 import { inheritedSettings } from '../ledger/run-rules.ts';
 import type { OutcomeCounts } from '../model/outcome.ts';
 import type { ToType } from '../model/to-type.ts';
@@ -12,7 +12,7 @@ type Live = Pick<Run, 'id' | 'state' | 'command' | 'detached'>;
 
 /** Throws USAGE for a run that has not ended, and says how it can end. */
 export function refuseLive({ id, state, command, detached }: Live): void {
-  if (isSealed(state)) return;
+  if (isFinalized(state)) return;
   throw new ExpungeError('USAGE', `run ${id} is ${state}; only a run that has ended can be retried`, {
     next: (toType) => adviceOfLive({ id, state, command, detached }, toType),
   });

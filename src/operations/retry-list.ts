@@ -6,7 +6,7 @@ import { type Spool, spoolRows } from '../input/spool.ts';
 import { type List, withSpoolFolder } from '../input/with-list.ts';
 import { readRetried } from '../ledger/retries.ts';
 import type { Run } from '../ledger/run.ts';
-import { sealTally } from '../ledger/tally.ts';
+import { finalizeTally } from '../ledger/tally.ts';
 import { type OutcomeCounts, perOutcome, sumOutcomes } from '../model/outcome.ts';
 import type { Row } from '../model/row.ts';
 import { type Selection, worthRetry } from '../model/selection.ts';
@@ -55,7 +55,7 @@ export async function withRetried<T>(
   { run: found, only, expected, onRow }: RetryOrder,
   body: (list: List, retries: Retries) => Promise<T>,
 ): Promise<T> {
-  const run = await sealTally(redis, found);
+  const run = await finalizeTally(redis, found);
   return withSpoolFolder(order.config.stateDir, async (folder) => {
     const { spool, chosen } = await spoolRetried(redis, order, { run, only, folder, onRow });
     if (spool.rows > 0) {

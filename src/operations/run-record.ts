@@ -2,7 +2,7 @@ import { readAudit } from '../ledger/audit.ts';
 import { haltExamples } from '../ledger/halt-examples.ts';
 import { readMeasures } from '../ledger/measures.ts';
 import type { Run } from '../ledger/run.ts';
-import { tallyIfSealed } from '../ledger/tally.ts';
+import { tallyIfFinalized } from '../ledger/tally.ts';
 import { readProof } from '../ledger/verification.ts';
 import { isAbandoned } from './liveness.ts';
 import type { Session } from './session.ts';
@@ -17,7 +17,7 @@ export type RunRecord = Awaited<ReturnType<typeof readRunRecord>>;
 /** Reads the record; an ended run is tallied. */
 export async function readRunRecord(session: Session, found: Run) {
   const { redis } = session;
-  const run = await tallyIfSealed(redis, found);
+  const run = await tallyIfFinalized(redis, found);
   const [context, examples, measures, audit, proof] = await Promise.all([
     readWholeContext(session, run),
     haltExamples(redis, run),

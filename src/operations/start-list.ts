@@ -7,7 +7,7 @@ import { changedSince } from '../ledger/changed-since.ts';
 import { findRunOfList } from '../ledger/create-run.ts';
 import { findOverlappingRuns } from '../ledger/list-runs.ts';
 import { type LeftToWorkers, refuseUnprotected } from '../ledger/protection.ts';
-import { isOver, isSealed, type Run } from '../ledger/run.ts';
+import { isFinalized, isOver, type Run } from '../ledger/run.ts';
 import { givenRules } from '../ledger/run-rules.ts';
 import { readAbsentAnswers } from '../ledger/semantics.ts';
 import type { LimiterScope } from '../limiter/read-target.ts';
@@ -46,8 +46,8 @@ export async function findList(session: Session, given: ListOrder, work: ListWor
   if (last !== null && !isOver(last)) refuseOtherVersion(last);
   refuseKnownRun(given, last, applied);
   if (applied !== null) await refuseOtherRun(session, target, applied, last, given);
-  if (last !== null && isSealed(last.state) && (!isOver(last) || retries !== null)) return { ended: last };
-  const existing = last !== null && !isSealed(last.state) ? last : null;
+  if (last !== null && isFinalized(last.state) && (!isOver(last) || retries !== null)) return { ended: last };
+  const existing = last !== null && !isFinalized(last.state) ? last : null;
   const order = retries === null || existing !== null ? given : inherit(given, retries);
   refuseUnlessResumable(existing);
   if (given.options.detach && existing?.detached !== true)
@@ -67,7 +67,7 @@ export async function readHistory(
   last: Run | null,
 ): Promise<ListHistory> {
   const { redis } = session;
-  const existing = last !== null && !isSealed(last.state) ? last : null;
+  const existing = last !== null && !isFinalized(last.state) ? last : null;
   const before = await readBeforeRun(redis, target.fp, scopesOf(order, list), await ownStop(order));
   const isJoined = existing !== null && (await hasForegroundCommand(session, existing)) === true;
   const retryOf = retries?.run.id ?? '';
@@ -118,7 +118,7 @@ export async function startList(
  * or was still being written, was not shown; in that case only a halt or a guard must be seen first.
  */
 function refuseMoved(shown: Run | null, run: Run): void {
-  if (run.state === 'running' || isSealed(run.state)) return;
+  if (run.state === 'running' || isFinalized(run.state)) return;
   const wasStopped = run.state === 'halted' || (run.state === 'paused' && run.by === 'guard');
   const hasMoved = shown === null || shown.state === 'preparing' ? wasStopped : run.revision !== shown.revision;
   if (hasMoved) throw changedSince(run, shown, 'sent');

@@ -6,9 +6,17 @@ import { changeRules } from '../ledger/change-rules.ts';
 import { changedSince } from '../ledger/changed-since.ts';
 import { runsOfTarget } from '../ledger/list-runs.ts';
 import { openIdsOf, refuseUnprotected } from '../ledger/protection.ts';
-import { type HaltCode, isHaltedFor, isSealed, type Run, type RunState, readRun, readRunAgain } from '../ledger/run.ts';
+import {
+  type HaltCode,
+  isFinalized,
+  isHaltedFor,
+  type Run,
+  type RunState,
+  readRun,
+  readRunAgain,
+} from '../ledger/run.ts';
 import { isSameRule, type RunRules, ruleNames } from '../ledger/run-rules.ts';
-import { sealTally } from '../ledger/tally.ts';
+import { finalizeTally } from '../ledger/tally.ts';
 import type { Target } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
 import { createEnqueuer, registerWithWorkers, startDetachedRun } from '../queue/enqueuer.ts';
@@ -103,7 +111,7 @@ function leftToWorkers({ redis }: Session, run: Run) {
 }
 
 function hasEnded({ state }: Run): boolean {
-  return isSealed(state) || state === 'cancelling';
+  return isFinalized(state) || state === 'cancelling';
 }
 
 /**
@@ -191,7 +199,7 @@ function refused(run: string, action: Action, state: string): ExpungeError {
 const pollMs = 100;
 const noticeAfterMs = 2_000;
 
-/** Waits until every leased chunk is returned or its lease has expired: then the run is sealed. */
+/** Waits until every leased chunk is returned or its lease has expired: then the run is finalized. */
 async function cancelled(session: Session, id: string, onWait: () => void): Promise<Run> {
   const sayAt = performance.now() + noticeAfterMs;
   for (let isSaid = false; (await session.ledger.reclaim(id)) === 'cancelling'; ) {
@@ -201,7 +209,7 @@ async function cancelled(session: Session, id: string, onWait: () => void): Prom
     }
     await sleep(pollMs);
   }
-  const run = await sealTally(session.redis, await readRunAgain(session.redis, id));
+  const run = await finalizeTally(session.redis, await readRunAgain(session.redis, id));
   await removeOwnQueue(session, run);
   return run;
 }

@@ -1,7 +1,7 @@
 import { ExpungeError } from '../errors.ts';
 import type { Run } from '../ledger/run.ts';
 import { retryFacts } from '../ledger/summary.ts';
-import { checkConservation, sealTally, tallyLedger } from '../ledger/tally.ts';
+import { checkConservation, finalizeTally, tallyLedger } from '../ledger/tally.ts';
 import type { OutcomeCounts } from '../model/outcome.ts';
 import type { RedisClient } from '../redis/client.ts';
 
@@ -23,9 +23,9 @@ export async function verify(redis: RedisClient, run: Run): Promise<Verification
       next: `run its command again: ${run.command}`,
     });
   }
-  const sealed = await sealTally(redis, run);
-  const tally = await tallyLedger(redis, sealed);
-  const problem = checkConservation(sealed, tally);
+  const finalized = await finalizeTally(redis, run);
+  const tally = await tallyLedger(redis, finalized);
+  const problem = checkConservation(finalized, tally);
   const { counts, pending } = tally;
   const facts = { run: run.id, ...retryFacts(run), adds_up: problem === null, problem, rows: run.rows, pending };
   return { ...facts, ...counts };

@@ -10,5 +10,5 @@ export type KeyRow = {
   expires: string;
 };
 
-/** The expiry of what a run stores: `--keep` after its seal. */
+/** The expiry of what a run stores: `--keep` after it is finalized. */
 export const runEnd = "run's end";

@@ -19,7 +19,7 @@ export type CertificateOptions = { key: KeyObject | null; salt: Buffer | null };
 export const firstPrevious = '0'.repeat(64);
 
 /**
- * Writes the certificate of a sealed run, and returns its rows and its root. The same run, key and salt give the same bytes. If `sink` returns
+ * Writes the certificate of a finalized run, and returns its rows and its root. The same run, key and salt give the same bytes. If `sink` returns
  * false, it ends early, without a root.
  */
 export async function writeCertificate(

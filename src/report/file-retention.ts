@@ -7,7 +7,7 @@ import { removeDrafts } from './report.ts';
  * How long the files in a state folder are kept.
  *
  * The report may be the only record of what happened to the ids of a run. A folder may be used with several Redis servers, so none of them decides.
- * The file `kept-until` in a run's folder holds the date. It is written with the report of a sealed run, and users may change or remove it.
+ * The file `kept-until` in a run's folder holds the date. It is written with the report of a finalized run, and users may change or remove it.
  * After that date, only files that expunge writes are removed, and the folder if nothing else is in it. Each plan of the same list writes
  * the lists of rejected rows again, so they are removed by their age.
  */
@@ -28,7 +28,7 @@ export async function keptFolders(stateDir: string, text: string): Promise<strin
   return named.map((run) => runFolder(stateDir, run));
 }
 
-/** Writes the time until which the files of a sealed run are kept, in ms since 1970. Throws errors of the file system. */
+/** Writes the time until which the files of a finalized run are kept, in ms since 1970. Throws errors of the file system. */
 export async function keepUntil(folder: string, until: number): Promise<void> {
   await writeFile(join(folder, dateFile), `${isoTime(until)}\n`, { mode: 0o600 });
 }

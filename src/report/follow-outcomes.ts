@@ -1,5 +1,5 @@
 import { type OutcomeRow, readBlockRows, readChunkRows } from '../ledger/outcome-rows.ts';
-import { isSealed, type Run } from '../ledger/run.ts';
+import { isFinalized, type Run } from '../ledger/run.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { encodeCursor, type FollowCursor } from './follow-cursor.ts';
@@ -15,7 +15,7 @@ const chunksAtOnce = 16;
 /**
  * Yields the rows of a run to write since `cursor`, which moves on with each part that the caller has taken. It yields blocks, then
  * corrections, then
- * the chunks whose ids all have an outcome (all chunks if the run is sealed). A settled outcome changes only if a former holder of its chunk had
+ * the chunks whose ids all have an outcome (all chunks if the run is finalized). A settled outcome changes only if a former holder of its chunk had
  * better evidence. The update then notes it in `improved`, and a chunk that was already written gets a correction. Only reads; holds a few chunks in
  * memory. Throws INTERNAL for a chunk that Redis has lost.
  */
@@ -26,12 +26,12 @@ export async function* followOutcomes(redis: RedisClient, run: Run, cursor: Foll
     yield* writeChunks(redis, run, cursor, [cursor.chunk]);
     if (cursor.chunk !== null) return; // Redis has lost its outcomes; a later call waits for new ones
   }
-  // Before the chunks, so that the chunks need no correction for these. In a sealed run, the last corrections.
+  // Before the chunks, so that the chunks need no correction for these. In a finalized run, the last corrections.
   yield* writeCorrections(redis, run, cursor);
   const ready = await findReady(redis, run, cursor);
   for (let from = 0; from < ready.length; from += chunksAtOnce)
     yield* writeChunks(redis, run, cursor, ready.slice(from, from + chunksAtOnce));
-  if (isSealed(run.state)) yield* writeCorrections(redis, run, cursor);
+  if (isFinalized(run.state)) yield* writeCorrections(redis, run, cursor);
 }
 
 /** The next part, without its rows that were already written. */
@@ -48,7 +48,7 @@ async function* writeChunks(
   numbers: readonly number[],
 ): AsyncGenerator<FollowPart> {
   for (const { n, rows, isSettled } of await readChunkRows(redis, run, numbers)) {
-    if (!isSettled && !isSealed(run.state)) continue;
+    if (!isSettled && !isFinalized(run.state)) continue;
     cursor.chunk = n;
     yield* write(run, cursor, rows);
     cursor.written[n] = 1;
@@ -81,7 +81,7 @@ async function* writeCorrections(redis: RedisClient, run: Run, cursor: FollowCur
 
 /** The chunks that are not written, have no holder and no time at which they are due: their ids are settled, unless Redis has lost something. */
 async function findReady(redis: RedisClient, run: Run, { written }: FollowCursor): Promise<number[]> {
-  if (isSealed(run.state)) return [...written.keys()].filter((n) => written[n] === 0);
+  if (isFinalized(run.state)) return [...written.keys()].filter((n) => written[n] === 0);
   const [deferred, open] = await Promise.all([
     redis.zrange(keys.deferred(run.id), 0, '-1'),
     redis.hkeys(keys.open(run.id)),
@@ -96,7 +96,7 @@ async function findReady(redis: RedisClient, run: Run, { written }: FollowCursor
  */
 export async function readProgress(redis: RedisClient, run: string): Promise<string> {
   const [fields, ...counts] = await Promise.all([
-    redis.hmget(keys.run(run), 'state', 'settled', 'next', 'sealed'),
+    redis.hmget(keys.run(run), 'state', 'settled', 'next', 'finalized'),
     redis.hlen(keys.open(run)),
     redis.zcard(keys.deferred(run)),
     redis.llen(keys.improved(run)),

@@ -27,7 +27,7 @@ export type PageFacts = {
 };
 
 /**
- * Writes the page of a run, below 1 MB. Reads its rows only if some need attention. Once all measures of a sealed run are recorded, its page
+ * Writes the page of a run, below 1 MB. Reads its rows only if some need attention. Once all measures of a finalized run are recorded, its page
  * changes only with `readProof`.
  */
 export async function htmlReport(redis: RedisClient, run: Run): Promise<string> {

@@ -2,7 +2,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { auditFacts, readAudit } from '../ledger/audit.ts';
 import { type OutcomeRow, readOutcomes } from '../ledger/outcome-rows.ts';
-import { isSealed, type Run } from '../ledger/run.ts';
+import { isFinalized, type Run } from '../ledger/run.ts';
 import { isSuccess, isWorthAnotherRun, type Outcome, outcomes } from '../model/outcome.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keepUntil } from './file-retention.ts';
@@ -19,12 +19,12 @@ const style: ReportStyle = { format: 'csv', spreadsheetSafe: false };
 
 /**
  * Writes `outcomes.csv` with all rows, `failures.csv` with the rows worth another run and `report.html` with a page, in one pass over the ledger.
- * Also writes `audit.ndjson` with the actions on the run. The files of a sealed run are kept for as long as Redis keeps the run. Repeating it
+ * Also writes `audit.ndjson` with the actions on the run. The files of a finalized run are kept for as long as Redis keeps the run. Repeating it
  * replaces them. Throws INTERNAL if a file cannot be written; then the old file of that name is unchanged.
  */
 export async function writeRunFiles(redis: RedisClient, run: Run, folder: string): Promise<RunFiles> {
   await makeFolder(folder, run);
-  if (isSealed(run.state)) await keepUntil(folder, Date.now() + run.keepMs).catch(() => {}); // without a date they are kept for ever
+  if (isFinalized(run.state)) await keepUntil(folder, Date.now() + run.keepMs).catch(() => {}); // without a date they are kept for ever
   await writeAudit(redis, run, join(folder, 'audit.ndjson'));
   const all = new List(await ReportFile.open(join(folder, 'outcomes.csv'), run.id));
   try {

@@ -1,8 +1,8 @@
 import { ExpungeError } from '../errors.ts';
 import { type Conclusion, conclusionText, judgeRun } from '../ledger/conclusion.ts';
 import { noteSuccess, removeIfUnstarted } from '../ledger/end-run.ts';
-import { isSealed, type Run, readRun, schemaVersion } from '../ledger/run.ts';
-import { sealTally } from '../ledger/tally.ts';
+import { isFinalized, type Run, readRun, schemaVersion } from '../ledger/run.ts';
+import { finalizeTally } from '../ledger/tally.ts';
 import { isFailure, isGone, isSuccess, type Outcome, sumOutcomes } from '../model/outcome.ts';
 import { startDetachedRun } from '../queue/enqueuer.ts';
 import { scheduleChanged } from './changed-schedule.ts';
@@ -50,20 +50,24 @@ export async function follow(
     await startDetachedRun(deps.ledger, deps.enqueuer, last, { who: last.createdBy, reason: '' });
     return;
   }
-  const sealed = await sealTally(redis, last);
-  const conclusion = judgeRun(sealed)!;
+  const finalized = await finalizeTally(redis, last);
+  const conclusion = judgeRun(finalized)!;
   // Before its end is recorded, so that a process that dies in between leaves no such run with an active schedule.
-  if (conclusion === 'none_there' && !isRetry(sealed, schedule))
-    await pauseAs(deps, lease, { guard: 'none_there', halt: '', reason: noneThere(sealed) });
-  const history = withEnd(await readHistory(redis, lease.fp, lease.name), sealed.id, endOfRun(sealed, conclusion));
-  const { state, endedAt } = sealed;
+  if (conclusion === 'none_there' && !isRetry(finalized, schedule))
+    await pauseAs(deps, lease, { guard: 'none_there', halt: '', reason: noneThere(finalized) });
+  const history = withEnd(
+    await readHistory(redis, lease.fp, lease.name),
+    finalized.id,
+    endOfRun(finalized, conclusion),
+  );
+  const { state, endedAt } = finalized;
   if (conclusion === 'well') await noteSuccess(redis, lease.fp, lease.name, endedAt);
   await updateSchedule(redis, lease, {
     fields: {
       lastState: state,
       lastConclusion: conclusion,
       lastEndedAt: endedAt,
-      ...(areFilesDone(sealed, conclusion, schedule) ? {} : { toArchive: '' }),
+      ...(areFilesDone(finalized, conclusion, schedule) ? {} : { toArchive: '' }),
       ...(conclusion === 'well' ? { heartbeatDue: deps.now() } : {}),
     },
     history,
@@ -184,7 +188,7 @@ async function followLast(
     return schedule && { schedule, live: null };
   const last = await readRun(redis, schedule.lastRun);
   // A run of another version is left to that version, and counts as not ended.
-  if (last !== null && (!isSealed(last.state) || last.schema !== schemaVersion)) return { schedule, live: last };
+  if (last !== null && (!isFinalized(last.state) || last.schema !== schemaVersion)) return { schedule, live: last };
   await follow(deps, lease, schedule, last);
   const now = (await readSchedule(redis, lease.fp, lease.name)) ?? schedule;
   // The end of its last run may have paused it.
@@ -196,7 +200,7 @@ async function followLast(
 async function withLastState({ ledger: { redis } }: ScheduleDeps, schedule: Schedule): Promise<Schedule> {
   if (schedule.lastRun === '' || schedule.lastState !== '') return schedule;
   const run = await readRun(redis, schedule.lastRun);
-  return run !== null && isSealed(run.state)
+  return run !== null && isFinalized(run.state)
     ? { ...schedule, lastState: run.state, lastConclusion: judgeRun(run)! }
     : schedule;
 }

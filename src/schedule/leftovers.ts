@@ -1,7 +1,7 @@
 import { plural } from '../format.ts';
 import { type RetriedRow, readRetried, withoutRowsOf } from '../ledger/retries.ts';
-import { isSealed, type Run, readRun, schemaVersion } from '../ledger/run.ts';
-import { sealTally } from '../ledger/tally.ts';
+import { isFinalized, type Run, readRun, schemaVersion } from '../ledger/run.ts';
+import { finalizeTally } from '../ledger/tally.ts';
 import { idOutcomes, isFailure, isUncertain, type Outcome, sentOutcomes, sumOutcomes } from '../model/outcome.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { CarriedOver } from './carried-over.ts';
@@ -56,8 +56,8 @@ async function findRetried(
     const hasLeft = ended?.left !== 0 && (retryFailed || ended?.state !== 'completed');
     return hasLeft ? { retried: null, note } : none;
   }
-  if (!isSealed(found.state)) return none;
-  return chooseRetried(redis, await sealTally(redis, found), schedule, stop);
+  if (!isFinalized(found.state)) return none;
+  return chooseRetried(redis, await finalizeTally(redis, found), schedule, stop);
 }
 
 async function chooseRetried(

@@ -6,7 +6,7 @@ import { claimList, planRun, writeRun } from '../ledger/create-run.ts';
 import { removeIfUnstarted } from '../ledger/end-run.ts';
 import { refuseUnprotected } from '../ledger/protection.ts';
 import { noteRetry } from '../ledger/retries.ts';
-import { isSealed, type Run, readRun } from '../ledger/run.ts';
+import { isFinalized, type Run, readRun } from '../ledger/run.ts';
 import { pausedEvent, refusedEvent } from '../notify/events.ts';
 import { startDetachedRun } from '../queue/enqueuer.ts';
 import { isRedisError } from '../redis/errors.ts';
@@ -147,7 +147,7 @@ async function start(
   };
   const plan = planRun(settings, target, spool, origin);
   // An ended run of the same list whose report is not delivered must not block the occurrence.
-  const id = await claimList(ledger.redis, plan.list, deps.now(), ({ state }) => isSealed(state));
+  const id = await claimList(ledger.redis, plan.list, deps.now(), ({ state }) => isFinalized(state));
   if ((await readRun(ledger.redis, id)) !== null) {
     return recordResult(deps, lease, trigger, {
       outcome: 'skipped',

@@ -1,5 +1,5 @@
 import { duration, plural } from '../format.ts';
-import { isSealed, type Run, readRun } from '../ledger/run.ts';
+import { isFinalized, type Run, readRun } from '../ledger/run.ts';
 import { type Archive, archiveFiles, findArchive } from './archive.ts';
 import { type Decision, decide, type LiveRun } from './decide.ts';
 import { follow, removeUnstartedRun } from './follow-run.ts';
@@ -52,7 +52,7 @@ async function findDueWork(
   if (schedule === null || source === undefined) return null;
   const isOpen = schedule.lastRun !== '' && schedule.lastState === '';
   const last = isOpen ? await readRun(redis, schedule.lastRun) : null;
-  const isToFollow = isOpen && (last === null || isSealed(last.state) || last.state === 'planned');
+  const isToFollow = isOpen && (last === null || isFinalized(last.state) || last.state === 'planned');
   const decision = decide(schedule, last && liveOf(last), now());
   const archive = isOpen || schedule.toArchive === null ? null : await findArchive(source, schedule.toArchive);
   const isIdle = !isToFollow && archive === null && decision.do === 'nothing';
@@ -60,7 +60,7 @@ async function findDueWork(
 }
 
 function liveOf({ id, state, reason, halt }: Run): LiveRun | null {
-  return isSealed(state) ? null : { id, state, reason, halt };
+  return isFinalized(state) ? null : { id, state, reason, halt };
 }
 
 async function act(deps: ScheduleDeps, lease: ScheduleLease, due: DueWork): Promise<void> {

@@ -4,12 +4,12 @@ import { visible } from '../model/visible.ts';
 // they become codes. Everything that a command writes goes through these streams.
 
 /** Random digits that no author of a text can know: they distinguish our own styles from styles in a text. */
-const seal = `;${digits()};${digits()}m`;
-const sealed = new RegExp(`\\u001b\\[(\\d+)${seal}`);
+const ourDigits = `;${digits()};${digits()}m`;
+const ourMarks = new RegExp(`\\u001b\\[(\\d+)${ourDigits}`);
 
 /** A mark of our own: the style with this number, or the format character with this code. It takes no columns, and `safeText` passes it on. */
 export function ownMark(code: number): string {
-  return `\u001b[${code}${seal}`;
+  return `\u001b[${code}${ourDigits}`;
 }
 
 /**
@@ -18,7 +18,7 @@ export function ownMark(code: number): string {
  */
 export function safeText(text: string): string {
   return text
-    .split(sealed)
+    .split(ourMarks)
     .map((part, n) => (n % 2 === 0 ? visibleLines(part) : markText(Number(part))))
     .join('');
 }

@@ -12,8 +12,8 @@ import {
   requeueResults,
   type Undelivered,
 } from '../ledger/results.ts';
-import { isSealed, type Run, readRun, schemaVersion } from '../ledger/run.ts';
-import { tallyIfSealed } from '../ledger/tally.ts';
+import { isFinalized, type Run, readRun, schemaVersion } from '../ledger/run.ts';
+import { tallyIfFinalized } from '../ledger/tally.ts';
 import type { Log } from '../logger.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { describeRedisError, isRedisError } from '../redis/errors.ts';
@@ -101,7 +101,7 @@ export class Deliverer {
     const run = await readRun(redis, one.run);
     if (run !== null && run.schema !== schemaVersion) return false;
     if (run !== null && awaitsResults(run)) return true;
-    if (run !== null && isSealed(run.state)) await expireRun(redis, run);
+    if (run !== null && isFinalized(run.state)) await expireRun(redis, run);
     await dropUndelivered(redis, fp, one);
     return false;
   }
@@ -110,7 +110,7 @@ export class Deliverer {
     const { redis, destination, log, now } = this.#options;
     const found = await readRun(redis, one.run);
     if (found === null || !awaitsResults(found)) return;
-    const run = await tallyIfSealed(redis, found);
+    const run = await tallyIfFinalized(redis, found);
     try {
       const place = await destination.deliver(redis, run, lease);
       const delivered = { end: endNameOf(run), at: now(), place, by: hostname() };

@@ -8,10 +8,10 @@ import {
   readWaits,
   type StoredWait,
 } from '../ledger/outbox.ts';
-import { isSealed, pendingOf, type Run, readRun, schemaVersion } from '../ledger/run.ts';
+import { isFinalized, pendingOf, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { limitersFor } from '../ledger/run-limiters.ts';
 import { type Cause, type Standing, seenFromOutside, standingsOf } from '../ledger/standing.ts';
-import { tallyIfSealed } from '../ledger/tally.ts';
+import { tallyIfFinalized } from '../ledger/tally.ts';
 import { readTargetState } from '../limiter/read-target.ts';
 import { readStops } from '../limiter/stop.ts';
 import type { Target } from '../model/target.ts';
@@ -45,7 +45,7 @@ export async function publishNewChanges(redis: RedisClient, id: string): Promise
   const [changes, published] = await redis.hmget(keys.run(id), 'changes', 'published');
   const run = changes === published ? null : await readRun(redis, id);
   if (run === null) return;
-  await publishChanges(redis, await tallyIfSealed(redis, run), {
+  await publishChanges(redis, await tallyIfFinalized(redis, run), {
     changes: Number(changes),
     published: Number(published),
   });
@@ -88,7 +88,7 @@ export async function publishWaits(
   for (const id of runs) {
     const run = await readRun(redis, id);
     const known = stored.filter((wait) => wait.run === id);
-    if (run === null || isSealed(run.state)) await forgetWaits(redis, target, known);
+    if (run === null || isFinalized(run.state)) await forgetWaits(redis, target, known);
     else if (run.schema === schemaVersion) {
       const own = { run, targets: await limitersFor(redis, id, targets) };
       await publishRunWaits(redis, run, standingsOf({ ...shared, ...own }), known, now);

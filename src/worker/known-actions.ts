@@ -1,6 +1,6 @@
 import { noteTarget } from '../ledger/known-targets.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { isSealed, type OperatorPause, type Run, readRun } from '../ledger/run.ts';
+import { isFinalized, type OperatorPause, type Run, readRun } from '../ledger/run.ts';
 import { newOrderId, stopTarget } from '../ledger/steer-target.ts';
 import {
   type BoundOrder,
@@ -265,10 +265,10 @@ export class KnownOrders {
     const { ledger } = this.#options;
     const run = await readRun(ledger.redis, id);
     if (run === null) return { isFound: false, again: [] };
-    if (isSealed(run.state)) this.#liveRuns.delete(id);
+    if (isFinalized(run.state)) this.#liveRuns.delete(id);
     else this.#liveRuns.add(id);
     const { pauses, cancel } = this.#runs.get(id) ?? { pauses: [], cancel: null };
-    const isEnding = run.state === 'cancelling' || isSealed(run.state);
+    const isEnding = run.state === 'cancelling' || isFinalized(run.state);
     const again: string[] = [];
     if (!isEnding && cancel !== null) {
       const order = { action: 'cancel', by: cancel.by || 'operator', who: cancel.who, reason: cancel.reason } as const;

@@ -3,9 +3,9 @@ import { wentWell } from '../ledger/conclusion.ts';
 import { anyRun, expireRun, noteSuccess } from '../ledger/end-run.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { areResultsWanted, awaitsResults, queueResults, wantResults } from '../ledger/results.ts';
-import { isSealed, pendingOf, type RunState, readRun, schemaVersion } from '../ledger/run.ts';
+import { isFinalized, pendingOf, type RunState, readRun, schemaVersion } from '../ledger/run.ts';
 import { exitOf } from '../ledger/summary.ts';
-import { sealTally, tallyIfSealed } from '../ledger/tally.ts';
+import { finalizeTally, tallyIfFinalized } from '../ledger/tally.ts';
 import type { Log } from '../logger.ts';
 import type { Enqueuer } from '../queue/enqueuer.ts';
 import { describeRedisError, describeRejection } from '../redis/errors.ts';
@@ -21,7 +21,7 @@ const leaseMs = 2_500;
 const recheckIdleMs = 9_000;
 
 /**
- * Recovers the detached runs of a target: enqueues due chunks, adds jobs again that the queue has lost, and finishes sealed runs. One worker of a
+ * Recovers the detached runs of a target: enqueues due chunks, adds jobs again that the queue has lost, and tallies finalized runs. One worker of a
  * target does this at a time; two at once would add nothing twice. A run whose recovery fails does not delay the others.
  */
 export class Recoverer {
@@ -82,14 +82,14 @@ export class Recoverer {
     else if (schema !== String(schemaVersion)) this.#skipOtherVersion(id);
     else if (state === 'running') await enqueuer.recover(id);
     else if (state === 'cancelling') await ledger.reclaim(id);
-    else if (isSealed(state)) await this.#finishRun(id);
+    else if (isFinalized(state)) await this.#finishRun(id);
     else {
       if (state === 'halted') await this.#queueResults(id);
       this.#nextCheckAt.set(id, performance.now() + recheckIdleMs);
     }
   }
 
-  /** Passes changes on. The counts of a sealed run are final once it is tallied. */
+  /** Passes changes on. The counts of a finalized run are final once it is tallied. */
   async #publishChanges(id: string, published: { changes: number; published: number }): Promise<void> {
     const { redis } = this.#options.ledger;
     const run = await readRun(redis, id);
@@ -99,7 +99,7 @@ export class Recoverer {
     // No process holds a chunk then, so no holder logs it.
     if (run.state === 'halted' && (run.halt === 'canary' || run.halt === 'max_deletes'))
       this.#options.log.error({ run: id, code: run.halt, reason: run.reason }, 'the run has halted');
-    await publishChanges(redis, await tallyIfSealed(redis, run), published);
+    await publishChanges(redis, await tallyIfFinalized(redis, run), published);
   }
 
   async #queueResults(id: string): Promise<void> {
@@ -122,16 +122,16 @@ export class Recoverer {
     this.#options.log.error({ run: id, reason: otherVersionReason }, 'abandoning the run');
   }
 
-  /** Finishes a sealed run. Repeating it after a crash is harmless: the run is removed from the set of its target last. */
+  /** Tallies a finalized run and publishes its end. Repeating it after a crash is harmless: the run is removed from the set of its target last. */
   async #finishRun(id: string): Promise<void> {
     const { ledger, fp, log } = this.#options;
     const run = await readRun(ledger.redis, id);
     if (run === null) return;
-    const sealed = await sealTally(ledger.redis, run);
-    await expireRun(ledger.redis, sealed); // also for a run whose keys expire: they are kept longer until its end was passed on
-    if (awaitsResults(sealed)) await queueResults(ledger.redis, sealed);
-    if (wentWell(sealed)) await noteSuccess(ledger.redis, fp, anyRun, sealed.endedAt);
+    const finalized = await finalizeTally(ledger.redis, run);
+    await expireRun(ledger.redis, finalized); // also for a run whose keys expire: they are kept longer until its end was passed on
+    if (awaitsResults(finalized)) await queueResults(ledger.redis, finalized);
+    if (wentWell(finalized)) await noteSuccess(ledger.redis, fp, anyRun, finalized.endedAt);
     await ledger.redis.srem(keys.targetRuns(fp), run.id);
-    log.info({ run: run.id, state: run.state, exit: exitOf(sealed), counts: sealed.counts }, 'run ended');
+    log.info({ run: run.id, state: run.state, exit: exitOf(finalized), counts: finalized.counts }, 'run ended');
   }
 }

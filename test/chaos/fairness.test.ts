@@ -1,5 +1,5 @@
 import { describe, test } from 'vitest';
-import { isSealed } from '../../src/ledger/run.ts';
+import { isFinalized } from '../../src/ledger/run.ts';
 import { openFleet, startRun } from '../support/fleet.ts';
 import type { Harness } from '../support/harness.ts';
 import { makeIds } from '../support/ids.ts';
@@ -23,7 +23,7 @@ if (isFull)
       await until('the long run is in the middle', () => harness.arrivals.length > 5_000);
       await startRun(harness, makeIds('small', 1_000), detached);
       const from = performance.now();
-      await until('the small run is done', async () => isSealed((await runOf(harness, 1_000)).state));
+      await until('the small run is done', async () => isFinalized((await runOf(harness, 1_000)).state));
       const seconds = (performance.now() - from) / 1_000;
       console.log(`1,000 ids behind a million, ${workers} workers: ${seconds.toFixed(1)} s`);
       expect(seconds).toBeLessThan(10);
@@ -36,7 +36,7 @@ describe.concurrent('at 1,000/s', () => {
     await until('the long run is in the middle', () => harness.arrivals.length > 2_000);
     await startRun(harness, makeIds('small', 1_000), detached);
     const before = arrivalsOf(harness, 'f').length;
-    await until('the small run is done', async () => isSealed((await runOf(harness, 1_000)).state));
+    await until('the small run is done', async () => isFinalized((await runOf(harness, 1_000)).state));
     expect(arrivalsOf(harness, 'f').length - before).toBeLessThan(6_000); // of the long one meanwhile: seconds, on any machine
     expect((await runOf(harness, 20_000)).state).toBe('running');
   });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { listRuns } from '../../src/ledger/list-runs.ts';
-import { isSealed, type Run } from '../../src/ledger/run.ts';
+import { isFinalized, type Run } from '../../src/ledger/run.ts';
 import { addressFromUrl } from '../../src/redis/address.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { type ClusterNode, openCluster, type TestCluster } from '../support/cluster.ts';
@@ -99,7 +99,7 @@ describe.concurrent('with a Redis Cluster', () => {
     await succeed(harness, 'cancel', other.id, '--yes');
     const before = harness.arrivals.length;
     await succeed(harness, 'start-all');
-    const ended = async () => (await harness.runs()).map(({ state }) => state).filter(isSealed);
+    const ended = async () => (await harness.runs()).map(({ state }) => state).filter(isFinalized);
     await until('both have ended', async () => (await ended()).length === 2, 60_000);
     expect((await ended()).toSorted()).toEqual(['cancelled', 'completed']);
     expect([before < ids.length, harness.arrivals.length]).toEqual([true, ids.length]);

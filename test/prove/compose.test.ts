@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { isSealed } from '../../src/ledger/run.ts';
+import { isFinalized } from '../../src/ledger/run.ts';
 import { docker, engineComposes } from '../support/engine.ts';
 import { until } from '../support/processes.ts';
 import { annotationIds, openStack, type Stack, type StackOptions } from '../support/stack.ts';
@@ -29,7 +29,7 @@ describe.skipIf(!engineComposes('node:24-bookworm-slim', 'redis:8-alpine'))('doc
     const ids = annotationIds(1, 80_000).map((id, n) => (n % 10 === 3 ? id.replace('a-', 'never-') : id));
     const run = await stack.submit(ids, ['--rate', '800/s']);
     let struck = 0;
-    while (!isSealed((await stack.runIs(run, 'there', () => true)).state)) {
+    while (!isFinalized((await stack.runIs(run, 'there', () => true)).state)) {
       await blows[struck++ % blows.length]!(stack);
       await stack.settles(run, 1_000);
     }

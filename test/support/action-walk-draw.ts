@@ -1,4 +1,4 @@
-import { isSealed } from '../../src/ledger/run.ts';
+import { isFinalized } from '../../src/ledger/run.ts';
 import type { RunModel, RunOrder, TargetOrder } from './action-walk-model.ts';
 
 /** What is done next; several orders are given at once. `looksBefore`: the people look at the run first, or else go by what they saw last. */
@@ -41,7 +41,7 @@ export class OrderDraw {
 
   /** `newLists`: those that no run was made of yet. */
   next(runs: readonly RunModel[], [newList]: readonly string[]): Step {
-    const live = runs.filter(({ state }) => !isSealed(state));
+    const live = runs.filter(({ state }) => !isFinalized(state));
     const dice = this.#random();
     if (newList !== undefined && (live.length < liveMin || (dice < 0.07 && live.length < liveMax)))
       return { kind: 'new', ...this.#by(), list: newList };
@@ -69,7 +69,7 @@ export class OrderDraw {
   #runOrder(run: RunModel): RunOrder {
     const order = { ...this.#by(), run: run.id };
     const dice = this.#random();
-    if (dice < (isSealed(run.state) ? 0.4 : run.state === 'preparing' ? 0.15 : 0.02))
+    if (dice < (isFinalized(run.state) ? 0.4 : run.state === 'preparing' ? 0.15 : 0.02))
       return { ...order, command: 'remove' };
     if (dice < 0.45) return { ...order, command: 'pause' };
     if (dice < 0.78) return { ...order, command: 'resume', maxDeletes: this.#moreDeletes(run) };

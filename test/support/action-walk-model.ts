@@ -1,4 +1,4 @@
-import { isSealed, type RunState } from '../../src/ledger/run.ts';
+import { isFinalized, type RunState } from '../../src/ledger/run.ts';
 
 /** An order that holds something until its author lifts it. */
 export type Hold = { readonly who: string; readonly reason: string };
@@ -69,16 +69,16 @@ function obey(run: RunModel, order: RunOrder): RunOutcome {
     case 'resume':
       return resume(run, order, order.maxDeletes);
     case 'rate':
-      if (isSealed(run.state)) return refused(run);
+      if (isFinalized(run.state)) return refused(run);
       return order.rate === run.rate ? unchanged(run) : changed(run, ['rate'], order, { rate: order.rate });
     case 'remove':
-      if (!isSealed(run.state) && run.state !== 'preparing') return refused(run);
+      if (!isFinalized(run.state) && run.state !== 'preparing') return refused(run);
       return { isDone: true, run: null, targetTrail: [entryOf('remove', order)] };
   }
 }
 
 function pause(run: RunModel, order: RunOrder): RunOutcome {
-  if (isSealed(run.state)) return refused(run);
+  if (isFinalized(run.state)) return refused(run);
   const pauses = withHold(run.pauses, order);
   if (pauses === null) return unchanged(run);
   const isGoing = run.state === 'running' || run.state === 'planned';
@@ -86,7 +86,7 @@ function pause(run: RunModel, order: RunOrder): RunOutcome {
 }
 
 function cancel(run: RunModel, order: RunOrder): RunOutcome {
-  if (isSealed(run.state) || run.isCancelOrdered) return unchanged(run);
+  if (isFinalized(run.state) || run.isCancelOrdered) return unchanged(run);
   if (run.state === 'preparing') return changed(run, ['cancel'], order, { isCancelOrdered: true });
   return changed(run, ['cancel'], order, { state: 'cancelled', pauses: [] });
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { isSealed } from '../../src/ledger/run.ts';
+import { isFinalized } from '../../src/ledger/run.ts';
 import { ArrivalWatch } from './action-walk-arrivals.ts';
 import { OrderDraw, type Step } from './action-walk-draw.ts';
 import {
@@ -218,9 +218,9 @@ class Walker {
 
   /** The command that makes a run of a list, also where there is one: then it continues that one, unless a person holds it. */
   async #makeRun({ who, reason, list }: Extract<Step, { kind: 'new' }>): Promise<void> {
-    const last = [...this.#runs.values()].find((run) => run.list === list && !isSealed(run.state));
+    const last = [...this.#runs.values()].find((run) => run.list === list && !isFinalized(run.state));
     const known = last && (await this.#read(last.id)).model;
-    const before = known === undefined || isSealed(known.state) ? null : known;
+    const before = known === undefined || isFinalized(known.state) ? null : known;
     const from = performance.now();
     const isBegun = before !== null && before.state !== 'preparing' && before.state !== 'planned';
     const make = () => this.#scene.make(this.#lists.get(list)!, who, reason, isBegun);
@@ -369,7 +369,7 @@ class Walker {
     await this.#scene.killRedis();
     const { isDone } = await ordered;
     await this.#comeBack(from, (before, now) => {
-      if (before.id === id && isDone && !isSealed(now.state) && !now.trail.includes(entry))
+      if (before.id === id && isDone && !isFinalized(now.state) && !now.trail.includes(entry))
         this.#break('a pause that was confirmed is lost', { before, now });
       const others = (trail: readonly string[]) => trail.filter((one) => one !== entry);
       if (!isSameTrail(others(before.trail), others(now.trail)))
@@ -441,7 +441,7 @@ function hasHold(holds: RunModel['pauses'], hold: RunModel['pauses'][number]): b
 function isInForce(before: RunModel, now: RunModel): boolean {
   const isCancelled = before.state === 'cancelled' || before.isCancelOrdered;
   if (isCancelled) return now.isCancelOrdered || now.state === 'cancelled' || now.state === 'completed';
-  if (isSealed(now.state)) return true;
+  if (isFinalized(now.state)) return true;
   return (
     before.pauses.every((pause) => hasHold(now.pauses, pause)) && !(now.pauses.length > 0 && now.state === 'running')
   );

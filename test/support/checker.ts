@@ -1,6 +1,6 @@
 import { type OutcomeRow, readOutcomes } from '../../src/ledger/outcome-rows.ts';
-import { isSealed, type Run } from '../../src/ledger/run.ts';
-import { checkConservation, sealTally, tallyLedger } from '../../src/ledger/tally.ts';
+import { isFinalized, type Run } from '../../src/ledger/run.ts';
+import { checkConservation, finalizeTally, tallyLedger } from '../../src/ledger/tally.ts';
 import type { Resource } from '../../src/model/resource.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
@@ -46,11 +46,11 @@ function withoutTokenRequests({ seen, executed, answered204, exists }: Evidence[
   return { seen: seen.filter((request) => request !== 'POST /oauth/token'), executed, answered204, exists };
 }
 
-/** The first promise that a sealed run breaks, with the id it breaks it for, or null. */
+/** The first promise that a finalized run breaks, with the id it breaks it for, or null. */
 export async function findBroken(evidence: Evidence): Promise<string | null> {
   const { redis, sandbox, resource, bystanders } = evidence;
-  if (!isSealed(evidence.run.state)) return `the run has not ended: it is ${evidence.run.state}`;
-  const run = await sealTally(redis, evidence.run);
+  if (!isFinalized(evidence.run.state)) return `the run has not ended: it is ${evidence.run.state}`;
+  const run = await finalizeTally(redis, evidence.run);
   const unbalanced = checkConservation(run, await tallyLedger(redis, run));
   if (unbalanced) return unbalanced;
   const lost = bystanders.find((id) => !sandbox.exists(resource, id));

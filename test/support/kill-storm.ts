@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { isSealed, type Run } from '../../src/ledger/run.ts';
+import { isFinalized, type Run } from '../../src/ledger/run.ts';
 import type { FaultTable } from '../../src/sandbox/faults.ts';
 import { findBroken } from './checker.ts';
 import { type AtEnd, type Harness, openHarness } from './harness.ts';
@@ -97,10 +97,10 @@ async function killUntilEnded(harness: Harness, { killNow, careless }: Storm): P
   for (;;) {
     const run = await harness.runIs(
       'due for a kill',
-      (now) => isSealed(now.state) || killNow(sofar(now.settled)),
+      (now) => isFinalized(now.state) || killNow(sofar(now.settled)),
       300_000,
     );
-    if (isSealed(run.state)) return kills;
+    if (isFinalized(run.state)) return kills;
     victim!.signal('SIGKILL');
     kills++;
     [killedAt, settledThen] = [performance.now(), run.settled];

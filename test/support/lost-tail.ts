@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { isSealed, type Run } from '../../src/ledger/run.ts';
+import { isFinalized, type Run } from '../../src/ledger/run.ts';
 import { aofBytes, truncateAof } from './aof.ts';
 import { findBroken } from './checker.ts';
 import { type AtEnd, type Harness, openHarness } from './harness.ts';
@@ -59,7 +59,7 @@ export async function loseTail({ ids: count, atEnd, kills, careless }: LostTail)
   const fallenBackTo = await harness.runIs('back', () => true);
   const isCut = (await harness.redis.exists(lastWord)) === 0;
   if (kills) await replace(harness, workers, 1);
-  const run = await harness.runIs('over', ({ state }) => isSealed(state), 600_000);
+  const run = await harness.runIs('over', ({ state }) => isFinalized(state), 600_000);
   const seconds = (performance.now() - from) / 1_000;
   const broken = await findBroken({ ...harness, run, resource: 'annotations', ids, bystanders });
   return { broken, run, isCut, forgotten: settled - fallenBackTo.settled, seconds };

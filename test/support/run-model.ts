@@ -87,7 +87,7 @@ export class RunModel {
   }
 
   #merge(cells: Cell[], index: number, result: Cell, isHolder: boolean): void {
-    if (this.isSealed) {
+    if (this.isFinalized) {
       this.late++;
       return;
     }
@@ -133,7 +133,7 @@ export class RunModel {
     return [before, this.state];
   }
 
-  get isSealed(): boolean {
+  get isFinalized(): boolean {
     return this.state === 'completed' || this.state === 'cancelled';
   }
 

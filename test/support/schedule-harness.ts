@@ -82,7 +82,7 @@ export async function openScheduleHarness(atEnd: AtEnd, options: HarnessOptions 
     schedule: async () => (await readSchedule(redis, target.fp, 'nightly'))!,
     history: () => readHistory(redis, target.fp, 'nightly'),
     finish: async (run, counts) => {
-      const ended = { state: 'completed', sealed: stage.now, endedAt: stage.now, tallied: 1 };
+      const ended = { state: 'completed', finalized: stage.now, endedAt: stage.now, tallied: 1 };
       const { ids } = (await readRun(redis, run))!;
       await redis.hset(keys.run(run), { ...ended, ...(counts ?? { deleted: ids }) });
     },

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { isSealed, type Run, readRun } from '../../src/ledger/run.ts';
+import { isFinalized, type Run, readRun } from '../../src/ledger/run.ts';
 import type { Summary } from '../../src/ledger/summary.ts';
 import { addressFromUrl } from '../../src/redis/address.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
@@ -108,7 +108,7 @@ export async function openStack({ objects, sandbox = [] }: StackOptions): Promis
     runIs,
     settles: async (id, rows) => {
       const { settled } = await runIs(id, 'there', () => true);
-      await runIs(id, 'further', (run) => run.settled >= settled + rows || isSealed(run.state));
+      await runIs(id, 'further', (run) => run.settled >= settled + rows || isFinalized(run.state));
     },
     broken: async (id, ids) => {
       const { requests, executed, answered204 } = await journal();

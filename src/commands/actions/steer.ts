@@ -1,7 +1,7 @@
 import { namedTarget } from '../../config/check-target.ts';
 import { plural } from '../../format.ts';
 import { conclusionText, judgeRun } from '../../ledger/conclusion.ts';
-import { type HaltCode, isSealed, pendingOf, type Run } from '../../ledger/run.ts';
+import { type HaltCode, isFinalized, pendingOf, type Run } from '../../ledger/run.ts';
 import { givenRules } from '../../ledger/run-rules.ts';
 import { commandFor } from '../../model/target.ts';
 import type { ToType } from '../../model/to-type.ts';
@@ -34,7 +34,7 @@ const orders: Record<Action, Order> = {
     return sayOutcome(invocation, 'pause', await runs.pause({ run, by: byOf(invocation) }));
   },
   async cancel(invocation, runs, run) {
-    if (!isSealed(run.state))
+    if (!isFinalized(run.state))
       await askYes(invocation, `Cancel run ${run.id} for good, with ${plural(pendingOf(run), 'ids')} left?`);
     const onWait = () => sayOf(invocation)(waitsForAnswers);
     return sayOutcome(invocation, 'cancel', await runs.cancel({ run: run.id, by: byOf(invocation) }, onWait));

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { ExpungeError, messageOf, readNamedFile } from '../../errors.ts';
 import { count } from '../../format.ts';
 import type { OutcomeRow } from '../../ledger/outcome-rows.ts';
-import { isSealed, type Run } from '../../ledger/run.ts';
+import { isFinalized, type Run } from '../../ledger/run.ts';
 import type { Advice } from '../../model/to-type.ts';
 import { type CertificateOptions, writeCertificate } from '../../report/certificate.ts';
 import { type Sink, writeReportFile } from '../../report/report.ts';
@@ -41,9 +41,9 @@ export async function certify(invocation: Invocation, evidence: Evidence): Promi
   return 0;
 }
 
-/** Throws unless the run is sealed and its ledger adds up: a certificate states the outcome of every row for good. */
+/** Throws unless the run is finalized and its ledger adds up: a certificate states the outcome of every row for good. */
 async function refuseUncertain({ run, verify }: Evidence): Promise<void> {
-  if (!isSealed(run.state))
+  if (!isFinalized(run.state))
     throw new ExpungeError('USAGE', `run ${run.id} is ${run.state}; only a run that has ended can be certified`, {
       next: (toType) => `wait for its end: ${toType('status', run.id, '--watch')}`,
     });

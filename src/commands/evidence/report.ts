@@ -4,7 +4,7 @@ import { ExpungeError, exitCodes, messageOf } from '../../errors.ts';
 import { count } from '../../format.ts';
 import { formatByName, inputOptionsOf } from '../../input/input-options.ts';
 import { openInputs } from '../../input/open-inputs.ts';
-import { isSealed, pendingOf, type Run } from '../../ledger/run.ts';
+import { isFinalized, pendingOf, type Run } from '../../ledger/run.ts';
 import { type Standing, standingText } from '../../ledger/standing.ts';
 import { retryFacts } from '../../ledger/summary.ts';
 import { sumInWords } from '../../ledger/tally.ts';
@@ -144,7 +144,7 @@ async function noteReport({ records, run, format, only, join }: ReportDeps, path
 async function toFile(deps: ReportDeps, path: string): Promise<void> {
   const { run } = deps;
   const rows = await writeReportFile(path, run.id, (sink) => writeRows(deps, sink));
-  if (isSealed(run.state) && (await isKept(path))) await noteReport(deps, resolve(path)).catch(() => {}); // recorded only after the report exists
+  if (isFinalized(run.state) && (await isKept(path))) await noteReport(deps, resolve(path)).catch(() => {}); // recorded only after the report exists
   showWritten(deps, path, rows);
 }
 
@@ -165,7 +165,7 @@ function showWritten(
 /** How many rows of a complete report are missing. The run was read before its rows, which may have changed since. */
 function pendingText(run: Run, [standing]: readonly Standing[]): string {
   const pending = pendingOf(run);
-  if (isSealed(run.state) || pending === 0) return '';
+  if (isFinalized(run.state) || pending === 0) return '';
   if (standing === undefined) return `, at most ${count(pending)} of them pending: the run continues`;
   return `, ${count(pending)} of them pending. ${visibleLine(standingText(standing, Date.now()))}`;
 }

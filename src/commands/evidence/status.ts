@@ -6,7 +6,7 @@ import { judgeRun } from '../../ledger/conclusion.ts';
 import { keptMsOf } from '../../ledger/end-run.ts';
 import { haltExampleText, haltSelection } from '../../ledger/halt-examples.ts';
 import { awaitsResults } from '../../ledger/results.ts';
-import { activeMsOf, isSealed, type Run } from '../../ledger/run.ts';
+import { activeMsOf, isFinalized, type Run } from '../../ledger/run.ts';
 import { standingText } from '../../ledger/standing.ts';
 import { exitOf } from '../../ledger/summary.ts';
 import { isWorthAnotherRun, sumOutcomes } from '../../model/outcome.ts';
@@ -153,13 +153,13 @@ function absenceAdvice(run: Run): string[] {
 
 /** The command that retries an ended run, unless it was retried. */
 function retryAdvice({ id, state, counts, retriedBy }: Run, toType: ToType): string[] {
-  const isDone = !isSealed(state) || retriedBy.length > 0 || sumOutcomes(counts, isWorthAnotherRun) === 0;
+  const isDone = !isFinalized(state) || retriedBy.length > 0 || sumOutcomes(counts, isWorthAnotherRun) === 0;
   return isDone ? [] : [`retry the others: ${toType('retry', id)}`];
 }
 
 /** The speed of an ended run. */
 function pace({ run, measures }: RunRecord): string[] {
-  return isSealed(run.state) ? paceLines(paceSummary(measures, activeMsOf(run, Date.now()))) : [];
+  return isFinalized(run.state) ? paceLines(paceSummary(measures, activeMsOf(run, Date.now()))) : [];
 }
 
 /** The reason why ids that are gone cannot be recorded as absent. */
@@ -174,7 +174,7 @@ function results(run: Run): string[] {
 
 /** How long Redis keeps an ended run, and the state folder its report if this machine has it. */
 async function expiry(run: Run, { toType, verbosity }: Invocation): Promise<string[]> {
-  if (!isSealed(run.state)) return [];
+  if (!isFinalized(run.state)) return [];
   const from = awaitsResults(run) ? run.endedAt : Math.max(run.endedAt, run.resultsAt);
   const forgets = `Redis forgets it on ${utcTime(from + keptMsOf(run), 'day')}`;
   if (run.reportIn !== '') return [`${forgets}; ${await describeReportLocation(run)}`];
@@ -185,7 +185,7 @@ async function expiry(run: Run, { toType, verbosity }: Invocation): Promise<stri
 
 /** Whether the run has ended, or does nothing until an operator acts. */
 function isAtRest({ state }: Run): boolean {
-  return isSealed(state) || state === 'halted' || state === 'paused';
+  return isFinalized(state) || state === 'halted' || state === 'paused';
 }
 
 async function watch(invocation: Invocation, records: RecordOperations, run: Run): Promise<Run> {
@@ -203,7 +203,7 @@ async function watch(invocation: Invocation, records: RecordOperations, run: Run
       last = seen.run ?? last;
       await sleepUntilAborted(records.pollMs, interrupts.signal);
     }
-    if (isSealed(last.state)) last = (await records.record(last)).run;
+    if (isFinalized(last.state)) last = (await records.record(last)).run;
     taker.observe(last);
   } finally {
     panel.stop();

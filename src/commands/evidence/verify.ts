@@ -5,7 +5,7 @@ import { inputOptionsOf } from '../../input/input-options.ts';
 import { protectFileOf, readProtected } from '../../input/read-protected.ts';
 import type { Run } from '../../ledger/run.ts';
 import { readAbsentAnswers } from '../../ledger/semantics.ts';
-import { tallyIfSealed } from '../../ledger/tally.ts';
+import { tallyIfFinalized } from '../../ledger/tally.ts';
 import {
   describeVerification,
   noteVerifying,
@@ -41,7 +41,7 @@ import { askCount, progressOn, sayOf, sayOn, whoAmI } from '../session.ts';
 export async function execute(invocation: Invocation): Promise<number> {
   return withRedis(invocation, sayOf(invocation), async (session) => {
     const size = readSize(invocation);
-    const run = await tallyIfSealed(session.redis, await findRun(session, invocation.args[0]));
+    const run = await tallyIfFinalized(session.redis, await findRun(session, invocation.args[0]));
     const target = targetOfRun(invocation, run);
     const credentials = readCredentials(invocation);
     try {

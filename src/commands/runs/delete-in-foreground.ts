@@ -1,6 +1,6 @@
 import { plural } from '../../format.ts';
 import { changedSince } from '../../ledger/changed-since.ts';
-import { isSealed, isTimeUp, type Run, readRun, readRunAgain } from '../../ledger/run.ts';
+import { isFinalized, isTimeUp, type Run, readRun, readRunAgain } from '../../ledger/run.ts';
 import { startRun } from '../../ledger/start-run.ts';
 import { logFor } from '../../logger.ts';
 import type { Target } from '../../model/target.ts';
@@ -37,7 +37,7 @@ const readContextEveryMs = 250;
 const progressEveryMs = 10_000;
 
 /**
- * Deletes a run in this process, with its own queue, and reports. Returns when the run is sealed or halted, or after a signal: then requests in
+ * Deletes a run in this process, with its own queue, and reports. Returns when the run is finalized or halted, or after a signal: then requests in
  * flight finish, the other ids are released, and the run can be resumed.
  */
 export async function deleteInForeground(work: ForegroundDeletion): Promise<number> {
@@ -89,7 +89,7 @@ function sayUndelivered({ stderr }: Invocation, undelivered: Awaited<ReturnType<
 }
 
 /**
- * Polls the run until it is sealed, halted, lost, or its time is up, and returns its last state; null if it is lost, and after a signal. While Redis
+ * Polls the run until it is finalized, halted, lost, or its time is up, and returns its last state; null if it is lost, and after a signal. While Redis
  * is unreachable it waits, and nothing is sent.
  */
 async function follow(
@@ -120,7 +120,7 @@ async function follow(
   while (!signal.aborted) {
     const now = await orAborted(signal, readRun(session.redis, run.id));
     taker.observe(now);
-    if (now === null || (now && (isSealed(now.state) || now.state === 'halted' || isTimeUp(now)))) return now;
+    if (now === null || (now && (isFinalized(now.state) || now.state === 'halted' || isTimeUp(now)))) return now;
     if (now) await orAborted(signal, keepGoing(now));
     await readContext();
     await progress();

@@ -5,9 +5,9 @@ import { judgeRun } from '../../ledger/conclusion.ts';
 import { expireRun, markDelivered } from '../../ledger/end-run.ts';
 import { type HaltExample, haltExamples, haltSelection } from '../../ledger/halt-examples.ts';
 import { nothingMeasured, readMeasures } from '../../ledger/measures.ts';
-import { activeMsOf, isSealed, pendingOf, type Run, readRun } from '../../ledger/run.ts';
+import { activeMsOf, isFinalized, pendingOf, type Run, readRun } from '../../ledger/run.ts';
 import { exitOf } from '../../ledger/summary.ts';
-import { checkConservation, tallyIfSealed, tallyLedger } from '../../ledger/tally.ts';
+import { checkConservation, tallyIfFinalized, tallyLedger } from '../../ledger/tally.ts';
 import { readProof } from '../../ledger/verification.ts';
 import { type Advice, adviceText } from '../../model/to-type.ts';
 import { hasOtherForegroundCommand, removeOwnQueue } from '../../operations/liveness.ts';
@@ -29,7 +29,7 @@ import { progressOn, sayOf, warnOn, whoAmI } from '../session.ts';
 export type Finish = { invocation: Invocation; session: Session; run: Run; outputFolder: string };
 
 /**
- * Finishes a run after its last request: pauses or seals it, verifies the tally, writes the report, prints the summary and returns the exit code.
+ * Finishes a run after its last request: pauses or finalizes it, verifies the tally, writes the report, prints the summary and returns the exit code.
  * `left`: the run when its command stopped deleting it, null if a signal came first. An ended run stays the run of its list until its report is
  * written, so repeating the command completes an interrupted finish.
  */
@@ -41,7 +41,7 @@ export async function finishRun(work: Finish, interrupts: Interrupts, left: Run 
   if (reported === null) return interrupts.exit() ?? exitCodes.UNREACHABLE.exit;
   const { files, problem } = reported;
   if (files !== null) await deliver(work, run).catch(() => {}); // best effort: the report is already written
-  if (isSealed(run.state)) await removeOwnQueue(session, run); // also removes the queue that a killed command or an outage of Redis left behind
+  if (isFinalized(run.state)) await removeOwnQueue(session, run); // also removes the queue that a killed command or an outage of Redis left behind
   const exit = problem === null ? exitCodeOf(run, interrupts, left) : exitCodes.INTERNAL.exit;
   const { stderr, stdout, options, verbosity } = invocation;
   const measures = await readMeasures(session.redis, run.id).catch(() => nothingMeasured);
@@ -146,7 +146,7 @@ function isPermanentError(error: unknown): boolean {
 }
 
 /**
- * The exit code of a run. A sealed run has ended even if a signal has come in the meantime: there is nothing to resume. A run that was resumed since
+ * The exit code of a run. A finalized run has ended even if a signal has come in the meantime: there is nothing to resume. A run that was resumed since
  * counts as `left`.
  */
 function exitCodeOf(run: Run, interrupts: Interrupts, left: Run | null): number {
@@ -154,7 +154,7 @@ function exitCodeOf(run: Run, interrupts: Interrupts, left: Run | null): number 
 }
 
 /**
- * Pauses the run if no process would delete it any more, tallies it if it is sealed, and returns it. Returns null if Redis is unreachable or has lost
+ * Pauses the run if no process would delete it any more, tallies it if it is finalized, and returns it. Returns null if Redis is unreachable or has lost
  * the run. If Redis does not say whether another command deletes the run, that command undoes the pause.
  */
 async function leaveRun(work: Finish, interrupts: Interrupts, left: Run | null): Promise<Run | null> {
@@ -165,7 +165,7 @@ async function leaveRun(work: Finish, interrupts: Interrupts, left: Run | null):
     if (why !== null && (await hasOtherForegroundCommand(session, run)) !== true) await pause(work, why);
     const now = await readRun(session.redis, run.id);
     if (now === null) invocation.stderr.write(`Run ${run.id} has ended without a report. ${gone}\n`);
-    return now === null ? null : await tallyIfSealed(session.redis, now);
+    return now === null ? null : await tallyIfFinalized(session.redis, now);
   });
 }
 
@@ -203,7 +203,7 @@ const gone = `${lostReason}.
 /** Why a command pauses a run that it leaves; null = it does not pause the run. */
 function whyPaused({ state }: Run, interrupts: Interrupts, left: Run | null): string | null {
   const exit = interrupts.exit();
-  if (isSealed(state)) return null;
+  if (isFinalized(state)) return null;
   if (exit !== null) return `interrupted by ${exit === exitCodes.INTERRUPTED.exit ? 'SIGINT' : 'SIGTERM'}`;
   if (state !== 'running' || left === null) return null;
   return `it was resumed while its command was ending, because it was ${left.state}: ${left.reason}`;
@@ -218,7 +218,7 @@ type Reported = { files: RunFiles | null; problem: string | null };
 /** Verifies the tally and writes the report. Both can be repeated, so an error is returned and the run is kept. Returns null after a signal. */
 async function report(work: Finish, run: Run, interrupts: Interrupts): Promise<Reported | null> {
   const { session, invocation, outputFolder } = work;
-  if (!isSealed(run.state)) return { files: null, problem: null };
+  if (!isFinalized(run.state)) return { files: null, problem: null };
   const progress = startProgress(
     progressOn(invocation),
     invocation.env,

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { announceProtection } from '../../../src/ledger/protection.ts';
-import { isSealed } from '../../../src/ledger/run.ts';
+import { isFinalized } from '../../../src/ledger/run.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openHarness } from '../../support/harness.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
@@ -116,7 +116,7 @@ test('what was protected once is not taken for protected now: a retry that is le
   expect([fewer.code, fewer.stderr]).toEqual([4, expect.stringContaining(`${ids[2]} would be deleted`)]);
   expect(await harness.runs()).toHaveLength(1);
   expect((await retry('--protect', keep)).code).toBe(0);
-  await until('the retry has ended', async () => (await harness.runs()).every(({ state }) => isSealed(state)));
+  await until('the retry has ended', async () => (await harness.runs()).every(({ state }) => isFinalized(state)));
   expect([0, 1, 2, 3].map((i) => harness.sandbox.exists('annotations', ids[i]!))).toEqual([true, false, true, false]);
   worker.signal('SIGTERM');
 });

@@ -37,7 +37,7 @@ test('what is stored again, or late, counts nothing twice', async () => {
   expect(await bodies()).toBe(7);
 });
 
-test('those of a sealed run go with its record', async () => {
+test('those of a finalized run go with its record', async () => {
   await redis.pexpire(keys.run(id), 60_000);
   await storeBodies(redis, id, 'one', 1);
   const left = await redis.pttl(keys.measures(id));

@@ -4,7 +4,7 @@ import { readAudit } from '../../../src/ledger/audit.ts';
 import { decodeLedgerChunk, isDoubtful, readCell, settle, untouched } from '../../../src/ledger/cell.ts';
 import { type Claim, type Ledger, noEpoch, openLedger } from '../../../src/ledger/ledger.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
-import { sealTally, tallyLedger } from '../../../src/ledger/tally.ts';
+import { finalizeTally, tallyLedger } from '../../../src/ledger/tally.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import { addressFromUrl } from '../../../src/redis/address.ts';
@@ -160,7 +160,7 @@ describe('a Redis that was restarted', () => {
     await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: 0 });
     await restart();
     expect(await steer('cancel')).toEqual(['running', 'cancelled']);
-    const run = await sealTally(ledger.redis, await record());
+    const run = await finalizeTally(ledger.redis, await record());
     expect(run.counts).toMatchObject({ deleted: 1, unknown: 3, not_attempted: 0 });
     expect((await tallyLedger(ledger.redis, run)).counts).toEqual(run.counts);
   });
@@ -214,7 +214,7 @@ describe('a Redis that was the replica of another one for a while', () => {
     await promote(other);
     await takeBack();
     await steer('cancel');
-    const run = await sealTally(ledger.redis, await record());
+    const run = await finalizeTally(ledger.redis, await record());
     expect(run.counts).toMatchObject({ unknown: 2, not_attempted: 0 });
   });
 

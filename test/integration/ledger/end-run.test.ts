@@ -117,7 +117,7 @@ test.each([
   ['as long as --keep says once its report is delivered', { delivered: 1 }, 60_000],
   ['a day at least until its report is delivered', {}, day],
   ['longer than a day if --keep says so', { keepMs: 2 * day }, 2 * day],
-])('all keys of a sealed run are kept %s', async (_, fields, ms) => {
+])('all keys of a finalized run are kept %s', async (_, fields, ms) => {
   await expireRun(redis, await writeKeys(fields));
   const all = [...parts(), ...small(), keys.run(id), keys.list(id)];
   const times = await Promise.all(all.map((key) => redis.pttl(key)));

@@ -5,8 +5,8 @@ import { expireRun, markDelivered } from '../../../src/ledger/end-run.ts';
 import { type Claim, type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
 import { listRuns } from '../../../src/ledger/list-runs.ts';
 import { addMeasures } from '../../../src/ledger/measures.ts';
-import { isOver, isSealed, type Run, readRun } from '../../../src/ledger/run.ts';
-import { sealTally } from '../../../src/ledger/tally.ts';
+import { isFinalized, isOver, type Run, readRun } from '../../../src/ledger/run.ts';
+import { finalizeTally } from '../../../src/ledger/tally.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
@@ -55,7 +55,7 @@ async function startRun(sizes = [1], isDetached = false): Promise<void> {
 }
 
 /** Each way in which a run ends for good. */
-const seals: Record<string, () => Promise<unknown>> = {
+const endings: Record<string, () => Promise<unknown>> = {
   'the update that settles the last id': async () => {
     await startRun();
     const { epoch } = await claim();
@@ -84,16 +84,16 @@ const seals: Record<string, () => Promise<unknown>> = {
     await steer('pause');
     await ledger.update({ run: id, chunk: 0, epoch, results: [{ index: 0, cell: deleted }] });
     await redis.hset(keys.run(id), { state: 'paused' }); // as before its end was noticed
-    await redis.hdel(keys.run(id), 'sealed');
+    await redis.hdel(keys.run(id), 'finalized');
     await redis.persist(keys.run(id));
     await steer('start');
   },
 };
 
 describe('a run that has ended', () => {
-  test.each(Object.entries(seals))('expires with its end, though nobody comes after it: %s', async (_, seal) => {
-    await seal();
-    expect(isSealed((await record()).state)).toBe(true);
+  test.each(Object.entries(endings))('expires with its end, though nobody comes after it: %s', async (_, end) => {
+    await end();
+    expect(isFinalized((await record()).state)).toBe(true);
     expect(await redis.pttl(keys.run(id))).toBeGreaterThan(0);
   });
 
@@ -101,7 +101,7 @@ describe('a run that has ended', () => {
     await startRun([3, 2, 2]);
     await addMeasures(redis, id, new Map([['requests', 1]]));
     await steer('cancel');
-    await sealTally(redis, await record());
+    await finalizeTally(redis, await record());
     await addMeasures(redis, id, new Map([['requests', 1]])); // a worker that stores its last figures
     const all = await redisKeysWith(`{${id}}`);
     expect(all.length).toBeGreaterThan(8);
@@ -114,7 +114,7 @@ describe('a run that has ended', () => {
     await redis.hset(keys.run(id), 'keepMs', 1_000);
     const { epoch } = await claim();
     await ledger.update({ run: id, chunk: 0, epoch, results: [{ index: 0, cell: deleted }] });
-    await sealTally(redis, await record());
+    await finalizeTally(redis, await record());
     expect(await redis.pttl(keys.run(id))).toBeGreaterThan(dayMs - 60_000);
     await markDelivered(redis, await record(), '/reports');
     await expireRun(redis, await record());

@@ -47,7 +47,7 @@ test('a target is known by its run, and by its worker alone for 90 days', async 
   expect([await find(idle.account), (await find(other.account))?.fp]).toEqual([undefined, other.fp]);
 });
 
-test('a target is live while it has a run that is not sealed, or a process', async ({ onTestFinished }) => {
+test('a target is live while it has a run that is not finalized, or a process', async ({ onTestFinished }) => {
   const target = targetOf('http://127.0.0.1:9', randomUUID());
   const runs = [0, 1, 2].map(() => writeTestRun(redis, [1], null, target));
   const [first, second, third] = (await Promise.all(runs)) as [string, string, string];

@@ -104,7 +104,7 @@ describe('a choice of runs', () => {
 describe('runs of the same target with a file name in common', () => {
   const target = targetOf('https://api-1.example.com', '');
 
-  test('are found unless they are sealed, however the name is written', async () => {
+  test('are found unless they are finalized, however the name is written', async () => {
     const redis = (await openOwnRedis(onTestFinished)).connect();
     await writeManyRuns(redis, 12); // 1, 6 and 11 are of this target
     const overlapping = async (...files: string[]) =>

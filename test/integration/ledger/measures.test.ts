@@ -46,7 +46,7 @@ test('the time of requests counts with them, so that a killed process leaves bot
   expect(await redis.hexists(keys.run(id), 'activeUntil')).toBe(0);
 });
 
-test('the last measures of a sealed run go with its record', async () => {
+test('the last measures of a finalized run go with its record', async () => {
   await redis.pexpire(keys.run(id), 60_000);
   await add({ requests: 1 });
   const left = await redis.pttl(keys.measures(id));

@@ -4,7 +4,7 @@ import { headerBytes, isDoubtful, isSettled, settle } from '../../../src/ledger/
 import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
 import { recoverOrphans } from '../../../src/ledger/start-run.ts';
-import { sealTally } from '../../../src/ledger/tally.ts';
+import { finalizeTally } from '../../../src/ledger/tally.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
@@ -101,7 +101,7 @@ describe('chunks of which Redis has lost sight', () => {
     expect([action, by, who, halt]).toEqual(['halt', 'guard', '', 'ledger_lost']);
     expect(reason).toMatch(/its ledger has none: bring its data back and resume, or cancel it$/);
     await steer('cancel');
-    expect((await sealTally(redis, await record())).counts.deleted).toBe(5);
+    expect((await finalizeTally(redis, await record())).counts.deleted).toBe(5);
   });
 
   test('do not halt a run that another process has recovered meanwhile', async () => {

@@ -46,7 +46,7 @@ async function retried(only: readonly string[]): Promise<[id: string, outcome: s
   return rows;
 }
 
-test('the rows to retry are those of the seal that no request has settled for good', async () => {
+test('the rows to retry are those at finalization that no request has settled for good', async () => {
   await cancelled();
   expect((await record()).state).toBe('cancelled');
   expect(await retried(worthRetry)).toEqual([

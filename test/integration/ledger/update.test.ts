@@ -189,7 +189,7 @@ describe('an update of a holder that knows every cell', () => {
     expect(await counters()).toEqual({ deleted: 1, settled: 1, attempts: 1, state: 'running' });
   });
 
-  test('seals the run with its last id', async () => {
+  test('finalizes the run with its last id', async () => {
     await startRun([1]);
     const { epoch, known } = await claim();
     await ledger.update({ run: id, chunk: 0, epoch, wanted: [0], known });
@@ -257,7 +257,7 @@ describe('an update', () => {
     expect(await record()).toMatchObject({ state: 'completed', settled: 2, counts: { deleted: 2 }, attempts: 2 });
   });
 
-  test('changes nothing any more once the run is sealed, and counts what comes too late', async () => {
+  test('changes nothing any more once the run is finalized, and counts what comes too late', async () => {
     await startRun([2]);
     const { epoch } = await claim();
     await ledger.update({ run: id, chunk: 0, epoch, wanted: [0, 1] });

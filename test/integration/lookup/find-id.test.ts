@@ -60,7 +60,7 @@ describe('an id that has no outcome', () => {
     expect(row!.open!.nextTryAt! - before).toBeLessThan(120_000);
   });
 
-  test('of a run that was cancelled has the outcome of the seal, and waits for nothing', async () => {
+  test('of a run that was cancelled has the outcome that finalization gave it, and waits for nothing', async () => {
     await ledger.steer(id, Date.now(), { action: 'cancel', reason: '', by: 'operator', who: 'test' });
     expect((await find('v-1-0')).row).toMatchObject({ outcome: 'not_attempted', code: 'run_cancelled', open: null });
   });

@@ -394,9 +394,9 @@ async function heldIn(name: string): Promise<unknown> {
 }
 
 /** The end of a run is by the clock of Redis, and the same write at another moment. */
-function withoutTimes({ sealed, endedAt, ...all }: Record<string, string>): Record<string, string> {
+function withoutTimes({ finalized, endedAt, ...all }: Record<string, string>): Record<string, string> {
   const fields = Object.fromEntries(Object.entries(all).filter(([name]) => !name.startsWith('change:')));
-  return { ...fields, ...(sealed === endedAt ? {} : { sealed: sealed ?? '', endedAt: endedAt ?? '' }) };
+  return { ...fields, ...(finalized === endedAt ? {} : { finalized: finalized ?? '', endedAt: endedAt ?? '' }) };
 }
 
 /** Keeps all that is there now; gives a way back to it. */

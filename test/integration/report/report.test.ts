@@ -14,7 +14,7 @@ import { headerBytes, mark, settle } from '../../../src/ledger/cell.ts';
 import { noteDetail, writePart } from '../../../src/ledger/manifest.ts';
 import { type OutcomeRow, readOutcomes } from '../../../src/ledger/outcome-rows.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
-import { checkConservation, sealTally, tallyLedger } from '../../../src/ledger/tally.ts';
+import { checkConservation, finalizeTally, tallyLedger } from '../../../src/ledger/tally.ts';
 import { codeOfStatus, codeOfWord } from '../../../src/model/outcome.ts';
 import type { Row, SettledBlock } from '../../../src/model/row.ts';
 import { localRecords } from '../../../src/operations/local-records.ts';
@@ -354,7 +354,7 @@ describe('a tally', () => {
   test('of a run that is no longer in Redis is an error', async () => {
     const run = await makeRun(openCells);
     await redis.del(keys.run(id));
-    await expect(sealTally(redis, { ...run, tallied: true })).rejects.toMatchObject({
+    await expect(finalizeTally(redis, { ...run, tallied: true })).rejects.toMatchObject({
       code: 'INTERNAL',
       message: `run ${id} is no longer in Redis`,
     });
@@ -372,30 +372,30 @@ describe('a tally', () => {
   });
 
   test('of a cancelled run settles its open cells in the counters, and repeating it changes nothing', async () => {
-    const sealed = await sealTally(redis, await makeRun(openCells));
-    expect(sealed.counts).toMatchObject({ deleted: 1, unknown: 1, not_attempted: 2, failed: 0 });
-    expect(sealed.tallied).toBe(true);
-    expect(await sealTally(redis, sealed)).toEqual(sealed);
-    expect(await sealTally(redis, { ...sealed, tallied: false })).toEqual(sealed);
-    expect(checkConservation(sealed, await tallyLedger(redis, sealed))).toBeNull();
-    expect((await allRows(sealed)).map((row) => row.outcome)).not.toContain('pending');
+    const finalized = await finalizeTally(redis, await makeRun(openCells));
+    expect(finalized.counts).toMatchObject({ deleted: 1, unknown: 1, not_attempted: 2, failed: 0 });
+    expect(finalized.tallied).toBe(true);
+    expect(await finalizeTally(redis, finalized)).toEqual(finalized);
+    expect(await finalizeTally(redis, { ...finalized, tallied: false })).toEqual(finalized);
+    expect(checkConservation(finalized, await tallyLedger(redis, finalized))).toBeNull();
+    expect((await allRows(finalized)).map((row) => row.outcome)).not.toContain('pending');
   });
 
   test('of a live run leaves its counters alone and calls open ids pending', async () => {
     const run = await makeRun({ ...openCells, counts: { ...openCells.counts, state: 'running' } });
     expect(await tallyLedger(redis, run)).toMatchObject({ pending: 3, attempts: 1 });
-    expect(await sealTally(redis, run)).toEqual(run);
+    expect(await finalizeTally(redis, run)).toEqual(run);
   });
 
   test.each([
     ['missing', null, 'ledger chunk 1 is missing'],
     ['short', Buffer.alloc(8), `ledger chunk 1 has 8 bytes instead of ${headerBytes + 6} for its 3 ids`],
-  ])('names a ledger chunk that is %s, and seals nothing', async (_, bytes, words) => {
+  ])('names a ledger chunk that is %s, and finalizes nothing', async (_, bytes, words) => {
     const run = await makeRun(openCells);
     if (bytes) await redis.set(keys.ledger(id, 1), bytes);
     else await redis.del(keys.ledger(id, 1));
     expect((await tallyLedger(redis, run)).broken).toEqual([words]);
-    expect((await sealTally(redis, run)).tallied).toBe(false);
+    expect((await finalizeTally(redis, run)).tallied).toBe(false);
     await expect(allRows(run)).rejects.toThrow('ledger chunk 1');
     expect(await report(run, { verify: true })).toEqual({ exit: 1, said: [`does not add up: ${words}`] });
   });

@@ -2,7 +2,7 @@ import { describe, test } from 'vitest';
 import { readSources } from '../../../src/config/list-source.ts';
 import { readSuccesses } from '../../../src/ledger/end-run.ts';
 import { readEvents } from '../../../src/ledger/outbox.ts';
-import { isSealed } from '../../../src/ledger/run.ts';
+import { isFinalized } from '../../../src/ledger/run.ts';
 import type { OutcomeCounts } from '../../../src/model/outcome.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { leaseSchedule } from '../../../src/schedule/lease.ts';
@@ -229,7 +229,7 @@ describe.concurrent('while the last run has not ended, an occurrence', () => {
     const [first, second] = await harness.runs();
     expect([first!.state, second!.state]).toEqual(['cancelled', 'running']);
     expect([first!.who, first!.reason]).toEqual(['schedule nightly', 'the next occurrence has come']);
-    expect((await harness.runs()).filter(({ state }) => !isSealed(state))).toHaveLength(1);
+    expect((await harness.runs()).filter(({ state }) => !isFinalized(state))).toHaveLength(1);
   });
 });
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import { readSources } from '../../../src/config/list-source.ts';
 import { unlinkRun } from '../../../src/ledger/end-run.ts';
-import { isSealed, type Run, readRun } from '../../../src/ledger/run.ts';
+import { isFinalized, type Run, readRun } from '../../../src/ledger/run.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import type { FaultKind } from '../../../src/sandbox/fault-kinds.ts';
 import { dryRun, runNow } from '../../../src/schedule/follow-run.ts';
@@ -43,7 +43,7 @@ async function openStage(atEnd: AtEnd, definition: Partial<Definition>): Promise
     const { lastRun } = await harness.schedule();
     const run = await until(`occurrence ${n} has ended`, async () => {
       const found = await readRun(harness.redis, lastRun);
-      return found !== null && isSealed(found.state) ? found : null;
+      return found !== null && isFinalized(found.state) ? found : null;
     });
     await harness.at(start + n * minute + 1_000);
     return run;

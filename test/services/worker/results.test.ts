@@ -60,7 +60,7 @@ function setIn(folder: string) {
   return { outcomes, failures, summary: JSON.parse(readFileSync(join(folder, 'summary.json'), 'utf8')) };
 }
 
-/** A sealed run that waits for its results, made by workers without --results. */
+/** A finalized run that waits for its results, made by workers without --results. */
 async function endedRun(harness: Harness, ids: readonly string[]): Promise<string> {
   await announceResults(harness.redis, harness.target.fp);
   const run = await submit(harness, ids);

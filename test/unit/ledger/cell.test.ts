@@ -12,7 +12,7 @@ import {
   packIndexes,
   packResults,
   readCell,
-  readCellAtSeal,
+  readFinalCell,
   resetMarks,
   settle,
   timesMarked,
@@ -161,7 +161,7 @@ describe('a settled id', () => {
         const cell = settle(outcome, attempts, codeOfStatus(status));
         expect(cell).toBeLessThan(0xffff); // 0xFFFF means "no permit" in an update's answer
         expect(readCell(cell)).toEqual({ outcome, status, code: `http_${status}`, attempts });
-        expect(readCellAtSeal(cell)).toEqual(readCell(cell));
+        expect(readFinalCell(cell)).toEqual(readCell(cell));
       }),
     );
   });
@@ -175,7 +175,7 @@ describe('a settled id', () => {
   });
 });
 
-describe('at the seal', () => {
+describe('at finalization', () => {
   test.each([
     ['untouched', untouched, 'not_attempted'],
     ['marked: the request may be on its way', mark(untouched), 'unknown'],
@@ -184,13 +184,13 @@ describe('at the seal', () => {
     ['ambiguously answered', unmark(mark(untouched), 2, true), 'unknown'],
     ['marked again', mark(unmark(mark(untouched), 2, false)), 'unknown'],
   ])('an id that was %s is settled', (_, cell, outcome) => {
-    expect(readCellAtSeal(cell)).toMatchObject({ outcome, code: 'run_cancelled', status: null });
+    expect(readFinalCell(cell)).toMatchObject({ outcome, code: 'run_cancelled', status: null });
   });
 
   test('no id of a run in doubt was never sent, or is known to exist', () => {
     fc.assert(
       fc.property(anyCell, (cell) => {
-        const fate = readCellAtSeal(cell, true);
+        const fate = readFinalCell(cell, true);
         expect(fate).toEqual(isSettled(cell) ? readCell(cell) : expect.objectContaining({ outcome: 'unknown' }));
       }),
     );
@@ -199,7 +199,7 @@ describe('at the seal', () => {
   test('nothing stays pending', () => {
     fc.assert(
       fc.property(anyCell, (cell) => {
-        expect(readCellAtSeal(cell).outcome).not.toBe('pending');
+        expect(readFinalCell(cell).outcome).not.toBe('pending');
       }),
     );
   });

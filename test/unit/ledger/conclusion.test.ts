@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { conclusionText, judgeRun, wentWell } from '../../../src/ledger/conclusion.ts';
-import { isSealed, parseRun, runStates } from '../../../src/ledger/run.ts';
+import { isFinalized, parseRun, runStates } from '../../../src/ledger/run.ts';
 import { exitOf } from '../../../src/ledger/summary.ts';
 import { type Outcome, outcomes } from '../../../src/model/outcome.ts';
 
@@ -17,7 +17,7 @@ function runWith(hash: Record<string, string | number>) {
   return parseRun('20261120-1602-m4tz', { tallied: '1', ...Object.fromEntries(fields) });
 }
 
-/** What a sealed run whose rows all had one outcome came to: without --expect-absent, and with it. */
+/** What a finalized run whose rows all had one outcome came to: without --expect-absent, and with it. */
 const alike: Record<Outcome, readonly [Conclusion, Conclusion]> = {
   deleted: ['well', 'well'],
   absent: ['none_there', 'well'],
@@ -39,7 +39,7 @@ describe('what a run came to', () => {
 
   test.each(cases)('if all rows are %s, the run is %s and --expect-absent is %i', (outcome, state, expectAbsent) => {
     const run = runOf(outcome, { state, expectAbsent });
-    const conclusion = isSealed(state) ? alike[outcome][expectAbsent]! : null;
+    const conclusion = isFinalized(state) ? alike[outcome][expectAbsent]! : null;
     expect(judgeRun(run)).toBe(conclusion);
     expect(wentWell(run)).toBe(conclusion === 'well');
     if (conclusion !== null) expect(exitOf(run)).toBe(exits[conclusion]);

@@ -35,7 +35,7 @@ async function makeReport(run: string, until: number | null): Promise<string> {
 
 const remove = (keepMs = 30 * day) => removeOldFiles(stateDir, keepMs, now);
 
-test('the report of a sealed run is kept until the day that its folder names, whatever --keep of another command is', async () => {
+test('the report of a finalized run is kept until the day that its folder names, whatever --keep of another command is', async () => {
   const [old, young] = [await makeReport('old', now - 1), await makeReport('young', now + day)];
   await remove(1);
   expect(existsSync(old)).toBe(false);

@@ -5,7 +5,7 @@ import { parseRun } from '../../../../src/ledger/run.ts';
 
 const runWith = (hash: Record<string, string>) => parseRun('r', hash);
 const wanted = { resultsWanted: '1' };
-const sealed = { state: 'completed', endedAt: '5', ...wanted };
+const finalized = { state: 'completed', endedAt: '5', ...wanted };
 const there = { resultsOf: 'completed 5', resultsIn: '/srv/r', resultsBy: 'host' };
 
 describe('where the results of a run are', () => {
@@ -14,17 +14,17 @@ describe('where the results of a run are', () => {
     ['while it goes on', { state: 'running', ...wanted }, 'not delivered yet: the run has not ended', null, /ended/],
     [
       'while nobody came',
-      sealed,
+      finalized,
       'not delivered yet: waiting for a worker with --results',
       null,
       /waiting for a worker/,
     ],
-    ['after a failure', { ...sealed, resultsProblem: 'full\nup' }, /^not delivered yet: full.up$/, null, /full/],
-    ['in a folder', { ...sealed, ...there }, '/srv/r on host', '/srv/r', null],
-    ['at a URL', { ...sealed, ...there, resultsIn: 'https://a/r/' }, 'https://a/r/', 'https://a/r/', null],
+    ['after a failure', { ...finalized, resultsProblem: 'full\nup' }, /^not delivered yet: full.up$/, null, /full/],
+    ['in a folder', { ...finalized, ...there }, '/srv/r on host', '/srv/r', null],
+    ['at a URL', { ...finalized, ...there, resultsIn: 'https://a/r/' }, 'https://a/r/', 'https://a/r/', null],
     [
       'at an earlier halt only',
-      { ...sealed, ...there, resultsOf: 'halted 3' },
+      { ...finalized, ...there, resultsOf: 'halted 3' },
       /^not delivered yet/,
       null,
       /waiting for a worker/,
