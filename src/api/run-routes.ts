@@ -78,7 +78,7 @@ export const runRoutes: readonly Route[] = [
     summary: 'cancel a run for good',
     body: z.strictObject({
       reason,
-      left: z.int().min(0).describe('how many rows are left, as a person typed it'),
+      left: z.int().min(0).describe('how many ids are left, as a person typed it'),
       shown: z.int().min(0).describe('how many were left when the person was asked'),
     }),
     answer: shapes.steered,

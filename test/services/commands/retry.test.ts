@@ -274,6 +274,8 @@ describe('a retry', () => {
     const { code, stdout, stderr } = await retry('--only', 'not_attempted', ...yes);
     expect([code, JSON.parse(stdout)]).toEqual([0, { v: 1, type: 'nothing_to_retry', run, only: ['not_attempted'] }]);
     expect(stderr).toContain(`Run ${run} has nothing to retry: no id is not_attempted. Nothing is sent.`);
+    const several = await retry('--only', 'not_attempted,http_418,http_451', ...yes);
+    expect(several.stderr).toContain('no id is not_attempted, http_418 or http_451. Nothing is sent.');
     expect([sent(), await runsBut(harness, run)]).toEqual([[], []]);
   });
 
