@@ -34,7 +34,7 @@ const answersMax = 2; // answers for one id that a suspicious time can put in do
 const fewest = 20; // ids that are not there when asked for twice, while nothing is deleted
 const idle = { shortMs: 250, longMs: 2_000, long: 3 }; // long: the number of ids from which `longMs` applies
 const newsMs = 1_000;
-const toldForMs = 2_000;
+const reportedForMs = 2_000;
 
 /**
  * Ids that were not there, one after another. `ids`: first answers; `again`: later answers, which come together because the ids were
@@ -110,8 +110,8 @@ export class Absence {
   }
 
   /** The streaks that other processes need to know; null = none. */
-  get told(): Streaks | null {
-    const isFresh = this.#clock() - this.#longest.at <= toldForMs;
+  get reported(): Streaks | null {
+    const isFresh = this.#clock() - this.#longest.at <= reportedForMs;
     const longest = Math.max(this.#streak.ids, isFresh ? this.#longest.ids : 0);
     return longest > 1 ? { longest, lasting: this.#streak.ids } : null;
   }
@@ -170,7 +170,7 @@ export class Absence {
     streak.ids++;
     if (streak.examples.length < maxExamples) streak.examples.push(id);
     const now = this.#clock();
-    if (streak.ids >= this.#longest.ids || now - this.#longest.at > toldForMs)
+    if (streak.ids >= this.#longest.ids || now - this.#longest.at > reportedForMs)
       this.#longest = { ids: streak.ids, at: now };
   }
 

@@ -310,7 +310,7 @@ export class RunWatch {
         till: watched.till,
         ...taken,
         closed,
-        absent: absence.told,
+        absent: absence.reported,
       };
       const reply = await ask(run, call);
       if (reply.count > 0) watched.till = String(reply.first + reply.gap * reply.count);

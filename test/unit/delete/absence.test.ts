@@ -103,7 +103,7 @@ describe('an id that an earlier request may have deleted', () => {
     pass.expected = 500;
     await passed(500);
     expect(new Set(await told())).toEqual(new Set(['believed']));
-    expect(absence.told).toBeNull();
+    expect(absence.reported).toBeNull();
   });
 
   test('is asked for again with the others of a streak', async () => {
@@ -240,15 +240,15 @@ describe('a streak of ids that are not there', () => {
   test('is told to other processes as long as it lasts, and two seconds longer', async () => {
     const { absence, gone, deleted, passed } = openAbsence();
     gone(1);
-    expect(absence.told).toBeNull();
+    expect(absence.reported).toBeNull();
     gone(6);
     await passed(10_000);
-    expect(absence.told).toEqual({ longest: 7, lasting: 7 });
+    expect(absence.reported).toEqual({ longest: 7, lasting: 7 });
     gone(1);
     deleted(2);
-    expect(absence.told).toEqual({ longest: 8, lasting: 0 });
+    expect(absence.reported).toEqual({ longest: 8, lasting: 0 });
     await passed(2_100);
-    expect(absence.told).toBeNull();
+    expect(absence.reported).toBeNull();
   });
 });
 
