@@ -24,6 +24,7 @@ async function openFollowed(atEnd: AtEnd, url?: string) {
 }
 
 describe.concurrent('report --follow has each id once, and says at last what the report says', () => {
+  /** @invariant whole-follow */
   test('where followers are killed at random, and workers, too', async ({ onTestFinished }) => {
     const { harness, id, workers, work, follow } = await openFollowed(onTestFinished);
     const followed = followInPieces(follow, kill, seeded(7));

@@ -5,6 +5,10 @@ import { sized } from '../support/size.ts';
 const seeds = Array.from({ length: sized(2, 20) }, (_, n) => n + 1);
 
 describe('the bins of a history', () => {
+  /**
+   * @invariant true-bins: A bin of a history is within 2 % of what the server saw in that time. A bin that lasted a moment, or is not
+   * completely recorded, has no rate.
+   */
   test.for(seeds)(
     'show what the server saw, within 2 %, whatever happens to the run: %i',
     async (seed, { expect, onTestFinished }) => {

@@ -23,6 +23,7 @@ describe.concurrent('workers that are killed in the middle of chunks, and an API
     expect(result.kills).toBeGreaterThanOrEqual(storms.kills);
   });
 
+  /** @invariant mark-before-request */
   test('would call deleted objects absent if they ignored the marks', async ({ expect, onTestFinished }) => {
     // A kill that meets a worker between two chunks shows nothing: then the next storm has to.
     const found: (string | null)[] = [];

@@ -26,6 +26,7 @@ describe('the kill switch, as a command and as a file', () => {
     },
   );
 
+  /** @invariant stop-everywhere */
   test('holds runs that are submitted later, survives the workers, and stops no other target', async ({
     expect,
     onTestFinished,

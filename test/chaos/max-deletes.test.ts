@@ -48,6 +48,7 @@ describe.concurrent('--max-deletes, as the server counts it', () => {
     expect(sentTo(harness)).toEqual(new Set(ids));
   });
 
+  /** @invariant exact-max-deletes */
   test('is kept where workers are killed again and again, and reached all the same', async ({
     expect,
     onTestFinished,

@@ -13,6 +13,7 @@ const refusals = sized(4, 10);
 const longestMs = 600_000; // between two tries for one event; the longer the runs take, the longer it waits
 
 describe.concurrent('told by two workers', () => {
+  /** @invariant events-once: Every event has one id and is delivered at least once, to each receiver independently. */
   test('every event is told, with one id each time, though workers are killed while they post', async ({
     expect,
     onTestFinished,

@@ -16,6 +16,7 @@ const outages: readonly Pick<Outage, 'kind' | 'workers' | 'seconds'>[] = sized(
 );
 
 describe.concurrent('an outage in the middle of a run', () => {
+  /** @invariant free-outage: An outage costs no id an attempt. */
   test.for(outages)('costs no id anything and ends by itself: %o', async (how, { expect, onTestFinished }) => {
     const { wasted, probesPerSecond, resumedAfterMs, run, words } = await measureOutage({
       ...how,

@@ -3,6 +3,7 @@ import { planKilledAt, planKilledWhileReading, planUndisturbed } from '../suppor
 import { isFull } from '../support/size.ts';
 
 describe('a producer that is killed and started again', () => {
+  /** @invariant same-list-same-run: The same list makes the same run, even if its producer was killed. The same ids of a run make the same retry. */
   test('leaves the same run as one that was not, and nothing else', async ({ expect, onTestFinished }) => {
     const { planned, commands } = await planUndisturbed(onTestFinished);
     expect(planned).toMatchObject({ runs: 1, state: 'running', next: 4, jobs: 4, spools: [] });

@@ -53,6 +53,7 @@ describe.concurrent('a run in the middle whose Redis takes no writes', () => {
   );
 
   // The limiter goes on granting permits here, and the run is seen to be running: nothing but the mark keeps a request from leaving.
+  /** @invariant mark-before-request */
   test('sends nothing whose mark was refused, whatever else is taken', async ({ expect, onTestFinished }) => {
     const {
       said,

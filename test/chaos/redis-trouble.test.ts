@@ -23,6 +23,7 @@ async function findTrouble(harness: Harness): Promise<string | null> {
 }
 
 describe.concurrent('a run in the middle', () => {
+  /** @invariant rebuilt-queue: The queue, `open` and `deferred` can be rebuilt from the ledger. */
   test('ends as if nothing had happened when its queue is obliterated', async ({ expect, onTestFinished }) => {
     const harness = await openHarness(onTestFinished, { objects, latencyMs: 20 });
     await harness.spawnWorker([], settings);

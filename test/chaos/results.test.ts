@@ -105,6 +105,7 @@ const troubles: Trouble[] = [
 ];
 
 describe.concurrent('while two workers are killed in turn', () => {
+  /** @invariant one-result-set: A run that ends under a worker with `--results` has one complete set of result files, whichever process dies. */
   test('each run has one complete set in the folder', async ({ expect, onTestFinished }) => {
     const { harness, runs, results } = await runAndKill(onTestFinished, (folder) => {
       const results = join(folder, 'results');
@@ -122,6 +123,7 @@ describe.concurrent('while two workers are killed in turn', () => {
     }
   });
 
+  /** @invariant one-result-set */
   test.for(troubles)('each run has one complete set at the URL, whose server %s', async ([, begin], context) => {
     const { expect, onTestFinished } = context;
     const receiver = await openReceiver(onTestFinished);

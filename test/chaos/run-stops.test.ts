@@ -37,6 +37,7 @@ async function brokenAfterResume(harness: Harness): Promise<string | null> {
 }
 
 describe.concurrent('a run that its command deletes', () => {
+  /** @invariant command-leads: Nothing of a foreground run is sent without its command, and nothing by workers whose supervisor was killed. */
   test('sends nothing any more when its command is killed, although a worker lives, and the same command resumes', async ({
     expect,
     onTestFinished,
@@ -51,6 +52,7 @@ describe.concurrent('a run that its command deletes', () => {
     expect(await brokenAfterResume(harness)).toBeNull();
   });
 
+  /** @invariant command-leads */
   test('sends nothing while its command is frozen, and goes on when it wakes', async ({ expect, onTestFinished }) => {
     const { harness, command } = await openRun(onTestFinished);
     command.signal('SIGSTOP');

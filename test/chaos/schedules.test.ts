@@ -58,6 +58,7 @@ describe.concurrent('schedules of real workers', () => {
     },
   );
 
+  /** @invariant sent-once-when-carried */
   test('delete a list in parts by --at-most, each id in one run, although two workers are killed while they make one', async ({
     expect,
     onTestFinished,

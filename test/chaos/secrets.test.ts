@@ -98,6 +98,7 @@ function argumentsOf({ pid }: Running): string {
   return readFileSync(`/proc/${pid}/cmdline`, 'latin1');
 }
 
+/** @invariant nothing-stays */
 describe.concurrent('no secret is told', () => {
   test.for(Object.keys(answers))('when the API answers %s', async (name, { expect, onTestFinished }) => {
     const { harness, redis, env } = await openCanaryScene(onTestFinished);

@@ -155,6 +155,7 @@ describe.concurrent('several workers under one parent', () => {
     expect(await openEnds(crew.harness)).toEqual([]);
   });
 
+  /** @invariant command-leads */
   test('send nothing any more when their parent is killed, and leave nothing on its way', async ({
     expect,
     onTestFinished,

@@ -15,6 +15,7 @@ import { scheduleKeys } from '../../src/redis/schedule-keys.ts';
 import { sharedKeys } from '../../src/redis/shared-keys.ts';
 import { targetKeys } from '../../src/redis/target-keys.ts';
 import { families } from '../../src/worker/http/metrics.ts';
+import { readInvariants } from './invariants.ts';
 
 // `npm run docs` writes what the code knows into the README, the topics and the pages about the architecture, between `<!-- name -->` and `<!-- /name -->`.
 
@@ -48,6 +49,7 @@ const generated: Readonly<Record<string, () => string>> = {
   metrics: () => table(['metric', 'type', 'meaning'], families.map(metricRow)),
   topics: () => table(['topic', 'about'], topicNames.map(topicRow)),
   login: loginCommand,
+  invariants: () => table(['invariant', 'tests'], readInvariants().map(invariantRow)),
   'run-keys': () => keysTable(runKeys),
   'target-keys': () => keysTable(targetKeys),
   'schedule-keys': () => keysTable(scheduleKeys),
@@ -129,6 +131,15 @@ function loginCommand(): string {
   const rows = [...neededCommands.map((row) => Object.keys(row)), ['client|list', 'client|setname']];
   const lines = rows.map((row) => row.map((right) => (right.includes('|') ? `'+${right}'` : `+${right}`)).join(' '));
   return `\`\`\`sh\n${[first, ...lines].join(' \\\n  ')}\n\`\`\``;
+}
+
+/** A statement, and its tests as `file` "title", "title"; `file` "title". */
+function invariantRow({ sentence, tests }: ReturnType<typeof readInvariants>[number]): string[] {
+  const files = [...new Set(tests.map(({ file }) => file))].map((file) => {
+    const titles = tests.filter((test) => test.file === file).map(({ title }) => `"${title}"`);
+    return `${code(file)} ${titles.join(', ')}`;
+  });
+  return [sentence, files.join('; ')];
 }
 
 function keysTable(rows: Readonly<Record<string, KeyRow>>): string {

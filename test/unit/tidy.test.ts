@@ -13,6 +13,7 @@ import { codeOfStatus, outcomes } from '../../src/model/outcome.ts';
 import { resources } from '../../src/model/resource.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { architecturePages, pages, patternOf, readPage, withGenerated } from '../support/docs.ts';
+import { invariantsOf, readInvariants, tagsOf } from '../support/invariants.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -494,28 +495,21 @@ describe('the architecture', () => {
     expect(terms.filter((term, n) => terms.indexOf(term) !== n)).toEqual([]);
   });
 
-  it('names for each invariant tests that exist', () => {
-    const rows = rowsOf(page('src/invariants.md'));
-    const claims = rows.map(([invariant, cell]) => ({ invariant, tests: testsIn(cell!) }));
-    expect(claims.length).toBeGreaterThan(10);
-    expect(claims.filter(({ tests }) => tests.length === 0)).toEqual([]);
-    const tests = claims.flatMap((claim) => claim.tests);
-    const isThere = ([file, title]: readonly [string, string]) =>
-      readFileSync(root + file, 'utf8').includes(`'${title}`);
-    expect(tests.filter((test) => !isThere(test))).toEqual([]);
+  it('takes each invariant from the tests that have its name, and refuses what it cannot place', () => {
+    expect(readInvariants().length).toBeGreaterThan(20);
+    const text =
+      "/** @invariant sum: It adds up. */\n  it.each([1, 2])('adds %i', () => {});\n\n/** @invariant sum */\nit('ends', x);";
+    const tests = ['adds %i', 'ends'].map((title) => ({ file: 'a.test.ts', title }));
+    expect(invariantsOf(tagsOf('a.test.ts', text))).toEqual([{ sentence: 'It adds up.', tests }]);
+    expect(() => invariantsOf(tagsOf('a.test.ts', text.replace(': It adds up.', '')))).toThrow('needs one sentence');
+    expect(() => tagsOf('a.test.ts', '/** @invariant sum: It adds up. */\nconst none = 1;')).toThrow(
+      'names no invariant',
+    );
   });
 });
 
 function hexOf(cell: Cell): string {
   return `0x${cell.toString(16).padStart(4, '0')}`;
-}
-
-/** The tests that a line names: a file in backticks, then titles in quotes. */
-function testsIn(line: string): (readonly [file: string, title: string])[] {
-  const found = line.matchAll(/`(test\/[^`]+)`((?:,? "[^"]+")+)/g);
-  return [...found].flatMap(([, file, titles]) =>
-    [...titles!.matchAll(/"([^"]+)"/g)].map(([, title]) => [file!, title!] as const),
-  );
 }
 
 describe('what users are told to type', () => {

@@ -26,6 +26,10 @@ async function everything({ redis }: Api): Promise<string> {
 }
 
 describe('access', () => {
+  /**
+   * @invariant roles-and-targets: Over HTTP no one does what their role does not allow, whatever they send. A token that is bound to a
+   * target reaches no other target. All viewers together cost Redis one reading.
+   */
   test('is as the table of routes says, for each route, each role and nobody', async () => {
     const api = await openApi(onTestFinished);
     await Promise.all(roles.map((role) => api.token(role)));

@@ -113,6 +113,7 @@ async function stateOf({ redis }: Api): Promise<string> {
 const name = ({ method, path }: Route) => `${method} ${path}`;
 
 describe('a token that is bound to a target', () => {
+  /** @invariant roles-and-targets */
   test('finds nothing of another one on any route, as if that were not there, and changes nothing of it', async () => {
     const { api, own, other, namesOf, send } = await openTwo();
     const secrets = await namesOf(own);

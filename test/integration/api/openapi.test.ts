@@ -173,6 +173,7 @@ describe('the description of the API', () => {
     );
   });
 
+  /** @invariant roles-and-targets */
   test('holds also for those who may only read: nothing that they or nobody sends changes anything', async () => {
     const { api, requests, runs } = await openDescribed();
     await Promise.all([

@@ -55,6 +55,10 @@ async function memory(): Promise<number> {
 }
 
 describe('the history of a run', () => {
+  /**
+   * @invariant bounded-history: A history stays below 64 KB and adds up to the counters. A page stays below 1 MB and loads nothing,
+   * whatever the ids are.
+   */
   test('takes less than 64 KB however long the run is, and loses nothing of its sums', async () => {
     const calls = 5 * binsMax;
     const now = await longAgoStarted();

@@ -100,6 +100,7 @@ async function record(): Promise<Run> {
 }
 
 describe('a Redis that was restarted', () => {
+  /** @invariant no-false-absent: After a loss of data no id is falsely `absent`, and no epoch is used twice. */
   test('leaves every cell that is claimed from then on in doubt, and says so once', async () => {
     await open([2, 2]);
     expect((await claim(0)).doubt).toBe('');
@@ -116,6 +117,7 @@ describe('a Redis that was restarted', () => {
     expect((await record()).doubtSince).toBeGreaterThan(0);
   });
 
+  /** @invariant no-false-absent */
   test('hands out no epoch for the second time, though it has forgotten the first', async () => {
     await open([2]);
     const bytes = await writtenBytes();

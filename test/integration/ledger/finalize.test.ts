@@ -97,6 +97,7 @@ describe('a run that has ended', () => {
     expect(await redis.pttl(keys.run(id))).toBeGreaterThan(0);
   });
 
+  /** @invariant nothing-stays: All keys of an ended run expire. No job, log, error or report contains a secret. */
   test('expires whole, whoever looks at it first', async () => {
     await startRun([3, 2, 2]);
     await addMeasures(redis, id, new Map([['requests', 1]]));

@@ -155,6 +155,7 @@ describe.concurrent('a run', () => {
     },
   );
 
+  /** @invariant halts-count-all: A halt rule counts over all processes. */
   test('is halted by what two holders saw together', async ({ expect, onTestFinished }) => {
     for (const [status, each] of [
       [200, 1],

@@ -62,6 +62,7 @@ async function openRun(atEnd: AtEnd, maxDeletes: number | null, canary = '') {
 }
 
 describe.concurrent('a run with --max-deletes', () => {
+  /** @invariant exact-max-deletes: A run sends exactly the first ids that `--max-deletes` allows: all of them, and no other. */
   test.for(Array.from({ length: 20 }, (_, n) => n + 1))(
     'of %i of 20 ids sends exactly the first of them, and halts',
     async (most, { expect, onTestFinished }) => {

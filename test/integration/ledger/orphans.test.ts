@@ -41,6 +41,7 @@ async function record(): Promise<Run> {
 }
 
 describe('chunks of which Redis has lost sight', () => {
+  /** @invariant rebuilt-queue */
   test('are found in the ledger, and are due again in doubt', async () => {
     const { epoch } = await claim(0);
     await ledger.update({ run: id, chunk: 0, epoch, results: [{ index: 0, cell: deleted }, { index: 1, cell: deleted }] }); // biome-ignore format: one line

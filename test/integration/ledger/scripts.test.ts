@@ -80,6 +80,7 @@ const op = fc.oneof(
 type Op = typeof op extends fc.Arbitrary<infer T> ? T : never;
 type Holder = { chunk: number; epoch: number; seen: Cell[]; known?: KnownCells };
 
+/** @invariant scripts-follow-model: The scripts do what the model in TypeScript does. */
 test('do what the model says, in any order of enqueuing, claiming, updating, returning and steering', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(op, { minLength: 20, maxLength: 80, size: 'max' }), async (ops) => {

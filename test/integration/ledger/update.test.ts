@@ -130,6 +130,7 @@ describe('an update of a holder that knows every cell', () => {
     expect(await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: null })).toBe('paused');
   });
 
+  /** @invariant old-epoch */
   test('is merged where somebody else has written since, and so is every later one', async () => {
     await startRun([3, 1]);
     const { epoch, known } = await claim();
@@ -202,6 +203,7 @@ describe('an update of a holder that knows every cell', () => {
 });
 
 describe('an update', () => {
+  /** @invariant old-epoch: A former holder gets no marks, but its results are merged. A finalized ledger never changes. */
   test('gives the holder of an old epoch no marks, but takes its results', async () => {
     await startRun([2]);
     const old = await claim();
@@ -257,6 +259,7 @@ describe('an update', () => {
     expect(await record()).toMatchObject({ state: 'completed', settled: 2, counts: { deleted: 2 }, attempts: 2 });
   });
 
+  /** @invariant old-epoch */
   test('changes nothing any more once the run is finalized, and counts what comes too late', async () => {
     await startRun([2]);
     const { epoch } = await claim();

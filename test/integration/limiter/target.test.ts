@@ -454,6 +454,7 @@ describe('a rate that an operator', () => {
 describe('a stopped target', () => {
   const stop = storedStop({ by: 'operator', who: 'ana', reason: 'a test', at: 1 });
 
+  /** @invariant stop-everywhere: A stop applies to every process and to every later run. */
   test('gives nobody a permit, not even for a probe, and goes on at once when it is lifted', async ({
     onTestFinished,
   }) => {

@@ -424,6 +424,7 @@ function nameOf({ script, when }: Case): string {
 }
 
 describe('a Redis at maxmemory', () => {
+  /** @invariant whole-refusal: A script that Redis refuses for lack of memory changes nothing. */
   test.each(refused.map((one) => [nameOf(one), one] as const))('refuses %s as a whole', async (_, { arrange }) => {
     const act = await arrange();
     const before = await contents();
@@ -441,6 +442,7 @@ describe('a Redis at maxmemory', () => {
     expect(after).toEqual(await contents());
   });
 
+  /** @invariant whole-refusal */
   test('was asked with every script there is', () => {
     const root = new URL('../../../src/', import.meta.url);
     const files = readdirSync(root, { recursive: true }).map((path) => String(path).replaceAll('\\', '/'));

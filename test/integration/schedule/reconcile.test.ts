@@ -73,6 +73,7 @@ describe.concurrent('an occurrence', () => {
     expect(await harness.runs()).toHaveLength(1);
   });
 
+  /** @invariant one-run-per-occurrence: An occurrence has one run. */
   test('has one run also where two processes both believe to hold the lease of the schedule', async ({
     expect,
     onTestFinished,

@@ -58,6 +58,7 @@ async function reads({ redis }: Api): Promise<number> {
 }
 
 describe('the stream of everything', () => {
+  /** @invariant roles-and-targets */
   test('costs Redis the same for fifty viewers as for one', async () => {
     const api = await openApi(onTestFinished);
     const viewers = await followAsMany(api, 50);

@@ -55,6 +55,7 @@ const untimed = (rows: Received['rows']) => rows.map((row) => ({ ...row, settled
 const interrupt = (running: Running) => running.signal('SIGINT');
 
 describe('report --follow', () => {
+  /** @invariant whole-follow: A followed report has each row once, wherever it is interrupted. */
   test.for([
     [1, 'Redis'],
     [2, 'Redis'],

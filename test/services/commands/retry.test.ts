@@ -137,6 +137,7 @@ describe('a retry', () => {
     expect(JSON.parse(verified)).toMatchObject({ adds_up: true, retry_of: run });
   });
 
+  /** @invariant same-list-same-run */
   test('that is repeated resumes the same run, however its rows are chosen, and sends nothing twice', async ({
     onTestFinished,
   }) => {

@@ -63,6 +63,7 @@ const objects = [...ten, ...others, ...someIds('new', 5)].map((id) => ({ resourc
 const orderAt = (at: number) => ({ at, by: 'operator', who: 'ana@test', reason: '' }) as const;
 
 describe.concurrent('with --at-most', () => {
+  /** @invariant sent-once-when-carried: An id that `--at-most` carries over is sent once. */
   test('an occurrence deletes that many ids, the next ones the rest, and each id is sent once', async ({
     expect,
     onTestFinished,

@@ -78,6 +78,7 @@ function existing(folder: string, read: () => string[]): string[] {
 }
 
 describe.concurrent('a run of a schedule that found none of its ids', () => {
+  /** @invariant one-conclusion */
   test('is not taken for one that went well: its file stays, no heartbeat is called, and the schedule is paused', async ({
     expect,
     onTestFinished,

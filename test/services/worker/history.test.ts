@@ -18,6 +18,7 @@ async function historyOf(harness: Harness, run: string): Promise<Facts[]> {
 const sum = (points: Facts[], field: string) => points.reduce((all, point) => all + Number(point[field]), 0);
 
 describe('the history of a run over two workers', () => {
+  /** @invariant bounded-history */
   test('adds up to the counters of the run and to the requests that were sent', async ({ onTestFinished }) => {
     const ids = makeIds('h', 1_200);
     const faults = { 'status-503': 0.02, 'status-503-executed': 0.02, 'status-429-seconds': 0.002 } as const;

@@ -131,6 +131,7 @@ describe('a worker with --notify', () => {
     expect(end.id).toBe(`${outage.id}-over`);
   });
 
+  /** @invariant events-once */
   test('lets a receiver that is away or hangs hold up neither another one nor a run', async ({ onTestFinished }) => {
     const ids = makeIds('n', 20);
     const harness = await openHarness(onTestFinished, { objects: annotations(ids) });
@@ -172,6 +173,7 @@ describe('a worker with --notify', () => {
 });
 
 describe('an event', () => {
+  /** @invariant events-once */
   test('is posted once, though several workers post to the same receiver', async ({ onTestFinished }) => {
     const { notifier, add } = await openOutbox(onTestFinished);
     const receiver = await openReceiver(onTestFinished);

@@ -301,6 +301,7 @@ describe.concurrent('the results of a run that has ended', () => {
     expect((await harness.expunge(['status', run])).stdout).not.toContain('results:');
   });
 
+  /** @invariant one-result-set */
   test('are sent once, though several workers look for them at the same time', async ({ onTestFinished }) => {
     const ids = makeIds('r', 40);
     const { harness } = await openStage(onTestFinished, ids);

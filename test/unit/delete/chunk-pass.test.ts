@@ -29,6 +29,7 @@ function changeable() {
 }
 
 describe('a pass', () => {
+  /** @invariant mark-before-request: A mark is written before its request is sent. The marks keep `absent` true after `kill -9`. */
   test('marks each id before its request leaves, and merges its result', async () => {
     const { start, events, ledger, measured, notes } = openPass(three);
     await start().run;

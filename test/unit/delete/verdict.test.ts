@@ -47,6 +47,7 @@ describe('an answer', () => {
     }
   });
 
+  /** @invariant one-verdict: Every status has a verdict, and only a 204 is `deleted`. */
   test('is told for every status there is', () => {
     expect(expected.flatMap(([statuses]) => statuses).filter((status) => status < 600)).toHaveLength(400);
   });
@@ -152,6 +153,7 @@ describe('--on-status', () => {
     .map((list) => list.filter((one) => isAllowed(one)))
     .map((list) => formatOnStatus(list));
 
+  /** @invariant one-verdict */
   it('lets no status but 204 be deleted, and none that is no 4xx be absent', () => {
     const words = statusActions.map(
       (word) => [word, range(200, 599).filter((status) => isAllowed({ status, word }))] as const,

@@ -62,7 +62,8 @@ describe('the points of a run', () => {
     expect(next!.latencyMs!.p95).toBeLessThan(20 * Math.SQRT2);
   });
 
-  it('have no rate that never was: what is done in a millisecond is over a second', () => {
+  /** @invariant true-bins */
+  it('have no rate that never was: work done in a millisecond is over a second', () => {
     const [point] = pointsOf(recorded([bin(0, { workMs: 1, requests: 9, failed: 9 })]), ended);
     expect(point).toMatchObject({ from: start, to: start + 1_000, achieved: 9 });
     expect(ratePerSecond(point!.counts.failed!, point!)).toBe(9);

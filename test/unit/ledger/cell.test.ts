@@ -51,6 +51,7 @@ function isMarked(cell: Cell): boolean {
 }
 
 describe('merge', () => {
+  /** @invariant merge-is-max: A merge of cells depends on neither order nor repetition. No move makes a cell smaller. */
   test('is the same in any order, any grouping and however often', () => {
     fc.assert(
       fc.property(anyCell, anyCell, anyCell, (a, b, c) => {
@@ -81,6 +82,7 @@ describe('merge', () => {
 });
 
 describe('an open id', () => {
+  /** @invariant merge-is-max */
   test('never gets a smaller cell, so a merge never undoes a move', () => {
     fc.assert(
       fc.property(fc.array(anyMove, { maxLength: 600 }), (moves) => {
@@ -196,6 +198,7 @@ describe('at finalization', () => {
     );
   });
 
+  /** @invariant rows-add-up */
   test('nothing stays pending', () => {
     fc.assert(
       fc.property(anyCell, (cell) => {

@@ -37,6 +37,7 @@ describe('what a run came to', () => {
     runStates.flatMap((state) => [0, 1].map((expectAbsent) => [outcome, state, expectAbsent] as const)),
   );
 
+  /** @invariant one-conclusion: For a schedule, a receiver and a page, a run went well exactly if its exit code is 0. */
   test.each(cases)('if all rows are %s, the run is %s and --expect-absent is %i', (outcome, state, expectAbsent) => {
     const run = runOf(outcome, { state, expectAbsent });
     const conclusion = isFinalized(state) ? alike[outcome][expectAbsent]! : null;

@@ -13,6 +13,10 @@ describe('conservation', () => {
   }
 
   describe('a ledger adds up', () => {
+    /**
+     * @invariant rows-add-up: The number of rows equals all outcomes + `pending`. The counters equal a scan of the ledger. After
+     * finalization `pending` is 0.
+     */
     test('when every row has one outcome and the counters agree', () => {
       const completed = run({ state: 'completed', rows: 3, deleted: 2, rejected: 1, attempts: 2 });
       expect(checkConservation(completed, tally({ deleted: 2, rejected: 1 }, { attempts: 2 }))).toBeNull();

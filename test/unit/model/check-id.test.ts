@@ -147,6 +147,7 @@ const hostile = fc.string({
 });
 const anyId = fc.oneof(hostile, fc.string({ unit: 'binary' }), fc.string({ unit: 'grapheme' }));
 
+/** @invariant one-object: An accepted id addresses exactly one object. */
 test('every id that is accepted addresses one object: a URL parser keeps its path, and the id can be read back', () => {
   fc.assert(
     fc.property(anyId, fc.constantFrom('', '/\\%?#; '), (id, allowed) => {

@@ -174,6 +174,7 @@ describe('the page of a run', () => {
     expect(drawn(left)).toEqual(drawn(closed));
   });
 
+  /** @invariant bounded-history */
   it('stays below 1 MB, whatever the ids, the answers and the reasons are', () => {
     const long = '"'.repeat(10_000);
     const codes = Array.from({ length: 400 }, (_, i) => `http_${200 + i}`);

@@ -19,6 +19,7 @@ function noting(names: string[], odd: Record<string, Partial<Part>> = {}) {
   return { noted, parts: new Parts(parts, log) };
 }
 
+/** @invariant drain-order: Parts drain in reverse order, and a part that hangs is left behind. */
 test('start in their order and drain in the opposite one', async () => {
   const { noted, parts } = noting(['a', 'b', 'c']);
   await parts.start(running);
@@ -70,6 +71,7 @@ test('drain once, and past one that fails', async () => {
   expect(noted.slice(2)).toEqual(['drain b', 'drain a']);
 });
 
+/** @invariant drain-order */
 test('leave one behind that hangs when their time is over', async ({ onTestFinished }) => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
