@@ -161,13 +161,7 @@ function targetLines(plan: Plan, style: Style): Line[] {
     ...(plan.firstUrl === null ? [] : [['First', `DELETE ${plan.firstUrl}`] as Line]),
     ...lastLines(plan, style),
     ...plan.proof.map((sentence): Line => ['Answers', style.yellow(sentence)]),
-    ...brakeLines(plan),
-    ...(plan.onStatus === ''
-      ? []
-      : [['On status', `${plan.onStatus.replaceAll(',', ', ')}${origin(plan, 'onStatus')}`] as Line]),
-    ...(plan.expectAbsent ? [['Expects', `ids that are gone already${origin(plan, 'expectAbsent')}`] as Line] : []),
-    ...timeLines(plan),
-    ['Pace', `${pace(plan)}${origin(plan, 'rate')}`],
+    ...Object.values(linesOfRules).flatMap((linesOf) => linesOf(plan)),
     ...rateLines(plan, style),
     ...boundLines(plan),
     ...forecastLines(plan),
@@ -187,46 +181,68 @@ function origin({ kept = [] }: Plan, name: RuleName): string {
   return kept.includes(name) ? ' (from the first command)' : '';
 }
 
-function brakeLines(plan: Plan): Line[] {
-  const { canary, maxFailures, maxDeletes, ids } = plan;
+const noLines = () => [];
+
+/** The lines about each rule, in this order. */
+const linesOfRules: Record<RuleName, (plan: Plan) => Line[]> = {
+  canaryOf: canaryLines,
+  maxDeletes: maxDeletesLines,
+  maxFailures: maxFailuresLines,
+  onStatus: onStatusLines,
+  expectAbsent: expectAbsentLines,
+  window: windowLines,
+  stopAt: pauseLines,
+  maxActiveMs: noLines, // the line of `stopAt` has both
+  rate: (plan) => [['Pace', `${pace(plan)}${origin(plan, 'rate')}`]],
+  burst: noLines, // it changes no plan: the forecast is for the rate
+  priority: noLines, // it shares the workers with other runs, and deletes the same ids
+  keepMs: noLines,
+};
+
+function canaryLines(plan: Plan): Line[] {
+  const { canary, maxFailures } = plan;
+  if (canary.length === 0) return [];
   const rungs = canary.map((ids) => count(ids)).join(', ');
-  const part = 'ids are sent, the first of the list, and the run halts; a higher --max-deletes continues it';
   const goesOn = maxFailures === '' ? 'none of them failed' : `no more than ${maxFailures} of them failed`;
-  return [
-    ...(canary.length === 0
-      ? []
-      : [
-          [
-            'Canary',
-            `after ${rungs} ${canary.at(-1) === 1 ? 'id' : 'ids'} it continues only if ${goesOn}${origin(plan, 'canaryOf')}`,
-          ] as Line,
-        ]),
-    ...(maxDeletes !== null && (maxDeletes < sumIds(ids) || plan.kept?.includes('maxDeletes'))
-      ? [['At most', `${count(maxDeletes)} ${part}${origin(plan, 'maxDeletes')}`] as Line]
-      : []),
-    ...(maxFailures === ''
-      ? []
-      : [
-          [
-            'Halts',
-            `when more than ${maxFailures} of the ids failed or are unknown${origin(plan, 'maxFailures')}`,
-          ] as Line,
-        ]),
-  ];
+  const unit = canary.at(-1) === 1 ? 'id' : 'ids';
+  return [['Canary', `after ${rungs} ${unit} it continues only if ${goesOn}${origin(plan, 'canaryOf')}`]];
 }
 
-function timeLines(plan: Plan): Line[] {
-  const { window, stopAt, maxActiveMs } = plan;
+function maxDeletesLines(plan: Plan): Line[] {
+  const { maxDeletes, ids } = plan;
+  if (maxDeletes === null) return [];
+  if (maxDeletes >= sumIds(ids) && !plan.kept?.includes('maxDeletes')) return [];
+  const part = 'ids are sent, the first of the list, and the run halts; a higher --max-deletes continues it';
+  return [['At most', `${count(maxDeletes)} ${part}${origin(plan, 'maxDeletes')}`]];
+}
+
+function maxFailuresLines(plan: Plan): Line[] {
+  const { maxFailures } = plan;
+  if (maxFailures === '') return [];
+  return [['Halts', `when more than ${maxFailures} of the ids failed or are unknown${origin(plan, 'maxFailures')}`]];
+}
+
+function onStatusLines(plan: Plan): Line[] {
+  const { onStatus } = plan;
+  return onStatus === '' ? [] : [['On status', `${onStatus.replaceAll(',', ', ')}${origin(plan, 'onStatus')}`]];
+}
+
+function expectAbsentLines(plan: Plan): Line[] {
+  return plan.expectAbsent ? [['Expects', `ids that are gone already${origin(plan, 'expectAbsent')}`]] : [];
+}
+
+function windowLines(plan: Plan): Line[] {
+  const { window } = plan;
+  return window === '' || window === always ? [] : [['Window', `sends only ${window}${origin(plan, 'window')}`]];
+}
+
+function pauseLines(plan: Plan): Line[] {
+  const { stopAt, maxActiveMs } = plan;
   const ends = [
     ...(stopAt === 0 ? [] : [`at ${utcTime(stopAt, 'minute')}${origin(plan, 'stopAt')}`]),
     ...(maxActiveMs === 0 ? [] : [`after ${duration(maxActiveMs)} of deleting${origin(plan, 'maxActiveMs')}`]),
   ];
-  return [
-    ...(window === '' || window === always
-      ? []
-      : [['Window', `sends only ${window}${origin(plan, 'window')}`] as Line]),
-    ...(ends.length === 0 ? [] : [['Pauses', `${ends.join(', or ')}; resume continues it`] as Line]),
-  ];
+  return ends.length === 0 ? [] : [['Pauses', `${ends.join(', or ')}; resume continues it`]];
 }
 
 /** Warns of a base URL that ends in a version, or continues with a resource after it: paths begin with /v2, so it is most often a mistake. */
