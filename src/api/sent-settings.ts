@@ -2,6 +2,7 @@ import { type Config, type SettingName, settings } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
 import { input, ofRuns } from '../operations/list-settings.ts';
 import { scheduledSettings } from '../schedule/schedule.ts';
+import type { Field } from './setting-fields.ts';
 
 // The settings that a command with --server sends must be the settings that the API takes. Both are listed here.
 
@@ -15,6 +16,9 @@ function withoutFiles<N extends SettingName>(names: readonly N[]): Exclude<N, Of
 
 /** Settings about a list: how it is read and its ids are deleted. Its content type gives its format. */
 export const listSettings = withoutFiles([...input, ...ofRuns]).filter((name) => name !== 'format');
+
+/** The fields of a plan for those settings. */
+export type PlanField = Field<(typeof listSettings)[number]>;
 
 /** Settings that an order to delete a list can still change. */
 export const ruleSettings = [...ofRuns, 'maxDeletes'] as const;

@@ -3,7 +3,7 @@ import { apiField, type SettingName, settings } from '../config/settings.ts';
 import { resources } from '../model/resource.ts';
 
 /** `max_deletes` for `maxDeletes`. */
-type Field<N extends string> = N extends `${infer First}${infer Rest}`
+export type Field<N extends string> = N extends `${infer First}${infer Rest}`
   ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${Field<Rest>}`
   : N;
 

@@ -4,6 +4,7 @@ import { count, duration, hostOf, plural, size } from './format.ts';
 import { html, nothing, visibleId } from './markup.ts';
 import type { Page, Surroundings } from './page.ts';
 import { alarm, facts, idText, table, time, word } from './parts.ts';
+import { planFields } from './plan-fields.ts';
 import { typed, typedHost } from './run-actions.ts';
 import type { Plan, Target } from './types.ts';
 import { me } from './words.ts';
@@ -149,17 +150,12 @@ class NewRun {
         (target) =>
           html`<option value=${target.fp}>${nameOf(target)}${target.processes > 0 ? '' : ' – no worker now'}</option>`,
       )}</select></p>
-      ${fieldOf({ name: 'resource', label: 'Ids of', choices: me.resources })}
-      ${fieldOf({ name: 'column', label: 'Column', hint: 'or field that holds the ids; if empty: id, unless another one is named like the resource', isOptional: true })}
+      ${planFields('list')}
       <details ?open=${/“(no header|delimiter)”/.test(this.#problem)}><summary>How the list is written</summary>
-        ${fieldOf({ name: 'delimiter', label: 'Delimiter', hint: 'between the columns of a CSV: one character, or tab; if empty: a comma, or a tab for .tsv', isOptional: true })}
-        <label class="check"><input type="checkbox" name="no_header" value="true"> <span>No header<br><small>the first column of a CSV holds the ids</small></span></label>
+        ${planFields('writing')}
       </details>
       <details><summary>More settings</summary>
-        ${fieldOf({ name: 'rate', label: 'Rate', hint: 'at most this many requests: 200/s', isOptional: true })}
-        ${fieldOf({ name: 'limit', label: 'Limit', hint: 'only the first n rows, for a trial', isOptional: true, isNumber: true })}
-        ${fieldOf({ name: 'max_failures', label: 'Failures at most', hint: 'more halt the run: 10 or 2.5%', isOptional: true })}
-        ${fieldOf({ name: 'canary', label: 'Canary', hint: 'halts after this many ids, until someone resumes it: 100', isOptional: true })}
+        ${planFields('more')}
       </details>
       ${this.#plan ? nothing : alarm(this.#problem)}
       <p class="buttons"><button class=${this.#plan ? '' : 'main'} ?disabled=${this.#busy !== ''}>Show the plan</button>

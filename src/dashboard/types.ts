@@ -4,6 +4,7 @@ import type { OverviewReader, runSummary } from '../api/overview.ts';
 import type { ShownPlan } from '../api/plan-routes.ts';
 import type { words } from '../api/read-routes.ts';
 import type { historyOf, RunView } from '../api/run-view.ts';
+import type { PlanField } from '../api/sent-settings.ts';
 import type { reachFacts } from '../api/token-store.ts';
 
 // The types of what the API sends, from its own source: pages import only types from there.
@@ -16,6 +17,8 @@ export type Person = Pick<Caller, 'name' | 'role'> & {
   worker_of: string | null;
   targets: ReturnType<typeof reachFacts>;
 };
+
+export type { PlanField };
 
 export type Overview = Awaited<ReturnType<OverviewReader['read']>>;
 export type RunSummary = ReturnType<typeof runSummary>;
