@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ExpungeError } from '../errors.ts';
 import { type HaltCode, isHaltedFor, pendingOf, type Run, type RunState } from '../ledger/run.ts';
-import type { RunRules } from '../ledger/run-rules.ts';
+import type { ResumeSettings, RunRules } from '../ledger/run-rules.ts';
 import { stopsFor } from '../limiter/stop.ts';
 import { rateSetting } from '../model/rate.ts';
 import type { Target } from '../model/target.ts';
@@ -13,6 +13,7 @@ import type { RunOperations } from '../operations/operations.ts';
 import type { RunRecord } from '../operations/run-record.ts';
 import type { Ordered } from '../operations/steer-run.ts';
 import { type ApiClient, isAway } from './client.ts';
+import type { Field } from './setting-fields.ts';
 
 /** Orders for runs through the API of a server, whose audit trail records the name of the token. */
 export function remoteRuns(api: ApiClient): RunOperations {
@@ -73,7 +74,12 @@ function leftOf(run: Run) {
 }
 
 function bodyOf({ expectAbsent, onStatus, maxDeletes }: Partial<RunRules>) {
-  return { expect_absent: expectAbsent === true, on_status: onStatus, max_deletes: maxDeletes };
+  const body: Record<Field<keyof ResumeSettings>, unknown> = {
+    expect_absent: expectAbsent === true,
+    on_status: onStatus,
+    max_deletes: maxDeletes,
+  };
+  return body;
 }
 
 /** `warnings`: null if the server answered before the order was carried out. */

@@ -6,7 +6,7 @@ import { plural } from '../format.ts';
 import { noteFailedOrder } from '../ledger/audit.ts';
 import { awaitsResults } from '../ledger/results.ts';
 import { isFinalized, pendingOf, type Run } from '../ledger/run.ts';
-import { givenRules } from '../ledger/run-rules.ts';
+import { givenRules, type ResumeSettings } from '../ledger/run-rules.ts';
 import { longestReason, storedReason } from '../model/person.ts';
 import { type Priority, priorities } from '../model/priority.ts';
 import { parseRate } from '../model/rate.ts';
@@ -25,6 +25,7 @@ import { withOwnRedis } from './own-redis.ts';
 import { Problem, parsedAs } from './problem.ts';
 import { type ApiDeps, type Call, type Route, route } from './route.ts';
 import { findRunById } from './run-view.ts';
+import type { Field } from './setting-fields.ts';
 import * as shapes from './shapes.ts';
 import { spellOutWarnings } from './warnings.ts';
 
@@ -36,6 +37,13 @@ export const reason = z
   .overwrite(storedReason)
   .default('')
   .describe('why, for the audit trail');
+
+/** The rules that a resumed run can get; a missing one stays as it is. */
+const resumeFields = {
+  expect_absent: z.boolean().default(false).describe('absent ids do not halt it any more'),
+  on_status: z.string().max(200).optional().describe('what a status means from now on: 403=wait'),
+  max_deletes: z.int().min(1).nullable().optional().describe('how many ids it may send in all; null = any number'),
+} satisfies Record<Field<keyof ResumeSettings>, z.ZodType>;
 
 /** Routes that steer a run. Each order works like its command, with its checks and its entry in the audit trail. */
 export const runRoutes: readonly Route[] = [
@@ -57,17 +65,16 @@ export const runRoutes: readonly Route[] = [
     body: z.strictObject({
       reason,
       seen: shapes.seen,
-      expect_absent: z.boolean().default(false).describe('absent ids do not halt it any more'),
-      on_status: z.string().max(200).optional().describe('what a status means from now on: 403=wait'),
       detach: z.boolean().default(false).describe('leave a run whose command has ended to the workers'),
-      max_deletes: z.int().min(1).nullable().optional().describe('how many ids it may send in all; null = any number'),
+      ...resumeFields,
     }),
     answer: shapes.steered,
     mayTakeLong: true,
     handle: (call) => {
       const { seen, detach, expect_absent: expectAbsent, on_status: text, max_deletes: maxDeletes } = call.body;
       const onStatus = text === undefined ? '' : parsedAs('body.on_status', text, parse.onStatus);
-      const rules = givenRules({ config: { expectAbsent, onStatus, maxDeletes } });
+      const config: ResumeSettings = { expectAbsent, onStatus, maxDeletes };
+      const rules = givenRules({ config });
       return steer(call, 'resume', (runs, order) => runs.resume({ ...order, seen, detach, rules }));
     },
   }),

@@ -1,6 +1,6 @@
 import * as parse from '../config/parse-setting.ts';
 import type { Sources } from '../config/read-config.ts';
-import type { Config, SettingName } from '../config/settings.ts';
+import { type Config, type SettingFor, type SettingName, settingsFor } from '../config/settings.ts';
 import { haltCodes } from '../ledger/run.ts';
 import type { Verbosity } from '../logger.ts';
 import { longestReason, storedReason } from '../model/person.ts';
@@ -108,15 +108,31 @@ export const protectReading = [
   'allowDamagedNumbers',
 ] as const;
 
-/** Which ids of a run are retried, and which are protected. The ids themselves are in Redis. */
-export const retryInput = [
-  'limit',
-  'protect',
-  ...protectReading,
-  'expectUnprotected',
-  'maxDeletes',
-  'expectCount',
-] as const;
+/** Whether a retry takes each setting of a list. Its ids are in Redis, so it reads no file but the protected ids. */
+const isOnRetry: Record<SettingFor<'list'>, boolean> = {
+  resource: false,
+  resourceColumn: false,
+  format: false,
+  column: false,
+  noHeader: false,
+  delimiter: true,
+  limit: true,
+  protect: true,
+  protectColumn: true,
+  expectUnprotected: true,
+  allowIdChars: true,
+  idPattern: false,
+  allowInvisible: true,
+  allowColumnNames: true,
+  allowDamagedNumbers: true,
+  allowPlaceholders: true,
+  expectRejected: false,
+  allowEmpty: false,
+  expectCount: true,
+};
+
+/** Which ids of a run are retried, and which are protected. */
+export const retryInput = [...settingsFor('list').filter((name) => isOnRetry[name]), 'maxDeletes'] as const;
 
 /** Where requests go, and the credentials for them. */
 export const target = ['baseUrl', 'account', ...token, 'allowHttp', 'caFile', 'proxy', 'separateLimits'] as const;

@@ -8,6 +8,7 @@ import { setting } from './setting.ts';
  */
 export const processSettings = {
   tokenFile: setting({
+    use: 'process',
     flag: 'token-file',
     env: 'EXPUNGE_TOKEN_FILE',
     arg: '<file>',
@@ -16,6 +17,7 @@ export const processSettings = {
     help: 'a file with the access token; reread when it changes. Without it, EXPUNGE_TOKEN is used',
   }),
   tokenCommand: setting({
+    use: 'process',
     flag: 'token-command',
     env: 'EXPUNGE_TOKEN_COMMAND',
     arg: '<command>',
@@ -24,6 +26,7 @@ export const processSettings = {
     help: 'a line for sh that prints the access token; run again before the token expires',
   }),
   tokenUrl: setting({
+    use: 'process',
     flag: 'token-url',
     env: 'EXPUNGE_TOKEN_URL',
     arg: '<url>',
@@ -32,6 +35,7 @@ export const processSettings = {
     help: 'the token endpoint of an OAuth 2.0 authorization server; never guessed',
   }),
   clientId: setting({
+    use: 'target',
     flag: 'client-id',
     env: 'EXPUNGE_CLIENT_ID',
     arg: '<id>',
@@ -40,6 +44,7 @@ export const processSettings = {
     help: 'OAuth client id; also the account, unless --account is set',
   }),
   clientSecretFile: setting({
+    use: 'process',
     flag: 'client-secret-file',
     env: 'EXPUNGE_CLIENT_SECRET_FILE',
     arg: '<file>',
@@ -48,6 +53,7 @@ export const processSettings = {
     help: 'a file with the client secret; reread at each refresh. Without it, EXPUNGE_CLIENT_SECRET is used',
   }),
   refreshTokenFile: setting({
+    use: 'process',
     flag: 'refresh-token-file',
     env: 'EXPUNGE_REFRESH_TOKEN_FILE',
     arg: '<file>',
@@ -56,6 +62,7 @@ export const processSettings = {
     help: 'a file with a refresh token, used instead of client credentials; a new refresh token is written there',
   }),
   scope: setting({
+    use: 'process',
     flag: 'scope',
     env: 'EXPUNGE_SCOPE',
     arg: '<scope>',
@@ -64,6 +71,7 @@ export const processSettings = {
     help: 'OAuth scopes to request, separated by spaces',
   }),
   tokenAudience: setting({
+    use: 'process',
     flag: 'token-audience',
     env: 'EXPUNGE_TOKEN_AUDIENCE',
     arg: '<audience>',
@@ -72,6 +80,7 @@ export const processSettings = {
     help: 'the audience parameter, if the token endpoint requires one',
   }),
   tokenAuth: setting({
+    use: 'process',
     flag: 'token-auth',
     env: 'EXPUNGE_TOKEN_AUTH',
     arg: '<way>',
@@ -80,6 +89,7 @@ export const processSettings = {
     help: 'how the client secret is sent to the token endpoint: basic (a header) or post (the form)',
   }),
   caFile: setting({
+    use: 'process',
     flag: 'ca-file',
     env: 'EXPUNGE_CA_FILE',
     arg: '<file>',
@@ -88,6 +98,7 @@ export const processSettings = {
     help: 'certificate authorities to trust for the API (PEM)',
   }),
   proxy: setting({
+    use: 'process',
     flag: 'proxy',
     env: 'EXPUNGE_PROXY',
     arg: '<url>',
@@ -96,6 +107,7 @@ export const processSettings = {
     help: 'send the requests through this HTTP proxy; proxy variables are ignored',
   }),
   allowHttp: setting({
+    use: 'process',
     flag: 'allow-http',
     env: 'EXPUNGE_ALLOW_HTTP',
     arg: '<host>',
@@ -104,6 +116,7 @@ export const processSettings = {
     help: 'send the token unencrypted to this host (loopback is always allowed)',
   }),
   allowedTargets: setting({
+    use: 'process',
     flag: 'allowed-targets',
     isFlagless: true,
     env: 'EXPUNGE_ALLOWED_TARGETS',
@@ -113,6 +126,7 @@ export const processSettings = {
     help: 'refuse every base URL that matches none of these: https://api.example.com,*.staging.example.com,localhost:*',
   }),
   protectedTargets: setting({
+    use: 'process',
     flag: 'protected-targets',
     isFlagless: true,
     env: 'EXPUNGE_PROTECTED_TARGETS',
@@ -122,6 +136,7 @@ export const processSettings = {
     help: 'have the host name typed before ids are deleted at a base URL that matches one of these: *prod*,api.example.com',
   }),
   strictConnections: setting({
+    use: 'process',
     flag: 'strict-connections',
     env: 'EXPUNGE_STRICT_CONNECTIONS',
     arg: null,
@@ -130,6 +145,7 @@ export const processSettings = {
     help: 'use a new connection for each request; slow, but a broken server cannot mix up its answers',
   }),
   maxHeaderSize: setting({
+    use: 'process',
     flag: 'max-header-size',
     env: 'EXPUNGE_MAX_HEADER_SIZE',
     arg: '<bytes>',
@@ -138,6 +154,7 @@ export const processSettings = {
     help: 'the largest headers that an answer of the API can have',
   }),
   keep: setting({
+    use: 'rule',
     flag: 'keep',
     env: 'EXPUNGE_KEEP',
     arg: '<duration>',
@@ -146,6 +163,7 @@ export const processSettings = {
     help: 'how long Redis keeps an ended run, and the state folder its report: 30d, 12h',
   }),
   stateDir: setting({
+    use: 'process',
     flag: 'state-dir',
     env: 'EXPUNGE_STATE_DIR',
     arg: '<folder>',
@@ -154,6 +172,7 @@ export const processSettings = {
     help: 'the folder for the spool, the reports and the private Redis',
   }),
   allowPlaintextRedis: setting({
+    use: 'process',
     flag: 'allow-plaintext-redis',
     env: 'EXPUNGE_ALLOW_PLAINTEXT_REDIS',
     arg: null,
@@ -162,6 +181,7 @@ export const processSettings = {
     help: 'accept a Redis on another machine without TLS',
   }),
   redisUsernameFile: setting({
+    use: 'process',
     flag: 'redis-username-file',
     env: 'EXPUNGE_REDIS_USERNAME_FILE',
     arg: '<file>',
@@ -170,6 +190,7 @@ export const processSettings = {
     help: 'a file with the user name for Redis; reread at each connect',
   }),
   redisPasswordFile: setting({
+    use: 'process',
     flag: 'redis-password-file',
     env: 'EXPUNGE_REDIS_PASSWORD_FILE',
     arg: '<file>',
@@ -178,6 +199,7 @@ export const processSettings = {
     help: 'a file with the password for Redis; reread at each connect',
   }),
   sentinelUsernameFile: setting({
+    use: 'process',
     flag: 'sentinel-username-file',
     env: 'EXPUNGE_SENTINEL_USERNAME_FILE',
     arg: '<file>',
@@ -186,6 +208,7 @@ export const processSettings = {
     help: 'a file with the user name for the sentinels, if they require one',
   }),
   sentinelPasswordFile: setting({
+    use: 'process',
     flag: 'sentinel-password-file',
     env: 'EXPUNGE_SENTINEL_PASSWORD_FILE',
     arg: '<file>',
@@ -194,6 +217,7 @@ export const processSettings = {
     help: 'a file with the password for the sentinels, if they require one',
   }),
   redisCaFile: setting({
+    use: 'process',
     flag: 'redis-ca-file',
     env: 'EXPUNGE_REDIS_CA_FILE',
     arg: '<file>',
@@ -202,6 +226,7 @@ export const processSettings = {
     help: 'certificate authorities to trust for Redis (PEM) instead of the usual ones',
   }),
   redisCertFile: setting({
+    use: 'process',
     flag: 'redis-cert-file',
     env: 'EXPUNGE_REDIS_CERT_FILE',
     arg: '<file>',
@@ -210,6 +235,7 @@ export const processSettings = {
     help: 'client certificate, if Redis requires one (PEM); reread at each connect',
   }),
   redisKeyFile: setting({
+    use: 'process',
     flag: 'redis-key-file',
     env: 'EXPUNGE_REDIS_KEY_FILE',
     arg: '<file>',
@@ -218,6 +244,7 @@ export const processSettings = {
     help: 'the key of that certificate (PEM)',
   }),
   redisServerName: setting({
+    use: 'process',
     flag: 'redis-server-name',
     env: 'EXPUNGE_REDIS_SERVER_NAME',
     arg: '<name>',
@@ -226,6 +253,7 @@ export const processSettings = {
     help: 'the name in the certificate of Redis, if it is not the host of REDIS_URL',
   }),
   server: setting({
+    use: 'process',
     flag: 'server',
     env: 'EXPUNGE_SERVER',
     arg: '<url>',
@@ -234,6 +262,7 @@ export const processSettings = {
     help: 'send the command to the API of this dashboard or worker instead of using Redis; https, unless it is this machine',
   }),
   serverTokenFile: setting({
+    use: 'process',
     flag: 'server-token-file',
     env: 'EXPUNGE_SERVER_TOKEN_FILE',
     arg: '<file>',

@@ -6,6 +6,7 @@ import { setting } from './setting.ts';
 /** The settings that say what a run deletes, where, how fast, and what halts it; in the order of the help. */
 export const runSettings = {
   baseUrl: setting({
+    use: 'target',
     flag: 'base-url',
     env: 'EXPUNGE_BASE_URL',
     arg: '<url>',
@@ -14,6 +15,7 @@ export const runSettings = {
     help: 'the address of the API; a path prefix is kept',
   }),
   account: setting({
+    use: 'target',
     flag: 'account',
     env: 'EXPUNGE_ACCOUNT',
     arg: '<name>',
@@ -22,6 +24,7 @@ export const runSettings = {
     help: 'account name, if several share a base URL',
   }),
   resource: setting({
+    use: 'list',
     flag: 'resource',
     env: 'EXPUNGE_RESOURCE',
     arg: '<kind>',
@@ -30,6 +33,7 @@ export const runSettings = {
     help: `what the ids name: ${resourcesText('or')}`,
   }),
   resourceColumn: setting({
+    use: 'list',
     flag: 'resource-column',
     env: 'EXPUNGE_RESOURCE_COLUMN',
     arg: '<name>',
@@ -38,6 +42,7 @@ export const runSettings = {
     help: 'the column or field that holds each row’s resource',
   }),
   format: setting({
+    use: 'list',
     flag: 'format',
     env: 'EXPUNGE_FORMAT',
     arg: '<format>',
@@ -46,6 +51,7 @@ export const runSettings = {
     help: 'csv, ndjson, json or lines; by default from the file name, lines on stdin',
   }),
   column: setting({
+    use: 'list',
     flag: 'column',
     env: 'EXPUNGE_COLUMN',
     arg: '<name>',
@@ -54,6 +60,7 @@ export const runSettings = {
     help: 'the column or field that holds the id; by default id, unless another column is named like the resource',
   }),
   noHeader: setting({
+    use: 'list',
     flag: 'no-header',
     env: 'EXPUNGE_NO_HEADER',
     arg: null,
@@ -62,6 +69,7 @@ export const runSettings = {
     help: 'the CSV has no header: its first column holds the ids',
   }),
   delimiter: setting({
+    use: 'list',
     flag: 'delimiter',
     env: 'EXPUNGE_DELIMITER',
     arg: '<char>',
@@ -70,6 +78,7 @@ export const runSettings = {
     help: 'the character between the columns of a CSV, or "tab"',
   }),
   limit: setting({
+    use: 'list',
     flag: 'limit',
     env: 'EXPUNGE_LIMIT',
     arg: '<n>',
@@ -78,6 +87,7 @@ export const runSettings = {
     help: 'read only the first n rows, for a trial on real data',
   }),
   protect: setting({
+    use: 'list',
     flag: 'protect',
     env: 'EXPUNGE_PROTECT',
     arg: '<file>',
@@ -87,6 +97,7 @@ export const runSettings = {
     help: 'never delete the ids in this file (one per line); a CSV or JSON file is recognised by its name',
   }),
   protectColumn: setting({
+    use: 'list',
     flag: 'protect-column',
     env: 'EXPUNGE_PROTECT_COLUMN',
     arg: '<name>',
@@ -95,6 +106,7 @@ export const runSettings = {
     help: 'the column or field of the --protect file that holds the id; by default the same as in the list',
   }),
   expectUnprotected: setting({
+    use: 'list',
     flag: 'expect-unprotected',
     env: 'EXPUNGE_EXPECT_UNPROTECTED',
     arg: null,
@@ -103,6 +115,7 @@ export const runSettings = {
     help: 'accept a list that holds none of the protected ids, with --yes and in a schedule',
   }),
   allowIdChars: setting({
+    use: 'list',
     flag: 'allow-id-chars',
     env: 'EXPUNGE_ALLOW_ID_CHARS',
     arg: '<chars>',
@@ -111,6 +124,7 @@ export const runSettings = {
     help: 'allow these characters in ids, out of / \\ % ? # ; " \' ` , * | < > and the space',
   }),
   idPattern: setting({
+    use: 'list',
     flag: 'id-pattern',
     env: 'EXPUNGE_ID_PATTERN',
     arg: '<regex>',
@@ -119,6 +133,7 @@ export const runSettings = {
     help: 'reject ids that do not match this regular expression as a whole: [0-9a-f]{24}',
   }),
   allowInvisible: setting({
+    use: 'list',
     flag: 'allow-invisible',
     env: 'EXPUNGE_ALLOW_INVISIBLE',
     arg: null,
@@ -127,6 +142,7 @@ export const runSettings = {
     help: 'accept ids with characters that cannot be seen, such as a zero-width space',
   }),
   allowColumnNames: setting({
+    use: 'list',
     flag: 'allow-column-names',
     env: 'EXPUNGE_ALLOW_COLUMN_NAMES',
     arg: null,
@@ -135,6 +151,7 @@ export const runSettings = {
     help: 'accept ids that look like the name of a column, such as id or view_id',
   }),
   allowDamagedNumbers: setting({
+    use: 'list',
     flag: 'allow-damaged-numbers',
     env: 'EXPUNGE_ALLOW_DAMAGED_NUMBERS',
     arg: null,
@@ -143,6 +160,7 @@ export const runSettings = {
     help: 'accept ids that look like numbers a program changed: 123.0, 1.2E+05, long ones rounded to zeros',
   }),
   allowPlaceholders: setting({
+    use: 'list',
     flag: 'allow-placeholders',
     env: 'EXPUNGE_ALLOW_PLACEHOLDERS',
     arg: null,
@@ -151,6 +169,7 @@ export const runSettings = {
     help: 'accept NULL, NaN, 0, all, --- and other words that are usually not ids',
   }),
   expectRejected: setting({
+    use: 'list',
     flag: 'expect-rejected',
     env: 'EXPUNGE_EXPECT_REJECTED',
     arg: null,
@@ -159,6 +178,7 @@ export const runSettings = {
     help: 'accept a list in which more than half of the rows are rejected',
   }),
   allowEmpty: setting({
+    use: 'list',
     flag: 'allow-empty',
     env: 'EXPUNGE_ALLOW_EMPTY',
     arg: null,
@@ -167,6 +187,7 @@ export const runSettings = {
     help: 'accept a list without a row; refused by default, because a failed export is also empty',
   }),
   maxDeletes: setting({
+    use: 'rule',
     flag: 'max-deletes',
     env: 'EXPUNGE_MAX_DELETES',
     arg: '<n>',
@@ -175,6 +196,7 @@ export const runSettings = {
     help: 'send at most this many ids, over all processes; a list with more is refused; none: any number',
   }),
   expectCount: setting({
+    use: 'list',
     flag: 'expect-count',
     env: 'EXPUNGE_EXPECT_COUNT',
     arg: '<n>',
@@ -183,6 +205,7 @@ export const runSettings = {
     help: 'refuse a list with another number of ids: 250000, 250000±5% or 250000+-100',
   }),
   canary: setting({
+    use: 'rule',
     flag: 'canary',
     env: 'EXPUNGE_CANARY',
     arg: '<list>',
@@ -191,6 +214,7 @@ export const runSettings = {
     help: 'delete the first 1,10,100 ids, and continue after each step only if none of its ids failed',
   }),
   maxFailures: setting({
+    use: 'rule',
     flag: 'max-failures',
     env: 'EXPUNGE_MAX_FAILURES',
     arg: '<n>',
@@ -199,6 +223,7 @@ export const runSettings = {
     help: 'halt when more ids than this failed or are unknown: 10, or 2.5% (of 100 ids at least); none: no limit',
   }),
   onStatus: setting({
+    use: 'rule',
     flag: 'on-status',
     env: 'EXPUNGE_ON_STATUS',
     arg: '<list>',
@@ -208,6 +233,7 @@ export const runSettings = {
     help: 'what a status means instead: 409=retry,404=failed (failed, absent, retry, wait, halt)',
   }),
   expectAbsent: setting({
+    use: 'rule',
     flag: 'expect-absent',
     env: 'EXPUNGE_EXPECT_ABSENT',
     arg: null,
@@ -216,6 +242,7 @@ export const runSettings = {
     help: 'do not halt if many of the ids are gone already',
   }),
   rate: setting({
+    use: 'rule',
     flag: 'rate',
     env: 'EXPUNGE_RATE',
     arg: '<rate>',
@@ -224,6 +251,7 @@ export const runSettings = {
     help: 'at most this many requests: 200/s, spread evenly; 200/s,100000/day adds a quota for any 24 hours',
   }),
   window: setting({
+    use: 'rule',
     flag: 'window',
     env: 'EXPUNGE_WINDOW',
     arg: '<times>',
@@ -232,6 +260,7 @@ export const runSettings = {
     help: 'send only at these times: "Mon-Fri 22:00-06:00, Sat 08:00-24:00 Europe/Berlin"; without a zone UTC; always: at any time',
   }),
   burst: setting({
+    use: 'rule',
     flag: 'burst',
     env: 'EXPUNGE_BURST',
     arg: '<n>',
@@ -240,6 +269,7 @@ export const runSettings = {
     help: 'how many requests can be sent at once; by default 50 ms worth of the rate, at least 1',
   }),
   separateLimits: setting({
+    use: 'process',
     flag: 'separate-limits',
     env: 'EXPUNGE_SEPARATE_LIMITS',
     arg: null,
@@ -248,6 +278,7 @@ export const runSettings = {
     help: `the API limits ${resourcesText('and')} separately`,
   }),
   maxConcurrency: setting({
+    use: 'process',
     flag: 'max-concurrency',
     env: 'EXPUNGE_MAX_CONCURRENCY',
     arg: '<n>',
@@ -256,6 +287,7 @@ export const runSettings = {
     help: 'requests in flight at once, per run or per worker process',
   }),
   requestTimeoutMs: setting({
+    use: 'process',
     flag: 'request-timeout-ms',
     env: 'EXPUNGE_REQUEST_TIMEOUT_MS',
     arg: '<ms>',
@@ -264,6 +296,7 @@ export const runSettings = {
     help: 'abandon one request after this long',
   }),
   retryDelays: setting({
+    use: 'process',
     flag: 'retry-delays',
     env: 'EXPUNGE_RETRY_DELAYS',
     arg: '<list>',
@@ -272,6 +305,7 @@ export const runSettings = {
     help: 'waits before an id is tried again in a later pass: five durations like 5s,30s,2min,10min,30min',
   }),
   unreachableTimeoutMs: setting({
+    use: 'process',
     flag: 'unreachable-timeout-ms',
     env: 'EXPUNGE_UNREACHABLE_TIMEOUT_MS',
     arg: '<ms>',
@@ -280,6 +314,7 @@ export const runSettings = {
     help: 'halt the run if the API is unreachable for longer than this',
   }),
   stopFile: setting({
+    use: 'process',
     flag: 'stop-file',
     env: 'EXPUNGE_STOP_FILE',
     arg: '<file>',

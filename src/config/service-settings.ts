@@ -6,6 +6,7 @@ import { setting } from './setting.ts';
 /** The settings that only a long-lived process needs: where it listens, whom it trusts, and what it logs and posts; in the order of the help. */
 export const serviceSettings = {
   workers: setting({
+    use: 'process',
     flag: 'workers',
     env: 'EXPUNGE_WORKERS',
     arg: '<n>',
@@ -14,6 +15,7 @@ export const serviceSettings = {
     help: 'processes that a worker consists of, under one supervisor; run has one process and ignores this',
   }),
   http: setting({
+    use: 'process',
     flag: 'http',
     env: 'EXPUNGE_HTTP',
     arg: '<[addr:]port>',
@@ -22,6 +24,7 @@ export const serviceSettings = {
     help: 'serve /healthz, /readyz, /metrics, the API and the dashboard here; a port alone is for this machine only, 0.0.0.0:9464 for all',
   }),
   openMetrics: setting({
+    use: 'process',
     flag: 'open-metrics',
     env: 'EXPUNGE_OPEN_METRICS',
     arg: null,
@@ -30,6 +33,7 @@ export const serviceSettings = {
     help: 'also answer /metrics without a token to other machines',
   }),
   trustProxyUser: setting({
+    use: 'process',
     flag: 'trust-proxy-user',
     env: 'EXPUNGE_TRUST_PROXY_USER',
     arg: '<header>',
@@ -38,6 +42,7 @@ export const serviceSettings = {
     help: 'the header in which a proxy names the logged-in user; only from the addresses of --trust-proxy-from',
   }),
   trustProxyFrom: setting({
+    use: 'process',
     flag: 'trust-proxy-from',
     env: 'EXPUNGE_TRUST_PROXY_FROM',
     arg: '<addresses>',
@@ -46,6 +51,7 @@ export const serviceSettings = {
     help: 'the addresses or networks of that proxy, separated by commas: 10.0.0.7,10.1.0.0/16',
   }),
   trustProxyHost: setting({
+    use: 'process',
     flag: 'trust-proxy-host',
     env: 'EXPUNGE_TRUST_PROXY_HOST',
     arg: '<names>',
@@ -54,6 +60,7 @@ export const serviceSettings = {
     help: 'the host names, separated by commas, under which people open that proxy and which it passes on as Host; without them, a proxy on this machine is trusted for localhost only',
   }),
   trustProxyRole: setting({
+    use: 'process',
     flag: 'trust-proxy-role',
     env: 'EXPUNGE_TRUST_PROXY_ROLE',
     arg: '<role>',
@@ -62,6 +69,7 @@ export const serviceSettings = {
     help: 'the role of those users: read (the default without --trust-proxy-groups), operate or admin',
   }),
   trustProxyGroups: setting({
+    use: 'process',
     flag: 'trust-proxy-groups',
     env: 'EXPUNGE_TRUST_PROXY_GROUPS',
     arg: '<header>',
@@ -70,6 +78,7 @@ export const serviceSettings = {
     help: 'the header in which that proxy names the groups of the user, separated by commas; see --trust-proxy-group-roles',
   }),
   trustProxyGroupRoles: setting({
+    use: 'process',
     flag: 'trust-proxy-group-roles',
     env: 'EXPUNGE_TRUST_PROXY_GROUP_ROLES',
     arg: '<roles>',
@@ -78,6 +87,7 @@ export const serviceSettings = {
     help: 'the roles of groups: admins=admin,sre=operate; a user in several groups has the highest role; a user in none has --trust-proxy-role if that is set, and is refused otherwise',
   }),
   logLevel: setting({
+    use: 'process',
     flag: 'log-level',
     env: 'EXPUNGE_LOG_LEVEL',
     arg: '<level>',
@@ -86,6 +96,7 @@ export const serviceSettings = {
     help: 'how much a worker logs to stderr: debug, info, warn, error or silent',
   }),
   logFormat: setting({
+    use: 'process',
     flag: 'log-format',
     env: 'EXPUNGE_LOG_FORMAT',
     arg: '<format>',
@@ -94,6 +105,7 @@ export const serviceSettings = {
     help: 'the form of the log: text, json, or auto (text on a terminal, JSON elsewhere); the variable also applies to --verbose',
   }),
   results: setting({
+    use: 'process',
     flag: 'results',
     env: 'EXPUNGE_RESULTS',
     arg: '<folder|url>',
@@ -102,6 +114,7 @@ export const serviceSettings = {
     help: 'deliver the report files of each ended detached run to this folder, or by PUT below this URL',
   }),
   resultsHeaderFile: setting({
+    use: 'process',
     flag: 'results-header-file',
     env: 'EXPUNGE_RESULTS_HEADER_FILE',
     arg: '<file>',
@@ -110,6 +123,7 @@ export const serviceSettings = {
     help: 'a file with headers for the URL of --results, one "Name: value" per line; reread for each file. Without it, EXPUNGE_RESULTS_HEADERS is used',
   }),
   notify: setting({
+    use: 'process',
     flag: 'notify',
     env: 'EXPUNGE_NOTIFY',
     arg: '<url>',
@@ -119,6 +133,7 @@ export const serviceSettings = {
     help: 'post events to this URL: runs that start, pause, halt or end, occurrences without a run, outages; for several URLs, use commas or repeat the flag',
   }),
   notifySecretFile: setting({
+    use: 'process',
     flag: 'notify-secret-file',
     env: 'EXPUNGE_NOTIFY_SECRET_FILE',
     arg: '<file>',

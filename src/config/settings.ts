@@ -5,6 +5,7 @@ import * as url from './parse-url.ts';
 import { processSettings } from './process-settings.ts';
 import { runSettings } from './run-settings.ts';
 import { serviceSettings } from './service-settings.ts';
+import type { SettingUse } from './setting.ts';
 
 /**
  * Every setting once: its flag, its variable, its default and its parser. Help, configuration file, `config show` and the tables of the documentation
@@ -16,6 +17,16 @@ export type SettingName = keyof typeof settings;
 
 /** The settings that a flag can set; only a variable or the configuration file sets the others. */
 export const flagSettings = (Object.keys(settings) as SettingName[]).filter((name) => !settings[name].isFlagless);
+
+/** The settings with this use. */
+export type SettingFor<U extends SettingUse> = {
+  [N in SettingName]: (typeof settings)[N]['use'] extends U ? N : never;
+}[SettingName];
+
+/** The settings with this use, in the order of the tables. */
+export function settingsFor<U extends SettingUse>(use: U): SettingFor<U>[] {
+  return (Object.keys(settings) as SettingName[]).filter((name): name is SettingFor<U> => settings[name].use === use);
+}
 
 type Value<S> = S extends { parse: (text: string) => infer T; fallback: infer F }
   ? F extends undefined

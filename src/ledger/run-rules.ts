@@ -1,4 +1,4 @@
-import { type Config, durationText, type SettingName } from '../config/settings.ts';
+import { type Config, durationText, type SettingFor, type SettingName } from '../config/settings.ts';
 import { isoTime } from '../format.ts';
 import { type Priority, priorityFromStored } from '../model/priority.ts';
 import { type Rate, rateSetting, readableRate, storedRate } from '../model/rate.ts';
@@ -14,8 +14,10 @@ export type GivenSettings = {
   options?: Record<string, unknown>;
 };
 
+type RuleSetting = SettingFor<'rule'>;
+
 /** One rule that a run obeys. Its key in the table is its field in the record. */
-type Rule<T, S extends SettingName | null> = {
+type Rule<T, S extends RuleSetting | null, O extends boolean = boolean> = {
   flag: string; // the flag, which is also the action of a change in the audit trail
   setting: S; // null: an option of the commands that make runs
   label: string; // its name on the page of a run
@@ -43,6 +45,8 @@ type Rule<T, S extends SettingName | null> = {
    * refused.
    */
   resume: 'change' | 'add' | 'refuse';
+  /** Whether the command `resume` and its route can change it. */
+  onResume: O;
   /** Whether a retry begins with the rule of the run that it retries. */
   retry: 'inherit' | 'drop';
   /**
@@ -56,8 +60,17 @@ type Rule<T, S extends SettingName | null> = {
 };
 
 /** A row with its own type of value. */
-function rule<T, const S extends SettingName | null>(row: Rule<T, S>): Rule<T, S> {
+function rule<T, const S extends RuleSetting | null, const O extends boolean>(row: Rule<T, S, O>): Rule<T, S, O> {
   return row;
+}
+
+/** The rows. Does not compile if a setting with the use `rule` has none. */
+function completeRules<const R extends Record<string, { setting: RuleSetting | null }>>(
+  rows: [Exclude<RuleSetting, R[keyof R]['setting']>] extends [never]
+    ? R
+    : `no row has the setting ${Exclude<RuleSetting, R[keyof R]['setting']>}`,
+) {
+  return rows as R;
 }
 
 /** Higher is looser; the unset value is the loosest. */
@@ -66,7 +79,7 @@ function isHigher<T>(unset: T) {
 }
 
 /** Every rule that a run obeys, in the order of the page of a run. */
-const runRules = {
+const runRules = completeRules({
   rate: rule({
     flag: 'rate',
     setting: 'rate',
@@ -79,6 +92,7 @@ const runRules = {
     text: (rate) => (rate === null ? none : rateSetting(rate)),
     isLooser: () => false,
     resume: 'change',
+    onResume: false,
     retry: 'inherit',
     plan: 'free',
     page: 'plan',
@@ -96,6 +110,7 @@ const runRules = {
     shown: (burst) => burst,
     isLooser: () => false,
     resume: 'change',
+    onResume: false,
     retry: 'inherit',
     plan: 'free',
     page: 'plan',
@@ -112,6 +127,7 @@ const runRules = {
     text: (priority) => priority,
     isLooser: () => false,
     resume: 'change',
+    onResume: false,
     retry: 'inherit',
     plan: 'free',
     page: 'plan',
@@ -128,6 +144,7 @@ const runRules = {
     text: (onStatus) => onStatus,
     isLooser: (from, to) => from !== to,
     resume: 'refuse', // so that an outcome means the same from the first id of a run to the last
+    onResume: true,
     retry: 'inherit',
     plan: 'sealed',
     page: 'plan',
@@ -144,6 +161,7 @@ const runRules = {
     text: durationText,
     isLooser: (from, to) => to < from, // the evidence of how the run went is gone earlier
     resume: 'change',
+    onResume: false,
     retry: 'drop',
     plan: 'kept',
     page: 'plan',
@@ -160,6 +178,7 @@ const runRules = {
     text: (rungs) => rungs,
     isLooser: (from, to) => from !== to,
     resume: 'refuse', // the chunks of a run end at its rungs
+    onResume: false,
     retry: 'drop',
     plan: 'sealed',
     page: 'guards',
@@ -177,6 +196,7 @@ const runRules = {
     shown: (most) => most,
     isLooser: isHigher<number | null>(null),
     resume: 'change',
+    onResume: true,
     retry: 'drop',
     plan: 'sealed',
     page: 'guards',
@@ -197,6 +217,7 @@ const runRules = {
       return from !== '' && from !== to && (to === '' || isShare[0] !== isShare[1] || most! > least!);
     },
     resume: 'change',
+    onResume: false,
     retry: 'inherit',
     plan: 'sealed',
     page: 'guards',
@@ -214,6 +235,7 @@ const runRules = {
     shown: (isExpected) => isExpected,
     isLooser: (from, to) => to && !from,
     resume: 'add',
+    onResume: true,
     retry: 'inherit',
     plan: 'sealed',
     page: 'guards',
@@ -231,6 +253,7 @@ const runRules = {
     isLooser: (from, to) => from !== '' && from !== to,
     with: { closedUntil: 0 },
     resume: 'change',
+    onResume: false,
     retry: 'inherit',
     plan: 'kept',
     page: 'guards',
@@ -248,6 +271,7 @@ const runRules = {
     isLooser: isHigher(0),
     isAbsentWhenUnset: true,
     resume: 'change',
+    onResume: false,
     retry: 'drop',
     plan: 'kept',
     page: 'guards',
@@ -266,20 +290,24 @@ const runRules = {
     isLooser: isHigher(0),
     isAbsentWhenUnset: true,
     resume: 'change',
+    onResume: false,
     retry: 'drop',
     plan: 'kept',
     page: 'guards',
   }),
-};
+});
 
 export type RuleName = keyof typeof runRules;
 
 /** The rules of a run. */
 export type RunRules = {
-  [N in RuleName]: (typeof runRules)[N] extends Rule<infer T, SettingName | null> ? T : never;
+  [N in RuleName]: (typeof runRules)[N] extends Rule<infer T, RuleSetting | null> ? T : never;
 };
 
-type RuleSetting = Exclude<(typeof runRules)[RuleName]['setting'], null>;
+type ResumeRow = Extract<(typeof runRules)[RuleName], { onResume: true }>;
+
+/** The settings that `resume` can give; with its default, the rule stays as it is. */
+export type ResumeSettings = Pick<Config, Exclude<ResumeRow['setting'], null>>;
 
 /** The settings that become rules of a run. */
 export type RunSettings = Pick<Config, RuleSetting>;
@@ -287,14 +315,11 @@ export type RunSettings = Pick<Config, RuleSetting>;
 export const ruleNames = Object.keys(runRules) as RuleName[];
 
 /** The row of a rule, for code that handles all rules alike. */
-export function rowOf(name: RuleName): Rule<unknown, SettingName | null> {
+export function rowOf(name: RuleName): Rule<unknown, RuleSetting | null> {
   return runRules[name];
 }
 
-/** The settings that become rules. */
-export const ruleSettings = ruleNames.flatMap((name) => runRules[name].setting ?? []) as RuleSetting[];
-
-function rulesFrom<T>(read: (name: RuleName, row: Rule<unknown, SettingName | null>) => T): Record<RuleName, T> {
+function rulesFrom<T>(read: (name: RuleName, row: Rule<unknown, RuleSetting | null>) => T): Record<RuleName, T> {
   return Object.fromEntries(ruleNames.map((name) => [name, read(name, rowOf(name))])) as Record<RuleName, T>;
 }
 

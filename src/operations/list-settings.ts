@@ -1,30 +1,9 @@
-import { ruleSettings } from '../ledger/run-rules.ts';
+import { settingsFor } from '../config/settings.ts';
 
 /** Settings for how a list is read, and which of its ids are deleted. */
-export const input = [
-  'resource',
-  'resourceColumn',
-  'format',
-  'column',
-  'noHeader',
-  'delimiter',
-  'limit',
-  'protect',
-  'protectColumn',
-  'expectUnprotected',
-  'allowIdChars',
-  'idPattern',
-  'allowPlaceholders',
-  'allowInvisible',
-  'allowColumnNames',
-  'allowDamagedNumbers',
-  'expectRejected',
-  'allowEmpty',
-  'maxDeletes',
-  'expectCount',
-] as const;
+export const input = [...settingsFor('list'), 'maxDeletes'] as const;
 
 /** Settings for what may halt a run, how fast it is, and what its answers mean. */
-export const ofRuns = ruleSettings.filter(
+export const ofRuns = settingsFor('rule').filter(
   (name): name is Exclude<typeof name, 'maxDeletes' | 'keep'> => name !== 'maxDeletes' && name !== 'keep',
 );

@@ -15,7 +15,7 @@ import {
   readRun,
   readRunAgain,
 } from '../ledger/run.ts';
-import { isSameRule, type RunRules, ruleNames } from '../ledger/run-rules.ts';
+import { isSameRule, type ResumeSettings, type RunRules, ruleNames } from '../ledger/run-rules.ts';
 import { finalizeTally } from '../ledger/tally.ts';
 import type { Target } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
@@ -35,7 +35,7 @@ export type Ordered = { before: Run; run: Run; isChanged: boolean };
 
 /** The rules that a resumed run obeys from now on; a missing rule stays as it is. `detach`: leave a run whose command has ended to workers. */
 export type ResumeOrder = SeenOrder & {
-  rules: Partial<Pick<RunRules, 'expectAbsent' | 'onStatus' | 'maxDeletes'>>;
+  rules: Partial<Pick<RunRules, keyof ResumeSettings>>;
   detach: boolean;
 };
 

@@ -1,9 +1,8 @@
 import { resolve } from 'node:path';
-import { type Config, type SettingName, settings, settingText } from '../config/settings.ts';
+import { type Config, settings, settingsFor, settingText } from '../config/settings.ts';
 import type { ProtectedList } from '../input/spool.ts';
 import type { Conclusion } from '../ledger/conclusion.ts';
 import type { HaltCode, RunState } from '../ledger/run.ts';
-import { type RunSettings, ruleSettings } from '../ledger/run-rules.ts';
 import type { Priority } from '../model/priority.ts';
 import type { CarriedOver } from './carried-over.ts';
 import type { Timing } from './occurrences.ts';
@@ -21,95 +20,13 @@ export type ListGuardCode = 'too_many' | 'unexpected_count' | 'growth' | 'empty'
 
 type RunGuardCode = 'halted' | 'none_there';
 
-/** A run of a schedule obeys the rules of its schedule, whoever makes or deletes it. */
-const keptRules = Object.fromEntries(ruleSettings.map((name) => [name, 'kept'])) as Record<keyof RunSettings, 'kept'>;
-
 /**
- * The source of each setting of a scheduled run. `kept`: the schedule, which stores its value when it is added; the settings of the
- * process that makes or deletes the run are ignored. `target`: it names the target of the schedule. `process`: the process that makes or
- * deletes the run.
+ * The settings that a schedule stores when it is added: how its list is read, and the rules of its runs, whoever makes or deletes them. The other
+ * settings belong to the process that makes or deletes a run, or name the target.
  */
-const settingRoles = {
-  resource: 'kept',
-  resourceColumn: 'kept',
-  format: 'kept',
-  column: 'kept',
-  noHeader: 'kept',
-  protectColumn: 'kept',
-  expectUnprotected: 'kept',
-  idPattern: 'kept',
-  allowInvisible: 'kept',
-  allowColumnNames: 'kept',
-  allowDamagedNumbers: 'kept',
-  delimiter: 'kept',
-  limit: 'kept',
-  protect: 'kept',
-  allowIdChars: 'kept',
-  allowPlaceholders: 'kept',
-  expectRejected: 'kept',
-  expectCount: 'kept',
-  allowEmpty: 'kept',
-  ...keptRules,
-  baseUrl: 'target',
-  account: 'target',
-  clientId: 'target',
-  separateLimits: 'process',
-  maxConcurrency: 'process',
-  requestTimeoutMs: 'process',
-  retryDelays: 'process',
-  workers: 'process',
-  unreachableTimeoutMs: 'process',
-  stopFile: 'process',
-  strictConnections: 'process',
-  maxHeaderSize: 'process',
-  stateDir: 'process',
-  tokenFile: 'process',
-  tokenCommand: 'process',
-  tokenUrl: 'process',
-  clientSecretFile: 'process',
-  refreshTokenFile: 'process',
-  scope: 'process',
-  tokenAudience: 'process',
-  tokenAuth: 'process',
-  caFile: 'process',
-  proxy: 'process',
-  allowHttp: 'process',
-  allowedTargets: 'process',
-  protectedTargets: 'process',
-  http: 'process',
-  logLevel: 'process',
-  logFormat: 'process',
-  openMetrics: 'process',
-  trustProxyUser: 'process',
-  trustProxyFrom: 'process',
-  trustProxyHost: 'process',
-  trustProxyRole: 'process',
-  trustProxyGroups: 'process',
-  trustProxyGroupRoles: 'process',
-  results: 'process',
-  resultsHeaderFile: 'process',
-  notify: 'process',
-  notifySecretFile: 'process',
-  allowPlaintextRedis: 'process',
-  redisUsernameFile: 'process',
-  redisPasswordFile: 'process',
-  sentinelUsernameFile: 'process',
-  sentinelPasswordFile: 'process',
-  redisCaFile: 'process',
-  server: 'process',
-  serverTokenFile: 'process',
-  redisCertFile: 'process',
-  redisKeyFile: 'process',
-  redisServerName: 'process',
-} as const satisfies Record<SettingName, 'kept' | 'target' | 'process'>;
+export const scheduledSettings = [...settingsFor('list'), ...settingsFor('rule')] as const;
 
-type Kept<N extends SettingName> = (typeof settingRoles)[N] extends 'kept' ? N : never;
-type KeptSetting = { [N in SettingName]: Kept<N> }[SettingName];
-
-/** The settings that a schedule stores. */
-export const scheduledSettings = (Object.keys(settingRoles) as SettingName[]).filter(
-  (name): name is KeptSetting => settingRoles[name] === 'kept',
-);
+type KeptSetting = (typeof scheduledSettings)[number];
 
 export type ScheduledSettings = Pick<Config, KeptSetting>;
 

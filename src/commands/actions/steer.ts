@@ -2,7 +2,7 @@ import { namedTarget } from '../../config/check-target.ts';
 import { plural } from '../../format.ts';
 import { conclusionText, judgeRun } from '../../ledger/conclusion.ts';
 import { type HaltCode, isFinalized, pendingOf, type Run } from '../../ledger/run.ts';
-import { givenRules } from '../../ledger/run-rules.ts';
+import { givenRules, type ResumeSettings } from '../../ledger/run-rules.ts';
 import { commandFor } from '../../model/target.ts';
 import type { ToType } from '../../model/to-type.ts';
 import { visibleLine } from '../../model/visible.ts';
@@ -45,12 +45,12 @@ const orders: Record<Action, Order> = {
 async function resume(invocation: Invocation, runs: RunOperations, run: Run): Promise<number> {
   const { config, options } = invocation;
   const { expectAbsent, onStatus } = config; // settled ids keep their outcome; each chunk reads the setting when it is claimed
-  const { maxDeletes } = options;
+  const given: ResumeSettings = { expectAbsent, onStatus, maxDeletes: options.maxDeletes };
   const resumed = await runs.resume({
     run: run.id,
     seen: run.revision,
     by: byOf(invocation),
-    rules: givenRules({ config: { expectAbsent, onStatus, maxDeletes } }),
+    rules: givenRules({ config: given }),
     detach: options.detach === true,
   });
   if (options.detach) return sayDetached(invocation, resumed.run, resumed.context, resumed.warnings);

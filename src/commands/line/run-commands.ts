@@ -1,6 +1,7 @@
 import * as parse from '../../config/parse-setting.ts';
 import { runOrders } from '../../ledger/list-runs.ts';
 import { runStates } from '../../ledger/run.ts';
+import type { ResumeSettings } from '../../ledger/run-rules.ts';
 import { input, ofRuns } from '../../operations/list-settings.ts';
 import {
   allHalted,
@@ -23,6 +24,12 @@ import {
 } from '../command.ts';
 
 // The commands that make, show and change runs.
+
+/** The flags of `resume` for rules of the run; `--max-deletes` is an option of its own there, with another meaning. */
+const resumeSettings = Object.keys({
+  expectAbsent: true,
+  onStatus: true,
+} satisfies Record<Exclude<keyof ResumeSettings, 'maxDeletes'>, true>) as Exclude<keyof ResumeSettings, 'maxDeletes'>[];
 
 /** Options for how the ids of a list are deleted. */
 const deletion: readonly OwnOption[] = [
@@ -185,7 +192,7 @@ export const resume: Command = {
   name: 'resume',
   summary: 'resume a paused or halted run, or all of a target that the same halt stopped',
   arguments: '[run]',
-  settings: [...store, ...server, 'baseUrl', 'account', 'clientId', 'expectAbsent', 'onStatus'],
+  settings: [...store, ...server, 'baseUrl', 'account', 'clientId', ...resumeSettings],
   options: [
     ...allHalted('runs'),
     { flags: '--detach', help: 'leave a run whose command has ended to the workers of its target' },
