@@ -1,5 +1,3 @@
-import { Strictness } from './strictness.ts';
-
 /**
  * Permits, as points in time in ms of the caller's monotonic clock: the first at `firstMs`, each further one `gapMs` later. `leasedAt`: when, by the
  * clock of Redis.
@@ -178,4 +176,41 @@ function isSurer(sample: Sample, best: Sample): boolean {
 /** Whether the clock of Redis was set, or another server is Redis now. */
 function contradicts(sample: Sample, best: Sample): boolean {
   return Math.abs(sample.offsetMs - best.offsetMs) > sample.errorMs + errorNow(best, sample.atMs);
+}
+
+const strictnessRules = {
+  usual: 0.98, // the part of the former share of close requests that each further answer keeps
+  kept: 0.99, // the part of the former refusals that each further refusal keeps
+  refused: 5, // refusals of close requests that show strictness …
+  times: 3, // … if they are this many times what chance explains, given the share of close requests at that time
+  strictAnswers: 10_000, // number of answers for which strictness then holds, because one stall may look like it
+};
+
+/**
+ * Whether a target refuses requests because they come close after one another, as a target does that allows no burst. Then a late process must
+ * not catch up. Compares the share of close requests among refused requests with their share among all requests at that time.
+ */
+class Strictness {
+  #closeShare = 0;
+  #refusedClose = 0;
+  #byChance = 0;
+  #strictAnswers = 0;
+
+  observe(wasClose: boolean, wasRefused: boolean): void {
+    const close = wasClose ? 1 : 0;
+    this.#closeShare = strictnessRules.usual * this.#closeShare + (1 - strictnessRules.usual) * close;
+    this.#strictAnswers = Math.max(0, this.#strictAnswers - 1);
+    if (!wasRefused) return;
+    this.#refusedClose = strictnessRules.kept * this.#refusedClose + close;
+    this.#byChance = strictnessRules.kept * this.#byChance + this.#closeShare;
+    const isShown =
+      this.#refusedClose >= strictnessRules.refused && this.#refusedClose >= strictnessRules.times * this.#byChance;
+    if (!isShown) return;
+    [this.#refusedClose, this.#byChance] = [0, 0];
+    this.#strictAnswers = strictnessRules.strictAnswers;
+  }
+
+  get isStrict(): boolean {
+    return this.#strictAnswers > 0;
+  }
 }

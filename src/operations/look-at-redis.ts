@@ -6,7 +6,9 @@ import { withAccess } from '../redis/access.ts';
 import { addressFromUrl, type RedisAddress } from '../redis/address.ts';
 import { closeQueueConnection, connectLedger, openQueueConnection, ready } from '../redis/connect.ts';
 import { describeRedisError, isRedisError } from '../redis/errors.ts';
-import { findPrivateRedis } from '../redis/private/find.ts';
+import { readContainer, serverOptions } from '../redis/private/container.ts';
+import { folderIdOf, hasData, privatePlace } from '../redis/private/place.ts';
+import { probeOwn } from '../redis/probe.ts';
 import type { Session } from './session.ts';
 
 /**
@@ -87,4 +89,17 @@ async function ask<T>(
 function refusalOf(error: unknown): { refusal: string } {
   if (error instanceof ExpungeError && error.code !== 'UNREACHABLE') return { refusal: messageOf(error) };
   throw error;
+}
+
+/**
+ * The private Redis of a state folder if it runs. Otherwise the reason why it does not answer, '' if there never was one. Starts and
+ * creates nothing.
+ */
+async function findPrivateRedis(stateDir: string, env: NodeJS.ProcessEnv): Promise<RedisAddress | string> {
+  const place = privatePlace(stateDir);
+  if (!hasData(place) && !readContainer(place)) return '';
+  const options = await serverOptions(place, env);
+  const answer = options === null ? 'none' : await probeOwn(options, folderIdOf(place));
+  if (options !== null && answer === 'ready') return { kind: 'private', label: `${place.folder} (private)`, options };
+  return `the private Redis in ${place.folder} ${answer === 'none' ? 'does not run' : 'does not answer'}`;
 }

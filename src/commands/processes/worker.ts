@@ -1,5 +1,7 @@
+import { type ChildProcess, type ForkOptions, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { stat } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
 import { readTarget } from '../../config/check-target.ts';
 import type { ListenAddress } from '../../config/parse-setting.ts';
 import type { Config } from '../../config/settings.ts';
@@ -38,7 +40,6 @@ import type { Invocation } from '../command.ts';
 import { type Credentials, readCredentials, serviceOptions } from '../credentials.ts';
 import { listenForInterrupts } from '../interrupts.ts';
 import { byOf } from '../session.ts';
-import { numberVariable, openForks } from './fork-workers.ts';
 
 /**
  * Deletes chunks of all detached runs of its target until SIGTERM or SIGINT; then it returns the chunks it has leased and exits 0. With
@@ -320,4 +321,36 @@ function readSupervision(env: NodeJS.ProcessEnv): Supervision | null {
   process.once('message', leave).once('disconnect', leave);
   if (!process.connected) leave();
   return { worker: Number(env[numberVariable]), leave: leaving.signal };
+}
+
+/** The variable that marks a process as a worker started by another process, and gives its number. */
+const numberVariable = 'EXPUNGE_WORKER';
+
+const bin = fileURLToPath(new URL('../../bin.js', import.meta.url));
+
+/** Child processes of this program, which end with this process at the latest. */
+type Forks = {
+  /** Starts a child with these arguments and an IPC channel. */
+  fork(args: readonly string[], options: ForkOptions): ChildProcess;
+  /** Kills the children that are left. Nothing is lost by that. */
+  kill(): void;
+  dispose(): void;
+};
+
+function openForks(): Forks {
+  const children = new Set<ChildProcess>();
+  const kill = () => {
+    for (const child of children) child.kill('SIGKILL');
+  };
+  process.once('exit', kill); // after a second signal
+  return {
+    fork: (args, options) => {
+      const child = fork(bin, args, options);
+      children.add(child);
+      child.once('exit', () => children.delete(child));
+      return child;
+    },
+    kill,
+    dispose: () => process.off('exit', kill),
+  };
 }
