@@ -41,7 +41,7 @@ type Answer = Awaited<ReturnType<Dispatcher['request']>>;
 
 /**
  * Calls `body` with the API of the server that the settings name. Throws USAGE if the server is not expunge or has another version, and CREDENTIALS
- * without a token, or with a token that the server does not know. By then no order was sent.
+ * without a token, or with a token that the server does not know. By then the server has received no action.
  */
 export async function withServer<T>(
   { config: settings, env }: { config: Settings; env: NodeJS.ProcessEnv },
@@ -117,8 +117,8 @@ export class ApiClient {
     return (await this.#read<T>(request)).value;
   }
 
-  /** Gives an order that may take long. Returns its warnings and whether it changed anything, or null if the server answers before it is done. */
-  async order(path: string, body: unknown): Promise<{ warnings: Advice[]; changed: boolean } | null> {
+  /** Asks for an action that may take long. Returns its warnings and whether it changed anything, or null if the server answers before it is done. */
+  async action(path: string, body: unknown): Promise<{ warnings: Advice[]; changed: boolean } | null> {
     const { value, isLate } = await this.#read<AnsweredWarnings & { changed?: boolean }>({
       method: 'POST',
       path,
@@ -251,12 +251,12 @@ export class ApiClient {
 
 const authorityAdvice = 'trust that authority with NODE_EXTRA_CA_CERTS=FILE, if it is yours';
 
-/** Whether the server, or its Redis, gave no answer: an order may be carried out nevertheless. */
+/** Whether the server, or its Redis, gave no answer: an action may be carried out nevertheless. */
 export function isAway(error: unknown): boolean {
   return error instanceof ExpungeError && error.code === 'UNREACHABLE';
 }
 
-/** The doubt about an order without an answer. */
+/** The doubt about an action without an answer. */
 function doubtAbout({ method }: ApiRequest): string | null {
   return method === 'GET' ? null : 'the server may already have done this; it is safe to repeat the command';
 }

@@ -108,7 +108,7 @@ async function doNoted(
           await save();
         });
   } catch (error) {
-    // The key is free again if no run was made, or if the existing run belongs to another order.
+    // The key is free again if no run was made, or if the existing run belongs to another action.
     const isFree = lease.isHeld() && (noted.run === '' || isRefusal(error));
     if (isFree) await redis.del(key).catch(() => {});
     throw error;

@@ -1,7 +1,7 @@
 import type { Source, Sources } from '../config/read-config.ts';
 import { apiField, type Config, type SettingName, settings } from '../config/settings.ts';
 import type { Target } from '../model/target.ts';
-import type { ListOrder, RunOptions } from '../operations/list-action.ts';
+import type { ListAction, RunOptions } from '../operations/list-action.ts';
 import { scheduledSettings } from '../schedule/schedule.ts';
 import type { Caller } from './access.ts';
 import { parsedAs } from './problem.ts';
@@ -10,7 +10,7 @@ import type { ApiDeps } from './route.ts';
 /** Settings as texts for their flags. A missing one has the value of the server, or its default if it is about a list: see `ofLists`. */
 type SettingTexts = Partial<Record<SettingName, string | undefined>>;
 
-/** An order for a list over HTTP. */
+/** An action for a list over HTTP. */
 type Given = {
   target: Target;
   texts?: SettingTexts;
@@ -18,7 +18,7 @@ type Given = {
   reason: string;
   /** Whether a person has seen the plan and its warnings. */
   isAsked?: boolean;
-  onRun?: ListOrder['onRun'];
+  onRun?: ListAction['onRun'];
 };
 
 /**
@@ -31,12 +31,12 @@ const ofLists = scheduledSettings.filter((name) => name !== 'protect' && name !=
 /** Settings about a file of protected ids go with that file: they apply if the file of this server does. */
 const ofProtectFile: readonly SettingName[] = ['protectColumn', 'expectUnprotected'];
 
-/** The order as a command line would give it. Throws `invalid` for any value that a flag would also refuse. */
-export function listOrderOf(
+/** The action as a command line would give it. Throws `invalid` for any value that a flag would also refuse. */
+export function listActionOf(
   { config, sources, env }: Pick<ApiDeps, 'config' | 'sources' | 'env'>,
   { name: who }: Caller,
   { target, texts = {}, options = {}, reason, isAsked = false, onRun }: Given,
-): ListOrder {
+): ListAction {
   const given = parsed(texts);
   const isOwnFile = config.protect !== undefined && given.protect === undefined;
   const replaced = ofLists.filter((name) => !(isOwnFile && ofProtectFile.includes(name)));
@@ -67,7 +67,7 @@ function parsed(texts: SettingTexts): Partial<Record<SettingName, unknown>> {
   );
 }
 
-/** The sources of the settings of this order: a flag of the server is not a flag of the order. */
+/** The sources of the settings of this action: a flag of the server is not a flag of the action. */
 function sourcesOf(sources: Sources, given: readonly SettingName[]): Sources {
   const own = Object.entries(sources).map(([name, source]) => [name, source === 'flag' ? 'file' : source]);
   const all = (names: readonly SettingName[], source: Source) => names.map((name) => [name, source]);

@@ -69,7 +69,7 @@ function operationOf(route: Route) {
 }
 
 const late =
-  'the order is still being carried out, and this is the run as it is now; if the order fails after all, `audit` of the run gets an entry with the action `failed`, whose `order` and `error` say what failed and why';
+  'the action is still being carried out, and this is the run as it is now; if the action fails after all, `audit` of the run gets an entry with the action `failed`, whose `failedAction` and `error` say what failed and why';
 
 const idempotencyKey = {
   name: 'Idempotency-Key',

@@ -16,8 +16,8 @@ import { listOf, type Target } from '../model/target.ts';
 import { protectedHost } from '../model/target-pattern.ts';
 import { mapAdvice } from '../model/to-type.ts';
 import { type AppliedPlan, refuseCode } from '../operations/applied-plan.ts';
-import { checkPlanned, orderOfPlan, refuseChangedFiles } from '../operations/apply-plan.ts';
-import type { ListOrder, RunOptions } from '../operations/list-action.ts';
+import { actionOfPlan, checkPlanned, refuseChangedFiles } from '../operations/apply-plan.ts';
+import type { ListAction, RunOptions } from '../operations/list-action.ts';
 import { type MadePlan, makePlan, newOrigin } from '../operations/make-plan.ts';
 import { readPlanFile } from '../operations/plan-file.ts';
 import { type ListHistory, noListHistory } from '../operations/plan-list.ts';
@@ -28,7 +28,7 @@ import { scopesOf, startList } from '../operations/start-list.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { forecastFacts } from '../terminal/forecast-text.ts';
 import type { Plan } from '../terminal/plan-text.ts';
-import { listOrderOf } from './list-action.ts';
+import { listActionOf } from './list-action.ts';
 import { withOwnRedis } from './own-redis.ts';
 import { forgottenAt, type KeptPlan, PlanStore } from './plan-store.ts';
 import { Problem } from './problem.ts';
@@ -164,13 +164,13 @@ async function planUpload({ deps, query, context, caller }: Call<z.output<typeof
     const at = Date.now();
     const isPiped = piped === 'true';
     const options = { partial: partial === 'true' };
-    const order = listOrderOf(deps, caller, { target, texts: settings, options, reason });
-    const made = await makePlan(order, {
+    const action = listActionOf(deps, caller, { target, texts: settings, options, reason });
+    const made = await makePlan(action, {
       paths: [list],
-      read: (body) => withUpload(order.config, { folder: store.pathOf(id), path: list, isPiped }, body),
+      read: (body) => withUpload(action.config, { folder: store.pathOf(id), path: list, isPiped }, body),
       output: store.pathOf(id, 'plan.json'),
-      origin: newOrigin(order.by, approveBy),
-      historyOf: (read) => readHistory(deps.session.redis, order, target, read),
+      origin: newOrigin(action.by, approveBy),
+      historyOf: (read) => readHistory(deps.session.redis, action, target, read),
     });
     // The protected ids are read again when the plan is applied.
     await refuseUnprotected(deps.session.redis, fp, { isProtected: made.plan.protect !== null, ids: [] });
@@ -190,13 +190,13 @@ async function planUpload({ deps, query, context, caller }: Call<z.output<typeof
 const namesOfNothing = ['list', 'stdin'].flatMap((name) => Object.values(uploads).map((suffix) => name + suffix));
 
 /** What Redis knows about a list. Its unfinished run is not resumed: applying the plan names that run instead. */
-async function readHistory(redis: RedisClient, order: ListOrder, target: Target, list: List): Promise<ListHistory> {
+async function readHistory(redis: RedisClient, action: ListAction, target: Target, list: List): Promise<ListHistory> {
   const last = await findRunOfList(redis, listOf(target, list.spool.sha256, ''));
   const isUnfinished = last !== null && !isFinalized(last.state);
   const files = isUnfinished ? [] : list.spool.files.filter((name) => !namesOfNothing.includes(name));
   const [overlapping, before, proof] = await Promise.all([
     findOverlappingRuns(redis, target, { files }),
-    readBeforeRun(redis, target.fp, scopesOf(order, list), null),
+    readBeforeRun(redis, target.fp, scopesOf(action, list), null),
     readAbsentAnswers(redis, target.fp),
   ]);
   return { ...noListHistory, ...before, proof, last, overlapping };
@@ -310,12 +310,12 @@ async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.outp
     ...(maxDuration && { maxDuration: maxDuration * 1_000 }),
   };
   const isAsked = isExpected === 'true';
-  const given = listOrderOf(deps, caller, { target, options, reason, isAsked, onRun });
-  const { order } = orderOfPlan(given, applied);
+  const given = listActionOf(deps, caller, { target, options, reason, isAsked, onRun });
+  const { action } = actionOfPlan(given, applied);
   await refuseChangedFiles(applied, [kept.list]);
-  const { run, warnings } = await withUpload(order.config, uploadOf(store, kept), (list) => {
-    checkPlanned(order, applied, list);
-    return withOwnRedis(deps, (session) => startList(session, order, { target, list, retries: null, applied }));
+  const { run, warnings } = await withUpload(action.config, uploadOf(store, kept), (list) => {
+    checkPlanned(action, applied, list);
+    return withOwnRedis(deps, (session) => startList(session, action, { target, list, retries: null, applied }));
   });
   await store.remove(kept.id);
   return { run: run.id, ...spellOutWarnings(warnings) };
@@ -360,15 +360,15 @@ async function sealedFor(
   const { plan: before } = await readPlanFile(store.pathOf(kept.id, 'plan.json'));
   const { planned_at, planned_by, approve_by, reason } = before;
   const origin = { planned_at, planned_by, approve_by, reason };
-  const order = listOrderOf(deps, caller, {
+  const action = listActionOf(deps, caller, {
     target,
     texts: { ...kept.settings, ...rules },
     options: { partial: partial === 'true' || isPartial(before) },
     reason,
   });
-  const { plan, sha256 } = await makePlan(order, {
+  const { plan, sha256 } = await makePlan(action, {
     paths: [kept.list],
-    read: (body) => withUpload(order.config, uploadOf(store, kept), body),
+    read: (body) => withUpload(action.config, uploadOf(store, kept), body),
     output: file,
     origin,
   });

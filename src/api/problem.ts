@@ -63,7 +63,7 @@ export type ProblemDocument = {
 };
 
 const ofCommands: Partial<Record<ErrorCode, readonly [status: number, title: string]>> = {
-  USAGE: [422, 'the order cannot be carried out'],
+  USAGE: [422, 'the action cannot be carried out'],
   GUARD: [409, 'a guard refuses it'],
   CREDENTIALS: [422, 'the credentials cannot be used'],
   UNREACHABLE: [503, 'Redis cannot be used now'],

@@ -10,14 +10,14 @@ import { sumIds } from '../model/resource.ts';
 import { isChosenToRetry, type Selection } from '../model/selection.ts';
 import type { Target } from '../model/target.ts';
 import { mapAdvice } from '../model/to-type.ts';
-import type { ListOrder } from '../operations/list-action.ts';
+import type { ListAction } from '../operations/list-action.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 import { type ApiClient, isAway } from './client.ts';
 import { refuseUnknownTarget } from './remote-targets.ts';
 import { listSettings } from './sent-settings.ts';
 import type { AnsweredWarnings } from './warnings.ts';
 
-// Orders about lists for a server: it makes a plan of a list, carries it out or forgets it, and makes runs of ids that are retried.
+// Actions about lists for a server: it makes a plan of a list, carries it out or forgets it, and makes runs of ids that are retried.
 
 /** A plan that a server has made. `record`: how it is shown. `protected_host`: the host that has to be typed; null = none. */
 export type PlanAtServer = { plan: string; record: Plan; protected_host: string | null };
@@ -47,10 +47,10 @@ const types: Record<Format, string> = {
 /** Sends a list, of which the server makes a plan. Throws the refusal of the server, with the name that the list has here. */
 export async function sendList(
   api: ApiClient,
-  order: Pick<ListOrder, 'config' | 'sources' | 'options' | 'by'>,
+  action: Pick<ListAction, 'config' | 'sources' | 'options' | 'by'>,
   { target, file, format, onBytes }: Sent,
 ): Promise<PlanAtServer> {
-  const { config, options, by } = order;
+  const { config, options, by } = action;
   async function* parts() {
     let bytes = 0;
     for await (const part of file.open()) {
@@ -61,7 +61,7 @@ export async function sendList(
   }
   const delimiter = format === 'csv' && delimiterOf(file, config.delimiter) === '\t' ? { delimiter: 'tab' } : {};
   const query = {
-    ...settingsOf(order),
+    ...settingsOf(action),
     ...delimiter,
     target: target.fp,
     name: nameOf(file),
@@ -80,7 +80,7 @@ export async function sendList(
 /** Has a plan carried out that a person has seen, or whose ids may be deleted unseen (`isAsked` is false). */
 export function carryOut(
   api: ApiClient,
-  { options, by, isAsked }: Pick<ListOrder, 'options' | 'by' | 'isAsked'>,
+  { options, by, isAsked }: Pick<ListAction, 'options' | 'by' | 'isAsked'>,
   { plan, record }: PlanAtServer,
 ): Promise<MadeAtServer> {
   const { stopAt = 0, maxDuration = 0, priority, confirmHost } = options;
@@ -97,7 +97,7 @@ export function carryOut(
 }
 
 /**
- * Has a plan forgotten that was not carried out because of `error`. An order without an answer may still need the plan; if it is not forgotten, it
+ * Has a plan forgotten that was not carried out because of `error`. An action without an answer may still need the plan; if it is not forgotten, it
  * stays for a day.
  */
 export async function forgetPlan(api: ApiClient, { plan }: PlanAtServer, error: unknown): Promise<void> {
@@ -121,7 +121,7 @@ export async function readChosen(api: ApiClient, { id, counts }: Run, only: Sele
 /** Has a run made of ids of another run. `expected`: how many ids a person has confirmed. */
 export function retryRun(
   api: ApiClient,
-  { options: { priority, confirmHost }, by }: Pick<ListOrder, 'options' | 'by'>,
+  { options: { priority, confirmHost }, by }: Pick<ListAction, 'options' | 'by'>,
   { run, only, expected }: { run: Run; only: Selection | undefined; expected: number },
 ): Promise<MadeAtServer> {
   const body = { confirm: expected, confirm_host: confirmHost, reason: by.reason, only, priority };
@@ -151,7 +151,7 @@ function named(error: unknown, there: string, here: string): unknown {
 }
 
 /** The settings of this command about reading and deleting the list; the server decides the others. */
-function settingsOf({ config, sources }: Pick<ListOrder, 'config' | 'sources'>): Record<string, string> {
+function settingsOf({ config, sources }: Pick<ListAction, 'config' | 'sources'>): Record<string, string> {
   const isLone = config.rate === undefined && sources.burst !== 'flag'; // a burst has no effect without a rate
   const given = listSettings.filter((name) => sources[name] !== 'default' && !(name === 'burst' && isLone));
   return Object.fromEntries(given.map((name) => [apiField(name), settingText(name, config[name]) ?? '']));

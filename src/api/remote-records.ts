@@ -8,7 +8,7 @@ import { listedFacts } from '../ledger/summary.ts';
 import { perOutcome } from '../model/outcome.ts';
 import { visibleLine } from '../model/visible.ts';
 import { type Found, isLineOf, type WrittenRows } from '../operations/follow-run.ts';
-import type { RecordOperations, ReportStyle, SearchOrder } from '../operations/operations.ts';
+import type { RecordOperations, ReportStyle, SearchOptions } from '../operations/operations.ts';
 import type { Appearance, Search } from '../operations/search-runs.ts';
 import type { Sink } from '../report/report.ts';
 import { type ApiClient, isAway } from './client.ts';
@@ -36,7 +36,7 @@ export function remoteRecords(api: ApiClient): RecordOperations {
     record: ({ id }) => readRecord(api, id),
     look: async ({ id }) => (await readRecord(api, id).catch(unlessAway)) ?? nobodyKnows,
     history: ({ id }) => api.json({ method: 'GET', path: `/runs/${id}/history` }),
-    search: (order) => search(api, order),
+    search: (action) => search(api, action),
     rows: (run) => rowsOf(api, run),
     verify: ({ id }) => api.json({ method: 'GET', path: `/runs/${id}/verification`, isLong: true }),
     write: (run, style, sink) => write(api, run, style, sink),
@@ -109,8 +109,8 @@ function listedFactsOf(item: RunItem): Record<string, unknown> {
 }
 
 /** The server searches all its runs before it answers. */
-async function* search(api: ApiClient, order: SearchOrder): AsyncGenerator<Appearance> {
-  const { target, wanted, searched, onProblem } = order;
+async function* search(api: ApiClient, action: SearchOptions): AsyncGenerator<Appearance> {
+  const { target, wanted, searched, onProblem } = action;
   await refuseUnknownTarget(api, target);
   const request = { method: 'GET', path: `/targets/${target.fp}/found`, query: wanted, isLong: true } as const;
   const found = await api.json<{ items: Appearance[]; searched: Search['searched']; warnings: string[] }>(request);

@@ -6,32 +6,32 @@ import { stopsFor } from '../limiter/stop.ts';
 import { rateSetting } from '../model/rate.ts';
 import type { Target } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
-import type { RunOrder } from '../operations/action.ts';
+import type { RunAction } from '../operations/action.ts';
 import type { PaceChange, PriorityChange } from '../operations/change-run.ts';
 import { detachedWarnings, standingWarnings } from '../operations/liveness.ts';
 import type { RunOperations } from '../operations/operations.ts';
 import type { RunRecord } from '../operations/run-record.ts';
-import type { Ordered } from '../operations/steer-run.ts';
+import type { SteeredRun } from '../operations/steer-run.ts';
 import { type ApiClient, isAway } from './client.ts';
 import type { Field } from './setting-fields.ts';
 
-/** Orders for runs through the API of a server, whose audit trail records the name of the token. */
+/** Actions for runs through the API of a server, whose audit trail records the name of the token. */
 export function remoteRuns(api: ApiClient): RunOperations {
   return {
     find: async (text) => (await readRecord(api, text)).run,
     findHalted: (target, halt) => findHalted(api, target, halt),
-    pause: async (order) => orderedOf(await steer(api, 'pause', order, () => ({}))),
-    cancel: async (order, onWait) => orderedOf(await steer(api, 'cancel', order, leftOf, { onWait })),
-    async resume({ seen, rules, detach, ...order }) {
+    pause: async (action) => steeredRunOf(await steer(api, 'pause', action, () => ({}))),
+    cancel: async (action, onWait) => steeredRunOf(await steer(api, 'cancel', action, leftOf, { onWait })),
+    async resume({ seen, rules, detach, ...action }) {
       const body = { seen, detach, ...bodyOf(rules) };
       const isLeft = ({ run }: RunRecord) => !detach || run.detached;
-      const { record, warnings, ...ordered } = await steer(api, 'resume', order, () => body, { isDone: isLeft });
+      const { record, warnings, ...steered } = await steer(api, 'resume', action, () => body, { isDone: isLeft });
       const { run, context } = record;
       const { stops } = context;
       const late = detach
         ? detachedWarnings(run, stopsFor(run, stops).alive, stops.target)
         : standingWarnings(run, context);
-      return { ...ordered, context, warnings: warnings ?? late };
+      return { ...steered, context, warnings: warnings ?? late };
     },
     changePace: ({ run, by, pace }) =>
       post<PaceChange>(api, `/runs/${run}/rate`, {
@@ -55,7 +55,7 @@ export function readRecord(api: ApiClient, text = ''): Promise<RunRecord> {
   return api.json({ method: 'GET', path: `/runs/${encodeURIComponent(text)}/record` });
 }
 
-/** Reads each halted run as a whole: what is shown has the revision that the order names. */
+/** Reads each halted run as a whole: what is shown has the revision that the action names. */
 async function findHalted(api: ApiClient, { fp }: Target, halt: HaltCode): Promise<Run[]> {
   const found: Run[] = [];
   for (let cursor: string | null | undefined; cursor !== null; ) {
@@ -82,10 +82,10 @@ function bodyOf({ expectAbsent, onStatus, maxDeletes }: Partial<RunRules>) {
   return body;
 }
 
-/** `warnings`: null if the server answered before the order was carried out. */
-type Steered = Ordered & { record: RunRecord; warnings: Advice[] | null };
+/** `warnings`: null if the server answered before the action was carried out. */
+type Steered = SteeredRun & { record: RunRecord; warnings: Advice[] | null };
 
-function orderedOf({ before, run, isChanged }: Steered): Ordered {
+function steeredRunOf({ before, run, isChanged }: Steered): SteeredRun {
   return { before, run, isChanged };
 }
 
@@ -101,18 +101,18 @@ const ends: Record<Action, readonly RunState[]> = {
 };
 
 /**
- * Gives an order, and returns the run once the order is carried out; the server answers earlier if that takes long. Throws USAGE if the order failed
+ * Asks for an action, and returns the run once the action is carried out; the server answers earlier if that takes long. Throws USAGE if the action failed
  * after that, as the audit trail says, and UNREACHABLE after ten minutes.
  */
 async function steer(
   api: ApiClient,
   action: Action,
-  { run: id, by }: RunOrder,
+  { run: id, by }: RunAction,
   bodyFor: (before: Run) => object,
   { isDone = () => true, onWait = () => {} }: { isDone?: (record: RunRecord) => boolean; onWait?: () => void } = {},
 ): Promise<Steered> {
   const before = await readRecord(api, id);
-  const answer = await api.order(`/runs/${id}/${action}`, { ...bodyFor(before.run), reason: by.reason });
+  const answer = await api.action(`/runs/${id}/${action}`, { ...bodyFor(before.run), reason: by.reason });
   if (answer !== null) {
     const record = await readRecord(api, id);
     return { before: before.run, run: record.run, record, warnings: answer.warnings, isChanged: answer.changed };
@@ -140,18 +140,18 @@ export function unlessAway(error: unknown): null {
   throw error;
 }
 
-/** Whether the run is as ordered, or was since, as its audit trail says. A cancelled run first gets the answers to its requests in flight. */
+/** Whether the run is as asked for, or was since, as its audit trail says. A cancelled run first gets the answers to its requests in flight. */
 function isCarriedOut(action: Action, before: RunRecord, now: RunRecord): boolean {
   if (ends[action].includes(now.run.state)) return true;
   return action !== 'cancel' && newEntry(before, now, action === 'resume' ? 'start' : action) !== undefined;
 }
 
 /**
- * The last action of this kind in the audit trail, unless it was there before. `failed`: an order that the server accepted but could not carry out.
+ * The last action of this kind in the audit trail, unless it was there before. `failed`: an action that the server accepted but could not carry out.
  */
-function newEntry(before: RunRecord, now: RunRecord, kind: string, order?: string) {
+function newEntry(before: RunRecord, now: RunRecord, kind: string, action?: string) {
   const [old, last] = [before, now].map(({ audit }) =>
-    audit.findLast((entry) => entry.action === kind && (order === undefined || entry.order === order)),
+    audit.findLast((entry) => entry.action === kind && (action === undefined || entry.failedAction === action)),
   );
   return last?.at === old?.at ? undefined : last;
 }

@@ -2,41 +2,41 @@ import type { Sources } from '../config/read-config.ts';
 import { apiField, type Config, settings } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
 import type { Target } from '../model/target.ts';
-import type { ScheduleOrder } from '../operations/action.ts';
-import type { Added, AddOrder } from '../operations/add-schedule.ts';
+import type { ScheduleAction } from '../operations/action.ts';
+import type { AddAction, Added } from '../operations/add-schedule.ts';
 import type { ScheduleOperations } from '../operations/operations.ts';
-import type { MadeNow, madeFacts, RunScheduleOrder } from '../operations/run-schedule.ts';
+import type { MadeNow, madeFacts, RunScheduleAction } from '../operations/run-schedule.ts';
 import { type HistoryFacts, type ScheduleRecord, unknownSchedule } from '../operations/schedule-record.ts';
 import type { SteeredSchedule } from '../operations/steer-schedule.ts';
 import type { Definition, Schedule } from '../schedule/schedule.ts';
-import type { ScheduleAction } from '../schedule/schedule-store.ts';
+import type { ScheduleActionName } from '../schedule/schedule-store.ts';
 import type { ApiClient } from './client.ts';
 import { readRecord, unlessAway } from './remote-runs.ts';
 import { refuseUnknownTarget } from './remote-targets.ts';
 import { refuseProtectFile, scheduleSettings } from './sent-settings.ts';
 import { type AnsweredWarnings, readWarnings } from './warnings.ts';
 
-/** The answer to an order, with its target. */
+/** The answer to an action, with its target. */
 type Placed = Record<string, unknown> & AnsweredWarnings;
 
 const elsewhere = 'leave it out, or do it where Redis can be reached, without --server';
 
-/** Orders for schedules through the API of a server, whose audit trail records the name of the token. The server has their lists. */
+/** Actions for schedules through the API of a server, whose audit trail records the name of the token. The server has their lists. */
 export function remoteSchedules(api: ApiClient, said: { config: Config; sources: Sources }): ScheduleOperations {
   return {
     list: (target) => readRecords(api, target),
     find: (target, name) => find(api, target, name),
-    add: (order) => {
+    add: (action) => {
       refuseProtectFile(said, { who: 'the workers of the server do', next: elsewhere });
-      return add(api, order);
+      return add(api, action);
     },
-    run: (order) => run(api, order),
+    run: (action) => run(api, action),
     async dryRun() {
       throw new ExpungeError('USAGE', '--dry-run needs Redis itself', { next: 'do it without --server' });
     },
-    pause: (order) => steer(api, 'pause', order, {}),
-    resume: ({ seen, ...order }) => steer(api, 'resume', order, { seen }),
-    remove: ({ seen, ...order }) => steer(api, 'remove', order, { seen }),
+    pause: (action) => steer(api, 'pause', action, {}),
+    resume: ({ seen, ...action }) => steer(api, 'resume', action, { seen }),
+    remove: ({ seen, ...action }) => steer(api, 'remove', action, { seen }),
   };
 }
 
@@ -54,7 +54,7 @@ async function find(api: ApiClient, target: Target, name: string): Promise<Sched
 }
 
 /** Adds a schedule. If one is replaced, its protected ids and its heartbeat stay as they are, because the API cannot change them. */
-async function add(api: ApiClient, { target, name, by, definition, replace, confirmHost }: AddOrder): Promise<Added> {
+async function add(api: ApiClient, { target, name, by, definition, replace, confirmHost }: AddAction): Promise<Added> {
   if (definition.heartbeat !== '')
     throw new ExpungeError('USAGE', '--heartbeat: a server takes no URLs for schedules', { next: elsewhere });
   const look = async () => (await readRecords(api, target)).find(({ schedule }) => schedule.name === name)?.schedule;
@@ -98,23 +98,23 @@ function bodyOf({ settings: { burst, ...texts }, ...definition }: Definition) {
 
 async function steer(
   api: ApiClient,
+  name: ScheduleActionName,
   action: ScheduleAction,
-  order: ScheduleOrder,
   more: { seen?: number },
 ): Promise<SteeredSchedule> {
-  const body = { ...more, reason: order.by.reason };
-  const answer = await api.json<Placed>({ method: 'POST', path: `${pathOf(order)}/${action}`, body });
+  const body = { ...more, reason: action.by.reason };
+  const answer = await api.json<Placed>({ method: 'POST', path: `${pathOf(action)}/${name}`, body });
   return { at: Date.now(), facts: withoutPlace(answer) };
 }
 
 type Started = Extract<MadeNow['made'], { outcome: 'started' }>;
 
-/** The result of an order; for a run that an earlier request had started, only its id. */
+/** The result of an action; for a run that an earlier request had started, only its id. */
 type RunAnswer = Placed & (ReturnType<typeof madeFacts> | { outcome: 'started'; run: string; ids?: never });
 
 /** The server makes the run, from the source that it has. */
-async function run(api: ApiClient, { by, seen, ...order }: RunScheduleOrder): Promise<MadeNow> {
-  const path = pathOf(order);
+async function run(api: ApiClient, { by, seen, ...action }: RunScheduleAction): Promise<MadeNow> {
+  const path = pathOf(action);
   const answer = await api.create<RunAnswer>(`${path}/run`, { reason: by.reason, seen });
   return { made: await madeOf(api, path, answer), warnings: readWarnings(answer) };
 }
@@ -135,7 +135,7 @@ async function startedIn(api: ApiClient, path: string, id: string): Promise<Star
   return { outcome: 'started', run: id, rows, ids, retried, carriedOver, reason };
 }
 
-function pathOf({ target, name }: Pick<ScheduleOrder, 'target' | 'name'>): string {
+function pathOf({ target, name }: Pick<ScheduleAction, 'target' | 'name'>): string {
   return `/schedules/${target.fp}/${name}`;
 }
 

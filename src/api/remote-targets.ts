@@ -2,14 +2,14 @@ import { ExpungeError } from '../errors.ts';
 import type { KnownTarget } from '../ledger/known-targets.ts';
 import { type Rate, rateSetting } from '../model/rate.ts';
 import type { Target } from '../model/target.ts';
-import type { TargetOrder } from '../operations/action.ts';
+import type { TargetAction } from '../operations/action.ts';
 import type { TargetChange, TargetOperations } from '../operations/operations.ts';
-import type { Reached, StopOrder } from '../operations/stop-targets.ts';
+import type { Reached, StopAction } from '../operations/stop-targets.ts';
 import type { TargetRecord } from '../operations/target-status.ts';
 import { targetName } from '../terminal/stop-text.ts';
 import type { ApiClient } from './client.ts';
 
-/** Orders for targets through the API of a server, whose audit trail records the name of the token. It steers the targets that it knows. */
+/** Actions for targets through the API of a server, whose audit trail records the name of the token. It steers the targets that it knows. */
 export function remoteTargets(api: ApiClient): TargetOperations {
   return {
     known: () => readKnown(api),
@@ -21,15 +21,15 @@ export function remoteTargets(api: ApiClient): TargetOperations {
       await refuseUnknownTarget(api, target);
       return readTargetRecord(api, target);
     },
-    stopAll: (order) => orderAll(api, 'stop', order),
-    startAll: (order) => orderAll(api, 'start', order),
-    stop: (order) => change(api, 'stop', order),
-    start: ({ seen, ...order }) => change(api, 'start', order, { seen }),
-    release: (order) => change(api, 'release', order),
-    forgetRate: (order) => change(api, 'forget-rate', order),
-    acknowledge: ({ seen, ...order }) => change(api, 'acknowledge', order, { seen }),
-    pinRate: ({ seen, rate, ...order }) => change(api, 'rate', order, { seen, rate: textOf(rate) }),
-    setBudget: ({ seen, rate, ...order }) => change(api, 'budget', order, { seen, budget: textOf(rate) }),
+    stopAll: (action) => actOnAll(api, 'stop', action),
+    startAll: (action) => actOnAll(api, 'start', action),
+    stop: (action) => change(api, 'stop', action),
+    start: ({ seen, ...action }) => change(api, 'start', action, { seen }),
+    release: (action) => change(api, 'release', action),
+    forgetRate: (action) => change(api, 'forget-rate', action),
+    acknowledge: ({ seen, ...action }) => change(api, 'acknowledge', action, { seen }),
+    pinRate: ({ seen, rate, ...action }) => change(api, 'rate', action, { seen, rate: textOf(rate) }),
+    setBudget: ({ seen, rate, ...action }) => change(api, 'budget', action, { seen, budget: textOf(rate) }),
   };
 }
 
@@ -45,22 +45,22 @@ async function readKnown(api: ApiClient): Promise<KnownTarget[]> {
   return (await api.json<{ items: KnownTarget[] }>({ method: 'GET', path: '/known-targets' })).items;
 }
 
-async function change(api: ApiClient, action: string, order: TargetOrder, more: object = {}): Promise<TargetChange> {
-  const isChanged = await post(api, action, order, more);
-  return { isChanged, status: (await readTargetRecord(api, order.target)).status };
+async function change(api: ApiClient, name: string, action: TargetAction, more: object = {}): Promise<TargetChange> {
+  const isChanged = await post(api, name, action, more);
+  return { isChanged, status: (await readTargetRecord(api, action.target)).status };
 }
 
-async function post(api: ApiClient, action: string, { target, by }: TargetOrder, more: object = {}): Promise<boolean> {
-  const path = `/targets/${target.fp}/${action}`;
+async function post(api: ApiClient, name: string, { target, by }: TargetAction, more: object = {}): Promise<boolean> {
+  const path = `/targets/${target.fp}/${name}`;
   const body = { ...more, reason: by.reason };
   return (await api.json<{ changed: boolean }>({ method: 'POST', path, body })).changed;
 }
 
-/** Counts what an order reaches, after the stop has taken effect. */
-async function orderAll(
+/** Counts what an action reaches, after the stop has taken effect. */
+async function actOnAll(
   api: ApiClient,
-  action: 'stop' | 'start',
-  { target: named, allAccounts, by }: StopOrder,
+  name: 'stop' | 'start',
+  { target: named, allAccounts, by }: StopAction,
 ): Promise<Reached> {
   const earlier = await readKnown(api);
   const accounts = earlier.filter(({ fp, baseUrl }) => fp !== named.fp && baseUrl === named.baseUrl);
@@ -68,14 +68,14 @@ async function orderAll(
   if (targets.length === 0) throw unknownToServer(api, named);
   const changed = new Map<string, boolean>();
   for (const target of targets) {
-    const seen = action === 'start' ? { seen: (await readTargetRecord(api, target)).status.revision } : {};
-    changed.set(target.fp, await post(api, action, { target, by }, seen));
+    const seen = name === 'start' ? { seen: (await readTargetRecord(api, target)).status.revision } : {};
+    changed.set(target.fp, await post(api, name, { target, by }, seen));
   }
   const later = await readKnown(api);
-  const ordered = targets.map(({ fp, stops }) => {
+  const reached = targets.map(({ fp, stops }) => {
     return { before: stops.target, isChanged: changed.get(fp) !== false, known: knownAs(fp, later) };
   });
-  return { ordered, others: later.filter(({ fp }) => !changed.has(fp)) };
+  return { reached, others: later.filter(({ fp }) => !changed.has(fp)) };
 }
 
 function knownAs(fp: string, known: readonly KnownTarget[]): KnownTarget {

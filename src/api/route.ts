@@ -58,7 +58,7 @@ export type Route = {
   status: 200 | 201;
   isCreating: boolean; // whether it takes an Idempotency-Key
   made(params: Record<string, string>, run: string): object; // the answer to a repetition if the first request broke off after it had made the run
-  mayTakeLong: boolean; // answers 202 while the order is still being carried out
+  mayTakeLong: boolean; // answers 202 while the action is still being carried out
   handle(call: Call): Promise<unknown>;
 };
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import * as parse from '../config/parse-setting.ts';
 import { messageOf } from '../errors.ts';
 import { plural } from '../format.ts';
-import { noteFailedOrder } from '../ledger/audit.ts';
+import { noteFailedAction } from '../ledger/audit.ts';
 import { awaitsResults } from '../ledger/results.ts';
 import { isFinalized, pendingOf, type Run } from '../ledger/run.ts';
 import { givenRules, type ResumeSettings } from '../ledger/run-rules.ts';
@@ -13,13 +13,13 @@ import { parseRate } from '../model/rate.ts';
 import { parseRetrySelection, type Selection } from '../model/selection.ts';
 import { targetOf } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
-import type { RunOrder } from '../operations/action.ts';
+import type { RunAction } from '../operations/action.ts';
 import type { RunOptions } from '../operations/list-action.ts';
 import { localRuns } from '../operations/local.ts';
 import type { RunOperations } from '../operations/operations.ts';
 import { retryRun } from '../operations/retry-list.ts';
-import type { Ordered } from '../operations/steer-run.ts';
-import { listOrderOf } from './list-action.ts';
+import type { SteeredRun } from '../operations/steer-run.ts';
+import { listActionOf } from './list-action.ts';
 import { runSummary } from './overview.ts';
 import { withOwnRedis } from './own-redis.ts';
 import { Problem, parsedAs } from './problem.ts';
@@ -29,7 +29,7 @@ import type { Field } from './setting-fields.ts';
 import * as shapes from './shapes.ts';
 import { spellOutWarnings } from './warnings.ts';
 
-/** The reason for an order, for the audit trail. */
+/** The reason for an action, for the audit trail. */
 export const reason = z
   .string()
   .trim()
@@ -45,7 +45,7 @@ const resumeFields = {
   max_deletes: z.int().min(1).nullable().optional().describe('how many ids it may send in all; null = any number'),
 } satisfies Record<Field<keyof ResumeSettings>, z.ZodType>;
 
-/** Routes that steer a run. Each order works like its command, with its checks and its entry in the audit trail. */
+/** Routes that steer a run. Each action works like its command, with its checks and its entry in the audit trail. */
 export const runRoutes: readonly Route[] = [
   route({
     method: 'post',
@@ -55,7 +55,7 @@ export const runRoutes: readonly Route[] = [
     body: z.strictObject({ reason }),
     answer: shapes.steered,
     mayTakeLong: true,
-    handle: (call) => steer(call, 'pause', (runs, order) => runs.pause(order)),
+    handle: (call) => steer(call, 'pause', (runs, action) => runs.pause(action)),
   }),
   route({
     method: 'post',
@@ -75,7 +75,7 @@ export const runRoutes: readonly Route[] = [
       const onStatus = text === undefined ? '' : parsedAs('body.on_status', text, parse.onStatus);
       const config: ResumeSettings = { expectAbsent, onStatus, maxDeletes };
       const rules = givenRules({ config });
-      return steer(call, 'resume', (runs, order) => runs.resume({ ...order, seen, detach, rules }));
+      return steer(call, 'resume', (runs, action) => runs.resume({ ...action, seen, detach, rules }));
     },
   }),
   route({
@@ -92,7 +92,7 @@ export const runRoutes: readonly Route[] = [
     mayTakeLong: true,
     handle: async (call) => {
       refuseOtherCount(await findRunById(call.deps.session, call.params.run!), call.body);
-      return steer(call, 'cancel', (runs, order) => runs.cancel(order, () => {}));
+      return steer(call, 'cancel', (runs, action) => runs.cancel(action, () => {}));
     },
   }),
   route({
@@ -116,7 +116,7 @@ export const runRoutes: readonly Route[] = [
         throw new Problem('invalid', 'body.burst: expected a rate with it, got null');
       const rate = text === null ? null : parsedAs('body.rate', text, parseRate);
       const pace = rate === null ? { rate, burst: null } : { rate, ...(burst !== undefined && { burst }) };
-      return order(call, (runs, given) => runs.changePace({ ...given, pace }));
+      return changeRun(call, (runs, given) => runs.changePace({ ...given, pace }));
     },
   }),
   route({
@@ -128,7 +128,7 @@ export const runRoutes: readonly Route[] = [
     answer: z.looseObject({ run: z.string(), state: z.string(), priority: z.string() }),
     handle: (call) => {
       const { priority } = call.body;
-      return order(call, (runs, given) => runs.changePriority({ ...given, priority }));
+      return changeRun(call, (runs, given) => runs.changePriority({ ...given, priority }));
     },
   }),
   route({
@@ -167,7 +167,9 @@ export const runRoutes: readonly Route[] = [
     handle: async (call) => {
       const { rows, seen, reason } = call.query;
       refuseRemoval(await findRunById(call.deps.session, call.params.run!), rows);
-      const { warnings } = await order({ ...call, body: { reason } }, (runs, given) => runs.remove({ ...given, seen }));
+      const { warnings } = await changeRun({ ...call, body: { reason } }, (runs, given) =>
+        runs.remove({ ...given, seen }),
+      );
       return { run: call.params.run!, rows, warnings };
     },
   }),
@@ -187,29 +189,29 @@ async function retry({ deps, params, body, caller, onRun }: RetryCall, only: Sel
   const { id, baseUrl, account } = await findRunById(deps.session, params.run!);
   const { priority, confirm: expected, confirm_host: confirmHost, reason } = body;
   const options: RunOptions = { detach: true, confirmHost, ...(priority && { priority }) };
-  const order = listOrderOf(deps, caller, { target: targetOf(baseUrl, account), options, reason, onRun });
-  return withOwnRedis(deps, (session) => retryRun(session, order, { run: id, only, expected }));
+  const action = listActionOf(deps, caller, { target: targetOf(baseUrl, account), options, reason, onRun });
+  return withOwnRedis(deps, (session) => retryRun(session, action, { run: id, only, expected }));
 }
 
-/** Does an operation on the run of the path, on a separate connection, so that a hanging order delays no other request. */
-async function order<T>(
+/** Does an operation on the run of the path, on a separate connection, so that a hanging action delays no other request. */
+async function changeRun<T>(
   { deps, params, body, caller }: RunCall,
-  work: (runs: RunOperations, order: RunOrder) => Promise<T>,
+  work: (runs: RunOperations, action: RunAction) => Promise<T>,
 ): Promise<T> {
   const { id } = await findRunById(deps.session, params.run!);
   const given = { run: id, by: { who: caller.name, reason: body.reason } };
   return withOwnRedis(deps, (session) => work(localRuns(session), given));
 }
 
-/** Answers within two seconds: a cancelled run ends when its requests in flight have their answers. 202 = the order is still being carried out. */
+/** Answers within two seconds: a cancelled run ends when its requests in flight have their answers. 202 = the action is still being carried out. */
 async function steer(
   call: RunCall,
   action: 'pause' | 'resume' | 'cancel',
-  work: (runs: RunOperations, order: RunOrder) => Promise<Ordered & { warnings?: readonly Advice[] }>,
+  work: (runs: RunOperations, action: RunAction) => Promise<SteeredRun & { warnings?: readonly Advice[] }>,
 ) {
   const { deps, params, caller, body, context } = call;
-  const done = order(call, work);
-  const given = { run: params.run!, order: action, who: caller.name, reason: body.reason };
+  const done = changeRun(call, work);
+  const given = { run: params.run!, action, who: caller.name, reason: body.reason };
   const isDone = await isDoneSoon(deps, given, done);
   const now = runSummary(await findRunById(deps.session, params.run!), Date.now());
   if (!isDone) return context.json({ ...now, warnings: [], changed: null }, 202);
@@ -217,15 +219,15 @@ async function steer(
   return { ...now, ...spellOutWarnings(warnings), changed: isChanged };
 }
 
-/** An order for a run: who gave it, and why. */
-type Given = { run: string; order: string; who: string; reason: string };
+/** An action for a run: who gave it, and why. */
+type Given = { run: string; action: string; who: string; reason: string };
 
 const answerAfterMs = 2_000;
 const noteEveryMs = 2_000;
-const notesAtMost = 300; // ten minutes: Redis may be why the order failed, and must be back for the note
+const notesAtMost = 300; // ten minutes: Redis may be why the action failed, and must be back for the note
 
 /**
- * Whether an order is done within two seconds; throws its error until then. A longer one continues: if it fails, the audit trail of its run says so,
+ * Whether an action is done within two seconds; throws its error until then. A longer one continues: if it fails, the audit trail of its run says so,
  * for a caller that was answered with 202.
  */
 async function isDoneSoon(deps: Pick<ApiDeps, 'session' | 'log'>, given: Given, done: Promise<unknown>) {
@@ -243,12 +245,12 @@ async function isDoneSoon(deps: Pick<ApiDeps, 'session' | 'log'>, given: Given, 
 }
 
 async function noteFailure({ session, log }: Pick<ApiDeps, 'session' | 'log'>, given: Given, error: string) {
-  const { run, ...order } = given;
-  log.warn({ run, order: order.order, reason: error }, 'an order was not carried out');
-  const failed = { at: Date.now(), ...order, error };
+  const { run, action, ...author } = given;
+  log.warn({ run, action, reason: error }, 'an action was not carried out');
+  const failed = { at: Date.now(), ...author, failedAction: action, error };
   for (let n = 0; n < notesAtMost; n++) {
     try {
-      return await noteFailedOrder(session.redis, run, failed);
+      return await noteFailedAction(session.redis, run, failed);
     } catch {
       await sleep(noteEveryMs, undefined, { ref: false });
     }

@@ -4,7 +4,7 @@ import { apiField, type Config, settings } from '../config/settings.ts';
 import { priorities } from '../model/priority.ts';
 import type { Target } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
-import type { ScheduleOrder } from '../operations/action.ts';
+import type { ScheduleAction } from '../operations/action.ts';
 import { localSchedules } from '../operations/local-schedules.ts';
 import { loneBurst } from '../operations/lone-burst.ts';
 import type { ScheduleOperations } from '../operations/operations.ts';
@@ -131,11 +131,11 @@ function refuseElsewhere({ workerOf }: Call['deps'], { fp, name }: Record<string
     'conflict',
     `this server is not a worker of the target of schedule ${name}: its own sources may be lists of other targets`,
     (toType) =>
-      `give the order to a worker of that target with --http, or on its machine: ${toType('schedule run', name!)}`,
+      `send this to a worker of that target with --http, or run it on its machine: ${toType('schedule run', name!)}`,
   );
 }
 
-/** Source commands learn who gave the order. */
+/** Source commands learn who asked for the run. */
 function withSchedules<T>(
   { deps, caller }: Pick<Call, 'deps' | 'caller'>,
   body: (schedules: ScheduleOperations) => Promise<T>,
@@ -145,32 +145,32 @@ function withSchedules<T>(
   return withOwnRedis(deps, (session) => body(localSchedules(session, { config, env, log })));
 }
 
-type OrderCall = Call<unknown, { reason: string }>;
+type ActionCall = Call<unknown, { reason: string }>;
 
-/** An order for the schedule of the path, in the name of the caller. */
-async function orderOf({ deps, params, body, caller }: OrderCall): Promise<ScheduleOrder> {
+/** An action for the schedule of the path, in the name of the caller. */
+async function actionOf({ deps, params, body, caller }: ActionCall): Promise<ScheduleAction> {
   const target = await knownTargetOf(deps.session, params.fp!);
   return { target, name: params.name!, by: { who: caller.name, reason: body.reason } };
 }
 
 async function steer(
-  call: OrderCall,
-  does: (schedules: ScheduleOperations, order: ScheduleOrder) => ReturnType<ScheduleOperations['pause']>,
+  call: ActionCall,
+  does: (schedules: ScheduleOperations, action: ScheduleAction) => ReturnType<ScheduleOperations['pause']>,
 ) {
-  const order = await orderOf(call);
-  const { facts } = await withSchedules(call, (schedules) => does(schedules, order));
-  return placed(order.target, facts, []);
+  const action = await actionOf(call);
+  const { facts } = await withSchedules(call, (schedules) => does(schedules, action));
+  return placed(action.target, facts, []);
 }
 
 async function run(call: Call<unknown, z.output<typeof runNow>>) {
   refuseElsewhere(call.deps, call.params);
   const { seen } = call.body;
-  const order = { ...(await orderOf(call)), stop: new AbortController().signal };
-  const { name: schedule, target } = order;
+  const action = { ...(await actionOf(call)), stop: new AbortController().signal };
+  const { name: schedule, target } = action;
   return withSchedules(call, async (schedules) => {
     if (call.body.dry_run || seen === undefined)
-      return placed(target, dryRunFacts(schedule, await schedules.dryRun(order)), []);
-    const { made, warnings } = await schedules.run({ ...order, seen, onRun: call.onRun });
+      return placed(target, dryRunFacts(schedule, await schedules.dryRun(action)), []);
+    const { made, warnings } = await schedules.run({ ...action, seen, onRun: call.onRun });
     return placed(target, madeFacts(schedule, made), warnings);
   });
 }
@@ -186,19 +186,19 @@ async function add(call: Call<unknown, Body>) {
   const target = await knownTargetOf(deps.session, body.target);
   const found = body.replace === true ? await readSchedule(deps.session.redis, target.fp, body.name) : null;
   const before = found?.state === 'removed' ? null : found;
-  const order = {
+  const action = {
     target,
     name: body.name,
     by: { who: caller.name, reason: body.reason ?? '' },
     definition: definedBy(body, before, deps.config),
     replace: body.replace === true,
     confirmHost: body.confirm_host,
-    seen: before?.revision ?? (body.replace === true ? 0 : undefined), // 0: none existed, and one that was added since belongs to another order
+    seen: before?.revision ?? (body.replace === true ? 0 : undefined), // 0: none existed, and one that was added since belongs to another action
     // A file that the settings of this server add is read again; any other file is on the machines of the workers.
     protectedList: before?.settings.protect === undefined ? undefined : before.protectedList,
   };
-  const { done, facts, warnings } = await withSchedules(call, (schedules) => schedules.add(order));
-  const when = whenText(order.definition);
+  const { done, facts, warnings } = await withSchedules(call, (schedules) => schedules.add(action));
+  const when = whenText(action.definition);
   return placed(target, { done, ...facts, when }, warnings);
 }
 

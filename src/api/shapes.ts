@@ -58,7 +58,7 @@ const standing = optional(
     text: text.describe('the same for people'),
     since: optional(time),
     until: optional(time).describe('null: no time ends it, or it is not known'),
-    by: optional(text).describe('who ordered it'),
+    by: optional(text).describe('who asked for it'),
     next: optional(text).describe('the command that ends it; null: it ends by itself'),
     also: z.array(z.enum(causes)).describe('the other causes that hold it'),
   }),
@@ -96,17 +96,17 @@ const runSummary = z.looseObject({
   retried_by: z.array(text),
 });
 
-/** The revision in an order that continues or removes a run. */
+/** The revision in an action that continues or removes a run. */
 export const seen = count.describe(
   'the revision of the run that the person was shown; if it has changed since, nothing is done',
 );
 
-/** The revision in an order that loosens something for a target. */
+/** The revision in an action that loosens something for a target. */
 export const seenTarget = count.describe(
   'the revision of the target that the person was shown; if it has changed since, nothing is done',
 );
 
-/** The revision in an order that runs, continues or removes a schedule. */
+/** The revision in an action that runs, continues or removes a schedule. */
 export const seenSchedule = count.describe(
   'the revision of the schedule that the person was shown; if it has changed since, nothing is done',
 );
@@ -120,7 +120,7 @@ export const commands = z.array(z.array(text).min(1)).optional();
 export const steered = runSummary.extend({
   warnings,
   commands,
-  changed: z.boolean().nullable().describe('whether the order changed anything; null = it is still being done'),
+  changed: z.boolean().nullable().describe('whether the action changed anything; null = it is still being done'),
 });
 
 export const runPage = list(runSummary).extend({ next: optional(text) });
@@ -206,7 +206,7 @@ export const worker = z.object({
 export const targetDetail = target.extend({ workers: z.array(worker), audit });
 
 export const schedule = z.looseObject({
-  warnings: warnings.optional().describe('of an order'),
+  warnings: warnings.optional().describe('of an action'),
   commands: commands.describe('in its warnings'),
   fp: text,
   target: text,

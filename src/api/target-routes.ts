@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { runIndexOf } from '../lookup/run-index.ts';
 import { parseRate, type Rate } from '../model/rate.ts';
-import type { SeenTargetOrder, TargetOrder } from '../operations/action.ts';
+import type { SeenTargetAction, TargetAction } from '../operations/action.ts';
 import { localTargets } from '../operations/local-targets.ts';
 import type { TargetChange, TargetOperations } from '../operations/operations.ts';
 import { statusFacts } from './overview.ts';
@@ -11,20 +11,20 @@ import { reason } from './run-routes.ts';
 import * as shapes from './shapes.ts';
 import { knownTargetOf } from './targets.ts';
 
-type Work = (targets: TargetOperations, order: TargetOrder) => Promise<TargetChange>;
+type Work = (targets: TargetOperations, action: TargetAction) => Promise<TargetChange>;
 
 const bound = z.string().min(1).max(200).nullable();
 const changed = shapes.target.extend({ changed: z.boolean() });
 
 /** Routes that steer a target as a whole. */
 export const targetRoutes: readonly Route[] = [
-  simple('stop', 'send nothing to a target any more', (targets, order) => targets.stop(order)),
-  seeing('start', 'end the stop of a target', (targets, order) => targets.start(order)),
-  simple('release', 'end a wait that the server asked for, or an outage', (targets, order) => targets.release(order)),
-  seeing('acknowledge', 'say that you have seen what Redis has lost of a target', (targets, order) =>
-    targets.acknowledge(order),
+  simple('stop', 'send nothing to a target any more', (targets, action) => targets.stop(action)),
+  seeing('start', 'end the stop of a target', (targets, action) => targets.start(action)),
+  simple('release', 'end a wait that the server asked for, or an outage', (targets, action) => targets.release(action)),
+  seeing('acknowledge', 'say that you have seen what Redis has lost of a target', (targets, action) =>
+    targets.acknowledge(action),
   ),
-  simple('forget-rate', 'learn the rate again', (targets, order) => targets.forgetRate(order)),
+  simple('forget-rate', 'learn the rate again', (targets, action) => targets.forgetRate(action)),
   route({
     method: 'post',
     path: '/targets/{fp}/rate',
@@ -35,7 +35,7 @@ export const targetRoutes: readonly Route[] = [
     handle: (call) => {
       const { seen } = call.body;
       const rate = readBound(call.body.rate, true);
-      return change(call, (targets, order) => targets.pinRate({ ...order, seen, rate }));
+      return change(call, (targets, action) => targets.pinRate({ ...action, seen, rate }));
     },
   }),
   route({
@@ -52,7 +52,7 @@ export const targetRoutes: readonly Route[] = [
     handle: (call) => {
       const { seen } = call.body;
       const rate = readBound(call.body.budget, false);
-      return change(call, (targets, order) => targets.setBudget({ ...order, seen, rate }));
+      return change(call, (targets, action) => targets.setBudget({ ...action, seen, rate }));
     },
   }),
 ];
@@ -69,11 +69,11 @@ function simple(action: string, summary: string, work: Work): Route {
   });
 }
 
-/** An order that loosens something, and so names the revision that the person saw. */
+/** An action that loosens something, and so names the revision that the person saw. */
 function seeing(
   action: string,
   summary: string,
-  work: (targets: TargetOperations, order: SeenTargetOrder) => Promise<TargetChange>,
+  work: (targets: TargetOperations, action: SeenTargetAction) => Promise<TargetChange>,
 ): Route {
   return route({
     method: 'post',
@@ -82,16 +82,16 @@ function seeing(
     summary,
     body: z.strictObject({ reason, seen: shapes.seenTarget }),
     answer: changed,
-    handle: (call) => change(call, (targets, order) => work(targets, { ...order, seen: call.body.seen })),
+    handle: (call) => change(call, (targets, action) => work(targets, { ...action, seen: call.body.seen })),
   });
 }
 
-/** Gives an order for the target of the path, in the name of the caller. */
+/** Does an action on the target of the path, in the name of the caller. */
 async function change({ deps, params, body, caller }: Call<unknown, { reason: string }>, work: Work) {
   const { session, config } = deps;
   const target = await knownTargetOf(session, params.fp!);
-  const order = { target, by: { who: caller.name, reason: body.reason } };
-  const { status, isChanged } = await work(localTargets(session, config.separateLimits), order);
+  const action = { target, by: { who: caller.name, reason: body.reason } };
+  const { status, isChanged } = await work(localTargets(session, config.separateLimits), action);
   const { active } = await runIndexOf(session.redis).read();
   return { ...statusFacts(status, active), changed: isChanged };
 }

@@ -60,8 +60,8 @@ export async function sendDelete(
   const path = idPath(object.resource, object.id);
   const authorization = credentials.token.authorization();
   if (authorization === null) throw new ExpungeError('UNREACHABLE', `not sent: ${credentials.token.waiting}`);
-  const order = { at: Date.now(), who: whoAmI(invocation.env), reason: reasonOf(invocation.options) };
-  await noteTargetAction(redis, target.fp, { ...order, by: 'operator', action, what: path });
+  const author = { at: Date.now(), who: whoAmI(invocation.env), reason: reasonOf(invocation.options) };
+  await noteTargetAction(redis, target.fp, { ...author, by: 'operator', action, what: path });
   return ask(
     // One request needs only one connection. If it stays open, a late body is noticed.
     new TargetConnection({ ...connectionOptions(invocation, credentials.ca), strictConnections: false }),

@@ -7,7 +7,7 @@ import { protectedHost } from '../model/target-pattern.ts';
 import { type Advice, adviceText, type ToType } from '../model/to-type.ts';
 import { visibleLine } from '../model/visible.ts';
 import type { By } from '../operations/action.ts';
-import type { ListOrder } from '../operations/list-action.ts';
+import type { ListAction } from '../operations/list-action.ts';
 import { confirmCount, confirmYes, typeHost } from '../terminal/ask.ts';
 import { commandLine } from '../terminal/style.ts';
 import { type Invocation, reasonOf } from './command.ts';
@@ -25,13 +25,13 @@ function nameHere(): string {
   }
 }
 
-/** Who gives an order, and the reason. */
+/** Who asks for an action, and the reason. */
 export function byOf({ env, options }: Pick<Invocation, 'env' | 'options'>): By {
   return { who: whoAmI(env), reason: reasonOf(options) };
 }
 
 /** How to read and delete the list of a command. */
-export function listOrderOf(invocation: Invocation): ListOrder {
+export function listActionOf(invocation: Invocation): ListAction {
   const { config, sources, env, options, program, argv } = invocation;
   return {
     config,

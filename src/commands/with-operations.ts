@@ -8,7 +8,7 @@ import { sayOn, sayUnlessJson } from './session.ts';
 
 type Family = keyof Operations;
 
-/** The operations in Redis, and those through the API of a server. Loaded on demand: an order to a target has to work within a second. */
+/** The operations in Redis, and those through the API of a server. Loaded on demand: an action to a target has to work within a second. */
 const local: { [F in Family]: () => Promise<(session: EarlySession, invocation: Invocation) => Operations[F]> } = {
   runs: async () => (await import('../operations/local.ts')).localRuns,
   records: async () => (await import('../operations/local-records.ts')).localRecords,
@@ -31,7 +31,7 @@ const remote: { [F in Family]: () => Promise<(api: ApiClient, invocation: Invoca
 
 /**
  * Calls `body` with the operations of a family: those in Redis, or those of the server that the settings name. Throws UNREACHABLE and USAGE if
- * neither can be used; by then nothing was ordered. `mayBegin`: whether the state folder may get its first private Redis.
+ * neither can be used; by then nothing was done. `mayBegin`: whether the state folder may get its first private Redis.
  */
 export async function withOperations<F extends Family, T>(
   invocation: Invocation,

@@ -42,8 +42,8 @@ function requireAllowed({ baseUrl }: Target, allowed: Config['allowedTargets']):
   );
 }
 
-/** The target of an order that another process carries out later. A server has checked its own targets. */
-export function orderedTarget(settings: Settings & Pick<Config, 'server'>, env: NodeJS.ProcessEnv): Target {
+/** The target of an action that another process carries out later. A server has checked its own targets. */
+export function targetForAction(settings: Settings & Pick<Config, 'server'>, env: NodeJS.ProcessEnv): Target {
   return settings.server === undefined ? readTarget(settings, env) : namedTarget(settings);
 }
 

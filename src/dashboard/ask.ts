@@ -17,7 +17,7 @@ export type Field = {
 /** A box of a question, and whether it is initially checked. */
 type Check = { value: string; label: Content; isChecked: boolean };
 
-/** The question before an order. `fields` depend on the boxes that are checked; there may be none if the order needs a box. */
+/** The question before an action. `fields` depend on the boxes that are checked; there may be none if the action needs a box. */
 export type Question = {
   title: string;
   text?: Content;
@@ -33,7 +33,7 @@ let asked: Question | null = null;
 
 const reasonField = { name: 'reason', label: 'Reason', hint: 'is recorded in the audit trail' };
 
-/** Asks in a dialog for a reason and what else an order needs, then gives the order. A refusal by the server is shown in the dialog. */
+/** Asks in a dialog for a reason and what else an action needs, then sends the action. A refusal by the server is shown in the dialog. */
 export function ask(question: Question) {
   const dialog = document.querySelector('dialog') as HTMLDialogElement;
   const show = (problem: string, isBusy: boolean) =>

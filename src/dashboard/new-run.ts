@@ -39,7 +39,7 @@ class NewRun {
   #plan: Plan | null = null;
   /** Increases with every change of the form: a plan is valid only for the form it was made from. */
   #version = 0;
-  /** Makes a repeated order the same run. */
+  /** Makes a repeated action the same run. */
   #key = '';
   #problem = '';
   #busy = '';

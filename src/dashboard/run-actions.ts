@@ -6,14 +6,14 @@ import { html, nothing } from './markup.ts';
 import type { Run } from './types.ts';
 import { countOf, isFinalized, mayOperate, me, sum } from './words.ts';
 
-/** The orders that an operator can give for a run in its state. Each order asks for a reason. */
-export function orderButtons(run: Run, go: (path: string) => void) {
+/** The actions that an operator can take on a run in its state. Each action asks for a reason. */
+export function actionButtons(run: Run, go: (path: string) => void) {
   const { state } = run;
   const button = (name: string, isShown: boolean, click: () => void, kind = '') =>
     isShown ? html`<button class=${kind} ?disabled=${!mayOperate()} @click=${click}>${name} …</button>` : nothing;
   const isOpen = !isFinalized(run) && state !== 'cancelling';
   const isGoing = ['planned', 'running'].includes(state);
-  return html`<div class="buttons orders" role="group" aria-label="Orders">
+  return html`<div class="buttons actions" role="group" aria-label="Actions">
       ${button('Pause', isGoing, () => ask(pauseQuestion(run)))}
       ${button('Resume', ['planned', 'paused', 'halted'].includes(state), () => ask(resumeQuestion(run)), 'main')}
       ${button('Leave to workers', run.abandoned, () => ask(leaveQuestion(run)), 'main')}
@@ -22,7 +22,7 @@ export function orderButtons(run: Run, go: (path: string) => void) {
       ${button('Retry', isFinalized(run) && leftOver(run) > 0, () => ask(retryQuestion(run, go)))}
       ${button('Cancel', isOpen, () => ask(cancelQuestion(run)), 'danger')}
     </div>
-    ${mayOperate() || (isFinalized(run) && leftOver(run) === 0) ? nothing : html`<p class="soft">Your token may only read: an operator can give orders.</p>`}`;
+    ${mayOperate() || (isFinalized(run) && leftOver(run) === 0) ? nothing : html`<p class="soft">Your token may only read: actions need the role operate.</p>`}`;
 }
 
 /** Number of ids that another run could still delete. */
@@ -30,8 +30,8 @@ function leftOver(run: Run) {
   return sum(run, ({ is_retryable }) => is_retryable);
 }
 
-function give({ run }: Run, order: string, body: Record<string, unknown>, headers?: Record<string, string>) {
-  return post<{ run: string }>(`/runs/${run}/${order}`, body, headers);
+function give({ run }: Run, action: string, body: Record<string, unknown>, headers?: Record<string, string>) {
+  return post<{ run: string }>(`/runs/${run}/${action}`, body, headers);
 }
 
 function pauseQuestion(run: Run): Question {
@@ -133,7 +133,7 @@ function cancelQuestion(run: Run): Question {
 
 function retryQuestion(run: Run, go: (path: string) => void): Question {
   const words = me.outcomes.filter((word) => word.is_retryable && countOf(run, word) > 0);
-  const key = { 'idempotency-key': crypto.randomUUID() }; // makes a repeated order the same run
+  const key = { 'idempotency-key': crypto.randomUUID() }; // makes a repeated action the same run
   const protectedAs = protectedHost(me.protected_targets, run.target);
   const hostFields = protectedAs === null ? [] : [typedHost(protectedAs)];
   const chosenOf = (checked: string[]) => sum(run, ({ outcome }) => checked.includes(outcome));

@@ -19,7 +19,7 @@ import {
   why,
   word,
 } from './parts.ts';
-import { orderButtons } from './run-actions.ts';
+import { actionButtons } from './run-actions.ts';
 import { standstillOf } from './standing.ts';
 import type { AuditEntry, Run, RunEvent, RunHistory } from './types.ts';
 import { failuresOf, idsOf, isFinalized, reasonOf, settledOf } from './words.ts';
@@ -83,8 +83,8 @@ function headline(run: Run, go: (path: string) => void, asOf: string) {
       <p class="now">${asOf}${run.standing ? standstillOf(run.standing) : withoutFlags(run.sentence) || why(run)}${failureLink(run)}</p>
       <p class="pace">${asOf === '' ? paceOf(run) : nothing}</p>
     </section>
-    ${haltSection(run)}${run.warnings.map((words) => alarm(withoutFlags(words)))}${alarm(failedOrder(run.audit))}
-    ${orderButtons(run, go)}`;
+    ${haltSection(run)}${run.warnings.map((words) => alarm(withoutFlags(words)))}${alarm(failedAction(run.audit))}
+    ${actionButtons(run, go)}`;
 }
 
 /** A few ids that show why the run halted. */
@@ -97,11 +97,11 @@ function haltSection({ run, examples, behind_halt: behind }: Run) {
     ${behind ? html`<p class="soft"><a href=${all} download>Download all of them</a></p>` : nothing}</section>`;
 }
 
-/** A sentence about the last order, if it was not carried out after its dialog had closed; otherwise ''. */
-function failedOrder(audit: AuditEntry[]) {
+/** A sentence about the last action, if it was not carried out after its dialog had closed; otherwise ''. */
+function failedAction(audit: AuditEntry[]) {
   const last = audit.at(-1);
   return last?.action === 'failed'
-    ? `The order of ${last.who} to ${last.order} the run was not carried out: ${last.error}`
+    ? `${last.who} asked to ${last.failedAction} the run, and it was not done: ${last.error}`
     : '';
 }
 

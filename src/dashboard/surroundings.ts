@@ -27,7 +27,7 @@ function isAtRest({ runs = {}, processes, stop, pinned, budget }: Target) {
 }
 
 function targetNames() {
-  return ['Target', 'Runs', 'State', 'Rate', 'Processes', ...orders('Orders')];
+  return ['Target', 'Runs', 'State', 'Rate', 'Processes', ...actions('Actions')];
 }
 
 function targetRows(targets: Target[]) {
@@ -37,12 +37,12 @@ function targetRows(targets: Target[]) {
     conditionsOf(target),
     target.per_second === null ? '–' : rate(target.per_second),
     count(target.processes),
-    ...orders(targetButtons(target)),
+    ...actions(targetButtons(target)),
   ]);
 }
 
-/** A column of orders, only for people who may give them. */
-function orders<T extends Content>(cell: T): T[] {
+/** A column of actions, only for people who may take them. */
+function actions<T extends Content>(cell: T): T[] {
   return mayOperate() ? [cell] : [];
 }
 
@@ -81,21 +81,22 @@ function conditionsOf({ stop, limiters, runs, processes, pinned, budget, stopped
 function targetButtons(target: Target) {
   const { fp, stop, limiters, revision } = target;
   const isHeld = limiters.some(({ hold, outage }) => hold?.why === 'retry_after' || outage); // only these can be released
-  const order = (order: string, title: string, text: string) => () =>
+  const opens = (action: string, title: string, text: string) => () =>
     ask({
       title: `${title} ${hostOf(target.target)}?`,
       text,
       label: title,
-      isDangerous: order === 'stop',
-      act: ({ reason }) => post(`/targets/${fp}/${order}`, order === 'start' ? { reason, seen: revision } : { reason }),
+      isDangerous: action === 'stop',
+      act: ({ reason }) =>
+        post(`/targets/${fp}/${action}`, action === 'start' ? { reason, seen: revision } : { reason }),
     });
   return html`<span class="buttons">
     ${
       stop
-        ? html`<button @click=${order('start', 'Start', 'All its runs continue, on every machine.')}>Start …</button>`
-        : html`<button @click=${order('stop', 'Stop', 'No run sends to it any more, and neither does any new run, until it is started.')}>Stop …</button>`
+        ? html`<button @click=${opens('start', 'Start', 'All its runs continue, on every machine.')}>Start …</button>`
+        : html`<button @click=${opens('stop', 'Stop', 'No run sends to it any more, and neither does any new run, until it is started.')}>Stop …</button>`
     }
-    ${isHeld ? html`<button @click=${order('release', 'Release', 'Ends the wait that the server asked for, or an open circuit.')}>Release …</button>` : nothing}
+    ${isHeld ? html`<button @click=${opens('release', 'Release', 'Ends the wait that the server asked for, or an open circuit.')}>Release …</button>` : nothing}
   </span>`;
 }
 
@@ -117,13 +118,13 @@ export function scheduleSection(schedules: Schedule[]) {
     html`<span title=${schedule.cron}>${schedule.when}</span>`,
     time(schedule.next),
     lastOf(schedule),
-    ...orders(scheduleButtons(schedule)),
+    ...actions(scheduleButtons(schedule)),
   ]);
   const none = html`None. In a terminal: <code>expunge schedule add NAME --cron '0 3 * * *' --from SOURCE --resource ${me.resources[0]} --max-deletes N --base-url URL</code>`;
   return section(
     'Schedules',
     rows,
-    ['Schedule', 'State', 'When', 'Next occurrence', 'Last occurrence', ...orders('Orders')],
+    ['Schedule', 'State', 'When', 'Next occurrence', 'Last occurrence', ...actions('Actions')],
     none,
   );
 }
@@ -139,11 +140,11 @@ const elsewhere = 'Only workers of its target have its list: start it on the pag
 
 function scheduleButtons({ fp, name, state, revision }: Schedule): Content {
   if (state === 'removed') return nothing;
-  const button = (order: string, label: string, text: string, hindrance = '') => {
-    const path = `/schedules/${fp}/${encodeURIComponent(name)}/${order}`;
+  const button = (action: string, label: string, text: string, hindrance = '') => {
+    const path = `/schedules/${fp}/${encodeURIComponent(name)}/${action}`;
     const title = `${label} the schedule ${name}?`;
     const act = ({ reason }: Record<string, string>) =>
-      post(path, order === 'pause' ? { reason } : { reason, seen: revision });
+      post(path, action === 'pause' ? { reason } : { reason, seen: revision });
     return html`<button ?disabled=${hindrance !== ''} title=${hindrance || nothing} @click=${() => ask({ title, text, label, act })}>${label} …</button>`;
   };
   return html`<span class="buttons">

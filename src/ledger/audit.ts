@@ -66,13 +66,13 @@ export async function noteRunAction(redis: RedisClient, run: string, entry: Audi
   await note(redis, keys.audit(run), entry);
 }
 
-/** Records in the trail of a run that an accepted order was not carried out. Records nothing if the run is gone. Repeating it changes nothing. */
-export async function noteFailedOrder(
+/** Records in the trail of a run that an accepted action was not carried out. Records nothing if the run is gone. Repeating it changes nothing. */
+export async function noteFailedAction(
   redis: RedisClient,
   run: string,
-  order: { at: number; who: string; reason: string; order: string; error: string },
+  failed: { at: number; who: string; reason: string; failedAction: string; error: string },
 ): Promise<void> {
-  const entry: AuditEntry = { ...order, action: 'failed', by: 'operator' };
+  const entry: AuditEntry = { ...failed, action: 'failed', by: 'operator' };
   await redis.eval(noteFailedLua, 2, keys.run(run), keys.audit(run), storedEntry(entry));
 }
 

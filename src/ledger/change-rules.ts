@@ -9,7 +9,7 @@ import { isFinalized, type Run, readRunAgain } from './run.ts';
 import { isSameRule, type RuleName, type RunRules, rowOf, ruleText } from './run-rules.ts';
 
 /** Who changes rules, when and why. */
-export type RuleOrder = Pick<AuditEntry, 'at' | 'by' | 'who' | 'reason'>;
+export type RuleAction = Pick<AuditEntry, 'at' | 'by' | 'who' | 'reason'>;
 
 /** One rule that becomes another. `isLoosened`: the run belongs to a plan, and no longer has the rule that was approved. */
 type RuleChange = { name: RuleName; from: string; to: string; value: unknown; isLoosened: boolean };
@@ -26,21 +26,21 @@ export async function changeRules(
   redis: RedisClient,
   seen: Run,
   wanted: Partial<RunRules>,
-  order: RuleOrder,
+  action: RuleAction,
 ): Promise<Run> {
   let run = seen;
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
     const changes = isFinalized(run.state) ? [] : changesOf(run, wanted);
     if (changes.length === 0) return run;
-    refuseLoosening(run, changes, order.who);
+    refuseLoosening(run, changes, action.who);
     // The chunk up to which a run sends depends on the sizes of its chunks, so this rule has its own script. That script can refuse, so it
     // comes first.
     const most = changes.find(({ name }) => name === 'maxDeletes');
     if (most !== undefined) {
-      await changeMaxDeletes(redis, run, wanted.maxDeletes ?? null, entryOf(most, order), noteOf(most, order));
+      await changeMaxDeletes(redis, run, wanted.maxDeletes ?? null, entryOf(most, action), noteOf(most, action));
     }
     const others = changes.filter(({ name }) => name !== 'maxDeletes');
-    const isDone = others.length === 0 || (await write(redis, run, others, order));
+    const isDone = others.length === 0 || (await write(redis, run, others, action));
     run = await readRunAgain(redis, run.id);
     if (isDone) return run;
   }
@@ -70,25 +70,30 @@ function refuseLoosening({ id, approver }: Run, changes: readonly RuleChange[], 
   );
 }
 
-function entryOf({ name, from, to }: RuleChange, order: RuleOrder): AuditEntry {
-  const { at, by, who, reason } = order;
+function entryOf({ name, from, to }: RuleChange, action: RuleAction): AuditEntry {
+  const { at, by, who, reason } = action;
   return { at, action: rowOf(name).flag, by, who, reason, from, to };
 }
 
 /** The note in the record of a plan's run about a change; '' = none. */
-function noteOf({ name, from, to, isLoosened }: RuleChange, { who }: RuleOrder): string {
+function noteOf({ name, from, to, isLoosened }: RuleChange, { who }: RuleAction): string {
   return isLoosened ? `${rowOf(name).flag} ${from} to ${to} by ${who}` : '';
 }
 
 /** Returns false, and changes nothing, if a rule or the plan of the run is no longer what the caller saw. */
-async function write(redis: RedisClient, run: Run, changes: readonly RuleChange[], order: RuleOrder): Promise<boolean> {
+async function write(
+  redis: RedisClient,
+  run: Run,
+  changes: readonly RuleChange[],
+  action: RuleAction,
+): Promise<boolean> {
   const lines = changes.flatMap((change) => {
     const { name, value } = change;
     const { stored, isAbsentWhenUnset, unset } = rowOf(name);
     const seen = (name === 'rate' && run.unreadRate) || stored(run[name]);
     const isGone = isAbsentWhenUnset === true && stored(value) === stored(unset);
     const fields = [name, stored(unset), seen, isGone ? 'HDEL' : 'HSET', stored(value)];
-    return [...fields, noteOf(change, order), storedEntry(entryOf(change, order))];
+    return [...fields, noteOf(change, action), storedEntry(entryOf(change, action))];
   });
   const also = changes.flatMap(({ name }) => Object.entries(rowOf(name).with ?? {}).flat());
   const all = [keys.run(run.id), keys.audit(run.id)];

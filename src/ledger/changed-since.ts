@@ -4,7 +4,7 @@ import type { Run } from './run.ts';
 import { isSameRule, rowOf, ruleNames, ruleText } from './run-rules.ts';
 
 /**
- * Refuses an order whose run has changed since it was shown. Names the present state, and the differences if the run that was shown is known.
+ * Refuses an action whose run has changed since it was shown. Names the present state, and the differences if the run that was shown is known.
  * `undone`: `resumed`, `removed`. Pure.
  */
 export function changedSince(now: Run, seen: Run | null, undone: string): ExpungeError {
@@ -13,7 +13,7 @@ export function changedSince(now: Run, seen: Run | null, undone: string): Expung
   return new ExpungeError(
     'GUARD',
     `run ${now.id} has changed since it was shown: ${words.join('; ')}; nothing was ${undone}`,
-    { next: (toType) => `look at it, then repeat the order: ${toType('status', now.id, '--audit')}` },
+    { next: (toType) => `look at it, then repeat the action: ${toType('status', now.id, '--audit')}` },
   );
 }
 

@@ -2,7 +2,7 @@
 export const keptChanges = 50;
 
 /**
- * Lua: the revision of a run, which moves with every change of its state, of the rules that it obeys and of the pauses that hold it. An order that
+ * Lua: the revision of a run, which moves with every change of its state, of the rules that it obeys and of the pauses that hold it. An action that
  * starts, continues or removes a run names the revision that was shown, so later changes are noticed. `edits` counts changes of anything
  * but the state.
  */

@@ -147,9 +147,9 @@ export async function writeRun(
   { link, applied = null }: BeforeStart = {},
 ): Promise<void> {
   const server = serverIdentityArguments(await readServerIdentity(redis, id));
-  const [order, others] = [orderFields(plan), otherFields(plan, now)].map((fields) => Object.entries(fields).flat());
+  const [action, others] = [actionFields(plan), otherFields(plan, now)].map((fields) => Object.entries(fields).flat());
   const missing = [optionalFields.length, ...optionalFields];
-  const record = [plan.canaryOf, ...missing, order!.length, ...order!, ...others!];
+  const record = [plan.canaryOf, ...missing, action!.length, ...action!, ...others!];
   const before = await redis.eval(makeRecordLua, 1, keys.run(id), ...server, ...record);
   if (before === otherCanary) {
     throw new ExpungeError(
@@ -168,7 +168,7 @@ export async function writeRun(
   await link?.();
   const entry = applied?.noted ? storedEntry(applied.noted) : '';
   const ofPlan = applied === null ? [] : ['plan', applied.plan, 'approver', applied.approver];
-  const whole = [plan.layout, entry, ...missing, 'sendable', sendable, ...ofPlan, ...order!];
+  const whole = [plan.layout, entry, ...missing, 'sendable', sendable, ...ofPlan, ...action!];
   if ((await redis.eval(plannedLua, 2, keys.run(id), keys.audit(id), ...whole)) === 1) return;
   throw new ExpungeError('USAGE', `run ${id} is being made of the same rows by another command, from other files`, {
     next: (toType) => `wait until that is done; then the same command resumes it. See: ${toType('status', id)}`,
@@ -183,7 +183,7 @@ return holder
 `;
 
 // KEYS 1 run  2 audit  ARGV 1 layout  2 audit entry or ''  3 number of fields that may be missing  4… those fields  then fields and values
-// Does nothing in any state but `preparing`. Returns 0 if the run is being prepared with another layout. Orders that came while the run was
+// Does nothing in any state but `preparing`. Returns 0 if the run is being prepared with another layout. Actions that came while the run was
 // written take effect here.
 const plannedLua = `${finalizeFunction}${revisionFunctions}
 local is = redis.call('HMGET', KEYS[1], 'state', 'layout')
@@ -194,11 +194,11 @@ redis.call('HDEL', KEYS[1], unpack(ARGV, 4, first - 1))
 redis.call('HSET', KEYS[1], 'state', 'planned', unpack(ARGV, first))
 noteEdit(KEYS[1])
 if ARGV[2] ~= '' then ${noteAuditLua('KEYS[2]', 'ARGV[2]')} end
-local ordered, now = redis.call('HMGET', KEYS[1], 'cancelBy', 'pauses'), redisTime()
-local order = ordered[1] and cjson.decode(ordered[1]) or ordered[2] and cjson.decode(ordered[2])[1]
-if not order then return 1 end
-redis.call('HSET', KEYS[1], 'reason', order.reason, 'by', order.by or 'operator', 'who', order.who, 'changedAt', now)
-if ordered[1] then
+local waiting, now = redis.call('HMGET', KEYS[1], 'cancelBy', 'pauses'), redisTime()
+local action = waiting[1] and cjson.decode(waiting[1]) or waiting[2] and cjson.decode(waiting[2])[1]
+if not action then return 1 end
+redis.call('HSET', KEYS[1], 'reason', action.reason, 'by', action.by or 'operator', 'who', action.who, 'changedAt', now)
+if waiting[1] then
   finalize('cancelled', true, KEYS[1])
 else
   redis.call('HSET', KEYS[1], 'state', 'paused')
@@ -211,10 +211,10 @@ return 1
 type RunRecord = Record<Exclude<keyof RunPlan, 'target' | 'settled'>, string | number> &
   Partial<Record<keyof Run | ReadOutcome | 'epoch', string | number>>;
 
-type OrderField = keyof RunRules | 'layout' | 'files' | 'command' | 'note' | 'who' | 'protectedRead' | 'detached';
+type ActionField = keyof RunRules | 'layout' | 'files' | 'command' | 'note' | 'who' | 'protectedRead' | 'detached';
 
 /** The fields that a producer replaces when it takes over, and that the run obeys once it is planned. */
-function orderFields(plan: RunPlan) {
+function actionFields(plan: RunPlan) {
   return {
     layout: plan.layout,
     files: JSON.stringify(plan.files),
@@ -250,7 +250,7 @@ function otherFields({ target, settled, ...plan }: RunPlan, now: number) {
     sendable: '',
     retryOf: plan.retryOf,
     createdAt: now,
-  } satisfies Omit<RunRecord, OrderField>;
+  } satisfies Omit<RunRecord, ActionField>;
 }
 
 const writesAtOnce = 16;

@@ -46,12 +46,12 @@ end
 export const otherCanary = 'other_canary';
 
 /**
- * Writes a record that doesn't exist yet, with the Redis process that holds it. In a run that is being prepared, it replaces the order: a run
+ * Writes a record that doesn't exist yet, with the Redis process that holds it. In a run that is being prepared, it replaces the action: a run
  * belongs to the producer that took it over last.
  *
  * KEYS  1 run
  * ARGV  1… facts about the Redis process  4 `canaryOf`  5 number of fields that may be missing  6… those fields
- *       then the number of arguments of the order, its fields and values, and the other fields and values
+ *       then the number of arguments of the action, its fields and values, and the other fields and values
  * returns the state it had before, '' for none, or `otherCanary`: its chunks have other sizes, so nothing can replace them
  */
 export const makeRecordLua = `${processFunction}${revisionFunctions}

@@ -85,24 +85,24 @@ export type Steering = {
   action: 'start' | 'pause' | 'halt' | 'cancel';
   from?: RunState; // only if the run has this state, and no operator has paused it
   seen?: number; // a start is refused if the run now has another revision
-  id?: string; // names the order, if the order is written again after a loss; see worker/known-actions.ts
+  id?: string; // names the action, if the action is written again after a loss; see worker/known-actions.ts
   reason: string;
   by: SteeredBy;
   who: string;
   halt?: HaltCode;
 };
 
-/** The states of a run before and after an order. */
+/** The states of a run before and after an action. */
 type Steered = { before: ObservedState; after: ObservedState; isChanged: boolean; isStale: boolean };
 
 /** A new rate for a run. A missing field stays as it is; null = no rate, or the default burst. */
-type RateOrder = { rate?: Rate | null; burst?: number | null; by: SteeredBy; who: string; reason: string };
+type RateAction = { rate?: Rate | null; burst?: number | null; by: SteeredBy; who: string; reason: string };
 
 /** The former rate of a run, and its state. A finalized or missing run stays as it is. */
 type RateBefore = { state: RunState | 'missing'; rate: Rate | null; burst: number | null };
 
 /** A new priority for a run. */
-type PriorityOrder = { priority: Priority; by: SteeredBy; who: string; reason: string };
+type PriorityAction = { priority: Priority; by: SteeredBy; who: string; reason: string };
 
 /** The former priority of a run, and its state. A finalized or missing run stays as it is. */
 type PriorityBefore = { state: RunState | 'missing'; priority: Priority };
@@ -236,7 +236,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
 
     /** Changes the state of a run. Returns the states before and after; they are equal if the change isn't allowed. `now`: ms since 1970. */
     async steer(run: string, now: number, steering: Steering): Promise<[ObservedState, ObservedState]> {
-      const { before, after } = await this.order(run, now, steering);
+      const { before, after } = await this.applySteering(run, now, steering);
       return [before, after];
     },
 
@@ -244,7 +244,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
      * The same as `steer`. Also returns whether it changed anything (even a pause of a paused run may), and whether it was refused because the run
      * has changed since.
      */
-    async order(
+    async applySteering(
       run: string,
       now: number,
       { action, from, seen, id, reason, by, who, halt }: Steering,
@@ -282,7 +282,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
     },
 
     /** Changes the rate of a run, unless it is finalized. Repeating it changes nothing. */
-    async changeRate(run: string, now: number, { rate, burst, by, who, reason }: RateOrder): Promise<RateBefore> {
+    async changeRate(run: string, now: number, { rate, burst, by, who, reason }: RateAction): Promise<RateBefore> {
       const facts = { ...(rate === undefined ? {} : { rate: rate && rateSetting(rate) }), burst };
       const entry = storedEntry({ at: now, action: 'rate', by, who, reason, ...facts });
       const stored = rate === undefined ? 'keep' : rate === null ? '' : storedRate(rate);
@@ -296,7 +296,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
     async changePriority(
       run: string,
       now: number,
-      { priority, by, who, reason }: PriorityOrder,
+      { priority, by, who, reason }: PriorityAction,
     ): Promise<PriorityBefore> {
       const entry = storedEntry({ at: now, action: 'priority', by, who, reason, priority });
       const all = [keys.run(run), keys.audit(run), entry, 'priority', priority];

@@ -114,8 +114,8 @@ function findIn(pages: AsyncIterator<Position[]>): Finder {
 const linksKept = 100;
 
 /** Records in an ended run, and in its audit trail, that another run retries ids of it. Repeating it changes nothing. */
-export async function noteRetry(redis: RedisClient, of: string, by: string, order: AuditEntry): Promise<void> {
-  const entry = storedEntry({ ...order, action: 'retry', run: by });
+export async function noteRetry(redis: RedisClient, of: string, by: string, action: AuditEntry): Promise<void> {
+  const entry = storedEntry({ ...action, action: 'retry', run: by });
   await redis.eval(noteRetryLua, 2, keys.run(of), keys.audit(of), by, entry);
 }
 

@@ -50,7 +50,7 @@ export type HaltCode = (typeof haltCodes)[number] | 'time_up';
 /** The actor who brought a run into its state: an operator, Ctrl-C or SIGTERM of `run`, or a guard of expunge. */
 export type SteeredBy = 'operator' | 'interrupt' | 'guard';
 
-/** A pause that an operator ordered. `at`: ms since 1970, by the clock of Redis. */
+/** A pause that an operator asked for. `at`: ms since 1970, by the clock of Redis. */
 export type OperatorPause = { id: string; who: string; reason: string; at: number };
 
 /** A run as Redis holds it, with the rules that it obeys. Times are ms since 1970, 0 = not yet. */
@@ -61,8 +61,8 @@ export type Run = RunRules & {
   reason: string;
   by: SteeredBy | '';
   who: string;
-  pauses: OperatorPause[]; // pauses that operators ordered and nobody has lifted, oldest first; also of a halted run, and while it is being written
-  cancelBy: string; // who ordered to cancel it while it was being written, as JSON; '' = no one
+  pauses: OperatorPause[]; // pauses that operators asked for and nobody has lifted, oldest first; also of a halted run, and while it is being written
+  cancelBy: string; // who asked to cancel it while it was being written, as JSON; '' = no one
   createdBy: string;
   halt: HaltCode | '';
   baseUrl: string;
@@ -103,7 +103,7 @@ export type Run = RunRules & {
   endedAt: number;
   changedAt: number;
   changes: number; // number of changes of its state
-  revision: number; // number of changes of any kind; an order names the number that was seen
+  revision: number; // number of changes of any kind; an action names the number that was seen
   published: number; // number of the last of these changes that was passed on to the outbox
   activeUntil: number; // time up to which `activeMs` is counted, while it is running
   activeMs: number;
@@ -121,7 +121,7 @@ export type Run = RunRules & {
 };
 
 /** The version of everything a run writes to Redis. Processes leave runs of another version as they are. */
-export const schemaVersion = 6;
+export const schemaVersion = 7;
 
 const finalizedStates: readonly RunState[] = ['completed', 'cancelled'];
 

@@ -46,7 +46,7 @@ export type Standing = {
   text: string; // a clause: `the budget of this target is used up (250 a day)`
   since: number | null;
   until: number | null;
-  by: string; // who ordered it; '' = no one
+  by: string; // who asked for it; '' = no one
   next: Advice | null; // the command or other action that ends it; null = it ends by itself
 };
 

@@ -20,8 +20,8 @@ export async function startRun(
   const said = state === 'planned' ? '' : reason;
   const isStopped = state === 'paused' || state === 'halted';
   const seen = isStopped ? { seen: revision } : {};
-  const order = { action: 'start', by: 'operator', who, from: state, reason: said, ...seen } as const;
-  return !(await ledger.order(id, Date.now(), order)).isStale;
+  const steering = { action: 'start', by: 'operator', who, from: state, reason: said, ...seen } as const;
+  return !(await ledger.applySteering(id, Date.now(), steering)).isStale;
 }
 
 const keysPerRead = 100;

@@ -7,11 +7,11 @@ import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { noteAuditLua, storedEntry } from './audit.ts';
 
-/** The person who orders a change, the reason and the time (ms since 1970); recorded in the target's audit trail. */
-export type OperatorOrder = { who: string; reason: string; at: number };
+/** The person who asks for a change, the reason and the time (ms since 1970); recorded in the target's audit trail. */
+export type Author = { who: string; reason: string; at: number };
 
-/** The same for an order that loosens something. `seen`: the revision that the person was shown; for any other revision nothing is done. */
-export type SeenOperatorOrder = OperatorOrder & { seen?: number };
+/** The same for an action that loosens something. `seen`: the revision that the person was shown; for any other revision nothing is done. */
+export type SeenAuthor = Author & { seen?: number };
 
 /** Reads the revision of a target, which moves with every change of its stops, its pin, its budget and its known losses. */
 export async function readTargetRevision(redis: RedisClient, fp: string): Promise<number> {
@@ -29,11 +29,11 @@ local function move(key)
 end
 `;
 
-/** The refusal of an order whose target has changed since it was shown. */
+/** The refusal of an action whose target has changed since it was shown. */
 export function targetChanged(): ExpungeError {
   const words = 'the stops, the rate, the budget or the losses of this target have changed since they were shown';
   return new ExpungeError('GUARD', `${words}; nothing was done`, {
-    next: (toType) => `look at it, then repeat the order: ${toType('status', '--base-url', 'URL', '--audit')}`,
+    next: (toType) => `look at it, then repeat the action: ${toType('status', '--base-url', 'URL', '--audit')}`,
   });
 }
 
@@ -41,70 +41,60 @@ export function targetChanged(): ExpungeError {
  * Ends the wait or the lower rate that the server asked for, and an open circuit, in all limiters of a target. Its processes follow with their
  * next call, 100 ms later. Returns false if there was nothing to end.
  */
-export function releaseTarget(redis: RedisClient, fp: string, order: OperatorOrder): Promise<boolean> {
-  return steer(redis, fp, 'release', '', { action: 'release', ...order });
+export function releaseTarget(redis: RedisClient, fp: string, author: Author): Promise<boolean> {
+  return steer(redis, fp, 'release', '', { action: 'release', ...author });
 }
 
 /** Forgets the learned rate of a target, which is then learned from scratch. Returns false if no rate was known. */
-export function forgetRate(redis: RedisClient, fp: string, order: OperatorOrder): Promise<boolean> {
-  return steer(redis, fp, 'forget', '', { action: 'forget-rate', ...order });
+export function forgetRate(redis: RedisClient, fp: string, author: Author): Promise<boolean> {
+  return steer(redis, fp, 'forget', '', { action: 'forget-rate', ...author });
 }
 
 /**
  * Pins the rate of a target: from now on it begins at this rate and never exceeds it. Null ends that. A new pin forgets the learned rate.
  * Returns false if the target was pinned to this rate already. Throws GUARD if the target has changed since it was seen.
  */
-export function pinRate(redis: RedisClient, fp: string, rate: Rate | null, order: SeenOperatorOrder): Promise<boolean> {
+export function pinRate(redis: RedisClient, fp: string, rate: Rate | null, author: SeenAuthor): Promise<boolean> {
   const stored = rate === null ? '' : storedRate(rate);
-  return steer(redis, fp, 'pin', stored, { action: 'pin-rate', ...order, rate: rate && rateSetting(rate) });
+  return steer(redis, fp, 'pin', stored, { action: 'pin-rate', ...author, rate: rate && rateSetting(rate) });
 }
 
 /**
  * Limits the requests to a target over all its runs and processes: each limit is a quota, for any window of its period. Requests from before the
  * budget do not count. Null ends it. Returns false if this is its budget already. Throws GUARD if the target has changed since it was seen.
  */
-export function setBudget(
-  redis: RedisClient,
-  fp: string,
-  budget: Rate | null,
-  order: SeenOperatorOrder,
-): Promise<boolean> {
+export function setBudget(redis: RedisClient, fp: string, budget: Rate | null, author: SeenAuthor): Promise<boolean> {
   const stored = budget === null ? '' : storedRate(budget);
-  return steer(redis, fp, 'budget', stored, { action: 'budget', ...order, budget: budget && rateSetting(budget) });
+  return steer(redis, fp, 'budget', stored, { action: 'budget', ...author, budget: budget && rateSetting(budget) });
 }
 
-/** The stop of a target before and after an order, and whether the order changed anything. */
+/** The stop of a target before and after an action, and whether the action changed anything. */
 export type StopChange = { before: Stop | null; after: Stop | null; isChanged: boolean };
 
 /**
  * Stops all runs of a target, including later ones. Each operator has a stop of their own, which is kept. Repeating it changes nothing. `id`
- * names an order that was lost; it is written only if it was not lifted.
+ * names an action that was lost; it is written only if it was not lifted.
  */
-export function stopTarget(
-  redis: RedisClient,
-  fp: string,
-  order: OperatorOrder,
-  id = newOrderId(),
-): Promise<StopChange> {
-  return setStop(redis, fp, 'stop', { action: 'stop-all', ...order }, id);
+export function stopTarget(redis: RedisClient, fp: string, author: Author, id = newActionId()): Promise<StopChange> {
+  return setStop(redis, fp, 'stop', { action: 'stop-all', ...author }, id);
 }
 
 /**
- * Ends the stop that this operator ordered, or all stops if this operator has none. In the first case the stops of others stay, and another call
+ * Ends the stop that this operator asked for, or all stops if this operator has none. In the first case the stops of others stay, and another call
  * ends them. Repeating it after the last stop changes nothing. Throws GUARD if the target has changed since it was seen.
  */
-export function startTarget(redis: RedisClient, fp: string, order: SeenOperatorOrder): Promise<StopChange> {
-  return setStop(redis, fp, 'start', { action: 'start-all', ...order }, '');
+export function startTarget(redis: RedisClient, fp: string, author: SeenAuthor): Promise<StopChange> {
+  return setStop(redis, fp, 'start', { action: 'start-all', ...author }, '');
 }
 
-/** A name for an order, which distinguishes an order that was lifted from one that Redis has lost. */
-export function newOrderId(): string {
+/** A name for an action, which distinguishes an action that was lifted from one that Redis has lost. */
+export function newActionId(): string {
   return randomUUID().slice(0, 13);
 }
 
 const keptLifted = 1_000;
 
-/** Lua: records that an order for a target was lifted or replaced. */
+/** Lua: records that an action for a target was lifted or replaced. */
 export const liftedFunction = `
 local function noteLifted(key, id)
   if not id or id == '' then return end
@@ -114,8 +104,8 @@ local function noteLifted(key, id)
 end
 `;
 
-// KEYS 1 pin  2 audit of the target  3 lifted orders  4 revision  5… its limiters
-// ARGV 1 release, forget, pin or budget  2 rate as stored, '' = none  3 who  4 reason  5 at  6 audit entry  7 names the order
+// KEYS 1 pin  2 audit of the target  3 lifted actions  4 revision  5… its limiters
+// ARGV 1 release, forget, pin or budget  2 rate as stored, '' = none  3 who  4 reason  5 at  6 audit entry  7 names the action
 //      8 the revision that was seen, or ''
 // Returns 1 if anything changed, -1 if a pin or a budget was refused because the target has changed.
 const steerLua = `${liftedFunction}${targetRevisionFunctions}
@@ -168,7 +158,7 @@ ${noteAuditLua('KEYS[2]', 'ARGV[6]')}
 return 1
 `;
 
-type Entry = SeenOperatorOrder & { action: string; rate?: string | null; budget?: string | null };
+type Entry = SeenAuthor & { action: string; rate?: string | null; budget?: string | null };
 
 async function steer(
   redis: RedisClient,
@@ -186,17 +176,17 @@ async function steer(
   ];
   const noted = storedEntry({ by: 'operator', ...entry });
   const { who, reason, at } = entry;
-  const said = [action, rate, who, reason, at, noted, newOrderId(), seen ?? ''];
+  const said = [action, rate, who, reason, at, noted, newActionId(), seen ?? ''];
   const done = await redis.eval(steerLua, all.length, ...all, ...said);
   if (done === -1) throw targetChanged();
   return done === 1;
 }
 
-// KEYS 1 stop  2 audit of the target  3 lifted orders  4 revision
+// KEYS 1 stop  2 audit of the target  3 lifted actions  4 revision
 // ARGV 1 stop or start  2 the stop of this operator, as stored  3 audit entry  4 the revision that was seen, or ''
 // Returns {the stops before, the stops after, 1 if anything was changed, -1 if a start was refused because the target has changed}.
 const stopLua = `${liftedFunction}${targetRevisionFunctions}
-local before, order = redis.call('GET', KEYS[1]) or '', cjson.decode(ARGV[2])
+local before, own = redis.call('GET', KEYS[1]) or '', cjson.decode(ARGV[2])
 local all = {}
 if before ~= '' then
   local isRead, stop = pcall(cjson.decode, before)
@@ -215,20 +205,20 @@ local function store()
   return text
 end
 if ARGV[1] == 'stop' then
-  if redis.call('ZSCORE', KEYS[3], order.id) then return {before, before, 0} end
+  if redis.call('ZSCORE', KEYS[3], own.id) then return {before, before, 0} end
   local place = #all + 1
   for i, one in ipairs(all) do
-    if one.id == order.id or one.who == order.who and (one.reason == order.reason or order.reason == '') then return {before, before, 0} end
-    if one.who == order.who then place = i end
+    if one.id == own.id or one.who == own.who and (one.reason == own.reason or own.reason == '') then return {before, before, 0} end
+    if one.who == own.who then place = i end
   end
   if all[place] then noteLifted(KEYS[3], all[place].id) end
-  all[place] = order
+  all[place] = own
 else
   if #all == 0 then return {before, before, 0} end
   if hasMoved(KEYS[4], ARGV[4]) then return {before, before, -1} end
   local left = {}
   for _, one in ipairs(all) do
-    if one.who ~= order.who then left[#left + 1] = one end
+    if one.who ~= own.who then left[#left + 1] = one end
   end
   if #left == #all then left = {} end
   for _, one in ipairs(all) do
@@ -248,14 +238,14 @@ async function setStop(
   redis: RedisClient,
   fp: string,
   action: 'stop' | 'start',
-  { seen, ...entry }: SeenOperatorOrder & { action: string },
+  { seen, ...entry }: SeenAuthor & { action: string },
   id: string,
 ): Promise<StopChange> {
   const { who, reason, at } = entry;
   const noted = storedEntry({ by: 'operator', ...entry });
-  const order = JSON.stringify({ by: 'operator', who, reason, at, id });
+  const stop = JSON.stringify({ by: 'operator', who, reason, at, id });
   const all = [keys.stop(fp), keys.targetAudit(fp), keys.lifted(fp), keys.targetRevision(fp)];
-  const [before, after, changed] = (await redis.eval(stopLua, 4, ...all, action, order, noted, seen ?? '')) as [
+  const [before, after, changed] = (await redis.eval(stopLua, 4, ...all, action, stop, noted, seen ?? '')) as [
     string,
     string,
     number,

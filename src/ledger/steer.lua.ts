@@ -8,7 +8,7 @@ import { countersLua, type HaltRule, haltFunctions } from './halt-rules.ts';
 const keptPauses = 50;
 
 /**
- * Lua: the pauses that operators ordered for a run, oldest first. A `resume` lifts the pause of its own author; if the author has none, it
+ * Lua: the pauses of a run that operators asked for, oldest first. A `resume` lifts the pause of its own author; if the author has none, it
  * lifts all.
  * A run that another version paused has no list: its record is its only pause.
  */
@@ -77,7 +77,7 @@ end
  * ARGV  1 action  2 reason  3 by: operator, interrupt or guard  4 who  5 halt code or ''  6 audit entry
  *       7 the only state in which to act, or ''; if it is set, no pause of an operator is lifted. 'planned' also continues a run whose command
  *         was interrupted since: this is that command again
- *       8 names this order  9 the revision that was seen, or ''  10… facts about the Redis process
+ *       8 names this action  9 the revision that was seen, or ''  10… facts about the Redis process
  * returns {state before or 'missing', state after, 1 if anything was changed, -1 if a start was refused because the run has changed since}
  */
 export const steerLua = (
@@ -98,7 +98,7 @@ end
 local isStale = ARGV[9] ~= '' and tonumber(ARGV[9]) ~= revisionOf(KEYS[1])
 if ARGV[1] == 'start' and isStale and (state == 'preparing' or state == 'planned' or state == 'paused' or state == 'halted') then return {state, state, -1} end
 
--- The order was written again because it seemed lost, but it had been lifted.
+-- The action was written again because it seemed lost, but it had been lifted.
 if ARGV[1] == 'pause' and string.find(redis.call('HGET', KEYS[1], 'liftedPauses') or '', ' ' .. ARGV[8] .. ' ', 1, true) then return {state, state, 0} end
 if ARGV[1] == 'pause' and ARGV[3] == 'operator' and (state == 'paused' or state == 'halted' or state == 'preparing') then
   if not notePause(KEYS[1], {id = ARGV[8], who = ARGV[4], reason = ARGV[2], at = now}) then return {state, state, 0} end

@@ -1,39 +1,39 @@
-import { type StopOrder, stopsFromStored } from '../limiter/stop.ts';
+import { type StopAction, stopsFromStored } from '../limiter/stop.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { noteAuditLua, storedEntry } from './audit.ts';
 import { addEventFunction, eventArguments, type OutboxEvent, outboxKeys } from './outbox.ts';
-import { liftedFunction, type SeenOperatorOrder, targetChanged, targetRevisionFunctions } from './steer-target.ts';
+import { liftedFunction, type SeenAuthor, targetChanged, targetRevisionFunctions } from './steer-target.ts';
 
 /*
- * The orders for a target as its processes remember them. Redis may lose an order that it has acknowledged. Each order has an id. An order that is
+ * The actions for a target as its processes remember them. Redis may lose an action that it has acknowledged. Each action has an id. An action that is
  * neither in force nor among the lifted ones was lost, and a process that knows it writes it again.
  */
 
-/** A pinned rate or a budget, as Redis holds it; `at`: the time of the order, in ms since 1970. */
-export type BoundOrder = { id: string; rate: string; who: string; reason: string; at: number };
+/** A pinned rate or a budget, as Redis holds it; `at`: the time of the action, in ms since 1970. */
+export type BoundAction = { id: string; rate: string; who: string; reason: string; at: number };
 
 /** A schedule that an operator has paused. */
-export type ScheduleOrder = { id: string; who: string; reason: string; at: number };
+export type ScheduleAction = { id: string; who: string; reason: string; at: number };
 
-/** The orders in force for a target; `null` = none, '' as the id = another version ordered it. */
-export type TargetOrders = {
-  stops: StopOrder[];
-  pin: BoundOrder | null;
-  budget: BoundOrder | null;
+/** The actions in force for a target; `null` = none, '' as the id = another version asked for it. */
+export type TargetActions = {
+  stops: StopAction[];
+  pin: BoundAction | null;
+  budget: BoundAction | null;
   /** Every schedule, with its pause by an operator. */
-  schedules: Map<string, ScheduleOrder | null>;
+  schedules: Map<string, ScheduleAction | null>;
 };
 
-/** Reads the orders in force for a target. */
-export async function readTargetOrders(redis: RedisClient, fp: string): Promise<TargetOrders> {
+/** Reads the actions in force for a target. */
+export async function readTargetActions(redis: RedisClient, fp: string): Promise<TargetActions> {
   const [stop, bounds, names] = await Promise.all([
     redis.get(keys.stop(fp)),
     redis.hgetall(keys.pin(fp)),
     redis.smembers(keys.schedules(fp)),
   ]);
-  const paused = names.map(async (name): Promise<[string, ScheduleOrder | null]> => {
-    const fields = ['state', 'orderId', 'who', 'reason', 'changedAt'] as const;
+  const paused = names.map(async (name): Promise<[string, ScheduleAction | null]> => {
+    const fields = ['state', 'actionId', 'who', 'reason', 'changedAt'] as const;
     const [state, id, who, reason, at] = await redis.hmget(keys.schedule(fp, name), ...fields);
     return [name, state === 'paused' && id ? { id, who: who ?? '', reason: reason ?? '', at: Number(at) } : null];
   });
@@ -49,7 +49,7 @@ export async function readTargetOrders(redis: RedisClient, fp: string): Promise<
   };
 }
 
-/** Finds which of these orders were lifted or replaced. */
+/** Finds which of these actions were lifted or replaced. */
 export async function findLifted(redis: RedisClient, fp: string, ids: readonly string[]): Promise<Set<string>> {
   if (ids.length === 0) return new Set();
   const scores = await redis.zmscore(keys.lifted(fp), ...ids);
@@ -63,10 +63,10 @@ export async function restoreBound(
   redis: RedisClient,
   fp: string,
   kind: 'pin' | 'budget',
-  { id, rate, who, reason, at }: BoundOrder,
+  { id, rate, who, reason, at }: BoundAction,
 ): Promise<boolean> {
   const action = kind === 'pin' ? 'pin-rate' : 'budget';
-  const entry = storedEntry({ at: Date.now(), action, by: 'guard', who, reason, order: id, restored: lostReason });
+  const entry = storedEntry({ at: Date.now(), action, by: 'guard', who, reason, actionId: id, restored: lostReason });
   const all = [keys.pin(fp), keys.lifted(fp), keys.targetAudit(fp), keys.targetRevision(fp)];
   return (await redis.eval(restoreBoundLua, 4, ...all, kind, id, rate, who, reason, at, entry)) === 1;
 }
@@ -88,7 +88,7 @@ export async function restoreSchedulePause(
   redis: RedisClient,
   fp: string,
   name: string,
-  { id, who, reason, at }: ScheduleOrder,
+  { id, who, reason, at }: ScheduleAction,
 ): Promise<boolean> {
   const entry = JSON.stringify({ at: Date.now(), by: 'guard', who, reason, action: 'pause', restored: lostReason });
   const all = [keys.schedule(fp, name), keys.lifted(fp), keys.scheduleAudit(fp, name)];
@@ -98,14 +98,14 @@ export async function restoreSchedulePause(
 // KEYS 1 schedule  2 lifted  3 audit  ARGV 1 id  2 who  3 reason  4 at  5 audit entry
 const restorePauseLua = `
 if redis.call('HGET', KEYS[1], 'state') ~= 'active' or redis.call('ZSCORE', KEYS[2], ARGV[1]) then return 0 end
-redis.call('HSET', KEYS[1], 'state', 'paused', 'orderId', ARGV[1], 'who', ARGV[2], 'reason', ARGV[3], 'changedAt', ARGV[4], 'pausedBy', '')
+redis.call('HSET', KEYS[1], 'state', 'paused', 'actionId', ARGV[1], 'who', ARGV[2], 'reason', ARGV[3], 'changedAt', ARGV[4], 'pausedBy', '')
 redis.call('HDEL', KEYS[1], 'waiting')
 redis.call('HINCRBY', KEYS[1], 'revision', 1)
 ${noteAuditLua('KEYS[3]', 'ARGV[5]')}
 return 1
 `;
 
-/** An order of a target that Redis has lost and no process can write again; `what`: for people, like `schedule nightly`. `at`: ms since 1970. */
+/** An action of a target that Redis has lost and no process can write again; `what`: for people, like `schedule nightly`. `at`: ms since 1970. */
 export type Loss = { id: string; what: string; at: number };
 
 /** Reads the losses that were not acknowledged. */
@@ -135,9 +135,9 @@ return 1
 export async function acknowledgeLosses(
   redis: RedisClient,
   fp: string,
-  { seen, ...order }: SeenOperatorOrder,
+  { seen, ...author }: SeenAuthor,
 ): Promise<boolean> {
-  const entry = storedEntry({ action: 'acknowledge', by: 'operator', ...order });
+  const entry = storedEntry({ action: 'acknowledge', by: 'operator', ...author });
   const all = [keys.losses(fp), keys.lifted(fp), keys.targetAudit(fp), keys.targetRevision(fp)];
   const done = await redis.eval(acknowledgeLua, 4, ...all, entry, seen ?? '');
   if (done === -1) throw targetChanged();

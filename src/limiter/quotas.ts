@@ -8,14 +8,14 @@ export type QuotaUse = { origin: QuotaOrigin; count: number; perMs: number; used
 
 type Hash = Record<string, string>;
 
-/** The data in Redis about the quotas of a target: its orders, the rates of its processes, and the requests by slice of a period. */
-export type StoredQuotas = { orders: Hash; processRates: Hash; slices: Hash };
+/** The data in Redis about the quotas of a target: its actions, the rates of its processes, and the requests by slice of a period. */
+export type StoredQuotas = { actions: Hash; processRates: Hash; slices: Hash };
 
 const slicesPerPeriod = 60; // as in lease.lua.ts
 const processRateLivesMs = 60_000; // as in target.lua.ts
 
 /** All quotas of a target, as `target.lua.ts` applies them at this moment. `now`: ms of the Redis clock. Pure. */
-export function quotasOf({ orders, processRates, slices }: StoredQuotas, now: number): QuotaUse[] {
+export function quotasOf({ actions, processRates, slices }: StoredQuotas, now: number): QuotaUse[] {
   const use = (origin: QuotaOrigin, rate: Rate | null) =>
     (rate ?? []).map(({ count, perMs }) => ({ origin, count, perMs, ...useOf(slices, { count, perMs }, now) }));
   const ofPace = (origin: QuotaOrigin, stored: string) => use(origin, rateFromStored(stored)?.slice(1) ?? null); // its first bound is the pace
@@ -24,8 +24,8 @@ export function quotasOf({ orders, processRates, slices }: StoredQuotas, now: nu
     return name.startsWith('p:') && Math.abs(now - Number(at)) <= processRateLivesMs ? [rate!] : [];
   });
   return [
-    ...use('budget', rateFromStored(orders.budget ?? '')),
-    ...ofPace('pin', orders.rate ?? ''),
+    ...use('budget', rateFromStored(actions.budget ?? '')),
+    ...ofPace('pin', actions.rate ?? ''),
     ...[...new Set(rates)].flatMap((rate) => ofPace('worker', rate)),
   ];
 }

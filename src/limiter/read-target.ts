@@ -72,10 +72,10 @@ export type Budget = Pin & { used: readonly number[]; until: number };
 
 export async function readBudget(redis: RedisClient, fp: string): Promise<Budget | null> {
   const [stored, now] = await Promise.all([readStoredQuotas(redis, fp), readClock(redis, keys.pin(fp))]);
-  const { orders } = stored;
-  const rate = rateFromStored(orders.budget ?? '');
+  const { actions } = stored;
+  const rate = rateFromStored(actions.budget ?? '');
   if (rate === null) return null;
-  const { budgetBy: who = '?', budgetReason: reason = '', budgetAt } = orders;
+  const { budgetBy: who = '?', budgetReason: reason = '', budgetAt } = actions;
   const uses = quotasOf(stored, now).filter(({ origin }) => origin === 'budget');
   return {
     rate,
@@ -95,8 +95,8 @@ export async function readQuotas(redis: RedisClient, fp: string): Promise<QuotaU
 
 async function readStoredQuotas(redis: RedisClient, fp: string): Promise<StoredQuotas> {
   const reads = [keys.pin(fp), keys.ceiling(fp), keys.ceilingQuotas(fp)].map((key) => redis.hgetall(key));
-  const [orders, processRates, slices] = (await Promise.all(reads)) as [Hash, Hash, Hash];
-  return { orders, processRates, slices };
+  const [actions, processRates, slices] = (await Promise.all(reads)) as [Hash, Hash, Hash];
+  return { actions, processRates, slices };
 }
 
 /** Reads the limiters of a target; none if nothing was ever sent to it. Only reads, in one round trip. */
@@ -108,10 +108,10 @@ export async function readTargetState(redis: RedisClient, fp: string): Promise<T
     ...limiterScopes.map((scope) => redis.hgetall(keys.limiterMembers(fp, scope))),
   ] as const;
   const [quotas, now, ...hashes] = (await Promise.all(reads)) as [StoredQuotas, number, ...Hash[]];
-  const pin = rateFromStored(quotas.orders.rate ?? '');
-  const orders = { pinned: pin && paceOf(pin), spent: spentQuota(quotasOf(quotas, now), now) };
+  const pin = rateFromStored(quotas.actions.rate ?? '');
+  const actions = { pinned: pin && paceOf(pin), spent: spentQuota(quotasOf(quotas, now), now) };
   return limiterScopes.flatMap(
-    (scope, i) => targetStateOf(scope, hashes[i]!, hashes[limiterScopes.length + i]!, now, orders) ?? [],
+    (scope, i) => targetStateOf(scope, hashes[i]!, hashes[limiterScopes.length + i]!, now, actions) ?? [],
   );
 }
 
@@ -153,7 +153,7 @@ export function learnedStart(
 type Hash = Record<string, string>;
 
 /** The facts for all limiters of a target: the rate it is pinned to, and the quota that is used up. */
-type TargetOrders = { pinned: number | null; spent: QuotaUse | null };
+type TargetActions = { pinned: number | null; spent: QuotaUse | null };
 
 /** Parses the two hashes of a limiter (see target.lua.ts); null if there is none. Pure. */
 export function targetStateOf(
@@ -161,7 +161,7 @@ export function targetStateOf(
   limiter: Hash,
   members: Hash,
   now: number,
-  { pinned, spent }: TargetOrders = { pinned: null, spent: null },
+  { pinned, spent }: TargetActions = { pinned: null, spent: null },
 ): TargetState | null {
   if (limiter.seenAt === undefined) return null;
   const number = (field: string) => Number(limiter[field] ?? 0);

@@ -58,11 +58,11 @@ export function stopFromStored(text: string): Stop | null {
   return others.length === 0 ? first : { ...first, others };
 }
 
-/** A stop by one operator. `id` names the order; '' if another version wrote it. */
-export type StopOrder = Omit<Stop, 'others'> & { id: string };
+/** A stop by one operator. `id` names the action; '' if another version wrote it. */
+export type StopAction = Omit<Stop, 'others'> & { id: string };
 
 /** All stops in a stored one, oldest first. */
-export function stopsFromStored(text: string): StopOrder[] {
+export function stopsFromStored(text: string): StopAction[] {
   if (text === '') return [];
   const { others = [], ...first } = parsed(text);
   return [first, ...others].map(({ by, who, reason, at, id }) => ({
@@ -74,7 +74,7 @@ export function stopsFromStored(text: string): StopOrder[] {
   }));
 }
 
-function parsed(text: string): Partial<StopOrder> & { others?: Partial<StopOrder>[] } {
+function parsed(text: string): Partial<StopAction> & { others?: Partial<StopAction>[] } {
   try {
     return JSON.parse(text) ?? {};
   } catch {

@@ -32,7 +32,7 @@ type LimiterOptions = {
   /** Why this process has no token, and since when (ms since 1970); null while it has one. */
   tokenWait?(): TokenWait | null;
   /** The stops of the target as this process knows them, because Redis may have lost one. By default the stops in Redis. */
-  orders?: { readonly isSure: boolean; readonly stop: Stop | null; sawStop(stored: string): void };
+  actions?: { readonly isSure: boolean; readonly stop: Stop | null; sawStop(stored: string): void };
   /** Called when there may be permits again, or none any more. */
   onChange(): void;
 };
@@ -121,7 +121,7 @@ export class TargetLimiter {
 
   /** The stop in force, or null. It lasts until an operator lifts it. */
   get stopped(): Stop | null {
-    return this.#stop ?? this.#options.orders?.stop ?? this.#options.stopHere();
+    return this.#stop ?? this.#options.actions?.stop ?? this.#options.stopHere();
   }
 
   /** Whether sending is not allowed now: the server or an operator asked for that. */
@@ -290,7 +290,7 @@ export class TargetLimiter {
     this.#reply = reply;
     this.#epoch = Number(reply.epoch);
     this.#stop = stopFromStored(reply.stop);
-    this.#options.orders?.sawStop(reply.stop);
+    this.#options.actions?.sawStop(reply.stop);
     this.#holds.receive(reply.holdUntil + this.#offset.ms, reply.holdWhy);
     const { first, gap, count, now } = reply;
     const lease = { firstMs: first + this.#offset.ms, gapMs: gap, count, leasedAt: now };
@@ -298,7 +298,7 @@ export class TargetLimiter {
     this.permits.add(lease, this.#options.clock(), reply.closed === '' ? liveMs : probeLivesMs);
     const isTooEarly = this.throttledMs > 0 && lease.firstMs < this.#options.clock() + this.throttledMs;
     const isUnreported = this.#alarm !== null && reply.closed === ''; // an outage that the lease does not know yet
-    const mayBeLost = this.#options.orders?.isSure === false; // an order that forbids these requests
+    const mayBeLost = this.#options.actions?.isSure === false; // an action that forbids these requests
     if (this.stopped !== null || mayBeLost || isTooEarly || isUnreported) this.permits.drop();
     if (reply.count > 0) this.#till = String(reply.first + reply.gap * reply.count);
     this.#options.onChange();

@@ -68,8 +68,8 @@ local function bound(rate)
   end
 end
 -- A rate that an operator pinned bounds them all, and learning begins there.
-local orders = redis.call('HMGET', KEYS[6], 'rate', 'budget')
-local pinned, budget = orders[1], orders[2]
+local actions = redis.call('HMGET', KEYS[6], 'rate', 'budget')
+local pinned, budget = actions[1], actions[2]
 if pinned then bound(pinned) end
 for _, limit in ipairs(parseRate(budget or '')) do quotas[limit.period] = math.min(quotas[limit.period] or math.huge, limit.count) end
 local processRates = redis.call('HGETALL', KEYS[7])

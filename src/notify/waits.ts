@@ -16,7 +16,7 @@ const dayMs = 24 * hourMs;
 
 /**
  * Causes that a person may want to end, each with how long a run must have continued without it before it is reported again. A daily budget may be
- * used up within hours, and a limiter that alternates lets the run continue between two waits. Each order of a person counts as new.
+ * used up within hours, and a limiter that alternates lets the run continue between two waits. Each action of a person counts as new.
  */
 const restMs: Partial<Record<Cause, number>> = {
   stop: 0,

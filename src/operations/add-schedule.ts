@@ -12,16 +12,16 @@ import { readProtectedList } from '../schedule/read-scheduled-list.ts';
 import { type Definition, type Schedule, settingsOf } from '../schedule/schedule.ts';
 import { readSchedule, addSchedule as storeSchedule } from '../schedule/schedule-store.ts';
 import { differences } from '../terminal/schedule-text.ts';
-import type { ScheduleOrder } from './action.ts';
+import type { ScheduleAction } from './action.ts';
 import { unknownLiveness } from './liveness.ts';
 import { scheduleFacts } from './schedule-record.ts';
 import { type SchedulePlace, withNotifiers } from './schedule-work.ts';
 import type { Session } from './session.ts';
 import { requireTypedHost } from './typed-host.ts';
 
-export type AddOrder = ScheduleOrder & {
+export type AddAction = ScheduleAction & {
   definition: Definition;
-  /** Whether the order may change an existing schedule of that name. */
+  /** Whether the action may change an existing schedule of that name. */
   replace: boolean;
   /** The revision that the definition was made from; without it, any schedule of that name is changed. */
   seen?: number | undefined;
@@ -32,7 +32,7 @@ export type AddOrder = ScheduleOrder & {
 };
 
 /**
- * A schedule after an order. `before`: the earlier schedule of that name; `schedule`: null if it is not known yet; `at`: when that was, in ms since
+ * A schedule after an action. `before`: the earlier schedule of that name; `schedule`: null if it is not known yet; `at`: when that was, in ms since
  * 1970; `facts`: what `--json` prints about it.
  */
 export type Added = {
@@ -44,14 +44,14 @@ export type Added = {
   warnings: readonly Advice[];
 };
 
-export async function addSchedule(session: Session, place: SchedulePlace, order: AddOrder): Promise<Added> {
-  const { target, name, by, definition, replace } = order;
+export async function addSchedule(session: Session, place: SchedulePlace, action: AddAction): Promise<Added> {
+  const { target, name, by, definition, replace } = action;
   if (!isName(name)) throw new ExpungeError('USAGE', `"${name}": expected a name of ${nameRule}`);
-  requireTypedHost(place.config, target, order.confirmHost);
+  requireTypedHost(place.config, target, action.confirmHost);
   const { redis } = session;
-  const protectedList = await protectedListOf(place, order);
+  const protectedList = await protectedListOf(place, action);
   const before = await readSchedule(redis, target.fp, name);
-  const seen = order.seen ?? (isThere(before) ? before.revision : 0);
+  const seen = action.seen ?? (isThere(before) ? before.revision : 0);
   const at = Math.round(await readClock(redis, keys.schedules(target.fp))); // occurrences are due by this clock
   const noted = { at, by: 'operator', ...by } as const;
   const done = await storeSchedule(redis, target.fp, name, definition, { ...noted, replace, protectedList, seen });
@@ -69,7 +69,7 @@ function isThere(schedule: Schedule | null): schedule is Schedule {
   return schedule !== null && schedule.state !== 'removed';
 }
 
-async function protectedListOf({ config }: SchedulePlace, { definition, protectedList }: AddOrder) {
+async function protectedListOf({ config }: SchedulePlace, { definition, protectedList }: AddAction) {
   const { protect: path, protectColumn: column = null, ...settings } = settingsOf(definition);
   if (path === undefined) return null;
   if (protectedList !== undefined) return protectedList;

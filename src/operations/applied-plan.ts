@@ -7,7 +7,7 @@ import { isSamePerson } from '../model/person.ts';
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { By } from './action.ts';
-import type { ListOrder } from './list-action.ts';
+import type { ListAction } from './list-action.ts';
 import { isCodeOf, type SealedPlan, withRules } from './sealed-plan.ts';
 import type { Session } from './session.ts';
 
@@ -40,7 +40,7 @@ export async function refuseOtherRun(
   { fp }: Target,
   { plan, sha256 }: AppliedPlan,
   last: Run | null,
-  order: Pick<ListOrder, 'config'>,
+  action: Pick<ListAction, 'config'>,
 ): Promise<void> {
   if (last?.plan === sha256 && !isOver(last)) return;
   if (last !== null && (last.plan === sha256 || (isOver(last) && last.createdAt >= Date.parse(plan.planned_at))))
@@ -53,7 +53,7 @@ export async function refuseOtherRun(
     );
   const run = await findRunOfPlan(redis, fp, sha256);
   if (run !== null) refuseSecondRun(run, last?.id);
-  if (last !== null && !isOver(last)) refuseDrift(otherRulesOf(last, plan, order));
+  if (last !== null && !isOver(last)) refuseDrift(otherRulesOf(last, plan, action));
 }
 
 /** Throws GUARD if another run has carried out the plan, even if Redis no longer holds that run. */
@@ -65,10 +65,10 @@ function refuseSecondRun(carriedOutBy: string, run: string | undefined): void {
 }
 
 /**
- * Throws GUARD if an order that should make a run would act on an existing one, because a person may have paused it, or a guard halted it. A run that
- * an order of the same person left behind before it was started is completed.
+ * Throws GUARD if an action that should make a run would act on an existing one, because a person may have paused it, or a guard halted it. A run that
+ * an action of the same person left behind before it was started is completed.
  */
-export function refuseKnownRun({ by, newRunOnly }: ListOrder, last: Run | null, applied: AppliedPlan | null): void {
+export function refuseKnownRun({ by, newRunOnly }: ListAction, last: Run | null, applied: AppliedPlan | null): void {
   if (!newRunOnly || last === null) return;
   if (applied !== null && (isOver(last) || last.plan === applied.sha256)) return;
   const isUnstarted = last.state === 'preparing' || last.state === 'planned';
@@ -86,7 +86,7 @@ export function refuseKnownRun({ by, newRunOnly }: ListOrder, last: Run | null, 
 /**
  * The rules of the run that differ from the plan, in words. Ids that the plan expects to be absent do not count: from now on the run expects that.
  */
-function otherRulesOf(run: Run, plan: SealedPlan, { config }: Pick<ListOrder, 'config'>): string[] {
+function otherRulesOf(run: Run, plan: SealedPlan, { config }: Pick<ListAction, 'config'>): string[] {
   const planned: RunRules = { ...noRules, ...givenRules({ config: withRules(config, plan) }) };
   const others = ruleNames.filter((name) => {
     const { plan: policy, resume, isLooser } = rowOf(name);
@@ -133,9 +133,9 @@ function notedPlan(by: By, { plan, sha256 }: AppliedPlan): NotedPlan {
  * Records, in a run that another command made and in its audit trail, that the run carries out the plan. Throws GUARD if the run has other rules, or
  * if another run has carried out the plan.
  */
-export async function takeOver(order: ListOrder, { redis }: Session, applied: AppliedPlan, run: Run): Promise<void> {
+export async function takeOver(action: ListAction, { redis }: Session, applied: AppliedPlan, run: Run): Promise<void> {
   if (run.plan === applied.sha256) return;
-  refuseDrift(otherRulesOf(run, applied.plan, order));
+  refuseDrift(otherRulesOf(run, applied.plan, action));
   await claimFor(redis, run, applied, run.id);
-  await notePlan(redis, run.id, applied.plan.approve_by ?? '', notedPlan(order.by, applied));
+  await notePlan(redis, run.id, applied.plan.approve_by ?? '', notedPlan(action.by, applied));
 }

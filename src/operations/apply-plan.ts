@@ -3,27 +3,27 @@ import type { List } from '../input/with-list.ts';
 import { isSamePerson } from '../model/person.ts';
 import type { Target } from '../model/target.ts';
 import { type AppliedPlan, refuseDrift } from './applied-plan.ts';
-import type { ListOrder } from './list-action.ts';
+import type { ListAction } from './list-action.ts';
 import { sealFiles } from './make-plan.ts';
 import { checkList, checkProtection } from './plan-list.ts';
 import { isPartial, otherIds, otherRules, type SealedInput, type SealedPlan, withRules } from './sealed-plan.ts';
 import { targetOfSettings } from './target-of-settings.ts';
 
 /**
- * The order for a run with the rules of the plan, and its target. Throws GUARD if another person has to apply the plan, or the settings of the order
+ * The action for a run with the rules of the plan, and its target. Throws GUARD if another person has to apply the plan, or the settings of the action
  * differ from it.
  */
-export function orderOfPlan(given: ListOrder, { plan }: AppliedPlan): { order: ListOrder; target: Target } {
+export function actionOfPlan(given: ListAction, { plan }: AppliedPlan): { action: ListAction; target: Target } {
   refuseOtherPerson(plan, given.by.who);
   const target = targetOfPlan(given, plan);
   refuseDrift(otherRules(plan, given.config, given.sources));
-  const order: ListOrder = {
+  const action: ListAction = {
     ...given,
     config: withRules(given.config, plan),
     options: { ...given.options, partial: isPartial(plan) },
     by: { ...given.by, reason: given.by.reason || plan.reason },
   };
-  return { order, target };
+  return { action, target };
 }
 
 /** Throws GUARD if a file of the plan has changed since. */
@@ -32,13 +32,13 @@ export async function refuseChangedFiles({ plan }: AppliedPlan, paths: readonly 
 }
 
 /** Throws GUARD if the list holds other ids than the plan, and whatever refuses a list without a plan. */
-export function checkPlanned(order: ListOrder, { plan }: AppliedPlan, list: List): void {
-  checkList(order, list.spool);
-  checkProtection(order, list.spool);
+export function checkPlanned(action: ListAction, { plan }: AppliedPlan, list: List): void {
+  checkList(action, list.spool);
+  checkProtection(action, list.spool);
   refuseDrift(otherIds(plan, list));
 }
 
-function targetOfPlan(given: ListOrder, plan: SealedPlan): Target {
+function targetOfPlan(given: ListAction, plan: SealedPlan): Target {
   const { base_url: baseUrl, account } = plan.target;
   const target = targetOfSettings(given, 'the plan', { baseUrl, account });
   const named = `${target.baseUrl}${target.account && ` as account ${target.account}`}`;

@@ -2,7 +2,7 @@ import { ExpungeError } from '../errors.ts';
 import { isFinalized } from '../ledger/run.ts';
 import type { Priority } from '../model/priority.ts';
 import { type Rate, rateSetting } from '../model/rate.ts';
-import type { RunOrder } from './action.ts';
+import type { RunAction } from './action.ts';
 import { findRun, type Session } from './session.ts';
 
 /** The rate and burst of a run. A null rate means no rate of its own, a null burst means the default. */
@@ -14,13 +14,13 @@ export type PaceFacts = { rate: string | null; burst: number | null };
 /** A run after a change of its rate. */
 export type PaceChange = PaceFacts & { run: string; state: string; before: PaceFacts };
 
-/** An order to change the pace of a run. A burst that is not given stays as it is. */
-export type PaceOrder = RunOrder & { pace: Pick<Pace, 'rate'> & Partial<Pace> };
+/** An action to change the pace of a run. A burst that is not given stays as it is. */
+export type PaceAction = RunAction & { pace: Pick<Pace, 'rate'> & Partial<Pace> };
 
-export async function changePace(session: Session, { run: text, by, pace }: PaceOrder): Promise<PaceChange> {
+export async function changePace(session: Session, { run: text, by, pace }: PaceAction): Promise<PaceChange> {
   const { id } = await findRun(session, text);
-  const order = { ...pace, ...by, by: 'operator' as const };
-  const { state, ...before } = await session.ledger.changeRate(id, Date.now(), order);
+  const change = { ...pace, ...by, by: 'operator' as const };
+  const { state, ...before } = await session.ledger.changeRate(id, Date.now(), change);
   if (state === 'missing')
     throw new ExpungeError('USAGE', `run ${id} is no longer in Redis`, {
       next: (toType) => `${toType('runs')} lists them`,
@@ -36,15 +36,15 @@ function paceFacts({ rate, burst }: Pace): PaceFacts {
 /** A run after a change of its share of the workers. */
 export type PriorityChange = { run: string; state: string; priority: Priority; before: { priority: Priority } };
 
-export type PriorityOrder = RunOrder & { priority: Priority };
+export type PriorityAction = RunAction & { priority: Priority };
 
 export async function changePriority(
   session: Session,
-  { run: text, by, priority }: PriorityOrder,
+  { run: text, by, priority }: PriorityAction,
 ): Promise<PriorityChange> {
   const { id } = await findRun(session, text);
-  const order = { ...by, priority, by: 'operator' as const };
-  const { state, priority: before } = await session.ledger.changePriority(id, Date.now(), order);
+  const change = { ...by, priority, by: 'operator' as const };
+  const { state, priority: before } = await session.ledger.changePriority(id, Date.now(), change);
   if (state === 'missing' || isFinalized(state)) throw ended(id, `${state}: no worker has anything to do for it`);
   return { run: id, state, priority, before: { priority: before } };
 }

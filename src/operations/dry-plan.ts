@@ -2,27 +2,27 @@ import { findRunOfList } from '../ledger/create-run.ts';
 import { listOf } from '../model/target.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 import { explainLate } from './forecast-list.ts';
-import type { ListOrder } from './list-action.ts';
+import type { ListAction } from './list-action.ts';
 import { lookAtRedis } from './look-at-redis.ts';
 import { type ListHistory, noListHistory, planOf } from './plan-list.ts';
 import { findList, type KnownList, type ListWork, readHistory } from './start-list.ts';
 
-/** The plan that the same order would show before it asks, as far as Redis can be read, with notes for people. Sends and writes nothing. */
-export async function planOfDryRun(order: ListOrder, work: ListWork): Promise<{ plan: Plan; notes: string[] }> {
-  const looked = await lookAtRedis(order, (session) => findList(session, order, work));
-  const plan = 'found' in looked ? planFound(order, work, looked.found) : planAlone(order, work, noListHistory);
-  const late = explainLate(plan.work, order.options, Date.now());
+/** The plan that the same action would show before it asks, as far as Redis can be read, with notes for people. Sends and writes nothing. */
+export async function planOfDryRun(action: ListAction, work: ListWork): Promise<{ plan: Plan; notes: string[] }> {
+  const looked = await lookAtRedis(action, (session) => findList(session, action, work));
+  const plan = 'found' in looked ? planFound(action, work, looked.found) : planAlone(action, work, noListHistory);
+  const late = explainLate(plan.work, action.options, Date.now());
   return { plan, notes: [...notesOf(looked), ...(late === null ? [] : [refused(`${late.reason}; ${late.next}`)])] };
 }
 
 /** What Redis knows about the list of a plan, as far as it can be read. An unfinished run of the list is the one that `apply` resumes. */
 export async function historyForPlan(
-  order: ListOrder,
+  action: ListAction,
   work: Omit<ListWork, 'applied'>,
 ): Promise<{ history: ListHistory; notes: string[] }> {
-  const looked = await lookAtRedis(order, async (session) => {
+  const looked = await lookAtRedis(action, async (session) => {
     const last = await findRunOfList(session.redis, listOf(work.target, work.list.spool.sha256, ''));
-    return readHistory(session, order, work, last);
+    return readHistory(session, action, work, last);
   });
   return { history: 'found' in looked ? looked.found : noListHistory, notes: notesOf(looked) };
 }
@@ -38,10 +38,10 @@ function refused(reason: string): string {
 }
 
 /** The plan with what Redis knows. A run of the list that has ended, but is not over yet, sends nothing: it is shown as the previous one. */
-function planFound(order: ListOrder, work: ListWork, found: KnownList): Plan {
-  return found.ended === null ? found.plan : planAlone(order, work, { ...noListHistory, last: found.ended });
+function planFound(action: ListAction, work: ListWork, found: KnownList): Plan {
+  return found.ended === null ? found.plan : planAlone(action, work, { ...noListHistory, last: found.ended });
 }
 
-function planAlone(order: ListOrder, { target, list, retries }: ListWork, history: ListHistory): Plan {
-  return planOf(order, target, list, { ...history, retries });
+function planAlone(action: ListAction, { target, list, retries }: ListWork, history: ListHistory): Plan {
+  return planOf(action, target, list, { ...history, retries });
 }

@@ -15,18 +15,18 @@ export type RunOptions = {
 };
 
 /** How to read a list and what to do with its run, as a command line or a request says it. */
-export type ListOrder = {
+export type ListAction = {
   config: Config;
-  sources: Sources; // `flag`: this order itself sets it
+  sources: Sources; // `flag`: this action itself sets it
   env: NodeJS.ProcessEnv;
   options: RunOptions;
   by: By;
-  /** The line to type again; '' for an order over HTTP. */
+  /** The line to type again; '' for an action over HTTP. */
   command: string;
   /** Whether a person sees the plan before it is carried out. */
   isAsked: boolean;
-  /** Whether the order must make a new run: it does not touch an existing one. */
+  /** Whether the action must make a new run: it does not touch an existing one. */
   newRunOnly: boolean;
-  /** Called with a run before it is written, so that an order that breaks off does not make a second run. */
+  /** Called with a run before it is written, so that an action that breaks off does not make a second run. */
   onRun?: ((run: string) => Promise<void>) | undefined;
 };

@@ -49,7 +49,7 @@ export function localRecords(session: EarlySession): RecordOperations {
     async history(run) {
       return historyFacts(await readHistory(redis, run));
     },
-    search: (order) => searchRuns({ redis, ...order }),
+    search: (action) => searchRuns({ redis, ...action }),
     rows: (run) => readOutcomes(redis, run),
     verify: (run) => verify(redis, run),
     async write(run, { format, ...style }, sink) {

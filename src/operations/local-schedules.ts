@@ -6,16 +6,16 @@ import type { SchedulePlace } from './schedule-work.ts';
 import type { Session } from './session.ts';
 import { pauseSchedule, removeSchedule, resumeSchedule } from './steer-schedule.ts';
 
-/** Orders for schedules in the Redis of this session; lists are read on this machine. */
+/** Actions for schedules in the Redis of this session; lists are read on this machine. */
 export function localSchedules(session: Session, place: SchedulePlace): ScheduleOperations {
   return {
     list: (target) => readScheduleRecords(session, target, Date.now()),
     find: (target, name) => findSchedule(session, target, name),
-    add: (order) => addSchedule(session, place, order),
-    run: (order) => runSchedule(session, place, order),
-    dryRun: (order) => dryRunSchedule(session, place, order),
-    pause: (order) => pauseSchedule(session, order),
-    resume: (order) => resumeSchedule(session, order),
-    remove: (order) => removeSchedule(session, order),
+    add: (action) => addSchedule(session, place, action),
+    run: (action) => runSchedule(session, place, action),
+    dryRun: (action) => dryRunSchedule(session, place, action),
+    pause: (action) => pauseSchedule(session, action),
+    resume: (action) => resumeSchedule(session, action),
+    remove: (action) => removeSchedule(session, action),
   };
 }

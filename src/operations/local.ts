@@ -4,16 +4,16 @@ import { removeRun } from './remove-run.ts';
 import { findRun, type Session } from './session.ts';
 import { cancelRun, findHaltedRuns, pauseRun, resumeRun } from './steer-run.ts';
 
-/** Orders for runs in the Redis of this session. */
+/** Actions for runs in the Redis of this session. */
 export function localRuns(session: Session): RunOperations {
   return {
     find: (text) => findRun(session, text),
     findHalted: (target, halt) => findHaltedRuns(session, target, halt),
-    pause: (order) => pauseRun(session, order),
-    resume: (order) => resumeRun(session, order),
-    cancel: (order, onWait) => cancelRun(session, order, onWait),
-    changePace: (order) => changePace(session, order),
-    changePriority: (order) => changePriority(session, order),
-    remove: (order) => removeRun(session, order),
+    pause: (action) => pauseRun(session, action),
+    resume: (action) => resumeRun(session, action),
+    cancel: (action, onWait) => cancelRun(session, action, onWait),
+    changePace: (action) => changePace(session, action),
+    changePriority: (action) => changePriority(session, action),
+    remove: (action) => removeRun(session, action),
   };
 }

@@ -1,9 +1,9 @@
 import { ExpungeError } from '../errors.ts';
 import type { Rate } from '../model/rate.ts';
-import type { ListOrder } from './list-action.ts';
+import type { ListAction } from './list-action.ts';
 
 /** Throws USAGE for --burst without a rate: it would have no effect. */
-export function refuseLoneBurst({ config, sources }: Pick<ListOrder, 'config' | 'sources'>, known: Rate | null): void {
+export function refuseLoneBurst({ config, sources }: Pick<ListAction, 'config' | 'sources'>, known: Rate | null): void {
   if (sources.burst !== 'flag' || (config.rate ?? known) !== null) return;
   throw loneBurst();
 }

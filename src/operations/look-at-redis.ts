@@ -12,7 +12,7 @@ import { probeOwn } from '../redis/probe.ts';
 import type { Session } from './session.ts';
 
 /**
- * The result of a look; or why Redis was not asked, '' if there is none to ask. `refusal`: Redis was asked, and the order is refused because of what
+ * The result of a look; or why Redis was not asked, '' if there is none to ask. `refusal`: Redis was asked, and the action is refused because of what
  * it holds.
  */
 export type Look<T> = { found: T } | { unasked: string } | { refusal: string };
@@ -85,7 +85,7 @@ async function ask<T>(
   }
 }
 
-/** The refusal that the same order would get because of what is in Redis. */
+/** The refusal that the same action would get because of what is in Redis. */
 function refusalOf(error: unknown): { refusal: string } {
   if (error instanceof ExpungeError && error.code !== 'UNREACHABLE') return { refusal: messageOf(error) };
   throw error;

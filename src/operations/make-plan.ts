@@ -7,14 +7,14 @@ import { isSamePerson, storedName } from '../model/person.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 import type { By } from './action.ts';
 import { refuseLate } from './forecast-list.ts';
-import type { ListOrder } from './list-action.ts';
+import type { ListAction } from './list-action.ts';
 import { refuseLoneBurst } from './lone-burst.ts';
 import { readPlanInPlace, writePlanFile } from './plan-file.ts';
 import { checkList, type ListHistory, noListHistory, planOf } from './plan-list.ts';
 import { type PlanOrigin, type SealedInput, type SealedPlan, sealInputs, sealPlan } from './sealed-plan.ts';
 
-/** An order to make a plan. */
-type PlanOrder = {
+/** An action to make a plan. */
+type PlanAction = {
   paths: string[]; // paths of its list
   read: <T>(body: (list: List) => Promise<T>) => Promise<T>; // throws what `withList` throws
   output: string; // path of its file
@@ -31,20 +31,20 @@ export type MadePlan = {
   replaced: string | null; // the hash of the plan that the file held before; null = none
 };
 
-/** Seals the list of an order in a file. Throws the USAGE and GUARD errors that would refuse a run of it. */
+/** Seals the list of an action in a file. Throws the USAGE and GUARD errors that would refuse a run of it. */
 export async function makePlan(
-  order: ListOrder,
-  { paths, read, output, origin, historyOf = async () => noListHistory }: PlanOrder,
+  action: ListAction,
+  { paths, read, output, origin, historyOf = async () => noListHistory }: PlanAction,
 ): Promise<MadePlan> {
-  const target = readTarget(order.config, order.env);
-  refuseLoneBurst(order, null);
+  const target = readTarget(action.config, action.env);
+  refuseLoneBurst(action, null);
   const replaced = await readPlanInPlace(output); // reports a wrong file before the list is read
   const input = await sealFiles(paths);
   return read(async (list) => {
-    checkList(order, list.spool);
-    const shown = planOf(order, target, list, await historyOf(list));
-    refuseLate(shown.work, order.options, Date.now());
-    const plan = sealPlan(origin, order.config, target, input, list);
+    checkList(action, list.spool);
+    const shown = planOf(action, target, list, await historyOf(list));
+    refuseLate(shown.work, action.options, Date.now());
+    const plan = sealPlan(origin, action.config, target, input, list);
     const sha256 = await writePlanFile(output, plan);
     return { plan, sha256, shown, replaced };
   });

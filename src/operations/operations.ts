@@ -11,25 +11,32 @@ import type { FollowCursor } from '../report/follow-cursor.ts';
 import type { ReportFormat, Sink } from '../report/report.ts';
 import type { ScheduleDryRun } from '../schedule/follow-run.ts';
 import type { Schedule } from '../schedule/schedule.ts';
-import type { RunOrder, ScheduleOrder, SeenOrder, SeenScheduleOrder, SeenTargetOrder, TargetOrder } from './action.ts';
-import type { Added, AddOrder } from './add-schedule.ts';
-import type { PaceChange, PaceOrder, PriorityChange, PriorityOrder } from './change-run.ts';
+import type {
+  RunAction,
+  ScheduleAction,
+  SeenAction,
+  SeenScheduleAction,
+  SeenTargetAction,
+  TargetAction,
+} from './action.ts';
+import type { AddAction, Added } from './add-schedule.ts';
+import type { PaceAction, PaceChange, PriorityAction, PriorityChange } from './change-run.ts';
 import type { Found, WrittenRows } from './follow-run.ts';
 import type { Removed } from './remove-run.ts';
 import type { RunRecord } from './run-record.ts';
-import type { DryRunOrder, MadeNow, RunScheduleOrder } from './run-schedule.ts';
+import type { DryRunAction, MadeNow, RunScheduleAction } from './run-schedule.ts';
 import type { ScheduleRecord } from './schedule-record.ts';
 import type { Appearance, Search } from './search-runs.ts';
-import type { Ordered, Resumed, ResumeOrder } from './steer-run.ts';
+import type { ResumeAction, Resumed, SteeredRun } from './steer-run.ts';
 import type { SteeredSchedule } from './steer-schedule.ts';
-import type { Reached, StopOrder } from './stop-targets.ts';
+import type { Reached, StopAction } from './stop-targets.ts';
 import type { TargetRecord, TargetStatus } from './target-status.ts';
 import type { Verification } from './verify-run.ts';
 
 // Everything that expunge does for people, without any output: an operation takes typed input, asks nothing and prints nothing. `local` works in
-// Redis, `remote` through the API of a server; both throw the same errors, and both record who gave the order and why.
+// Redis, `remote` through the API of a server; both throw the same errors, and both record who asked for the action and why.
 
-/** All orders and queries, by subject. */
+/** All actions and queries, by subject. */
 export type Operations = {
   runs: RunOperations;
   records: RecordOperations;
@@ -37,24 +44,24 @@ export type Operations = {
   targets: TargetOperations;
 };
 
-/** Orders that steer runs. All but `resume` and `remove` can be repeated at will. */
+/** Actions that steer runs. All but `resume` and `remove` can be repeated at will. */
 export type RunOperations = {
   /** The run with this id, or whose id ends with the text. Throws USAGE if there is none, or if another version wrote it. */
   find(text: string | undefined): Promise<Run>;
   /** The runs of a target that are halted for this reason, newest first. */
   findHalted(target: Target, halt: HaltCode): Promise<Run[]>;
   /** Throws USAGE for a run that has ended. */
-  pause(order: RunOrder): Promise<Ordered>;
+  pause(action: RunAction): Promise<SteeredRun>;
   /** Throws USAGE for a run that has ended, and GUARD for one that has moved since it was shown. */
-  resume(order: ResumeOrder): Promise<Resumed>;
+  resume(action: ResumeAction): Promise<Resumed>;
   /** Returns once the requests in flight have their answers; calls `onWait` if that takes longer than 2 s. */
-  cancel(order: RunOrder, onWait: () => void): Promise<Ordered>;
+  cancel(action: RunAction, onWait: () => void): Promise<SteeredRun>;
   /** Throws USAGE for a run that has ended. */
-  changePace(order: PaceOrder): Promise<PaceChange>;
+  changePace(action: PaceAction): Promise<PaceChange>;
   /** Throws USAGE for a run that has ended. */
-  changePriority(order: PriorityOrder): Promise<PriorityChange>;
+  changePriority(action: PriorityAction): Promise<PriorityChange>;
   /** Removes an ended run, with all its keys. Throws USAGE for any other run, and GUARD for one that has moved since it was shown. */
-  remove(order: SeenOrder): Promise<Removed>;
+  remove(action: SeenAction): Promise<Removed>;
 };
 
 /** How a report is written. */
@@ -65,7 +72,7 @@ export type ReportStyle = {
 };
 
 /** Where to look for an id. `searched` grows; `onProblem` is called for a run that cannot be read, and the search continues with the others. */
-export type SearchOrder = Pick<Search, 'target' | 'wanted' | 'searched' | 'onProblem'>;
+export type SearchOptions = Pick<Search, 'target' | 'wanted' | 'searched' | 'onProblem'>;
 
 /** Queries about runs and their rows. They only read, except `noteReport`. */
 export type RecordOperations = {
@@ -91,7 +98,7 @@ export type RecordOperations = {
   look(run: Run): Promise<{ run: Run | null | undefined; context: RunRecord['context'] | undefined }>;
   history(run: Run): Promise<Record<'points' | 'events' | 'waits', Record<string, unknown>[]>>;
   /** The runs that have an id, newest first. */
-  search(order: SearchOrder): AsyncIterable<Appearance>;
+  search(action: SearchOptions): AsyncIterable<Appearance>;
   /** The rows in input order. */
   rows(run: Run): AsyncIterable<OutcomeRow[]>;
   /** Counts every row. Throws USAGE for a run whose list was not written completely. */
@@ -106,51 +113,51 @@ export type RecordOperations = {
   awayOf(error: unknown): string | null;
 };
 
-/** Orders for the schedules of a target. All but `run` can be repeated at will. A schedule that is not there throws USAGE. */
+/** Actions for the schedules of a target. All but `run` can be repeated at will. A schedule that is not there throws USAGE. */
 export type ScheduleOperations = {
   list(target: Target): Promise<ScheduleRecord[]>;
   find(target: Target, name: string): Promise<Schedule>;
   /**
    * Adds or changes a schedule. Throws USAGE if another schedule has the name and may not be changed, and GUARD if it has changed since it was seen.
    */
-  add(order: AddOrder): Promise<Added>;
+  add(action: AddAction): Promise<Added>;
   /** Makes a run of the schedule now. Throws GUARD for a list that a guard rejects, and for a schedule that has changed since it was shown. */
-  run(order: RunScheduleOrder): Promise<MadeNow>;
+  run(action: RunScheduleAction): Promise<MadeNow>;
   /** Reads the list and evaluates the guards; changes nothing. */
-  dryRun(order: DryRunOrder): Promise<ScheduleDryRun>;
-  pause(order: ScheduleOrder): Promise<SteeredSchedule>;
+  dryRun(action: DryRunAction): Promise<ScheduleDryRun>;
+  pause(action: ScheduleAction): Promise<SteeredSchedule>;
   /** Throws USAGE while the last run of the schedule is halted, and GUARD if the schedule has changed since it was shown. */
-  resume(order: SeenScheduleOrder): Promise<SteeredSchedule>;
+  resume(action: SeenScheduleAction): Promise<SteeredSchedule>;
   /** Removes a schedule; its runs stay. Throws GUARD if it has changed since it was shown. */
-  remove(order: SeenScheduleOrder): Promise<SteeredSchedule>;
+  remove(action: SeenScheduleAction): Promise<SteeredSchedule>;
 };
 
-/** A target after an order, and whether the order changed anything. */
+/** A target after an action, and whether the action changed anything. */
 export type TargetChange = { status: TargetStatus; isChanged: boolean };
 
 /** A rate or a budget of a target; null ends it. */
-type BoundOrder = SeenTargetOrder & { rate: Rate | null };
+type BoundAction = SeenTargetAction & { rate: Rate | null };
 
-/** Orders for all runs of a target, including later ones. All can be repeated at will. */
+/** Actions for all runs of a target, including later ones. All can be repeated at will. */
 export type TargetOperations = {
-  /** Every target, with what an order for it would reach. */
+  /** Every target, with what an action for it would reach. */
   known(): Promise<KnownTarget[]>;
   status(target: Target): Promise<TargetStatus>;
   record(target: Target): Promise<TargetRecord>;
   /** Stops all sending to the target, within a second; stops by other people are kept as well. Counts afterwards what it reached. */
-  stopAll(order: StopOrder): Promise<Reached>;
-  /** Lifts the stop of the person who gives the order; if they have none, the stops of everyone. */
-  startAll(order: StopOrder): Promise<Reached>;
+  stopAll(action: StopAction): Promise<Reached>;
+  /** Lifts the stop of the person who asks for this; if they have none, the stops of everyone. */
+  startAll(action: StopAction): Promise<Reached>;
   /** Does the same for one known target; counts nothing. */
-  stop(order: TargetOrder): Promise<TargetChange>;
-  /** Throws GUARD if the target has changed since it was shown, as every order with `seen` does. */
-  start(order: SeenTargetOrder): Promise<TargetChange>;
+  stop(action: TargetAction): Promise<TargetChange>;
+  /** Throws GUARD if the target has changed since it was shown, as every action with `seen` does. */
+  start(action: SeenTargetAction): Promise<TargetChange>;
   /** Ends a wait that the server asked for, and an open circuit. */
-  release(order: TargetOrder): Promise<TargetChange>;
-  forgetRate(order: TargetOrder): Promise<TargetChange>;
+  release(action: TargetAction): Promise<TargetChange>;
+  forgetRate(action: TargetAction): Promise<TargetChange>;
   /** Records that a person has seen what Redis has lost of the target. */
-  acknowledge(order: SeenTargetOrder): Promise<TargetChange>;
+  acknowledge(action: SeenTargetAction): Promise<TargetChange>;
   /** Pins a rate; it must be a single one. */
-  pinRate(order: BoundOrder): Promise<TargetChange>;
-  setBudget(order: BoundOrder): Promise<TargetChange>;
+  pinRate(action: BoundAction): Promise<TargetChange>;
+  setBudget(action: BoundAction): Promise<TargetChange>;
 };

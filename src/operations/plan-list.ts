@@ -19,7 +19,7 @@ import type { Target } from '../model/target.ts';
 import { filesText, type Plan } from '../terminal/plan-text.ts';
 import { tokenSource } from '../token/open-token.ts';
 import { requestsOf, workOf } from './forecast-list.ts';
-import type { ListOrder, RunOptions } from './list-action.ts';
+import type { ListAction, RunOptions } from './list-action.ts';
 import { noBounds, type Surroundings, type TargetBounds } from './read-bounds.ts';
 import type { Retries } from './retried-run.ts';
 
@@ -49,13 +49,13 @@ export const noListHistory: ListHistory = {
 };
 
 /** The plan of a run of the list, shown before anything is sent. Reads only the list and what is on this machine. */
-export function planOf(order: ListOrder, target: Target, list: List, known: ListHistory): Plan {
-  const { config, env } = order;
+export function planOf(action: ListAction, target: Target, list: List, known: ListHistory): Plan {
+  const { config, env } = action;
   const { spool, rejectsFile, openEnd } = list;
   const { first } = spool;
   const { retries, bounds, around, proof, existing, nextTryAt, isJoined, last, overlapping } = known;
   const lastId = retries === null && spool.files.length === 1 ? (spool.last?.id ?? null) : null;
-  const { rules, kept } = rulesOf(order, existing);
+  const { rules, kept } = rulesOf(action, existing);
   const requests = existing === null ? requestsOf(list, rules) : pendingOf(existing);
   const work = workOf({ requests, rules }, bounds);
   return {
@@ -86,9 +86,9 @@ export function planOf(order: ListOrder, target: Target, list: List, known: List
     budget: bounds.budget,
     work,
     forecast: forecast(work, Date.now()),
-    deadline: deadlineOf(work, order.options.finishBy),
+    deadline: deadlineOf(work, action.options.finishBy),
     maxConcurrency: config.maxConcurrency,
-    seen: around && seenBy(order, target, { ...around, existing, nextTryAt, rules }),
+    seen: around && seenBy(action, target, { ...around, existing, nextTryAt, rules }),
     proof,
     existing: existing && { ...existingOf(existing), isJoined },
     previous: last !== null && isFinalized(last.state) ? previousOf(last) : null,
@@ -102,7 +102,7 @@ export function planOf(order: ListOrder, target: Target, list: List, known: List
 
 /** What the run would see if it were running now. */
 function seenBy(
-  { options }: ListOrder,
+  { options }: ListAction,
   target: Target,
   {
     existing,
@@ -130,12 +130,12 @@ function samplesOf(spool: Spool): string[] {
   return [];
 }
 
-/** The time that an order names, and the rate needed to end by then; null without one. */
+/** The time that an action names, and the rate needed to end by then; null without one. */
 export function deadlineOf(work: Work, finishBy: number | undefined): Plan['deadline'] {
   return finishBy === undefined ? null : { at: finishBy, perSecond: neededRate(work, finishBy, Date.now()) };
 }
 
-function hasColumns(files: readonly string[], { format }: ListOrder['config']): boolean {
+function hasColumns(files: readonly string[], { format }: ListAction['config']): boolean {
   const formats = files.map((name) => formatOf({ name, isStdin: name === stdinName }, format ?? null));
   return formats.some((used) => used !== 'lines');
 }
@@ -147,8 +147,8 @@ function existingOf(run: ListedRun) {
 /**
  * The rules of the run once this command has set its own, and which rules only an earlier command set: the user of this command may not expect those.
  */
-function rulesOf(order: ListOrder, existing: Run | null): { rules: RunRules; kept: RuleName[] } {
-  const given = givenRules(order);
+function rulesOf(action: ListAction, existing: Run | null): { rules: RunRules; kept: RuleName[] } {
+  const given = givenRules(action);
   if (existing === null) return { rules: { ...noRules, ...given }, kept: [] };
   const before: Run = { ...existing, stopAt: stopAtOf(existing) };
   const merged = ruleNames.map((name) => [name, given[name] === undefined ? before[name] : given[name]]);
@@ -193,7 +193,10 @@ export function checkList({ config, options }: ListBounds, { rows, ids, files, n
 }
 
 /** Throws GUARD if no question is asked and none of the protected ids is in the list: their file may be the wrong one, or in another form. */
-export function checkProtection({ config, isAsked }: Pick<ListOrder, 'config' | 'isAsked'>, facts: ProtectFacts): void {
+export function checkProtection(
+  { config, isAsked }: Pick<ListAction, 'config' | 'isAsked'>,
+  facts: ProtectFacts,
+): void {
   const reason = isAsked ? null : unprotectedReason(config, facts);
   if (reason !== null) throw unprotected(reason);
 }
@@ -205,14 +208,14 @@ function unprotected(reason: string): ExpungeError {
 }
 
 /** What a dry run warns of if the same command with --yes would be refused; '' = it would not be. */
-export function dryRunRefusal(config: ListOrder['config'], facts: ProtectFacts): string {
+export function dryRunRefusal(config: ListAction['config'], facts: ProtectFacts): string {
   const reason = unprotectedReason(config, facts);
   return reason === null ? '' : `warning: with --yes the run is refused: ${reason}; --expect-unprotected accepts that`;
 }
 
 type ProtectFacts = Parameters<typeof explainUnmatched>[0];
 
-function unprotectedReason({ expectUnprotected }: ListOrder['config'], facts: ProtectFacts): string | null {
+function unprotectedReason({ expectUnprotected }: ListAction['config'], facts: ProtectFacts): string | null {
   return expectUnprotected ? null : explainUnmatched(facts);
 }
 

@@ -8,14 +8,14 @@ import { finalizeTally } from '../ledger/tally.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { describeRejection } from '../redis/errors.ts';
 import { publishChanges } from '../worker/event-sources.ts';
-import type { SeenOrder } from './action.ts';
+import type { SeenAction } from './action.ts';
 import { removeOwnQueue } from './liveness.ts';
 import { findRun, type Session } from './session.ts';
 
 /** A removed run, as it was last. */
 export type Removed = { run: Run; warnings: string[] };
 
-export async function removeRun(session: Session, { run: text, by, seen }: SeenOrder): Promise<Removed> {
+export async function removeRun(session: Session, { run: text, by, seen }: SeenAction): Promise<Removed> {
   const { redis } = session;
   const run = await findRun(session, text);
   if (run.revision !== seen) throw changedSince(run, null, 'removed');

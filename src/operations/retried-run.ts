@@ -3,7 +3,7 @@ import { isFinalized, type Run } from '../ledger/run.ts';
 import { inheritedSettings } from '../ledger/run-rules.ts';
 import type { OutcomeCounts } from '../model/outcome.ts';
 import type { ToType } from '../model/to-type.ts';
-import type { ListOrder } from './list-action.ts';
+import type { ListAction } from './list-action.ts';
 
 /** A run whose ids another run retries, and how many of those ids had each outcome. */
 export type Retries = { run: Run; chosen: OutcomeCounts };
@@ -32,20 +32,20 @@ function adviceOfLive({ id, state, command, detached }: Live, toType: ToType): s
 }
 
 /**
- * The order with the settings of the retried run, unless the order sets them itself. If unknown ids are retried, many may be gone. Throws USAGE for a
+ * The action with the settings of the retried run, unless the action sets them itself. If unknown ids are retried, many may be gone. Throws USAGE for a
  * rate that this version cannot read: without it nothing would bound the retry.
  */
-export function inherit(order: ListOrder, { run, chosen }: Retries): ListOrder {
-  const { config, options } = order;
+export function inherit(action: ListAction, { run, chosen }: Retries): ListAction {
+  const { config, options } = action;
   if (config.rate === undefined && run.unreadRate !== '')
     throw new ExpungeError('USAGE', `the rate of run ${run.id} is in a form that this version of expunge can't read`, {
       next: 'give one: --rate 200/s',
     });
-  const { burst, ...inherited } = inheritedSettings(run, order);
+  const { burst, ...inherited } = inheritedSettings(run, action);
   const isPaced = config.rate !== undefined; // the burst belongs to another rate
   const expectAbsent = config.expectAbsent || run.expectAbsent || chosen.unknown > 0;
   return {
-    ...order,
+    ...action,
     config: { ...config, ...inherited, burst: isPaced ? config.burst : (burst ?? config.burst), expectAbsent },
     options: { ...options, priority: options.priority ?? run.priority },
   };

@@ -13,7 +13,7 @@ import { type Selection, worthRetry } from '../model/selection.ts';
 import { type Target, targetFlags } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
 import type { RedisClient } from '../redis/client.ts';
-import type { ListOrder } from './list-action.ts';
+import type { ListAction } from './list-action.ts';
 import { checkList } from './plan-list.ts';
 import { type Retries, refuseLive } from './retried-run.ts';
 import { findRun, type Session } from './session.ts';
@@ -21,7 +21,7 @@ import { startList } from './start-list.ts';
 import { targetOfSettings } from './target-of-settings.ts';
 
 /** Which ids of a run are sent again. */
-export type RetryOrder = {
+export type RetryAction = {
   /** A run that has ended. */
   run: Run;
   only: Selection;
@@ -34,14 +34,14 @@ export type RetryOrder = {
 /** Makes a run of ids of an ended run, which workers delete; null if there are no such ids. Throws USAGE and GUARD, and has made no run then. */
 export async function retryRun(
   session: Session,
-  order: ListOrder,
+  action: ListAction,
   { run: text, only = worthRetry, expected }: { run: string; only?: Selection | undefined; expected: number },
 ): Promise<{ run: Run; warnings: Advice[] } | null> {
   const run = await findRun(session, text);
   refuseLive(run);
-  const target = targetOfRun(order, run);
-  return withRetried(session, order, { run, only, expected, onRow: () => {} }, async (list, retries) =>
-    list.spool.rows === 0 ? null : startList(session, order, { target, list, retries, applied: null }),
+  const target = targetOfRun(action, run);
+  return withRetried(session, action, { run, only, expected, onRow: () => {} }, async (list, retries) =>
+    list.spool.rows === 0 ? null : startList(session, action, { target, list, retries, applied: null }),
   );
 }
 
@@ -51,15 +51,15 @@ export async function retryRun(
  */
 export async function withRetried<T>(
   { redis }: Session,
-  order: ListOrder,
-  { run: found, only, expected, onRow }: RetryOrder,
+  action: ListAction,
+  { run: found, only, expected, onRow }: RetryAction,
   body: (list: List, retries: Retries) => Promise<T>,
 ): Promise<T> {
   const run = await finalizeTally(redis, found);
-  return withSpoolFolder(order.config.stateDir, async (folder) => {
-    const { spool, chosen } = await spoolRetried(redis, order, { run, only, folder, onRow });
+  return withSpoolFolder(action.config.stateDir, async (folder) => {
+    const { spool, chosen } = await spoolRetried(redis, action, { run, only, folder, onRow });
     if (spool.rows > 0) {
-      checkList(order, spool);
+      checkList(action, spool);
       refuseOtherCount(run, chosen, expected);
     }
     return body({ spool, rejectsFile: null, openEnd: null }, { run, chosen });
@@ -77,10 +77,10 @@ function refuseOtherCount({ id }: Run, chosen: OutcomeCounts, expected: number |
 
 /** The target of the settings, which must be the target of the run: the token is never sent to an address that only Redis names. */
 export function targetOfRun(
-  order: Pick<ListOrder, 'config' | 'env'>,
+  action: Pick<ListAction, 'config' | 'env'>,
   { id, baseUrl, account, fp }: Pick<Run, 'id' | 'baseUrl' | 'account' | 'fp'>,
 ): Target {
-  const target = targetOfSettings(order, `run ${id}`, { baseUrl, account });
+  const target = targetOfSettings(action, `run ${id}`, { baseUrl, account });
   if (target.fp === fp) return target;
   const of = (url: string, name: string) => `${url}${name && ` as account ${name}`}`;
   const [run, named] = [of(baseUrl, account), of(target.baseUrl, target.account)];
@@ -89,12 +89,12 @@ export function targetOfRun(
   });
 }
 
-type Reading = Pick<RetryOrder, 'run' | 'only' | 'onRow'> & { folder: string };
+type Reading = Pick<RetryAction, 'run' | 'only' | 'onRow'> & { folder: string };
 
 /** Writes the chosen rows to a spool. */
 async function spoolRetried(
   redis: RedisClient,
-  { config }: ListOrder,
+  { config }: ListAction,
   { run, only, folder, onRow }: Reading,
 ): Promise<{ spool: Spool; chosen: OutcomeCounts }> {
   const { limit = null } = config;

@@ -9,7 +9,7 @@ import type { Session } from './session.ts';
 import { readRunContext } from './take-snapshot.ts';
 
 /**
- * A run as Redis holds it, what explains its pace, and its audit trail: everything that `status` and the orders show. It survives JSON, so a command
+ * A run as Redis holds it, what explains its pace, and its audit trail: everything that `status` and the actions show. It survives JSON, so a command
  * shows the same when a server sends it.
  */
 export type RunRecord = Awaited<ReturnType<typeof readRunRecord>>;

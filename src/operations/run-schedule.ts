@@ -5,17 +5,17 @@ import { type ChunkQueue, withSharedQueue } from '../queue/queue.ts';
 import { dryRun, runNow, type ScheduleDryRun } from '../schedule/follow-run.ts';
 import type { MakeRunResult } from '../schedule/make-run.ts';
 import type { ScheduleDeps } from '../schedule/schedule-store.ts';
-import type { ScheduleOrder, SeenScheduleOrder } from './action.ts';
+import type { ScheduleAction, SeenScheduleAction } from './action.ts';
 import { detachedWarnings } from './liveness.ts';
 import { findSchedule } from './schedule-record.ts';
 import { type SchedulePlace, scheduleWork } from './schedule-work.ts';
 import type { Session } from './session.ts';
 
-/** An order for a dry run. Aborting `stop` ends the reading of the list; then nothing was started. */
-export type DryRunOrder = ScheduleOrder & { stop: AbortSignal };
+/** An action for a dry run. Aborting `stop` ends the reading of the list; then nothing was started. */
+export type DryRunAction = ScheduleAction & { stop: AbortSignal };
 
-/** An order for a run. `onRun` is called with the run before it is written. */
-export type RunScheduleOrder = SeenScheduleOrder & {
+/** An action for a run. `onRun` is called with the run before it is written. */
+export type RunScheduleAction = SeenScheduleAction & {
   stop: AbortSignal;
   onRun?: (run: string) => Promise<void>;
 };
@@ -25,9 +25,9 @@ type Made = Extract<MakeRunResult, { outcome: 'started' }> | { outcome: 'empty';
 
 export type MadeNow = { made: Made; warnings: Advice[] };
 
-export async function runSchedule(session: Session, place: SchedulePlace, order: RunScheduleOrder): Promise<MadeNow> {
-  const { target, name, stop, seen, onRun } = order;
-  return withWork(session, place, order, async (work, queue) => {
+export async function runSchedule(session: Session, place: SchedulePlace, action: RunScheduleAction): Promise<MadeNow> {
+  const { target, name, stop, seen, onRun } = action;
+  return withWork(session, place, action, async (work, queue) => {
     const made = requireMade(name, await runNow({ ...work, onRun }, name, stop, seen));
     const warnings = made.outcome === 'started' ? detachedWarnings(target, await queue.workers(), null) : [];
     return { made, warnings };
@@ -37,16 +37,16 @@ export async function runSchedule(session: Session, place: SchedulePlace, order:
 export async function dryRunSchedule(
   session: Session,
   place: SchedulePlace,
-  order: DryRunOrder,
+  action: DryRunAction,
 ): Promise<ScheduleDryRun> {
-  return withWork(session, place, order, (work) => dryRun(work, order.name, order.stop));
+  return withWork(session, place, action, (work) => dryRun(work, action.name, action.stop));
 }
 
 /** Calls `body` with what it takes to read the list of a schedule here. Throws USAGE for a schedule that does not exist. */
 async function withWork<T>(
   session: Session,
   place: SchedulePlace,
-  { target, name, by }: ScheduleOrder,
+  { target, name, by }: ScheduleAction,
   body: (work: ScheduleDeps, queue: ChunkQueue) => Promise<T>,
 ): Promise<T> {
   await findSchedule(session, target, name);

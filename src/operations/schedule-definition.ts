@@ -51,7 +51,7 @@ function timingOf({ cron, tz = 'UTC' }: Partial<Record<keyof Timing, string | un
   return timing;
 }
 
-/** Throws USAGE unless the source is given by name, so that an order can never contain a command, a file or a URL. */
+/** Throws USAGE unless the source is given by name, so that an action can never contain a command, a file or a URL. */
 function refuseUnnamed(from: string): void {
   if (isName(from)) return;
   const got = from && `, got "${from}"`;

@@ -17,7 +17,7 @@ import type { Advice, ToType } from '../model/to-type.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 import { readStopFile } from '../worker/stop-file.ts';
 import { type AppliedPlan, refuseKnownRun, refuseOtherRun, takeOver } from './applied-plan.ts';
-import type { ListOrder } from './list-action.ts';
+import type { ListAction } from './list-action.ts';
 import { hasForegroundCommand } from './liveness.ts';
 import { refuseLoneBurst } from './lone-burst.ts';
 import { type ListHistory, planOf } from './plan-list.ts';
@@ -31,14 +31,14 @@ import { requireTypedHost } from './typed-host.ts';
 /** A list that was read, and where it is deleted. `retries`: the run whose ids these are. `applied`: the sealed plan that is carried out. */
 export type ListWork = { target: Target; list: List; retries: Retries | null; applied: AppliedPlan | null };
 
-/** The order as it applies to the run, with the settings of a retried run; the run to resume, if any; and the plan that a person is shown. */
-export type FoundList = { order: ListOrder; existing: Run | null; plan: Plan };
+/** The action as it applies to the run, with the settings of a retried run; the run to resume, if any; and the plan that a person is shown. */
+export type FoundList = { action: ListAction; existing: Run | null; plan: Plan };
 
-/** What is known about a list. `ended`: its run has ended, and the order sends nothing. */
+/** What is known about a list. `ended`: its run has ended, and the action sends nothing. */
 export type KnownList = { ended: Run } | ({ ended: null } & FoundList);
 
-/** Finds the run of a list, and what to show about it. Only reads. Throws USAGE and GUARD if the order cannot be for that run. */
-export async function findList(session: Session, given: ListOrder, work: ListWork): Promise<KnownList> {
+/** Finds the run of a list, and what to show about it. Only reads. Throws USAGE and GUARD if the action cannot be for that run. */
+export async function findList(session: Session, given: ListAction, work: ListWork): Promise<KnownList> {
   const { redis } = session;
   const { target, list, retries, applied } = work;
   const retryOf = retries?.run.id ?? '';
@@ -48,27 +48,27 @@ export async function findList(session: Session, given: ListOrder, work: ListWor
   if (applied !== null) await refuseOtherRun(session, target, applied, last, given);
   if (last !== null && isFinalized(last.state) && (!isOver(last) || retries !== null)) return { ended: last };
   const existing = last !== null && !isFinalized(last.state) ? last : null;
-  const order = retries === null || existing !== null ? given : inherit(given, retries);
+  const action = retries === null || existing !== null ? given : inherit(given, retries);
   refuseUnlessResumable(existing);
   if (given.options.detach && existing?.detached !== true)
     await refuseUnprotected(redis, target.fp, leftToWorkers(list));
-  refuseFixedRules(existing, givenRules(order));
-  refuseLoneBurst(order, existing?.rate ?? null);
-  await refuseOtherMode(order, session, existing);
-  const history = await readHistory(session, order, work, last);
-  return { ended: null, order, existing, plan: planOf(order, target, list, history) };
+  refuseFixedRules(existing, givenRules(action));
+  refuseLoneBurst(action, existing?.rate ?? null);
+  await refuseOtherMode(action, session, existing);
+  const history = await readHistory(session, action, work, last);
+  return { ended: null, action, existing, plan: planOf(action, target, list, history) };
 }
 
 /** What Redis knows about a list whose last run is this one, for people. Only reads. */
 export async function readHistory(
   session: Session,
-  order: ListOrder,
+  action: ListAction,
   { target, list, retries }: Omit<ListWork, 'applied'>,
   last: Run | null,
 ): Promise<ListHistory> {
   const { redis } = session;
   const existing = last !== null && !isFinalized(last.state) ? last : null;
-  const before = await readBeforeRun(redis, target.fp, scopesOf(order, list), await ownStop(order));
+  const before = await readBeforeRun(redis, target.fp, scopesOf(action, list), await ownStop(action));
   const isJoined = existing !== null && (await hasForegroundCommand(session, existing)) === true;
   const retryOf = retries?.run.id ?? '';
   const overlapping = existing === null ? await findOverlappingRuns(redis, target, list.spool, retryOf) : [];
@@ -83,33 +83,33 @@ export async function readHistory(
  */
 export async function submitList(
   session: Session,
-  { order, existing }: FoundList,
+  { action, existing }: FoundList,
   { target, list: { spool }, retries, applied }: ListWork,
   onProgress: (ids: number) => void,
 ): Promise<Run> {
-  requireTypedHost(order.config, target, order.options.confirmHost);
+  requireTypedHost(action.config, target, action.options.confirmHost);
   const accept = async (run: Run) => {
-    refuseKnownRun(order, run, applied); // another order may have made a run in the meantime
+    refuseKnownRun(action, run, applied); // another action may have made a run in the meantime
     refuseMoved(existing, run);
-    if (applied !== null) await takeOver(order, session, applied, run);
+    if (applied !== null) await takeOver(action, session, applied, run);
   };
   const submission = { retryOf: retries?.run.id ?? '', applied, accept, onProgress };
-  const run = await submitRun(session, order, { target, spool }, submission);
+  const run = await submitRun(session, action, { target, spool }, submission);
   await removeSpool(spool.folder); // the list is in Redis now, and a run may take days
-  await refuseOtherMode(order, session, run);
+  await refuseOtherMode(action, session, run);
   return run;
 }
 
-/** Makes a run of a list that workers delete, and returns it with its warnings. Asks nothing: the person who orders it has seen the plan. */
+/** Makes a run of a list that workers delete, and returns it with its warnings. Asks nothing: the person who asks for it has seen the plan. */
 export async function startList(
   session: Session,
-  order: ListOrder,
+  action: ListAction,
   work: ListWork,
 ): Promise<{ run: Run; warnings: Advice[] }> {
-  const known = await findList(session, order, work);
+  const known = await findList(session, action, work);
   if (known.ended !== null) return { run: known.ended, warnings: [] };
   const run = await submitList(session, known, work, () => {});
-  const { warnings } = await leaveToWorkers(session, run, order.by);
+  const { warnings } = await leaveToWorkers(session, run, action.by);
   return { run, warnings };
 }
 
@@ -130,7 +130,7 @@ function leftToWorkers({ spool }: List): LeftToWorkers {
 }
 
 /** The stop file of this process. It is not read for a detached run, whose workers have their own. */
-async function ownStop({ config, options }: ListOrder) {
+async function ownStop({ config, options }: ListAction) {
   if (options.detach || config.stopFile === undefined) return null;
   return readStopFile(config.stopFile, Date.now());
 }
@@ -143,7 +143,7 @@ function refuseUnlessResumable(existing: Run | null): void {
 }
 
 /** Throws for the wrong mode: a run stays detached or in the foreground, unless `resume --detach` changes that. */
-async function refuseOtherMode({ options }: ListOrder, session: Session, run: Run | null): Promise<void> {
+async function refuseOtherMode({ options }: ListAction, session: Session, run: Run | null): Promise<void> {
   const wanted = options.detach === true;
   if (run === null || run.detached === wanted) return;
   const of = `run ${run.id} of the same list`;
@@ -166,6 +166,6 @@ async function refuseOtherMode({ options }: ListOrder, session: Session, run: Ru
 }
 
 /** The limiters that apply to the requests of the list. */
-export function scopesOf({ config }: Pick<ListOrder, 'config'>, { spool }: List): LimiterScope[] {
+export function scopesOf({ config }: Pick<ListAction, 'config'>, { spool }: List): LimiterScope[] {
   return config.separateLimits ? resources.filter((resource) => spool.ids[resource] > 0) : ['all'];
 }

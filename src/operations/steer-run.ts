@@ -22,7 +22,7 @@ import type { Advice } from '../model/to-type.ts';
 import { createEnqueuer, registerWithWorkers, startDetachedRun } from '../queue/enqueuer.ts';
 import { type ChunkQueue, withSharedQueue } from '../queue/queue.ts';
 import { keys } from '../redis/keys.ts';
-import type { By, RunOrder, SeenOrder } from './action.ts';
+import type { By, RunAction, SeenAction } from './action.ts';
 import { detachedWarnings, hasForegroundCommand, removeOwnQueue, standingWarnings } from './liveness.ts';
 import { readWholeContext } from './run-record.ts';
 import { findRun, type Session } from './session.ts';
@@ -30,17 +30,17 @@ import { type RunContext, readRunContext } from './take-snapshot.ts';
 
 type Action = 'pause' | 'resume' | 'cancel';
 
-/** A run before and after an order. `isChanged`: whether the order changed anything. */
-export type Ordered = { before: Run; run: Run; isChanged: boolean };
+/** A run before and after an action. `isChanged`: whether the action changed anything. */
+export type SteeredRun = { before: Run; run: Run; isChanged: boolean };
 
 /** The rules that a resumed run obeys from now on; a missing rule stays as it is. `detach`: leave a run whose command has ended to workers. */
-export type ResumeOrder = SeenOrder & {
+export type ResumeAction = SeenAction & {
   rules: Partial<Pick<RunRules, keyof ResumeSettings>>;
   detach: boolean;
 };
 
 /** The same, with what still holds the run back; `warnings` describe that in words. */
-export type Resumed = Ordered & { context: RunContext; warnings: readonly Advice[] };
+export type Resumed = SteeredRun & { context: RunContext; warnings: readonly Advice[] };
 
 /** The runs of a target that are halted for this reason, newest first. Only reads. */
 export async function findHaltedRuns({ redis }: Session, target: Target, halt: HaltCode): Promise<Run[]> {
@@ -52,35 +52,35 @@ export async function findHaltedRuns({ redis }: Session, target: Target, halt: H
   return found;
 }
 
-export async function pauseRun(session: Session, { run: id, by }: RunOrder): Promise<Ordered> {
+export async function pauseRun(session: Session, { run: id, by }: RunAction): Promise<SteeredRun> {
   return steer(session, await findRun(session, id), 'pause', by);
 }
 
-export async function cancelRun(session: Session, { run: id, by }: RunOrder, onWait: () => void): Promise<Ordered> {
-  const ordered = await steer(session, await findRun(session, id), 'cancel', by);
-  if (ordered.run.state === 'preparing') return ordered;
-  return { ...ordered, run: await cancelled(session, id, onWait) };
+export async function cancelRun(session: Session, { run: id, by }: RunAction, onWait: () => void): Promise<SteeredRun> {
+  const steered = await steer(session, await findRun(session, id), 'cancel', by);
+  if (steered.run.state === 'preparing') return steered;
+  return { ...steered, run: await cancelled(session, id, onWait) };
 }
 
-export async function resumeRun(session: Session, order: ResumeOrder): Promise<Resumed> {
+export async function resumeRun(session: Session, action: ResumeAction): Promise<Resumed> {
   const { redis } = session;
-  const { by, seen, rules, detach } = order;
-  const found = await findRun(session, order.run);
+  const { by, seen, rules, detach } = action;
+  const found = await findRun(session, action.run);
   const changesNothing = found.state === 'running' && Object.keys(rules).length === 0;
   if (found.revision !== seen && !hasEnded(found) && !changesNothing) throw changedSince(found, null, 'resumed');
   const run = await changeBy(session, found, rules, by);
   if (run.revision !== found.revision + countRuleEdits(found, run) && !hasEnded(run))
     throw changedSince(run, found, 'resumed');
   if (detach) await refuseToDetach(session, run);
-  const ordered = await steer(session, run, 'resume', by);
+  const steered = await steer(session, run, 'resume', by);
   if (detach) await releaseFromForeground(session, run, by);
-  const now = detach ? await readRunAgain(redis, run.id) : ordered.run;
+  const now = detach ? await readRunAgain(redis, run.id) : steered.run;
   const context = await readWholeContext(session, now);
   const { target: stop } = context.stops;
   const warnings = detach
     ? detachedWarnings(now, await countWorkers(session, now), stop)
     : standingWarnings(now, context);
-  return { ...ordered, before: found, run: now, context, warnings };
+  return { ...steered, before: found, run: now, context, warnings };
 }
 
 /** What holds back a run that is left to workers, also in words. */
@@ -161,12 +161,12 @@ async function releaseFromForeground(session: Session, run: Run, by: By): Promis
   await enqueueChunks(session, run);
 }
 
-/** Carries out the order. A run is resumed exactly as it was read, or not at all. */
-async function steer(session: Session, run: Run, action: Action, by: By): Promise<Ordered> {
+/** Carries out the action. A run is resumed exactly as it was read, or not at all. */
+async function steer(session: Session, run: Run, action: Action, by: By): Promise<SteeredRun> {
   const { redis, ledger } = session;
   const seen = action === 'resume' ? { seen: run.revision } : {};
-  const order = { action: action === 'resume' ? 'start' : action, ...by, by: 'operator', ...seen } as const;
-  const { after, isChanged, isStale } = await ledger.order(run.id, Date.now(), order);
+  const steering = { action: action === 'resume' ? 'start' : action, ...by, by: 'operator', ...seen } as const;
+  const { after, isChanged, isStale } = await ledger.applySteering(run.id, Date.now(), steering);
   if (isStale) throw changedSince(await readRunAgain(redis, run.id), run, 'resumed');
   if (!isChanged && !goals[action].includes(after as RunState)) throw refused(run.id, action, after);
   if (action === 'resume' && run.detached) await enqueueChunks(session, run);
@@ -183,7 +183,7 @@ function countWorkers(session: Session, run: Run): Promise<number | null> {
   return withQueueOf(session, run, (queue) => queue.workers());
 }
 
-/** The states in which an order has nothing left to do. A pause is also kept for a halted run, and for one that is being written. */
+/** The states in which an action has nothing left to do. A pause is also kept for a halted run, and for one that is being written. */
 export const goals: Record<Action, readonly RunState[]> = {
   pause: ['paused', 'halted', 'preparing'],
   resume: ['running', 'completed'],

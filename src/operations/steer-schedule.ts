@@ -5,36 +5,36 @@ import { readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { scheduleChanged } from '../schedule/changed-schedule.ts';
 import type { Schedule } from '../schedule/schedule.ts';
-import { readSchedule, type ScheduleAction, steerSchedule as store } from '../schedule/schedule-store.ts';
-import type { ScheduleOrder, SeenScheduleOrder } from './action.ts';
+import { readSchedule, type ScheduleActionName, steerSchedule as store } from '../schedule/schedule-store.ts';
+import type { ScheduleAction, SeenScheduleAction } from './action.ts';
 import { findSchedule, scheduleFacts } from './schedule-record.ts';
 import { withNotifiers } from './schedule-work.ts';
 import type { Session } from './session.ts';
 
-/** A schedule after an order, when that was (ms since 1970), and its facts for `--json`. */
+/** A schedule after an action, when that was (ms since 1970), and its facts for `--json`. */
 export type SteeredSchedule = { at: number; facts: Record<string, unknown> };
 
-export async function pauseSchedule(session: Session, order: ScheduleOrder): Promise<SteeredSchedule> {
-  return steer(session, 'pause', await findSchedule(session, order.target, order.name), order);
+export async function pauseSchedule(session: Session, action: ScheduleAction): Promise<SteeredSchedule> {
+  return steer(session, 'pause', await findSchedule(session, action.target, action.name), action);
 }
 
-export async function resumeSchedule(session: Session, order: SeenScheduleOrder): Promise<SteeredSchedule> {
-  const schedule = await findSchedule(session, order.target, order.name);
+export async function resumeSchedule(session: Session, action: SeenScheduleAction): Promise<SteeredSchedule> {
+  const schedule = await findSchedule(session, action.target, action.name);
   await refuseHalted(session, schedule);
-  return steer(session, 'resume', schedule, order);
+  return steer(session, 'resume', schedule, action);
 }
 
-export async function removeSchedule(session: Session, order: SeenScheduleOrder): Promise<SteeredSchedule> {
-  return steer(session, 'remove', await findSchedule(session, order.target, order.name), order);
+export async function removeSchedule(session: Session, action: SeenScheduleAction): Promise<SteeredSchedule> {
+  return steer(session, 'remove', await findSchedule(session, action.target, action.name), action);
 }
 
 const undone = { pause: 'paused', resume: 'resumed', remove: 'removed' } as const;
 
 async function steer(
   session: Session,
-  action: ScheduleAction,
+  action: ScheduleActionName,
   schedule: Schedule,
-  { target, by, seen }: ScheduleOrder & { seen?: number },
+  { target, by, seen }: ScheduleAction & { seen?: number },
 ): Promise<SteeredSchedule> {
   const { redis } = session;
   const { name, from } = schedule;

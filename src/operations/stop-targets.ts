@@ -3,26 +3,26 @@ import { type StopChange, startTarget, stopTarget } from '../ledger/steer-target
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { StopResult } from '../terminal/stop-text.ts';
-import type { TargetOrder } from './action.ts';
+import type { TargetAction } from './action.ts';
 
-/** An order to stop or start. `allAccounts`: applies it to all accounts of the base URL of the target that Redis knows. */
-export type StopOrder = TargetOrder & { allAccounts: boolean };
+/** An action to stop or start. `allAccounts`: applies it to all accounts of the base URL of the target that Redis knows. */
+export type StopAction = TargetAction & { allAccounts: boolean };
 
-/** What an order reached: the named target first; and the other known targets. */
-export type Reached = { ordered: StopResult[]; others: KnownTarget[] };
+/** What an action reached: the named target first; and the other known targets. */
+export type Reached = { reached: StopResult[]; others: KnownTarget[] };
 
 /** Stops all these targets. A target stays known while it is stopped. */
-export async function stopAll(redis: RedisClient, { target, allAccounts, by }: StopOrder): Promise<Reached> {
+export async function stopAll(redis: RedisClient, { target, allAccounts, by }: StopAction): Promise<Reached> {
   const targets = allAccounts ? await accountsOf(redis, target) : [target];
   return reached(redis, targets, await Promise.all(targets.map((one) => stop(redis, { target: one, by }))));
 }
 
-export async function startAll(redis: RedisClient, { target, allAccounts, by }: StopOrder): Promise<Reached> {
+export async function startAll(redis: RedisClient, { target, allAccounts, by }: StopAction): Promise<Reached> {
   const targets = allAccounts ? await accountsOf(redis, target) : [target];
   return reached(redis, targets, await Promise.all(targets.map((one) => start(redis, { target: one, by }))));
 }
 
-export async function stop(redis: RedisClient, { target, by }: TargetOrder): Promise<StopChange> {
+export async function stop(redis: RedisClient, { target, by }: TargetAction): Promise<StopChange> {
   const at = Date.now();
   const change = await stopTarget(redis, target.fp, { ...by, at });
   await noteTarget(redis, target, at);
@@ -32,7 +32,7 @@ export async function stop(redis: RedisClient, { target, by }: TargetOrder): Pro
 /** Lifts a stop. `seen`: the revision that the person was shown. */
 export async function start(
   redis: RedisClient,
-  { target, by, seen }: TargetOrder & { seen?: number },
+  { target, by, seen }: TargetAction & { seen?: number },
 ): Promise<StopChange> {
   return startTarget(redis, target.fp, { ...by, at: Date.now(), ...(seen !== undefined && { seen }) });
 }
@@ -43,18 +43,18 @@ async function accountsOf(redis: RedisClient, named: Target): Promise<Target[]> 
   return [named, ...all.filter(({ baseUrl, fp }) => baseUrl === named.baseUrl && fp !== named.fp)];
 }
 
-/** Counts what an order reaches, after the stop has taken effect. */
+/** Counts what an action reaches, after the stop has taken effect. */
 async function reached(
   redis: RedisClient,
   targets: readonly Target[],
   changes: readonly StopChange[],
 ): Promise<Reached> {
   const known = await knownTargets(redis);
-  const ordered = targets.map((target, i) => {
+  const reached = targets.map((target, i) => {
     const { before, isChanged } = changes[i]!;
     return { before, isChanged, known: knownAs(target, known) };
   });
-  return { ordered, others: known.filter(({ fp }) => targets.every((target) => target.fp !== fp)) };
+  return { reached, others: known.filter(({ fp }) => targets.every((target) => target.fp !== fp)) };
 }
 
 /** The target as Redis knows it; an unknown target has no runs and no processes. */

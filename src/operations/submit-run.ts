@@ -21,7 +21,7 @@ import { chunkSize } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { type AppliedPlan, claimFor, recordedPlan } from './applied-plan.ts';
-import type { ListOrder, RunOptions } from './list-action.ts';
+import type { ListAction, RunOptions } from './list-action.ts';
 import type { Session } from './session.ts';
 
 /** How a run is submitted. */
@@ -30,7 +30,7 @@ type Submission = {
   retryOf: string;
   /** The plan that a new run carries out. */
   applied: AppliedPlan | null;
-  /** Called with the run as it was written, by this or by another order, before anything in it is changed; throws if the run must not be touched. */
+  /** Called with the run as it was written, by this or by another action, before anything in it is changed; throws if the run must not be touched. */
   accept(run: Run): Promise<void>;
   /** Called with the number of ids written. */
   onProgress(ids: number): void;
@@ -41,11 +41,11 @@ type Submission = {
  */
 export async function submitRun(
   { redis }: Session,
-  order: ListOrder,
+  action: ListAction,
   { target, spool }: { target: Target; spool: Spool },
   { retryOf, applied, accept, onProgress }: Submission,
 ): Promise<Run> {
-  const { config, options, by, command } = order;
+  const { config, options, by, command } = action;
   refusePassedMoment(options);
   const { who, reason: note } = by;
   const plan = planRun(config, target, spool, {
@@ -57,7 +57,7 @@ export async function submitRun(
     options,
   });
   const id = await claimList(redis, plan.list, Date.now());
-  await order.onRun?.(id);
+  await action.onRun?.(id);
   const noted = { ...by, by: 'operator' } as const;
   const link = async () => {
     if (retryOf !== '') await noteRetry(redis, retryOf, id, { at: Date.now(), action: 'retry', ...noted });
@@ -67,14 +67,14 @@ export async function submitRun(
   const chunks = readChunks(spool, chunkSizes(config.canary));
   await writeRun(redis, id, plan, chunks, Date.now(), (written) => onProgress(written * chunkSize), before);
   const run = await written(redis, id);
-  if (order.newRunOnly) refuseOtherOrder(run, plan);
+  if (action.newRunOnly) refuseOtherAction(run, plan);
   await accept(run);
-  const given = givenRules(order);
-  refuseFixedRules(run, given); // another order may have made the run in the meantime
+  const given = givenRules(action);
+  refuseFixedRules(run, given); // another action may have made the run in the meantime
   return changeRules(redis, run, given, { at: Date.now(), ...noted });
 }
 
-/** Throws USAGE if the time of --stop-at passed before the order was confirmed. A resumed run ignores a time that has passed. */
+/** Throws USAGE if the time of --stop-at passed before the action was confirmed. A resumed run ignores a time that has passed. */
 function refusePassedMoment({ stopAt }: RunOptions): void {
   if (stopAt === undefined || stopAt === 0 || stopAt > Date.now()) return;
   throw new ExpungeError('USAGE', `--stop-at ${isoTime(stopAt)} is in the past; nothing was sent`, {
@@ -82,9 +82,9 @@ function refusePassedMoment({ stopAt }: RunOptions): void {
   });
 }
 
-/** Throws GUARD if another order wrote the run with other rules: only the rules that were confirmed may apply. */
-function refuseOtherOrder(run: Run, ordered: RunRules): void {
-  const others = ruleNames.filter((name) => !isSameRule(name, run, ordered));
+/** Throws GUARD if another action wrote the run with other rules: only the rules that were confirmed may apply. */
+function refuseOtherAction(run: Run, wanted: RunRules): void {
+  const others = ruleNames.filter((name) => !isSameRule(name, run, wanted));
   if (others.length === 0) return;
   const names = others.map((name) => rowOf(name).flag).join(', ');
   throw new ExpungeError('GUARD', `run ${run.id} of these ids was started with a different ${names}`, {

@@ -105,14 +105,15 @@ export const targetKeys = {
     key: (fp: string) => `expunge:{${fp}}:revision`,
     type: 'string',
     contents:
-      'a number that moves with each change of stops, pin, budget and known losses. An order that loosens something names the number that was seen',
+      'a number that moves with each change of stops, pin, budget and known losses. An action that loosens something names the number that was seen',
     writers: ['ledger/steer-target.ts', 'ledger/target-actions.ts'],
     expires: 'never',
   },
   lifted: {
     key: (fp: string) => `expunge:{${fp}}:lifted`,
     type: 'zset',
-    contents: 'the last 1,000 orders that were lifted or replaced. An order that is neither here nor in force was lost',
+    contents:
+      'the last 1,000 actions that were lifted or replaced. An action that is neither here nor in force was lost',
     writers: ['ledger/steer-target.ts', 'ledger/target-actions.ts'],
     expires: 'never',
   },
@@ -126,7 +127,7 @@ export const targetKeys = {
   witness: {
     key: (fp: string) => `expunge:{${fp}}:witness`,
     type: 'hash',
-    contents: 'how often processes have looked for lost orders, and the Redis process that served the last look',
+    contents: 'how often processes have looked for lost actions, and the Redis process that served the last look',
     writers: ['ledger/target-actions.ts', 'worker/known-actions.ts'],
     expires: 'never',
   },

@@ -2,12 +2,12 @@ import { ExpungeError } from '../errors.ts';
 import { stateText } from '../format.ts';
 import type { Schedule } from './schedule.ts';
 
-/** Refuses an order whose schedule has changed since it was shown. `undone`: `resumed`, `started`. Pure. */
+/** Refuses an action whose schedule has changed since it was shown. `undone`: `resumed`, `started`. Pure. */
 export function scheduleChanged(now: Schedule, undone: string): ExpungeError {
   const words = `schedule ${now.name} has changed since it was shown: it is ${textOf(now)}; nothing was ${undone}`;
   return new ExpungeError('GUARD', words, {
     next: (toType) =>
-      `look at its definition and audit trail, then repeat the order: ${toType('schedule list', '--json')}`,
+      `look at its definition and audit trail, then repeat the action: ${toType('schedule list', '--json')}`,
   });
 }
 

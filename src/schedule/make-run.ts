@@ -311,6 +311,6 @@ function reasonOf(result: MakeRunResult): string {
 /** Records in the run of the last occurrence that a run sends ids of it again. Repeating it changes nothing. */
 export async function linkRetried({ ledger: { redis }, now }: ScheduleDeps, run: Run): Promise<void> {
   if (run.retryOf === '') return;
-  const order = { at: now(), action: 'retry', by: 'guard', who: run.createdBy, reason: run.note } as const;
-  await noteRetry(redis, run.retryOf, run.id, order);
+  const entry = { at: now(), action: 'retry', by: 'guard', who: run.createdBy, reason: run.note } as const;
+  await noteRetry(redis, run.retryOf, run.id, entry);
 }

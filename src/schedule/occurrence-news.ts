@@ -1,6 +1,6 @@
 import type { HistoryEntry } from './schedule.ts';
 
-/** The result of an occurrence without a run, unless a guard reports it or a person ordered it. */
+/** The result of an occurrence without a run, unless a guard reports it or a person asked for it. */
 export type OccurrenceTrouble = 'failed' | 'missed' | 'skipped' | 'empty';
 
 const hourMs = 3_600_000;

@@ -174,8 +174,8 @@ async function waitForLastRun(
 }
 
 async function cancelLastRun(deps: ScheduleDeps, { name }: ScheduleLease, run: string): Promise<void> {
-  const order = { reason: 'the next occurrence has come', by: 'guard', who: `schedule ${name}` } as const;
-  await deps.ledger.steer(run, deps.now(), { action: 'cancel', ...order });
+  const author = { reason: 'the next occurrence has come', by: 'guard', who: `schedule ${name}` } as const;
+  await deps.ledger.steer(run, deps.now(), { action: 'cancel', ...author });
   deps.log.info({ schedule: name, run }, 'cancelling the last run for the next one');
 }
 

@@ -3,7 +3,7 @@ import type { ProtectedList } from '../input/spool.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { addEventFunction, eventArguments, type OutboxEvent, outboxKeys } from '../ledger/outbox.ts';
 import type { HaltCode } from '../ledger/run.ts';
-import { liftedFunction, newOrderId } from '../ledger/steer-target.ts';
+import { liftedFunction, newActionId } from '../ledger/steer-target.ts';
 import type { Log } from '../logger.ts';
 import type { Target } from '../model/target.ts';
 import type { Enqueuer } from '../queue/enqueuer.ts';
@@ -31,7 +31,7 @@ export type ScheduleDeps = Omit<SourceDeps, 'stop'> & {
   /** The file of protected ids that the settings of this process name. */
   protectFile: string | null;
   who: string;
-  /** The reason of an operator who orders a run now. */
+  /** The reason of an operator who runs it now. */
   reason?: string;
   /** Returns ms since 1970 by the clock of Redis, as of the last `syncClock`. So occurrences are due at the same time on every machine. */
   now(): number;
@@ -43,13 +43,13 @@ export type ScheduleDeps = Omit<SourceDeps, 'stop'> & {
 };
 
 /** The person or guard who changes a schedule, when and why; `who` is '' for a guard. */
-type Order = { at: number; by: 'operator' | 'guard'; who: string; reason: string };
+type Author = { at: number; by: 'operator' | 'guard'; who: string; reason: string };
 
 /** A pause by a guard. `halt`: why its run is halted, '' for another guard. */
 export type GuardPause = { guard: GuardCode; halt: HaltCode | ''; at: number; reason: string; event: OutboxEvent };
 
 /** A line of the audit trail. `guard`: the guard that paused it. */
-type AuditEntry = Order & { guard?: GuardCode } & { action: 'add' | 'change' | 'pause' | 'resume' | 'remove' };
+type AuditEntry = Author & { guard?: GuardCode } & { action: 'add' | 'change' | 'pause' | 'resume' | 'remove' };
 
 /** Reads the schedules of a target, by name. */
 export async function listSchedules(redis: RedisClient, fp: string): Promise<Schedule[]> {
@@ -89,23 +89,23 @@ export async function addSchedule(
     replace,
     protectedList,
     seen = null,
-    ...order
-  }: Order & { replace: boolean; protectedList: ProtectedList | null; seen?: number | null },
+    ...author
+  }: Author & { replace: boolean; protectedList: ProtectedList | null; seen?: number | null },
 ): Promise<'added' | 'same' | 'exists' | 'changed' | 'stale'> {
   const fields = definitionFields(definition);
   const done = await redis.eval(
     addLua,
     6,
     ...[...keysOf(fp, name), keys.scheduleLease(fp, name)],
-    ...[name, fields.definition, fields.note, replace ? '1' : '', order.at, order.who],
-    ...[auditLine({ ...order, action: 'add' }), auditLine({ ...order, action: 'change' })],
+    ...[name, fields.definition, fields.note, replace ? '1' : '', author.at, author.who],
+    ...[auditLine({ ...author, action: 'add' }), auditLine({ ...author, action: 'change' })],
     protectedList === null ? '' : JSON.stringify(protectedList),
     seen ?? '',
   );
   return done as 'added' | 'same' | 'exists' | 'changed' | 'stale';
 }
 
-export type ScheduleAction = 'pause' | 'resume' | 'remove';
+export type ScheduleActionName = 'pause' | 'resume' | 'remove';
 
 /**
  * Pauses, resumes or removes a schedule for an operator. `event`: the event for receivers if its state changes. `stale`: `seen` is given, and the
@@ -116,16 +116,16 @@ export async function steerSchedule(
   redis: RedisClient,
   fp: string,
   name: string,
-  action: ScheduleAction,
-  { seen = null, ...order }: Order & { seen?: number | null },
+  action: ScheduleActionName,
+  { seen = null, ...author }: Author & { seen?: number | null },
   event: OutboxEvent | null = null,
 ): Promise<'changed' | 'same' | 'stale' | 'missing'> {
   const done = await redis.eval(
     steerLua,
     8,
     ...[...keysOf(fp, name), ...outboxKeys(fp), keys.lifted(fp)],
-    ...[action, name, order.reason, order.who, order.at, auditLine({ ...order, action })],
-    ...[removedKeptMs, ...eventArguments(event), newOrderId(), seen ?? ''],
+    ...[action, name, author.reason, author.who, author.at, auditLine({ ...author, action })],
+    ...[removedKeptMs, ...eventArguments(event), newActionId(), seen ?? ''],
   );
   return done as 'changed' | 'same' | 'stale' | 'missing';
 }
@@ -236,7 +236,7 @@ if isThere then
 else
   redis.call('HSET', KEYS[1], 'definition', ARGV[2], 'note', ARGV[3], 'after', ARGV[5],
     'state', 'active', 'reason', '', 'who', ARGV[6], 'changedAt', ARGV[5], 'protectedList', ARGV[9])
-  redis.call('HDEL', KEYS[1], 'waiting', 'waived', 'pausedBy', 'orderId', 'lastSha256', 'rows', 'toArchive', 'heartbeatDue', 'carriedOver', 'retriedFrom')
+  redis.call('HDEL', KEYS[1], 'waiting', 'waived', 'pausedBy', 'actionId', 'lastSha256', 'rows', 'toArchive', 'heartbeatDue', 'carriedOver', 'retriedFrom')
   redis.call('UNLINK', KEYS[5])
   for _, key in ipairs({KEYS[1], KEYS[3], KEYS[4]}) do redis.call('PERSIST', key) end
   redis.call('SADD', KEYS[2], ARGV[1])
@@ -251,18 +251,18 @@ return isThere and 'changed' or 'added'
 /**
  * KEYS  1 schedule  2 schedules  3 audit  4 history  5 carried over  6 outbox  7 events
  * ARGV  1 pause, resume or remove  2 name  3 reason  4 who  5 now  6 audit entry  7 ms to keep a removed one  8 id of the event
- *       9 event or ''  10 names the order  11 the revision that was seen, or ''  KEYS 8 lifted orders
+ *       9 event or ''  10 names the action  11 the revision that was seen, or ''  KEYS 8 lifted actions
  * returns changed, same, stale or missing. A pause of a schedule that is paused already is kept for its audit trail. Occurrences that passed while it
  * was paused are not backfilled.
  */
 const steerLua = `${addEventFunction}${liftedFunction}
 local state = redis.call('HGET', KEYS[1], 'state')
 if not state then return 'missing' end
-local is = redis.call('HMGET', KEYS[1], 'orderId', 'pausedBy', 'who', 'reason')
+local is = redis.call('HMGET', KEYS[1], 'actionId', 'pausedBy', 'who', 'reason')
 if ARGV[1] == 'pause' and state == 'paused' then
   if is[1] and (is[3] == ARGV[4] and (is[4] == ARGV[3] or ARGV[3] == '')) then return 'same' end
   -- The pause of an operator replaces the pause of a guard, as the stronger one. A colleague's pause stays, and both end with the next resume.
-  if not is[1] then redis.call('HSET', KEYS[1], 'orderId', ARGV[10], 'who', ARGV[4], 'reason', ARGV[3], 'changedAt', ARGV[5]) end
+  if not is[1] then redis.call('HSET', KEYS[1], 'actionId', ARGV[10], 'who', ARGV[4], 'reason', ARGV[3], 'changedAt', ARGV[5]) end
   redis.call('LPUSH', KEYS[3], ARGV[6])
   redis.call('LTRIM', KEYS[3], 0, 99)
   redis.call('HINCRBY', KEYS[1], 'revision', 1)
@@ -280,10 +280,10 @@ redis.call('HINCRBY', KEYS[1], 'revision', 1)
 redis.call('HSET', KEYS[1], 'state', next, 'reason', ARGV[3], 'who', ARGV[4], 'changedAt', ARGV[5])
 redis.call('HDEL', KEYS[1], 'waiting')
 if next == 'paused' then
-  redis.call('HSET', KEYS[1], 'orderId', ARGV[10])
+  redis.call('HSET', KEYS[1], 'actionId', ARGV[10])
 else
   noteLifted(KEYS[8], is[1])
-  redis.call('HDEL', KEYS[1], 'orderId')
+  redis.call('HDEL', KEYS[1], 'actionId')
 end
 if next == 'active' then
   redis.call('HSET', KEYS[1], 'after', ARGV[5], 'waived', redis.call('HGET', KEYS[1], 'pausedBy') or '', 'pausedBy', '')

@@ -63,7 +63,7 @@ export type Schedule = Definition & {
   reason: string; // why it has this state
   who: string; // '' for a guard
   changedAt: number;
-  /** A number that moves with every change of its definition, its state and its pauses; an order names the number that was seen. */
+  /** A number that moves with every change of its definition, its state and its pauses; an action names the number that was seen. */
   revision: number;
   /** The last occurrence that has been handled, with all earlier ones. */
   after: number;

@@ -11,8 +11,8 @@ type HandlerDeps = {
   deleting: DeleteDeps;
   watch: RunWatch;
   credentials: Credentials;
-  /** The orders for runs that this process knows. `confirm` makes sure that Redis has all of them before a chunk is claimed. */
-  orders: { confirm(run: string): Promise<void> };
+  /** The actions for runs that this process knows. `confirm` makes sure that Redis has all of them before a chunk is claimed. */
+  actions: { confirm(run: string): Promise<void> };
   /** Whether the leased chunks need more connections than there are. */
   isSaturated(): boolean;
   /** Stops work on a run that this process cannot delete. */
@@ -29,7 +29,7 @@ export function chunkHandler({
   deleting,
   watch,
   credentials,
-  orders,
+  actions,
   isSaturated,
   abandon,
 }: HandlerDeps): ChunkHandler {
@@ -39,7 +39,7 @@ export function chunkHandler({
   return async (job, stop) => {
     if (!(await credentials.areValid(job.run))) return 'done';
     try {
-      await orders.confirm(job.run);
+      await actions.confirm(job.run);
     } catch (error) {
       logRedisError(deleting, error);
       return 'requeue';

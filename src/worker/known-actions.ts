@@ -1,20 +1,20 @@
 import { noteTarget } from '../ledger/known-targets.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { isFinalized, type OperatorPause, type Run, readRun } from '../ledger/run.ts';
-import { newOrderId, stopTarget } from '../ledger/steer-target.ts';
+import { newActionId, stopTarget } from '../ledger/steer-target.ts';
 import {
-  type BoundOrder,
+  type BoundAction,
   countLook,
   findLifted,
   type Loss,
   noteLoss,
   readLosses,
-  readTargetOrders,
+  readTargetActions,
   restoreBound,
   restoreSchedulePause,
-  type ScheduleOrder,
+  type ScheduleAction,
 } from '../ledger/target-actions.ts';
-import { type Stop, type StopOrder, stopsFromStored } from '../limiter/stop.ts';
+import { type Stop, type StopAction, stopsFromStored } from '../limiter/stop.ts';
 import type { Log } from '../logger.ts';
 import { commandFor, type Target } from '../model/target.ts';
 import { toTypeAnywhere } from '../model/to-type.ts';
@@ -23,7 +23,7 @@ import { keys } from '../redis/keys.ts';
 import { hasAllOf, readServerIdentity, type ServerIdentity } from '../redis/server-identity.ts';
 import type { Part } from './parts.ts';
 
-type KnownOrdersOptions = {
+type KnownActionsOptions = {
   ledger: Ledger;
   target: Target;
   /** Whether this process works on all detached runs of the target. */
@@ -33,12 +33,12 @@ type KnownOrdersOptions = {
   onChange(): void;
 };
 
-/** The orders of operators for a run: pauses that were not lifted, or to cancel it. */
-type RunOrders = { pauses: readonly OperatorPause[]; cancel: Pick<Run, 'by' | 'who' | 'reason'> | null };
+/** The actions of operators for a run: pauses that were not lifted, or to cancel it. */
+type RunActions = { pauses: readonly OperatorPause[]; cancel: Pick<Run, 'by' | 'who' | 'reason'> | null };
 
-/** The orders for a target as one process remembers them. */
-export function openOrders(options: KnownOrdersOptions): KnownOrders {
-  return new KnownOrders(options);
+/** The actions for a target as one process remembers them. */
+export function openKnownActions(options: KnownActionsOptions): KnownActions {
+  return new KnownActions(options);
 }
 
 const lookEveryMs = 1_000;
@@ -47,19 +47,19 @@ const lookAtRunsEvery = 5; // looks
 const knownRunsAtMost = 1_000;
 
 /**
- * Remembers the orders for a target and its runs that this process has seen in Redis: stops, pauses, cancels, the pinned rate, the budget
+ * Remembers the actions for a target and its runs that this process has seen in Redis: stops, pauses, cancels, the pinned rate, the budget
  * and paused
- * schedules. Redis may lose acknowledged orders: an order that is neither in force nor lifted is written again. While that is uncertain, nothing
- * is sent that the order would hold back. An order that cannot be written again is a loss, which a person has to acknowledge. States: stopped →
+ * schedules. Redis may lose acknowledged actions: an action that is neither in force nor lifted is written again. While that is uncertain, nothing
+ * is sent that the action would hold back. An action that cannot be written again is a loss, which a person has to acknowledge. States: stopped →
  * started → stopped.
  */
-export class KnownOrders {
-  readonly #options: KnownOrdersOptions;
-  #stops = new Map<string, StopOrder>();
+export class KnownActions {
+  readonly #options: KnownActionsOptions;
+  #stops = new Map<string, StopAction>();
   #isStopSure = true; // whether Redis has confirmed each of these stops
-  #bounds: Record<'pin' | 'budget', BoundOrder | null> = { pin: null, budget: null };
-  #schedules = new Map<string, ScheduleOrder | null>();
-  readonly #runs = new Map<string, RunOrders>();
+  #bounds: Record<'pin' | 'budget', BoundAction | null> = { pin: null, budget: null };
+  #schedules = new Map<string, ScheduleAction | null>();
+  readonly #runs = new Map<string, RunActions>();
   #liveRuns = new Set<string>();
   #losses = new Map<string, Loss>();
   #lossCount = 0;
@@ -73,14 +73,14 @@ export class KnownOrders {
     this.#isSure = false;
   };
 
-  constructor(options: KnownOrdersOptions) {
+  constructor(options: KnownActionsOptions) {
     this.#options = options;
   }
 
   /** The part of a process. Its start does not wait for Redis. */
   get part(): Part {
     return {
-      name: 'orders',
+      name: 'actions',
       start: async () => {
         for (const event of connectionEvents) this.#options.ledger.redis.on(event, this.#doubt);
         this.#timer = setInterval(() => void this.#tick(), retryEveryMs);
@@ -94,7 +94,7 @@ export class KnownOrders {
     };
   }
 
-  /** Whether Redis is known to have all orders that this process knows. If not, sending is not allowed, because Redis may have lost some. */
+  /** Whether Redis is known to have all actions that this process knows. If not, sending is not allowed, because Redis may have lost some. */
   get isSure(): boolean {
     return this.#isSure || this.#timer === null;
   }
@@ -105,7 +105,7 @@ export class KnownOrders {
     return first === undefined ? null : { ...first, ...(others.length > 0 && { others }) };
   }
 
-  /** The orders that Redis has lost for good, and that were not acknowledged. */
+  /** The actions that Redis has lost for good, and that were not acknowledged. */
   get losses(): readonly Loss[] {
     return [...this.#losses.values()];
   }
@@ -131,7 +131,7 @@ export class KnownOrders {
     void this.#lookAtRun(run).catch(() => {});
   }
 
-  /** Returns once Redis has every order for a run that this process knows. Throws if Redis does not answer. */
+  /** Returns once Redis has every action for a run that this process knows. Throws if Redis does not answer. */
   async confirm(run: string): Promise<void> {
     if (this.#timer === null) return;
     if (!this.#isSure) await this.#look();
@@ -188,10 +188,10 @@ export class KnownOrders {
     const { ledger, target } = this.#options;
     const { redis } = ledger;
     const { fp } = target;
-    const now = await readTargetOrders(redis, fp);
+    const now = await readTargetActions(redis, fp);
     const known = [
       ...this.#stops.keys(),
-      ...[this.#bounds.pin, this.#bounds.budget, ...this.#schedules.values()].flatMap((order) => order?.id ?? []),
+      ...[this.#bounds.pin, this.#bounds.budget, ...this.#schedules.values()].flatMap((action) => action?.id ?? []),
       ...[...this.#losses.values()].map(({ id }) => id),
     ];
     const lifted = await findLifted(redis, fp, known);
@@ -260,7 +260,7 @@ export class KnownOrders {
     return restored;
   }
 
-  /** Writes a run's lost orders again. `isFound`: Redis has the run. */
+  /** Writes a run's lost actions again. `isFound`: Redis has the run. */
   async #lookAtRun(id: string): Promise<{ isFound: boolean; again: string[] }> {
     const { ledger } = this.#options;
     const run = await readRun(ledger.redis, id);
@@ -271,12 +271,25 @@ export class KnownOrders {
     const isEnding = run.state === 'cancelling' || isFinalized(run.state);
     const again: string[] = [];
     if (!isEnding && cancel !== null) {
-      const order = { action: 'cancel', by: cancel.by || 'operator', who: cancel.who, reason: cancel.reason } as const;
-      if ((await ledger.order(id, Date.now(), order)).isChanged) again.push(this.#sayRestored('cancel', cancel, id));
+      const steering = {
+        action: 'cancel',
+        by: cancel.by || 'operator',
+        who: cancel.who,
+        reason: cancel.reason,
+      } as const;
+      if ((await ledger.applySteering(id, Date.now(), steering)).isChanged)
+        again.push(this.#sayRestored('cancel', cancel, id));
     } else if (!isEnding) {
       for (const pause of pauses.filter((one) => run.pauses.every(({ id }) => id !== one.id))) {
-        const order = { action: 'pause', by: 'operator', who: pause.who, reason: pause.reason, id: pause.id } as const;
-        if ((await ledger.order(id, Date.now(), order)).isChanged) again.push(this.#sayRestored('pause', pause, id));
+        const steering = {
+          action: 'pause',
+          by: 'operator',
+          who: pause.who,
+          reason: pause.reason,
+          id: pause.id,
+        } as const;
+        if ((await ledger.applySteering(id, Date.now(), steering)).isChanged)
+          again.push(this.#sayRestored('pause', pause, id));
       }
     }
     const now = again.length === 0 ? run : await readRun(ledger.redis, id);
@@ -284,7 +297,7 @@ export class KnownOrders {
     return { isFound: true, again };
   }
 
-  #remember(run: Run, before: RunOrders['cancel']): void {
+  #remember(run: Run, before: RunActions['cancel']): void {
     const isCancelled = run.state === 'cancelling' || run.state === 'cancelled';
     const cancel = isCancelled ? { by: run.by, who: run.who, reason: run.reason } : before;
     const pauses = run.pauses.filter(({ id }) => id !== '');
@@ -297,7 +310,7 @@ export class KnownOrders {
   async #noteLoss(what: string): Promise<void> {
     const { ledger, target, log } = this.#options;
     if (this.#losses.has(what)) return;
-    const loss: Loss = { id: newOrderId(), what, at: Date.now() };
+    const loss: Loss = { id: newActionId(), what, at: Date.now() };
     this.#losses.set(what, loss);
     this.#lossCount++;
     log.error(
@@ -307,15 +320,15 @@ export class KnownOrders {
     await noteLoss(ledger.redis, target.fp, loss, lossEvent(target, loss));
   }
 
-  #sayRestored(order: string, { who, reason }: { who: string; reason: string }, run?: string): string {
-    const facts = run === undefined ? { order, who, reason } : { order, run, who, reason };
-    this.#options.log.warn(facts, 'an order that Redis has lost is written again');
-    return order;
+  #sayRestored(action: string, { who, reason }: { who: string; reason: string }, run?: string): string {
+    const facts = run === undefined ? { action, who, reason } : { action, run, who, reason };
+    this.#options.log.warn(facts, 'an action that Redis has lost is written again');
+    return action;
   }
 
   #sayWhatStands(): void {
     const { pin, budget } = this.#bounds;
-    const orders = [
+    const actions = [
       ...[...this.#stops.values()].map(({ who }) => `stop by ${who}`),
       ...(pin === null ? [] : [`pinned rate by ${pin.who}`]),
       ...(budget === null ? [] : [`budget by ${budget.who}`]),
@@ -326,7 +339,7 @@ export class KnownOrders {
         cancel === null ? `run ${run} paused by ${pauses[0]!.who}` : `run ${run} cancelled by ${cancel.who}`,
       ),
     ];
-    this.#options.log.warn({ orders }, 'Redis may have lost what it acknowledged last; these orders stand');
+    this.#options.log.warn({ actions }, 'Redis may have lost what it acknowledged last; these actions stand');
   }
 }
 

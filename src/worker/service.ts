@@ -21,7 +21,7 @@ import type { Token } from '../token/token.ts';
 import { withTimeout } from '../wait.ts';
 import { BodyCounter } from './body-counter.ts';
 import { chunkHandler, watchCredentials } from './chunk-handler.ts';
-import { type KnownOrders, openOrders } from './known-actions.ts';
+import { type KnownActions, openKnownActions } from './known-actions.ts';
 import { type Part, repeat } from './parts.ts';
 import { logRedisError, runStopper } from './run-stopper.ts';
 import { RunWatch } from './run-watch.ts';
@@ -41,7 +41,7 @@ export type Service = {
   senders: TargetSenders;
   token: Token;
   meters: Record<Resource, RequestMeter>;
-  orders: Pick<KnownOrders, 'losses' | 'lossCount'>;
+  actions: Pick<KnownActions, 'losses' | 'lossCount'>;
   /** Why Redis rejects the writes of this process; '' = it accepts them. */
   readonly writeRejection: string;
   /** The time for which runs had to wait here because sending was not allowed, in ms. */
@@ -64,13 +64,13 @@ type Openers = {
   openTargetSenders: typeof openTargetSenders;
   openQueue: typeof openQueue;
   openConsumer: typeof openConsumer;
-  openOrders: typeof openOrders;
+  openKnownActions: typeof openKnownActions;
 };
 
 /** Makes the parts and connects them. Starts nothing, because `Parts` does that. */
 export function openService(
   options: ServiceOptions,
-  { openTargetSenders, openQueue, openConsumer, openOrders }: Openers = openers,
+  { openTargetSenders, openQueue, openConsumer, openKnownActions }: Openers = openers,
 ): Service {
   growNewSpace();
   const { ledger, target, log, token } = options;
@@ -81,12 +81,12 @@ export function openService(
   const writes = trackWrites(clock, (rejection) => logRejection(rejection, log));
   const { halt, halted, pauseAll, abandon } = runStopper({ ledger, writes, log, watch: () => watch });
   const isShared = options.queueName === sharedQueueName;
-  const orders = openOrders({ ledger, target, isShared, log, onChange: () => senders.pump() });
+  const actions = openKnownActions({ ledger, target, isShared, log, onChange: () => senders.pump() });
   const senders: TargetSenders = openTargetSenders(options, {
     run: runOfQueue(options.queueName),
     clock,
     writes,
-    orders,
+    actions,
     onChange: wakeWaiters,
     onLongThrottle: pauseAll,
   });
@@ -97,7 +97,7 @@ export function openService(
     clock,
     isAlone: !isShared, // the queue of a run has one consumer
     halted,
-    saw: (run, state) => orders.sawRun(run, state),
+    saw: (run, state) => actions.sawRun(run, state),
     overdue: (run) => void enqueuer.enqueue(run).catch((error) => logRedisError(deleting, error)),
     onChange: wakeWaiters,
     conditions: () => ({
@@ -139,7 +139,7 @@ export function openService(
     (run) => watch.hasChunks(run) || watch.waits(run),
   );
   const isSaturated = () => senders.all.every(({ connections }) => connections.isSaturated(watch.chunks));
-  const handle = chunkHandler({ deleting, watch, credentials, orders, isSaturated, abandon });
+  const handle = chunkHandler({ deleting, watch, credentials, actions, isSaturated, abandon });
   const consumer = openConsumer({
     address,
     canTakeMore: () =>
@@ -160,7 +160,7 @@ export function openService(
   const drainAtMostMs = Math.min(options.connection.requestTimeoutMs, longestDrainMs) + drainSpareMs;
   const parts: Service['parts'] = [
     queuePart(queue, !isShared),
-    orders.part,
+    actions.part,
     bodyPart(bodies, log),
     { name: 'target senders', start: senders.start, drain: senders.close },
     watchPart(watch),
@@ -173,7 +173,7 @@ export function openService(
     senders,
     token,
     meters,
-    orders,
+    actions,
     parts,
     get writeRejection() {
       return writes.rejection;
@@ -184,7 +184,7 @@ export function openService(
   };
 }
 
-const openers: Openers = { openTargetSenders, openQueue, openConsumer, openOrders };
+const openers: Openers = { openTargetSenders, openQueue, openConsumer, openKnownActions };
 
 function logRejection(rejection: string, log: Log): void {
   if (rejection === '') log.warn({}, 'Redis accepts writes again');

@@ -36,8 +36,8 @@ export type TargetSendersOptions = {
   log: Log;
 };
 
-/** The orders for its target that this process knows. */
-type Orders = { readonly isSure: boolean; readonly stop: Stop | null; sawStop(stored: string): void };
+/** The actions for its target that this process knows. */
+type Actions = { readonly isSure: boolean; readonly stop: Stop | null; sawStop(stored: string): void };
 
 /** One limiter and its connection pool: for all requests, or for the requests of one resource. */
 type OpenTargetSender = TargetSender & { scope: LimiterScope; limiter: TargetLimiter };
@@ -68,7 +68,7 @@ type SharedTargetSenderDeps = {
   run: string; // the run that this process deletes; '' = the detached runs
   clock: () => number;
   writes: WriteStatus;
-  orders?: Orders;
+  actions?: Actions;
   onChange(): void;
   onLongThrottle(reason: string): void;
 };
@@ -130,7 +130,7 @@ function openTargetSender(
   scope: LimiterScope,
   options: TargetSendersOptions,
   stopFile: StopFile,
-  { process, run, clock, writes, orders, onChange, onLongThrottle, onUnreadableWait }: TargetSenderDeps,
+  { process, run, clock, writes, actions, onChange, onLongThrottle, onUnreadableWait }: TargetSenderDeps,
 ): OpenTargetSender {
   const { ledger, target, token, connection, maxConcurrency, rate, burst } = options;
   const limiter = new TargetLimiter({
@@ -144,7 +144,7 @@ function openTargetSender(
     isBusy: watchOwnLoad(clock()),
     stopHere: () => stopFile.stop,
     tokenWait: tokenWaitOf(token, Date.now),
-    ...(orders && { orders }),
+    ...(actions && { actions }),
     onChange: () => {
       pool.pump();
       onChange();

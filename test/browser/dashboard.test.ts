@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import { describe, test } from 'vitest';
 import { hostOf } from '../../src/dashboard/format.ts';
-import { noteFailedOrder } from '../../src/ledger/audit.ts';
+import { noteFailedAction } from '../../src/ledger/audit.ts';
 import { noteTarget } from '../../src/ledger/known-targets.ts';
 import { targetOf } from '../../src/model/target.ts';
 import {
@@ -49,8 +49,8 @@ function transitionOf(page: Page): Promise<string> {
   })()`);
 }
 
-/** Gives an order on the page of a run: opens its dialog, fills its fields, and confirms. */
-async function order(page: Page, name: string, label: string, fields: Record<string, string>): Promise<void> {
+/** Takes an action on the page of a run: opens its dialog, fills its fields, and confirms. */
+async function action(page: Page, name: string, label: string, fields: Record<string, string>): Promise<void> {
   await page.getByRole('button', { name: `${name} …`, exact: true }).click();
   const dialog = page.getByRole('dialog');
   for (const [label, value] of Object.entries(fields)) await dialog.getByRole('textbox', { name: label }).fill(value);
@@ -102,7 +102,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     expect(weight).toBeLessThan(150_000);
     expect(await barriersOn(page)).toEqual([]);
     const number = String(refused.size);
-    await order(page, 'Retry', 'Make the run', { Reason: 'once more', 'Type the number': number });
+    await action(page, 'Retry', 'Make the run', { Reason: 'once more', 'Type the number': number });
     await page.getByRole('link', { name: run }).waitFor(); // that it retries
     await showsState(page, 'completed');
     await page.getByRole('link', { name: 'Runs' }).click();
@@ -136,7 +136,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     await harness.worker();
     await until('requests arrive', () => harness.arrivals.length > 10);
 
-    await order(page, 'Pause', 'Pause', { Reason: 'release window' });
+    await action(page, 'Pause', 'Pause', { Reason: 'release window' });
     await showsState(page, 'paused');
     await sleep(1_000); // the promise: nothing leaves a second later
     const sent = harness.arrivals.length;
@@ -149,16 +149,16 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     await showsState(page, 'running');
     await until('requests arrive again', () => harness.arrivals.length > sent);
 
-    await order(page, 'Rate', 'Change the rate', { 'At most': 'fast', Reason: 'they asked us to' });
+    await action(page, 'Rate', 'Change the rate', { 'At most': 'fast', Reason: 'they asked us to' });
     await page
       .getByRole('dialog')
       .getByText(/^expected a rate like 200\/s/)
       .waitFor();
     await page.getByRole('button', { name: 'Leave it' }).click();
-    await order(page, 'Rate', 'Change the rate', { 'At most': '40/s', Reason: 'they asked us to' });
+    await action(page, 'Rate', 'Change the rate', { 'At most': '40/s', Reason: 'they asked us to' });
     await page.getByText('at most 40/s').waitFor();
 
-    await order(page, 'Pause', 'Pause', { Reason: 'to count' });
+    await action(page, 'Pause', 'Pause', { Reason: 'to count' });
     await showsState(page, 'paused');
     await page.getByRole('button', { name: 'Cancel …' }).click();
     const dialog = page.getByRole('dialog');
@@ -175,7 +175,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     expect(dashboard.complaints.filter((words) => !words.includes('status of 400'))).toEqual([]);
   });
 
-  test('asks nothing about a run whose page was left, and says that an order on its way was refused', async ({
+  test('asks nothing about a run whose page was left, and says that an action on its way was refused', async ({
     expect,
     onTestFinished,
   }) => {
@@ -196,7 +196,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
       release = resolve;
     });
     await page.route(/\/pause$/, (route) => isReleased.then(() => route.abort()));
-    await order(page, 'Pause', 'Pause', { Reason: 'wait' });
+    await action(page, 'Pause', 'Pause', { Reason: 'wait' });
     await page.goBack();
     await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor();
     expect(await dialog.count()).toBe(0);
@@ -205,7 +205,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     await dialog.getByRole('button', { name: 'Close' }).click();
   });
 
-  test('says that an order failed after its dialog had closed, until another one is done', async ({
+  test('says that an action failed after its dialog had closed, until another one is done', async ({
     expect,
     onTestFinished,
   }) => {
@@ -213,10 +213,16 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     const run = await dashboard.submit(ids, ['--rate', '50/s']);
     const page = await dashboard.page('operate');
     await openRun(page, dashboard, run, 'running');
-    const failed = { at: Date.now(), who: 'ana', reason: 'too early', order: 'pause', error: 'Redis: no answer' };
-    await noteFailedOrder(dashboard.harness.redis, run, failed);
-    await page.getByRole('alert').getByText('The order of ana to pause the run was not carried out').waitFor();
-    await order(page, 'Pause', 'Pause', { Reason: 'again' });
+    const failed = {
+      at: Date.now(),
+      who: 'ana',
+      reason: 'too early',
+      failedAction: 'pause',
+      error: 'Redis: no answer',
+    };
+    await noteFailedAction(dashboard.harness.redis, run, failed);
+    await page.getByRole('alert').getByText('ana asked to pause the run, and it was not done').waitFor();
+    await action(page, 'Pause', 'Pause', { Reason: 'again' });
     await showsState(page, 'paused');
     expect(await page.getByRole('alert').count()).toBe(0);
     expect(dashboard.complaints).toEqual([]);
@@ -243,11 +249,11 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     const run = await dashboard.submit(ids);
     const page = await dashboard.page('operate');
     await openRun(page, dashboard, run, 'running');
-    await order(page, 'Pause', 'Pause', { Reason: 'wait' });
+    await action(page, 'Pause', 'Pause', { Reason: 'wait' });
     await showsState(page, 'paused');
     const stopped = await harness.expunge(['stop-all', '--reason', 'wrong list']);
     expect(stopped.code, stopped.stderr).toBe(0);
-    await order(page, 'Resume', 'Resume', { Reason: 'go on' });
+    await action(page, 'Resume', 'Resume', { Reason: 'go on' });
     const warned = page.getByRole('dialog');
     await warned
       .getByRole('alert')
@@ -384,7 +390,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     expect(dashboard.complaints).toEqual([]);
   });
 
-  test('lets nobody in without a token, also without script, and refuses orders of who may only read', async ({
+  test('lets nobody in without a token, also without script, and refuses actions of people who may only read', async ({
     expect,
     onTestFinished,
   }) => {
@@ -434,7 +440,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
       .getByRole('row', { name: new RegExp(`^${hostname()}-.* at work, up to \\d+ requests at once`) })
       .waitFor();
     await card.getByText(/^[\d.]+\/s, .* left, ends /).waitFor();
-    await order(page, 'Stop', 'Stop', { Reason: 'the database is full' });
+    await action(page, 'Stop', 'Stop', { Reason: 'the database is full' });
     await card.getByText(/^Stopped for all runs of this target by .*: the database is full/).waitFor();
     expect(await page.title()).toBe('1 active run · expunge');
     expect(await barriersOn(page)).toEqual([]);

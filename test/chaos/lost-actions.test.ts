@@ -43,7 +43,7 @@ async function openScene() {
 
 const say = (harness: Harness, line: string) => harness.expunge(line.split(' '), as('ana'));
 
-describe('a Redis that has lost an order which it had acknowledged', () => {
+describe('a Redis that has lost an action which it had acknowledged', () => {
   test('gets a cancel again from the worker that has seen it, and nothing more is sent', async () => {
     const { harness, id, mark, lose, worker } = await openScene();
     mark();
@@ -53,7 +53,7 @@ describe('a Redis that has lost an order which it had acknowledged', () => {
     const run = await harness.runIs('cancelled again', ({ state }) => state === 'cancelled');
     expect(run).toMatchObject({ who: 'ana' });
     expect(harness.sandbox.seen.length).toBe(sent);
-    expect(worker.stderr).toContain('an order that Redis has lost is written again');
+    expect(worker.stderr).toContain('an action that Redis has lost is written again');
   });
 
   test('gets a pause again, which then holds until `resume`', async () => {
@@ -93,7 +93,7 @@ describe('a Redis that has lost an order which it had acknowledged', () => {
     expect(await readBudget(harness.redis, fp)).toMatchObject({ rate: [{ count: 1_000 }], who: 'ana' });
     expect(await readPin(harness.redis, fp)).toMatchObject({ rate: [{ count: 40 }], who: 'ana' });
     expect(harness.sandbox.seen.length).toBe(sent);
-    await until('it says what stands', () => worker.stderr.includes('these orders stand'));
+    await until('it says what stands', () => worker.stderr.includes('these actions stand'));
     await say(harness, 'start-all');
     await until('negative control: it goes on', () => harness.sandbox.seen.length > sent + 5);
   });
@@ -151,7 +151,7 @@ async function quiet({ sandbox }: Harness): Promise<number> {
   return last;
 }
 
-/** The worker looks at all orders every few seconds; it has then looked after this. */
+/** The worker looks at all actions every few seconds; it has then looked after this. */
 async function seenByWorker({ redis, target }: Harness): Promise<void> {
   const looked = await redis.hget(keys.witness(target.fp), 'looks');
   await until(

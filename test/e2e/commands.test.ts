@@ -42,11 +42,14 @@ const isReady = (port: number) =>
   );
 
 describe.concurrent('the command as it is shipped', () => {
-  test('takes a list through submit, order, worker, status, report and removal', async ({ expect, onTestFinished }) => {
+  test('takes a list through submit, actions, worker, status, report and removal', async ({
+    expect,
+    onTestFinished,
+  }) => {
     const { harness, call, submitted } = await openRun(onTestFinished);
     expect([submitted.code, submitted.stderr]).toEqual([0, expect.stringMatching(/Stop it: .*bin\.js pause/)]);
     const { id } = await harness.onlyRun();
-    for (const order of [
+    for (const words of [
       ['pause', id],
       ['rate', id, '400/s'],
       ['priority', id, 'high'],
@@ -54,7 +57,7 @@ describe.concurrent('the command as it is shipped', () => {
       ['stop-all', '--reason', 'a test'],
       ['start-all'],
     ])
-      expect(await call(...order), order.join(' ')).toMatchObject({ code: 0 });
+      expect(await call(...words), words.join(' ')).toMatchObject({ code: 0 });
     const worker = await harness.spawnWorker();
     await harness.runIs('completed', ({ state }) => state === 'completed');
     worker.signal('SIGTERM');

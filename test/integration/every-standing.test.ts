@@ -32,7 +32,7 @@ import { quietCall } from '../support/target-call.ts';
 vi.mock('/assets/lit-html/lit-html.js', () => import('lit-html'));
 vi.mock('/assets/model/visible.js', () => import('../../src/model/visible.ts'));
 
-// Why nothing is sent, for each cause, wherever somebody may look. Each cause is made as it comes about: an order, a window, a budget used up, what
+// Why nothing is sent, for each cause, wherever somebody may look. Each cause is made as it comes about: an action, a window, a budget used up, what
 // a process says of itself. A surface that cannot say a cause has a reason here, and is held to it: it does not.
 
 const ids = makeIds('v', 3);
@@ -51,7 +51,7 @@ type Made = {
 type Scene = Awaited<ReturnType<typeof openScene>>;
 
 const inHours = (n: number) => `${String((new Date().getUTCHours() + n) % 24).padStart(2, '0')}:00`;
-const order = () => ({ who: 'ana@here', reason: 'they call us', at: Date.now() });
+const author = () => ({ who: 'ana@here', reason: 'they call us', at: Date.now() });
 const steering = { by: 'guard', who: '', reason: '2 of 10 failed' } as const;
 
 const made: Record<Cause, Made> = {
@@ -80,7 +80,7 @@ const made: Record<Cause, Made> = {
     make: async ({ ledger, id }) => {
       await ledger.enqueue(id);
       await ledger.claim(id, 0);
-      await ledger.steer(id, Date.now(), { action: 'cancel', by: 'operator', ...order() });
+      await ledger.steer(id, Date.now(), { action: 'cancel', by: 'operator', ...author() });
     },
   },
   redis: {
@@ -100,7 +100,7 @@ const made: Record<Cause, Made> = {
   },
   stop: {
     words: /stopped for all runs of this target by ana@here: they call us/i,
-    make: ({ redis, target }) => stopTarget(redis, target.fp, order()),
+    make: ({ redis, target }) => stopTarget(redis, target.fp, author()),
   },
   unreadable_rate: {
     words: /its rate "fast" is in a form that this version of expunge can't read/i,
@@ -124,7 +124,7 @@ const made: Record<Cause, Made> = {
   budget: {
     words: /the budget of this target is used up \(1 a day\)/i,
     make: async ({ redis, target, says }) => {
-      await setBudget(redis, target.fp, parseRate('1/day'), order());
+      await setBudget(redis, target.fp, parseRate('1/day'), author());
       await says({});
     },
   },

@@ -3,14 +3,14 @@ import { walk } from '../support/action-walk.ts';
 import type { Careless } from '../support/action-walk-scene.ts';
 
 const seedsMax = 6;
-const size = { orders: 200, withinMs: 300_000, restMs: 100 };
+const size = { actions: 200, withinMs: 300_000, restMs: 100 };
 const controls: readonly [Careless, RegExp][] = [
-  ['comparison', /^an order did what it may not do/],
-  ['rewriting', /^(an order was lost|what was forbidden was sent)/],
+  ['comparison', /^an action did what it may not do/],
+  ['rewriting', /^(an action was lost|what was forbidden was sent)/],
   ['single-write', /^(a run does not have the rules|more ids were sent)/],
 ];
 
-describe('orders that five people give at random', () => {
+describe('actions that five people take at random', () => {
   test.for(controls)('would not hold without the %s', async ([without, problem], context) => {
     let found: string | null = null;
     for (let seed = 1; seed <= seedsMax && found === null; seed++) {

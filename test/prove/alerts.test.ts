@@ -54,7 +54,7 @@ async function openTarget(name: string) {
     expect(await harness.run(line)).toMatchObject({ code: 0 });
   };
   await submit(ids, ['--rate', `${perSecond}/s`]);
-  const order = async (line: string[]) => expect(await harness.expunge(line)).toMatchObject({ code: 0 });
+  const action = async (line: string[]) => expect(await harness.expunge(line)).toMatchObject({ code: 0 });
   return {
     harness,
     worker,
@@ -62,7 +62,7 @@ async function openTarget(name: string) {
     stopFile,
     port,
     submit,
-    order,
+    action,
     answer: (kind: FaultKind | null) => {
       fault = kind;
     },
@@ -111,8 +111,8 @@ type Trouble = { alert: string | null; make(stage: Stage): Promise<unknown>; men
 const troubles: Record<string, Trouble> = {
   'is stopped': {
     alert: 'ExpungeHeld a stop',
-    make: ({ order }) => order(['stop-all', '--reason', 'they call us']),
-    mend: ({ order }) => order(['start-all']),
+    make: ({ action }) => action(['stop-all', '--reason', 'they call us']),
+    mend: ({ action }) => action(['start-all']),
   },
   'has a stop file': {
     alert: 'ExpungeHeld a stop_file',
@@ -121,29 +121,29 @@ const troubles: Record<string, Trouble> = {
   },
   'has used up its budget': {
     alert: 'ExpungeLimitUsedUp a budget',
-    make: ({ order }) => order(['target', 'budget', '5/day']),
-    mend: ({ order }) => order(['target', 'budget', 'none']),
+    make: ({ action }) => action(['target', 'budget', '5/day']),
+    mend: ({ action }) => action(['target', 'budget', 'none']),
   },
   'asks for a wait': {
     alert: 'ExpungeHeld a retry_after',
     make: async ({ answer }) => answer('status-429-seconds'),
-    mend: async ({ answer, order }) => {
+    mend: async ({ answer, action }) => {
       answer(null);
-      await order(['target', 'release']);
+      await action(['target', 'release']);
     },
   },
   'answers 503 to everything': {
     alert: 'ExpungeHeld a outage',
     make: async ({ answer }) => answer('status-503'),
-    mend: async ({ answer, order }) => {
+    mend: async ({ answer, action }) => {
       answer(null);
-      await order(['target', 'release']);
+      await action(['target', 'release']);
     },
   },
   'has a paused run': {
     alert: null,
-    make: async ({ harness, order }) => order(['pause', (await harness.onlyRun()).id]),
-    mend: async ({ harness, order }) => order(['resume', (await harness.onlyRun()).id]),
+    make: async ({ harness, action }) => action(['pause', (await harness.onlyRun()).id]),
+    mend: async ({ harness, action }) => action(['resume', (await harness.onlyRun()).id]),
   },
   'has a Redis that rejects writes': {
     alert: 'ExpungeRedisRejectsWrites a',
@@ -158,9 +158,9 @@ const troubles: Record<string, Trouble> = {
   'has a run that halts': {
     alert: 'ExpungeRunHalted a',
     make: ({ submit }) => submit(refused, ['--on-status', '422=halt']),
-    mend: async ({ harness, order }) => {
+    mend: async ({ harness, action }) => {
       const halted = (await harness.runs()).find(({ state }) => state === 'halted');
-      await order(['cancel', halted!.id, '--yes']);
+      await action(['cancel', halted!.id, '--yes']);
     },
   },
   'has no worker': {

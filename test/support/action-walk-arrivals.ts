@@ -3,7 +3,7 @@ import type { Sandbox } from '../../src/sandbox/server.ts';
 /** A time in which nothing of a list may arrive, by `performance.now()`. */
 type Ban = { list: string; why: string; from: number; until: number };
 
-/** How long after an order was confirmed requests may still arrive: a second, and the time that a busy machine takes to send and to note them. */
+/** How long after an action was confirmed requests may still arrive: a second, and the time that a busy machine takes to send and to note them. */
 const graceMs = 3_000;
 
 /** Compares what arrives at the API with what was forbidden when it arrived. */
@@ -19,7 +19,7 @@ export class ArrivalWatch {
     this.#arrivals = new Map([...lists.keys()].map((list) => [list, []]));
   }
 
-  /** From now on only these lists are forbidden. `from`: when the order was given that lifted the others; `at`: when it was confirmed. */
+  /** From now on only these lists are forbidden. `from`: when the action was given that lifted the others; `at`: when it was confirmed. */
   forbid(lists: ReadonlyMap<string, string>, from: number, at: number): void {
     for (const [list, ban] of this.#open) {
       if (lists.has(list)) continue;
@@ -63,7 +63,7 @@ export class ArrivalWatch {
     for (; this.#read < seen.length; this.#read++) {
       const [, id = '', of = ''] = /((w\d+)-[^/]+)$/.exec(seen[this.#read]!) ?? [];
       const all = this.#arrivals.get(of);
-      if (all === undefined) throw new Error(`nobody ordered ${seen[this.#read]}`);
+      if (all === undefined) throw new Error(`nobody asked for ${seen[this.#read]}`);
       all.push({ id, at: arrivals.atMs[this.#read]! });
     }
     return this.#arrivals.get(list)!;

@@ -1,11 +1,11 @@
 import { isFinalized } from '../../src/ledger/run.ts';
-import type { RunModel, RunOrder, TargetOrder } from './action-walk-model.ts';
+import type { RunAction, RunModel, TargetAction } from './action-walk-model.ts';
 
-/** What is done next; several orders are given at once. `looksBefore`: the people look at the run first, or else go by what they saw last. */
+/** What is done next; several actions are taken at once. `looksBefore`: the people look at the run first, or else go by what they saw last. */
 export type Step =
   | { kind: 'new'; who: string; reason: string; list: string }
-  | { kind: 'run'; orders: readonly RunOrder[]; looksBefore: boolean }
-  | { kind: 'target'; orders: readonly TargetOrder[] };
+  | { kind: 'run'; actions: readonly RunAction[]; looksBefore: boolean }
+  | { kind: 'target'; actions: readonly TargetAction[] };
 
 export const people = ['ana', 'bob', 'cho', 'dia', 'eli'] as const;
 
@@ -14,7 +14,7 @@ const liveMax = 12;
 const doubleShare = 0.12;
 
 /** Draws steps from a seed. */
-export class OrderDraw {
+export class ActionDraw {
   readonly #random: () => number;
   #count = 0;
 
@@ -47,7 +47,7 @@ export class OrderDraw {
       return { kind: 'new', ...this.#by(), list: newList };
     if (dice < 0.12) return { kind: 'new', ...this.#by(), list: this.pick(runs).list };
     if (dice < 0.24) return this.#target();
-    return this.#orderRun(this.#choose(runs, live));
+    return this.#actOnRun(this.#choose(runs, live));
   }
 
   /** Mostly one that can still be steered, and often one that something has halted or left half done. */
@@ -57,24 +57,24 @@ export class OrderDraw {
     return live.length > 0 && this.is(0.85) ? this.pick(live) : this.pick(all);
   }
 
-  #orderRun(run: RunModel): Step {
+  #actOnRun(run: RunModel): Step {
     const looksBefore = this.is(0.6);
-    const first = this.#runOrder(run);
-    if (!this.is(doubleShare)) return { kind: 'run', orders: [first], looksBefore };
-    const second = this.is(0.5) ? first : this.#runOrder(run);
-    const orders = [first, second].map((order) => ({ ...order, way: 'api' as const }));
-    return { kind: 'run', orders, looksBefore };
+    const first = this.#runAction(run);
+    if (!this.is(doubleShare)) return { kind: 'run', actions: [first], looksBefore };
+    const second = this.is(0.5) ? first : this.#runAction(run);
+    const actions = [first, second].map((action) => ({ ...action, way: 'api' as const }));
+    return { kind: 'run', actions, looksBefore };
   }
 
-  #runOrder(run: RunModel): RunOrder {
-    const order = { ...this.#by(), run: run.id };
+  #runAction(run: RunModel): RunAction {
+    const action = { ...this.#by(), run: run.id };
     const dice = this.#random();
     if (dice < (isFinalized(run.state) ? 0.4 : run.state === 'preparing' ? 0.15 : 0.02))
-      return { ...order, command: 'remove' };
-    if (dice < 0.45) return { ...order, command: 'pause' };
-    if (dice < 0.78) return { ...order, command: 'resume', maxDeletes: this.#moreDeletes(run) };
-    if (dice < 0.88) return { ...order, command: 'cancel' };
-    return { ...order, command: 'rate', rate: `${15 + 5 * this.below(4)}/s` };
+      return { ...action, command: 'remove' };
+    if (dice < 0.45) return { ...action, command: 'pause' };
+    if (dice < 0.78) return { ...action, command: 'resume', maxDeletes: this.#moreDeletes(run) };
+    if (dice < 0.88) return { ...action, command: 'cancel' };
+    return { ...action, command: 'rate', rate: `${15 + 5 * this.below(4)}/s` };
   }
 
   #moreDeletes({ state, maxDeletes }: RunModel): number | null {
@@ -82,13 +82,16 @@ export class OrderDraw {
   }
 
   #target(): Step {
-    const order: TargetOrder = { ...this.#by(), command: this.is(0.4) ? 'stop-all' : 'start-all' };
-    return { kind: 'target', orders: order.command === 'stop-all' && this.is(doubleShare) ? [order, order] : [order] };
+    const action: TargetAction = { ...this.#by(), command: this.is(0.4) ? 'stop-all' : 'start-all' };
+    return {
+      kind: 'target',
+      actions: action.command === 'stop-all' && this.is(doubleShare) ? [action, action] : [action],
+    };
   }
 
-  /** Two in three orders have a reason of their own, by which their entries differ. */
-  #by(): Pick<RunOrder, 'who' | 'reason' | 'way'> {
-    const reason = this.is(0.66) ? `order-${this.#count++}` : '';
+  /** Two in three actions have a reason of their own, by which their entries differ. */
+  #by(): Pick<RunAction, 'who' | 'reason' | 'way'> {
+    const reason = this.is(0.66) ? `action-${this.#count++}` : '';
     return { who: this.pick(people), reason, way: this.is(0.5) ? 'cli' : 'api' };
   }
 }

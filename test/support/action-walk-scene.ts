@@ -4,17 +4,17 @@ import { exitCodes } from '../../src/errors.ts';
 import { type AuditEntry, parseEntry, readTargetAudit } from '../../src/ledger/audit.ts';
 import { pendingOf, type Run, readRun } from '../../src/ledger/run.ts';
 import { readTargetRevision } from '../../src/ledger/steer-target.ts';
-import { readTargetOrders } from '../../src/ledger/target-actions.ts';
+import { readTargetActions } from '../../src/ledger/target-actions.ts';
 import { rateSetting } from '../../src/model/rate.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { people } from './action-walk-draw.ts';
 import {
   entryOf,
   type Hold,
+  type RunAction,
   type RunModel,
-  type RunOrder,
+  type TargetAction,
   type TargetModel,
-  type TargetOrder,
 } from './action-walk-model.ts';
 import { aofBytes, truncateAof } from './aof.ts';
 import { type AtEnd, type Harness, openHarness, orNothing } from './harness.ts';
@@ -35,7 +35,7 @@ export const firstRate = '25/s';
 /** What a person was shown of a run. */
 export type View = Pick<Run, 'revision' | 'rows'> & { pending: number };
 
-/** What an order came to: whether it was confirmed or refused (null: Redis was away, and nobody knows), and the words of whoever took it. */
+/** What an action came to: whether it was confirmed or refused (null: Redis was away, and nobody knows), and the words of whoever took it. */
 export type Answered = { isDone: boolean | null; words: string };
 
 export type Scene = {
@@ -46,8 +46,8 @@ export type Scene = {
   readonly kills: { workers: number; producers: number; redis: number; copies: number };
   /** The command that makes a run of a list, also again: a run that was begun keeps its rules. */
   make(list: List, who: string, reason: string, isBegun: boolean): Promise<Answered>;
-  order(order: RunOrder, view: View): Promise<Answered>;
-  orderTarget(order: TargetOrder): Promise<Answered>;
+  action(action: RunAction, view: View): Promise<Answered>;
+  actOnTarget(action: TargetAction): Promise<Answered>;
   /** A run as Redis has it, once what was cancelled has ended; null = gone. */
   readRun(id: string): Promise<{ model: RunModel; view: View } | null>;
   readTarget(): Promise<TargetModel>;
@@ -58,7 +58,7 @@ export type Scene = {
   killRedis(): Promise<void>;
   /** Remembers what Redis has now, once every worker has seen all runs: a later cancel of one that none has seen is lost with it. */
   copyRedis(): Promise<void>;
-  /** Puts that back, once every worker has seen what was ordered since. */
+  /** Puts that back, once every worker has seen what was asked for since. */
   restoreRedis(): Promise<void>;
 };
 
@@ -143,9 +143,9 @@ export async function openScene(atEnd: AtEnd, lists: readonly List[], without: C
     workers,
     kills,
     make: (list, who, reason, isBegun) => say(who, makingLine(harness, list, reason, isBegun)),
-    order: (order, view) =>
-      order.way === 'cli' ? say(order.who, lineOf(order)) : call(order.who, requestOf(order, view)),
-    async orderTarget({ way, command, who, reason }) {
+    action: (action, view) =>
+      action.way === 'cli' ? say(action.who, lineOf(action)) : call(action.who, requestOf(action, view)),
+    async actOnTarget({ way, command, who, reason }) {
       const give = async () => {
         if (way === 'cli') return say(who, [command, ...because(reason)]);
         if (command === 'stop-all') return call(who, { path: `/targets/${fp}/stop`, body: { reason } });
@@ -166,7 +166,7 @@ export async function openScene(atEnd: AtEnd, lists: readonly List[], without: C
       return { model: modelOf(run.now, entriesOf(trail)), view: { revision, rows, pending: pendingOf(run.now) } };
     },
     async readTarget() {
-      const { stops } = await readTargetOrders(harness.redis, fp);
+      const { stops } = await readTargetActions(harness.redis, fp);
       return { stops: stops.map(holdOf), trail: entriesOf(await readTargetAudit(harness.redis, fp)) };
     },
     startProducer(list, who) {
@@ -199,7 +199,7 @@ function holdOf({ who, reason }: Hold): Hold {
   return { who, reason };
 }
 
-/** The orders of people; what a guard did is no order. */
+/** The actions of people; what a guard did is no action. */
 function entriesOf(audit: readonly AuditEntry[]): string[] {
   return audit.filter(({ by }) => by === 'operator').map(({ action, who, reason }) => entryOf(action, { who, reason }));
 }
@@ -210,7 +210,7 @@ function modelOf({ id, state, pauses, cancelBy, rate, maxDeletes, files }: Run, 
     list: /w\d+(?=\.txt)/.exec(files[0] ?? '')?.[0] ?? '',
     state,
     pauses: pauses.map(holdOf),
-    isCancelOrdered: state === 'preparing' && cancelBy !== '',
+    isCancelRequested: state === 'preparing' && cancelBy !== '',
     rate: rate === null ? '' : rateSetting(rate),
     maxDeletes,
     trail,
@@ -230,18 +230,18 @@ function because(reason: string): string[] {
   return reason === '' ? [] : ['--reason', reason];
 }
 
-function lineOf(order: RunOrder): string[] {
-  const line = order.command === 'remove' ? ['runs', 'remove', order.run] : [order.command, order.run];
-  if (order.command === 'cancel' || order.command === 'remove') line.push('--yes');
-  if (order.command === 'rate') line.push(order.rate);
-  if (order.command === 'resume' && order.maxDeletes !== null) line.push('--max-deletes', String(order.maxDeletes));
-  return [...line, ...because(order.reason)];
+function lineOf(action: RunAction): string[] {
+  const line = action.command === 'remove' ? ['runs', 'remove', action.run] : [action.command, action.run];
+  if (action.command === 'cancel' || action.command === 'remove') line.push('--yes');
+  if (action.command === 'rate') line.push(action.rate);
+  if (action.command === 'resume' && action.maxDeletes !== null) line.push('--max-deletes', String(action.maxDeletes));
+  return [...line, ...because(action.reason)];
 }
 
 type Request = { method?: string; path: string; body?: object };
 
-function requestOf(order: RunOrder, { revision: seen, pending, rows }: View): Request {
-  const { command, run, reason } = order;
+function requestOf(action: RunAction, { revision: seen, pending, rows }: View): Request {
+  const { command, run, reason } = action;
   const path = `/runs/${run}/${command}`;
   switch (command) {
     case 'pause':
@@ -249,9 +249,9 @@ function requestOf(order: RunOrder, { revision: seen, pending, rows }: View): Re
     case 'cancel':
       return { path, body: { reason, left: pending, shown: pending } };
     case 'resume':
-      return { path, body: { reason, seen, max_deletes: order.maxDeletes ?? undefined } };
+      return { path, body: { reason, seen, max_deletes: action.maxDeletes ?? undefined } };
     case 'rate':
-      return { path, body: { reason, rate: order.rate } };
+      return { path, body: { reason, rate: action.rate } };
     case 'remove': {
       const query = new URLSearchParams({ reason, rows: String(rows), seen: String(seen) });
       return { method: 'DELETE', path: `/runs/${run}?${query}` };

@@ -2,17 +2,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { isFinalized } from '../../src/ledger/run.ts';
 import { ArrivalWatch } from './action-walk-arrivals.ts';
-import { OrderDraw, type Step } from './action-walk-draw.ts';
+import { ActionDraw, type Step } from './action-walk-draw.ts';
 import {
+  actOnRun,
+  actOnTarget,
   entryOf,
   isHeld,
-  orderRun,
-  orderTarget,
+  type RunAction,
   type RunModel,
-  type RunOrder,
   statesByItself,
+  type TargetAction,
   type TargetModel,
-  type TargetOrder,
 } from './action-walk-model.ts';
 import {
   type Answered,
@@ -30,7 +30,7 @@ import { seeded } from './zoo/world.ts';
 
 export type Walk = {
   seed: number;
-  orders: number;
+  actions: number;
   /** It ends by then in any case, however slow the machine is. */
   withinMs: number;
   atEnd: AtEnd;
@@ -50,11 +50,11 @@ const strikes: readonly Strike[] = ['worker', 'producer', 'copy', 'redis', 'prod
 const strikeEvery = 8;
 const checkEvery = 20;
 const inForceAfterMs = 60_000;
-const carriedOutAfterMs = 30_000; // a server answers after 2 s, also if the order takes longer
+const carriedOutAfterMs = 30_000; // a server answers after 2 s, also if the action takes longer
 const commandsOfProducer = 75; // it sends about as many to Redis, or fewer, for such a list
 
 /**
- * Five people give orders at random, on the command line and over HTTP, some of them twice at once, while workers, producers and Redis are killed
+ * Five people take actions at random, on the command line and over HTTP, some of them twice at once, while workers, producers and Redis are killed
  * and an older copy of Redis comes back. After each step the run, the target and the audit trail have to be as a model says, and what arrives at
  * the API is compared with what was forbidden then.
  */
@@ -72,9 +72,9 @@ export async function walk(options: Walk): Promise<WalkResult> {
 }
 
 /** Every third list may send only a part of its ids. */
-function listsFor({ orders, seed }: Walk): List[] {
+function listsFor({ actions, seed }: Walk): List[] {
   const random = seeded(seed);
-  return Array.from({ length: Math.max(20, Math.ceil(orders / 4)) }, (_, n) => {
+  return Array.from({ length: Math.max(20, Math.ceil(actions / 4)) }, (_, n) => {
     const ids = makeIds(`w${n}`, 50 + Math.floor(250 * random()));
     return { name: `w${n}`, ids, maxDeletes: n % 3 === 0 ? Math.ceil(ids.length / 3) : null };
   });
@@ -82,17 +82,17 @@ function listsFor({ orders, seed }: Walk): List[] {
 
 class Broken extends Error {}
 
-/** How far several orders may have led: the run, and the audit trail of the target. */
+/** How far several actions may have led: the run, and the audit trail of the target. */
 type Way = { run: RunModel | null; trail: readonly string[] };
 
-/** An order that was given, and what the server or the command made of it. */
-type Given = { order: RunOrder; isStale: boolean; isDone: boolean | null };
+/** An action that was given, and what the server or the command made of it. */
+type Given = { action: RunAction; isStale: boolean; isDone: boolean | null };
 
 class Walker {
   readonly #scene: Scene;
   readonly #options: Walk;
   readonly #lists: ReadonlyMap<string, List>;
-  readonly #draw: OrderDraw;
+  readonly #draw: ActionDraw;
   readonly #arrivals: ArrivalWatch;
   #newLists: string[];
   readonly #runs = new Map<string, RunModel>();
@@ -101,7 +101,7 @@ class Walker {
   readonly #views = new Map<string, View>(); // by person and run
   #target: TargetModel = { stops: [], trail: [] };
   #strikes: Strike[] = [];
-  readonly #counts = { orders: 0, confirmed: 0, refused: 0, unknown: 0 };
+  readonly #counts = { actions: 0, confirmed: 0, refused: 0, unknown: 0 };
   #last = '';
 
   constructor(scene: Scene, options: Walk, lists: readonly List[]) {
@@ -109,22 +109,22 @@ class Walker {
     this.#options = options;
     this.#lists = new Map(lists.map((list) => [list.name, list]));
     this.#newLists = [...this.#lists.keys()];
-    this.#draw = new OrderDraw(seeded(options.seed + 1));
+    this.#draw = new ActionDraw(seeded(options.seed + 1));
     this.#arrivals = new ArrivalWatch(scene.harness.sandbox, this.#lists);
     for (const { name, ids, maxDeletes } of lists) this.#allowed.set(name, maxDeletes ?? ids.length);
   }
 
   get words(): string {
     const { workers, producers, redis, copies } = this.#scene.kills;
-    const { orders, confirmed, refused, unknown } = this.#counts;
+    const { actions, confirmed, refused, unknown } = this.#counts;
     const killed = `${workers} workers, ${producers} producers and ${redis} times Redis killed, ${copies} older copies restored`;
-    return `seed ${this.#options.seed}: ${orders} orders (${confirmed} confirmed, ${refused} refused, ${unknown} unknown), ${killed}; ${this.#arrivals.words}`;
+    return `seed ${this.#options.seed}: ${actions} actions (${confirmed} confirmed, ${refused} refused, ${unknown} unknown), ${killed}; ${this.#arrivals.words}`;
   }
 
   async go(): Promise<void> {
-    const { orders, withinMs } = this.#options;
+    const { actions, withinMs } = this.#options;
     const end = performance.now() + withinMs;
-    for (let n = 1; this.#counts.orders < orders && performance.now() < end; n++) {
+    for (let n = 1; this.#counts.actions < actions && performance.now() < end; n++) {
       await this.#take(this.#draw.next([...this.#runs.values()], this.#newLists));
       if (n % strikeEvery === 0) await this.#strike();
       if (n % checkEvery === 0) await this.#checkAll();
@@ -136,28 +136,28 @@ class Walker {
 
   #take(step: Step): Promise<void> {
     if (step.kind === 'new') return this.#makeRun(step);
-    return step.kind === 'target' ? this.#orderTarget(step.orders) : this.#orderRun(step.orders, step.looksBefore);
+    return step.kind === 'target' ? this.#actOnTarget(step.actions) : this.#actOnRun(step.actions, step.looksBefore);
   }
 
   #break(what: string, facts: unknown): never {
-    throw new Broken(`${what}, at order ${this.#counts.orders}: ${this.#last}\n${JSON.stringify(facts, null, 1)}`);
+    throw new Broken(`${what}, at action ${this.#counts.actions}: ${this.#last}\n${JSON.stringify(facts, null, 1)}`);
   }
 
-  // What people order
+  // What people do
 
-  async #orderRun(orders: readonly RunOrder[], looksBefore: boolean): Promise<void> {
-    const { model: before, view: now } = await this.#read(orders[0]!.run);
-    const shown = orders.map(({ who }) => this.#show(who, before.id, now, looksBefore));
-    for (const order of orders) {
-      const most = order.command === 'resume' ? (order.maxDeletes ?? 0) : 0;
+  async #actOnRun(actions: readonly RunAction[], looksBefore: boolean): Promise<void> {
+    const { model: before, view: now } = await this.#read(actions[0]!.run);
+    const shown = actions.map(({ who }) => this.#show(who, before.id, now, looksBefore));
+    for (const action of actions) {
+      const most = action.command === 'resume' ? (action.maxDeletes ?? 0) : 0;
       this.#allowed.set(before.list, Math.max(most, this.#allowed.get(before.list)!));
     }
     const from = performance.now();
-    const answers = await this.#give(orders, (order, i) => this.#scene.order(order, shown[i]!));
+    const answers = await this.#give(actions, (action, i) => this.#scene.action(action, shown[i]!));
     const at = performance.now();
-    const given = orders.map((order, i) => {
-      const isStale = order.way === 'api' && shown[i]!.revision !== now.revision;
-      return { order, isStale, isDone: answers[i]!.isDone };
+    const given = actions.map((action, i) => {
+      const isStale = action.way === 'api' && shown[i]!.revision !== now.revision;
+      return { action, isStale, isDone: answers[i]!.isDone };
     });
     const read = async () => {
       const [found, target] = await Promise.all([this.#scene.readRun(before.id), this.#scene.readTarget()]);
@@ -169,49 +169,49 @@ class Walker {
       if (performance.now() > at + carriedOutAfterMs) break;
       ({ found, target, isExpected } = await read());
     }
-    if (!isExpected) this.#break('an order did what it may not do', { before, found, target, answers, given, shown });
+    if (!isExpected) this.#break('an action did what it may not do', { before, found, target, answers, given, shown });
     this.#target = target;
     this.#note(before, found, from, at);
   }
 
-  /** Whether these orders, one after the other, lead to what was found. */
+  /** Whether these actions, one after the other, lead to what was found. */
   #explains(turn: readonly Given[], before: RunModel, found: RunModel | undefined, target: TargetModel): boolean {
     let ways: Way[] = [{ run: before, trail: this.#target.trail }];
-    for (const { order, isStale, isDone } of turn) {
-      const removal = entryOf('remove', order);
+    for (const { action, isStale, isDone } of turn) {
+      const removal = entryOf('remove', action);
       ways = ways.flatMap(({ run, trail }): Way[] => {
-        // Two who remove a run at once have both removed it, and any other order finds nothing.
+        // Two who remove a run at once have both removed it, and any other action finds nothing.
         if (run === null) {
-          const both = order.command === 'remove' ? [{ run, trail: [...trail, removal] }] : [];
+          const both = action.command === 'remove' ? [{ run, trail: [...trail, removal] }] : [];
           return isDone === true ? both : [{ run, trail }, ...both];
         }
         const hasMoved = run.trail.length !== before.trail.length;
-        const outcomes = orderRun(run, order, isStale || hasMoved)
+        const outcomes = actOnRun(run, action, isStale || hasMoved)
           .filter((outcome) => isDone === null || outcome.isDone === isDone)
           .map((outcome) => ({ run: outcome.run, trail: [...trail, ...outcome.targetTrail] }));
         if (isDone === null) outcomes.push({ run, trail: [...trail] });
-        return turn.length > 1 && isDone !== true ? [...outcomes, ...leftUndone(run, order, trail)] : outcomes;
+        return turn.length > 1 && isDone !== true ? [...outcomes, ...leftUndone(run, action, trail)] : outcomes;
       });
     }
     return ways.some(({ run, trail }) => isSameRun(run, found ?? null) && isSameTrail(trail, target.trail));
   }
 
-  async #orderTarget(orders: readonly TargetOrder[]): Promise<void> {
+  async #actOnTarget(actions: readonly TargetAction[]): Promise<void> {
     const from = performance.now();
-    const answers = await this.#give(orders, (order) => this.#scene.orderTarget(order));
+    const answers = await this.#give(actions, (action) => this.#scene.actOnTarget(action));
     const at = performance.now();
     const before = this.#target;
     const found = await this.#scene.readTarget();
     let ways = [before];
-    for (const [i, order] of orders.entries()) {
-      const obeyed = ways.map((target) => orderTarget(target, order));
+    for (const [i, action] of actions.entries()) {
+      const obeyed = ways.map((target) => actOnTarget(target, action));
       ways = answers[i]!.isDone === null ? [...ways, ...obeyed] : obeyed;
     }
     const isExpected = ways.some(
       (way) => isDeepStrictEqual(way.stops, found.stops) && isSameTrail(way.trail, found.trail),
     );
     if (!isExpected || answers.some(({ isDone }) => isDone === false))
-      this.#break('an order for all runs did what it may not do', { before, ways, found, answers });
+      this.#break('an action for all runs did what it may not do', { before, ways, found, answers });
     this.#target = found;
     this.#arrivals.forbid(this.#forbidden(), from, at);
   }
@@ -233,13 +233,13 @@ class Walker {
       const { model, view } = (await this.#scene.readRun(made))!;
       const isWhole = view.rows === this.#lists.get(list)!.ids.length;
       if (!isWhole || !isSameTrail([entryOf('start', { who, reason: '' })], model.trail))
-        this.#break('a run is not the one that was ordered', { model, view, answer });
+        this.#break('a run is not the one that was asked for', { model, view, answer });
       this.#newLists = this.#newLists.filter((name) => name !== list);
       return this.#note(null, model, from, at);
     }
     const found = (await this.#scene.readRun(before.id))?.model ?? null;
     if (made !== undefined && made !== before.id) this.#break('a list has two runs at once', { before, made, answer });
-    const mayStart = !(before.pauses.length > 0 || before.isCancelOrdered);
+    const mayStart = !(before.pauses.length > 0 || before.isCancelRequested);
     const starts = ['', reason].map((why) => [...before.trail, entryOf('start', { who, reason: why })]);
     const trails = mayStart ? [before.trail, ...starts] : [before.trail];
     const isExpected =
@@ -248,11 +248,11 @@ class Walker {
     this.#note(before, found, from, at);
   }
 
-  /** Gives orders, several of them at once. */
-  async #give<T>(orders: readonly T[], send: (order: T, i: number) => Promise<Answered>): Promise<Answered[]> {
-    this.#counts.orders += orders.length;
-    this.#last = orders.map((order) => JSON.stringify(order)).join(' and ');
-    const answers = await Promise.all(orders.map(send));
+  /** Takes actions, several of them at once. */
+  async #give<T>(actions: readonly T[], send: (action: T, i: number) => Promise<Answered>): Promise<Answered[]> {
+    this.#counts.actions += actions.length;
+    this.#last = actions.map((action) => JSON.stringify(action)).join(' and ');
+    const answers = await Promise.all(actions.map(send));
     for (const { isDone } of answers) this.#counts[isDone === null ? 'unknown' : isDone ? 'confirmed' : 'refused']++;
     return answers;
   }
@@ -276,7 +276,7 @@ class Walker {
     return now;
   }
 
-  /** Notes what an order has made of a run. `from`: when it was given, `at`: when it was confirmed. */
+  /** Notes what an action has made of a run. `from`: when it was given, `at`: when it was confirmed. */
   #note(before: RunModel | null, found: RunModel | null, from: number, at: number): void {
     if (found !== null) this.#runs.set(found.id, found);
     else if (before !== null && this.#runs.delete(before.id)) this.#gone.push(before);
@@ -352,22 +352,22 @@ class Walker {
     const run = (await this.#scene.readRun(record.id))!.model;
     const { maxDeletes } = this.#lists.get(list)!;
     if (run.state !== 'preparing' && (run.maxDeletes !== maxDeletes || run.rate !== firstRate))
-      this.#break('a run does not have the rules that were ordered with it', { run, maxDeletes });
+      this.#break('a run does not have the rules that were asked for with it', { run, maxDeletes });
     this.#newLists = this.#newLists.filter((name) => name !== list);
     this.#note(null, run, from, at);
   }
 
-  /** A sixth person gives an order meanwhile, of which nobody may know whether it was taken. */
+  /** A sixth person takes an action meanwhile, of which nobody may know whether it was taken. */
   async #killRedis(): Promise<void> {
     const from = performance.now();
     const { id } = this.#draw.pick([...this.#runs.values()]);
-    const order: RunOrder = { command: 'pause', who: 'fay', reason: 'order-under-kill', way: 'cli', run: id };
-    const entry = entryOf('pause', order);
+    const action: RunAction = { command: 'pause', who: 'fay', reason: 'action-under-kill', way: 'cli', run: id };
+    const entry = entryOf('pause', action);
     const { view } = await this.#read(id);
-    const ordered = this.#scene.order(order, view);
+    const asked = this.#scene.action(action, view);
     await sleep(this.#draw.below(300));
     await this.#scene.killRedis();
-    const { isDone } = await ordered;
+    const { isDone } = await asked;
     await this.#comeBack(from, (before, now) => {
       if (before.id === id && isDone && !isFinalized(now.state) && !now.trail.includes(entry))
         this.#break('a pause that was confirmed is lost', { before, now });
@@ -384,7 +384,7 @@ class Walker {
     await this.#comeBack(from, () => {});
   }
 
-  /** Waits until all orders are in force again that were before, and takes the rest as Redis has it now. */
+  /** Waits until all actions are in force again that were before, and takes the rest as Redis has it now. */
   async #comeBack(from: number, check: (before: RunModel, now: RunModel) => void): Promise<void> {
     const before = [...this.#runs.values(), ...this.#gone];
     const { stops } = this.#target;
@@ -394,11 +394,11 @@ class Walker {
       if (!stops.every((stop) => hasHold(this.#target.stops, stop))) return false;
       return (await read()).every((now, i) => now === null || isInForce(before[i]!, now));
     };
-    await until('all orders are in force again', isBack, inForceAfterMs).catch(async () => {
+    await until('all actions are in force again', isBack, inForceAfterMs).catch(async () => {
       const pairs = (await read()).map((now, i) => ({ before: before[i]!, now }));
       const missing = pairs.filter(({ before, now }) => now !== null && !isInForce(before, now));
       const logs = this.#scene.workers.map(({ stderr }) => stderr.slice(-3_000).split('\n'));
-      this.#break('an order was lost', { missing, stops, now: this.#target.stops, logs });
+      this.#break('an action was lost', { missing, stops, now: this.#target.stops, logs });
     });
     this.#gone = [];
     for (const [i, now] of (await read()).entries()) {
@@ -409,16 +409,16 @@ class Walker {
   }
 }
 
-/** What is left of an order that met another one halfway, and was refused then: its first entry, or the rule that it has written. */
-function leftUndone(run: RunModel, order: RunOrder, trail: readonly string[]): Way[] {
-  if (order.command === 'remove')
-    return [{ run, trail: [...trail, entryOf('remove', order), entryOf('not removed', order)] }];
-  if (order.command !== 'resume' || order.maxDeletes === null) return [];
-  const { maxDeletes } = order;
-  return [{ run: { ...run, maxDeletes, trail: [...run.trail, entryOf('max-deletes', order)] }, trail }];
+/** What is left of an action that met another one halfway, and was refused then: its first entry, or the rule that it has written. */
+function leftUndone(run: RunModel, action: RunAction, trail: readonly string[]): Way[] {
+  if (action.command === 'remove')
+    return [{ run, trail: [...trail, entryOf('remove', action), entryOf('not removed', action)] }];
+  if (action.command !== 'resume' || action.maxDeletes === null) return [];
+  const { maxDeletes } = action;
+  return [{ run: { ...run, maxDeletes, trail: [...run.trail, entryOf('max-deletes', action)] }, trail }];
 }
 
-/** A run may have ended by itself since it was ordered. */
+/** A run may have ended by itself since it was asked for. */
 function isSameRun(expected: RunModel | null, found: RunModel | null): boolean {
   if (expected === null || found === null) return expected === found;
   return (
@@ -437,10 +437,10 @@ function hasHold(holds: RunModel['pauses'], hold: RunModel['pauses'][number]): b
   return holds.some((one) => isDeepStrictEqual(one, hold));
 }
 
-/** Whether what people ordered to be held is held still. */
+/** Whether what people asked to be held is held still. */
 function isInForce(before: RunModel, now: RunModel): boolean {
-  const isCancelled = before.state === 'cancelled' || before.isCancelOrdered;
-  if (isCancelled) return now.isCancelOrdered || now.state === 'cancelled' || now.state === 'completed';
+  const isCancelled = before.state === 'cancelled' || before.isCancelRequested;
+  if (isCancelled) return now.isCancelRequested || now.state === 'cancelled' || now.state === 'completed';
   if (isFinalized(now.state)) return true;
   return (
     before.pauses.every((pause) => hasHold(now.pauses, pause)) && !(now.pauses.length > 0 && now.state === 'running')

@@ -15,7 +15,7 @@ const attacks: Record<string, () => string[]> = {
   many: () => ['GET /login HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(20)],
   several: () => Array(100).fill('GET /login HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(10)),
   'huge logins': () => ['POST /login HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000000\r\n\r\n', ...blocks],
-  'huge orders': () => ['POST /api/v1/plans HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000000\r\n\r\n', ...blocks],
+  'huge requests': () => ['POST /api/v1/plans HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000000\r\n\r\n', ...blocks],
 };
 
 const [port, width] = process.argv.slice(2);

@@ -9,17 +9,17 @@ import type { Careless } from './action-walk-scene.ts';
 type Cut = { file: string; from: string; to: string };
 
 const writeEach = `keys.audit(id), ...whole)) === 1) {
-    for (const [field, value] of Object.entries(orderFields(plan))) await redis.hset(keys.run(id), field, value);
+    for (const [field, value] of Object.entries(actionFields(plan))) await redis.hset(keys.run(id), field, value);
     return;
   }`;
 
 const cuts: Record<Careless, readonly Cut[]> = {
-  // No order is refused because the run has moved since it was shown.
+  // No action is refused because the run has moved since it was shown.
   comparison: [
     { file: 'ledger/steer.lua.ts', from: "local isStale = ARGV[9] ~= ''", to: 'local isStale = false' },
     { file: 'operations/steer-run.ts', from: 'if (found.revision !== seen &&', to: 'if (false &&' },
   ],
-  // No process writes an order again that Redis has lost, or waits until it knows that none is lost.
+  // No process writes an action again that Redis has lost, or waits until it knows that none is lost.
   rewriting: [
     {
       file: 'worker/known-actions.ts',
@@ -37,8 +37,8 @@ const cuts: Record<Careless, readonly Cut[]> = {
   'single-write': [
     {
       file: 'ledger/create-run.ts',
-      from: '[orderFields(plan), other',
-      to: '[orderFields({ ...plan, ...noRules }), other',
+      from: '[actionFields(plan), other',
+      to: '[actionFields({ ...plan, ...noRules }), other',
     },
     { file: 'ledger/create-run.ts', from: 'keys.audit(id), ...whole)) === 1) return;', to: writeEach },
   ],

@@ -63,7 +63,7 @@ function command({ spawn, redis, target }: Harness): StopMethod {
   return {
     stop: async () => {
       await call('stop-all');
-      // When the command itself gave its order: it took a while to start, and to end.
+      // When the command itself gave its action: it took a while to start, and to end.
       return JSON.parse((await redis.get(keys.stop(target.fp)))!).at - performance.timeOrigin;
     },
     lift: () => call('start-all'),

@@ -38,8 +38,8 @@ export async function storeSchedule(
   at: number,
   protectedList: ProtectedList | null = null,
 ): Promise<void> {
-  const order = { at, by: 'operator', who: 'ana@test', reason: '', replace: true, protectedList } as const;
-  await storeDefinition(redis, target.fp, name, aDefinition(definition), order);
+  const author = { at, by: 'operator', who: 'ana@test', reason: '', replace: true, protectedList } as const;
+  await storeDefinition(redis, target.fp, name, aDefinition(definition), author);
 }
 
 /** Adds a schedule as an operator does. */

@@ -35,10 +35,10 @@ const bystanders = makeIds('bystander', 20);
 const faults = { 'status-503': 0.005, 'status-503-executed': 0.005, 'status-409': 0.002, 'reset-executed': 0.002 };
 const settings = { EXPUNGE_RETRY_DELAYS: '200ms,200ms,200ms,200ms,200ms', EXPUNGE_MAX_CONCURRENCY: '32' };
 const soonMs = 60_000;
-const slowSeconds = 20; // of the whole run, until all orders are given
+const slowSeconds = 20; // of the whole run, until all actions are taken
 
 /**
- * Does all that the command can do with one Redis: a schedule that rings, a run of two workers, every order, reports, probes, and an end
+ * Does all that the command can do with one Redis: a schedule that rings, a run of two workers, every action, reports, probes, and an end
  * by expiry, by removal and by cancelling.
  */
 export async function useEverything(use: Use): Promise<Used> {

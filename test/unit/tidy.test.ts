@@ -173,7 +173,7 @@ describe('the sources', () => {
     expect(importing(/^src\/api\/schedule-routes\.ts$/, /^src\/operations\//).length).toBeGreaterThan(1);
   });
 
-  it('of an order to a target load neither the HTTP client nor the OAuth library: it has to work within a second', () => {
+  it('of an action to a target load neither the HTTP client nor the OAuth library: it has to work within a second', () => {
     const graph = new Map(sources.map(({ path, text, imports }) => [path, loadedBy(text, imports)]));
     const reached = new Set(['src/commands/actions/stop-all.ts', 'src/operations/local-targets.ts']);
     for (const path of reached) for (const next of graph.get(path) ?? []) reached.add(next);

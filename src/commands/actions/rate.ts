@@ -1,6 +1,6 @@
 import { ExpungeError, messageOf } from '../../errors.ts';
 import { parseRate, type Rate, rateText } from '../../model/rate.ts';
-import type { PaceChange, PaceFacts, PaceOrder } from '../../operations/change-run.ts';
+import type { PaceAction, PaceChange, PaceFacts } from '../../operations/change-run.ts';
 import { type Invocation, jsonLines } from '../command.ts';
 import { byOf, sayOf } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
@@ -25,7 +25,7 @@ function sayChange(invocation: Invocation, change: PaceChange): number {
 }
 
 /** Reads the rate and the burst. Throws USAGE for a burst without a rate. */
-function readPace(text: string, burst: number | undefined): PaceOrder['pace'] {
+function readPace(text: string, burst: number | undefined): PaceAction['pace'] {
   if (text !== 'none') return { rate: readRate(text), ...(burst === undefined ? {} : { burst }) };
   if (burst === undefined) return { rate: null, burst: null };
   throw new ExpungeError('USAGE', '--burst needs a rate, and "none" removes it');

@@ -11,7 +11,7 @@ import { type Invocation, jsonLines } from '../command.ts';
 import { askYes } from '../session.ts';
 
 /**
- * The halt of `--all --halted`; null if the order names one run or schedule. Throws USAGE if it does neither, or both. `one`: what an order names, 'a
+ * The halt of `--all --halted`; null if the action names one run or schedule. Throws USAGE if it does neither, or both. `one`: what an action names, 'a
  * run'.
  */
 export function haltOfAll({ commandName, args, options }: Invocation, one: string): HaltCode | null {
@@ -23,7 +23,7 @@ export function haltOfAll({ commandName, args, options }: Invocation, one: strin
   });
 }
 
-/** The things that one order resumes. `resume`: resumes one of them as it was shown, and throws what a single order throws. */
+/** The things that one action resumes. `resume`: resumes one of them as it was shown, and throws what a single action throws. */
 type Work<T> = {
   target: Target;
   halt: HaltCode;
@@ -50,8 +50,8 @@ export const haltedSchedules: Table<Schedule> = {
 };
 
 /**
- * Shows everything that the order reaches, asks once, and resumes each thing as it was shown. A refused one, for example because it has changed
- * since, does not stop the others: it is named, and the order throws afterwards. Throws USAGE if there is nothing to resume.
+ * Shows everything that the action reaches, asks once, and resumes each thing as it was shown. A refused one, for example because it has changed
+ * since, does not stop the others: it is named, and the action throws afterwards. Throws USAGE if there is nothing to resume.
  */
 export async function resumeAll<T>(
   invocation: Invocation,
@@ -83,12 +83,12 @@ export async function resumeAll<T>(
 }
 
 /**
- * Carries out one order. Returns why it was refused; null if it was carried out. Throws errors that would also refuse all others, such as an
+ * Carries out one action. Returns why it was refused; null if it was carried out. Throws errors that would also refuse all others, such as an
  * unreachable Redis.
  */
-async function refusalOf(order: () => Promise<unknown>): Promise<ExpungeError | null> {
+async function refusalOf(action: () => Promise<unknown>): Promise<ExpungeError | null> {
   try {
-    await order();
+    await action();
     return null;
   } catch (error) {
     if (error instanceof ExpungeError && ['USAGE', 'GUARD'].includes(error.code)) return error;

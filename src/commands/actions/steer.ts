@@ -7,7 +7,7 @@ import { commandFor } from '../../model/target.ts';
 import type { ToType } from '../../model/to-type.ts';
 import { visibleLine } from '../../model/visible.ts';
 import type { RunOperations } from '../../operations/operations.ts';
-import { goals, type Ordered, type Resumed } from '../../operations/steer-run.ts';
+import { goals, type Resumed, type SteeredRun } from '../../operations/steer-run.ts';
 import { standingSummary } from '../../operations/take-snapshot.ts';
 import type { Invocation } from '../command.ts';
 import { sayDetached } from '../runs/finish-run.ts';
@@ -15,21 +15,21 @@ import { askYes, byOf, sayOf, warnOn } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 import { haltedRuns, haltOfAll, resumeAll } from './resume-all.ts';
 
-type Action = 'pause' | 'resume' | 'cancel';
+type ActionName = 'pause' | 'resume' | 'cancel';
 
 /** pause, resume and cancel: from any machine, within a second. Repeating them changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const action = invocation.commandName as Action;
+  const action = invocation.commandName as ActionName;
   const halt = action === 'resume' ? haltOfAll(invocation, 'a run') : null;
   if (halt !== null) return resumeHalted(invocation, halt);
   return withOperations(invocation, 'runs', async (runs) =>
-    orders[action](invocation, runs, await runs.find(invocation.args[0])),
+    actions[action](invocation, runs, await runs.find(invocation.args[0])),
   );
 }
 
-type Order = (invocation: Invocation, runs: RunOperations, run: Run) => Promise<number>;
+type Action = (invocation: Invocation, runs: RunOperations, run: Run) => Promise<number>;
 
-const orders: Record<Action, Order> = {
+const actions: Record<ActionName, Action> = {
   async pause(invocation, runs, { id: run }) {
     return sayOutcome(invocation, 'pause', await runs.pause({ run, by: byOf(invocation) }));
   },
@@ -78,11 +78,15 @@ async function resumeHalted(invocation: Invocation, halt: HaltCode): Promise<num
 const waitsForAnswers =
   'No more requests are sent. Waiting for the answers to requests in flight, at most for their request timeout.';
 
-/** A run after an order. What still holds it back is known only for a resumed run. */
-type Told = Ordered & Partial<Pick<Resumed, 'context' | 'warnings'>>;
+/** A run after an action. What still holds it back is known only for a resumed run. */
+type Told = SteeredRun & Partial<Pick<Resumed, 'context' | 'warnings'>>;
 
 /** Reports what was done, and what still holds a resumed run back. Returns the exit code. */
-function sayOutcome({ options, toType, stderr, stdout, verbosity }: Invocation, action: Action, told: Told): number {
+function sayOutcome(
+  { options, toType, stderr, stdout, verbosity }: Invocation,
+  action: ActionName,
+  told: Told,
+): number {
   const { run, isChanged, context = null, warnings = [] } = told;
   const [done, ...next] = outcomeLines(action, told, toType);
   stderr.write(`${[done, ...(verbosity === 'quiet' ? [] : next)].join('\n')}\n`);
@@ -93,7 +97,7 @@ function sayOutcome({ options, toType, stderr, stdout, verbosity }: Invocation, 
 }
 
 /** What was done, then what to do next. */
-function outcomeLines(action: Action, told: Told, toType: ToType): string[] {
+function outcomeLines(action: ActionName, told: Told, toType: ToType): string[] {
   const { before, run, isChanged, context } = told;
   if (run.state === 'preparing') return preparingLines(action, run, toType);
   const left = plural(pendingOf(run), 'ids');
@@ -118,8 +122,8 @@ function outcomeLines(action: Action, told: Told, toType: ToType): string[] {
   return [`${done}, ${left} left; ${who}.`, `  Follow it: ${toType('status', run.id, '--watch')}`];
 }
 
-/** Lines for a run that another order has moved since. */
-function overtakenLines(action: Action, run: Run, { left, toType }: { left: string; toType: ToType }): string[] {
+/** Lines for a run that another action has moved since. */
+function overtakenLines(action: ActionName, run: Run, { left, toType }: { left: string; toType: ToType }): string[] {
   const done = action === 'pause' ? 'paused' : 'resumed';
   return [
     `Run ${run.id} was ${done}, but is ${run.state} by now, ${left} left.`,
@@ -127,15 +131,15 @@ function overtakenLines(action: Action, run: Run, { left, toType }: { left: stri
   ];
 }
 
-/** The run starts by itself once its list is written, so the order takes effect then. */
-function preparingLines(action: Action, { id }: Run, toType: ToType): string[] {
+/** The run starts by itself once its list is written, so the action takes effect then. */
+function preparingLines(action: ActionName, { id }: Run, toType: ToType): string[] {
   const is = `Run ${id} is still being written.`;
   if (action === 'cancel') return [`${is} It will be cancelled then; nothing of it is sent.`];
   if (action === 'resume') return [`${is} It starts by itself then.`];
   return [`${is} It will be paused then, and send nothing.`, `  Resume: ${toType('resume', id)}`];
 }
 
-function pausedLines({ before, run, isChanged }: Ordered, left: string, toType: ToType): string[] {
+function pausedLines({ before, run, isChanged }: SteeredRun, left: string, toType: ToType): string[] {
   const resume = toType('resume', run.id);
   const wasHalted = run.state === 'halted';
   if (before.state !== 'paused' && !wasHalted)

@@ -17,39 +17,39 @@ import { withOperations } from '../with-operations.ts';
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { commandName, config, options } = invocation;
-  const order = { target: namedTarget(config), allAccounts: options.allAccounts === true, by: byOf(invocation) };
+  const action = { target: namedTarget(config), allAccounts: options.allAccounts === true, by: byOf(invocation) };
   return withOperations(invocation, 'targets', async (targets) => {
-    if (commandName === 'stop-all') reportStopped(invocation, await targets.stopAll(order));
-    else reportStarted(invocation, await targets.startAll(order));
+    if (commandName === 'stop-all') reportStopped(invocation, await targets.stopAll(action));
+    else reportStarted(invocation, await targets.startAll(action));
     return 0;
   });
 }
 
 /** Reports what was stopped. Throws USAGE if nothing was reached. */
-function reportStopped(invocation: Invocation, { ordered, others }: Reached): void {
+function reportStopped(invocation: Invocation, { reached, others }: Reached): void {
   const { toType, stderr, verbosity } = invocation;
-  const [first] = ordered;
+  const [first] = reached;
   const named = first!.known;
   const going = others.filter((known) => isLive(known) && known.stops.target === null);
-  const reachesNothing = !ordered.some(({ known }) => isLive(known));
-  const reachesNoRun = ordered.every(({ known }) => liveRuns(known) === 0); // an idle process may also be of the wrong target
+  const reachesNothing = !reached.some(({ known }) => isLive(known));
+  const reachesNoRun = reached.every(({ known }) => liveRuns(known) === 0); // an idle process may also be of the wrong target
   const missed = reachesNoRun ? nearestFirst(going, named) : going.filter(({ baseUrl }) => baseUrl === named.baseUrl);
-  writeJson(invocation, ordered, missed);
-  if (reachesNothing && ordered.every(({ before }) => before === null)) throw nothingReached(named, missed);
-  for (const one of ordered)
+  writeJson(invocation, reached, missed);
+  if (reachesNothing && reached.every(({ before }) => before === null)) throw nothingReached(named, missed);
+  for (const one of reached)
     stderr.write(`${stoppedText(one, Date.now(), { toType, isQuiet: verbosity === 'quiet' })}\n`);
   if (missed.length > 0)
     stderr.write(`warning: live, and not stopped:\n${notReachedText('stop-all', missed, toType)}\n`);
 }
 
-function reportStarted(invocation: Invocation, { ordered, others }: Reached): void {
+function reportStarted(invocation: Invocation, { reached, others }: Reached): void {
   const { toType, stderr } = invocation;
-  const named = ordered[0]!.known;
+  const named = reached[0]!.known;
   const stopped = others.filter(({ stops }) => stops.target !== null);
-  const isNothing = ordered.every(({ before }) => before === null); // most likely another target was meant
+  const isNothing = reached.every(({ before }) => before === null); // most likely another target was meant
   const missed = isNothing ? nearestFirst(stopped, named) : stopped.filter(({ baseUrl }) => baseUrl === named.baseUrl);
-  writeJson(invocation, ordered, missed);
-  for (const one of ordered) stderr.write(`${startedText(one, Date.now(), toType)}\n`);
+  writeJson(invocation, reached, missed);
+  for (const one of reached) stderr.write(`${startedText(one, Date.now(), toType)}\n`);
   if (missed.length > 0) stderr.write(`warning: still stopped:\n${notReachedText('start-all', missed, toType)}\n`);
 }
 
@@ -67,11 +67,11 @@ function nothingReached(target: KnownTarget, going: readonly KnownTarget[]): Exp
 
 function writeJson(
   { commandName, options, stdout }: Invocation,
-  ordered: readonly StopResult[],
+  reached: readonly StopResult[],
   missed: KnownTarget[],
 ): void {
   const others = missed.map((known) => jsonLive(known));
-  for (const { before, known } of ordered)
+  for (const { before, known } of reached)
     jsonLines(stdout, options.json)(commandName, {
       ...jsonLive(known),
       stop: stopFacts(known.stops.target),

@@ -5,7 +5,7 @@ import { parseRate, type Rate } from '../../model/rate.ts';
 import { nearestFirst } from '../../model/suggest.ts';
 import type { Target } from '../../model/target.ts';
 import type { Advice } from '../../model/to-type.ts';
-import type { SeenTargetOrder } from '../../operations/action.ts';
+import type { SeenTargetAction } from '../../operations/action.ts';
 import type { TargetChange, TargetOperations } from '../../operations/operations.ts';
 import { targetStatusFacts } from '../../operations/target-status.ts';
 import { notReachedText, targetName } from '../../terminal/stop-text.ts';
@@ -30,8 +30,8 @@ export async function execute(invocation: Invocation): Promise<number> {
     const warnings = isBound
       ? await unknownTargetLines(before, `${commandName} ${args[0]}`, targets.known, invocation.toType)
       : [];
-    const order = { target, by: byOf(invocation), seen: before.revision };
-    const change = await orders[commandName]!(targets, order, rate);
+    const action = { target, by: byOf(invocation), seen: before.revision };
+    const change = await actions[commandName]!(targets, action, rate);
     return sayChanged(invocation, change, warnings);
   });
 }
@@ -50,14 +50,14 @@ function sayChanged(
   return 0;
 }
 
-type Do = (targets: TargetOperations, order: SeenTargetOrder, rate: Rate | null) => Promise<TargetChange>;
+type Do = (targets: TargetOperations, action: SeenTargetAction, rate: Rate | null) => Promise<TargetChange>;
 
-const orders: Record<string, Do> = {
-  'target release': (targets, order) => targets.release(order),
-  'target forget-rate': (targets, order) => targets.forgetRate(order),
-  'target pin-rate': (targets, order, rate) => targets.pinRate({ ...order, rate }),
-  'target budget': (targets, order, rate) => targets.setBudget({ ...order, rate }),
-  'target acknowledge': (targets, order) => targets.acknowledge(order),
+const actions: Record<string, Do> = {
+  'target release': (targets, action) => targets.release(action),
+  'target forget-rate': (targets, action) => targets.forgetRate(action),
+  'target pin-rate': (targets, action, rate) => targets.pinRate({ ...action, rate }),
+  'target budget': (targets, action, rate) => targets.setBudget({ ...action, rate }),
+  'target acknowledge': (targets, action) => targets.acknowledge(action),
 };
 
 /** The text for a change, and the text if nothing changed. */

@@ -128,7 +128,7 @@ type Work = {
 async function verifySample(work: Work): Promise<number> {
   const { invocation, session, run, credentials, sample } = work;
   const { redis } = session;
-  const order = {
+  const action = {
     at: Date.now(),
     by: 'operator',
     who: whoAmI(invocation.env),
@@ -136,14 +136,14 @@ async function verifySample(work: Work): Promise<number> {
   } as const;
   await startToken(credentials.token, (waiting) => sayOn(invocation.stderr)(`Waiting: ${visibleLine(waiting)}`));
   // This is written before the requests: after a crash it shows that they may have been sent.
-  await noteVerifying(redis, run.id, { ...order, action: 'verify', sample: sample.length });
+  await noteVerifying(redis, run.id, { ...action, action: 'verify', sample: sample.length });
   const results = new Results(invocation, sample.length);
   const interrupts = listenForInterrupts(invocation, () => {});
   const stop = await sendAll(work, results, interrupts).finally(() => interrupts.dispose());
   const { gone, there, unclear } = results;
   const found: Verification = {
-    at: order.at,
-    who: order.who,
+    at: action.at,
+    who: action.who,
     sample: sample.length,
     of: run.counts.deleted,
     gone,

@@ -72,7 +72,7 @@ function __expunge_complete
         echo "$flag$line"
     end
 end
-complete --command expunge --no-files --keep-order --arguments '(__expunge_complete)'
+complete --command expunge --no-files --keep-action --arguments '(__expunge_complete)'
 `;
 
 const completionScripts: Record<Shell, string> = { bash, zsh, fish };

@@ -1,9 +1,9 @@
 import { refuseCode } from '../../operations/applied-plan.ts';
-import { checkPlanned, orderOfPlan, refuseChangedFiles } from '../../operations/apply-plan.ts';
+import { actionOfPlan, checkPlanned, refuseChangedFiles } from '../../operations/apply-plan.ts';
 import { readPlanFile } from '../../operations/plan-file.ts';
 import type { Invocation } from '../command.ts';
 import { readCredentials } from '../credentials.ts';
-import { listOrderOf } from '../session.ts';
+import { listActionOf } from '../session.ts';
 import { refuseOfWorkers, withNamedList } from './run.ts';
 
 /** `apply`: makes the run of a sealed plan if nothing differs from the plan, then continues as `run` does. Repeating it resumes the run. */
@@ -12,14 +12,19 @@ export async function execute(given: Invocation): Promise<number> {
   const applied = await readPlanFile(args[0]!);
   if (options.code !== undefined) refuseCode(applied, options.code);
   if (options.detach) refuseOfWorkers(given);
-  const { order, target } = orderOfPlan(listOrderOf(given), applied);
+  const { action, target } = actionOfPlan(listActionOf(given), applied);
   const paths = applied.plan.input.map(({ name }) => name);
-  const invocation = { ...given, args: paths, config: order.config, options: { ...options, reason: order.by.reason } };
+  const invocation = {
+    ...given,
+    args: paths,
+    config: action.config,
+    options: { ...options, reason: action.by.reason },
+  };
   const credentials = readCredentials(invocation);
   await refuseChangedFiles(applied, paths);
   return withNamedList(invocation, paths, async (list) => {
-    checkPlanned(order, applied, list);
+    checkPlanned(action, applied, list);
     const { runList } = await import('./run-list.ts');
-    return runList(invocation, { order, target, credentials, list, retries: null, applied });
+    return runList(invocation, { action, target, credentials, list, retries: null, applied });
   });
 }

@@ -7,24 +7,24 @@ import { forecastFacts } from '../../terminal/forecast-text.ts';
 import { planText } from '../../terminal/plan-text.ts';
 import { styleOf } from '../../terminal/style.ts';
 import { type Invocation, jsonLines } from '../command.ts';
-import { listOrderOf, sayOf, sayOn } from '../session.ts';
+import { listActionOf, sayOf, sayOn } from '../session.ts';
 import { withNamedList } from './run.ts';
 
 /** `plan`: reads the list as `run` would, and seals what `apply` may do in a file. Sends nothing; needs neither a token nor Redis. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args: paths, options, toType, stdout, stderr } = invocation;
   const output = outputOf(invocation);
-  const order = listOrderOf(invocation);
-  const origin = newOrigin(order.by, options.approveBy);
+  const action = listActionOf(invocation);
+  const origin = newOrigin(action.by, options.approveBy);
   const notes: string[] = [];
-  const made = await makePlan(order, {
+  const made = await makePlan(action, {
     paths,
     output,
     origin,
     read: (body) => withNamedList(invocation, paths, body),
     historyOf: async (list) => {
-      const { history, notes: told } = await historyForPlan(order, {
-        target: readTarget(order.config, order.env),
+      const { history, notes: told } = await historyForPlan(action, {
+        target: readTarget(action.config, action.env),
         list,
         retries: null,
       });

@@ -11,7 +11,7 @@ import { ofRuns } from '../../operations/list-settings.ts';
 import { refuseLive } from '../../operations/retried-run.ts';
 import { targetOfRun } from '../../operations/retry-list.ts';
 import { type Invocation, protectReading, retryInput } from '../command.ts';
-import { askCount, askHost, listOrderOf, sayOf } from '../session.ts';
+import { askCount, askHost, listActionOf, sayOf } from '../session.ts';
 import { sayDetached } from './finish-run.ts';
 import { sayNothing } from './retry.ts';
 import { refuseForeground } from './send-list.ts';
@@ -25,7 +25,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   refuseForeground(invocation);
   refuseUnsent(invocation);
   const only = options.only ?? worthRetry;
-  const order = listOrderOf(invocation);
+  const action = listActionOf(invocation);
   return withServer(invocation, sayOf(invocation), async (api) => {
     const { run } = await readRecord(api, args[0]);
     refuseLive(run);
@@ -34,7 +34,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     if (chosen.length === 0) return sayNothing(invocation, run, only);
     const expected = await confirm(invocation, run, chosen);
     const confirmHost = await askHost(invocation, run);
-    const given = { ...order, options: { ...order.options, confirmHost } };
+    const given = { ...action, options: { ...action.options, confirmHost } };
     const made = await retryRun(api, given, { run, only: options.only, expected });
     const { run: retry, context } = await readRecord(api, made.run);
     return sayDetached(invocation, retry, context, readWarnings(made));

@@ -9,7 +9,7 @@ import { type EarlySession, findRun, withRedis } from '../../operations/session.
 import { startProgress } from '../../terminal/live-panel.ts';
 import { type Invocation, jsonLines } from '../command.ts';
 import { readCredentials } from '../credentials.ts';
-import { listOrderOf, progressOn, sayOf, sayOn } from '../session.ts';
+import { listActionOf, progressOn, sayOf, sayOn } from '../session.ts';
 import { refuseOfWorkers, showDryRun } from './run.ts';
 import { runIn } from './run-list.ts';
 
@@ -21,10 +21,10 @@ export async function execute(invocation: Invocation): Promise<number> {
 
 async function retry(invocation: Invocation, session: EarlySession): Promise<number> {
   const { args, env, options } = invocation;
-  const order = listOrderOf(invocation);
+  const action = listActionOf(invocation);
   const run = await findRun(session, args[0]);
   refuseLive(run);
-  const target = targetOfRun(order, run);
+  const target = targetOfRun(action, run);
   const credentials = options.dryRun ? null : readCredentials(invocation);
   const only = options.only ?? worthRetry;
   let rows = 0;
@@ -34,12 +34,12 @@ async function retry(invocation: Invocation, session: EarlySession): Promise<num
     rows = read;
   };
   const chosen = { run, only, expected: null, onRow };
-  return withRetried(session, order, chosen, async (list, retries) => {
+  return withRetried(session, action, chosen, async (list, retries) => {
     progress.stop();
     if (list.spool.rows === 0) return sayNothing(invocation, run, only);
     if (!options.dryRun)
-      return runIn(session, invocation, { order, target, credentials, list, retries, applied: null });
-    const plan = planOf(inherit(order, retries), target, list, { ...noListHistory, retries });
+      return runIn(session, invocation, { action, target, credentials, list, retries, applied: null });
+    const plan = planOf(inherit(action, retries), target, list, { ...noListHistory, retries });
     return showDryRun(invocation, list, plan);
   }).finally(() => progress.stop());
 }

@@ -7,7 +7,7 @@ import { sumIds } from '../../model/resource.ts';
 import { openReceivers } from '../../notify/receivers.ts';
 import { type AppliedPlan, refuseCode } from '../../operations/applied-plan.ts';
 import { refuseLate } from '../../operations/forecast-list.ts';
-import type { ListOrder } from '../../operations/list-action.ts';
+import type { ListAction } from '../../operations/list-action.ts';
 import type { Retries } from '../../operations/retried-run.ts';
 import { isCodeOf } from '../../operations/sealed-plan.ts';
 import { type EarlySession, type Session, withRedis } from '../../operations/session.ts';
@@ -25,8 +25,8 @@ import { deleteInForeground } from './delete-in-foreground.ts';
 import { finishEnded, sayDetached } from './finish-run.ts';
 import { showPlan } from './show-plan.ts';
 
-/** The list and its run. `credentials`: null for a detached run that another machine orders. */
-type Work = ListWork & { order: ListOrder; credentials: Credentials | null };
+/** The list and its run. `credentials`: null for a detached run that another machine asks for. */
+type Work = ListWork & { action: ListAction; credentials: Credentials | null };
 
 /** Makes or finds the run of a list, asks for confirmation, and deletes it here or detaches it. Repeating it resumes the run. */
 export function runList(invocation: Invocation, work: Work): Promise<number> {
@@ -38,20 +38,20 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
   const { target, credentials, retries, applied } = work;
   const receivers = given.options.detach ? [] : openReceivers(given.config, given.env);
   const folderOf = ({ id }: Run) => runFolder(given.config.stateDir, id);
-  const known = await findList(session, work.order, work);
+  const known = await findList(session, work.action, work);
   if (known.ended !== null) {
     const { ended: run } = known;
     if (isOver(run) && retries !== null) return sayRetried(given, retries.run, run);
     return finishEnded({ invocation: given, session, run, outputFolder: folderOf(run) });
   }
   showPlan(given, known.plan);
-  refuseLate(known.plan.work, work.order.options, Date.now());
+  refuseLate(known.plan.work, work.action.options, Date.now());
   await confirm(given, known.plan, applied);
   const confirmHost = await askHost(given, target);
-  const order = { ...known.order, options: { ...known.order.options, confirmHost } };
-  const run = await submit(given, session, { ...known, order }, work);
+  const action = { ...known.action, options: { ...known.action.options, confirmHost } };
+  const run = await submit(given, session, { ...known, action }, work);
   if (run.detached || credentials === null) return detach(given, session, run);
-  const invocation = { ...given, config: known.order.config };
+  const invocation = { ...given, config: known.action.config };
   const outputFolder = folderOf(run);
   return deleteInForeground({ invocation, session, target, credentials, receivers, run, outputFolder });
 }

@@ -14,26 +14,26 @@ import { type Plan, planText } from '../../terminal/plan-text.ts';
 import { styleOf } from '../../terminal/style.ts';
 import { type Invocation, jsonLines, notifying, sending } from '../command.ts';
 import { readCredentials } from '../credentials.ts';
-import { listOrderOf, progressOn, sayOf } from '../session.ts';
+import { listActionOf, progressOn, sayOf } from '../session.ts';
 
 /** Reads the list, then plans, confirms, deletes and reports. Repeating the command resumes its run. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { config, env, options } = invocation;
   if (options.detach) refuseOfWorkers(invocation);
-  const order = listOrderOf(invocation);
+  const action = listActionOf(invocation);
   const target = readTarget(config, env);
   const credentials = options.dryRun ? null : readCredentials(invocation);
   return withNamedList(invocation, invocation.args, async (list) => {
-    checkList(order, list.spool);
-    checkProtection(order, list.spool);
+    checkList(action, list.spool);
+    checkProtection(action, list.spool);
     if (list.spool.rows === 0) sayOf(invocation)('The list is empty: 0 rows. --allow-empty accepts that.');
     if (credentials === null) {
       const { planOfDryRun } = await import('../../operations/dry-plan.ts');
-      const { plan, notes } = await planOfDryRun(order, { target, list, retries: null, applied: null });
+      const { plan, notes } = await planOfDryRun(action, { target, list, retries: null, applied: null });
       return showDryRun(invocation, list, plan, [dryRunRefusal(config, list.spool), ...notes]);
     }
     const { runList } = await import('./run-list.ts'); // a dry run and a refused list do not need it
-    return runList(invocation, { order, target, credentials, list, retries: null, applied: null });
+    return runList(invocation, { action, target, credentials, list, retries: null, applied: null });
   });
 }
 

@@ -18,12 +18,12 @@ import { forecast } from '../../model/forecast.ts';
 import { sumIds } from '../../model/resource.ts';
 import type { Target } from '../../model/target.ts';
 import { refuseLate } from '../../operations/forecast-list.ts';
-import type { ListOrder } from '../../operations/list-action.ts';
+import type { ListAction } from '../../operations/list-action.ts';
 import { deadlineOf } from '../../operations/plan-list.ts';
 import { startProgress } from '../../terminal/live-panel.ts';
 import { deletedText, type Plan } from '../../terminal/plan-text.ts';
 import type { Invocation } from '../command.ts';
-import { askCount, askHost, listOrderOf, progressOn, sayOf } from '../session.ts';
+import { askCount, askHost, listActionOf, progressOn, sayOf } from '../session.ts';
 import { sayDetached } from './finish-run.ts';
 import { refuseOfWorkers, execute as runHere } from './run.ts';
 import { showPlan } from './show-plan.ts';
@@ -40,10 +40,10 @@ export async function execute(invocation: Invocation): Promise<number> {
   const files = await openInputs(args, stdin);
   const file = onlyFile(files);
   const format = formatOf(file, config.format ?? null);
-  const order = listOrderOf(invocation);
+  const action = listActionOf(invocation);
   return withServer(invocation, sayOf(invocation), async (api) => {
     await refuseInVain(api, target);
-    const planned = await send(invocation, api, order, { target, file, format });
+    const planned = await send(invocation, api, action, { target, file, format });
     const plan = planWithin(planned.record, options);
     let made: MadeAtServer;
     try {
@@ -51,7 +51,7 @@ export async function execute(invocation: Invocation): Promise<number> {
       refuseLate(plan.work, options, Date.now());
       await confirm(invocation, plan);
       const confirmHost = await askHost(invocation, target, planned.protected_host);
-      made = await carryOut(api, { ...order, options: { ...order.options, confirmHost } }, planned);
+      made = await carryOut(api, { ...action, options: { ...action.options, confirmHost } }, planned);
     } catch (error) {
       await forgetPlan(api, planned, error);
       throw error;
@@ -91,7 +91,7 @@ function onlyFile([file, ...others]: InputFile[]): InputFile {
 async function send(
   invocation: Invocation,
   api: ApiClient,
-  order: ListOrder,
+  action: ListAction,
   sent: { target: Target; file: InputFile; format: Format },
 ): Promise<PlanAtServer> {
   let bytes = 0;
@@ -100,7 +100,7 @@ async function send(
   const onBytes = (sent: number) => {
     bytes = sent;
   };
-  return sendList(api, order, { ...sent, onBytes }).finally(() => progress.stop());
+  return sendList(api, action, { ...sent, onBytes }).finally(() => progress.stop());
 }
 
 /** The plan with the times that only this command knows. */

@@ -1,4 +1,4 @@
-import { orderedTarget, refusePlainHttp } from '../../config/check-target.ts';
+import { refusePlainHttp, targetForAction } from '../../config/check-target.ts';
 import { isName, nameRule } from '../../config/list-source.ts';
 import { ExpungeError } from '../../errors.ts';
 import type { Added } from '../../operations/add-schedule.ts';
@@ -13,14 +13,14 @@ import { withOperations } from '../with-operations.ts';
 /** Adds a schedule, or changes one with --replace. Repeating it changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, options, config, env, stdout } = invocation;
-  const target = orderedTarget(config, env);
+  const target = targetForAction(config, env);
   refuseLoneBurst(invocation, null);
   const [name = ''] = args;
   if (!isName(name)) throw new ExpungeError('USAGE', `"${name}": expected a name of ${nameRule}`);
   const definition = readDefinition(invocation); // a mistake costs no request
   const confirmHost = await askHost(invocation, target);
-  const order = { target, name, by: byOf(invocation), definition, replace: options.replace === true, confirmHost };
-  const added = await withOperations(invocation, 'schedules', (schedules) => schedules.add(order), true);
+  const action = { target, name, by: byOf(invocation), definition, replace: options.replace === true, confirmHost };
+  const added = await withOperations(invocation, 'schedules', (schedules) => schedules.add(action), true);
   sayAdded(invocation, name, added);
   jsonLines(stdout, options.json)('schedule', { done: added.done, ...added.facts });
   return 0;

@@ -1,4 +1,4 @@
-import { orderedTarget } from '../../config/check-target.ts';
+import { targetForAction } from '../../config/check-target.ts';
 import { isoTime } from '../../format.ts';
 import type { Target } from '../../model/target.ts';
 import type { ScheduleRecord } from '../../operations/schedule-record.ts';
@@ -13,7 +13,7 @@ import { withOperations } from '../with-operations.ts';
 /** `schedule list` and `schedule preview`. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { commandName, args, config, env } = invocation;
-  const target = orderedTarget(config, env);
+  const target = targetForAction(config, env);
   return withOperations(invocation, 'schedules', async (schedules) => {
     if (commandName === 'schedule list') showSchedules(invocation, target, await schedules.list(target));
     else showOccurrences(invocation, await schedules.find(target, args[0] ?? ''));

@@ -1,4 +1,4 @@
-import { orderedTarget } from '../../config/check-target.ts';
+import { targetForAction } from '../../config/check-target.ts';
 import { count, plural } from '../../format.ts';
 import type { ScheduleOperations } from '../../operations/operations.ts';
 import { dryRunFacts, type MadeNow, madeFacts } from '../../operations/run-schedule.ts';
@@ -14,15 +14,15 @@ import { withOperations } from '../with-operations.ts';
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, config, env, options } = invocation;
-  const target = orderedTarget(config, env);
+  const target = targetForAction(config, env);
   return withOperations(invocation, 'schedules', async (schedules) => {
     const { name, revision: seen } = await schedules.find(target, args[0] ?? '');
-    // A server carries an order out even if its client leaves, so with a server an interrupt ends this command at once.
+    // A server carries an action out even if its client leaves, so with a server an interrupt ends this command at once.
     const interrupts = config.server === undefined ? listenForStop(invocation) : null;
     const stop = interrupts?.signal ?? new AbortController().signal;
-    const order = { target, name, by: byOf(invocation), seen, stop };
+    const action = { target, name, by: byOf(invocation), seen, stop };
     try {
-      await (options.dryRun ? tell(invocation, schedules, order) : make(invocation, schedules, order));
+      await (options.dryRun ? tell(invocation, schedules, action) : make(invocation, schedules, action));
     } finally {
       interrupts?.dispose();
     }
@@ -34,12 +34,12 @@ function listenForStop(invocation: Invocation) {
   return listenForInterrupts(invocation, () => invocation.stderr.write('\nStopping: no run was started.\n'));
 }
 
-type RunOrder = Parameters<ScheduleOperations['run']>[0];
+type RunAction = Parameters<ScheduleOperations['run']>[0];
 
-async function tell(invocation: Invocation, schedules: ScheduleOperations, order: RunOrder): Promise<void> {
-  const dry = await schedules.dryRun(order);
-  sayDryRun(invocation, order.name, dry);
-  jsonLines(invocation.stdout, invocation.options.json)('plan', dryRunFacts(order.name, dry));
+async function tell(invocation: Invocation, schedules: ScheduleOperations, action: RunAction): Promise<void> {
+  const dry = await schedules.dryRun(action);
+  sayDryRun(invocation, action.name, dry);
+  jsonLines(invocation.stdout, invocation.options.json)('plan', dryRunFacts(action.name, dry));
 }
 
 function sayDryRun(
@@ -67,11 +67,11 @@ function leftText(ids: number, { retried, carriedOver }: { retried: number; carr
   return `${plural(ids, 'ids')}${again}${carriedOver === 0 ? '' : `; ${count(carriedOver)} are carried over to the next occurrence`}`;
 }
 
-async function make(invocation: Invocation, schedules: ScheduleOperations, order: RunOrder): Promise<void> {
-  const { made, warnings } = await schedules.run(order);
-  sayMade(invocation, order.name, made);
+async function make(invocation: Invocation, schedules: ScheduleOperations, action: RunAction): Promise<void> {
+  const { made, warnings } = await schedules.run(action);
+  sayMade(invocation, action.name, made);
   warnOn(invocation.stderr, warnings, invocation.toType);
-  jsonLines(invocation.stdout, invocation.options.json)('scheduled', madeFacts(order.name, made));
+  jsonLines(invocation.stdout, invocation.options.json)('scheduled', madeFacts(action.name, made));
 }
 
 function sayMade({ toType, stderr, verbosity }: Invocation, schedule: string, made: MadeNow['made']): void {

@@ -1,6 +1,6 @@
-import { orderedTarget } from '../../config/check-target.ts';
+import { targetForAction } from '../../config/check-target.ts';
 import { isPausedFor, type Schedule } from '../../schedule/schedule.ts';
-import type { ScheduleAction } from '../../schedule/schedule-store.ts';
+import type { ScheduleActionName } from '../../schedule/schedule-store.ts';
 import { steeredText } from '../../terminal/schedule-text.ts';
 import { haltedSchedules, haltOfAll, resumeAll } from '../actions/resume-all.ts';
 import { type Invocation, jsonLines } from '../command.ts';
@@ -10,8 +10,8 @@ import { withOperations } from '../with-operations.ts';
 /** `schedule pause`, `resume` and `remove`. Repeating them changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { commandName, args, config, env, options, toType, stdout, stderr, verbosity } = invocation;
-  const target = orderedTarget(config, env);
-  const action = commandName.replace('schedule ', '') as ScheduleAction;
+  const target = targetForAction(config, env);
+  const action = commandName.replace('schedule ', '') as ScheduleActionName;
   const halt = action === 'resume' ? haltOfAll(invocation, 'a schedule') : null;
   return withOperations(invocation, 'schedules', async (schedules) => {
     const steer = async (schedule: Schedule) => {

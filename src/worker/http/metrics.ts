@@ -193,13 +193,13 @@ export const families: readonly Family[] = [
     name: 'expunge_redis_losses_total',
     type: 'counter',
     help: 'Runs, schedules and other data that this process knew and Redis has lost.',
-    read: ({ service }) => [{ value: service.orders.lossCount }],
+    read: ({ service }) => [{ value: service.actions.lossCount }],
   },
   {
     name: 'expunge_redis_losses',
     type: 'gauge',
     help: 'Losses of Redis that no one has acknowledged; the worker is not ready while there are any.',
-    read: ({ service }) => [{ value: service.orders.losses.length }],
+    read: ({ service }) => [{ value: service.actions.losses.length }],
   },
   {
     name: 'expunge_redis_round_trip_seconds',

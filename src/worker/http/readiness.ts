@@ -28,7 +28,7 @@ type ReadinessOptions = {
   /** Why Redis rejects the writes of this process; '' = it accepts them. */
   writeRejection: () => string;
   hold: () => Hold | null;
-  /** The orders that Redis has lost, and that were not acknowledged. */
+  /** The actions that Redis has lost, and that were not acknowledged. */
   losses: () => readonly unknown[];
   /** Monotonic ms. */
   clock: () => number;

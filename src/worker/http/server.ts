@@ -45,7 +45,7 @@ export function openHttp(
     clock,
     writeRejection: () => service.writeRejection,
     hold: () => senders.hold,
-    losses: () => service.orders.losses,
+    losses: () => service.actions.losses,
   });
   const metrics = openMetrics(
     openScrape({ build, service, redis, target, queueName: sharedQueueName, clock, now: Date.now }),

@@ -230,7 +230,7 @@ describe('worker --http', () => {
     expect([await other('expunge.example.com'), await other('evil.example.com')]).toEqual([200, 403]);
   });
 
-  test('tells a proxy of which no name is stated what lets its people give orders, too', async () => {
+  test('tells a proxy of which no name is stated what also lets its people take actions', async () => {
     const host = 'expunge.example.com';
     const browser = { 'x-user': 'ana', 'sec-fetch-site': 'same-origin', origin: `https://${host}` };
     const pauseAt = (url: string, host: string) => answerOf(`${url}/api/v1/runs/x/pause`, { ...browser, host }, 'POST');

@@ -26,7 +26,7 @@ async function planOf({ call, harness }: Api, list: string, more = '') {
   });
 }
 
-const order = (body: object) => ({ method: 'POST', body });
+const post = (body: object) => ({ method: 'POST', body });
 
 /** The revision of a run, as somebody sees it now. */
 async function seenOf({ call }: Api, run: string): Promise<number> {
@@ -48,14 +48,14 @@ describe('a list over HTTP', () => {
     expect(planned.body.first.url).toBe(`${harness.target.baseUrl}/v2/annotations/${ids[0]}`);
     const { plan } = planned.body;
     expect((await call('operate', `/plans/${plan}`)).body).toEqual(planned.body);
-    expect(await call('operate', `/plans/${plan}/apply`, order({ confirm: 199 }))).toMatchObject({
+    expect(await call('operate', `/plans/${plan}/apply`, post({ confirm: 199 }))).toMatchObject({
       status: 409,
       body: { code: 'conflict', confirm: 200 },
     });
     const made = await call(
       'operate',
       `/plans/${plan}/apply`,
-      order({ confirm: 200, reason: 'old', rate: '500/s', priority: 'high' }),
+      post({ confirm: 200, reason: 'old', rate: '500/s', priority: 'high' }),
     );
     expect(made.status, made.text).toBe(201);
     await harness.worker();
@@ -109,34 +109,34 @@ describe('a list over HTTP', () => {
     const { call } = api;
     const { plan } = (await planOf(api, 'id\no-000001\n')).body;
     const apply = () =>
-      call('operate', `/plans/${plan}/apply`, { ...order({ confirm: 1 }), headers: { 'idempotency-key': 'once' } });
+      call('operate', `/plans/${plan}/apply`, { ...post({ confirm: 1 }), headers: { 'idempotency-key': 'once' } });
     const first = await apply();
     const again = await apply();
     expect([first.status, again.status, again.body]).toEqual([201, 201, first.body]);
     expect(again.headers.get('idempotency-replayed')).toBe('true');
-    const other = { ...order({ confirm: 2 }), headers: { 'idempotency-key': 'once' } };
+    const other = { ...post({ confirm: 2 }), headers: { 'idempotency-key': 'once' } };
     expect((await call('operate', `/plans/${plan}/apply`, other)).status).toBe(422);
     expect((await call('read', '/runs')).body.items).toHaveLength(1);
   });
 });
 
-describe('an order over HTTP', () => {
+describe('an action over HTTP', () => {
   test('that says something twice is refused: one of the two is not meant', async () => {
     const api = await openWithTarget();
     const run = await liveRun(api.harness, 'o-000004');
-    const order = {
+    const action = {
       method: 'POST',
       raw: '{"rate":"5/s","rate":"500/s"}',
       headers: { 'content-type': 'application/json' },
     };
-    const refused = await api.call('operate', `/runs/${run}/rate`, order);
+    const refused = await api.call('operate', `/runs/${run}/rate`, action);
     expect(refused.body).toMatchObject({
       status: 400,
       code: 'invalid',
       detail: 'expected JSON: it has "rate" twice in one object (line 1 column 15)',
     });
     expect((await api.call('read', `/runs/${run}`)).body).toMatchObject({ settings: { rate: null } });
-    const once = await api.call('operate', `/runs/${run}/rate`, { ...order, raw: '{"rate":"5/s"}' });
+    const once = await api.call('operate', `/runs/${run}/rate`, { ...action, raw: '{"rate":"5/s"}' });
     expect(once.body).toMatchObject({ rate: '5/s' });
   });
 
@@ -144,7 +144,7 @@ describe('an order over HTTP', () => {
     const api = await openWithTarget();
     const { call, harness } = api;
     const run = await liveRun(harness, 'o-000003');
-    const steer = (action: string, body: object) => call('operate', `/runs/${run}/${action}`, order(body));
+    const steer = (action: string, body: object) => call('operate', `/runs/${run}/${action}`, post(body));
     expect((await steer('pause', { reason: 'too early' })).body).toMatchObject({
       state: 'paused',
       who: 'test-operate',
@@ -170,14 +170,14 @@ describe('an order over HTTP', () => {
     const api = await openWithTarget();
     const { call, harness } = api;
     const run = await liveRun(harness, 'o-000004');
-    const cancel = (left: number, shown: number) => call('operate', `/runs/${run}/cancel`, order({ left, shown }));
-    await call('operate', `/runs/${run}/pause`, order({}));
+    const cancel = (left: number, shown: number) => call('operate', `/runs/${run}/cancel`, post({ left, shown }));
+    await call('operate', `/runs/${run}/pause`, post({}));
     expect((await cancel(2, 1)).body).toMatchObject({ status: 409, left: 1 });
     expect((await cancel(2, 2)).body).toMatchObject({ status: 409, left: 1 });
     expect((await call('read', `/runs/${run}`)).body.state).toBe('paused');
     expect((await cancel(1, 1)).status).toBe(200);
     await until('it is cancelled', async () => (await call('read', `/runs/${run}`)).body.state === 'cancelled');
-    const retried = await call('operate', `/runs/${run}/retry`, order({ confirm: 1, reason: 'after all' }));
+    const retried = await call('operate', `/runs/${run}/retry`, post({ confirm: 1, reason: 'after all' }));
     expect(retried.status, retried.text).toBe(201);
     expect((await call('read', `/runs/${retried.body.run}`)).body).toMatchObject({
       retry_of: run,
@@ -189,7 +189,7 @@ describe('an order over HTTP', () => {
     const api = await openWithTarget();
     const { call, harness } = api;
     const run = await liveRun(harness, 'o-000007');
-    const cancel = (left: number) => call('operate', `/runs/${run}/cancel`, order({ left, shown: left }));
+    const cancel = (left: number) => call('operate', `/runs/${run}/cancel`, post({ left, shown: left }));
     for (const left of [1e9, 2]) expect((await cancel(left)).body).toMatchObject({ status: 409, left: 1 });
     expect((await call('read', `/runs/${run}`)).body.state).toBe('running');
     expect((await cancel(1)).status).toBeLessThan(300);
@@ -199,10 +199,10 @@ describe('an order over HTTP', () => {
     const api = await openWithTarget();
     const { call, harness, redis } = api;
     const run = await liveRun(harness, 'o-000008');
-    await call('operate', `/runs/${run}/pause`, order({}));
-    await call('operate', `/runs/${run}/cancel`, order({ left: 1, shown: 1 }));
+    await call('operate', `/runs/${run}/pause`, post({}));
+    await call('operate', `/runs/${run}/cancel`, post({ left: 1, shown: 1 }));
     await until('it is cancelled', async () => (await call('read', `/runs/${run}`)).body.state === 'cancelled');
-    const retry = (body: object) => call('operate', `/runs/${run}/retry`, order(body));
+    const retry = (body: object) => call('operate', `/runs/${run}/retry`, post(body));
     expect((await retry({})).status).toBe(400);
     expect((await retry({ confirm: 2 })).body).toMatchObject({ status: 409, code: 'guard' });
     expect((await call('read', '/runs')).body.items).toHaveLength(1);
@@ -234,7 +234,7 @@ describe('an order over HTTP', () => {
     const { id } = await harness.onlyRun();
     await harness.expunge(['cancel', id, '--yes']);
     const [group] = (await call('read', `/runs/${id}/failures`)).body.items;
-    const retry = (confirm: number) => call('operate', `/runs/${id}/retry`, order({ confirm }));
+    const retry = (confirm: number) => call('operate', `/runs/${id}/retry`, post({ confirm }));
     expect((await retry(1)).body).toMatchObject({ status: 409, code: 'guard' });
     const retried = await retry(group.count);
     expect([group.count, retried.status], retried.text).toEqual([2, 201]);
@@ -252,9 +252,9 @@ describe('an order over HTTP', () => {
     const { call, harness } = api;
     const { fp } = harness.target;
     const run = await liveRun(harness, 'o-000005');
-    const steer = (action: string, body = {}) => call('operate', `/runs/${run}/${action}`, order(body));
+    const steer = (action: string, body = {}) => call('operate', `/runs/${run}/${action}`, post(body));
     expect((await steer('pause')).body.warnings).toEqual([]);
-    await call('operate', `/targets/${fp}/stop`, order({ reason: 'wrong list' }));
+    await call('operate', `/targets/${fp}/stop`, post({ reason: 'wrong list' }));
     const isStopped = expect.stringMatching(/^the run does not continue yet\. Stopped .*wrong list/);
     const seen = await seenOf(api, run);
     expect((await steer('resume', { seen })).body).toMatchObject({
@@ -262,13 +262,13 @@ describe('an order over HTTP', () => {
       warnings: [isStopped, expect.stringMatching(/^the run does not continue yet\. No worker /)],
     });
     const { body: planned } = await planOf(api, 'id\no-000006\n');
-    const made = await call('operate', `/plans/${planned.plan}/apply`, order({ confirm: 1 }));
+    const made = await call('operate', `/plans/${planned.plan}/apply`, post({ confirm: 1 }));
     expect(made.body.warnings).toEqual([
       expect.stringMatching(/^no worker of this target is alive; start one: /),
       expect.stringMatching(/^the run is stopped\. /),
     ]);
     const nightly = { target: fp, name: 'nightly', cron: '0 3 * * *', from: 'expired', max_deletes: 5 };
-    const added = await call('operate', '/schedules', order({ ...nightly, resource: 'views' }));
+    const added = await call('operate', '/schedules', post({ ...nightly, resource: 'views' }));
     expect(added.body.warnings).toEqual([expect.stringContaining('no worker of this target that has the source')]);
   });
 
@@ -276,7 +276,7 @@ describe('an order over HTTP', () => {
     const api = await openWithTarget();
     const { call, harness } = api;
     const { fp } = harness.target;
-    const act = (action: string, body: object) => call('operate', `/targets/${fp}/${action}`, order(body));
+    const act = (action: string, body: object) => call('operate', `/targets/${fp}/${action}`, post(body));
     expect((await act('stop', { reason: 'wrong list' })).body).toMatchObject({
       changed: true,
       stop: { who: 'test-operate', reason: 'wrong list' },
@@ -318,7 +318,7 @@ describe('an order over HTTP', () => {
       max_deletes: 50,
       resource: 'views',
     };
-    const added = await call('operate', '/schedules', order({ ...nightly, reason: 'policy' }));
+    const added = await call('operate', '/schedules', post({ ...nightly, reason: 'policy' }));
     expect(added.status, added.text).toBe(201);
     expect(added.body).toMatchObject({ name: 'nightly', state: 'active', from: 'expired' });
     for (const wrong of [
@@ -327,8 +327,8 @@ describe('an order over HTTP', () => {
       { heartbeat: 'https://evil.example.com' },
       { protect: '/etc/passwd' },
     ])
-      expect((await call('operate', '/schedules', order({ ...nightly, name: 'other', ...wrong }))).status).toBe(400);
-    expect((await call('operate', `/schedules/${fp}/nightly/pause`, order({ reason: 'audit' }))).body).toMatchObject({
+      expect((await call('operate', '/schedules', post({ ...nightly, name: 'other', ...wrong }))).status).toBe(400);
+    expect((await call('operate', `/schedules/${fp}/nightly/pause`, post({ reason: 'audit' }))).body).toMatchObject({
       state: 'paused',
     });
     expect((await call('read', `/schedules/${fp}/nightly`)).body).toMatchObject({
@@ -337,7 +337,7 @@ describe('an order over HTTP', () => {
       reason: 'audit',
     });
     expect((await call('read', '/schedules')).body.items).toHaveLength(1);
-    const act = (action: string, body: object) => call('operate', `/schedules/${fp}/nightly/${action}`, order(body));
+    const act = (action: string, body: object) => call('operate', `/schedules/${fp}/nightly/${action}`, post(body));
     const { revision: seen } = (await call('read', `/schedules/${fp}/nightly`)).body;
     expect((await act('remove', {})).status).toBe(400);
     for (const action of ['remove', 'resume']) expect((await act(action, { seen: seen - 1 })).status, action).toBe(409);
@@ -353,7 +353,7 @@ describe('an order over HTTP', () => {
     const { fp } = harness.target;
     const nightly = { target: fp, name: 'nightly', cron: '0 3 * * *', from: 'expired', resource: 'views' };
     await storeSchedule(harness, 'nightly', { cron: '0 3 * * *' }, Date.now());
-    const changed = await call('operate', '/schedules', order({ ...nightly, max_deletes: 60, replace: true }));
+    const changed = await call('operate', '/schedules', post({ ...nightly, max_deletes: 60, replace: true }));
     expect(changed.status, changed.text).toBe(201);
     expect(await readSchedule(redis, fp, 'nightly')).toMatchObject({
       settings: { protect: expect.any(String) },
@@ -362,7 +362,7 @@ describe('an order over HTTP', () => {
   });
 });
 
-test('a run of a schedule that is ordered over HTTP tells its source command who did so', async () => {
+test('a run of a schedule that is asked for over HTTP tells its source command who did so', async () => {
   const api = await openApi(onTestFinished, {
     objects: annotations(makeIds('o', 5)),
     args: ['worker', '--http', '127.0.0.1:0'],
@@ -374,8 +374,8 @@ test('a run of a schedule that is ordered over HTTP tells its source command who
   });
   const { fp } = api.harness.target;
   const nightly = { target: fp, name: 'nightly', cron: '0 3 1 1 *', from: 'mine', max_deletes: 5 };
-  const added = await api.call('operate', '/schedules', order({ ...nightly, resource: 'annotations' }));
-  const ran = await api.call('operate', `/schedules/${fp}/nightly/run`, order({ seen: added.body.revision }));
+  const added = await api.call('operate', '/schedules', post({ ...nightly, resource: 'annotations' }));
+  const ran = await api.call('operate', `/schedules/${fp}/nightly/run`, post({ seen: added.body.revision }));
   expect(ran.status, ran.text).toBeLessThan(300);
   expect(readFileSync(`${api.harness.folder}/who`, 'utf8')).toBe('test-operate');
 });

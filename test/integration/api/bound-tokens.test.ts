@@ -103,7 +103,7 @@ async function firstEvent(url: string, headers: Record<string, string>): Promise
 
 const nowhere = { run: '20200101-0000-none', fp: 'f'.repeat(16), target: 'f'.repeat(16), plan: '9'.repeat(18) };
 
-/** Everything that orders could change. */
+/** Everything that actions could change. */
 async function stateOf({ redis }: Api): Promise<string> {
   const keys = (await redis.keys('expunge*')).filter((key) => !/:probe$|:limiter|:request:/.test(key)).sort();
   const dumps = await Promise.all(keys.map(async (key) => `${key} ${(await redis.dumpBuffer(key))?.toString('hex')}`));
@@ -156,7 +156,7 @@ describe('a token that is bound to a target', () => {
 
   test('is answered nothing of what a token of its name had done for another target', async () => {
     const { api, own, other, namesOf } = await openTwo();
-    const order = {
+    const action = {
       target: own.fp,
       name: 'weekly',
       cron: '0 3 * * 0',
@@ -167,7 +167,7 @@ describe('a token that is bound to a target', () => {
     const add = (token: string) =>
       api.call(null, '/schedules', {
         method: 'POST',
-        body: order,
+        body: action,
         headers: { authorization: `Bearer ${token}`, 'idempotency-key': 'k' },
       });
     const apply = async (token: string, plan: unknown) =>

@@ -8,7 +8,7 @@ import { type Api, openApi } from '../../support/api.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
 import { liveRun } from '../../support/live-run.ts';
 
-const order = (body: object = {}) => ({ method: 'POST', body });
+const post = (body: object = {}) => ({ method: 'POST', body });
 const other = targetOf('https://other.example.com', 'other');
 
 /** A worker of one target, whose configuration file has a list; and another target. */
@@ -28,7 +28,7 @@ async function openWorker(env: NodeJS.ProcessEnv = {}, ...args: string[]) {
 
 function addTo({ call }: Api, target: string, more: object = {}) {
   const nightly = { target, name: 'nightly', cron: '0 3 * * *', from: 'expired', max_deletes: 50, resource: 'views' };
-  return call('operate', '/schedules', order({ ...nightly, ...more }));
+  return call('operate', '/schedules', post({ ...nightly, ...more }));
 }
 
 describe('a schedule that is run now', () => {
@@ -39,12 +39,12 @@ describe('a schedule that is run now', () => {
     for (const target of [fp, other.fp]) expect((await addTo(api, target)).status).toBe(201);
     const seen = 1;
     for (const body of [{ seen }, { dry_run: true }]) {
-      const refused = await call('operate', `/schedules/${other.fp}/nightly/run`, order(body));
+      const refused = await call('operate', `/schedules/${other.fp}/nightly/run`, post(body));
       expect(refused.body).toMatchObject({ status: 409, code: 'conflict', next: expect.stringContaining('worker') });
     }
     expect((await call('read', '/runs')).body.items).toEqual([]);
     expect((await call('read', '/me')).body.worker_of).toBe(fp);
-    const made = await call('operate', `/schedules/${fp}/nightly/run`, order({ seen }));
+    const made = await call('operate', `/schedules/${fp}/nightly/run`, post({ seen }));
     expect(made.status, made.text).toBe(200);
     expect((await call('read', '/runs')).body.items).toMatchObject([{ rows: 2, target: harness.target.baseUrl }]);
   });
@@ -54,13 +54,13 @@ describe('a schedule that is run now', () => {
     const { call, harness, redis } = api;
     await noteTarget(redis, harness.target, Date.now());
     await addTo(api, harness.target.fp);
-    const refused = await call('operate', `/schedules/${harness.target.fp}/nightly/run`, order({ seen: 1 }));
+    const refused = await call('operate', `/schedules/${harness.target.fp}/nightly/run`, post({ seen: 1 }));
     expect(refused.body).toMatchObject({ status: 409, code: 'conflict' });
     expect((await call('read', '/me')).body.worker_of).toBeNull();
   });
 });
 
-describe('an order for another target', () => {
+describe('an action for another target', () => {
   test('goes by none of the settings that its server was started with', async () => {
     const env = { EXPUNGE_EXPECT_ABSENT: 'true', EXPUNGE_ON_STATUS: '409=failed', EXPUNGE_MAX_FAILURES: '99' };
     const api = await openWorker(
@@ -75,12 +75,12 @@ describe('an order for another target', () => {
     expect(planned.body.changed_rules).toEqual({ '--resource': 'views', '--canary': '1' });
     expect(planned.body).toMatchObject({ confirm: 1, rejected: { placeholder: 1 } });
     expect((await addTo(api, other.fp)).body.settings).toEqual({ maxDeletes: '50', resource: 'views' });
-    const run = (await call('operate', `/plans/${planned.body.plan}/apply`, order({ confirm: 1 }))).body.run;
+    const run = (await call('operate', `/plans/${planned.body.plan}/apply`, post({ confirm: 1 }))).body.run;
     const expected = { rate: null, on_status: null, max_failures: null, expect_absent: false };
     expect((await call('read', `/runs/${run}`)).body.settings).toMatchObject({ ...expected, canary: '1' });
-    await call('operate', `/runs/${run}/pause`, order());
-    await call('operate', `/runs/${run}/cancel`, order({ left: 1, shown: 1 }));
-    const retried = await call('operate', `/runs/${run}/retry`, order({ confirm: 1 }));
+    await call('operate', `/runs/${run}/pause`, post());
+    await call('operate', `/runs/${run}/cancel`, post({ left: 1, shown: 1 }));
+    const retried = await call('operate', `/runs/${run}/retry`, post({ confirm: 1 }));
     expect(retried.status, retried.text).toBe(201);
     expect((await call('read', `/runs/${retried.body.run}`)).body.settings).toMatchObject(expected);
   });
@@ -89,14 +89,14 @@ describe('an order for another target', () => {
     const { call, harness } = await openWorker({}, '--rate', '900/s');
     const upload = { method: 'POST', raw: 'id\nb-1\n', headers: { 'content-type': 'text/csv' } };
     const planned = await call('operate', `/plans?target=${harness.target.fp}&resource=views&rate=5/s`, upload);
-    const made = await call('operate', `/plans/${planned.body.plan}/apply`, order({ confirm: 1 }));
+    const made = await call('operate', `/plans/${planned.body.plan}/apply`, post({ confirm: 1 }));
     expect(made.status, made.text).toBe(201);
     expect((await call('read', `/runs/${made.body.run}`)).body.settings.rate).toBe('5/s');
   });
 });
 
 describe('a schedule that is changed', () => {
-  test('stays as it is in all that the order does not name', async () => {
+  test('stays as it is in all that the action does not name', async () => {
     const { call, harness, redis } = await openApi(onTestFinished);
     const { fp } = harness.target;
     const protect = harness.file('protect.csv', 'id\nkeep-1\n');
@@ -130,7 +130,7 @@ describe('a schedule that is changed', () => {
     const before = (await readSchedule(redis, fp, 'nightly'))!;
     rmSync(protect); // it is on the machines of the workers
     const change = { target: fp, name: 'nightly', cron: '0 4 * * *', from: 'expired', max_deletes: 60, replace: true };
-    const changed = await call('operate', '/schedules', order({ ...change, canary: null }));
+    const changed = await call('operate', '/schedules', post({ ...change, canary: null }));
     expect(changed.status, changed.text).toBe(201);
     const { canary: _, ...settings } = before.settings;
     const { changedAt, after, who, revision, ...kept } = before;
@@ -144,10 +144,10 @@ describe('a schedule that is changed', () => {
     const { fp } = harness.target;
     await noteTarget(redis, harness.target, Date.now());
     const nightly = { target: fp, name: 'nightly', from: 'expired', max_deletes: 50, resource: 'views', replace: true };
-    await call('operate', '/schedules', order({ ...nightly, cron: '0 3 * * *', reason: 'ticket 1' }));
-    await call('admin', '/schedules', order({ ...nightly, cron: '0 4 * * *' }));
+    await call('operate', '/schedules', post({ ...nightly, cron: '0 3 * * *', reason: 'ticket 1' }));
+    await call('admin', '/schedules', post({ ...nightly, cron: '0 4 * * *' }));
     expect((await readSchedule(redis, fp, 'nightly'))!.note).toBe('ticket 1');
-    await call('admin', '/schedules', order({ ...nightly, cron: '0 5 * * *', reason: 'ticket 2' }));
+    await call('admin', '/schedules', post({ ...nightly, cron: '0 5 * * *', reason: 'ticket 2' }));
     expect((await readSchedule(redis, fp, 'nightly'))!.note).toBe('ticket 2');
     expect(await readAudit(redis, fp, 'nightly')).toMatchObject([
       { action: 'change', who: 'test-admin', reason: 'ticket 2' },
@@ -175,11 +175,11 @@ describe('a list without protected ids', () => {
     const worker = await harness.worker(['--http', '0'], { EXPUNGE_PROTECT: protect });
     const isRefused = { status: 409, code: 'guard', next: expect.stringContaining('--protect') };
     expect((await plan()).body).toMatchObject(isRefused);
-    const applied = await call('operate', `/plans/${early.body.plan}/apply`, order({ confirm: 2 }));
+    const applied = await call('operate', `/plans/${early.body.plan}/apply`, post({ confirm: 2 }));
     expect(applied.body).toMatchObject(isRefused);
-    await call('operate', `/runs/${foreground}/pause`, order());
+    await call('operate', `/runs/${foreground}/pause`, post());
     const seen = (await call('operate', `/runs/${foreground}`)).body.revision;
-    const resumed = await call('operate', `/runs/${foreground}/resume`, order({ detach: true, seen }));
+    const resumed = await call('operate', `/runs/${foreground}/resume`, post({ detach: true, seen }));
     expect(resumed.body).toMatchObject(isRefused);
     harness.file('list.csv', upload.raw);
     const args = ['list.csv', '--resource', 'annotations', '--detach', '--yes', '--json'];

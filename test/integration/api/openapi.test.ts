@@ -22,7 +22,7 @@ function send({ call }: Api, role: Parameters<Api['call']>[0], { method, path, b
   return call(role, path, { method, raw: String(body), headers: { 'content-type': type! } });
 }
 
-/** Everything that orders could change. */
+/** Everything that actions could change. */
 async function stateOf({ redis }: Api): Promise<string> {
   const keys = (await redis.keys('expunge*')).filter((key) => !/:probe$|:limiter|:request:/.test(key)).sort();
   const dumps = await Promise.all(keys.map(async (key) => `${key} ${(await redis.dumpBuffer(key))?.toString('hex')}`));
@@ -84,14 +84,14 @@ describe('the description of the API', () => {
     const { api, description } = await openDescribed();
     const { required } = description.paths['/schedules']!.post!.responses['201']!.content['application/json']!.schema!;
     expect(required).toContain('when');
-    const order = {
+    const action = {
       target: api.harness.target.fp,
       name: 'weekly',
       cron: '0 3 * * 0',
       from: 'expired',
       resource: 'views',
     };
-    const body = { ...order, max_deletes: 5 };
+    const body = { ...action, max_deletes: 5 };
     const added = await api.call('operate', '/schedules', { method: 'POST', body });
     expect(added.status, added.text).toBe(201);
     expect(added.body.when).toBe('At 03:00, only on Sunday, UTC');

@@ -12,13 +12,13 @@ import { until } from '../../support/processes.ts';
 
 const ids = makeIds('o', 20);
 const list = `id\n${ids.join('\n')}\n`;
-const order = (body: object = {}) => ({ method: 'POST', body });
+const post = (body: object = {}) => ({ method: 'POST', body });
 
 async function openWithTarget() {
   return withPlans(await openApi(onTestFinished, { objects: annotations(ids) }));
 }
 
-/** The same API with its orders. */
+/** The same API with its actions. */
 async function withPlans(api: Api) {
   await noteTarget(api.redis, api.harness.target, Date.now());
   const plan = async (query = '', raw = list) => {
@@ -26,7 +26,7 @@ async function withPlans(api: Api) {
     return api.call('operate', path, { method: 'POST', raw, headers: { 'content-type': 'text/csv' } });
   };
   const apply = (id: string, body: object, role: 'operate' | 'admin' = 'operate') =>
-    api.call(role, `/plans/${id}/apply`, order({ confirm: ids.length, ...body }));
+    api.call(role, `/plans/${id}/apply`, post({ confirm: ids.length, ...body }));
   return { ...api, plan, apply };
 }
 
@@ -42,13 +42,13 @@ async function halt({ redis }: Api, run: string): Promise<void> {
   await openLedger(redis, haltRules).steer(run, Date.now(), { action: 'halt', ...why });
 }
 
-describe('an order that makes a run', () => {
+describe('an action that makes a run', () => {
   test.each(['halted', 'paused', 'running'])('leaves a %s run of the same ids as it is', async (state) => {
     const api = await openWithTarget();
     const { redis, call, plan, apply } = api;
     const run = await detachedRun(api, '--rate', '1/s');
     if (state === 'halted') await halt(api, run);
-    if (state === 'paused') await call('admin', `/runs/${run}/pause`, order({ reason: 'legal hold' }));
+    if (state === 'paused') await call('admin', `/runs/${run}/pause`, post({ reason: 'legal hold' }));
     const record = () => redis.hmget(keys.run(run), 'state', 'reason', 'rate', 'priority', 'stopAt', 'plan', 'note');
     const before = await record();
     expect(before[0]).toBe(state);
@@ -77,12 +77,12 @@ describe('an order that makes a run', () => {
     expect((await call('read', '/runs')).body.items).toEqual([]);
   });
 
-  test('makes none of what another order of the same person has begun with other rules, and is never answered with that run', async () => {
+  test('makes none of what another action of the same person has begun with other rules, and is never answered with that run', async () => {
     const { redis, call, plan, harness } = await openWithTarget();
     const { fp } = harness.target;
     const apply = (planned: { body: { plan: string } }, key: string, more = {}) =>
       call('operate', `/plans/${planned.body.plan}/apply`, {
-        ...order({ confirm: ids.length, ...more }),
+        ...post({ confirm: ids.length, ...more }),
         headers: { 'idempotency-key': key },
       });
     const [strict, loose] = [await plan('&rate=1/s'), await plan('&rate=500/s')];
@@ -111,11 +111,11 @@ describe('an order that makes a run', () => {
     const { redis, call, harness } = api;
     const run = await liveRun(harness, 'o-000004');
     const cancel = async (id: string) => {
-      await call('operate', `/runs/${id}/pause`, order());
-      await call('operate', `/runs/${id}/cancel`, order({ left: 1, shown: 1 }));
+      await call('operate', `/runs/${id}/pause`, post());
+      await call('operate', `/runs/${id}/cancel`, post({ left: 1, shown: 1 }));
       await until('it is cancelled', async () => (await redis.hget(keys.run(id), 'state')) === 'cancelled');
     };
-    const retry = () => call('admin', `/runs/${run}/retry`, order({ confirm: 1, reason: 'mine' }));
+    const retry = () => call('admin', `/runs/${run}/retry`, post({ confirm: 1, reason: 'mine' }));
     await cancel(run);
     const first = await retry();
     expect(first.status, first.text).toBe(201);
@@ -150,14 +150,14 @@ describe('a list that is empty, or has more ids than max_deletes allows', () => 
     expect((await plan('&max_deletes=19&partial=true')).status).toBe(201);
   });
 
-  test('is applied in part if the plan or the order says so, and else not at all', async () => {
+  test('is applied in part if the plan or the action says so, and else not at all', async () => {
     const { plan, apply, call } = await openWithTarget();
     const { body: whole } = await plan();
     const refused = await apply(whole.plan, { max_deletes: '5' });
     expect([refused.status, refused.body.detail]).toEqual([422, expect.stringContaining('--max-deletes allows 5')]);
     expect((await call('read', '/runs')).body.items).toEqual([]);
-    const ofOrder = await apply(whole.plan, { max_deletes: '5', partial: 'true' });
-    expect(ofOrder.status, ofOrder.text).toBe(201);
+    const ofAction = await apply(whole.plan, { max_deletes: '5', partial: 'true' });
+    expect(ofAction.status, ofAction.text).toBe(201);
     const { body: part } = await plan('&max_deletes=5&partial=true', list.replaceAll('o-', 'p-'));
     const ofPlan = await apply(part.plan, { rate: '5/s' });
     expect(ofPlan.status, ofPlan.text).toBe(201);
@@ -244,7 +244,7 @@ describe('a list that was sent', () => {
     await call('operate', `/plans/${forgotten.body.plan}`, { method: 'DELETE' });
     expect(leftIn()).toEqual([]);
     const applied = await plan('&rate=5/s', raw);
-    const made = await call('operate', `/plans/${applied.body.plan}/apply`, order({ confirm: 1, rate: '6/s' }));
+    const made = await call('operate', `/plans/${applied.body.plan}/apply`, post({ confirm: 1, rate: '6/s' }));
     expect(made.status, made.text).toBe(201);
     expect((await call('read', `/runs/${made.body.run}`)).body.files).toEqual(['list.csv']);
     const refused = await plan('', `id\n${Array.from({ length: 30 }, (_, i) => `x\u0007${i}`).join('\n')}\n`);
@@ -253,7 +253,7 @@ describe('a list that was sent', () => {
     expect(other.body).toMatchObject({ status: 422, detail: expect.stringMatching(/^list\.csv:1: no column/) });
     const { plan: id } = (await plan('&limit=2')).body;
     writeFileSync(`${harness.stateDir}/uploads/${id}/list.csv`, 'id\no-000005\n');
-    const changed = await call('operate', `/plans/${id}/apply`, order({ confirm: 2 }));
+    const changed = await call('operate', `/plans/${id}/apply`, post({ confirm: 2 }));
     expect(changed.body).toMatchObject({ status: 409, detail: expect.stringContaining('list.csv was changed') });
     await call('operate', `/plans/${id}`, { method: 'DELETE' });
     for (const { text } of [refused, other, changed]) expect(text).not.toContain(harness.stateDir);

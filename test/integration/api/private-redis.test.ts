@@ -27,7 +27,7 @@ test('a dashboard in a folder without runs begins its Redis, says how to make th
   expect((await command(['redis', 'status', '--json'], { env })).stdout).toContain('"state":"stopped"');
 });
 
-test('a dashboard of a private Redis keeps it through each order, and leaves it stopped at the end', async () => {
+test('a dashboard of a private Redis keeps it through each action, and leaves it stopped at the end', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'expunge-test-'));
   const stateDir = join(folder, 'state');
   onTestFinished(async () => {

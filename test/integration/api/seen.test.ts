@@ -6,7 +6,7 @@ import { annotations, makeIds } from '../../support/ids.ts';
 import { never } from '../../support/processes.ts';
 
 const ids = makeIds('s', 40);
-const order = (body: object) => ({ method: 'POST', body });
+const post = (body: object) => ({ method: 'POST', body });
 const isHalted = ({ state }: Run) => state === 'halted';
 
 /** A server, a worker, and a list of which nothing may be deleted: each rung of a canary halts its run. */
@@ -37,7 +37,7 @@ describe('a start names what was seen', () => {
   test('so a second click passes no rung of a canary that nobody saw', async () => {
     const api = await openForbidden();
     const { id, revision: seen } = await haltedAtOne(api);
-    const resume = () => api.call('operate', `/runs/${id}/resume`, order({ seen }));
+    const resume = () => api.call('operate', `/runs/${id}/resume`, post({ seen }));
     expect((await resume()).status).toBeLessThan(300);
     await api.harness.runIs('halted at the second rung', (run) => isHalted(run) && run.revision !== seen);
     expect((await resume()).body).toMatchObject({
@@ -51,7 +51,7 @@ describe('a start names what was seen', () => {
   test('so of eight clicks at once one passes one rung', async () => {
     const api = await openForbidden();
     const { id, revision: seen } = await haltedAtOne(api);
-    const resume = () => api.call('operate', `/runs/${id}/resume`, order({ seen }));
+    const resume = () => api.call('operate', `/runs/${id}/resume`, post({ seen }));
     const answers = await Promise.all(Array.from({ length: 8 }, resume));
     await api.harness.runIs('halted again', (run) => isHalted(run) && run.revision !== seen);
     // One that takes long is answered before it is carried out, or refused.
@@ -69,7 +69,7 @@ describe('a start names what was seen', () => {
       headers: { 'content-type': 'text/csv' },
     });
     expect(planned.status, planned.text).toBe(201);
-    const apply = () => call('operate', `/plans/${planned.body.plan}/apply`, order({ confirm: ids.length }));
+    const apply = () => call('operate', `/plans/${planned.body.plan}/apply`, post({ confirm: ids.length }));
     for (let n = 0; n < 8; n++) {
       await apply();
       await harness.runIs('halted', isHalted);
@@ -114,9 +114,9 @@ describe('a start names what was seen', () => {
   test('while a pause and a cancel are taken from whoever saw whatever', async () => {
     const api = await openForbidden();
     const { id } = await haltedAtOne(api);
-    expect((await api.call('operate', `/runs/${id}/pause`, order({}))).status).toBe(200);
+    expect((await api.call('operate', `/runs/${id}/pause`, post({}))).status).toBe(200);
     const left = (await api.harness.onlyRun()).ids;
-    expect((await api.call('operate', `/runs/${id}/cancel`, order({ left, shown: left }))).status).toBeLessThan(300);
+    expect((await api.call('operate', `/runs/${id}/cancel`, post({ left, shown: left }))).status).toBeLessThan(300);
     expect(await sentOf(api)).toBe(1);
   });
 });

@@ -45,16 +45,16 @@ describe('the client of a server', () => {
     });
   });
 
-  test('says that a server is silent, and that an order may have been carried out nevertheless', async () => {
+  test('says that a server is silent, and that an action may have been carried out nevertheless', async () => {
     const { url } = await openServer(({ method }, response) => {
       if (method === 'GET') response.writeHead(200, type).end(me);
     });
     const config = { server: url, serverTokenFile: undefined };
-    const order = { method: 'POST', path: '/runs/r/pause', body: {} } as const;
+    const action = { method: 'POST', path: '/runs/r/pause', body: {} } as const;
     const waiting = withServer(
       { config, env: { EXPUNGE_SERVER_TOKEN: token } },
       () => {},
-      (api) => api.json(order),
+      (api) => api.json(action),
       {
         answer: 50,
         longAnswer: 50,
@@ -67,7 +67,7 @@ describe('the client of a server', () => {
     });
   });
 
-  test('says of an order that is being done for too long that it may have been carried out', async () => {
+  test('says of an action that is being done for too long that it may have been carried out', async () => {
     const { url, seen } = await openServer(({ method }, response) => {
       if (method === 'GET') return response.writeHead(200, type).end(me);
       const problem = { detail: 'it is being done; it makes run r', code: 'conflict', seconds: 0 };

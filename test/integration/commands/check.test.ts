@@ -278,15 +278,15 @@ describe.concurrent('check --probe-id sends one real DELETE', () => {
 
   test('but not while the target is stopped, or something else is wrong', async ({ expect, onTestFinished }) => {
     const { sandbox, redis, fp } = await openApi(onTestFinished);
-    const order = { who: 'ana', reason: 'they call us', at: Date.now() };
-    await stopTarget(redis, fp, order);
+    const author = { who: 'ana', reason: 'they call us', at: Date.now() };
+    await stopTarget(redis, fp, author);
     const env = { EXPUNGE_TOKEN: sandbox.token };
     const [probe, flags] = [{ probeId: 'v-000001' }, { baseUrl: sandbox.url, ...views }];
     const stopped = await check(flags, probe, env);
     expect(stopped.out).toMatch(
       /^fail {3}probe {3}not sent\. Stopped for all runs of this target by ana: they call us/m,
     );
-    await startTarget(redis, fp, order);
+    await startTarget(redis, fp, author);
     const [seconds] = await redis.time();
     const [seenAt, holdUntil] = [Number(seconds) * 1_000, (Number(seconds) + 60) * 1_000];
     const waits = { seenAt, holdUntil, holdWhy: 'the server answered 429 and sent Retry-After 60' };

@@ -9,7 +9,7 @@ import { annotations, makeIds } from '../../support/ids.ts';
 import { liveRun } from '../../support/live-run.ts';
 import { until } from '../../support/processes.ts';
 
-// An order that finds its goal reached by somebody weaker is kept, and lifted by its own counterpart only.
+// An action that finds its goal reached by somebody weaker is kept, and lifted by its own counterpart only.
 
 const ids = makeIds('k', 20);
 const as = (name: string) => ({ env: { EXPUNGE_USER: name } });
@@ -77,7 +77,7 @@ describe('a pause by an operator', () => {
     await harness.run(['k-000001.csv', '--resource', 'views', '--detach', '--yes']);
     expect((await harness.onlyRun()).state).toBe('paused');
     const again = await call('operate', `/runs/${run}/pause`, { method: 'POST', body: { reason: 'legal hold' } });
-    expect(again.body, 'the same order again').toMatchObject({ state: 'paused', changed: false });
+    expect(again.body, 'the same action again').toMatchObject({ state: 'paused', changed: false });
   });
 
   test('of a run that a colleague has paused outlasts what the colleague resumes', async () => {
@@ -141,7 +141,7 @@ describe('a second `stop-all`', () => {
     await stopTarget(api.redis, fp, { who: 'ana', reason: 'an incident', at: Date.now() });
     const stop = () => api.call('operate', `/targets/${fp}/stop`, { method: 'POST', body: { reason: 'legal hold' } });
     expect((await stop()).body).toMatchObject({ changed: true });
-    expect((await stop()).body, 'the same order again').toMatchObject({ changed: false });
+    expect((await stop()).body, 'the same action again').toMatchObject({ changed: false });
     const seen = async () => (await api.call('read', `/targets/${fp}`)).body.revision;
     const start = async () =>
       api.call('operate', `/targets/${fp}/start`, { method: 'POST', body: { reason: '', seen: await seen() } });
@@ -150,7 +150,7 @@ describe('a second `stop-all`', () => {
   });
 });
 
-describe('an order says what it changed, not what it wanted', () => {
+describe('an action says what it changed, not what it wanted', () => {
   test('of a run that is so already, by the command and over a server', async () => {
     const api = await openApi(onTestFinished, { objects: annotations(ids) });
     const { harness } = api;
@@ -214,7 +214,7 @@ describe('a run that is being prepared', () => {
     expect(harness.sandbox.seen).toEqual([]);
   });
 
-  test('starts by itself where nobody ordered anything', async () => {
+  test('starts by itself where nobody asked for anything', async () => {
     const { harness, finish } = await openPreparing();
     await finish();
     expect((await harness.onlyRun()).state).toBe('running');

@@ -9,7 +9,7 @@ import type { CommandOptions } from '../../support/command.ts';
 import { minute, openScheduleHarness, someIds, start } from '../../support/schedule-harness.ts';
 import { writeTestRun } from '../ledger/lone-run.ts';
 
-// A rejected token halts every run of a target: one order resumes them all, as they were shown, and nothing besides.
+// A rejected token halts every run of a target: one action resumes them all, as they were shown, and nothing besides.
 
 const guard = { by: 'guard', who: '' } as const;
 

@@ -235,12 +235,12 @@ function missingRules(run: Run | undefined): string[] {
 
 const changing = ['eval', 'evalsha', 'hset', 'set', 'zadd', 'sadd', 'expungeSteer', 'expungeChangeRun'];
 
-/** Does a command whose connections end at its `n`th order to Redis, as if it were killed there. Returns whether it came that far. */
+/** Runs expunge with connections that end at its `n`th command to Redis, as if it were killed there. Returns whether it came that far. */
 async function killAt(n: number, { redis }: Harness, command: () => Promise<unknown>): Promise<boolean> {
-  let orders = 0;
+  let sentCount = 0;
   const real = Redis.prototype.sendCommand;
   const spy = vi.spyOn(Redis.prototype, 'sendCommand').mockImplementation(function (this: Redis, sent, stream) {
-    if (this === redis || !changing.includes(sent.name) || orders++ < n) return real.call(this, sent, stream);
+    if (this === redis || !changing.includes(sent.name) || sentCount++ < n) return real.call(this, sent, stream);
     sent.reject(new Error('killed'));
     return sent.promise;
   });
@@ -249,7 +249,7 @@ async function killAt(n: number, { redis }: Harness, command: () => Promise<unkn
   } finally {
     spy.mockRestore();
   }
-  return orders > n;
+  return sentCount > n;
 }
 
 describe('a producer that is killed at any point leaves no run that can be started with a rule missing', () => {
@@ -260,7 +260,7 @@ describe('a producer that is killed at any point leaves no run that can be start
       const wasKilled = await killAt(n, harness, () => submit(everyRule));
       const [run] = await harness.runs();
       states.add(run?.state);
-      expect(missingRules(run), `killed at order ${n}`).toEqual([]);
+      expect(missingRules(run), `killed at command ${n}`).toEqual([]);
       if (run?.state === 'running' || !wasKilled) break;
       if (run) await removeRun(harness.redis, run);
     }
@@ -278,9 +278,9 @@ describe('a producer that is killed at any point leaves no run that can be start
       const wasKilled = await killAt(n, harness, () => harness.expunge(retry, { env: ana }));
       const run = (await harness.runs()).find(({ retryOf }) => retryOf === first.id);
       states.add(run?.state);
-      expect(missingRules(run), `killed at order ${n}`).toEqual([]);
+      expect(missingRules(run), `killed at command ${n}`).toEqual([]);
       const { retriedBy } = (await harness.runs()).find(({ id }) => id === first.id)!;
-      if (run && run.state !== 'preparing') expect(retriedBy, `killed at order ${n}`).toContain(run.id);
+      if (run && run.state !== 'preparing') expect(retriedBy, `killed at command ${n}`).toContain(run.id);
       if (run?.state === 'running' || !wasKilled) break;
       if (run) await removeRun(harness.redis, run);
     }
@@ -303,7 +303,10 @@ describe('a producer that is killed at any point leaves no run that can be start
       const [run] = await harness.runs();
       states.add(run?.state);
       if (run && run.state !== 'preparing') {
-        expect(run, `killed at order ${n}`).toMatchObject({ plan: expect.stringMatching(/^\w{64}$/), approver: 'bob' });
+        expect(run, `killed at command ${n}`).toMatchObject({
+          plan: expect.stringMatching(/^\w{64}$/),
+          approver: 'bob',
+        });
         expect((await readAudit(harness.redis, run)).map(({ action }) => action)).toContain('approve');
       }
       if (run?.state === 'running' || !wasKilled) break;

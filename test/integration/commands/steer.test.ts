@@ -33,7 +33,7 @@ async function openRun(atEnd: AtEnd, fields: Record<string, string | number> = {
 }
 
 /** Exit code, stdout and stderr; what was thrown counts as told. */
-async function order(...argv: string[]) {
+async function type(...argv: string[]) {
   const invoked = invoke(argv, { REDIS_URL: testRedisUrl() });
   const [exit, thrown] = await invoked.ended.then(
     (code) => [code, ''],
@@ -53,29 +53,29 @@ const misnamed = ({ account }: Run) => targetOf('http://127.0.0.1:10', account);
 test('a run that has ended keeps its exit code, whatever `resume` is told', async ({ onTestFinished }) => {
   const gone = { state: 'completed', settled: 2, absent: 2, endedAt: Date.now() };
   const { id } = await openRun(onTestFinished, gone);
-  const { exit, out } = await order('resume', id, '--expect-absent', '--json');
+  const { exit, out } = await type('resume', id, '--expect-absent', '--json');
   expect([exit, JSON.parse(out)]).toEqual([0, expect.objectContaining({ absent: 2, exit: 3 })]);
   expect((await readRun(redis, id))?.expectAbsent).toBe(false);
 });
 
 test('a halted run has another --on-status from its resume on, and keeps it', async ({ onTestFinished }) => {
   const { id } = await openRun(onTestFinished, { state: 'halted', halt: 'forbidden' });
-  expect((await order('resume', id, '--on-status', '403=wait')).exit).toBe(0);
+  expect((await type('resume', id, '--on-status', '403=wait')).exit).toBe(0);
   expect((await readRun(redis, id))?.onStatus).toBe('403=wait');
-  await order('resume', id);
+  await type('resume', id);
   expect((await readRun(redis, id))?.onStatus).toBe('403=wait');
-  await expect(order('resume', id, '--on-status', '404=wait')).rejects.toMatchObject({ code: 'USAGE' });
+  await expect(type('resume', id, '--on-status', '404=wait')).rejects.toMatchObject({ code: 'USAGE' });
 });
 
 test('a run that has ended keeps its --on-status', async ({ onTestFinished }) => {
   const { id } = await openRun(onTestFinished, { state: 'completed', settled: 2, deleted: 2, endedAt: Date.now() });
-  await order('resume', id, '--on-status', '403=wait');
+  await type('resume', id, '--on-status', '403=wait');
   expect((await readRun(redis, id))?.onStatus).toBe('');
 });
 
 test('a run whose command has ended is not said to go on', async ({ onTestFinished }) => {
   const { id } = await openRun(onTestFinished, { state: 'paused', command: 'cd here && expunge run list' });
-  const { exit, told } = await order('resume', id);
+  const { exit, told } = await type('resume', id);
   expect([exit, told]).toEqual([0, expect.stringContaining(`Resumed run ${id}, 2 ids left.\n`)]);
   expect(told).not.toMatch(/goes on|continues/);
   expect(told).toContain(
@@ -86,25 +86,25 @@ test('a run whose command has ended is not said to go on', async ({ onTestFinish
 test('a run whose report is not where it was written is removed only after a question that says so', async ({
   onTestFinished,
 }) => {
-  const folder = mkdtempSync(join(tmpdir(), 'expunge-orders-'));
+  const folder = mkdtempSync(join(tmpdir(), 'expunge-actions-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const run = await openRun(onTestFinished, { state: 'completed', settled: 2, deleted: 2, endedAt: Date.now() });
-  expect((await order('report', run.id, '--output', '/dev/null')).exit).toBe(0);
+  expect((await type('report', run.id, '--output', '/dev/null')).exit).toBe(0);
   expect((await readRun(redis, run.id))?.reportIn, 'a device keeps nothing').toBe('');
 
   const file = join(folder, 'report.csv');
   await markDelivered(redis, run, file);
-  const asked = await order('runs', 'remove', run.id);
+  const asked = await type('runs', 'remove', run.id);
   expect([asked.exit, asked.told]).toEqual([
     'USAGE',
     expect.stringContaining(`Its report is not visible from this machine: ${file}.`),
   ]);
-  expect((await order('status', run.id)).out).toContain(`its report was written to ${file}`);
+  expect((await type('status', run.id)).out).toContain(`its report was written to ${file}`);
 
   writeFileSync(file, 'id\n');
-  expect((await order('runs', 'remove', run.id)).told).not.toContain('not visible');
+  expect((await type('runs', 'remove', run.id)).told).not.toContain('not visible');
   rmSync(file);
-  const { exit, told } = await order('runs', 'remove', run.id, '--yes');
+  const { exit, told } = await type('runs', 'remove', run.id, '--yes');
   expect([exit, told]).toEqual([
     0,
     expect.stringContaining(`its report was written to ${file}, which is not visible from this machine.`),
@@ -115,7 +115,7 @@ test('`start-all` that finds nothing stopped names what is', async ({ onTestFini
   const run = await openRun(onTestFinished, { state: 'running' });
   const stop = { who: 'ana', reason: 'they call us', at: Date.now() };
   await stopTarget(redis, run.fp, stop);
-  const { exit, told } = await order('start-all', ...ofTarget(misnamed(run)));
+  const { exit, told } = await type('start-all', ...ofTarget(misnamed(run)));
   expect([exit, told]).toEqual([0, expect.stringContaining('warning: still stopped:')]);
   expect(told).toContain(`  expunge start-all --base-url ${run.baseUrl} --account ${run.account}\n`);
   await startTarget(redis, run.fp, stop);
@@ -131,7 +131,7 @@ test('`stop-all` that reaches an idle process and no run names where runs are li
   });
   const [seconds] = (await redis.time()) as unknown as [string];
   await redis.hset(keys.processes(idle.fp), 'p0', `${Number(seconds) * 1_000} `);
-  const { exit, told } = await order('stop-all', ...ofTarget(idle));
+  const { exit, told } = await type('stop-all', ...ofTarget(idle));
   expect([exit, told]).toEqual([0, expect.stringContaining('It reaches 0 live runs and 1 process.')]);
   expect(told).toContain('warning: live, and not stopped:\n');
   expect(told).toContain(`${run.baseUrl} as account ${run.account}: 1 live run (running)`);
@@ -143,9 +143,9 @@ test('a target of which nothing is known is told by `status`, and is pinned with
   const run = await openRun(onTestFinished, { state: 'running' });
   const wrong = ofTarget(misnamed(run));
   onTestFinished(async () => void (await redis.unlink(keys.pin(misnamed(run).fp), keys.targetAudit(misnamed(run).fp))));
-  const { exit, out } = await order('status', ...wrong);
+  const { exit, out } = await type('status', ...wrong);
   expect([exit, out]).toEqual([0, expect.stringContaining(`nothing was ever sent there through this Redis`)]);
-  const pinned = await order('target', 'pin-rate', '5/s', ...wrong);
+  const pinned = await type('target', 'pin-rate', '5/s', ...wrong);
   expect([pinned.exit, pinned.told]).toEqual([
     0,
     expect.stringContaining(`warning: nothing was ever sent there through this Redis`),
@@ -156,20 +156,18 @@ test('what is proposed for a run names its account', async ({ onTestFinished }) 
   const run = await openRun(onTestFinished, { state: 'paused', detached: 1 });
   await stopTarget(redis, run.fp, { who: 'ana', reason: '', at: Date.now() });
   const flags = ofTarget(run).join(' ');
-  const { told } = await order('resume', run.id, '--detach');
+  const { told } = await type('resume', run.id, '--detach');
   expect(told).toContain(`start one: expunge worker ${flags}\n`);
   expect(told).toContain(`Resume with: expunge start-all ${flags}\n`);
-  const schedule = await order('schedule', 'pause', 'nightly', ...ofTarget(run));
+  const schedule = await type('schedule', 'pause', 'nightly', ...ofTarget(run));
   expect(schedule.told).toContain(
     `no schedule of ${run.baseUrl} as account ${run.account} is called "nightly".\nexpunge schedule list ${flags} shows them`,
   );
-  expect((await order('schedule', 'list', ...ofTarget(run))).out).toContain(
-    `No schedules of ${run.baseUrl} as account`,
-  );
+  expect((await type('schedule', 'list', ...ofTarget(run))).out).toContain(`No schedules of ${run.baseUrl} as account`);
 });
 
 test('a list that was not written to its end is no ledger that does not add up', async ({ onTestFinished }) => {
   const { id } = await openRun(onTestFinished, { state: 'preparing' });
-  const { exit, told } = await order('report', id, '--verify');
+  const { exit, told } = await type('report', id, '--verify');
   expect([exit, told]).toEqual(['USAGE', expect.stringContaining('its list was not written completely')]);
 });

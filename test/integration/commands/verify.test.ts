@@ -119,12 +119,12 @@ describe('verify', () => {
       if (isSlow) await sleep(slowMs);
       return honest(path, nth);
     });
-    const order = { who: 'ana', reason: 'no', at: Date.now() };
+    const author = { who: 'ana', reason: 'no', at: Date.now() };
     const file = harness.file('stop', 'wait');
     expect((await verify(['--sample', '2', '--yes', '--stop-file', file])).code).toBe(4);
     expect(again()).toEqual([]);
     isSlow = true;
-    stopping.begin = () => stopTarget(harness.redis, fp, order);
+    stopping.begin = () => stopTarget(harness.redis, fp, author);
     const { code, stderr } = await verify(['--sample', '200', '--yes']);
     expect([code, stderr]).toEqual([4, expect.stringContaining('Stopped early: Stopped for all runs of this target')]);
     expect(again().length).toBeLessThan(200);

@@ -22,10 +22,10 @@ beforeEach(async () => {
 });
 afterEach(() => forgetRun(redis, id));
 
-const order = { by: 'operator', who: 'ana', reason: 'the release' } as const;
+const author = { by: 'operator', who: 'ana', reason: 'the release' } as const;
 
 function steer(action: 'start' | 'pause') {
-  return openLedger(redis, haltRules).steer(id, Date.now(), { action, ...order });
+  return openLedger(redis, haltRules).steer(id, Date.now(), { action, ...author });
 }
 
 const history = async () => readHistory(redis, (await readRun(redis, id))!);
@@ -122,7 +122,7 @@ describe('the history of a run', () => {
     ]);
   });
 
-  test('tells of waits, of rates that are quite another, and of changes of state, in their order', async () => {
+  test('tells of waits, of rates that are quite another, and of changes of state, in their author', async () => {
     await note('', 100);
     await later();
     await note('', 120);

@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 afterAll(() => redis.disconnect());
 
-const order = { by: 'operator', who: 'test', reason: '' } as const;
+const author = { by: 'operator', who: 'test', reason: '' } as const;
 
 describe.concurrent('changing the rate of a run', () => {
   test('changes what is named and tells what was before', async ({ onTestFinished }) => {
@@ -25,11 +25,11 @@ describe.concurrent('changing the rate of a run', () => {
     onTestFinished(() => forgetRun(redis, id));
     const ledger = openLedger(redis, []);
     const before = { state: 'planned', rate: parseRate('200/s'), burst: null };
-    expect(await ledger.changeRate(id, 1, { burst: 7, ...order })).toEqual(before);
+    expect(await ledger.changeRate(id, 1, { burst: 7, ...author })).toEqual(before);
     expect(await redis.hmget(keys.run(id), 'rate', 'burst')).toEqual(['200/1000', '7']);
     const rate = parseRate('50/s,1000/day');
-    expect(await ledger.changeRate(id, 2, { rate, ...order })).toEqual({ ...before, burst: 7 });
-    expect(await ledger.changeRate(id, 3, { rate: null, burst: null, ...order })).toEqual({
+    expect(await ledger.changeRate(id, 2, { rate, ...author })).toEqual({ ...before, burst: 7 });
+    expect(await ledger.changeRate(id, 3, { rate: null, burst: null, ...author })).toEqual({
       ...before,
       rate,
       burst: 7,
@@ -47,14 +47,14 @@ describe.concurrent('changing the rate of a run', () => {
     const id = await writeTestRun(redis, [1], 200);
     onTestFinished(() => forgetRun(redis, id));
     const ledger = openLedger(redis, []);
-    await ledger.steer(id, 1, { action: 'cancel', ...order });
+    await ledger.steer(id, 1, { action: 'cancel', ...author });
     const audited = await redis.llen(keys.audit(id));
-    expect(await ledger.changeRate(id, 2, { rate: null, ...order })).toMatchObject({ state: 'cancelled' });
+    expect(await ledger.changeRate(id, 2, { rate: null, ...author })).toMatchObject({ state: 'cancelled' });
     expect(await redis.hget(keys.run(id), 'rate')).toBe('200/1000');
     expect(await redis.llen(keys.audit(id))).toBe(audited);
 
     const none = `test-${randomUUID()}`;
-    expect(await ledger.changeRate(none, 3, { rate: null, ...order })).toEqual({
+    expect(await ledger.changeRate(none, 3, { rate: null, ...author })).toEqual({
       state: 'missing',
       rate: null,
       burst: null,
@@ -71,14 +71,14 @@ describe.concurrent('changing the priority of a run', () => {
     );
     onTestFinished(() => forgetRun(redis, id));
     const ledger = openLedger(redis, []);
-    await ledger.steer(id, 1, { action: 'start', ...order });
+    await ledger.steer(id, 1, { action: 'start', ...author });
     expect(await ledger.enqueue(id)).toEqual([0, 1, 2, 3]);
-    expect(await ledger.changePriority(id, 2, { priority: 'high', ...order })).toEqual({
+    expect(await ledger.changePriority(id, 2, { priority: 'high', ...author })).toEqual({
       state: 'running',
       priority: 'normal',
     });
     expect(await ledger.enqueue(id)).toHaveLength(12);
-    await ledger.changePriority(id, 4, { priority: 'low', ...order });
+    await ledger.changePriority(id, 4, { priority: 'low', ...author });
     for (let chunk = 0; chunk < 15; chunk++) expect(await ledger.claim(id, chunk)).toMatchObject({ enqueued: [] });
     expect(await ledger.claim(id, 15)).toMatchObject({ enqueued: [16] });
     expect((await redis.lrange(keys.audit(id), 0, 1)).map((entry) => JSON.parse(entry))).toMatchObject([
@@ -98,9 +98,9 @@ describe.concurrent('a run that was read as planned, and started late', () => {
     context.onTestFinished(() => forgetRun(redis, id));
     const ledger = openLedger(redis, []);
     const run = (await readRun(redis, id))!;
-    await startRun(ledger, run, order);
-    await ledger.steer(id, 2, { action, ...order, by });
-    await startRun(ledger, run, order);
+    await startRun(ledger, run, author);
+    await ledger.steer(id, 2, { action, ...author, by });
+    await startRun(ledger, run, author);
     context.expect(await redis.hget(keys.run(id), 'state')).toBe(after);
   });
 });

@@ -70,12 +70,12 @@ test('a chunk is read only where it has a row to retry, and one that Redis has l
 });
 
 test('a run names the last hundred runs that retry it, each once', async () => {
-  const order = { at: 1, action: 'retry', by: 'operator', who: 'test', reason: '' } as const;
-  for (let n = 0; n < 102; n++) await noteRetry(redis, id, `r${n}`, order);
-  await noteRetry(redis, id, 'r50', order);
+  const entry = { at: 1, action: 'retry', by: 'operator', who: 'test', reason: '' } as const;
+  for (let n = 0; n < 102; n++) await noteRetry(redis, id, `r${n}`, entry);
+  await noteRetry(redis, id, 'r50', entry);
   const { retriedBy } = await record();
   expect([retriedBy.length, retriedBy[0], retriedBy.at(-1)]).toEqual([100, 'r2', 'r101']);
-  await noteRetry(redis, 'test-gone', 'r1', order);
+  await noteRetry(redis, 'test-gone', 'r1', entry);
   expect(await redis.exists(keys.run('test-gone'), keys.audit('test-gone'))).toBe(0);
 });
 

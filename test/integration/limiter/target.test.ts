@@ -351,7 +351,7 @@ describe('a throttle', () => {
   });
 });
 
-const order = { who: 'ana', reason: 'a test', at: 1 };
+const author = { who: 'ana', reason: 'a test', at: 1 };
 const alarm: Alarm = { why: 'the API answers 503 to everything', kind: 'trouble' };
 
 describe('a release', () => {
@@ -366,14 +366,14 @@ describe('a release', () => {
     expect(await live(20, 'p1')).toMatchObject({ count: 0, holdWhy: hold.why });
     expect(await live(100, 'p0')).toMatchObject({ closed: 'held', outageWhy: '' });
     expect((await state()).announced).not.toBeNull();
-    expect(await releaseTarget(redis, fp, order)).toBe(true);
+    expect(await releaseTarget(redis, fp, author)).toBe(true);
     expect(await live(110, 'p0', { hold, claim })).toMatchObject({ holdUntil: 0, holdWhy: '', closed: '' });
     expect(timesOf(await live(120, 'p1')).length).toBeGreaterThan(10);
     await live(190, 'p1');
     expect(await state()).toMatchObject({ closed: null, announced: null });
     expect(await live(200, 'p0', { hold })).toMatchObject({ count: 0, holdUntil: startMs + 200 + hold.ms });
-    expect(await releaseTarget(redis, fp, order)).toBe(true);
-    expect(await releaseTarget(redis, fp, order)).toBe(false);
+    expect(await releaseTarget(redis, fp, author)).toBe(true);
+    expect(await releaseTarget(redis, fp, author)).toBe(false);
     const trail = (await readTargetAudit(redis, fp)).map(({ action, who, reason }) => [action, who, reason]);
     expect(trail).toEqual([1, 2].map(() => ['release', 'ana', 'a test']));
   });
@@ -385,7 +385,7 @@ describe('a release', () => {
     await live(0, 'p0');
     await live(50, 'p1');
     expect((await live(100, 'p0', { alarm })).outageWhy).toBe(alarm.why);
-    expect(await releaseTarget(redis, fp, order)).toBe(true);
+    expect(await releaseTarget(redis, fp, author)).toBe(true);
     expect(await live(150, 'p1', { alarm })).toMatchObject({ outageWhy: '', closed: '' });
     expect((await live(200, 'p0')).count).toBeGreaterThan(10);
   });
@@ -398,7 +398,7 @@ describe('a release', () => {
     expect(await learn((await at(100, 'p0', { hold })).turn, 400, atItsEnd)).toBe(true);
     const { turn, validFrom } = await at(200, 'p0');
     expect(validFrom).toBe(atItsEnd.validFrom);
-    await releaseTarget(redis, fp, order);
+    await releaseTarget(redis, fp, author);
     expect(await learn(turn, 300, atItsEnd)).toBe(false);
     const after = await at(220, 'p0');
     expect([after.rate, after.validFrom < startMs + 1_000]).toEqual([400, true]);
@@ -409,7 +409,7 @@ describe('a rate that an operator', () => {
   test('forgets is looked for anew, though somebody was about to write it down', async ({ onTestFinished }) => {
     const { at, learn, fp } = await openRated(onTestFinished, 500);
     const { turn } = await at(100, 'p0');
-    expect(await forgetRate(redis, fp, order)).toBe(true);
+    expect(await forgetRate(redis, fp, author)).toBe(true);
     expect(await learn(turn, 500)).toBe(false);
     const next = await at(120, 'p1');
     expect(next).toMatchObject({ count: 0, rate: 0, dropEpoch: next.epoch });
@@ -423,14 +423,14 @@ describe('a rate that an operator', () => {
     const { at, learn, fp } = await openRated(onTestFinished, 500);
     await at(0, 'p1');
     const pin = parseRate('200/s');
-    expect([await pinRate(redis, fp, pin, order), await pinRate(redis, fp, pin, order)]).toEqual([true, false]);
+    expect([await pinRate(redis, fp, pin, author), await pinRate(redis, fp, pin, author)]).toEqual([true, false]);
     const seen = await at(100, 'p0');
     expect(decided(seen).rate.rate).toBe(200);
     await learn(seen.turn, 700);
     expect((await at(150, 'p1')).rate).toBe(200);
     expect((await at(160, 'p2', { rate: '50/1000' })).rate).toBe(50);
     await at(170, 'p2', { wants: false }); // it takes its word back
-    expect(await pinRate(redis, fp, null, order)).toBe(true);
+    expect(await pinRate(redis, fp, null, author)).toBe(true);
     expect((await at(600, 'p1')).rate).toBe(700);
     expect((await readTargetAudit(redis, fp)).map(({ action, rate }) => [action, rate])).toEqual([
       ['pin-rate', '200/s'],
@@ -440,7 +440,7 @@ describe('a rate that an operator', () => {
 
   test('pins is where it begins again after a minute of silence', async ({ onTestFinished }) => {
     const { at, learn, fp } = await openRated(onTestFinished, 500);
-    await pinRate(redis, fp, parseRate('200/s'), order);
+    await pinRate(redis, fp, parseRate('200/s'), author);
     const first = await at(100, 'p0');
     await learn(first.turn, 120);
     const { epoch } = await at(200, 'p0', { tally: tally('1', { accepted: 1 }) });

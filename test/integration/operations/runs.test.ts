@@ -11,7 +11,7 @@ import type { Harness } from '../../support/harness.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
 import { testRedisAddress } from '../../support/redis.ts';
 
-// An order that continues a run names the revision that was shown.
+// An action that continues a run names the revision that was shown.
 
 const ids = makeIds('s', 20);
 const as = (name: string) => ({ env: { EXPUNGE_USER: name } });
@@ -47,12 +47,12 @@ describe('a resume with another rule', () => {
     await harness.expunge(['pause', run], as('ana'));
     const hold = () => harness.expunge(['pause', run, '--reason', 'legal hold'], as('bob'));
     const seen = await revision();
-    const order = { run, by: { who: 'cho', reason: '' }, seen, detach: false };
-    const resumed = runsOf(harness, hold).resume({ ...order, rules: { maxDeletes: 10 } });
+    const action = { run, by: { who: 'cho', reason: '' }, seen, detach: false };
+    const resumed = runsOf(harness, hold).resume({ ...action, rules: { maxDeletes: 10 } });
     await expect(resumed).rejects.toThrow(`run ${run} has changed since it was shown`);
     const held = await readRun(harness.redis, run);
     expect([held?.state, held?.pauses.map(({ who }) => who)]).toEqual(['paused', ['ana', 'bob']]);
-    const again = { ...order, seen: await revision(), rules: { maxDeletes: 15 } };
+    const again = { ...action, seen: await revision(), rules: { maxDeletes: 15 } };
     await runsOf(harness, async () => {}).resume(again);
     expect((await readRun(harness.redis, run))?.state, 'negative control').toBe('running');
   });
@@ -64,14 +64,14 @@ describe('a resume that leaves a run to workers', () => {
     await harness.expunge(['pause', run], as('ana'));
     const ledger = openLedger(harness.redis, haltRules);
     const halt = { action: 'halt', by: 'guard', who: '', reason: 'nobody has seen this', halt: 'forbidden' } as const;
-    const halting = onceAfter(ledger, 'order', () => ledger.steer(run, Date.now(), halt));
+    const halting = onceAfter(ledger, 'applySteering', () => ledger.steer(run, Date.now(), halt));
     const runs = runsWith(harness.redis, halting);
     await runs.resume({ run, by: { who: 'cho', reason: '' }, seen: await revision(), rules: {}, detach: true });
     expect(await readRun(harness.redis, run)).toMatchObject({ state: 'halted', reason: 'nobody has seen this' });
   });
 });
 
-/** Orders for runs; `meanwhile` is done once the first script of them is. */
+/** Actions for runs; `meanwhile` is done once the first script of them is. */
 function runsOf({ redis }: Harness, meanwhile: () => Promise<unknown>) {
   return runsWith(onceAfter(redis, 'eval', meanwhile), openLedger(redis, haltRules));
 }

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Config } from '../../../src/config/settings.ts';
 import { restoreSchedulePause } from '../../../src/ledger/target-actions.ts';
-import type { AddOrder } from '../../../src/operations/add-schedule.ts';
+import type { AddAction } from '../../../src/operations/add-schedule.ts';
 import { localSchedules } from '../../../src/operations/local-schedules.ts';
 import { closeQueueConnection, openQueueConnection } from '../../../src/redis/connect.ts';
 import { readAudit } from '../../../src/schedule/schedule-store.ts';
@@ -12,7 +12,7 @@ import { aDefinition } from '../../support/schedules.ts';
 const ana = { who: 'ana@test', reason: '' };
 const ben = { who: 'ben@test', reason: 'legal hold' };
 
-/** A schedule `nightly` whose list has five ids, and the orders that this machine can give. */
+/** A schedule `nightly` whose list has five ids, and the actions that this machine can give. */
 async function openSchedules() {
   const harness = await openScheduleHarness(onTestFinished);
   const queueConnection = openQueueConnection(testRedisAddress());
@@ -23,18 +23,18 @@ async function openSchedules() {
   const schedules = localSchedules({ redis, ledger: work.ledger, queueConnection }, place);
   await harness.add();
   harness.list(someIds('v', 5));
-  const order = { target, name: 'nightly', by: ana };
+  const action = { target, name: 'nightly', by: ana };
   const seen = async () => (await harness.schedule()).revision;
-  return { harness, schedules, order, seen, stop: new AbortController().signal };
+  return { harness, schedules, action, seen, stop: new AbortController().signal };
 }
 
 type Stage = Awaited<ReturnType<typeof openSchedules>>;
 type Change = (stage: Stage) => Promise<unknown>;
 
-const replaced = (definition: Partial<AddOrder['definition']>): Change => {
-  return ({ schedules, order }) => schedules.add({ ...order, definition: aDefinition(definition), replace: true });
+const replaced = (definition: Partial<AddAction['definition']>): Change => {
+  return ({ schedules, action }) => schedules.add({ ...action, definition: aDefinition(definition), replace: true });
 };
-const paused: Change = ({ schedules, order }) => schedules.pause({ ...order, by: ben });
+const paused: Change = ({ schedules, action }) => schedules.pause({ ...action, by: ben });
 
 /** A guard pauses it for a list that is too long. */
 const guarded: Change = async ({ harness }) => {
@@ -50,17 +50,17 @@ const stateOf = async ({ harness }: Stage) => {
   return { state, cron, runs: (await harness.runs()).length };
 };
 
-const orders: Record<string, (stage: Stage, seen: number) => Promise<unknown>> = {
-  resume: ({ schedules, order }, seen) => schedules.resume({ ...order, seen }),
-  remove: ({ schedules, order }, seen) => schedules.remove({ ...order, seen }),
-  run: ({ schedules, order, stop }, seen) => schedules.run({ ...order, seen, stop }),
-  add: ({ schedules, order }, seen) =>
-    schedules.add({ ...order, seen, replace: true, definition: aDefinition({ cron: '0 5 * * *' }) }),
+const actions: Record<string, (stage: Stage, seen: number) => Promise<unknown>> = {
+  resume: ({ schedules, action }, seen) => schedules.resume({ ...action, seen }),
+  remove: ({ schedules, action }, seen) => schedules.remove({ ...action, seen }),
+  run: ({ schedules, action, stop }, seen) => schedules.run({ ...action, seen, stop }),
+  add: ({ schedules, action }, seen) =>
+    schedules.add({ ...action, seen, replace: true, definition: aDefinition({ cron: '0 5 * * *' }) }),
 };
 
-describe('an order for a schedule', () => {
+describe('an action for a schedule', () => {
   test.each<[string, string, Change, Change]>([
-    ['resume', 'a colleague has paused it as well', paused, ({ schedules, order }) => schedules.pause(order)],
+    ['resume', 'a colleague has paused it as well', paused, ({ schedules, action }) => schedules.pause(action)],
     ['resume', 'it was replaced', paused, replaced({ maxGrowth: 9 })],
     [
       'resume',
@@ -69,7 +69,7 @@ describe('an order for a schedule', () => {
         await paused(stage);
       },
       async (stage) => {
-        await stage.schedules.resume({ ...stage.order, seen: await stage.seen() });
+        await stage.schedules.resume({ ...stage.action, seen: await stage.seen() });
         await guarded(stage);
       },
     ],
@@ -85,9 +85,9 @@ describe('an order for a schedule', () => {
     await change(stage);
     const is = await stateOf(stage);
     const refusal = { code: 'GUARD', message: expect.stringContaining('has changed since it was shown') };
-    await expect(orders[action]!(stage, shown)).rejects.toMatchObject(refusal);
+    await expect(actions[action]!(stage, shown)).rejects.toMatchObject(refusal);
     expect(await stateOf(stage)).toEqual(is);
-    await orders[action]!(stage, await stage.seen()).catch(({ code }) => expect(code).toBe('none'));
+    await actions[action]!(stage, await stage.seen()).catch(({ code }) => expect(code).toBe('none'));
     expect(await stateOf(stage)).not.toEqual(is);
   });
 
@@ -97,7 +97,7 @@ describe('an order for a schedule', () => {
     await stage.harness.at(start + minute);
     await stage.harness.finish((await stage.harness.schedule()).lastRun);
     stage.harness.list(someIds('w', 5));
-    const { made } = await stage.schedules.run({ ...stage.order, seen: shown, stop: stage.stop });
+    const { made } = await stage.schedules.run({ ...stage.action, seen: shown, stop: stage.stop });
     expect(made).toMatchObject({ outcome: 'started', ids: 5 });
     expect((await stage.harness.runs()).length).toBe(2);
   });
@@ -111,19 +111,19 @@ describe('an order for a schedule', () => {
 
   test('that is repeated changes nothing more', async () => {
     const stage = await openSchedules();
-    const { schedules, order, harness } = stage;
+    const { schedules, action, harness } = stage;
     await paused(stage);
     const seen = await stage.seen();
     await paused(stage);
     expect(await stage.seen()).toBe(seen);
-    for (let n = 0; n < 2; n++) await schedules.resume({ ...order, seen });
+    for (let n = 0; n < 2; n++) await schedules.resume({ ...action, seen });
     const trail = await readAudit(harness.redis, harness.target.fp, 'nightly');
     expect(trail.map(({ action }) => action)).toEqual(['resume', 'pause', 'add']);
   });
 
   test('names who gave it, and why', async () => {
-    const { schedules, order, harness } = await openSchedules();
-    const { facts } = await schedules.pause({ ...order, by: ben });
+    const { schedules, action, harness } = await openSchedules();
+    const { facts } = await schedules.pause({ ...action, by: ben });
     expect(facts).toMatchObject({ state: 'paused', who: 'ben@test', reason: 'legal hold' });
     expect(await schedules.find(harness.target, 'nightly')).toMatchObject({
       state: 'paused',
@@ -133,12 +133,12 @@ describe('an order for a schedule', () => {
 });
 
 test('a run of a schedule that the end of its last run pauses meanwhile is not made', async () => {
-  const { harness, schedules, order, stop } = await openSchedules();
+  const { harness, schedules, action, stop } = await openSchedules();
   await harness.at(start + minute);
   const shown = await harness.schedule();
   await harness.finish(shown.lastRun, { absent: 5 });
   harness.list(someIds('w', 5));
-  const made = schedules.run({ ...order, seen: shown.revision, stop });
+  const made = schedules.run({ ...action, seen: shown.revision, stop });
   await expect(made).rejects.toMatchObject({ code: 'GUARD' });
   expect([(await harness.schedule()).state, (await harness.runs()).length]).toEqual(['paused', 1]);
 });

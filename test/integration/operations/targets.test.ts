@@ -19,7 +19,7 @@ async function openTarget() {
     const loss = { id, what: `schedule ${id}`, at: 1 };
     return noteLoss(redis, target.fp, loss, { id, type: 'lost' } as never);
   };
-  return { redis, target, targets, lose, order: { target, by: ana } };
+  return { redis, target, targets, lose, action: { target, by: ana } };
 }
 
 type Stage = Awaited<ReturnType<typeof openTarget>>;
@@ -29,23 +29,23 @@ const stoppedBy = (by: typeof ana): Change => {
   return ({ targets, target }) => targets.stop({ target, by });
 };
 const budgetOf = (text: string): Change => {
-  return async ({ targets, order }) =>
-    targets.setBudget({ ...order, rate: parseRate(text), seen: await seenOf({ targets, order }) });
+  return async ({ targets, action }) =>
+    targets.setBudget({ ...action, rate: parseRate(text), seen: await seenOf({ targets, action }) });
 };
 const pinRestored: Change = ({ redis, target }) =>
   restoreBound(redis, target.fp, 'pin', { id: 'lost', rate: '7/1000', who: 'ben@test', reason: '', at: 1 });
 
-const seenOf = async ({ targets, order }: Pick<Stage, 'targets' | 'order'>) =>
-  (await targets.status(order.target)).revision;
+const seenOf = async ({ targets, action }: Pick<Stage, 'targets' | 'action'>) =>
+  (await targets.status(action.target)).revision;
 
-const orders: Record<string, (stage: Stage, seen: number) => Promise<unknown>> = {
-  start: ({ targets, order }, seen) => targets.start({ ...order, seen }),
-  'pin a rate': ({ targets, order }, seen) => targets.pinRate({ ...order, rate, seen }),
-  'end a budget': ({ targets, order }, seen) => targets.setBudget({ ...order, rate: null, seen }),
-  acknowledge: ({ targets, order }, seen) => targets.acknowledge({ ...order, seen }),
+const actions: Record<string, (stage: Stage, seen: number) => Promise<unknown>> = {
+  start: ({ targets, action }, seen) => targets.start({ ...action, seen }),
+  'pin a rate': ({ targets, action }, seen) => targets.pinRate({ ...action, rate, seen }),
+  'end a budget': ({ targets, action }, seen) => targets.setBudget({ ...action, rate: null, seen }),
+  acknowledge: ({ targets, action }, seen) => targets.acknowledge({ ...action, seen }),
 };
 
-describe('an order for a target', () => {
+describe('an action for a target', () => {
   test.each<[string, string, Change, Change]>([
     ['start', 'a colleague has stopped it as well', stoppedBy(ana), stoppedBy(ben)],
     ['pin a rate', 'its lost rate was written again', async () => {}, pinRestored],
@@ -58,20 +58,20 @@ describe('an order for a target', () => {
     await change(stage);
     const is = await stage.targets.record(stage.target);
     const refusal = { code: 'GUARD', message: expect.stringContaining('have changed since they were shown') };
-    await expect(orders[name]!(stage, shown)).rejects.toMatchObject(refusal);
+    await expect(actions[name]!(stage, shown)).rejects.toMatchObject(refusal);
     const { learned: _learned, ...status } = is.status;
     expect(await stage.targets.record(stage.target)).toMatchObject({ status, trail: is.trail });
-    expect(await orders[name]!(stage, await seenOf(stage))).toMatchObject({ isChanged: true });
+    expect(await actions[name]!(stage, await seenOf(stage))).toMatchObject({ isChanged: true });
   });
 
   test('to stop it needs nothing that was seen, and repeated it changes nothing', async () => {
     const stage = await openTarget();
-    const { targets, order } = stage;
+    const { targets, action } = stage;
     await stoppedBy(ben)(stage);
-    expect(await targets.stop(order)).toMatchObject({ isChanged: true });
+    expect(await targets.stop(action)).toMatchObject({ isChanged: true });
     const seen = await seenOf(stage);
-    expect(await targets.stop(order)).toMatchObject({ isChanged: false, status: { revision: seen } });
-    const { ordered } = await targets.startAll({ ...order, allAccounts: false });
-    expect(ordered).toMatchObject([{ isChanged: true, known: { stops: { target: { who: 'ben@test' } } } }]);
+    expect(await targets.stop(action)).toMatchObject({ isChanged: false, status: { revision: seen } });
+    const { reached } = await targets.startAll({ ...action, allAccounts: false });
+    expect(reached).toMatchObject([{ isChanged: true, known: { stops: { target: { who: 'ben@test' } } } }]);
   });
 });

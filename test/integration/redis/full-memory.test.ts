@@ -43,12 +43,12 @@ type Act = () => Promise<unknown>;
 type Case = { script: string; when?: string; arrange: () => Promise<Act> };
 
 const now = 1_800_000_000_000;
-const order = { at: now, by: 'operator', who: 'test', reason: '' } as const;
+const author = { at: now, by: 'operator', who: 'test', reason: '' } as const;
 
 /** A run with a chunk of three ids, in one of its states. */
 async function openRun(...actions: Steering['action'][]): Promise<string> {
   const id = await writeTestRun(redis, [3, 2], 50);
-  for (const action of actions) await ledger.steer(id, now, { action, ...order });
+  for (const action of actions) await ledger.steer(id, now, { action, ...author });
   return id;
 }
 
@@ -91,7 +91,7 @@ const definition: Definition = {
 
 async function scheduled(): Promise<string> {
   const fp = randomUUID();
-  await addSchedule(redis, fp, 'nightly', definition, { ...order, replace: false, protectedList: null });
+  await addSchedule(redis, fp, 'nightly', definition, { ...author, replace: false, protectedList: null });
   await redis.set(keys.scheduleLease(fp, 'nightly'), 'token');
   return fp;
 }
@@ -166,7 +166,7 @@ const refused: Case[] = [
     when: 'chunks are held',
     arrange: async () => {
       const { id } = await claimed();
-      await ledger.steer(id, now, { action: 'cancel', ...order });
+      await ledger.steer(id, now, { action: 'cancel', ...author });
       await redis.hset(keys.run(id), 'changedAt', 0); // long ago
       return () => ledger.reclaim(id);
     },
@@ -175,15 +175,15 @@ const refused: Case[] = [
     script: 'start-all',
     arrange: async () => {
       const fp = randomUUID();
-      await stopTarget(redis, fp, order);
-      return () => startTarget(redis, fp, order);
+      await stopTarget(redis, fp, author);
+      return () => startTarget(redis, fp, author);
     },
   },
   {
     script: `${ledgerScripts} keepaliveLua`,
     arrange: async () => {
       const { id } = await claimed();
-      await ledger.steer(id, now, { action: 'cancel', ...order });
+      await ledger.steer(id, now, { action: 'cancel', ...author });
       return () => ledger.keepalive(id, 'p', 10_000);
     },
   },
@@ -211,21 +211,21 @@ const refused: Case[] = [
     when: `it is to ${action}`,
     arrange: async () => {
       const id = await openRun();
-      return () => ledger.steer(id, now, { action, ...order });
+      return () => ledger.steer(id, now, { action, ...author });
     },
   })),
   {
     script: 'ledger/steer.lua.ts changeRunLua',
     arrange: async () => {
       const id = await openRun('start');
-      return () => ledger.changePriority(id, now, { priority: 'high', ...order });
+      return () => ledger.changePriority(id, now, { priority: 'high', ...author });
     },
   },
   {
     script: 'ledger/max-deletes.lua.ts changeMaxDeletesLua',
     arrange: async () => {
       const run = (await readRun(redis, await openRun()))!;
-      return () => changeMaxDeletes(redis, run, 1, { ...order, action: 'max-deletes' });
+      return () => changeMaxDeletes(redis, run, 1, { ...author, action: 'max-deletes' });
     },
   },
   { script: 'limiter/run-pace.ts runPaceLua', arrange: async () => pace(await openRun('start'), true) },
@@ -247,14 +247,14 @@ const refused: Case[] = [
   {
     script: `${storeScripts} addLua`,
     arrange: async () => () =>
-      addSchedule(redis, randomUUID(), 'nightly', definition, { ...order, replace: false, protectedList: null }),
+      addSchedule(redis, randomUUID(), 'nightly', definition, { ...author, replace: false, protectedList: null }),
   },
   ...(['pause', 'remove'] as const).map((action) => ({
     script: `${storeScripts} steerLua`,
     when: `it is to ${action}`,
     arrange: async () => {
       const fp = await scheduled();
-      return () => steerSchedule(redis, fp, 'nightly', action, order);
+      return () => steerSchedule(redis, fp, 'nightly', action, author);
     },
   })),
   {
@@ -279,14 +279,14 @@ const refused: Case[] = [
     script: 'stop-all',
     arrange: async () => {
       const fp = randomUUID();
-      return () => stopTarget(redis, fp, order);
+      return () => stopTarget(redis, fp, author);
     },
   },
   {
     script: 'pin of a rate',
     arrange: async () => {
       const fp = randomUUID();
-      return () => pinRate(redis, fp, [{ count: 200, perMs: 1_000 }], order);
+      return () => pinRate(redis, fp, [{ count: 200, perMs: 1_000 }], author);
     },
   },
   {
@@ -316,7 +316,7 @@ const refused: Case[] = [
     script: 'audit of a target',
     arrange: async () => {
       const fp = randomUUID();
-      return () => noteTargetAction(redis, fp, { ...order, action: 'remove' });
+      return () => noteTargetAction(redis, fp, { ...author, action: 'remove' });
     },
   },
   {
@@ -356,7 +356,7 @@ const done: Case[] = [
     when: 'no chunk is held',
     arrange: async () => {
       const { id } = await claimed();
-      await ledger.steer(id, now, { action: 'cancel', ...order });
+      await ledger.steer(id, now, { action: 'cancel', ...author });
       await redis.del(keys.open(id));
       return () => ledger.reclaim(id);
     },

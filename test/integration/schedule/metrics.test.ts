@@ -67,8 +67,8 @@ describe.concurrent('the metrics of a worker', () => {
     harness.list(someIds('v', 5));
     await harness.at(harness.now);
     expect((await times())[1]).toEqual({ words: 'late_seconds nightly', value: 0 });
-    const order = { at: harness.now, by: 'operator', who: 'ana@test', reason: '' } as const;
-    await steerSchedule(harness.redis, harness.target.fp, 'nightly', 'pause', order);
+    const author = { at: harness.now, by: 'operator', who: 'ana@test', reason: '' } as const;
+    await steerSchedule(harness.redis, harness.target.fp, 'nightly', 'pause', author);
     expect(await times()).toEqual([{ words: 'late_seconds nightly', value: 0 }]);
   });
 
@@ -78,11 +78,11 @@ describe.concurrent('the metrics of a worker', () => {
     harness.list([]);
     await harness.at(start + minute);
     expect(await scrape(harness)).toEqual(['state nightly paused_by_guard', 'last_result nightly refused']);
-    const order = { at: harness.now, by: 'operator', who: 'ana@test', reason: '' } as const;
-    await steerSchedule(harness.redis, harness.target.fp, 'nightly', 'resume', order);
-    await steerSchedule(harness.redis, harness.target.fp, 'nightly', 'pause', order);
+    const author = { at: harness.now, by: 'operator', who: 'ana@test', reason: '' } as const;
+    await steerSchedule(harness.redis, harness.target.fp, 'nightly', 'resume', author);
+    await steerSchedule(harness.redis, harness.target.fp, 'nightly', 'pause', author);
     expect(await scrape(harness)).toEqual(['state nightly paused', 'last_result nightly refused']);
-    await steerSchedule(harness.redis, harness.target.fp, 'nightly', 'remove', order);
+    await steerSchedule(harness.redis, harness.target.fp, 'nightly', 'remove', author);
     expect(await scrape(harness)).toEqual([]);
   });
 });

@@ -291,10 +291,10 @@ describe.concurrent('occurrences that nobody saw to in time', () => {
     const harness = await openScheduleHarness(onTestFinished);
     await harness.add({ missed: 'latest' });
     harness.list(someIds('v', 5));
-    const order = (at: number) => ({ at, by: 'operator', who: 'ana@test', reason: 'audit' }) as const;
-    await steerSchedule(harness.redis, harness.target.fp, 'nightly', 'pause', order(start));
+    const author = (at: number) => ({ at, by: 'operator', who: 'ana@test', reason: 'audit' }) as const;
+    await steerSchedule(harness.redis, harness.target.fp, 'nightly', 'pause', author(start));
     await harness.at(three);
-    await steerSchedule(harness.redis, harness.target.fp, 'nightly', 'resume', order(three + 1_000));
+    await steerSchedule(harness.redis, harness.target.fp, 'nightly', 'resume', author(three + 1_000));
     await harness.at(three + 2_000);
     expect(await harness.runs()).toEqual([]);
     await harness.at(three + minute);
@@ -470,8 +470,8 @@ describe.concurrent('a schedule is paused, and says why, by', () => {
     await harness.add();
     harness.list(someIds('v', 5));
     await endOccurrence(harness, one, { absent: 5 });
-    const order = { at: harness.now, by: 'operator', who: 'ana@test', reason: 'the API was down' } as const;
-    await steerSchedule(harness.redis, harness.target.fp, 'nightly', 'resume', order);
+    const author = { at: harness.now, by: 'operator', who: 'ana@test', reason: 'the API was down' } as const;
+    await steerSchedule(harness.redis, harness.target.fp, 'nightly', 'resume', author);
     await endOccurrence(harness, two, { deleted: 5 });
     expect(await harness.schedule()).toMatchObject({ state: 'active', lastConclusion: 'well' });
     expect(await harness.runs()).toHaveLength(2);
@@ -485,8 +485,8 @@ describe.concurrent('a schedule is paused, and says why, by', () => {
     await usual(harness, 3);
     harness.list(someIds('x', 31));
     await harness.at(start + 4 * minute);
-    const order = { at: harness.now, by: 'operator', who: 'ana@test', reason: 'the list is right' } as const;
-    await steerSchedule(harness.redis, harness.target.fp, 'nightly', 'resume', order);
+    const author = { at: harness.now, by: 'operator', who: 'ana@test', reason: 'the list is right' } as const;
+    await steerSchedule(harness.redis, harness.target.fp, 'nightly', 'resume', author);
     await harness.at(start + 5 * minute);
     expect(await harness.runs()).toHaveLength(4);
     await harness.finish((await harness.schedule()).lastRun);

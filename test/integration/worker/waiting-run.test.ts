@@ -31,14 +31,14 @@ async function openStage(atEnd: AtEnd) {
   });
   await redis.hset(keys.run(run), 'detached', 1);
   await startRun(ledger, (await readRun(redis, run))!, { who: 'test', reason: '' });
-  const order = { by: 'operator', who: 'ana@here', at: start } as const;
+  const author = { by: 'operator', who: 'ana@here', at: start } as const;
   return {
     redis,
     target,
     run,
     ledger,
-    stop: (reason: string) => stopTarget(redis, target.fp, { ...order, reason }),
-    start: () => startTarget(redis, target.fp, { ...order, reason: '' }),
+    stop: (reason: string) => stopTarget(redis, target.fp, { ...author, reason }),
+    start: () => startTarget(redis, target.fp, { ...author, reason: '' }),
     look: (minutes: number) => publishWaits(redis, target, [run], start + minutes * minute),
     told: async () => (await readEvents(redis, target.fp, 0, 50)).map(({ event }) => event),
   };

@@ -86,7 +86,7 @@ async function send({ url }: Api, token: string | undefined, { method, path, hea
   return { status: answer.status, text: isStream ? '' : await answer.text() };
 }
 
-/** Everything that orders could change. */
+/** Everything that actions could change. */
 async function stateOf({ redis }: Api): Promise<string> {
   const keys = (await redis.keys('expunge*')).filter((key) => !/:probe$|:limiter|:request:/.test(key)).sort();
   const dumps = await Promise.all(keys.map(async (key) => `${key} ${(await redis.dumpBuffer(key))?.toString('hex')}`));

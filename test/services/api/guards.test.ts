@@ -54,18 +54,18 @@ describe('a plan with other rules', () => {
 });
 
 describe('resume', () => {
-  test('lifts the brake on absent ids only where the order says so, whatever the server is set to', async () => {
+  test('lifts the brake on absent ids only where the action says so, whatever the server is set to', async () => {
     const { call, harness, redis } = await openWithTarget({ EXPUNGE_EXPECT_ABSENT: 'true' });
     const run = await liveRun(harness, 'g-000006');
-    const order = (action: string, body = {}) => call('operate', `/runs/${run}/${action}`, { method: 'POST', body });
+    const act = (action: string, body = {}) => call('operate', `/runs/${run}/${action}`, { method: 'POST', body });
     const resume = async (body = {}) =>
-      order('resume', { ...body, seen: (await call('read', `/runs/${run}`)).body.revision });
+      act('resume', { ...body, seen: (await call('read', `/runs/${run}`)).body.revision });
     const lifted = () => redis.hget(keys.run(run), 'expectAbsent');
     const before = await lifted();
-    await order('pause');
+    await act('pause');
     expect((await resume()).body).toMatchObject({ state: 'running' });
     expect(await lifted()).toBe(before);
-    await order('pause');
+    await act('pause');
     await resume({ expect_absent: true });
     expect(await lifted()).toBe('1');
   });

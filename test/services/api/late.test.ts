@@ -29,23 +29,23 @@ async function openWithPlan() {
   return { ...api, fp, apply, runs };
 }
 
-describe('an order that fails after it was answered', () => {
+describe('an action that fails after it was answered', () => {
   test('is answered as one that is being done, and stands in the audit trail of the run with what went wrong', async () => {
     const { harness, call, token, redis, server } = await openApi(onTestFinished);
     const run = await liveRun(harness, 'l-000001');
     await Promise.all([token('operate'), token('read')]);
     await redis.call('CLIENT', 'PAUSE', '600000', 'WRITE');
-    const order = { method: 'POST', body: { reason: 'too early' } };
-    const answer = await call('operate', `/runs/${run}/pause`, order);
+    const action = { method: 'POST', body: { reason: 'too early' } };
+    const answer = await call('operate', `/runs/${run}/pause`, action);
     expect(answer, answer.text).toMatchObject({ status: 202, body: { run, state: 'running' } });
-    await until('it has failed', () => server.stderr.includes('an order was not carried out'));
+    await until('it has failed', () => server.stderr.includes('an action was not carried out'));
     await redis.call('CLIENT', 'UNPAUSE');
     const failed = await until('the trail says so', async () => {
       const { audit } = (await call('read', `/runs/${run}`)).body;
       return audit.find(({ action }: { action: string }) => action === 'failed');
     });
     expect(failed).toMatchObject({
-      order: 'pause',
+      failedAction: 'pause',
       who: 'test-operate',
       reason: 'too early',
       by: 'operator',

@@ -20,7 +20,7 @@ type Judge = (asked: IncomingMessage) => boolean | Promise<boolean>;
 
 /**
  * A way to the server on which those requests are lost of which `isLost` says so, and wait until it does; those of which `isLate` says so once
- * they are answered are answered as orders that are still being carried out.
+ * they are answered are answered as actions that are still being carried out.
  */
 async function openRelay(url: string, isLost: Judge, isLate: Judge = () => false): Promise<string> {
   const relay = createServer(async (asked, answer) => {
@@ -229,8 +229,8 @@ describe('a command with --server', () => {
   });
 });
 
-describe('an order with --server', () => {
-  const orders: string[][] = [
+describe('an action with --server', () => {
+  const actions: string[][] = [
     ...[['pause'], ['pause', '--json'], ['rate', '7/s'], ['rate', '7/s', '--burst', '3', '--json'], ['rate', 'none']],
     ...[
       ['priority', 'high'],
@@ -249,14 +249,14 @@ describe('an order with --server', () => {
     const env = await overServer(api, 'operate');
     const facts = (text: string, run: string) =>
       text.replaceAll(run, 'RUN').replaceAll(/"(seconds|since)":("[^"]*"|[\d.]+)/g, '');
-    for (const order of orders) {
-      const isRemoval = order[1] === 'remove';
+    for (const action of actions) {
+      const isRemoval = action[1] === 'remove';
       const trails = isRemoval ? [] : [await trailOf(api, one), await trailOf(api, other)].map((trail) => trail.length);
-      const words = isRemoval ? order.slice(0, 2) : order.slice(0, 1);
-      const line = (run: string) => [...words, run, ...order.slice(words.length)];
+      const words = isRemoval ? action.slice(0, 2) : action.slice(0, 1);
+      const line = (run: string) => [...words, run, ...action.slice(words.length)];
       const direct = await harness.expunge(line(one), { env: { EXPUNGE_USER: 'test-operate' } });
       const over = await harness.expunge(line(other), { env });
-      const label = order.join(' ');
+      const label = action.join(' ');
       expect(over.code, label + over.stderr).toBe(direct.code);
       expect(facts(over.stdout, other), label).toBe(facts(direct.stdout, one));
       expect(facts(withoutPlace(over), other), label).toBe(facts(withoutPlace(direct), one));
@@ -325,7 +325,7 @@ describe('an order with --server', () => {
       return false;
     });
     const ended = harness.expunge(['pause', run], { env: { ...env, EXPUNGE_SERVER: way } });
-    await until('it has failed', () => server.stderr.includes('an order was not carried out'));
+    await until('it has failed', () => server.stderr.includes('an action was not carried out'));
     await redis.call('CLIENT', 'UNPAUSE');
     const done = await ended;
     expect(done).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('Redis') });

@@ -40,7 +40,7 @@ test('protects the ids in the column that the server names', async () => {
   expect([body.detail, body.confirm, body.counts?.protected]).toEqual([undefined, 2, 1]);
 });
 
-test('refuses a list that holds none of them, unless whoever orders it expects that', async () => {
+test('refuses a list that holds none of them, unless whoever asks for it expects that', async () => {
   const { harness, upload, apply } = await open();
   const refused = await apply((await upload(['a-1'])).body);
   expect(refused.body).toMatchObject({

@@ -202,7 +202,7 @@ describe('run --detach with --server', () => {
     expect(await harness.runs()).toHaveLength(4);
   });
 
-  test('makes one run of a plan, though the answer to its order is lost, and the order is still being done when it is repeated', async () => {
+  test('makes one run of a plan, though the answer to its action is lost, and the action is still being done when it is repeated', async () => {
     const { harness, env, url } = await openWithTarget();
     const keys: unknown[] = [];
     const over = await relayRequests(onTestFinished, url, ({ asked, answer, forward }) => {
@@ -227,17 +227,17 @@ describe('a run that is left to workers with --server', () => {
     harness.file('other.csv', `id\n${makeIds('f', 300).join('\n')}\n`);
     harness.start(['run', 'other.csv', '--resource', 'annotations', '--yes', '--rate', '1/s']);
     await harness.runIs('under way', ({ attempts, state }) => state === 'running' && attempts > 0);
-    const orders = async (args: string[]) => {
+    const answerLost = async (args: string[]) => {
       const done = await harness.expunge([...args, '--yes', '--json'], { env });
       expect(done, done.stderr).toMatchObject({ code: 0, stderr: expect.stringContaining(noWorker) });
       return JSON.parse(done.stdout).run as string;
     };
     const noWorker = 'warning: no worker of this target is alive; start one: expunge worker --base-url';
-    const run = await orders(line);
+    const run = await answerLost(line);
     const resumed = await harness.expunge(['resume', run, '--detach'], { env });
     expect(resumed).toMatchObject({ code: 0, stderr: expect.stringContaining(noWorker) });
     await harness.expunge(['cancel', run, '--yes'], { env });
-    await orders(['retry', run, '--detach']);
+    await answerLost(['retry', run, '--detach']);
   });
 });
 

@@ -204,8 +204,8 @@ describe('schedules with --server', () => {
 
   test('make a run of the source that the server has, for the reason that was given, which a worker deletes', async () => {
     const { harness, envOf, call } = await openWithSchedules(['worker', '--http', '0']);
-    const order = ['schedule', 'run', 'one', '--reason', 'after the import', '--json'];
-    const done = await harness.expunge(order, { env: await envOf('operate') });
+    const action = ['schedule', 'run', 'one', '--reason', 'after the import', '--json'];
+    const done = await harness.expunge(action, { env: await envOf('operate') });
     expect(done.code, done.stderr).toBe(0);
     const { run, ...result } = JSON.parse(done.stdout);
     expect(result).toMatchObject({ type: 'scheduled', schedule: 'one', outcome: 'started', rows: 2, ids: 2 });
@@ -220,9 +220,9 @@ describe('schedules with --server', () => {
     const { harness, redis, url, envOf } = await openWithSchedules(['worker', '--http', '0']);
     await storeSchedule(harness, 'parts', { ...definition, atMost: 1 }, Date.now());
     const waiting = `${keys.queuePrefix(harness.target.fp)}:${sharedQueueName}:wait`;
-    let orders = 0;
+    let actions = 0;
     const over = await relayRequests(onTestFinished, url, async ({ asked, answer, forward }) => {
-      if (asked.url!.endsWith('/run')) await (++orders === 1 ? redis.set(waiting, 'no list') : redis.del(waiting));
+      if (asked.url!.endsWith('/run')) await (++actions === 1 ? redis.set(waiting, 'no list') : redis.del(waiting));
       forward(answer);
     });
     const env = { ...(await envOf('operate')), EXPUNGE_SERVER: over };
@@ -230,7 +230,7 @@ describe('schedules with --server', () => {
     expect(done.code, done.stderr).toBe(0);
     const { run, ...result } = JSON.parse(done.stdout);
     const counts = { rows: 1, ids: 1, retried: 0, carried_over: 1 };
-    expect([orders, result]).toMatchObject([
+    expect([actions, result]).toMatchObject([
       2,
       { type: 'scheduled', schedule: 'parts', outcome: 'started', ...counts },
     ]);

@@ -18,7 +18,7 @@ const said = (text: string) =>
     .replaceAll(/"at":"[^"]*"/g, '"at":""')
     .replaceAll(/after [\d.]+ m?s|since \d\d:\d\d:\d\d|\d\d:\d\d:\d\d/g, 'T');
 
-describe('orders to a target with --server', () => {
+describe('actions to a target with --server', () => {
   const lines = [
     ...[
       ['target', 'release'],

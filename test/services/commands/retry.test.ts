@@ -297,9 +297,9 @@ describe('a run that has not ended', () => {
   test.for([
     ['running', [], /wait for its end: expunge status \S+ --watch; or end it: expunge cancel/],
     ['paused', ['pause'], /let it continue: expunge resume \S+; or end it: expunge cancel/],
-  ] as const)('and is %s cannot be retried, and the error says what to do', async ([state, orders, advice], test) => {
+  ] as const)('and is %s cannot be retried, and the error says what to do', async ([state, actions, advice], test) => {
     const { harness, run } = await openIdle(test.onTestFinished);
-    for (const order of orders) await harness.expunge([order, run]);
+    for (const action of actions) await harness.expunge([action, run]);
     const { code, stderr } = await harness.expunge(['retry', run, '--yes']);
     expect([code, stderr]).toEqual([2, expect.stringContaining(`run ${run} is ${state}; only a run that has ended`)]);
     expect(stderr).toMatch(advice);

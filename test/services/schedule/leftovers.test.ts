@@ -60,7 +60,7 @@ async function openStage(atEnd: AtEnd, definition: Partial<Definition>): Promise
 const ten = someIds('v', 10);
 const others = [...'wcu'].flatMap((word) => someIds(word, 5));
 const objects = [...ten, ...others, ...someIds('new', 5)].map((id) => ({ resource: 'views' as const, id }));
-const orderAt = (at: number) => ({ at, by: 'operator', who: 'ana@test', reason: '' }) as const;
+const authorAt = (at: number) => ({ at, by: 'operator', who: 'ana@test', reason: '' }) as const;
 
 describe.concurrent('with --at-most', () => {
   /** @invariant sent-once-when-carried: An id that `--at-most` carries over is sent once. */
@@ -302,7 +302,7 @@ describe.concurrent('what a schedule carries over', () => {
     expect(await stage.schedule()).toMatchObject({ state: 'paused', pausedBy: 'empty', carriedOver: { ids: 4 } });
     stage.list(['w-0']);
     await stage.add({ settings, atMost: 0 });
-    await steerSchedule(stage.redis, stage.target.fp, 'nightly', 'resume', orderAt(stage.now));
+    await steerSchedule(stage.redis, stage.target.fp, 'nightly', 'resume', authorAt(stage.now));
     await stage.occurrence(3);
     expect(stage.sent()).toEqual([...ten, 'w-0']);
   });
@@ -313,7 +313,7 @@ describe.concurrent('what a schedule carries over', () => {
     await stage.occurrence(1);
     stage.sent();
     const { redis, target } = stage;
-    await steerSchedule(redis, target.fp, 'nightly', 'remove', orderAt(stage.now));
+    await steerSchedule(redis, target.fp, 'nightly', 'remove', authorAt(stage.now));
     expect(await redis.pttl(keys.scheduleCarriedOver(target.fp, 'nightly'))).toBeGreaterThan(0);
     await stage.add({ settings, atMost: 6, retryFailed: true });
     stage.list(['w-0']);
@@ -443,7 +443,7 @@ test('a run that is being made by hand while its schedule is removed is removed,
   let run = '';
   const onRun = async (id: string) => {
     run = id;
-    await steerSchedule(redis, target.fp, 'nightly', 'remove', orderAt(stage.now));
+    await steerSchedule(redis, target.fp, 'nightly', 'remove', authorAt(stage.now));
   };
   const result = await runNow({ ...stage.work, onRun }, 'nightly', new AbortController().signal);
   expect(result).toEqual({ outcome: 'void' });
@@ -467,10 +467,10 @@ test('a run that an operator has started or taken over, before the process that 
     const hanging = hangingAtClaim(stage, 'before');
     const asleep = stage.at(start + minute, hanging.work);
     await hanging.reached;
-    await steerSchedule(stage.redis, stage.target.fp, 'nightly', 'pause', orderAt(stage.now));
+    await steerSchedule(stage.redis, stage.target.fp, 'nightly', 'pause', authorAt(stage.now));
     const { preparing } = await stage.schedule();
     if (takes === 'takes it over') await stage.redis.hset(keys.run(preparing), 'createdBy', 'ana@test');
-    else await stage.work.ledger.steer(preparing, stage.now, { action: 'start', ...orderAt(stage.now) });
+    else await stage.work.ledger.steer(preparing, stage.now, { action: 'start', ...authorAt(stage.now) });
     const parts = [keys.manifest(preparing, 0), keys.ledger(preparing, 0)];
     hanging.wake();
     await asleep;
@@ -495,8 +495,8 @@ test('a run that was halted or paused, while the process that made it hung, stay
     await stage.redis.del(keys.scheduleLease(stage.target.fp, 'nightly')); // as it is 15 s later
     await stage.at(start + minute + 1_000); // another one starts the run
     const { lastRun } = await stage.schedule();
-    const order = { action, reason: 'too many of them fail', by: 'guard', who: '' } as const;
-    const [, state] = await stage.work.ledger.steer(lastRun, stage.now, order);
+    const steering = { action, reason: 'too many of them fail', by: 'guard', who: '' } as const;
+    const [, state] = await stage.work.ledger.steer(lastRun, stage.now, steering);
     hanging.wake();
     await asleep;
     expect((await readRun(stage.redis, lastRun))!.state).toBe(state);
@@ -711,7 +711,7 @@ describe.concurrent('with --retry-failed', () => {
         await stage.rest();
         await stage.at(start + 2 * minute);
         const { lastRun } = await stage.schedule();
-        await stage.work.ledger.steer(lastRun, stage.now, { action: 'cancel', ...orderAt(stage.now) });
+        await stage.work.ledger.steer(lastRun, stage.now, { action: 'cancel', ...authorAt(stage.now) });
         told = `run ${lastRun} was cancelled before it had retried 1 id: not retried here either`;
       }
       await stage.at(start + 3 * minute);

@@ -141,7 +141,7 @@ function writeProtected(harness: ScheduleHarness, ids: string[]): string {
   return harness.file('never.txt', ids.map((id) => `${id}\n`).join(''));
 }
 
-const order = (at: number) => ({ at, by: 'operator', who: 'ana@test', reason: 'I have looked' }) as const;
+const author = (at: number) => ({ at, by: 'operator', who: 'ana@test', reason: 'I have looked' }) as const;
 
 describe.concurrent('the protected ids of a schedule', () => {
   test('are left out by its occurrences', async ({ expect, onTestFinished }) => {
@@ -196,7 +196,7 @@ describe.concurrent('the protected ids of a schedule', () => {
     const reason = expect.stringMatching(/never.txt holds 1 protected id, it held 2$/);
     expect(await harness.schedule()).toMatchObject({ state: 'paused', pausedBy: 'protected', reason });
     expect(await harness.runs()).toEqual([]);
-    await steerSchedule(harness.redis, harness.target.fp, 'nightly', 'resume', order(one + 1_000));
+    await steerSchedule(harness.redis, harness.target.fp, 'nightly', 'resume', author(one + 1_000));
     await harness.at(two);
     expect((await harness.runs()).map(({ ids }) => ids)).toEqual([29]);
     expect((await harness.schedule()).protectedList).toMatchObject({ ids: 1 });

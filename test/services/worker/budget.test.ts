@@ -8,7 +8,7 @@ import { never, until } from '../../support/processes.ts';
 
 const [a, v] = [makeIds('a', 120), makeIds('v', 80)];
 const objects = [...annotations(a), ...v.map((id) => ({ resource: 'views' as const, id }))];
-const order = { who: 'ana', reason: 'as agreed', at: 7 };
+const author = { who: 'ana', reason: 'as agreed', at: 7 };
 
 test.concurrent.for([false, true])(
   'five runs at once, on three processes, never exceed the budget of their target by one; with separate limits: %s',
@@ -25,7 +25,7 @@ test.concurrent.for([false, true])(
     const { redis, fp, sandbox } = workers;
     await workers.add({ separateLimits });
     await workers.add({ separateLimits });
-    const allow = (text: string | null) => setBudget(redis, fp, text === null ? null : parseRate(text), order);
+    const allow = (text: string | null) => setBudget(redis, fp, text === null ? null : parseRate(text), author);
     expect(await allow('60/day')).toBe(true);
     const runs = await Promise.all([
       ...[0, 40, 80].map((from) => workers.submit(a.slice(from, from + 40))),
@@ -33,7 +33,7 @@ test.concurrent.for([false, true])(
     ]);
     await until('the budget is used up', () => sandbox.seen.length === 60);
     await never('it is exceeded', () => sandbox.seen.length > 60, 1_500);
-    expect(await readBudget(redis, fp)).toMatchObject({ ...order, used: [60] });
+    expect(await readBudget(redis, fp)).toMatchObject({ ...author, used: [60] });
     await allow('75/day,1000/h');
     await until('a larger one is used up', () => sandbox.seen.length === 75);
     await never('it is exceeded', () => sandbox.seen.length > 75, 1_500);

@@ -53,7 +53,7 @@ const plain: RunSettings = {
 };
 
 describe('the plan of a run', () => {
-  test('has what was read, and what was ordered', async () => {
+  test('has what was read, and what was asked for', async () => {
     const spool = await spoolOf(1_001);
     const settings: RunSettings = {
       rate: [{ count: 40, perMs: 1_000 }],
@@ -95,7 +95,7 @@ describe('the plan of a run', () => {
     });
   });
 
-  test('has nothing where nothing was ordered', async () => {
+  test('has nothing where nothing was asked for', async () => {
     const spool = { ...(await spoolOf(3)), protectedList: null };
     expect(planRun(plain, target, spool, { ...origin, retryOf: 'another', options: {} })).toMatchObject({
       list: listOf(target, spool.sha256, 'another'),

@@ -10,11 +10,11 @@ test.each([
   ['halted', 'guard', { from: 'halted', reason: 'again', seen: 3 }],
   ['running', 'operator', null],
 ] as const)('a run that is %s by %s is started: %o', async (state, by, expected) => {
-  const orders: unknown[] = [];
-  const take = async (...order: unknown[]) => ({ isStale: orders.push(order) === 0 });
-  const ledger = { order: take } as unknown as Ledger;
+  const taken: unknown[] = [];
+  const take = async (...steering: unknown[]) => ({ isStale: taken.push(steering) === 0 });
+  const ledger = { applySteering: take } as unknown as Ledger;
   const run = { id: 'r', state, by, revision: 3 } as Run;
   expect(await startRun(ledger, run, { who: 'me', reason: 'again' })).toBe(true);
-  const order = { action: 'start', by: 'operator', who: 'me' };
-  expect(orders).toEqual(expected === null ? [] : [['r', expect.any(Number), { ...order, ...expected }]]);
+  const steering = { action: 'start', by: 'operator', who: 'me' };
+  expect(taken).toEqual(expected === null ? [] : [['r', expect.any(Number), { ...steering, ...expected }]]);
 });

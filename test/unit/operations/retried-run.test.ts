@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../../src/config/read-config.ts';
 import { parseRun, runStates } from '../../../src/ledger/run.ts';
 import { parseRate, storedRate } from '../../../src/model/rate.ts';
-import type { ListOrder } from '../../../src/operations/list-action.ts';
+import type { ListAction } from '../../../src/operations/list-action.ts';
 import { inherit, refuseLive } from '../../../src/operations/retried-run.ts';
 import { noCounts } from '../terminal/snapshots.ts';
 
@@ -11,7 +11,7 @@ const told = parseRun('r1', { ...hash, priority: 'low' });
 
 /** The settings of a command with these flags that retries the run. */
 function inherited(flags: Record<string, string>, run = told, counts: Partial<typeof noCounts> = {}) {
-  const invocation = { ...loadConfig({ flags, env: {}, configFile: undefined }), options: {} } as unknown as ListOrder;
+  const invocation = { ...loadConfig({ flags, env: {}, configFile: undefined }), options: {} } as unknown as ListAction;
   const { config, options } = inherit(invocation, { run, chosen: { ...noCounts, ...counts } });
   const { rate, burst, onStatus, expectAbsent } = config;
   return { rate, burst, onStatus, expectAbsent, ...options };

@@ -225,9 +225,9 @@ describe('planText', () => {
   });
 
   it('shows what operators allow over all runs of the target', () => {
-    const order = { who: 'ana', reason: 'as agreed', at: 1 };
-    const budget = { ...order, rate: parseRate('250/day'), used: [60], until: 0 };
-    const text = planText({ ...plan, pin: { ...order, rate: parseRate('20/s') }, budget });
+    const author = { who: 'ana', reason: 'as agreed', at: 1 };
+    const budget = { ...author, rate: parseRate('250/day'), used: [60], until: 0 };
+    const text = planText({ ...plan, pin: { ...author, rate: parseRate('20/s') }, budget });
     expect(text).toContain('  Limits    pinned to 20/s by ana: as agreed\n');
     expect(text).toContain('  Limits    budget 250 a day, 60 used; by ana: as agreed\n');
   });

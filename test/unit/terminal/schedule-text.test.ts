@@ -101,7 +101,7 @@ describe('a resumed schedule', () => {
   });
 });
 
-it('an order that changes nothing of a schedule says so', () => {
+it('an action that changes nothing of a schedule says so', () => {
   expect(steeredText('pause', aSchedule({ state: 'paused' }), noon, telling)).toContain('was paused already');
   expect(steeredText('resume', aSchedule({ state: 'active' }), noon, telling)).toContain('was active already');
   expect(steeredText('pause', aSchedule({ state: 'active' }), noon, telling)).toContain('Paused schedule');

@@ -8,7 +8,7 @@ import type { Consumer, ConsumerOptions } from '../../../src/queue/consumer.ts';
 import { type ChunkQueue, ownQueueName, sharedQueueName } from '../../../src/queue/queue.ts';
 import type { QueueConnection } from '../../../src/redis/connect.ts';
 import { fixedToken } from '../../../src/token/fixed-token.ts';
-import type { KnownOrders } from '../../../src/worker/known-actions.ts';
+import type { KnownActions } from '../../../src/worker/known-actions.ts';
 import { Parts } from '../../../src/worker/parts.ts';
 import { openService, type ServiceOptions } from '../../../src/worker/service.ts';
 import type { TargetSenders } from '../../../src/worker/target-senders.ts';
@@ -86,9 +86,9 @@ function openTestService(odd: Odd = {}) {
   const service = openService(options, {
     openTargetSenders: () => senders,
     openQueue: () => queue,
-    openOrders: () => {
+    openKnownActions: () => {
       const known = { isSure: true, stop: null, losses: [], lossCount: 0, sawStop: () => {}, sawRun: () => {} };
-      return { ...known, part: { name: 'orders' }, confirm: async () => {} } as unknown as KnownOrders;
+      return { ...known, part: { name: 'actions' }, confirm: async () => {} } as unknown as KnownActions;
     },
     openConsumer: (given): Consumer => {
       consumerOptions = given;
@@ -126,7 +126,7 @@ describe('the service', () => {
     const { service } = openTestService();
     expect(service.parts.map(({ name }) => name)).toEqual([
       'queue',
-      'orders',
+      'actions',
       'answers with a body',
       'target senders',
       'watch',
@@ -141,7 +141,7 @@ describe('the service', () => {
     });
     expect(service.parts.map(({ name }) => name)).toEqual([
       'queue',
-      'orders',
+      'actions',
       'answers with a body',
       'target senders',
       'watch',
