@@ -9,7 +9,7 @@ import { furtherReading } from '../../src/commands/line/help.ts';
 import { flagSettings } from '../../src/config/settings.ts';
 import { type Cell, doubt, mark, mergeResult, settle, untouched } from '../../src/ledger/cell.ts';
 import { runStates } from '../../src/ledger/run.ts';
-import { codeOfStatus, outcomes } from '../../src/model/outcome.ts';
+import { codeOfStatus, outcomes, rankOf, sentOutcomes } from '../../src/model/outcome.ts';
 import { resources } from '../../src/model/resource.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { architecturePages, pages, patternOf, readPage, withGenerated } from '../support/docs.ts';
@@ -493,9 +493,14 @@ describe('the architecture', () => {
     expect(writers.filter((path) => !/\bkeys\b/i.test(readPage(`src/${path}`)))).toEqual([]);
   });
 
-  it('names every outcome, and has a row for every run state and what moves a run there', () => {
+  it('names every outcome with its rank and its proof, and has a row for every run state and what moves a run there', () => {
     const text = page('src/ledger/README.md');
     expect(outcomes.filter((outcome) => !namesIn(text).includes(outcome))).toEqual([]);
+    expect(text.replaceAll('\n', ' ')).toContain(
+      `${sentOutcomes.map((name) => `${code(name)} ${rankOf(name)}`).join(', ')}.`,
+    );
+    const proofs = readPage('src/help/guarantees.md').split('## What each outcome proves')[1]!.split('\n## ')[0]!;
+    expect(sentOutcomes.filter((name) => !proofs.includes(`- ${code(name)}: `))).toEqual([]);
     const moved = rowsOf(text.split('## Run states')[1]!.split('\n## ')[0]!).map(([state]) => state);
     expect(moved).toEqual(runStates.map((state) => `\`${state}\``));
   });
