@@ -89,7 +89,7 @@ function bodyOf({ settings: { burst, ...texts }, ...definition }: Definition) {
     missed: definition.missed,
     priority: definition.priority,
     max_deletes: Number(given.maxDeletes),
-    grace_seconds: definition.graceMs / 1_000,
+    max_delay_seconds: definition.maxDelayMs / 1_000,
     max_growth: definition.maxGrowth,
     at_most: definition.atMost,
     retry_failed: definition.retryFailed,

@@ -43,7 +43,7 @@ const definition = z.strictObject({
   from: name.describe('a source by its name in the configuration file of the workers; no command and no URL'),
   overlap: z.enum(overlapPolicies).optional(),
   missed: z.enum(missedPolicies).optional(),
-  grace_seconds: z.number().min(0).optional(),
+  max_delay_seconds: z.number().min(0).optional(),
   max_growth: z.number().gt(1).optional(),
   at_most: z.int().min(0).optional().describe('0 = all'),
   retry_failed: z.boolean().optional(),
@@ -207,14 +207,14 @@ async function add(call: Call<unknown, Body>) {
  * contain.
  */
 function definedBy(body: Body, before: Schedule | null, own: Config): Definition {
-  const { grace_seconds: graceSeconds } = body;
+  const { max_delay_seconds: maxDelaySeconds } = body;
   return definitionOf({
     cron: body.cron,
     tz: body.tz ?? before?.tz,
     from: body.from,
     overlap: body.overlap ?? before?.overlap,
     missed: body.missed ?? before?.missed,
-    graceMs: graceSeconds === undefined ? before?.graceMs : Math.round(1_000 * graceSeconds),
+    maxDelayMs: maxDelaySeconds === undefined ? before?.maxDelayMs : Math.round(1_000 * maxDelaySeconds),
     maxGrowth: body.max_growth ?? before?.maxGrowth,
     atMost: body.at_most ?? before?.atMost,
     retryFailed: body.retry_failed ?? before?.retryFailed,

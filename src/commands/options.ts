@@ -57,8 +57,8 @@ type OfEvidence = Partial<ReportStyle> & {
 };
 
 /** Options of schedules, tokens and the dashboard. */
-type OfServices = Partial<Omit<GivenDefinition, 'settings' | 'graceMs' | 'note'>> & {
-  grace?: number; // ms
+type OfServices = Partial<Omit<GivenDefinition, 'settings' | 'maxDelayMs' | 'note'>> & {
+  maxDelay?: number; // ms
   replace?: boolean;
   after?: number; // ms since 1970
   count?: number;

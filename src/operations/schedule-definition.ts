@@ -29,7 +29,7 @@ export function definitionOf({ settings, ...given }: GivenDefinition): Definitio
     from,
     overlap: given.overlap ?? 'skip',
     missed: given.missed ?? 'none',
-    graceMs: given.graceMs ?? 600_000,
+    maxDelayMs: given.maxDelayMs ?? 600_000,
     maxGrowth: given.maxGrowth ?? 3,
     atMost,
     retryFailed,

@@ -68,7 +68,7 @@ function factsOf(schedule: Schedule, { history, audit }: Past, now: number) {
     from,
     overlap,
     missed,
-    grace_ms: schedule.graceMs,
+    max_delay_ms: schedule.maxDelayMs,
     max_growth: schedule.maxGrowth,
     heartbeat: schedule.heartbeat === '' ? null : originsOf([schedule.heartbeat]),
     priority: schedule.priority,

@@ -29,8 +29,8 @@ export function decide(schedule: Schedule, live: LiveRun | null, now: number): D
     : decideOverlap(schedule, live, due);
 }
 
-function isMissed({ missed, graceMs }: Schedule, since: number, now: number): boolean {
-  return missed === 'none' && now - since > graceMs;
+function isMissed({ missed, maxDelayMs }: Schedule, since: number, now: number): boolean {
+  return missed === 'none' && now - since > maxDelayMs;
 }
 
 /** Decides about an occurrence that waited for a run, which is late only after the end of that run. */

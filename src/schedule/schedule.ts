@@ -36,7 +36,7 @@ export type Definition = Timing & {
   overlap: (typeof overlapPolicies)[number];
   missed: (typeof missedPolicies)[number];
   /** The delay in ms after which an occurrence counts as missed. */
-  graceMs: number;
+  maxDelayMs: number;
   /** A factor: a list with more rows than this many times the median of the last lists is rejected. */
   maxGrowth: number;
   /** The maximum number of ids of its list that a run deletes; the others are carried over to the next occurrence. 0 = no maximum. */

@@ -79,8 +79,8 @@ export function differences(before: Definition, after: Definition): string[] {
 }
 
 function flagsOf({ settings: kept, note, cron, tz, from, overlap, missed, priority, ...others }: Definition) {
-  const { graceMs, maxGrowth, heartbeat, atMost, retryFailed } = others;
-  const own = { cron, tz, from, overlap, missed, priority, grace: durationText(graceMs) };
+  const { maxDelayMs, maxGrowth, heartbeat, atMost, retryFailed } = others;
+  const own = { cron, tz, from, overlap, missed, priority, 'max-delay': durationText(maxDelayMs) };
   const guards = {
     'max-growth': String(maxGrowth),
     'at-most': atMost === 0 ? undefined : String(atMost),

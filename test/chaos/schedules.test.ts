@@ -47,7 +47,7 @@ describe.concurrent('schedules of real workers', () => {
       await storeSchedule(
         harness,
         'hourly',
-        { cron: '0 * * * *', from: 'fresh', missed, graceMs: 1, settings },
+        { cron: '0 * * * *', from: 'fresh', missed, maxDelayMs: 1, settings },
         threeAgo,
       );
       await workerWith(harness, 'config.json', { fresh: freshIds('v', 3) });
@@ -91,7 +91,7 @@ describe.concurrent('schedules of real workers', () => {
     onTestFinished,
   }) => {
     const harness = await openHarness(onTestFinished);
-    const often = { cron: '* * * * * *', graceMs: 60_000 };
+    const often = { cron: '* * * * * *', maxDelayMs: 60_000 };
     await storeSchedule(harness, 'failing', { ...often, from: 'failing' }, Date.now());
     await storeSchedule(harness, 'hanging', { ...often, from: 'hanging' }, Date.now());
     const sources = { failing: { command: ['sh', '-c', 'seq 1 50; exit 3'] }, hanging: { command: ['sleep', '600'] } };

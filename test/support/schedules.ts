@@ -18,7 +18,7 @@ export function aDefinition(more: Partial<Definition> = {}): Definition {
     from: 'expired',
     overlap: 'skip',
     missed: 'none',
-    graceMs: 30_000,
+    maxDelayMs: 30_000,
     maxGrowth: 3,
     atMost: 0,
     retryFailed: false,

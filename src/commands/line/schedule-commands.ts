@@ -39,7 +39,7 @@ const addOptions: readonly OwnOption[] = [
     parse: parse.oneOf(missedPolicies),
   },
   {
-    flags: '--grace <duration>',
+    flags: '--max-delay <duration>',
     help: 'an occurrence handled later than this is missed (default: 10min)',
     parse: parse.duration,
   },

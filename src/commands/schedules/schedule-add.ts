@@ -36,14 +36,14 @@ function sayAdded({ config, toType, stderr, verbosity }: Invocation, name: strin
 
 /** The schedule that the options and settings define. Throws USAGE for missing or contradictory options. */
 export function readDefinition({ options, config }: Pick<Invocation, 'options' | 'config'>): Definition {
-  const { heartbeat = '', grace: graceMs, ...given } = options;
+  const { heartbeat = '', maxDelay: maxDelayMs, ...given } = options;
   return definitionOf({
     cron: given.cron,
     tz: given.tz,
     from: given.from,
     overlap: given.overlap,
     missed: given.missed,
-    graceMs,
+    maxDelayMs,
     maxGrowth: given.maxGrowth,
     atMost: given.atMost,
     retryFailed: given.retryFailed,

@@ -79,7 +79,7 @@ const definition: Definition = {
   from: 'expired',
   overlap: 'skip',
   missed: 'none',
-  graceMs: 1,
+  maxDelayMs: 1,
   maxGrowth: 3,
   atMost: 0,
   retryFailed: false,

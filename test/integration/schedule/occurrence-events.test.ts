@@ -50,7 +50,7 @@ describe.concurrent('receivers are told of a schedule', () => {
     onTestFinished,
   }) => {
     const harness = await openScheduleHarness(onTestFinished);
-    await harness.add({ graceMs: 1_000 });
+    await harness.add({ maxDelayMs: 1_000 });
     await harness.at(occurrences[3]! + 5_000);
     await harness.at(occurrences[4]! + 5_000);
     const [missed, ...others] = await told(harness);

@@ -133,7 +133,7 @@ describe('schedules with --server', () => {
       '--burst',
       '2',
     ];
-    const occurrences = ['--overlap', 'queue-one', '--missed', 'latest', '--grace', '2d', '--max-growth', '2.5'];
+    const occurrences = ['--overlap', 'queue-one', '--missed', 'latest', '--max-delay', '2d', '--max-growth', '2.5'];
     const rest = ['--at-most', '10', '--retry-failed', '--allow-empty', '--priority', 'low', '--expect-absent'];
     const all = [
       ...list,
@@ -146,8 +146,10 @@ describe('schedules with --server', () => {
     ];
     const changed = await add(...daily, ...all, '--tz', 'Europe/Berlin', '--replace', '--reason', 'policy');
     expect(changed.stderr).toContain('--at-most none → 10');
-    await add(...daily, ...all, '--grace', '3605s', '--replace');
-    expect((await add(...daily, ...all, '--grace', '3605s')).stderr).toContain('exists already, with these settings');
+    await add(...daily, ...all, '--max-delay', '3605s', '--replace');
+    expect((await add(...daily, ...all, '--max-delay', '3605s')).stderr).toContain(
+      'exists already, with these settings',
+    );
     const columns = ['--cron', '0 4 * * *', '--resource-column', 'kind', '--column', 'id'];
     const back = await add(...columns, '--replace', '--reason', 'policy', '--json');
     expect(JSON.parse(back.stdout)).toMatchObject({ at_most: null, settings: { resourceColumn: 'kind' } });
@@ -162,14 +164,16 @@ describe('schedules with --server', () => {
     const here = await harness.expunge(['schedule', 'add', 'new', ...words, ...secrets, ...protect]);
     expect(here.code, here.stderr).toBe(0);
     const env = { ...(await envOf('operate')), EXPUNGE_BURST: '5' };
-    const done = await harness.expunge(['schedule', 'add', 'new', ...words, '--grace', '1001ms', '--replace'], { env });
+    const done = await harness.expunge(['schedule', 'add', 'new', ...words, '--max-delay', '1001ms', '--replace'], {
+      env,
+    });
     expect(done.code, done.stderr).toBe(0);
-    expect(done.stderr).toContain('--grace 10min → 1001ms · --reason policy → none');
+    expect(done.stderr).toContain('--max-delay 10min → 1001ms · --reason policy → none');
     expect(await readSchedule(redis, fp, 'new')).toMatchObject({
       heartbeat: 'http://monitor.local/ping',
       protectedList: { ids: 1 },
       note: '',
-      graceMs: 1_001,
+      maxDelayMs: 1_001,
       settings: { resource: 'views', maxDeletes: '5', protect: expect.any(String) },
     });
   });

@@ -25,8 +25,8 @@ describe('a schedule', () => {
     expect(decide(aSchedule(), halted, noon)).toEqual({ do: 'pause', halt: 'forbidden', reason });
   });
 
-  it('leaves out occurrences that are later than its grace, unless the latest missed one is wanted', () => {
-    const schedule = aSchedule({ graceMs: 1_000 });
+  it('leaves out occurrences that are later than its longest delay, unless the latest missed one is wanted', () => {
+    const schedule = aSchedule({ maxDelayMs: 1_000 });
     const now = three + 1_001;
     expect(decide(schedule, null, three + 1_000)).toMatchObject({ do: 'run' });
     expect(decide(schedule, null, now)).toEqual({
@@ -40,7 +40,7 @@ describe('a schedule', () => {
   });
 
   it('does not take an occurrence for late that had to wait for a run', () => {
-    const schedule = aSchedule({ graceMs: 1_000, after: one, waiting: one, lastEndedAt: one + 50_000 });
+    const schedule = aSchedule({ maxDelayMs: 1_000, after: one, waiting: one, lastEndedAt: one + 50_000 });
     expect(decide(schedule, null, one + 50_900)).toEqual({ do: 'run', occurrence: one, missed: 0 });
     expect(decide(schedule, null, one + 52_000)).toMatchObject({
       do: 'miss',

@@ -8,7 +8,7 @@ export function aSchedule(more: Partial<Schedule> = {}): Schedule {
     from: 'expired',
     overlap: 'skip',
     missed: 'none',
-    graceMs: 600_000,
+    maxDelayMs: 600_000,
     maxGrowth: 3,
     settings: { maxDeletes: '100', resource: 'views' },
   };
