@@ -64,6 +64,7 @@ const applyBody = z.strictObject({
   partial,
   expect_unprotected: flag.describe('the person has seen that the list holds none of the ids that the server protects'),
   priority: z.enum(priorities).optional(),
+  start_at: z.iso.datetime().optional(),
   stop_at: z.iso.datetime().optional(),
   max_duration_seconds: z.int().min(1).max(31_536_000).optional(),
   reason,
@@ -295,7 +296,7 @@ async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.outp
   const store = storeOf(deps);
   const kept = await store.find(params.plan!);
   const { confirm, confirm_host: confirmHost, reason, priority, ...timed } = body;
-  const { stop_at: stopAt, max_duration_seconds: maxDuration, ...more } = timed;
+  const { start_at: startAt, stop_at: stopAt, max_duration_seconds: maxDuration, ...more } = timed;
   const { expect_unprotected: isExpected, ...others } = more;
   refuseOtherConfirm(confirm, Number(kept.shown.confirm));
   const target = await knownTargetOf(deps.session, kept.fp);
@@ -306,6 +307,7 @@ async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.outp
     detach: true,
     confirmHost,
     ...(priority && { priority }),
+    ...(startAt && { startAt: Date.parse(startAt) }),
     ...(stopAt && { stopAt: Date.parse(stopAt) }),
     ...(maxDuration && { maxDuration: maxDuration * 1_000 }),
   };

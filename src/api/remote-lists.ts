@@ -83,13 +83,14 @@ export function carryOut(
   { options, by, isAsked }: Pick<ListAction, 'options' | 'by' | 'isAsked'>,
   { plan, record }: PlanAtServer,
 ): Promise<MadeAtServer> {
-  const { stopAt = 0, maxDuration = 0, priority, confirmHost } = options;
+  const { startAt = 0, stopAt = 0, maxDuration = 0, priority, confirmHost } = options;
   const body = {
     confirm: sumIds(record.ids),
     confirm_host: confirmHost,
     reason: by.reason,
     priority,
     ...(isAsked && { expect_unprotected: 'true' }), // the confirmed plan shows it
+    ...(startAt > 0 && { start_at: isoTime(startAt) }),
     ...(stopAt > 0 && { stop_at: isoTime(stopAt) }),
     ...(maxDuration > 0 && { max_duration_seconds: Math.ceil(maxDuration / 1_000) }),
   };

@@ -30,6 +30,8 @@ export function remoteTargets(api: ApiClient): TargetOperations {
     acknowledge: ({ seen, ...action }) => change(api, 'acknowledge', action, { seen }),
     pinRate: ({ seen, rate, ...action }) => change(api, 'rate', action, { seen, rate: textOf(rate) }),
     setBudget: ({ seen, rate, ...action }) => change(api, 'budget', action, { seen, budget: textOf(rate) }),
+    setMinGrace: ({ seen, graceMs, ...action }) =>
+      change(api, 'grace', action, { seen, grace_seconds: graceMs / 1_000 }),
   };
 }
 

@@ -55,6 +55,23 @@ export const targetRoutes: readonly Route[] = [
       return change(call, (targets, action) => targets.setBudget({ ...action, seen, rate }));
     },
   }),
+  route({
+    method: 'post',
+    path: '/targets/{fp}/grace',
+    role: 'operate',
+    summary: 'set the shortest grace period of later runs of a target',
+    body: z.strictObject({
+      reason,
+      seen: shapes.seenTarget,
+      grace_seconds: z.number().min(0).max(31_536_000).describe('600; 0 = none any more'),
+    }),
+    answer: changed,
+    handle: (call) => {
+      const { seen, grace_seconds: seconds } = call.body;
+      const graceMs = Math.round(1_000 * seconds);
+      return change(call, (targets, order) => targets.setMinGrace({ ...order, seen, graceMs }));
+    },
+  }),
 ];
 
 function simple(action: string, summary: string, work: Work): Route {

@@ -197,6 +197,14 @@ export const share: OwnOption = {
   parse: parse.oneOf(priorities),
 };
 
+/** Accepts a run now that starts later. */
+export const startAt: OwnOption = {
+  flags: '--start-at <moment>',
+  isRare: true,
+  help: 'accept the run, and send nothing of it before then: 06:00, "06:00 Europe/Berlin", 2026-11-20T16:00Z; none: at once',
+  parse: parse.orNone((text) => parse.momentAhead(text), 0),
+};
+
 /** Lets `--max-deletes` delete a part of a list that holds more ids. */
 export const confirmHost: OwnOption = {
   flags: '--confirm-host <host>',

@@ -152,6 +152,9 @@ export const longDuration = (value: string): number => {
   throw new Error(`expected a duration of at least 1s, got "${value}"`);
 };
 
+/** A grace period in ms; 0 = none. */
+export const graceTime = orNone(longDuration, 0);
+
 /** Ms since 1970 for a date in UTC, or for a time with its offset from UTC. */
 export const moment = (value: string): number => {
   const isMoment = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(value);

@@ -259,6 +259,15 @@ export const runSettings = {
     fallback: '',
     help: 'send only at these times: "Mon-Fri 22:00-06:00, Sat 08:00-24:00 Europe/Berlin"; without a zone UTC; always: at any time',
   }),
+  grace: setting({
+    use: 'rule',
+    flag: 'grace',
+    env: 'EXPUNGE_GRACE',
+    arg: '<time>',
+    parse: parse.graceTime,
+    fallback: 0,
+    help: 'accept the run, and send nothing of it for this long, so that it can be cancelled: 15min; none: start at once',
+  }),
   burst: setting({
     use: 'rule',
     flag: 'burst',

@@ -70,6 +70,7 @@ const urls: readonly SettingName[] = ['baseUrl', 'tokenUrl', 'proxy', 'results']
 
 const writers = new Map<unknown, (value: unknown) => string>([
   [parse.duration, (value) => durationText(value as number)],
+  [parse.graceTime, (value) => (value === 0 ? 'none' : durationText(value as number))],
   [url.webhookUrls, (value) => (value as string[]).join(',')],
   [parse.durations, (value) => (value as number[]).map(durationText).join(',')],
   [parse.rate, (value) => rateSetting(value as Rate)],

@@ -27,6 +27,11 @@ const questions: Readonly<Record<PlanField, Asked | null>> = {
   limit: { part: 'more', label: 'Limit', hint: 'only the first n rows, for a trial', isNumber: true },
   max_failures: { part: 'more', label: 'Failures at most', hint: 'more halt the run: 10 or 2.5%' },
   canary: { part: 'more', label: 'Canary', hint: 'halts after this many ids, until someone resumes it: 100' },
+  grace: {
+    part: 'more',
+    label: 'Grace period',
+    hint: 'nothing is sent for this long, so that it can be cancelled: 15min',
+  },
   expect_unprotected: null, // the plan asks for it
   allow_id_chars: null,
   id_pattern: null,

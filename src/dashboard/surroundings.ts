@@ -22,8 +22,8 @@ export function targetSection(targets: Target[]) {
 }
 
 /** Whether the target needs no attention now. */
-function isAtRest({ runs = {}, processes, stop, pinned, budget }: Target) {
-  return Object.keys(runs).length === 0 && processes === 0 && !stop && !pinned && !budget;
+function isAtRest({ runs = {}, processes, stop, pinned, budget, min_grace: grace }: Target) {
+  return Object.keys(runs).length === 0 && processes === 0 && !stop && !pinned && !budget && !grace;
 }
 
 function targetNames() {
@@ -58,7 +58,8 @@ function runsOf({ runs = {} }: Target) {
 }
 
 /** The conditions that hold a target, in words. */
-function conditionsOf({ stop, limiters, runs, processes, pinned, budget, stopped_processes: stopped }: Target) {
+function conditionsOf(target: Target) {
+  const { stop, limiters, runs, processes, pinned, budget, min_grace: grace, stopped_processes: stopped } = target;
   const of = (scope: string) => (limiters.length > 1 ? `${scope}: ` : '');
   const words: Content[] = [
     ...(runs.running && processes === 0 ? [html`<b class="bad">No process</b> deletes its runs`] : []),
@@ -74,6 +75,7 @@ function conditionsOf({ stop, limiters, runs, processes, pinned, budget, stopped
     ]),
     ...(pinned ? [`Pinned to ${pinned.rate} by ${pinned.who}: ${pinned.reason}`] : []),
     ...(budget ? [`Budget ${budget.rate}, used ${(budget.used ?? []).map(count).join(', ')}`] : []),
+    ...(grace ? [`Grace of at least ${grace.grace} by ${grace.who}: ${grace.reason}`] : []),
   ];
   return words.length === 0 ? 'ready' : html`<ul class="plain">${words.map((word) => html`<li>${word}</li>`)}</ul>`;
 }

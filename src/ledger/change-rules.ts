@@ -7,6 +7,7 @@ import { revisionFunctions } from './changes.lua.ts';
 import { changeMaxDeletes } from './max-deletes.ts';
 import { isFinalized, type Run, readRunAgain } from './run.ts';
 import { isSameRule, type RuleName, type RunRules, rowOf, ruleText } from './run-rules.ts';
+import { startTimeFunctions } from './start-time.lua.ts';
 
 /** Who changes rules, when and why. */
 export type RuleAction = Pick<AuditEntry, 'at' | 'by' | 'who' | 'reason'>;
@@ -103,7 +104,7 @@ async function write(
 
 // KEYS 1 run  2 audit  ARGV 1 plan that was seen  2 number of changes  then for each: field, its value if it is missing, value that was seen,
 // HSET or HDEL, new value, note, audit entry; then further fields and values
-const changeRulesLua = `${noteLoosenedFunction}${revisionFunctions}
+const changeRulesLua = `${noteLoosenedFunction}${revisionFunctions}${startTimeFunctions}
 local run = redis.call('HMGET', KEYS[1], 'state', 'finalized', 'plan')
 if not run[1] or run[2] then return 1 end
 if (run[3] or '') ~= ARGV[1] then return 0 end
@@ -117,6 +118,7 @@ for i = 3, last, 7 do
   ${noteAuditOfRunLua('ARGV[i + 6]')}
 end
 for i = last + 1, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+setStart(KEYS[1])
 noteEdit(KEYS[1])
 return 1
 `;

@@ -6,6 +6,7 @@ import { checkServerFunction, doubtCellsFunction, doubtFunction } from './doubt.
 import { haltFunctions } from './halt-rules.ts';
 import { sendableFunctions, spentFunction } from './max-deletes.lua.ts';
 import { schemaVersion } from './run.ts';
+import { isEarlyFunction } from './start-time.lua.ts';
 
 /**
  * The scripts that move chunks. A chunk is not enqueued yet (its number is `next` or higher), in `open`, in `deferred`, or settled. Each script
@@ -26,8 +27,8 @@ const weightsLua = Object.entries(priorityWeights)
 
 /**
  * Enqueues due chunks of `deferred`, then new ones, until `open` holds as many unclaimed chunks as the run's priority weight: enough to keep workers
- * busy, few enough that runs share them. Outside the run's window nothing is enqueued. Processes that work on a run enqueue its chunks all the time,
- * so its deleting time is counted here. A run whose time is up is paused.
+ * busy, few enough that runs share them. Before the run's start and outside its window nothing is enqueued. Processes that work on a run enqueue
+ * its chunks all the time, so its deleting time is counted here. A run whose time is up is paused.
  *
  * Chunks behind a rung of the canary are enqueued once all chunks before it are settled and the rung has gone well; otherwise the run is halted.
  * Chunks beyond what --max-deletes allows are not enqueued.
@@ -35,7 +36,7 @@ const weightsLua = Object.entries(priorityWeights)
  * Chunks whose remaining ids have all failed before would hold back new chunks, so they are enqueued in turn with them: new chunks show whether
  * the target works.
  */
-const enqueueFunction = `${timeFunctions}${followClockFunction}${changeFunction}${haltFunctions}${sendableFunctions}${spentFunction}
+const enqueueFunction = `${timeFunctions}${isEarlyFunction}${followClockFunction}${changeFunction}${haltFunctions}${sendableFunctions}${spentFunction}
 local function passesRung(runKey, auditKey)
   local run = redis.call('HMGET', runKey, 'settled', 'expectAbsent', 'maxFailures', 'failuresAtRung')
   local settled, failures, gone = tonumber(run[1]), failuresOf(runKey), goneOf(runKey)
@@ -63,9 +64,9 @@ end
 local weights = {${weightsLua}}
 local function enqueue(runKey, open, deferred, auditKey, now)
   followClock(runKey, deferred)
-  local run = redis.call('HMGET', runKey, 'state', 'next', 'chunks', 'priority', 'canary', 'closedUntil', 'sendable', 'enqueuedDeferred')
+  local run = redis.call('HMGET', runKey, 'state', 'next', 'chunks', 'priority', 'canary', 'closedUntil', 'sendable', 'enqueuedDeferred', 'startsAt')
   if run[1] ~= 'running' then return {} end
-  local isClosed = tonumber(run[6] or '0') > now
+  local isClosed = tonumber(run[6] or '0') > now or isEarly(run[9])
   if not isClosed then countTime(runKey, redisTime()) end
   if isTimeUp(runKey, auditKey) or isClosed then return {} end
   local unclaimed = 0
@@ -124,17 +125,17 @@ return enqueue(KEYS[1], KEYS[2], KEYS[3], KEYS[4], timeOr(ARGV[1]))
  * KEYS  1 run  2 open  3 deferred  4 ledger chunk  5 manifest chunk  6 audit
  * ARGV  1 chunk  2 now in ms, '' = Redis TIME  3… facts about the Redis process
  * returns {state, epoch, ledger chunk, manifest chunk, enqueued, the run's `onStatus`, process, its history, reason for new doubt or '', now,
- *   how many ids of the chunk may be marked (-1 = all)}; epoch 0: nothing to do here (not open, or the run isn't running). State 'missing': Redis has
- *   lost the run; 'broken': Redis has lost this chunk of it;
+ *   how many ids of the chunk may be marked (-1 = all)}; epoch 0: nothing to do here (not open, or the run isn't running or has not started).
+ *   State 'missing': Redis has lost the run; 'broken': Redis has lost this chunk of it;
  *   'other_version': another version has written the run, in its own form
  */
 export const claimLua = `${checkServerFunction}${doubtCellsFunction}${enqueueFunction}
-local run = redis.call('HMGET', KEYS[1], 'state', 'onStatus', 'schema', 'sendable')
+local run = redis.call('HMGET', KEYS[1], 'state', 'onStatus', 'schema', 'sendable', 'startsAt')
 local state = run[1]
 if not state then return {'missing', 0} end
 if run[3] ~= '${schemaVersion}' then return {'other_version', 0} end
 local former = redis.call('HGET', KEYS[2], ARGV[1])
-if state ~= 'running' or not former then return {state, 0} end
+if state ~= 'running' or not former or isEarly(run[5]) then return {state, 0} end
 local chunk = redis.call('MGET', KEYS[4], KEYS[5])
 if not chunk[1] or not chunk[2] then return {'broken', 0} end
 local process, history, doubt = checkServer(KEYS[1], KEYS[6], ARGV[3], ARGV[4], ARGV[5])

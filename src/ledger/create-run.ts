@@ -16,8 +16,10 @@ import { hasRemains } from './end-run.ts';
 import { forgetExpired } from './list-runs.ts';
 import { writePart } from './manifest.ts';
 import { findSendable } from './max-deletes.ts';
+import { readMinGrace } from './min-grace.ts';
 import { isOver, newRunId, type Run, readRun, schemaVersion } from './run.ts';
 import { givenRules, noRules, optionalFields, type RunRules, type RunSettings, storedRules } from './run-rules.ts';
+import { startTimeFunctions } from './start-time.lua.ts';
 
 /** The result of planning and the rules that the user gave; it becomes the run record. */
 export type RunPlan = RunRules & {
@@ -167,8 +169,9 @@ export async function writeRun(
   const sendable = await findSendable(redis, { ...plan, id }, plan.maxDeletes);
   await link?.();
   const entry = applied?.noted ? storedEntry(applied.noted) : '';
+  const minGraceMs = (await readMinGrace(redis, plan.target.fp))?.ms ?? 0;
   const ofPlan = applied === null ? [] : ['plan', applied.plan, 'approver', applied.approver];
-  const whole = [plan.layout, entry, ...missing, 'sendable', sendable, ...ofPlan, ...action!];
+  const whole = [plan.layout, entry, ...missing, 'sendable', sendable, 'minGraceMs', minGraceMs, ...ofPlan, ...action!];
   if ((await redis.eval(plannedLua, 2, keys.run(id), keys.audit(id), ...whole)) === 1) return;
   throw new ExpungeError('USAGE', `run ${id} is being made of the same rows by another command, from other files`, {
     next: (toType) => `wait until that is done; then the same command resumes it. See: ${toType('status', id)}`,
@@ -185,13 +188,14 @@ return holder
 // KEYS 1 run  2 audit  ARGV 1 layout  2 audit entry or ''  3 number of fields that may be missing  4… those fields  then fields and values
 // Does nothing in any state but `preparing`. Returns 0 if the run is being prepared with another layout. Actions that came while the run was
 // written take effect here.
-const plannedLua = `${finalizeFunction}${revisionFunctions}
+const plannedLua = `${finalizeFunction}${revisionFunctions}${startTimeFunctions}
 local is = redis.call('HMGET', KEYS[1], 'state', 'layout')
 if is[1] ~= 'preparing' then return 1 end
 if is[2] ~= ARGV[1] then return 0 end
 local first = 4 + tonumber(ARGV[3])
 redis.call('HDEL', KEYS[1], unpack(ARGV, 4, first - 1))
-redis.call('HSET', KEYS[1], 'state', 'planned', unpack(ARGV, first))
+redis.call('HSET', KEYS[1], 'state', 'planned', 'acceptedAt', redisTime(), unpack(ARGV, first))
+setStart(KEYS[1])
 noteEdit(KEYS[1])
 if ARGV[2] ~= '' then ${noteAuditLua('KEYS[2]', 'ARGV[2]')} end
 local waiting, now = redis.call('HMGET', KEYS[1], 'cancelBy', 'pauses'), redisTime()

@@ -2,6 +2,7 @@ import { keys } from '../redis/keys.ts';
 import { writeTimesFunction } from './cell.ts';
 import { type HaltRule, reachesShareLua } from './halt-rules.ts';
 import type { KnownUpdate } from './known-cells.ts';
+import { isEarlyFunction } from './start-time.lua.ts';
 
 /**
  * An update whose holder knows every cell of it: one comparison, and the bytes that follow. It does nothing if another process has written, if the
@@ -14,10 +15,10 @@ import type { KnownUpdate } from './known-cells.ts';
  *       9 1 = every id of the chunk is settled then: it is returned
  * returns 1, or 0 if it did nothing
  */
-export const knownUpdateLua = (rules: readonly HaltRule[]) => `${writeTimesFunction}
-local run = redis.call('HMGET', KEYS[2], 'state', 'ids', 'settled', 'settledAtStart')
+export const knownUpdateLua = (rules: readonly HaltRule[]) => `${writeTimesFunction}${isEarlyFunction}
+local run = redis.call('HMGET', KEYS[2], 'state', 'ids', 'settled', 'settledAtStart', 'startsAt')
 local deleted = tonumber(ARGV[6])
-if run[1] ~= 'running' or redis.call('HGET', KEYS[3], ARGV[1]) ~= ARGV[2] then return 0 end
+if run[1] ~= 'running' or isEarly(run[5]) or redis.call('HGET', KEYS[3], ARGV[1]) ~= ARGV[2] then return 0 end
 if deleted > 0 then
   local settled = tonumber(run[3])
   local since = settled - tonumber(run[4] or '0')

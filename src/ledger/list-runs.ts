@@ -42,6 +42,8 @@ const listed = [
     'verified',
     'command',
     'window',
+    'startsAt',
+    'startAt',
     'rate',
     'quotaUntil',
   ] as const),

@@ -78,6 +78,11 @@ function isHigher<T>(unset: T) {
   return (from: T, to: T) => from !== unset && (to === unset || Number(to) > Number(from));
 }
 
+/** Lower is looser: the run can start earlier. */
+function isEarlier(from: number, to: number): boolean {
+  return to < from;
+}
+
 /** Every rule that a run obeys, in the order of the page of a run. */
 const runRules = completeRules({
   rate: rule({
@@ -255,6 +260,42 @@ const runRules = completeRules({
     resume: 'change',
     onResume: false,
     retry: 'inherit',
+    plan: 'kept',
+    page: 'guards',
+  }),
+  graceMs: rule({
+    flag: 'grace',
+    setting: 'grace',
+    label: 'grace period',
+    fact: 'grace',
+    unset: 0,
+    given: ({ config, sources }) => (sources?.grace === 'default' ? undefined : config.grace),
+    stored: (ms) => ms,
+    read: Number,
+    text: durationText,
+    isLooser: isEarlier,
+    isAbsentWhenUnset: true,
+    resume: 'change',
+    onResume: false,
+    retry: 'inherit',
+    plan: 'kept',
+    page: 'guards',
+  }),
+  startAt: rule({
+    flag: 'start-at',
+    setting: null,
+    label: 'not before',
+    fact: 'start_at',
+    unset: 0,
+    given: ({ options }) => options?.startAt as number | undefined,
+    stored: (at) => at,
+    read: Number,
+    text: isoTime,
+    isLooser: isEarlier,
+    isAbsentWhenUnset: true,
+    resume: 'change',
+    onResume: false,
+    retry: 'drop',
     plan: 'kept',
     page: 'guards',
   }),

@@ -82,6 +82,9 @@ export type Run = RunRules & {
   unreadRate: string; // a rate that this version can't read: nothing of the run is sent; '' = none
   quotaUntil: number; // the time when a used-up quota of the rate has room again, as last recorded
   nextPermitAt: number; // the time when the next permit of its rate is due, as last recorded
+  acceptedAt: number; // when it was written completely, by the clock of Redis: grace periods count from here
+  minGraceMs: number; // the minimum of its target at that time
+  startsAt: number; // nothing of it is sent before this moment by the clock of Redis; 0 = it starts at once
   closedUntil: number; // when that window opens, by the clock of Redis, if a deleting process last found it closed; 0 = it was open
   canary: string; // the remaining rungs: ids and chunks before the end of each, `10:2 100:3`; '' = none
   sendable: string; // the ids of maxDeletes: `12:100` = the chunks before 12, and the first 100 ids of chunk 12; '' = all
@@ -121,7 +124,7 @@ export type Run = RunRules & {
 };
 
 /** The version of everything a run writes to Redis. Processes leave runs of another version as they are. */
-export const schemaVersion = 7;
+export const schemaVersion = 8;
 
 const finalizedStates: readonly RunState[] = ['completed', 'cancelled'];
 
@@ -206,6 +209,9 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     unreadRate: readableRate(text('rate')) === null ? text('rate') : '',
     quotaUntil: number('quotaUntil'),
     nextPermitAt: number('tat'),
+    acceptedAt: number('acceptedAt'),
+    minGraceMs: number('minGraceMs'),
+    startsAt: number('startsAt'),
     closedUntil: number('closedUntil'),
     canary: text('canary'),
     sendable: text('sendable'),

@@ -27,6 +27,7 @@ export const causes = [
   'no_worker',
   'no_token',
   'stop_file',
+  'grace',
   'window',
   'budget',
   'quota',
@@ -82,6 +83,8 @@ type StandingRun = Pick<
   | 'who'
   | 'halt'
   | 'command'
+  | 'startsAt'
+  | 'startAt'
   | 'window'
   | 'rate'
   | 'unreadRate'
@@ -104,7 +107,7 @@ export function standingsOf(reading: Reading): Standing[] {
   return [
     ...redisStandings(reading),
     ...processStandings(reading),
-    ...(run === null ? [] : windowStandings(run, reading.now)),
+    ...(run === null ? [] : [...graceStandings(run, reading.now), ...windowStandings(run, reading.now)]),
     ...targetStandings(reading),
     ...(run === null ? [] : ownStandings(run, reading)),
   ];
@@ -228,6 +231,12 @@ function stopStandings(stop: Stop | null, target: Reading['target']): Standing[]
       next,
     },
   ];
+}
+
+function graceStandings({ id, startsAt, startAt }: StandingRun, now: number): Standing[] {
+  if (startsAt <= now) return [];
+  const text = startsAt === startAt ? 'it starts then (--start-at)' : 'in its grace period, nothing is sent yet';
+  return [{ ...byNobody, why: 'grace', text, until: startsAt, next: (toType) => toType('cancel', id) }];
 }
 
 function windowStandings({ window: text }: StandingRun, now: number): Standing[] {
@@ -354,6 +363,7 @@ const wordings: Record<Cause, { isWait: boolean; label: string }> = {
   no_worker: { isWait: false, label: 'Start one' },
   no_token: { isWait: true, label: 'Check the token' },
   stop_file: { isWait: false, label: '' },
+  grace: { isWait: true, label: 'Cancel it' },
   window: { isWait: true, label: '' },
   budget: { isWait: true, label: 'Allow more' },
   quota: { isWait: true, label: '' },

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { durationText } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
 import { limiterScopes } from '../limiter/read-target.ts';
 import { type Stop, stopFromStored } from '../limiter/stop.ts';
@@ -13,7 +14,7 @@ export type Author = { who: string; reason: string; at: number };
 /** The same for an action that loosens something. `seen`: the revision that the person was shown; for any other revision nothing is done. */
 export type SeenAuthor = Author & { seen?: number };
 
-/** Reads the revision of a target, which moves with every change of its stops, its pin, its budget and its known losses. */
+/** Reads the revision of a target, which moves with every change of its stops, its pin, its budget, its grace and its known losses. */
 export async function readTargetRevision(redis: RedisClient, fp: string): Promise<number> {
   return Number((await redis.get(keys.targetRevision(fp))) ?? 0);
 }
@@ -31,7 +32,8 @@ end
 
 /** The refusal of an action whose target has changed since it was shown. */
 export function targetChanged(): ExpungeError {
-  const words = 'the stops, the rate, the budget or the losses of this target have changed since they were shown';
+  const words =
+    'the stops, the rate, the budget, the grace or the losses of this target have changed since they were shown';
   return new ExpungeError('GUARD', `${words}; nothing was done`, {
     next: (toType) => `look at it, then repeat the action: ${toType('status', '--base-url', 'URL', '--audit')}`,
   });
@@ -66,6 +68,15 @@ export function pinRate(redis: RedisClient, fp: string, rate: Rate | null, autho
 export function setBudget(redis: RedisClient, fp: string, budget: Rate | null, author: SeenAuthor): Promise<boolean> {
   const stored = budget === null ? '' : storedRate(budget);
   return steer(redis, fp, 'budget', stored, { action: 'budget', ...author, budget: budget && rateSetting(budget) });
+}
+
+/**
+ * Sets the shortest grace period of runs that are made from now on; 0 ends it. Returns false if this is the minimum already. Throws GUARD if the
+ * target has changed since it was seen.
+ */
+export function setMinGrace(redis: RedisClient, fp: string, ms: number, author: SeenAuthor): Promise<boolean> {
+  const entry = { action: 'grace', ...author, grace: ms === 0 ? null : durationText(ms) };
+  return steer(redis, fp, 'grace', ms === 0 ? '' : String(ms), entry);
 }
 
 /** The stop of a target before and after an action, and whether the action changed anything. */
@@ -105,9 +116,9 @@ end
 `;
 
 // KEYS 1 pin  2 audit of the target  3 lifted actions  4 revision  5… its limiters
-// ARGV 1 release, forget, pin or budget  2 rate as stored, '' = none  3 who  4 reason  5 at  6 audit entry  7 names the action
+// ARGV 1 release, forget, pin, budget or grace  2 rate or ms as stored, '' = none  3 who  4 reason  5 at  6 audit entry  7 names the action
 //      8 the revision that was seen, or ''
-// Returns 1 if anything changed, -1 if a pin or a budget was refused because the target has changed.
+// Returns 1 if anything changed, -1 if a pin, a budget or a grace was refused because the target has changed.
 const steerLua = `${liftedFunction}${targetRevisionFunctions}
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
@@ -135,7 +146,11 @@ local function forget(key)
   begin(key, 'dropEpoch')
 end
 
-local fields = ({pin = {'rate', 'who', 'reason', 'at'}, budget = {'budget', 'budgetBy', 'budgetReason', 'budgetAt'}})[ARGV[1]]
+local fields = ({
+  pin = {'rate', 'who', 'reason', 'at'},
+  budget = {'budget', 'budgetBy', 'budgetReason', 'budgetAt'},
+  grace = {'grace', 'graceBy', 'graceReason', 'graceAt'},
+})[ARGV[1]]
 if fields then
   if (redis.call('HGET', KEYS[1], fields[1]) or '') == ARGV[2] then return 0 end
   if hasMoved(KEYS[4], ARGV[8]) then return -1 end
@@ -150,7 +165,7 @@ if fields then
   end
   isChanged = true
 end
-for i = 5, ARGV[1] == 'budget' and 0 or #KEYS do
+for i = 5, (ARGV[1] == 'budget' or ARGV[1] == 'grace') and 0 or #KEYS do
   if ARGV[1] == 'release' then release(KEYS[i]) elseif ARGV[1] == 'forget' or ARGV[2] ~= '' then forget(KEYS[i]) end
 end
 if not isChanged then return 0 end
@@ -158,7 +173,12 @@ ${noteAuditLua('KEYS[2]', 'ARGV[6]')}
 return 1
 `;
 
-type Entry = SeenAuthor & { action: string; rate?: string | null; budget?: string | null };
+type Entry = SeenAuthor & {
+  action: string;
+  rate?: string | null;
+  budget?: string | null;
+  grace?: string | null;
+};
 
 async function steer(
   redis: RedisClient,

@@ -26,6 +26,7 @@ export function summaryOf(run: ListedRun, exit: number | null, now: number) {
     answers_with_body: run.bodies,
     seconds: Math.round(activeMsOf(run, now)) / 1_000,
     exit,
+    starts_at: run.startsAt > 0 ? isoTime(run.startsAt) : null,
     ...retryFacts(run),
     ...resultsFacts(run),
     verified: verificationFacts(run.verified),

@@ -10,7 +10,7 @@ import { liftedFunction, type SeenAuthor, targetChanged, targetRevisionFunctions
  * neither in force nor among the lifted ones was lost, and a process that knows it writes it again.
  */
 
-/** A pinned rate or a budget, as Redis holds it; `at`: the time of the action, in ms since 1970. */
+/** A pinned rate, a budget, or a minimum of grace periods (`rate`: ms), as Redis holds it; `at`: the time of the action, in ms since 1970. */
 export type BoundAction = { id: string; rate: string; who: string; reason: string; at: number };
 
 /** A schedule that an operator has paused. */
@@ -21,6 +21,7 @@ export type TargetActions = {
   stops: StopAction[];
   pin: BoundAction | null;
   budget: BoundAction | null;
+  grace: BoundAction | null;
   /** Every schedule, with its pause by an operator. */
   schedules: Map<string, ScheduleAction | null>;
 };
@@ -39,12 +40,14 @@ export async function readTargetActions(redis: RedisClient, fp: string): Promise
   });
   const { rate, pinId, who = '', reason = '', at } = bounds;
   const { budget, budgetId, budgetBy = '', budgetReason = '', budgetAt } = bounds;
+  const { grace, graceId, graceBy = '', graceReason = '', graceAt } = bounds;
   return {
     stops: stopsFromStored(stop ?? ''),
     pin: rate ? { id: pinId ?? '', rate, who, reason, at: Number(at) } : null,
     budget: budget
       ? { id: budgetId ?? '', rate: budget, who: budgetBy, reason: budgetReason, at: Number(budgetAt) }
       : null,
+    grace: grace ? { id: graceId ?? '', rate: grace, who: graceBy, reason: graceReason, at: Number(graceAt) } : null,
     schedules: new Map(await Promise.all(paused)),
   };
 }
@@ -58,23 +61,27 @@ export async function findLifted(redis: RedisClient, fp: string, ids: readonly s
 
 const lostReason = 'Redis had lost it';
 
-/** Writes a lost pin or budget again, unless it was lifted, or a later one is in force. Returns whether it did. */
+/** Writes a lost pin, budget or minimum again, unless it was lifted, or a later one is in force. Returns whether it did. */
 export async function restoreBound(
   redis: RedisClient,
   fp: string,
-  kind: 'pin' | 'budget',
+  kind: 'pin' | 'budget' | 'grace',
   { id, rate, who, reason, at }: BoundAction,
 ): Promise<boolean> {
-  const action = kind === 'pin' ? 'pin-rate' : 'budget';
+  const action = kind === 'pin' ? 'pin-rate' : kind;
   const entry = storedEntry({ at: Date.now(), action, by: 'guard', who, reason, actionId: id, restored: lostReason });
   const all = [keys.pin(fp), keys.lifted(fp), keys.targetAudit(fp), keys.targetRevision(fp)];
   return (await redis.eval(restoreBoundLua, 4, ...all, kind, id, rate, who, reason, at, entry)) === 1;
 }
 
-// KEYS 1 pin  2 lifted  3 audit  4 revision  ARGV 1 pin or budget  2 id  3 rate  4 who  5 reason  6 at  7 audit entry
+// KEYS 1 pin  2 lifted  3 audit  4 revision  ARGV 1 pin, budget or grace  2 id  3 rate  4 who  5 reason  6 at  7 audit entry
 const restoreBoundLua = `${targetRevisionFunctions}
 if redis.call('ZSCORE', KEYS[2], ARGV[2]) then return 0 end
-local fields = ({pin = {'pinId', 'rate', 'who', 'reason', 'at'}, budget = {'budgetId', 'budget', 'budgetBy', 'budgetReason', 'budgetAt'}})[ARGV[1]]
+local fields = ({
+  pin = {'pinId', 'rate', 'who', 'reason', 'at'},
+  budget = {'budgetId', 'budget', 'budgetBy', 'budgetReason', 'budgetAt'},
+  grace = {'graceId', 'grace', 'graceBy', 'graceReason', 'graceAt'},
+})[ARGV[1]]
 local is = redis.call('HMGET', KEYS[1], unpack(fields))
 if is[2] and (is[1] == ARGV[2] or tonumber(is[5] or '0') > tonumber(ARGV[6])) then return 0 end
 for i, field in ipairs(fields) do redis.call('HSET', KEYS[1], field, ARGV[i + 1]) end

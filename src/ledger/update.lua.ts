@@ -9,6 +9,7 @@ import {
   ruleOfAbsence,
   ruleOfCodeLua,
 } from './halt-rules.ts';
+import { isEarlyFunction } from './start-time.lua.ts';
 
 /**
  * The ledger update: merges results into their cells, then marks the next batch before its requests are sent. Running it twice with the same
@@ -18,11 +19,11 @@ import {
  * ARGV  1 chunk  2 epoch  3 results, 4 bytes each (index, cell)  4 indexes to mark, 2 bytes each
  * returns {state, cells}
  *   cells: 2 bytes for each index of ARGV 4, in that order: its cell now. Settled = another holder settled it first. Empty if the run isn't
- *   running, or another holder has the chunk: then the state is 'stale'. State 'missing' or 'broken': as in claimLua
+ *   running or doesn't start yet, or another holder has the chunk: then the state is 'stale'. State 'missing' or 'broken': as in claimLua
  */
 export const updateLua = (
   rules: readonly HaltRule[],
-) => `${finalizeFunction}${haltFunctions}${writeTimesFunction}${cellConstants}
+) => `${finalizeFunction}${isEarlyFunction}${haltFunctions}${writeTimesFunction}${cellConstants}
 local header = ${headerBytes}
 local byte, char = string.byte, string.char
 local results, wanted = ARGV[3], ARGV[4]
@@ -39,7 +40,7 @@ local function touch(list, size)
 end
 touch(results, 4)
 touch(wanted, 2)
-local run = redis.call('HMGET', KEYS[2], 'state', 'ids', 'settled', 'finalized')
+local run = redis.call('HMGET', KEYS[2], 'state', 'ids', 'settled', 'finalized', 'startsAt')
 local state = run[1]
 if not state then return {'missing', ''} end
 local isHolder = redis.call('HGET', KEYS[3], ARGV[1]) == ARGV[2]
@@ -140,9 +141,9 @@ if settled > 0 then
   end
 end
 
--- 3. Mark, if this holder still holds the chunk and the run is running.
+-- 3. Mark, if this holder still holds the chunk, and the run is running and has started.
 local answer, marked = {}, 0
-if state == 'running' and isHolder then
+if state == 'running' and isHolder and not isEarly(run[5]) then
   for at = 1, #wanted, 2 do
     local a, b = byte(wanted, at, at + 1)
     local i = a * 256 + b

@@ -6,7 +6,7 @@ type PaceKeys = { run: string; members: string; quotas: string; absent: string }
 
 /** The answer of Redis about a run; see `runPaceLua`. `rate`: as stored, '' = none. Times are ms of the Redis clock. */
 export type PermitReply = {
-  /** The state of the run; `overdue` for a running run whose --stop-at has come. */
+  /** The state of the run; for a running run, `early` before its start, and `overdue` once its --stop-at has come. */
   state: string;
   rate: string;
   now: number;
@@ -93,18 +93,19 @@ function readStreaks(text: string): Streaks {
  * ARGV  1 process  2 whether it wants permits  3 end of its last lease  4 permits it did not use  5 now, '' = Redis TIME
  *       6 its window as known there  7 when that opens, 0 = it is open  8 when the first of those permits was leased
  *       9 its streaks of ids that are not there, '' = none: the longest and the lasting one
- * returns {state, 'overdue' or 'missing', rate as stored or '', now, first, gap, count, when a spent quota has room again or 0,
+ * returns {state, 'early', 'overdue' or 'missing', rate as stored or '', now, first, gap, count, when a spent quota has room again or 0,
  *       priority as stored or '', when the next free permit is due or 0, window or '', '1' with --expect-absent, then ARGV 9 of each other
  *       process that reported one in the last 3 s}; times in ms of the Redis clock
  */
 const runPaceLua = `${leaseFunction}
-local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'burst', 'tat', 'owed', 'leasedAt', 'priority', 'window', 'closedUntil', 'stopAt', 'expectAbsent')
+local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'burst', 'tat', 'owed', 'leasedAt', 'priority', 'window', 'closedUntil', 'stopAt', 'expectAbsent', 'startsAt')
 local limits = parseRate(run[2])
 local now = redisNow(ARGV[5])
 if run[1] and run[8] == ARGV[6] and (run[9] or '0') ~= ARGV[7] then
   redis.call('HSET', KEYS[1], 'closedUntil', ARGV[7], 'closedAt', string.format('%.0f', now))
 end
 if run[1] == 'running' and run[10] and now >= tonumber(run[10]) then run[1] = 'overdue' end
+if run[1] == 'running' and run[12] and now < tonumber(run[12]) then run[1] = 'early' end
 
 local function answered(...)
   local answer = {...}

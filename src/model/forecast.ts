@@ -15,6 +15,7 @@ export type Work = {
   learned: Learned | null;
   quotas: readonly Quota[]; // all other quotas: of the budget, and of anything else that counts requests
   window: TimeWindow | null;
+  startsAt: number; // the time before which nothing is sent, ms since 1970; 0 = it starts at once
   stopAt: number; // the time when it pauses, ms since 1970; 0 = never
   maxActiveMs: number; // the deleting time after which it pauses, in ms; 0 = never
 };
@@ -83,10 +84,11 @@ const bisections = 40;
 export function timeToSend(
   requests: number,
   perSecond: number,
-  { quotas, window }: Pick<Work, 'quotas' | 'window'>,
+  { quotas, window, startsAt }: Pick<Work, 'quotas' | 'window'> & Partial<Pick<Work, 'startsAt'>>,
   now: number,
 ): number {
-  return send(requests, perSecond, { quotas, window, stopAt: 0, maxActiveMs: 0 }, now, 'late').at - now;
+  const bounds = { quotas, window, startsAt: startsAt ?? 0, stopAt: 0, maxActiveMs: 0 };
+  return send(requests, perSecond, bounds, now, 'late').at - now;
 }
 
 type Speeds = { fastest: number; expected: number | null; slowest: number | null; cause: Cause };
@@ -108,12 +110,12 @@ function speedsOf({ rate, pin, learned }: Work): Speeds {
   return { fastest, expected: learned.perSecond, slowest, cause: 'learned' };
 }
 
-type Bounds = Pick<Work, 'quotas' | 'window' | 'stopAt' | 'maxActiveMs'>;
+type Bounds = Pick<Work, 'quotas' | 'window' | 'startsAt' | 'stopAt' | 'maxActiveMs'>;
 
-function boundsOf({ rate, pin, quotas, window, stopAt, maxActiveMs }: Work): Bounds {
+function boundsOf({ rate, pin, quotas, window, startsAt, stopAt, maxActiveMs }: Work): Bounds {
   const further = [rate, pin].flatMap((bound) => bound?.slice(1) ?? []);
   const all = [...further.map((bound) => ({ ...bound, used: 0 })), ...quotas];
-  return { quotas: all, window, stopAt, maxActiveMs };
+  return { quotas: all, window, startsAt, stopAt, maxActiveMs };
 }
 
 /** Whether the use of a quota, and the way it is counted, is assumed to be favourable or unfavourable. */
@@ -129,8 +131,9 @@ const slices = 60; // of the period of a quota; the oldest slice counts in full
 function send(requests: number, perSecond: number, bounds: Bounds, now: number, likely: Likely): Sent {
   const logs = bounds.quotas.map((quota) => new Log(quota, now, likely));
   const waits = new Set<Cause>();
-  let [at, left, openings, closesAt, steps] = [now, requests, 0, now, 0];
-  let activeUntil = bounds.maxActiveMs === 0 ? Number.POSITIVE_INFINITY : now + bounds.maxActiveMs;
+  const begin = Math.max(now, bounds.startsAt);
+  let [at, left, openings, closesAt, steps] = [begin, requests, 0, begin, 0];
+  let activeUntil = bounds.maxActiveMs === 0 ? Number.POSITIVE_INFINITY : begin + bounds.maxActiveMs;
   const stopsAt = () => Math.min(bounds.stopAt || Number.POSITIVE_INFINITY, activeUntil);
   const end = (endsAt: number) => ({ at: endsAt, left, openings, waits });
   for (; left > 0 && steps < mostSteps; steps++) {
@@ -162,7 +165,7 @@ function send(requests: number, perSecond: number, bounds: Bounds, now: number, 
     at += (n * 1_000) / perSecond;
   }
   if (left === 0) return end(at);
-  const endsAt = at + ((at - now) / (requests - left)) * left;
+  const endsAt = at + ((at - begin) / (requests - left)) * left;
   if (endsAt <= stopsAt()) left = 0;
   else left = Math.ceil((left * (endsAt - stopsAt())) / (endsAt - at));
   return end(Math.min(endsAt, stopsAt()));

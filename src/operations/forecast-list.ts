@@ -14,10 +14,18 @@ export function requestsOf({ spool }: List, { maxDeletes }: { maxDeletes?: numbe
   return Math.min(sumIds(spool.ids), maxDeletes ?? Number.POSITIVE_INFINITY);
 }
 
-type ToSend = { requests: number; rules: Pick<RunRules, 'rate' | 'window' | 'stopAt' | 'maxActiveMs'> };
+/** `startsAt`: the time before which nothing is sent, in ms since 1970; 0 = it starts at once. */
+type ToSend = {
+  requests: number;
+  rules: Pick<RunRules, 'rate' | 'window' | 'stopAt' | 'maxActiveMs'>;
+  startsAt?: number;
+};
 
 /** The facts that decide how long a run takes, before it begins. */
-export function workOf({ requests, rules }: ToSend, { learned, isLimit, pin, quotas }: TargetBounds): Work {
+export function workOf(
+  { requests, rules, startsAt = 0 }: ToSend,
+  { learned, isLimit, pin, quotas }: TargetBounds,
+): Work {
   return {
     requests,
     rate: rules.rate,
@@ -25,9 +33,23 @@ export function workOf({ requests, rules }: ToSend, { learned, isLimit, pin, quo
     learned: learned === null || learned.isPinned ? null : { ...learned, isLimit },
     quotas: quotas.map(boundOf),
     window: readTimeWindow(rules.window),
+    startsAt,
     stopAt: rules.stopAt,
     maxActiveMs: rules.maxActiveMs,
   };
+}
+
+/**
+ * The time before which nothing of a run is sent if it is made now; 0 = it starts at once. `acceptedAt`: when its grace period began. Redis computes
+ * the same by its own clock; see `start-time.lua.ts`. Pure.
+ */
+export function startOf(
+  { graceMs, startAt }: Pick<RunRules, 'graceMs' | 'startAt'>,
+  minGraceMs: number,
+  acceptedAt: number,
+): number {
+  const longest = Math.max(graceMs, minGraceMs);
+  return Math.max(startAt, longest > 0 ? acceptedAt + longest : 0);
 }
 
 /** Why a run cannot end in time, in words, and what to do. */

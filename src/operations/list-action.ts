@@ -7,6 +7,7 @@ import type { By } from './action.ts';
 export type RunOptions = {
   detach?: boolean; // left to the workers of its target
   priority?: Priority;
+  startAt?: number; // ms since 1970
   stopAt?: number; // ms since 1970
   maxDuration?: number; // ms
   finishBy?: number; // ms since 1970; refused if it cannot end by then, and stored nowhere

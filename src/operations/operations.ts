@@ -138,6 +138,9 @@ export type TargetChange = { status: TargetStatus; isChanged: boolean };
 /** A rate or a budget of a target; null ends it. */
 type BoundAction = SeenTargetAction & { rate: Rate | null };
 
+/** The shortest grace period of the later runs of a target, in ms. */
+type MinGraceAction = SeenTargetAction & { graceMs: number };
+
 /** Actions for all runs of a target, including later ones. All can be repeated at will. */
 export type TargetOperations = {
   /** Every target, with what an action for it would reach. */
@@ -160,4 +163,6 @@ export type TargetOperations = {
   /** Pins a rate; it must be a single one. */
   pinRate(action: BoundAction): Promise<TargetChange>;
   setBudget(action: BoundAction): Promise<TargetChange>;
+  /** Sets the shortest grace period of later runs; 0 ends it. */
+  setMinGrace(action: MinGraceAction): Promise<TargetChange>;
 };

@@ -80,7 +80,7 @@ function isPlan(plan: SealedPlan): boolean {
   const isNamed = plan.approve_by === null || typeof plan.approve_by === 'string';
   const words = [plan.planned_by, plan.planned_at, plan.reason, target.base_url, target.account, ids.sha256];
   const isText = words.every((word) => typeof word === 'string');
-  return plan.v === 1 && plan.type === 'plan' && areRules && areNamed && isNamed && isText;
+  return plan.v === 2 && plan.type === 'plan' && areRules && areNamed && isNamed && isText;
 }
 
 function unusable(path: string, what: string, error: unknown): unknown {

@@ -18,7 +18,7 @@ import { stdinName } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
 import { filesText, type Plan } from '../terminal/plan-text.ts';
 import { tokenSource } from '../token/open-token.ts';
-import { requestsOf, workOf } from './forecast-list.ts';
+import { requestsOf, startOf, workOf } from './forecast-list.ts';
 import type { ListAction, RunOptions } from './list-action.ts';
 import { noBounds, type Surroundings, type TargetBounds } from './read-bounds.ts';
 import type { Retries } from './retried-run.ts';
@@ -57,7 +57,11 @@ export function planOf(action: ListAction, target: Target, list: List, known: Li
   const lastId = retries === null && spool.files.length === 1 ? (spool.last?.id ?? null) : null;
   const { rules, kept } = rulesOf(action, existing);
   const requests = existing === null ? requestsOf(list, rules) : pendingOf(existing);
-  const work = workOf({ requests, rules }, bounds);
+  const [minGraceMs, acceptedAt] =
+    existing === null || existing.acceptedAt === 0
+      ? [bounds.minGrace?.ms ?? 0, Date.now()]
+      : [existing.minGraceMs, existing.acceptedAt];
+  const work = workOf({ requests, rules, startsAt: startOf(rules, minGraceMs, acceptedAt) }, bounds);
   return {
     ...rules,
     kept,
@@ -84,6 +88,7 @@ export function planOf(action: ListAction, target: Target, list: List, known: Li
     learned: bounds.learned,
     pin: bounds.pin,
     budget: bounds.budget,
+    minGrace: existing === null ? bounds.minGrace : null,
     work,
     forecast: forecast(work, Date.now()),
     deadline: deadlineOf(work, action.options.finishBy),
@@ -115,6 +120,7 @@ function seenBy(
   const run = {
     ...(existing ?? parseRun('RUN', {})),
     ...rules,
+    startsAt: 0, // the plan has a line for its start
     state: 'running' as const,
     detached: options.detach === true,
   };

@@ -1,3 +1,4 @@
+import { readMinGrace } from '../ledger/min-grace.ts';
 import { type AroundTarget, readAround } from '../ledger/run-standings.ts';
 import type { QuotaUse } from '../limiter/quotas.ts';
 import {
@@ -17,14 +18,21 @@ import type { Plan } from '../terminal/plan-text.ts';
  * What bounds the rate of a new run of a target. `isLimit`: whether a rate above the learned one was refused. `quotas`: those of its budget and of
  * its workers.
  */
-export type TargetBounds = Pick<Plan, 'pin' | 'budget'> & {
+export type TargetBounds = Pick<Plan, 'pin' | 'budget' | 'minGrace'> & {
   learned: LearnedStart | null;
   isLimit: boolean;
   quotas: readonly QuotaUse[];
 };
 
 /** The bounds of a target that was not read. */
-export const noBounds: TargetBounds = { learned: null, isLimit: false, pin: null, budget: null, quotas: [] };
+export const noBounds: TargetBounds = {
+  learned: null,
+  isLimit: false,
+  pin: null,
+  budget: null,
+  minGrace: null,
+  quotas: [],
+};
 
 /** The surroundings of a target: its limiters, its stops, and the stop file of this process. */
 export type Surroundings = AroundTarget & { ownStop: Stop | null };
@@ -39,15 +47,16 @@ export async function readBeforeRun(
   scopes: readonly LimiterScope[],
   ownStop: Stop | null,
 ): Promise<BeforeRun> {
-  const [around, pin, budget, quotas] = await Promise.all([
+  const [around, pin, budget, minGrace, quotas] = await Promise.all([
     readAround(redis, fp),
     readPin(redis, fp),
     readBudget(redis, fp),
+    readMinGrace(redis, fp),
     readQuotas(redis, fp),
   ]);
   const { targets } = around;
   const learned = learnedStart(targets, scopes, pin && paceOf(pin.rate));
   const known = targets.filter((target) => scopes.includes(target.scope) && target.learned !== null);
   const isLimit = known.length > 0 && known.every(({ limitMet }) => limitMet > 0);
-  return { bounds: { learned, isLimit, pin, budget, quotas }, around: { ...around, ownStop } };
+  return { bounds: { learned, isLimit, pin, budget, minGrace, quotas }, around: { ...around, ownStop } };
 }

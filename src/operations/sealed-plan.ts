@@ -26,7 +26,7 @@ export type SealedInput = { name: string; bytes: number; sha256: string };
 
 /** A plan as its file holds it, in canonical JSON. Its code is not in it. */
 export type SealedPlan = {
-  v: 1;
+  v: 2;
   type: 'plan';
   planned_at: string;
   planned_by: string;
@@ -60,7 +60,7 @@ export function sealPlan(
   const { spool } = list;
   const requests = requestsOf(list, config);
   return {
-    v: 1,
+    v: 2,
     type: 'plan',
     ...origin,
     target: { base_url: target.baseUrl, account: target.account },
@@ -99,10 +99,14 @@ export function isPartial({ ids, forecast }: SealedPlan): boolean {
   return forecast.requests < sumIds(ids);
 }
 
-/** The settings of a command with those of a plan in their place. Throws USAGE for a value that no plan of this version holds. */
+/**
+ * The settings of a command with those of a plan in their place; the longer grace period counts. Throws USAGE for a value that no plan of this
+ * version holds.
+ */
 export function withRules(config: Config, { rules }: SealedPlan): Config {
   const values = sealedSettings.map((name) => [name, ruleOf(name, rules[name])]);
-  return Object.freeze({ ...config, ...Object.fromEntries(values) });
+  const sealed: Config = { ...config, ...Object.fromEntries(values) };
+  return Object.freeze({ ...sealed, grace: Math.max(config.grace, sealed.grace) });
 }
 
 /** The text of a default, such as the text of an empty list, need not be a value that can be given. */
@@ -124,9 +128,14 @@ function ruleOf(name: SealedSetting, text: string | null): unknown {
 export function otherRules({ rules }: SealedPlan, config: Config, sources: Sources): string[] {
   return sealedSettings.flatMap((name) => {
     const text = textOf(name, config[name]);
-    if (sources[name] === 'default' || text === rules[name]) return [];
+    if (sources[name] === 'default' || text === rules[name] || isLongerGrace(name, rules.grace, config)) return [];
     return [`--${settings[name].flag} ${text} instead of ${rules[name] || 'none'}`];
   });
+}
+
+/** Whether a command gives a longer grace period than the plan: whoever carries it out may leave more time to cancel the run. */
+function isLongerGrace(name: SealedSetting, planned: string | null, { grace }: Config): boolean {
+  return name === 'grace' && grace > (ruleOf('grace', planned) as number);
 }
 
 /** The rules that differ from their default, by their flags. Pure. */

@@ -1,4 +1,5 @@
 import { ExpungeError } from '../errors.ts';
+import { isoTime } from '../format.ts';
 import { idsIn, readChunks } from '../input/chunk-ids.ts';
 import { removeSpool } from '../input/spool.ts';
 import type { List } from '../input/with-list.ts';
@@ -56,7 +57,16 @@ export async function findList(session: Session, given: ListAction, work: ListWo
   refuseLoneBurst(action, existing?.rate ?? null);
   await refuseOtherMode(action, session, existing);
   const history = await readHistory(session, action, work, last);
-  return { ended: null, action, existing, plan: planOf(action, target, list, history) };
+  const plan = planOf(action, target, list, history);
+  if (existing === null) refuseStopBeforeStart(plan);
+  return { ended: null, action, existing, plan };
+}
+
+/** Throws USAGE for a new run that would be paused before it starts. */
+function refuseStopBeforeStart({ stopAt, work: { startsAt } }: Plan): void {
+  if (stopAt === 0 || stopAt > startsAt) return;
+  const words = `--stop-at ${isoTime(stopAt)} comes before the start of the run at ${isoTime(startsAt)}; nothing was sent`;
+  throw new ExpungeError('USAGE', words, { next: 'give a later --stop-at, or none' });
 }
 
 /** What Redis knows about a list whose last run is this one, for people. Only reads. */

@@ -1,6 +1,8 @@
+import { durationText } from '../config/settings.ts';
 import { isoTime } from '../format.ts';
 import { readTargetAudit } from '../ledger/audit.ts';
 import { openRunsOf } from '../ledger/list-runs.ts';
+import { readMinGrace } from '../ledger/min-grace.ts';
 import { pendingOf } from '../ledger/run.ts';
 import { readAround, readOwn, targetStandings } from '../ledger/run-standings.ts';
 import { type Standing, seenFromOutside, standingFacts, standingsOf } from '../ledger/standing.ts';
@@ -53,10 +55,10 @@ export type TargetStatus = Awaited<ReturnType<typeof readTargetStatus>>;
 export async function readTargetStatus(redis: RedisClient, target: Target, separateLimits: boolean) {
   const { fp } = target;
   const revision = await readTargetRevision(redis, fp); // read first: a change from here on counts as one that was not seen
-  const reads = [readAround(redis, fp), readPin(redis, fp), readBudget(redis, fp)] as const;
-  const [{ stops, targets: limiters, refused }, pin, budget] = await Promise.all(reads);
+  const reads = [readAround(redis, fp), readPin(redis, fp), readBudget(redis, fp), readMinGrace(redis, fp)] as const;
+  const [{ stops, targets: limiters, refused }, pin, budget, minGrace] = await Promise.all(reads);
   const learned = learnedStart(limiters, scopesOf({ separateLimits }), pin && paceOf(pin.rate));
-  return { target, revision, stops, limiters, pin, budget, learned, refused };
+  return { target, revision, stops, limiters, pin, budget, minGrace, learned, refused };
 }
 
 /** The causes that hold a target back, whatever its runs are. */
@@ -66,7 +68,7 @@ export function statusStandings({ target, limiters: targets, stops, refused }: T
 
 /** The state of a target for `--json`. Times are ISO 8601. */
 export function targetStatusFacts(status: TargetStatus, toType: ToType) {
-  const { target, revision, stops, limiters, pin, budget, learned } = status;
+  const { target, revision, stops, limiters, pin, budget, minGrace, learned } = status;
   const { baseUrl, account } = target;
   return {
     target: baseUrl,
@@ -83,6 +85,12 @@ export function targetStatusFacts(status: TargetStatus, toType: ToType) {
       rate: rateSetting(budget.rate),
       at: isoTime(budget.at),
       until: budget.until > 0 ? isoTime(budget.until) : null,
+    },
+    min_grace: minGrace && {
+      grace: durationText(minGrace.ms),
+      who: minGrace.who,
+      reason: minGrace.reason,
+      at: isoTime(minGrace.at),
     },
     limiters: limiters.map(({ scope, at, rate, advised, hold, outage, stalled }) => ({
       scope,

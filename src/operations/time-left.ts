@@ -13,7 +13,8 @@ type Seen = { perSecond: number | null; targets: readonly TargetState[]; quotas?
  */
 export function secondsLeftOf(run: Run, { perSecond, targets, quotas = [] }: Seen, at: number): number | null {
   if (run.state !== 'running') return null;
-  const bounds = { quotas: [...ownQuotas(run, at), ...quotas], window: readTimeWindow(run.window) };
+  const { window, startsAt } = run;
+  const bounds = { quotas: [...ownQuotas(run, at), ...quotas], window: readTimeWindow(window), startsAt };
   const isWaiting = bounds.quotas.some(({ count, used }) => used >= count);
   const speed = isWaiting || !perSecond ? allowed(run, targets) : perSecond;
   const isBound = bounds.quotas.length > 0 || bounds.window !== null;

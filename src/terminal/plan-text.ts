@@ -1,4 +1,5 @@
 import { count, duration, rate as perSecond, plural, roughly, utcTime } from '../format.ts';
+import type { MinGrace } from '../ledger/min-grace.ts';
 import type { RunState } from '../ledger/run.ts';
 import type { RuleName, RunRules } from '../ledger/run-rules.ts';
 import { type Reading, standingAdvice, standingsOf, standingText } from '../ledger/standing.ts';
@@ -14,7 +15,7 @@ import { visible, visibleLine } from '../model/visible.ts';
 import { deadlineText, forecastText } from './forecast-text.ts';
 import { hanging } from './render-markdown.ts';
 import { clip, plainStyle, type Style } from './style.ts';
-import { budgetText, pinText } from './target-events.ts';
+import { budgetText, minGraceText, pinText } from './target-events.ts';
 
 /** What a run would do, as far as it is known before its first request. */
 export type Plan = RunRules & {
@@ -40,6 +41,7 @@ export type Plan = RunRules & {
   learned: LearnedStart | null; // null also if Redis was not asked
   pin: Pin | null; // also null if Redis was not asked, as is the next one
   budget: Budget | null;
+  minGrace: MinGrace | null; // the minimum of its target, for a new run
   work: Work;
   forecast: Forecast; // forecast for that work
   deadline: { at: number; perSecond: number | null } | null; // --finish-by, and the rate that it takes; null = no rate is enough
@@ -190,6 +192,8 @@ const linesOfRules: Record<RuleName, (plan: Plan) => Line[]> = {
   maxFailures: maxFailuresLines,
   onStatus: onStatusLines,
   expectAbsent: expectAbsentLines,
+  graceMs: startLines,
+  startAt: noLines, // the line of `graceMs` has both
   window: windowLines,
   stopAt: pauseLines,
   maxActiveMs: noLines, // the line of `stopAt` has both
@@ -243,6 +247,19 @@ function pauseLines(plan: Plan): Line[] {
     ...(maxActiveMs === 0 ? [] : [`after ${duration(maxActiveMs)} of deleting${origin(plan, 'maxActiveMs')}`]),
   ];
   return ends.length === 0 ? [] : [['Pauses', `${ends.join(', or ')}; resume continues it`]];
+}
+
+/** When the first request is sent, if not at once. The time of a new run counts from the moment when Redis has it. */
+function startLines(plan: Plan): Line[] {
+  const { graceMs, minGrace, existing, work, forecast } = plan;
+  if (work.startsAt <= forecast.at) return [];
+  const longest = Math.max(graceMs, minGrace?.ms ?? 0);
+  const isGrace = existing === null && work.startsAt - forecast.at <= longest;
+  const when = isGrace ? `${duration(longest)} after it is accepted` : `at ${utcTime(work.startsAt, 'minute')}`;
+  const isMinimum = isGrace && longest > graceMs;
+  const why = isMinimum ? `, the minimum of this target` : origin(plan, 'startAt') || origin(plan, 'graceMs');
+  const lines: Line[] = [['Starts', `${when}${why}; it can be cancelled until then`]];
+  return isMinimum ? [...lines, ['', minGraceText(minGrace!)]] : lines;
 }
 
 /** Warns of a base URL that ends in a version, or continues with a resource after it: paths begin with /v2, so it is most often a mistake. */

@@ -1,5 +1,6 @@
 import { count, duration, rate, timeOfDay, utcTime } from '../format.ts';
 import { type AuditEntry, auditLength } from '../ledger/audit.ts';
+import type { MinGrace } from '../ledger/min-grace.ts';
 import { type Budget, isSilent, type Pin, type TargetState } from '../limiter/read-target.ts';
 import { quotasText, rateText } from '../model/rate.ts';
 import { visibleLine } from '../model/visible.ts';
@@ -143,6 +144,11 @@ function outageLines(target: TargetState, now: number): string[] {
 /** `pinned to 200/s by ana: they asked for it`. */
 export function pinText({ rate, who, reason }: Pin): string {
   return visibleLine(`pinned to ${rateText(rate)} by ${who}${reason ? `: ${reason}` : ''}`);
+}
+
+/** `grace of at least 10 min by ana: as agreed`. */
+export function minGraceText({ ms, who, reason }: MinGrace): string {
+  return visibleLine(`grace of at least ${duration(ms)} by ${who}${reason ? `: ${reason}` : ''}`);
 }
 
 /** `budget 100,000 a day, 250 used; by ana: as agreed`. */

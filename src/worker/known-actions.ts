@@ -41,26 +41,27 @@ export function openKnownActions(options: KnownActionsOptions): KnownActions {
   return new KnownActions(options);
 }
 
+const boundKinds = ['pin', 'budget', 'grace'] as const;
 const lookEveryMs = 1_000;
 const retryEveryMs = 100; // while it is not sure
 const lookAtRunsEvery = 5; // looks
 const knownRunsAtMost = 1_000;
 
 /**
- * Remembers the actions for a target and its runs that this process has seen in Redis: stops, pauses, cancels, the pinned rate, the budget
- * and paused
- * schedules. Redis may lose acknowledged actions: an action that is neither in force nor lifted is written again. While that is uncertain, nothing
- * is sent that the action would hold back. An action that cannot be written again is a loss, which a person has to acknowledge. States: stopped →
+ * Remembers the actions for a target and its runs that this process has seen in Redis: stops, pauses, cancels, the pinned rate, the budget,
+ * the minimum of grace periods and paused schedules. Redis may lose acknowledged actions: an action that is neither in force nor lifted is written
+ * again. While that is uncertain, nothing is sent that the action would hold back. An action that cannot be written again is a loss, which a person has to acknowledge. States: stopped →
  * started → stopped.
  */
 export class KnownActions {
   readonly #options: KnownActionsOptions;
   #stops = new Map<string, StopAction>();
   #isStopSure = true; // whether Redis has confirmed each of these stops
-  #bounds: Record<'pin' | 'budget', BoundAction | null> = { pin: null, budget: null };
+  #bounds: Record<(typeof boundKinds)[number], BoundAction | null> = { pin: null, budget: null, grace: null };
   #schedules = new Map<string, ScheduleAction | null>();
   readonly #runs = new Map<string, RunActions>();
   #liveRuns = new Set<string>();
+  readonly #earlyRuns = new Set<string>(); // runs before their start, which people cancel at the last moment: looked at every second
   #losses = new Map<string, Loss>();
   #lossCount = 0;
   #isSure = false;
@@ -166,6 +167,7 @@ export class KnownActions {
       const restored = await this.#lookAtTarget(isBack && isNew);
       const isWhole = !wasSure || wentBack || this.#count++ % lookAtRunsEvery === 0;
       if (isWhole) restored.push(...(await this.#lookAtRuns(isBack)));
+      else for (const run of this.#earlyRuns) restored.push(...(await this.#lookAtRun(run)).again);
       this.#looks = looks;
       if (server === 'lost' || isBack || restored.length > 0) this.#sayWhatStands();
     } catch (error) {
@@ -191,7 +193,7 @@ export class KnownActions {
     const now = await readTargetActions(redis, fp);
     const known = [
       ...this.#stops.keys(),
-      ...[this.#bounds.pin, this.#bounds.budget, ...this.#schedules.values()].flatMap((action) => action?.id ?? []),
+      ...[...Object.values(this.#bounds), ...this.#schedules.values()].flatMap((action) => action?.id ?? []),
       ...[...this.#losses.values()].map(({ id }) => id),
     ];
     const lifted = await findLifted(redis, fp, known);
@@ -203,7 +205,7 @@ export class KnownActions {
     }
     for (const stop of now.stops) if (stop.id !== '') this.#stops.set(stop.id, stop);
     this.#isStopSure = true;
-    for (const kind of ['pin', 'budget'] as const) {
+    for (const kind of boundKinds) {
       const [mine, theirs] = [this.#bounds[kind], now[kind]];
       const isLost = mine !== null && mine.id !== '' && mine.id !== theirs?.id && !lifted.has(mine.id);
       const isBack = isLost && (await restoreBound(redis, fp, kind, mine));
@@ -264,9 +266,12 @@ export class KnownActions {
   async #lookAtRun(id: string): Promise<{ isFound: boolean; again: string[] }> {
     const { ledger } = this.#options;
     const run = await readRun(ledger.redis, id);
+    if (run === null) this.#earlyRuns.delete(id);
     if (run === null) return { isFound: false, again: [] };
     if (isFinalized(run.state)) this.#liveRuns.delete(id);
     else this.#liveRuns.add(id);
+    if (!isFinalized(run.state) && run.startsAt > Date.now()) this.#earlyRuns.add(id);
+    else this.#earlyRuns.delete(id);
     const { pauses, cancel } = this.#runs.get(id) ?? { pauses: [], cancel: null };
     const isEnding = run.state === 'cancelling' || isFinalized(run.state);
     const again: string[] = [];
@@ -327,11 +332,12 @@ export class KnownActions {
   }
 
   #sayWhatStands(): void {
-    const { pin, budget } = this.#bounds;
+    const { pin, budget, grace } = this.#bounds;
     const actions = [
       ...[...this.#stops.values()].map(({ who }) => `stop by ${who}`),
       ...(pin === null ? [] : [`pinned rate by ${pin.who}`]),
       ...(budget === null ? [] : [`budget by ${budget.who}`]),
+      ...(grace === null ? [] : [`grace by ${grace.who}`]),
       ...[...this.#schedules].flatMap(([name, pause]) =>
         pause === null ? [] : [`schedule ${name} paused by ${pause.who}`],
       ),

@@ -120,6 +120,7 @@ const made: Record<Cause, Made> = {
         here: storedStop({ by: 'file', who: 'the file /run/stop on node-7', reason: '', at: Date.now() }),
       }),
   },
+  grace: { words: /in its grace period, nothing is sent yet/i, args: ['--grace', '2h'] },
   window: { words: /outside its window/i, args: ['--window', `${inHours(2)}-${inHours(3)}`] },
   budget: {
     words: /the budget of this target is used up \(1 a day\)/i,
@@ -304,6 +305,7 @@ const silent: Record<Cause, Partial<Record<Surface, string>>> = {
   },
   no_token: {},
   stop_file: { log: 'logged when it is seen' },
+  grace: { ...noTarget, event: 'its start has an event of its own', plan: 'the plan has a line for its start' },
   window: { ...noTarget, event: asWished },
   budget: {},
   quota: {},

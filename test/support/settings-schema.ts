@@ -63,8 +63,8 @@ function oneOrMore(types: string[]): string | string[] {
 
 function defaultOf(name: SettingName, fallback: unknown): Schema {
   if (fallback === undefined || fallback === '') return {};
-  if (['boolean', 'number'].includes(typeof fallback) && settings[name].parse !== parse.duration)
-    return { default: fallback };
+  const isTime = ([parse.duration, parse.graceTime] as unknown[]).includes(settings[name].parse);
+  if (['boolean', 'number'].includes(typeof fallback) && !isTime) return { default: fallback };
   return { default: settingText(name, fallback as never) };
 }
 

@@ -1,4 +1,5 @@
 import { namedTarget } from '../../config/check-target.ts';
+import { graceTime } from '../../config/parse-setting.ts';
 import { ExpungeError, messageOf } from '../../errors.ts';
 import { isLive, type KnownTarget } from '../../ledger/known-targets.ts';
 import { parseRate, type Rate } from '../../model/rate.ts';
@@ -15,14 +16,16 @@ import { byOf, warnOn } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 
 /**
- * `target release`, `forget-rate`, `pin-rate`, `budget` and `acknowledge`: from any machine, for all processes of the target, within a second.
+ * `target release`, `forget-rate`, `pin-rate`, `budget`, `grace` and `acknowledge`: from any machine, for all processes of the target, within a second.
  * Repeating them changes nothing.
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { commandName, args, config } = invocation;
   const target = namedTarget(config);
-  const isBound = commandName === 'target pin-rate' || commandName === 'target budget';
-  const rate = isBound ? readBound(commandName, args[0] ?? '') : null; // a mistake costs no request
+  const isBound = bounds.includes(commandName);
+  const isGrace = commandName === graceCommand;
+  const rate = isBound && !isGrace ? readBound(commandName, args[0] ?? '') : null; // a mistake costs no request
+  const graceMs = isGrace ? readGrace(args[0] ?? '') : 0;
   return withOperations(invocation, 'targets', async (targets) => {
     const before = await targets.status(target);
     const mayBeNew = isBound || commandName === 'target acknowledge'; // Redis may have lost what it knew of the target
@@ -31,10 +34,13 @@ export async function execute(invocation: Invocation): Promise<number> {
       ? await unknownTargetLines(before, `${commandName} ${args[0]}`, targets.known, invocation.toType)
       : [];
     const action = { target, by: byOf(invocation), seen: before.revision };
-    const change = await actions[commandName]!(targets, action, rate);
+    const change = await actions[commandName]!(targets, action, rate, graceMs);
     return sayChanged(invocation, change, warnings);
   });
 }
+
+const graceCommand = 'target grace';
+const bounds = ['target pin-rate', 'target budget', graceCommand];
 
 /** Reports what was done, and the state of the target now. Returns the exit code. */
 function sayChanged(
@@ -50,13 +56,19 @@ function sayChanged(
   return 0;
 }
 
-type Do = (targets: TargetOperations, action: SeenTargetAction, rate: Rate | null) => Promise<TargetChange>;
+type Do = (
+  targets: TargetOperations,
+  action: SeenTargetAction,
+  rate: Rate | null,
+  graceMs: number,
+) => Promise<TargetChange>;
 
 const actions: Record<string, Do> = {
   'target release': (targets, action) => targets.release(action),
   'target forget-rate': (targets, action) => targets.forgetRate(action),
   'target pin-rate': (targets, action, rate) => targets.pinRate({ ...action, rate }),
   'target budget': (targets, action, rate) => targets.setBudget({ ...action, rate }),
+  'target grace': (targets, action, _, graceMs) => targets.setMinGrace({ ...action, graceMs }),
   'target acknowledge': (targets, action) => targets.acknowledge(action),
 };
 
@@ -69,6 +81,7 @@ const messages: Record<string, [string, string]> = {
   'target forget-rate': ['forgotten; the rate is probed for again', 'there was no rate to forget'],
   'target pin-rate': ['changed; it takes effect within a second', 'unchanged'],
   'target budget': ['changed; it takes effect within a second', 'unchanged'],
+  'target grace': ['changed; it holds for runs that are made from now on', 'unchanged'],
   'target acknowledge': [
     'acknowledged; its workers are ready again within two seconds',
     'nothing to acknowledge: no data are known to be lost',
@@ -87,6 +100,15 @@ function readBound(commandName: string, text: string): Rate | null {
   throw new ExpungeError('USAGE', `expected one rate like 200/s, got "${text}"`, {
     next: (toType) => `for a quota over all runs of the target: ${toType('target budget', '100000/day')}`,
   });
+}
+
+/** The shortest grace period in ms; 0 for `none`. Throws USAGE. */
+function readGrace(text: string): number {
+  try {
+    return graceTime(text);
+  } catch (error) {
+    throw new ExpungeError('USAGE', `${messageOf(error)}; "none" ends it`);
+  }
 }
 
 /** Lists the live targets, one of which was most likely meant. */

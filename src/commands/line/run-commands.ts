@@ -18,6 +18,7 @@ import {
   sending,
   server,
   share,
+  startAt,
   store,
   target,
   yes,
@@ -34,6 +35,7 @@ const resumeSettings = Object.keys({
 /** Options for how the ids of a list are deleted. */
 const deletion: readonly OwnOption[] = [
   partial,
+  startAt,
   {
     flags: '--stop-at <moment>',
     isRare: true,

@@ -7,7 +7,8 @@ const steer = () => import('../actions/target.ts');
 
 export const target: Command = {
   name: 'target',
-  summary: 'release a wait or an open circuit; forget or pin the learned rate; set a budget; acknowledge lost data',
+  summary:
+    'release a wait or an open circuit; forget or pin the learned rate; set a budget or a minimum grace period; acknowledge lost data',
   settings: [],
   examples: [],
   subcommands: [
@@ -68,6 +69,23 @@ export const target: Command = {
         ],
         ['expunge target budget 100000/day,10000/h --reason "as agreed"', 'two bounds'],
         ['expunge target budget none', 'no bound any more'],
+      ],
+      overServer: true,
+      load: steer,
+    },
+    {
+      name: 'grace',
+      summary:
+        'give each later run of the target at least this grace period, whatever its command says, until it is ended',
+      arguments: '<time|none>',
+      settings: [...who, 'separateLimits', ...store, ...server],
+      options: [reason, json],
+      examples: [
+        [
+          'expunge target grace 10min --base-url https://api.example.com --reason "time to object"',
+          'no run sends anything in its first ten minutes',
+        ],
+        ['expunge target grace none', 'no minimum any more'],
       ],
       overServer: true,
       load: steer,

@@ -104,9 +104,10 @@ async function send(
 }
 
 /** The plan with the times that only this command knows. */
-function planWithin(record: Plan, { stopAt = 0, maxDuration = 0, finishBy }: Invocation['options']): Plan {
-  const limits = { stopAt, maxActiveMs: maxDuration };
-  const work = { ...record.work, ...limits };
+function planWithin(record: Plan, options: Invocation['options']): Plan {
+  const { startAt = 0, stopAt = 0, maxDuration = 0, finishBy } = options;
+  const limits = { startAt, stopAt, maxActiveMs: maxDuration };
+  const work = { ...record.work, ...limits, startsAt: Math.max(record.work.startsAt, startAt) };
   return { ...record, ...limits, work, forecast: forecast(work, Date.now()), deadline: deadlineOf(work, finishBy) };
 }
 

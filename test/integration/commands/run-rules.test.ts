@@ -13,6 +13,7 @@ import { annotations, makeIds } from '../../support/ids.ts';
 const ids = makeIds('a', 4);
 const ana = { EXPUNGE_USER: 'ana' };
 const bob = { EXPUNGE_USER: 'bob@laptop' };
+const startAt = '2098-12-31T00:00Z';
 const stopAt = '2099-01-01T00:00Z';
 
 async function open(atEnd: AtEnd) {
@@ -45,7 +46,9 @@ async function openPlanned(atEnd: AtEnd) {
     env: bob,
   });
   expect(applied).toMatchObject({ code: 0 });
-  const limits = await opened.submit(['--stop-at', stopAt, '--max-duration', '1h', '--partial']);
+  const limits = await opened.submit([
+    ...['--start-at', startAt, '--grace', '2h', '--stop-at', stopAt, '--max-duration', '1h', '--partial'],
+  ]);
   expect(limits).toMatchObject({ code: 0 }); // who makes a run stricter needs nobody
   return opened;
 }
@@ -58,6 +61,10 @@ const loosened: [name: string, args: string[], field: keyof Run, from: string, t
   ['window', ['--window', 'always'], 'window', '22:00-06:00', 'none'],
   ['window', ['--window', '01:00-23:00'], 'window', '22:00-06:00', '01:00-23:00'],
   ['expect-absent', ['--expect-absent'], 'expectAbsent', 'none', 'true'],
+  ['grace', ['--grace', '1h'], 'graceMs', '2h', '1h'],
+  ['grace', ['--grace', 'none'], 'graceMs', '2h', 'none'],
+  ['start-at', ['--start-at', '2098-12-30T00:00Z'], 'startAt', '2098-12-31T00:00:00.000Z', '2098-12-30T00:00:00.000Z'],
+  ['start-at', ['--start-at', 'none'], 'startAt', '2098-12-31T00:00:00.000Z', 'none'],
   ['stop-at', ['--stop-at', '2099-01-02T00:00Z'], 'stopAt', '2099-01-01T00:00:00.000Z', '2099-01-02T00:00:00.000Z'],
   ['max-duration', ['--max-duration', '2h'], 'maxActiveMs', '1h', '2h'],
   ['max-duration', ['--max-duration', 'none'], 'maxActiveMs', '1h', 'none'],
@@ -186,6 +193,8 @@ describe('none lifts a rule of an earlier command', () => {
   test.each([
     ['--max-duration', '1h', 'maxActiveMs', 0],
     ['--stop-at', stopAt, 'stopAt', 0],
+    ['--start-at', startAt, 'startAt', 0],
+    ['--grace', '1h', 'graceMs', 0],
     ['--max-failures', '2', 'maxFailures', ''],
     ['--max-deletes', '4', 'maxDeletes', null],
   ] as const)('%s', async (flag, value, field, lifted) => {
@@ -207,7 +216,7 @@ describe('none lifts a rule of an earlier command', () => {
 const everyRule = [
   ...['--rate', '5/s', '--burst', '2', '--window', '22:00-06:00', '--canary', '1,2', '--max-deletes', '4'],
   ...['--max-failures', '7', '--on-status', '404=failed', '--expect-absent', '--stop-at', stopAt],
-  ...['--max-duration', '1h', '--keep', '2h', '--priority', 'low'],
+  ...['--start-at', startAt, '--grace', '3h', '--max-duration', '1h', '--keep', '2h', '--priority', 'low'],
 ];
 
 /** What a run obeys where it was made with `everyRule`. */
@@ -220,6 +229,9 @@ const obeyed: Partial<Run> = {
   maxFailures: '7',
   onStatus: '404=failed',
   expectAbsent: true,
+  graceMs: 10_800_000,
+  startAt: Date.parse(startAt),
+  startsAt: Date.parse(startAt),
   stopAt: Date.parse(stopAt),
   maxActiveMs: 3_600_000,
   keepMs: 7_200_000,

@@ -94,6 +94,7 @@ describe('a list', () => {
         protected_read: 1,
         attempts: 21,
         answers_with_body: 0,
+        starts_at: null,
         seconds: summary.seconds,
         exit: 3,
         retry_of: null,

@@ -66,6 +66,7 @@ const givenAgain: Record<keyof RunSettings, { first: string[]; other: string[]; 
   keep: { first: ['--keep', '2h'], other: ['90d'], becomes: { keepMs: 90 * 86_400_000 } },
   expectAbsent: { first: [], other: [], becomes: { expectAbsent: true } },
   window: { first: ['--window', '22:00-06:00'], other: ['always'], becomes: { window: '' } },
+  grace: { first: ['--grace', '2h'], other: ['3h'], becomes: { graceMs: 10_800_000, startsAt: expect.any(Number) } },
   canary: { first: ['--canary', '1,2'], other: ['3,4'], becomes: 'refused' },
   maxDeletes: { first: ['--max-deletes', '1', '--partial'], other: ['2'], becomes: { maxDeletes: 2, sendable: '' } },
   maxFailures: { first: ['--max-failures', '7'], other: ['2%'], becomes: { maxFailures: '2%' } },

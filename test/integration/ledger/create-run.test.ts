@@ -85,13 +85,14 @@ async function* all(parts: List['parts']): AsyncGenerator<Chunk | SettledBlock> 
 }
 
 // Workers of another version take this for the form they know, as long as the version is theirs.
-test('a run is stored in the form of version 7: a change here needs a new schemaVersion', async () => {
+test('a run is stored in the form of version 8: a change here needs a new schemaVersion', async () => {
   await write(listIn('one.csv'));
   const fields = Object.keys(await redis.hgetall(keys.run(id))).sort();
   expect({ schemaVersion, fields, outcomes: sentOutcomes, resources }).toEqual({
-    schemaVersion: 7,
+    schemaVersion: 8,
     fields: [
       ...[
+        'acceptedAt',
         'account',
         'baseUrl',
         'blocks',
@@ -117,6 +118,7 @@ test('a run is stored in the form of version 7: a change here needs a new schema
         'list',
         'maxDeletes',
         'maxFailures',
+        'minGraceMs',
         'next',
         'note',
       ],

@@ -15,7 +15,7 @@ export async function writeTestRun(
   sizes: number[],
   perSecond: number | null = null,
   target: Target | null = null,
-  brakes: Partial<Pick<RunPlan, 'canary' | 'maxFailures' | 'maxDeletes'>> = {},
+  brakes: Partial<Pick<RunPlan, 'canary' | 'maxFailures' | 'maxDeletes' | 'graceMs' | 'startAt'>> = {},
 ): Promise<string> {
   const id = `test-${randomUUID()}`;
   const ids = sizes.reduce((sum, size) => sum + size, 0);

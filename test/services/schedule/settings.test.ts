@@ -49,6 +49,7 @@ const effects: Record<
   expectRejected: { settings: { expectRejected: 'true' }, list: `a\n${'x/y\n'.repeat(12)}`, ids: 1 },
   maxDeletes: { settings: { maxDeletes: '2' }, list: 'a\nb\n', ids: 2 },
   expectCount: { settings: { expectCount: '1+-1' }, list: 'a\nb\n', ids: 2 },
+  grace: { settings: { grace: '1s' }, list: 'a\n', ids: 1, run: { graceMs: 1_000 } },
   window: { settings: { window: '00:00-24:00' }, list: 'a\n', ids: 1, run: { window: '00:00-24:00' } },
   canary: { settings: { canary: '1,2' }, list: 'a\nb\nc\n', ids: 3, run: { canary: '1:1 2:2' } },
   maxFailures: { settings: { maxFailures: '5%' }, list: 'a\n', ids: 1, run: { maxFailures: '5%' } },

@@ -29,6 +29,7 @@ const needed: Record<string, string> = {
   '<rate>': '5/s',
   '<rate|none>': '5/s',
   '<budget|none>': '5/day',
+  '<time|none>': '10min',
   '<high|normal|low>': 'high',
   '<annotations|views>': 'views',
 };

@@ -39,11 +39,12 @@ const origin: Pick<RunPlan, 'note' | 'retryOf' | 'detached' | 'who' | 'command'>
   who: 'ana',
   command: 'expunge run a.csv',
 };
-const options = { priority: 'high', stopAt: 7, maxDuration: 9 };
+const options = { priority: 'high', startAt: 8, stopAt: 7, maxDuration: 9 };
 const plain: RunSettings = {
   rate: undefined,
   burst: undefined,
   window: always,
+  grace: 0,
   canary: undefined,
   maxDeletes: undefined,
   maxFailures: '',
@@ -59,6 +60,7 @@ describe('the plan of a run', () => {
       rate: [{ count: 40, perMs: 1_000 }],
       burst: 3,
       window: 'mon 01:00-02:00',
+      grace: 6,
       canary: [10],
       maxDeletes: 900,
       maxFailures: '5%',
@@ -81,6 +83,8 @@ describe('the plan of a run', () => {
       rate: [{ count: 40, perMs: 1_000 }],
       burst: 3,
       window: 'mon 01:00-02:00',
+      graceMs: 6,
+      startAt: 8,
       canary: '10:1',
       canaryOf: '10',
       maxDeletes: 900,

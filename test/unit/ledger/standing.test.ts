@@ -109,6 +109,12 @@ const table: Record<Cause, Row> = {
     by: 'the file /run/stop on node-7',
     next: 'Sending resumes when that file is removed',
   },
+  grace: {
+    seen: { run: { startsAt: later } },
+    text: 'in its grace period, nothing is sent yet',
+    until: later,
+    next: 'cancel RUN',
+  },
   window: {
     seen: { run: { window: '22:00-23:00' } },
     text: 'outside its window, continues Fri 22:00 UTC',

@@ -28,7 +28,7 @@ describe('the summary', () => {
       '{"v":1,"type":"summary","run":"20261120-1602-m4tz","state":"cancelled","reason":"OPS-1","rows":45,"pending":0,';
     const sent = '"deleted":1,"absent":2,"gone_unconfirmed":3,"failed":4,"unknown":5,"not_attempted":6,';
     const rest =
-      '"rejected":7,"duplicate":8,"protected":9,"protected_read":30,"attempts":20,"answers_with_body":2,"seconds":1.234,"exit":3,';
+      '"rejected":7,"duplicate":8,"protected":9,"protected_read":30,"attempts":20,"answers_with_body":2,"seconds":1.234,"exit":3,"starts_at":null,';
     const related = '"retry_of":"r0","retried_by":["r2","r3"],"results":null,"results_problem":null,"verified":null}';
     expect(JSON.stringify(summaryOf(ended, 3, 0))).toBe(head + sent + rest + related);
   });

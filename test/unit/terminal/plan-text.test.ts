@@ -46,6 +46,7 @@ const plan: ShownPlan = {
   learned: null,
   pin: null,
   budget: null,
+  minGrace: null,
   ...forecastOf({}),
   deadline: null,
   canary: [],

@@ -33,6 +33,7 @@ const samples: Record<SettingName, string> = {
   allowColumnNames: 'true',
   allowDamagedNumbers: 'true',
   window: 'Mon-Fri 22:00-06:00 Europe/Berlin',
+  grace: '15min',
   expectCount: '250±5%',
   canary: '1,10,100',
   maxFailures: '2.5%',
