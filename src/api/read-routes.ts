@@ -5,6 +5,7 @@ import { pageOfRuns, pageOrders, type RunCursor } from '../ledger/list-runs.ts';
 import { type RunState, runStates } from '../ledger/run.ts';
 import { readStandings } from '../ledger/run-standings.ts';
 import { runIndexOf } from '../lookup/run-index.ts';
+import { labelsSetting } from '../model/labels.ts';
 import { idOutcomes, isLeft, isSuccess, isWorthAnotherRun, outcomes, outcomeText } from '../model/outcome.ts';
 import { priorities } from '../model/priority.ts';
 import { resources } from '../model/resource.ts';
@@ -18,7 +19,7 @@ import { listSchedules, readSchedule } from '../schedule/schedule-store.ts';
 import { readVersion } from '../version.ts';
 import type { Edition } from './live.ts';
 import { OverviewReader, runSummary, targetFacts, wholeSchedule, workersOf } from './overview.ts';
-import { Problem, type ProblemDocument, problemAnswer } from './problem.ts';
+import { Problem, type ProblemDocument, parsedAs, problemAnswer } from './problem.ts';
 import { hasTarget, reachKey } from './reach.ts';
 import { type ApiDeps, type Call, type Route, route } from './route.ts';
 import { historyOf, RunView } from './run-view.ts';
@@ -39,6 +40,12 @@ const listQuery = z.strictObject({
     .max(200)
     .optional()
     .describe('a part of the id, of a file name, of the submitter, or of a reason'),
+  label: z
+    .string()
+    .min(1)
+    .max(500)
+    .optional()
+    .describe('labels that the run has, like ticket=OPS-77, separated by commas'),
   sort: z.enum(pageOrders).default('created').describe('newest first: when they were made, or when they ended'),
   limit: z.coerce.number().int().min(1).max(500).default(50),
   cursor: z
@@ -280,9 +287,18 @@ function editionAnswer({ event, text }: Edition): Response {
 }
 
 async function listRuns({ deps, query, caller: { reach } }: Call<z.output<typeof listQuery>>) {
-  const { state, target, q: text, sort, limit, cursor } = query;
+  const { state, target, q: text, label: labels, sort, limit, cursor } = query;
   const states = state?.split(',').map(stateOf);
-  const choice = { sort, limit, reach, ...(states && { states }), ...(target && { target }), ...(text && { text }) };
+  const label = labels && parsedAs('query.label', labels, labelsSetting);
+  const choice = {
+    sort,
+    limit,
+    reach,
+    ...(states && { states }),
+    ...(target && { target }),
+    ...(label && { label }),
+    ...(text && { text }),
+  };
   const { runs, next } = await pageOfRuns(deps.session.redis, choice, cursor === undefined ? null : readCursor(cursor));
   const standings = await readStandings(deps.session.redis, runs);
   const now = Date.now();

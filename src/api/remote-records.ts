@@ -84,6 +84,9 @@ function listedRun(item: RunItem): ListedRun {
     baseUrl: item.target,
     account: item.account,
     createdBy: item.created_by,
+    labels: Object.entries(item.labels)
+      .map((label) => label.join('='))
+      .join(),
     retryOf: item.retry_of ?? '',
     createdAt: at(item.created_at),
     changedAt: at(item.changed_at),

@@ -83,6 +83,7 @@ const runSummary = z.looseObject({
   fp: text,
   files: z.array(text),
   note: text,
+  labels: z.record(text, text),
   created_at: time,
   created_by: text,
   started_at: optional(time),

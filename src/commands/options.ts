@@ -36,7 +36,7 @@ type OfRuns = {
 /** Options that choose which runs are listed. */
 type Chosen = { state?: RunChoice['states']; limit?: number; sort?: RunChoice['sort'] } & Pick<
   RunChoice,
-  'since' | 'target' | 'list' | 'by'
+  'since' | 'target' | 'list' | 'by' | 'label'
 >;
 
 /** Options of reports, certificates and checks. */

@@ -1,4 +1,5 @@
 import { parseCanary, parseExpectedCount, parseMaxFailures } from '../model/brakes.ts';
+import { labelsSetting } from '../model/labels.ts';
 import { formatOnStatus, parseOnStatus } from '../model/on-status.ts';
 import { paceOf, parseRate } from '../model/rate.ts';
 import { resources } from '../model/resource.ts';
@@ -120,6 +121,8 @@ export const onStatus = Object.assign((value: string) => formatOnStatus(parseOnS
 } as const);
 
 export const canary = Object.assign((value: string) => parseCanary(value), { isList: true, json: 'number' } as const);
+
+export const labels = Object.assign((value: string) => labelsSetting(text(value)), { isList: true } as const);
 
 export const maxFailures = orNone(Object.assign(parseMaxFailures, { json: 'number' } as const), 'none');
 

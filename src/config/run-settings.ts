@@ -241,6 +241,15 @@ export const runSettings = {
     fallback: false,
     help: 'do not halt if many of the ids are gone already',
   }),
+  label: setting({
+    flag: 'label',
+    env: 'EXPUNGE_LABEL',
+    arg: '<name=value>',
+    ifRepeated: 'joined',
+    parse: parse.labels,
+    fallback: '',
+    help: 'a label of the run for people and for filters: ticket=OPS-77; can be repeated',
+  }),
   rate: setting({
     use: 'rule',
     flag: 'rate',

@@ -67,7 +67,7 @@ function beginning() {
 }
 
 function card(run: RunSummary, now: number, asOf: string) {
-  const note = run.note ? html`: <q>${run.note}</q>` : nothing;
+  const note = html`${run.note ? html`: <q>${run.note}</q>` : nothing}${labelsOf(run)}`;
   return html`<article class="card" aria-labelledby="run-${run.run}">
     <h3 id="run-${run.run}"><a href="/runs/${run.run}">${run.run}</a> ${stateBadge(run)} ${host(run.target)}
       ${run.account ? html`<span class="soft">${run.account}</span>` : nothing}</h3>
@@ -182,6 +182,11 @@ function submitForm(event: Event) {
   (event.target as HTMLSelectElement).form?.requestSubmit();
 }
 
+function labelsOf({ labels }: RunSummary) {
+  const words = Object.entries(labels).map((label) => label.join('='));
+  return words.length > 0 ? html` <span class="soft">(${words.join(', ')})</span>` : nothing;
+}
+
 function endedTable(runs: RunSummary[]) {
   const rows = runs.map((run) => [
     html`<a href="/runs/${run.run}">${run.run}</a>`,
@@ -191,7 +196,7 @@ function endedTable(runs: RunSummary[]) {
     count(sum(run, ({ is_success }) => is_success)),
     failuresOf(run) > 0 ? html`<b class="bad">${count(failuresOf(run))}</b>` : '0',
     leftOf(run) > 0 ? count(leftOf(run)) : '0',
-    html`${run.created_by}${run.note ? html` <br><span class="soft">${run.note}</span>` : nothing}`,
+    html`${run.created_by}${run.note ? html` <br><span class="soft">${run.note}</span>` : nothing}${labelsOf(run)}`,
     time(run.ended_at),
   ]);
   const names = ['Run', 'State', 'Target', 'Rows', 'Succeeded', 'Failures', 'Left', 'Who and why', 'Ended'];

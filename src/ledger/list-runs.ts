@@ -1,4 +1,5 @@
 import { normalize } from 'node:path';
+import { hasLabels } from '../model/labels.ts';
 import { isFailure, outcomes, sumOutcomes } from '../model/outcome.ts';
 import { stdinName } from '../model/row.ts';
 import { isWithin, type Reach, type Target, targetOf } from '../model/target.ts';
@@ -22,6 +23,7 @@ const listed = [
     'createdBy',
     'files',
     'note',
+    'labels',
     'retryOf',
     'retriedBy',
     'rows',
@@ -179,6 +181,7 @@ export type RunChoice = {
   target?: string | undefined; // a part of the target's base URL or account
   list?: string | undefined; // a part of a file's name
   by?: string | undefined; // a part of the submitter's name
+  label?: string | undefined; // labels that it has, in normal form
   sort: RunOrder; // newest or largest first
   limit: number;
 };
@@ -214,10 +217,11 @@ export async function chooseFrom(pages: AsyncIterable<ListedRun[]>, choice: RunC
   return { runs: runs.slice(0, choice.limit), hasMore: runs.length > choice.limit };
 }
 
-function matches(run: ListedRun, { states, target, list, by }: RunChoice): boolean {
+function matches(run: ListedRun, { states, target, list, by, label }: RunChoice): boolean {
   if (states !== undefined && !states.includes(run.state)) return false;
   if (target !== undefined && !holds(`${run.baseUrl} ${run.account}`, target)) return false;
   if (list !== undefined && !run.files.some((file) => holds(file, list))) return false;
+  if (label !== undefined && !hasLabels(run.labels, label)) return false;
   return by === undefined || holds(run.createdBy, by);
 }
 
@@ -239,6 +243,7 @@ export const pageOrders = ['created', 'ended'] as const;
 type PageChoice = {
   states?: readonly RunState[];
   target?: string;
+  label?: string;
   text?: string;
   reach?: Reach;
   sort: (typeof pageOrders)[number];
@@ -308,18 +313,20 @@ async function fittingOf(redis: RedisClient, part: readonly RunCursor[], choice:
   });
 }
 
-const compared = ['state', 'baseUrl', 'account', 'createdBy', 'files', 'note', 'reason'] as const;
+const compared = ['state', 'baseUrl', 'account', 'createdBy', 'files', 'note', 'labels', 'reason'] as const;
 
-function isNarrow({ states, target, text, reach = null }: PageChoice): boolean {
-  return states !== undefined || target !== undefined || text !== undefined || reach !== null;
+function isNarrow({ states, target, label, text, reach = null }: PageChoice): boolean {
+  return states !== undefined || target !== undefined || label !== undefined || text !== undefined || reach !== null;
 }
 
-function fits(run: ListedRun, { states, target, text, reach = null }: PageChoice): boolean {
+function fits(run: ListedRun, { states, target, label, text, reach = null }: PageChoice): boolean {
   if (!isWithin(reach, run)) return false;
   if (states !== undefined && !states.includes(run.state)) return false;
   if (target !== undefined && !isOfTarget(run, target)) return false;
+  if (label !== undefined && !hasLabels(run.labels, label)) return false;
   return (
-    text === undefined || [run.id, run.createdBy, run.note, run.reason, ...run.files].some((word) => holds(word, text))
+    text === undefined ||
+    [run.id, run.createdBy, run.note, run.labels, run.reason, ...run.files].some((word) => holds(word, text))
   );
 }
 

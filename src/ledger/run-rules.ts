@@ -1,5 +1,6 @@
 import { type Config, durationText, type SettingFor, type SettingName } from '../config/settings.ts';
 import { isoTime } from '../format.ts';
+import { labelsFrom } from '../model/labels.ts';
 import { type Priority, priorityFromStored } from '../model/priority.ts';
 import { type Rate, rateSetting, readableRate, storedRate } from '../model/rate.ts';
 import { always } from '../model/time-window.ts';
@@ -152,6 +153,24 @@ const runRules = completeRules({
     onResume: true,
     retry: 'inherit',
     plan: 'sealed',
+    page: 'plan',
+  }),
+  labels: rule({
+    flag: 'label',
+    setting: 'label',
+    label: 'labels',
+    fact: 'labels',
+    unset: '',
+    given: ({ config }) => config.label || undefined,
+    stored: (labels) => labels,
+    read: (text) => text,
+    text: (labels) => labels.replaceAll(',', ', '),
+    shown: labelsFrom,
+    isLooser: () => false,
+    isAbsentWhenUnset: true,
+    resume: 'change',
+    retry: 'inherit',
+    plan: 'free',
     page: 'plan',
   }),
   keepMs: rule({

@@ -1,5 +1,6 @@
 import { type ErrorCode, exitCodes } from '../errors.ts';
 import { isoTime } from '../format.ts';
+import { labelsFrom } from '../model/labels.ts';
 import { perOutcome } from '../model/outcome.ts';
 import { conclusionExits, judgeRun } from './conclusion.ts';
 import type { ListedRun } from './list-runs.ts';
@@ -41,6 +42,7 @@ export function listedFacts(run: ListedRun, now: number) {
     account: run.account,
     files: run.files,
     note: run.note,
+    labels: labelsFrom(run.labels),
     created_at: isoTime(run.createdAt),
     created_by: run.createdBy,
     started_at: run.startedAt > 0 ? isoTime(run.startedAt) : null,

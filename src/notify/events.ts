@@ -8,6 +8,7 @@ import { type Standing, standingAdvice, standingFacts } from '../ledger/standing
 import { exitOf } from '../ledger/summary.ts';
 import type { Loss } from '../ledger/target-actions.ts';
 import type { TargetState } from '../limiter/read-target.ts';
+import { labelsFrom } from '../model/labels.ts';
 import { outcomes, perOutcome } from '../model/outcome.ts';
 import type { Target } from '../model/target.ts';
 import { toTypeAnywhere } from '../model/to-type.ts';
@@ -36,6 +37,7 @@ export function runEvent(
     pending: pendingOf(run),
     submitted_by: run.createdBy,
     note: run.note,
+    labels: labelsFrom(run.labels),
     ...(isOver ? { ...perOutcome((outcome) => run.counts[outcome]), exit: exitOf(run) } : {}),
   };
   const why = state === 'completed' ? completedText(run) : reasonText(who || (by === 'guard' ? '' : by), reason);
@@ -67,6 +69,7 @@ export function waitingEvent(run: Run, standings: readonly Standing[], since: nu
     pending: pendingOf(run),
     submitted_by: run.createdBy,
     note: run.note,
+    labels: labelsFrom(run.labels),
   };
   const words = `Run ${run.id} on ${hostOf(run)} has made no progress for ${duration(at - since)}: ${text}${ends}`;
   return {

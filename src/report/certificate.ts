@@ -3,6 +3,7 @@ import { isoTime } from '../format.ts';
 import type { OutcomeRow } from '../ledger/outcome-rows.ts';
 import type { Run } from '../ledger/run.ts';
 import { type Canonical, canonicalJson } from '../model/canonical.ts';
+import { labelsFrom } from '../model/labels.ts';
 import { perOutcome } from '../model/outcome.ts';
 import type { Sink } from './report.ts';
 
@@ -103,6 +104,7 @@ function endLine(chain: Chain, run: Run, { key, salt }: CertificateOptions): { t
     in_doubt: run.doubt || null,
     rows: run.rows,
     counts: perOutcome((outcome) => run.counts[outcome]),
+    ...(run.labels !== '' && { labels: labelsFrom(run.labels) }), // left out if there are none
     submitted_by: run.createdBy,
     submitted_at: time(run.createdAt),
     started_at: time(run.startedAt),

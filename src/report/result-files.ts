@@ -3,6 +3,7 @@ import { type OutcomeRow, readOutcomes } from '../ledger/outcome-rows.ts';
 import type { Run } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { checkConservation, tallyLedger } from '../ledger/tally.ts';
+import { labelsFrom } from '../model/labels.ts';
 import { isWorthAnotherRun, sumOutcomes } from '../model/outcome.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { htmlReport } from './html-report.ts';
@@ -45,7 +46,7 @@ async function* failuresIn(pages: AsyncIterable<OutcomeRow[]>): AsyncGenerator<O
 /** The summary as `--json` prints it, with the origin of the run, when it ended, and whether its ledger adds up. */
 async function* summaryText(redis: RedisClient, run: Run): AsyncGenerator<string> {
   const problem = checkConservation(run, await tallyLedger(redis, run));
-  const { createdAt, startedAt, endedAt, changedAt, baseUrl, account, files, sha256, note, createdBy } = run;
+  const { createdAt, startedAt, endedAt, changedAt, baseUrl, account, files, sha256, note, labels, createdBy } = run;
   const { results: _, results_problem: __, ...summary } = summaryOf(run, exitOf(run), endedAt || changedAt);
   const facts = {
     ...summary,
@@ -56,6 +57,7 @@ async function* summaryText(redis: RedisClient, run: Run): AsyncGenerator<string
     list: files,
     sha256,
     note,
+    labels: labelsFrom(labels),
     submitted_by: createdBy,
     submitted_at: isoTime(createdAt),
     started_at: startedAt > 0 ? isoTime(startedAt) : null,

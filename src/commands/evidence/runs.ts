@@ -36,7 +36,7 @@ async function list(invocation: Invocation): Promise<number> {
 const shownRuns = 50;
 
 /** By default the table shows a page, and `--json` all runs. */
-function choiceOf({ state, since, target, list, by, sort, limit, all, json }: Invocation['options']): RunChoice {
+function choiceOf({ state, since, target, list, by, label, sort, limit, all, json }: Invocation['options']): RunChoice {
   const isWhole = all === true || json === true;
   return {
     states: state as RunChoice['states'],
@@ -44,13 +44,14 @@ function choiceOf({ state, since, target, list, by, sort, limit, all, json }: In
     target: target as RunChoice['target'],
     list: list as RunChoice['list'],
     by: by as RunChoice['by'],
+    label,
     sort: (sort as RunChoice['sort'] | undefined) ?? 'created',
     limit: (limit as number | undefined) ?? (isWhole ? Number.POSITIVE_INFINITY : shownRuns),
   };
 }
 
-function isFiltered({ states, since, target, list, by }: RunChoice): boolean {
-  return [states, since, target, list, by].some((filter) => filter !== undefined);
+function isFiltered({ states, since, target, list, by, label }: RunChoice): boolean {
+  return [states, since, target, list, by, label].some((filter) => filter !== undefined);
 }
 
 /** The runs as a table. `where`: what they were read from. */

@@ -121,6 +121,7 @@ async function statusText(record: RunRecord, invocation: Invocation): Promise<st
     ...retryLines(run),
     ...(isQuiet ? [] : [...absenceAdvice(run), ...retryAdvice(run, toType)]),
     ...pace(record),
+    ...(run.labels === '' ? [] : [`labels: ${visibleLine(run.labels.replaceAll(',', ', '))}`]),
     `submitted by ${run.createdBy}${run.note ? `, because: ${run.note}` : ''}`,
     ...results(run),
     ...(await expiry(run, invocation)),

@@ -109,6 +109,11 @@ const choosing: readonly OwnOption[] = [
   },
   { flags: '--target <text>', help: 'only those whose base URL or account contains this text', parse: parse.text },
   { flags: '--list <text>', help: 'only those with a file whose name contains this text', parse: parse.text },
+  {
+    flags: '--label <name=value>',
+    help: 'only those that have this label; several are separated by commas',
+    parse: parse.labels,
+  },
   { flags: '--by <text>', help: 'only those whose submitter contains this text', parse: parse.text },
   {
     flags: '--sort <order>',

@@ -70,6 +70,11 @@ const givenAgain: Record<keyof RunSettings, { first: string[]; other: string[]; 
   canary: { first: ['--canary', '1,2'], other: ['3,4'], becomes: 'refused' },
   maxDeletes: { first: ['--max-deletes', '1', '--partial'], other: ['2'], becomes: { maxDeletes: 2, sendable: '' } },
   maxFailures: { first: ['--max-failures', '7'], other: ['2%'], becomes: { maxFailures: '2%' } },
+  label: {
+    first: ['--label', 'ticket=OPS-1'],
+    other: ['ticket=OPS-2,team=ops'],
+    becomes: { labels: 'team=ops,ticket=OPS-2' },
+  },
   onStatus: { first: ['--on-status', '404=failed'], other: ['404=halt'], becomes: 'refused' },
 };
 

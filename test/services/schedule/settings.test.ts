@@ -54,6 +54,7 @@ const effects: Record<
   canary: { settings: { canary: '1,2' }, list: 'a\nb\nc\n', ids: 3, run: { canary: '1:1 2:2' } },
   maxFailures: { settings: { maxFailures: '5%' }, list: 'a\n', ids: 1, run: { maxFailures: '5%' } },
   onStatus: { settings: { onStatus: '404=failed' }, list: 'a\n', ids: 1, run: { onStatus: '404=failed' } },
+  label: { settings: { label: 'team=ops' }, list: 'a\n', ids: 1, run: { labels: 'team=ops' } },
   allowEmpty: { settings: { allowEmpty: 'true' }, list: 'a\n', ids: 1, run: { ids: 1 } },
   expectAbsent: { settings: { expectAbsent: 'true' }, list: 'a\n', ids: 1, run: { expectAbsent: true } },
   rate: { settings: { rate: '7/s' }, list: 'a\n', ids: 1, run: { rate: [{ count: 7, perMs: 1_000 }] } },

@@ -49,6 +49,7 @@ const plain: RunSettings = {
   maxDeletes: undefined,
   maxFailures: '',
   onStatus: '',
+  label: '',
   expectAbsent: false,
   keep: 1_000,
 };
@@ -65,6 +66,7 @@ describe('the plan of a run', () => {
       maxDeletes: 900,
       maxFailures: '5%',
       onStatus: '409=retry',
+      label: 'team=ops',
       expectAbsent: true,
       keep: 5_000,
     };
@@ -90,6 +92,7 @@ describe('the plan of a run', () => {
       maxDeletes: 900,
       maxFailures: '5%',
       onStatus: '409=retry',
+      labels: 'team=ops',
       expectAbsent: true,
       keepMs: 5_000,
       priority: 'high',

@@ -37,6 +37,7 @@ const samples: Record<SettingName, string> = {
   expectCount: '250±5%',
   canary: '1,10,100',
   maxFailures: '2.5%',
+  label: 'team=ops,ticket=OPS-77',
   maxDeletes: '50',
   onStatus: '404=failed,409=retry',
   expectAbsent: 'true',
