@@ -93,7 +93,7 @@ export const readRoutes: readonly Route[] = [
     about: 'within reach',
     summary: 'the words for outcomes, resources and priorities',
     answer: shapes.words,
-    handle: async ({ deps }) => ({ ...words, protected_targets: deps.config.protectedTargets ?? [] }),
+    handle: async () => words,
   }),
   route({
     method: 'get',
@@ -133,7 +133,7 @@ export const readRoutes: readonly Route[] = [
     role: 'read',
     summary: 'a run',
     answer: shapes.runDetail,
-    handle: async ({ deps, params }) => new RunView(deps.session, params.run!).read(),
+    handle: async ({ deps, params }) => new RunView(deps, params.run!).read(),
   }),
   route({
     method: 'get',
@@ -162,10 +162,10 @@ export const readRoutes: readonly Route[] = [
     types: ['text/event-stream'],
     handle: async ({ deps, params, context, caller, isStillAllowed }) => {
       const view = () => {
-        const shown = new RunView(deps.session, params.run!);
+        const shown = new RunView(deps, params.run!);
         return () => shown.readWithHistory();
       };
-      await new RunView(deps.session, params.run!).read(); // throws not_found before a stream begins
+      await new RunView(deps, params.run!).read(); // throws not_found before a stream begins
       return deps.streams.send(context, deps.streams.live(`run ${params.run}`, 'run', view), caller, isStillAllowed);
     },
   }),

@@ -1,3 +1,4 @@
+import type { Config } from '../config/settings.ts';
 import { isoTime } from '../format.ts';
 import { historyFacts, readHistory } from '../history/history.ts';
 import { auditFacts, readAudit } from '../ledger/audit.ts';
@@ -8,6 +9,7 @@ import { ruleFacts } from '../ledger/run-rules.ts';
 import { tallyIfFinalized } from '../ledger/tally.ts';
 import { readProof } from '../ledger/verification.ts';
 import { paceOf } from '../model/rate.ts';
+import { protectedHost } from '../model/target-pattern.ts';
 import { toTypeAnywhere } from '../model/to-type.ts';
 import { hasForegroundCommand } from '../operations/liveness.ts';
 import { refuseOtherVersion, type Session } from '../operations/session.ts';
@@ -15,6 +17,7 @@ import { readRunContext, SnapshotTaker, withStanding } from '../operations/take-
 import { describeActivity } from '../terminal/panel.ts';
 import { runSummary } from './overview.ts';
 import { Problem } from './problem.ts';
+import type { ApiDeps } from './route.ts';
 
 /** The run with this id, tallied if it has ended. Throws not_found. */
 export async function findRunById({ redis }: Pick<Session, 'redis'>, id: string): Promise<Run> {
@@ -33,11 +36,13 @@ export function noRun(id: string): Problem {
 export class RunView {
   readonly #session: Session;
   readonly #id: string;
+  readonly #protectedTargets: Config['protectedTargets'];
   #taker: SnapshotTaker | null = null;
 
-  constructor(session: Session, id: string) {
+  constructor({ session, config }: Pick<ApiDeps, 'session' | 'config'>, id: string) {
     this.#session = session;
     this.#id = id;
+    this.#protectedTargets = config.protectedTargets;
   }
 
   async read() {
@@ -73,6 +78,7 @@ export class RunView {
       started_at: run.startedAt > 0 ? isoTime(run.startedAt) : null,
       ids: run.ids,
       report_in: run.reportIn || null,
+      protected_host: protectedHost(this.#protectedTargets, run.baseUrl),
       settings: ruleFacts(run),
       warnings: [...describeBodies(run.bodies), ...proof],
       examples,

@@ -45,7 +45,6 @@ export const words = z.object({
   outcomes: z.array(outcomeWord),
   resources: z.array(text),
   priorities: z.array(text),
-  protected_targets: z.array(text).describe('patterns of base URLs whose host has to be typed'),
 });
 
 const states = z.enum(runStates);
@@ -135,6 +134,7 @@ export const runDetail = runSummary.extend({
   sentence: text.describe('what it does now, and why not faster'),
   eta: optional(z.object({ at_least_seconds: z.number(), at_most_seconds: z.number() })),
   abandoned: z.boolean(),
+  protected_host: optional(text).describe('the host that has to be typed before ids are sent again'),
   has_command: optional(z.boolean()).describe(
     'whether a command deletes it; null: workers do, it has ended, or Redis does not say',
   ),

@@ -242,6 +242,7 @@ export const runSettings = {
     help: 'do not halt if many of the ids are gone already',
   }),
   label: setting({
+    use: 'rule',
     flag: 'label',
     env: 'EXPUNGE_LABEL',
     arg: '<name=value>',

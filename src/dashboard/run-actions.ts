@@ -1,4 +1,3 @@
-import { protectedHost } from '/assets/model/target-pattern.js';
 import { post } from './api.ts';
 import { ask, type Question } from './ask.ts';
 import { count, hostOf, plural } from './format.ts';
@@ -134,8 +133,7 @@ function cancelQuestion(run: Run): Question {
 function retryQuestion(run: Run, go: (path: string) => void): Question {
   const words = me.outcomes.filter((word) => word.is_retryable && countOf(run, word) > 0);
   const key = { 'idempotency-key': crypto.randomUUID() }; // makes a repeated action the same run
-  const protectedAs = protectedHost(me.protected_targets, run.target);
-  const hostFields = protectedAs === null ? [] : [typedHost(protectedAs)];
+  const hostFields = run.protected_host === null ? [] : [typedHost(run.protected_host)];
   const chosenOf = (checked: string[]) => sum(run, ({ outcome }) => checked.includes(outcome));
   return {
     title: 'Which ids are to be sent again?',

@@ -15,7 +15,6 @@ export let me: Me = {
   outcomes: [],
   resources: [],
   priorities: [],
-  protected_targets: [],
 };
 
 export function setMe(found: Me) {

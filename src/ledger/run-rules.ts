@@ -169,6 +169,7 @@ const runRules = completeRules({
     isLooser: () => false,
     isAbsentWhenUnset: true,
     resume: 'change',
+    onResume: false,
     retry: 'inherit',
     plan: 'free',
     page: 'plan',

@@ -201,6 +201,7 @@ const linesOfRules: Record<RuleName, (plan: Plan) => Line[]> = {
   burst: noLines, // it changes no plan: the forecast is for the rate
   priority: noLines, // it shares the workers with other runs, and deletes the same ids
   keepMs: noLines,
+  labels: ({ labels }) => (labels === '' ? [] : [['Labels', labels.replaceAll(',', ', ')]]),
 };
 
 function canaryLines(plan: Plan): Line[] {

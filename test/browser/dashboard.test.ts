@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
@@ -32,10 +32,18 @@ async function openRun(page: Page, { url }: Dashboard, run: string, state: strin
   await showsState(page, state);
 }
 
-/** How many bytes a page has loaded beside what the API answered, before any compression. */
-function weightOf(page: Page): Promise<number> {
-  return page.evaluate(`performance.getEntriesByType('resource').filter(({ name }) => name.includes('/assets/'))
-    .reduce((sum, { decodedBodySize }) => sum + decodedBodySize, 0)`);
+/** How many bytes of a build a page has loaded beside what the API answered, before any compression. The sources are served with their comments. */
+async function weightOf(page: Page): Promise<number> {
+  const loaded = `performance.getEntriesByType('resource').map(({ name, decodedBodySize }) => [name, decodedBodySize])`;
+  const all: [name: string, bytes: number][] = await page.evaluate(loaded);
+  return all.reduce((sum, [name, bytes]) => sum + bytesOf(new URL(name).pathname, bytes), 0);
+}
+
+function bytesOf(path: string, bytes: number): number {
+  const [, name] = /^\/assets\/(.+)$/.exec(path) ?? [];
+  if (name === undefined) return 0;
+  const built = [`dist/${name}`, `dist/dashboard/${name}`].find((file) => existsSync(file));
+  return built === undefined ? bytes : statSync(built).size;
 }
 
 /** How long the parts of a bar of progress take to move. */
