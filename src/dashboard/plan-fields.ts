@@ -32,6 +32,7 @@ const questions: Readonly<Record<PlanField, Asked | null>> = {
     label: 'Grace period',
     hint: 'nothing is sent for this long, so that it can be cancelled: 15min',
   },
+  label: { part: 'more', label: 'Labels', hint: 'to find the run again: ticket=OPS-77' },
   expect_unprotected: null, // the plan asks for it
   allow_id_chars: null,
   id_pattern: null,
