@@ -28,9 +28,9 @@ export type TrustedProxy = {
 export type GroupRoles = { header: string; roles: ReadonlyMap<string, Role> };
 
 const sessionCookie = 'expunge_session';
-export const longestName = 100;
-const longestSecret = 200;
-const longestWaitMs = 3_000;
+export const maxNameLength = 100;
+const maxSecretLength = 200;
+const maxWaitMs = 3_000;
 
 /** The parts that identify a person. `linked`: finds the person with a cookie from a link of this process, which no other process accepts. */
 type Authority = {
@@ -45,7 +45,7 @@ type Authority = {
  */
 export async function authenticate(context: Context, authority: Authority, now: number): Promise<Caller | null> {
   const late = new Problem('unavailable', 'Redis does not answer', 'try it again soon');
-  const caller = await inTime(longestWaitMs, findCaller(context, authority, now), late);
+  const caller = await inTime(maxWaitMs, findCaller(context, authority, now), late);
   const { incoming } = connectionOf(context);
   if (caller !== null && incoming?.socket !== undefined) noteMember(incoming.socket);
   return caller;
@@ -59,7 +59,7 @@ function connectionOf(context: Context): { incoming?: { socket?: Socket } } {
 async function findCaller(context: Context, { redis, proxy, linked }: Authority, now: number): Promise<Caller | null> {
   const token = tokenIn(context);
   if (token !== undefined) {
-    const known = token.length > longestSecret ? null : await readToken(redis, hashOf(token), now);
+    const known = token.length > maxSecretLength ? null : await readToken(redis, hashOf(token), now);
     return known && { ...personOf(known), by: 'token' };
   }
   const named = proxy === null ? '' : (context.req.header(proxy.header) ?? '').trim();
@@ -69,7 +69,7 @@ async function findCaller(context: Context, { redis, proxy, linked }: Authority,
     return { name, role: roleAt(proxy, name, context), reach: null, by: 'proxy' };
   }
   const cookie = getCookie(context, cookieNameOf(context));
-  if (cookie === undefined || cookie.length > longestSecret) return null;
+  if (cookie === undefined || cookie.length > maxSecretLength) return null;
   const session = linked(cookie, now) ?? (await readSession(redis, cookie, now));
   return session && { ...personOf(session), by: 'session' };
 }
@@ -101,7 +101,7 @@ function refuseOtherNames(context: Context, proxy: TrustedProxy): void {
   if (isNameOfProxy(proxy.hosts, addressOf(context), host)) return;
   throw new Problem(
     'wrong_host',
-    `expected a Host that is a name of the trusted proxy, got "${host.slice(0, longestName)}"`,
+    `expected a Host that is a name of the trusted proxy, got "${host.slice(0, maxNameLength)}"`,
     'start the worker with --trust-proxy-host and the name that people open, and let the proxy pass on their Host',
   );
 }
@@ -185,11 +185,11 @@ export function personAddressOf(context: Context, proxy: TrustedProxy | null): s
   return lastForwarded(context.req.header('x-forwarded-for') ?? '', proxy.isTrusted) ?? address;
 }
 
-const hopsAtMost = 10;
+const maxHops = 10;
 
 /** The last untrusted address in the header; null if there is none. Earlier addresses may be made up by the sender. Pure. */
 export function lastForwarded(header: string, isTrusted: (address: string) => boolean): string | null {
-  const hops = header.split(',').slice(-hopsAtMost).reverse();
+  const hops = header.split(',').slice(-maxHops).reverse();
   for (const hop of hops) {
     const address = hop
       .trim()

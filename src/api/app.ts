@@ -2,7 +2,7 @@ import { type Context, Hono, type MiddlewareHandler } from 'hono';
 import { secureHeaders } from 'hono/secure-headers';
 import { ExpungeError } from '../errors.ts';
 import { readVersion } from '../version.ts';
-import { cookieNameOf, isOwnName, longestName, refuseCrossSite, requireRole } from './access.ts';
+import { cookieNameOf, isOwnName, maxNameLength, refuseCrossSite, requireRole } from './access.ts';
 import { assetAnswer, readAssetAt, readPageFile } from './assets.ts';
 import { evidenceRoutes } from './evidence-routes.ts';
 import { doOnce, type Work } from './idempotency.ts';
@@ -90,7 +90,7 @@ const refuseOtherHosts: MiddlewareHandler = async ({ req }, next) => {
   if (isOwnName(req.header('host') ?? '')) return next();
   throw new Problem(
     'wrong_host',
-    `expected the address of this machine as Host, got "${req.header('host')?.slice(0, longestName) ?? ''}"`,
+    `expected the address of this machine as Host, got "${req.header('host')?.slice(0, maxNameLength) ?? ''}"`,
     (toType) => `use the address that ${toType('dashboard')} prints`,
   );
 };

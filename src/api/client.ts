@@ -31,10 +31,10 @@ type Settings = Pick<Config, 'server' | 'serverTokenFile'>;
 type ClientTimeouts = { answer: number; longAnswer: number };
 
 const defaultTimeouts: ClientTimeouts = { answer: 30_000, longAnswer: 3_600_000 };
-const triesAtMost = 3;
+const maxTries = 3;
 const betweenTriesMs = 1_000;
-const answerBytesAtMost = 64 * 1_024 ** 2;
-const problemBytesAtMost = 64 * 1_024;
+const maxAnswerBytes = 64 * 1_024 ** 2;
+const maxProblemBytes = 64 * 1_024;
 
 type Dispatcher = ReturnType<typeof openDispatcher>;
 type Answer = Awaited<ReturnType<Dispatcher['request']>>;
@@ -140,7 +140,7 @@ export class ApiClient {
       } catch (error) {
         if (!(error instanceof ExpungeError) || error.code !== 'UNREACHABLE') throw error;
         const leftMs = until - performance.now();
-        if (error instanceof BeingDone ? leftMs <= 0 : ++lost === triesAtMost) throw error;
+        if (error instanceof BeingDone ? leftMs <= 0 : ++lost === maxTries) throw error;
         await sleep(error instanceof BeingDone ? Math.min(error.seconds * 1_000, leftMs) : betweenTriesMs);
       }
     }
@@ -163,7 +163,7 @@ export class ApiClient {
 
   async #read<T>(request: ApiRequest): Promise<{ value: T; isLate: boolean }> {
     const answer = await this.#send(request, 'application/json');
-    const value = this.#parse<T>(await this.#textOf(answer, answerBytesAtMost, request));
+    const value = this.#parse<T>(await this.#textOf(answer, maxAnswerBytes, request));
     return { value, isLate: answer.statusCode === 202 };
   }
 
@@ -202,7 +202,7 @@ export class ApiClient {
         next: doubtAbout(request),
       });
     }
-    const text = await this.#textOf(answer, problemBytesAtMost, request);
+    const text = await this.#textOf(answer, maxProblemBytes, request);
     const problem = text.replaceAll(bareToken(this.#authorization), '***');
     const { code, detail, next, commands, seconds } = this.#parse<ProblemDocument>(problem);
     const said = visibleLine(String(detail));
@@ -223,13 +223,13 @@ export class ApiClient {
     }
   }
 
-  async #textOf({ body }: Answer, most: number, request: ApiRequest): Promise<string> {
+  async #textOf({ body }: Answer, maxBytes: number, request: ApiRequest): Promise<string> {
     const parts: Uint8Array[] = [];
     let bytes = 0;
     try {
       for await (const part of body as AsyncIterable<Uint8Array>) {
         bytes += part.length;
-        if (bytes > most) throw new Error(`its answer is longer than ${most} bytes`);
+        if (bytes > maxBytes) throw new Error(`its answer is longer than ${maxBytes} bytes`);
         parts.push(part);
       }
     } catch (error) {

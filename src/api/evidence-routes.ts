@@ -229,7 +229,7 @@ export type FailureGroup = {
 
 const samplesOfGroup = 5;
 const freshMs = 5_000;
-const keptAtMost = 20;
+const maxKept = 20;
 
 /** Groups the rows of runs that had no success. Reading a large run takes a while, so all viewers share what was read. */
 class FailureReader {
@@ -250,7 +250,7 @@ class FailureReader {
     const reading = { at: Number.POSITIVE_INFINITY, isFinal, groups: this.#read(run) };
     this.#kept.delete(id);
     this.#kept.set(id, reading);
-    for (const oldest of [...this.#kept.keys()].slice(0, -keptAtMost)) this.#kept.delete(oldest);
+    for (const oldest of [...this.#kept.keys()].slice(0, -maxKept)) this.#kept.delete(oldest);
     try {
       const items = await reading.groups;
       reading.at = performance.now();

@@ -1,8 +1,8 @@
 import { isIPv6 } from 'node:net';
 
 const windowMs = 5 * 60_000;
-const failuresAtMost = 10; // per address, or per IPv6 network of a customer
-const addressesAtMost = 10_000;
+const maxFailures = 10; // per address, or per IPv6 network of a customer
+const maxAddresses = 10_000;
 
 /** Counts failed logins per address for five minutes, so that an attacker at one address does not lock out others. `clock`: monotonic ms. */
 export class LoginLimit {
@@ -17,7 +17,7 @@ export class LoginLimit {
   waitOf(address: string): number {
     const now = this.#clock();
     const own = this.#failures.get(peerOf(address));
-    if (own === undefined || own.count < failuresAtMost) return 0;
+    if (own === undefined || own.count < maxFailures) return 0;
     return Math.ceil(Math.max(0, own.until - now) / 1_000);
   }
 
@@ -32,7 +32,7 @@ export class LoginLimit {
       own !== undefined && own.until > now ? { ...own, count: own.count + 1 } : { count: 1, until: now + windowMs },
     );
     const [oldest] = this.#failures.keys();
-    if (this.#failures.size > addressesAtMost) this.#failures.delete(oldest!);
+    if (this.#failures.size > maxAddresses) this.#failures.delete(oldest!);
   }
 }
 

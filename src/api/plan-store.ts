@@ -8,7 +8,7 @@ import type { ReadableStream } from 'node:stream/web';
 import { count, isoTime, plural } from '../format.ts';
 import { makeStateDir } from '../input/with-list.ts';
 import type { Log } from '../logger.ts';
-import { uploadBytesAtMost } from '../operations/read-list.ts';
+import { maxUploadBytes } from '../operations/read-list.ts';
 import { systemCode } from '../system-errors.ts';
 import { type Part, repeat } from '../worker/parts.ts';
 import { Problem } from './problem.ts';
@@ -26,8 +26,8 @@ export type KeptPlan = {
 };
 
 const keptMs = 86_400_000;
-const plansAtMost = 1_000;
-const allBytesAtMost = 32e9;
+const maxPlans = 1_000;
+const maxTotalBytes = 32e9;
 const lookEveryBytes = 16e6; // an upload may exceed the limits by this much
 const idleMs = 60_000;
 
@@ -46,7 +46,7 @@ export class PlanStore {
    * together are too large.
    */
   async open(name: string, bytes: number): Promise<{ id: string; list: string }> {
-    if (bytes > uploadBytesAtMost) throw tooLarge();
+    if (bytes > maxUploadBytes) throw tooLarge();
     await makeStateDir(this.#stateDir);
     await this.removeOld();
     await this.#refuseFull({ lists: 1, bytes });
@@ -93,7 +93,7 @@ export class PlanStore {
       transform: (chunk: Uint8Array, _encoding, done) => {
         idle.refresh();
         bytes += chunk.length;
-        if (bytes > uploadBytesAtMost) return done(tooLarge());
+        if (bytes > maxUploadBytes) return done(tooLarge());
         if (bytes < lookAt) return done(null, chunk);
         lookAt = bytes + lookEveryBytes;
         this.#refuseFull({ lists: 0, bytes: 0 }).then(() => done(null, chunk), done);
@@ -123,11 +123,11 @@ export class PlanStore {
   async #refuseFull(more: { lists: number; bytes: number }): Promise<void> {
     const all = await this.#all();
     const bytes = all.reduce((sum, plan) => sum + plan.bytes, 0);
-    if (all.length + more.lists <= plansAtMost && bytes + more.bytes <= allBytesAtMost) return;
+    if (all.length + more.lists <= maxPlans && bytes + more.bytes <= maxTotalBytes) return;
     const oldest = Math.min(...all.map(({ at }) => at));
     throw new Problem(
       'no_space',
-      `this server keeps ${plural(all.length, 'lists')} of ${gigabytes(bytes)}, and at most ${count(plansAtMost)} of ${gigabytes(allBytesAtMost)}`,
+      `this server keeps ${plural(all.length, 'lists')} of ${gigabytes(bytes)}, and at most ${count(maxPlans)} of ${gigabytes(maxTotalBytes)}`,
       `apply a plan, or remove one: DELETE /api/v1/plans/PLAN; the oldest goes by itself at ${isoTime(forgottenAt(oldest))}`,
     );
   }
@@ -164,7 +164,7 @@ export function noPlan(id: string): Problem {
 }
 
 function tooLarge(): Problem {
-  return new Problem('too_large', `expected a list of at most ${gigabytes(uploadBytesAtMost)}`, 'send it in parts');
+  return new Problem('too_large', `expected a list of at most ${gigabytes(maxUploadBytes)}`, 'send it in parts');
 }
 
 function gigabytes(bytes: number): string {

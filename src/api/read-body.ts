@@ -3,16 +3,16 @@ import { messageOf } from '../errors.ts';
 import { parseStrictJson } from '../strict-json.ts';
 import { inTime, Problem } from './problem.ts';
 
-const bytesAtMost = 64 * 1_024;
-const longestMs = 10_000;
+const maxBytes = 64 * 1_024;
+const maxMs = 10_000;
 
 /**
  * The text of a body, whatever length its headers say. Throws `too_large`, and `slow` if it is late, because probes need its connection. Hono's own
  * limit makes a new request of it, which fails for chunked ones.
  */
 export async function readText({ req }: Context): Promise<string> {
-  const late = new Problem('slow', `expected the whole body within ${longestMs / 1_000} s`);
-  return inTime(longestMs, readAll(req.raw.body), late);
+  const late = new Problem('slow', `expected the whole body within ${maxMs / 1_000} s`);
+  return inTime(maxMs, readAll(req.raw.body), late);
 }
 
 async function readAll(body: ReadableStream<Uint8Array> | null): Promise<string> {
@@ -20,7 +20,7 @@ async function readAll(body: ReadableStream<Uint8Array> | null): Promise<string>
   let bytes = 0;
   for await (const chunk of (body ?? []) as AsyncIterable<Uint8Array>) {
     bytes += chunk.length;
-    if (bytes > bytesAtMost) throw new Problem('too_large', `expected at most ${bytesAtMost} bytes`);
+    if (bytes > maxBytes) throw new Problem('too_large', `expected at most ${maxBytes} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();

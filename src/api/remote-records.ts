@@ -51,7 +51,7 @@ const nobodyKnows: Record<'run' | 'context', undefined> = { run: undefined, cont
 /** A run as the API lists it. */
 type RunItem = ReturnType<typeof runSummary>;
 
-const pageAtMost = 500;
+const maxPageSize = 500;
 
 /** The runs of the server, newest first, as far as the choice may need them; `items` collects the answers. */
 async function* pagesOf(
@@ -60,7 +60,7 @@ async function* pagesOf(
   items: Map<string, RunItem>,
 ): AsyncGenerator<ListedRun[]> {
   const isEachShown = sort === 'created' && list === undefined && by === undefined;
-  const size = isEachShown ? Math.min(pageAtMost, limit + 1) : pageAtMost; // one more shows whether there are more
+  const size = isEachShown ? Math.min(maxPageSize, limit + 1) : maxPageSize; // one more shows whether there are more
   const query = { state: states?.join(','), target, limit: String(size) };
   for (let cursor: string | null | undefined; cursor !== null; ) {
     const request = { method: 'GET', path: '/runs', query: { ...query, cursor } } as const;

@@ -92,7 +92,7 @@ function steeredRunOf({ before, run, isChanged }: Steered): SteeredRun {
 type Action = 'pause' | 'resume' | 'cancel';
 
 const pollMs = 1_000;
-const pollsAtMost = 600;
+const maxPolls = 600;
 
 const ends: Record<Action, readonly RunState[]> = {
   pause: ['paused'],
@@ -118,7 +118,7 @@ async function steer(
     return { before: before.run, run: record.run, record, warnings: answer.warnings, isChanged: answer.changed };
   }
   onWait();
-  for (let n = 0; n < pollsAtMost; n++) {
+  for (let n = 0; n < maxPolls; n++) {
     const record = await readRecord(api, id).catch(unlessAway);
     const failure = record && newEntry(before, record, 'failed', action);
     if (failure)

@@ -7,7 +7,7 @@ import { noteFailedAction } from '../ledger/audit.ts';
 import { awaitsResults } from '../ledger/results.ts';
 import { isFinalized, pendingOf, type Run } from '../ledger/run.ts';
 import { givenRules, type ResumeSettings } from '../ledger/run-rules.ts';
-import { longestReason, storedReason } from '../model/person.ts';
+import { maxReasonLength, storedReason } from '../model/person.ts';
 import { type Priority, priorities } from '../model/priority.ts';
 import { parseRate } from '../model/rate.ts';
 import { parseRetrySelection, type Selection } from '../model/selection.ts';
@@ -33,7 +33,7 @@ import { spellOutWarnings } from './warnings.ts';
 export const reason = z
   .string()
   .trim()
-  .max(longestReason)
+  .max(maxReasonLength)
   .overwrite(storedReason)
   .default('')
   .describe('why, for the audit trail');
@@ -224,7 +224,7 @@ type Given = { run: string; action: string; who: string; reason: string };
 
 const answerAfterMs = 2_000;
 const noteEveryMs = 2_000;
-const notesAtMost = 300; // ten minutes: Redis may be why the action failed, and must be back for the note
+const maxNotes = 300; // ten minutes: Redis may be why the action failed, and must be back for the note
 
 /**
  * Whether an action is done within two seconds; throws its error until then. A longer one continues: if it fails, the audit trail of its run says so,
@@ -248,7 +248,7 @@ async function noteFailure({ session, log }: Pick<ApiDeps, 'session' | 'log'>, g
   const { run, action, ...author } = given;
   log.warn({ run, action, reason: error }, 'an action was not carried out');
   const failed = { at: Date.now(), ...author, failedAction: action, error };
-  for (let n = 0; n < notesAtMost; n++) {
+  for (let n = 0; n < maxNotes; n++) {
     try {
       return await noteFailedAction(session.redis, run, failed);
     } catch {

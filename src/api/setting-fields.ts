@@ -7,7 +7,7 @@ export type Field<N extends string> = N extends `${infer First}${infer Rest}`
   ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${Field<Rest>}`
   : N;
 
-const longest = 4_000; // a query has to fit into the head of a request
+const maxLength = 4_000; // a query has to fit into the head of a request
 
 /** These settings as parameters of a query, each a text for its flag; all may be missing. */
 export function queryFields<N extends SettingName>(names: readonly N[]) {
@@ -31,7 +31,7 @@ function fieldsOf(names: readonly SettingName[], shapeOf: (name: SettingName) =>
 
 function kindOf(name: SettingName, flag: z.ZodType): z.ZodType {
   if (name === 'resource') return z.enum(resources);
-  return settings[name].arg === null ? flag : z.string().min(1).max(longest);
+  return settings[name].arg === null ? flag : z.string().min(1).max(maxLength);
 }
 
 /** The fields of a request that replace the flags in a text, such as `--allow-empty`. */

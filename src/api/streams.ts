@@ -5,11 +5,11 @@ import type { Caller } from './access.ts';
 import { Live } from './live.ts';
 import { Problem, problemOf } from './problem.ts';
 
-const streamsAtMost = 100; // of the 512 connections of the server; the others are for requests and probes
-const streamsOfOneAtMost = 10; // a page on screen has one
-const downloadsAtMost = 8; // each reads a whole run from Redis
-const uploadsAtMost = 8; // each is read to the end, and then again
-const searchesAtMost = 3; // each may read all runs of a target
+const maxStreams = 100; // of the 512 connections of the server; the others are for requests and probes
+const maxStreamsOfOne = 10; // a page on screen has one
+const maxDownloads = 8; // each reads a whole run from Redis
+const maxUploads = 8; // each is read to the end, and then again
+const maxSearches = 3; // each may read all runs of a target
 const transferRetrySeconds = 10;
 const streamMs = 3_600_000; // a viewer that reads nothing first fills the buffers of its connection, which may take this long
 const everyMs = 1_000;
@@ -28,12 +28,12 @@ type StreamLimits = {
 };
 
 const limits: StreamLimits = {
-  streams: streamsAtMost,
-  streamsOfOne: streamsOfOneAtMost,
+  streams: maxStreams,
+  streamsOfOne: maxStreamsOfOne,
   streamMs,
-  downloads: downloadsAtMost,
-  uploads: uploadsAtMost,
-  searches: searchesAtMost,
+  downloads: maxDownloads,
+  uploads: maxUploads,
+  searches: maxSearches,
 };
 
 /** The streams, downloads, uploads and searches of a process: their numbers, and one reading for all viewers of the same thing. */
@@ -45,9 +45,9 @@ export class Streams {
   readonly #openOf = new Map<string, number>(); // by viewer
   readonly #transfers = { downloads: 0, uploads: 0, searches: 0 };
 
-  constructor(log: Log, most: Partial<StreamLimits> = {}) {
+  constructor(log: Log, given: Partial<StreamLimits> = {}) {
     this.#log = log;
-    this.#limits = { ...limits, ...most };
+    this.#limits = { ...limits, ...given };
   }
 
   get open(): number {
@@ -113,9 +113,9 @@ export class Streams {
 
   /** Begins one. The caller must call the returned function once, when it has ended in any way. Throws `unavailable` at the cap. */
   begin(what: 'downloads' | 'uploads' | 'searches'): () => void {
-    const most = this.#limits[what];
-    if (this.#transfers[what] >= most)
-      throw new Problem('unavailable', `there are ${most} ${what} already`, 'try it again when one has ended', {
+    const max = this.#limits[what];
+    if (this.#transfers[what] >= max)
+      throw new Problem('unavailable', `there are ${max} ${what} already`, 'try it again when one has ended', {
         seconds: transferRetrySeconds,
       });
     this.#transfers[what] += 1;

@@ -8,8 +8,8 @@ import * as shapes from './shapes.ts';
 import { knownTargetOf } from './targets.ts';
 import { addToken, listTokens, readTokenAudit, revokeToken, tokenFacts } from './token-store.ts';
 
-const longestDays = 3_650;
-const mostTargets = 100;
+const maxDays = 3_650;
+const maxTargets = 100;
 
 /** Routes for who may use the API. */
 export const tokenRoutes: readonly Route[] = [
@@ -35,10 +35,10 @@ export const tokenRoutes: readonly Route[] = [
       targets: z
         .array(z.string().length(16))
         .min(1)
-        .max(mostTargets)
+        .max(maxTargets)
         .optional()
         .describe('fingerprints of all that it may see and steer; every target'),
-      expires_days: z.int().min(1).max(longestDays).optional(),
+      expires_days: z.int().min(1).max(maxDays).optional(),
     }),
     answer: shapes.token.extend({ token: z.string() }),
     status: 201,

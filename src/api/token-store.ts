@@ -19,7 +19,7 @@ export function personOf({ name, role, reach }: Person): Person {
 }
 
 const tokenPrefix = 'expunge_';
-const tokensAtMost = 1_000;
+const maxTokens = 1_000;
 
 /** The hash under which a token or a session is stored. Both are random, so that one round of SHA-256 is enough. */
 export function hashOf(secret: string): string {
@@ -45,11 +45,11 @@ export async function addToken(redis: RedisClient, token: KnownToken): Promise<s
   const entry: AuditEntry = { at, action: 'add', by: 'operator', who, reason: '', name, role, ...targets };
   const added = await redis.eval(
     ...[addLua, 2, keys.apiTokens, keys.apiTokenAudit],
-    ...[hashOf(secret), name, JSON.stringify(token), tokensAtMost, storedEntry(entry)],
+    ...[hashOf(secret), name, JSON.stringify(token), maxTokens, storedEntry(entry)],
   );
   if (added === 1) return secret;
   const what =
-    added === 0 ? `there is already a token with the name "${token.name}"` : `there are already ${tokensAtMost} tokens`;
+    added === 0 ? `there is already a token with the name "${token.name}"` : `there are already ${maxTokens} tokens`;
   throw new ExpungeError('USAGE', what, {
     next: (toType) => `revoke it first: ${toType('token revoke', 'NAME')}; ${toType('token list')} shows all`,
   });

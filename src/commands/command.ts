@@ -3,7 +3,7 @@ import type { Sources } from '../config/read-config.ts';
 import { type Config, type SettingFor, type SettingName, settingsFor } from '../config/settings.ts';
 import { haltCodes } from '../ledger/run.ts';
 import type { Verbosity } from '../logger.ts';
-import { longestReason, storedReason } from '../model/person.ts';
+import { maxReasonLength, storedReason } from '../model/person.ts';
 import { priorities } from '../model/priority.ts';
 import type { ToType } from '../model/to-type.ts';
 import type { RedisAddress } from '../redis/address.ts';
@@ -175,7 +175,7 @@ export const yes: OwnOption = { flags: '-y, --yes', help: 'do not ask for confir
 export const reason: OwnOption = {
   flags: '--reason <text>',
   help: 'why, for the audit trail',
-  parse: parse.textUpTo(longestReason),
+  parse: parse.textUpTo(maxReasonLength),
 };
 
 /** Options that steer everything of a target that the same halt stopped. */

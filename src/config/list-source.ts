@@ -101,13 +101,13 @@ function argv(value: unknown): string[] {
 
 function time(value: Record<string, unknown>, name: string, fallback: string): number {
   try {
-    return Math.min(duration(String(value[name] ?? fallback)), longestMs);
+    return Math.min(duration(String(value[name] ?? fallback)), maxMs);
   } catch (error) {
     throw new Error(`"${name}": ${(error as Error).message}`);
   }
 }
 
-const longestMs = 86_400_000; // timers take at most 24 days, and no source needs more than a day
+const maxMs = 86_400_000; // timers take at most 24 days, and no source needs more than a day
 
 /** Reads a URL. It may hold a query, which may be a secret, so the URL is never shown. */
 function readUrl(value: string): string {

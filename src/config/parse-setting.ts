@@ -16,7 +16,7 @@ export type Takes = {
   words?: readonly string[];
   /** Comma-separated values, which the configuration file may hold as a list. */
   isList?: true;
-  range?: { least: number; most: number };
+  range?: { min: number; max: number };
   /** The kind of JSON value that the configuration file may hold instead of text. */
   json?: 'boolean' | 'number';
   /** Whether `none` is also accepted: see `orNone`. */
@@ -32,9 +32,9 @@ export const text = (value: string): string => {
   return value;
 };
 
-export const textUpTo = (most: number) => (value: string) => {
-  if (value.length <= most) return value;
-  throw new Error(`expected at most ${most} characters, got ${value.length}`);
+export const textUpTo = (max: number) => (value: string) => {
+  if (value.length <= max) return value;
+  throw new Error(`expected at most ${max} characters, got ${value.length}`);
 };
 
 /** Several comma-separated texts, split where they are used. */
@@ -55,13 +55,13 @@ export const flag = Object.assign(
   { json: 'boolean' } as const,
 );
 
-export const integerFrom = (least: number, most: number) => {
+export const integerFrom = (min: number, max: number) => {
   const read = (value: string) => {
     const number = Number(value);
-    if (/^\d+$/.test(value) && number >= least && number <= most) return number;
-    throw new Error(`expected a whole number from ${least} to ${most}, got "${value}"`);
+    if (/^\d+$/.test(value) && number >= min && number <= max) return number;
+    throw new Error(`expected a whole number from ${min} to ${max}, got "${value}"`);
   };
-  return Object.assign(read, { range: { least, most }, json: 'number' } as const);
+  return Object.assign(read, { range: { min, max }, json: 'number' } as const);
 };
 
 export const positiveInteger = integerFrom(1, Number.MAX_SAFE_INTEGER);
@@ -73,7 +73,7 @@ export function orNone<T, N>(parser: (value: string) => T, none: N) {
 }
 
 /** null = no bound */
-export const mostOrNone = orNone(positiveInteger, null);
+export const positiveOrNone = orNone(positiveInteger, null);
 
 /** A count as the output shows it: 249981 or 249,981. */
 export const count = (value: string): number => {

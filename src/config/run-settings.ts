@@ -191,7 +191,7 @@ export const runSettings = {
     flag: 'max-deletes',
     env: 'EXPUNGE_MAX_DELETES',
     arg: '<n>',
-    parse: parse.mostOrNone,
+    parse: parse.positiveOrNone,
     fallback: undefined,
     help: 'send at most this many ids, over all processes; a list with more is refused; none: any number',
   }),

@@ -5,7 +5,7 @@ import { alarm, idText, swatch, table } from './parts.ts';
 import type { FailureGroup, OutcomeWord, RunSummary } from './types.ts';
 import { countOf, failuresOf, isFailure, leftOf, me, styleNumber } from './words.ts';
 
-const leastWaitMs = 5_000; // reading them takes the server longer than anything else
+const minWaitMs = 5_000; // reading them takes the server longer than anything else
 
 /** The failures of a run, by reason. They are read again when there are more, but at intervals. */
 export class Failures {
@@ -26,7 +26,7 @@ export class Failures {
   expect(n: number, isFinalized: boolean) {
     const known = n + (isFinalized ? 0.5 : 0); // the end of a run may bring other samples
     const isNew = known !== this.#known && (n > 0 || this.#known > 0);
-    if (!isNew || this.#isReading || performance.now() - this.#readAt < leastWaitMs) return;
+    if (!isNew || this.#isReading || performance.now() - this.#readAt < minWaitMs) return;
     this.#known = known;
     this.#read();
   }

@@ -75,16 +75,16 @@ export function endRange({ least, most }: { least: number; most: number }, now: 
   return from === to ? `about ${from}` : `between ${from} and ${to}`;
 }
 
-const leastStep = 10;
+const minStep = 10;
 
 /** An extrapolated time as a range: the last minutes say little about the next ones. */
 export function rangeOf(seconds: number) {
-  return { least: seconds * 0.9, most: seconds * 1.2 + leastStep };
+  return { least: seconds * 0.9, most: seconds * 1.2 + minStep };
 }
 
 /** `6–8 min`, `a few seconds`: in the largest unit of which there are at least two. */
 export function leftText({ least, most }: { least: number; most: number }) {
-  if (most < leastStep * 1.5) return 'a few seconds';
+  if (most < minStep * 1.5) return 'a few seconds';
   const [unit, size] = units.find(([, size]) => most >= 2 * size) ?? ['s', 1];
   const [from, to] = [Math.round(least / size), Math.round(most / size)];
   return from === to ? `about ${to} ${unit}` : `${from}–${to} ${unit}`;

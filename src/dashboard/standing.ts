@@ -49,11 +49,11 @@ function standingOf({ why, text, since, until, next }: Standing, rest: Content, 
   return html`<b class="bad">${capital(text)}</b>${when}. ${rest === '' ? nothing : html`${rest} `}${next ? endOf(buttons[why], next, place) : nothing}`;
 }
 
-const longest = 160;
+const maxLength = 160;
 
 /** The first clause of a long text, and the others as sentences; a short text as it is. */
 function clausesOf(text: string): [string, string] {
-  const end = text.length > longest ? text.search(/[;.] /) : -1;
+  const end = text.length > maxLength ? text.search(/[;.] /) : -1;
   if (end === -1) return [text.replace(/\.$/, ''), ''];
   return [text.slice(0, end), sentence(text.slice(end + 2))];
 }

@@ -16,15 +16,15 @@ export type Belief =
   | 'ended';
 
 const firstWaitMs = 3_000;
-const laterWaitMs = { least: 2_000, most: 5_000 };
+const laterWaitMs = { min: 2_000, max: 5_000 };
 
 /**
  * The wait before an id is asked for again, by how often it was. `random` is from 0 to 1: it separates ids that were not there in a row, so that
  * they do not stay in a row for ever.
  */
 export function askAgainAfterMs(asked: number, random: number): number {
-  const { least, most } = laterWaitMs;
-  return asked === 0 ? firstWaitMs : least + random * (most - least);
+  const { min, max } = laterWaitMs;
+  return asked === 0 ? firstWaitMs : min + random * (max - min);
 }
 
 const endsAfter = 2; // deletions in a row: answers on many connections arrive slightly out of order

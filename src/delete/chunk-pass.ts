@@ -9,10 +9,10 @@ import type { PoolHandle } from './run-request-queue.ts';
 import { type Answer, noContent, waitStatuses } from './verdict.ts';
 
 const flushAfterMs = 100;
-const longestPassMs = 30_000;
+const maxPassMs = 30_000;
 const timeSliceMs = 2_000; // the age at which a pass that delays another run ends
 /** A pass ends when it would have to wait longer than this, or until an operator lifts a stop. */
-export const longestWaitMs = 5_000;
+export const maxWaitMs = 5_000;
 const markLifetimeMs = 1_000;
 const successCode = codeOfStatus(successStatus);
 
@@ -181,9 +181,9 @@ export class ChunkPass {
 
   get #hasToEnd(): boolean {
     const { limits, handle, clock, shouldYield } = this.#deps;
-    if (limits.isStopped || Math.max(limits.throttledMs, handle.waitMs) > longestWaitMs) return true;
+    if (limits.isStopped || Math.max(limits.throttledMs, handle.waitMs) > maxWaitMs) return true;
     const ms = clock() - this.#startedAt;
-    return ms > longestPassMs || (ms > timeSliceMs && shouldYield());
+    return ms > maxPassMs || (ms > timeSliceMs && shouldYield());
   }
 
   async #update(wanted: number[]): Promise<Grant> {

@@ -60,7 +60,7 @@ const admitEveryMs = 3;
 const saturatedAdmitEveryMs = 20;
 const waitingPerConnection = 4;
 const connectionsPerChunk = 16; // connections that one chunk keeps busy
-const saturatingChunks = { least: 2, most: 4 }; // least: one chunk continues while another ends; most: other runs keep most places for chunks
+const saturatingChunks = { min: 2, max: 4 }; // min: one chunk continues while another ends; max: other runs keep most places for chunks
 const shortageMs = 150; // a chunk that waits for room asks ten times a second
 
 /**
@@ -89,8 +89,8 @@ export class ConnectionPool {
   /** `clock`: monotonic ms. */
   constructor(size: number, open: () => PooledConnection, limits: PoolLimits, clock: () => number) {
     this.size = size;
-    const { least, most } = saturatingChunks;
-    this.#saturatingChunks = Math.min(most, Math.max(least, Math.ceil(size / connectionsPerChunk)));
+    const { min, max } = saturatingChunks;
+    this.#saturatingChunks = Math.min(max, Math.max(min, Math.ceil(size / connectionsPerChunk)));
     this.#limits = limits;
     this.#clock = clock;
     this.#entries = Array.from({ length: size }, () => this.#newEntry(open()));

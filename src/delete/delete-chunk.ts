@@ -11,7 +11,7 @@ import { describeRedisError } from '../redis/errors.ts';
 import type { WriteStatus } from '../redis/writes.ts';
 import type { Token } from '../token/token.ts';
 import type { Absence } from './absence.ts';
-import { ChunkPass, longestWaitMs } from './chunk-pass.ts';
+import { ChunkPass, maxWaitMs } from './chunk-pass.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import { excerptOf, retryDelayMs } from './delete-id.ts';
 import type { Gate } from './gate.ts';
@@ -184,8 +184,8 @@ async function returnPassed(
   });
   const isRetry = left.every((index) => attemptsOf(cells[index]!) > 0 || waitsUntil.has(index));
   // An operator may lift a throttle or change the run's rate, and the chunk must then be due. So a longer wait is cut to 5 s.
-  const throttledMs = Math.min(limits.throttledMs, longestWaitMs);
-  const permitMs = requestQueue.waitMs > longestWaitMs ? longestWaitMs : 0;
+  const throttledMs = Math.min(limits.throttledMs, maxWaitMs);
+  const permitMs = requestQueue.waitMs > maxWaitMs ? maxWaitMs : 0;
   let dueInMs = waits.length === 0 ? null : Math.max(throttledMs, permitMs, Math.min(...waits));
   const returnChunk = () =>
     persist(async () => {

@@ -19,7 +19,7 @@ export type PoolHandle = {
   readonly waitMs: number;
 };
 
-const lateAtMostMs = 60; // how long its permits wait for a permit of the target, which comes at another moment
+const maxLateMs = 60; // how long its permits wait for a permit of the target, which comes at another moment
 
 /**
  * The requests of one run, in one queue for each connection pool. If the run has a rate of its own, each request takes a permit of that
@@ -50,7 +50,7 @@ export class RunRequestQueue {
     if (window !== this.#window.text)
       this.#window = { text: window, window: readTimeWindow(window), state: closed, since: Infinity };
     this.#nextAtMs = nextAt + offsetMs;
-    this.permits.add({ firstMs: first + offsetMs, gapMs: gap, count, leasedAt: now }, this.#clock(), lateAtMostMs);
+    this.permits.add({ firstMs: first + offsetMs, gapMs: gap, count, leasedAt: now }, this.#clock(), maxLateMs);
     if (!this.isOpen) this.permits.drop();
     for (const pool of this.#queues.keys()) pool.pump();
   }

@@ -1,7 +1,7 @@
 const alarm = 8; // score from which a time is a spell: chance alone reaches it once in e^8 = 3,000 answers, or less often
 const scoreMax = 2 * alarm;
 const memory = 500; // number of answers after which a share is forgotten
-const shares = { first: 0.05, least: 0.01, most: 0.35 };
+const shares = { first: 0.05, min: 0.01, max: 0.35 };
 const spellsMax = 8;
 const slowestMaxMs = 1_000;
 const slowestDecay = 0.999; // per answer
@@ -36,7 +36,7 @@ export class Spells {
   /** Counts an id that was not there, by when its request was sent and answered. */
   absent({ from, to }: Time): void {
     if (this.#score === 0) this.#current = { from, to, isSpell: false };
-    const share = Math.min(shares.most, Math.max(shares.least, this.#share));
+    const share = Math.min(shares.max, Math.max(shares.min, this.#share));
     // In a spell, the share is halfway between the usual share and 1. So a deletion counts ln 2 against it.
     this.#score = Math.min(scoreMax, this.#score + Math.log((1 + share) / 2 / share));
     this.#current.from = Math.min(this.#current.from, from);

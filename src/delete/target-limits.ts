@@ -1,5 +1,5 @@
 import { adviceOf } from '../http/rate-headers.ts';
-import { longestThrottleMs, retryAfterMs, valuesOf } from '../http/retry-after.ts';
+import { maxThrottleMs, retryAfterMs, valuesOf } from '../http/retry-after.ts';
 import type { Signal } from '../limiter/outage.ts';
 import type { TargetLimiter } from '../limiter/target-limiter.ts';
 import { factsOf, isThrottling } from '../model/status.ts';
@@ -32,7 +32,7 @@ type TargetLimitsDeps = {
   token: Token;
   /** ms since 1970. */
   now: () => number;
-  /** Called when the server asks for a wait longer than `longestThrottleMs`; `reason` is for people. */
+  /** Called when the server asks for a wait longer than `maxThrottleMs`; `reason` is for people. */
   onLongThrottle(reason: string): void;
   /** Called when an answer that means "not now" has a Retry-After that can't be read. `value`: as the server sent it, at most 100 characters. */
   onUnreadableWait?(value: string): void;
@@ -119,7 +119,7 @@ function requestedThrottle(
   }
   const why = `the server answered ${status} and sent Retry-After ${Math.ceil(ms / 1_000)}`;
   const signal = isThrottled ? ('throttled' as const) : ('unavailable' as const);
-  return { ms: Math.min(ms, longestThrottleMs), why, signal, isTooLong: ms > longestThrottleMs };
+  return { ms: Math.min(ms, maxThrottleMs), why, signal, isTooLong: ms > maxThrottleMs };
 }
 
 /** Why the target as a whole is in trouble, according to one answer. */

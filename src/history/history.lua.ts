@@ -64,7 +64,7 @@ local function widenBins(historyKey, width)
 end
 `;
 
-const shortestMs = 1_000; // between the start of a wait and its end: processes notice them at slightly different times
+const minMs = 1_000; // between the start of a wait and its end: processes notice them at slightly different times
 const rateFactor = 1.5;
 const shortWaitMs = 10_000;
 
@@ -110,7 +110,7 @@ local function note(event, reason)
 end
 
 local isHeld = ARGV[2] ~= ''
-if isHeld ~= (known[3] == '1') and now - tonumber(known[4] or 0) >= ${shortestMs} then
+if isHeld ~= (known[3] == '1') and now - tonumber(known[4] or 0) >= ${minMs} then
   redis.call('HSET', KEYS[2], 'isHeld', isHeld and 1 or 0, 'heldAt', now)
   note(isHeld and 'waiting' or 'resumed', ARGV[2])
 end

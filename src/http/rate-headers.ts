@@ -1,5 +1,5 @@
 import { parseDictionary, parseList, Token } from 'structured-headers';
-import { type HeaderFields, longestThrottleMs, serverNowMs, valuesOf } from './retry-after.ts';
+import { type HeaderFields, maxThrottleMs, serverNowMs, valuesOf } from './retry-after.ts';
 
 /** A server's statement about its rate limit before it throttles. */
 type Advice = {
@@ -44,7 +44,7 @@ export function adviceOf(headers: HeaderFields, nowMs: number): Advice | null {
 }
 
 function adviceFor(remaining: unknown, resetMs: unknown, quota: unknown): Advice[] {
-  if (!isAmount(remaining) || !isAmount(resetMs) || resetMs === 0 || resetMs > longestThrottleMs) return [];
+  if (!isAmount(remaining) || !isAmount(resetMs) || resetMs === 0 || resetMs > maxThrottleMs) return [];
   return [{ remaining, resetMs, quota: isAmount(quota) ? quota : null, perSecond: (remaining * 1_000) / resetMs }];
 }
 

@@ -1,5 +1,5 @@
 /** The longest wait that is obeyed unchanged, in ms. A longer wait pauses the run for an operator. */
-export const longestThrottleMs = 3_600_000;
+export const maxThrottleMs = 3_600_000;
 
 /**
  * The wait that the server asks for, in ms from now, without floor or cap; null if there is none or it can't be read. Reads

@@ -2,12 +2,12 @@ import type { EventEmitter } from 'node:events';
 import type { Server, Socket } from 'node:net';
 
 const limits = {
-  connectionsAtMost: 512,
+  maxConnections: 512,
   wholeRequestMs: 10_000, // for a client that is not logged in
 };
 const lingerMs = 1_000; // the time for the answer to arrive, before an unfinished request ends its connection
 const shortBytes = 1_048_576; // a body of this size is short: its rest may come after the answer, and the next request after that
-const waitingAtMost = 10; // requests on one connection; browsers and our own client send none before the answer to the last request
+const maxWaiting = 10; // requests on one connection; browsers and our own client send none before the answer to the last request
 
 type Request = { complete: boolean; socket: Socket; headers: { 'content-length'?: string } };
 type Listener = (request: Request, response: EventEmitter) => void;
@@ -24,12 +24,12 @@ export function noteMember(socket: Socket): void {
  * loses its oldest. Each connection has its requests answered one at a time. A stranger has a short time for a whole request. A connection whose
  * request does not end soon after its answer is closed, and the rest of a stranger's long request is not read.
  */
-export function boundStrangers(server: Server, { connectionsAtMost, wholeRequestMs } = limits): void {
+export function boundStrangers(server: Server, { maxConnections, wholeRequestMs } = limits): void {
   answerInTurn(server);
   const open = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     open.add(socket);
-    const surplus = open.size > connectionsAtMost ? (oldestOfMost(open) ?? socket) : null;
+    const surplus = open.size > maxConnections ? (oldestOfMost(open) ?? socket) : null;
     if (surplus !== null) open.delete(surplus);
     surplus?.destroy();
     socket.once('close', () => open.delete(socket));
@@ -81,7 +81,7 @@ function answerInTurn(server: Server): void {
     if (waiting === undefined) {
       turns.set(socket, []);
       begin();
-    } else if (waiting.push(begin) > waitingAtMost) socket.destroy();
+    } else if (waiting.push(begin) > maxWaiting) socket.destroy();
   });
 }
 

@@ -1,5 +1,5 @@
 const firstPositions = 1024;
-const mostBytes = 2 ** 32 - 1; // the largest offset that a position can hold
+const maxBytes = 2 ** 32 - 1; // the largest offset that a position can hold
 
 /**
  * Stores records byte for byte, and finds the first record with a key. A Map of strings would leave more garbage for each bucket than the
@@ -54,7 +54,7 @@ export class ByteIndex {
   #reserve(length: number): void {
     this.#used += length;
     if (this.#used <= this.records.length) return;
-    if (this.#used > mostBytes) throw new Error('a bucket holds more than 4 GiB of ids that differ');
+    if (this.#used > maxBytes) throw new Error('a bucket holds more than 4 GiB of ids that differ');
     const larger = Buffer.allocUnsafeSlow(2 * this.records.length);
     this.records.copy(larger);
     this.records = larger;

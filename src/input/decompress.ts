@@ -10,7 +10,7 @@ import { ZstdFrames } from './zstd-frames.ts';
 type Packing = 'gzip' | 'zstd';
 
 /** The size limits for an uploaded list, in bytes: as it comes, and unpacked. */
-export type Size = { packed: number; unpackedAtMost: number };
+export type Size = { packed: number; maxUnpackedBytes: number };
 
 /**
  * Decompresses gzip and zstd, which it detects by the first bytes and never by a name; other data passes unchanged. Throws USAGE for
@@ -30,13 +30,13 @@ async function* unpackWithin(name: string, packing: Packing, packed: AsyncIterab
   let bytes = 0;
   for await (const chunk of unpack(name, packing, packed)) {
     bytes += chunk.length;
-    if (size !== undefined && bytes > size.unpackedAtMost) throw tooLong(name, packing, size);
+    if (size !== undefined && bytes > size.maxUnpackedBytes) throw tooLong(name, packing, size);
     yield chunk;
   }
 }
 
-function tooLong(name: string, packing: Packing, { packed, unpackedAtMost }: Size): Error {
-  const message = `unpacks to more than ${megabytes(unpackedAtMost)}, the most that a packed list of ${megabytes(packed)} may have; nothing was sent`;
+function tooLong(name: string, packing: Packing, { packed, maxUnpackedBytes }: Size): Error {
+  const message = `unpacks to more than ${megabytes(maxUnpackedBytes)}, the most that a packed list of ${megabytes(packed)} may have; nothing was sent`;
   return inputError(name, null, message, adviceToUnpack(name, packing));
 }
 

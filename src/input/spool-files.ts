@@ -26,9 +26,9 @@ export const placeBytes = 12; // number of the row, file, line
 export const protectedLine = 0;
 
 /** The maximum number of bytes of a row: an id that can be sent has at most 1 KiB, other ids are cut. */
-export const mostRowBytes = 8192;
+export const maxRowBytes = 8192;
 
-/** Writes a row, in the form of `rows`, into a block with room for `mostRowBytes`, and returns its length. Throws for an id that does not fit. */
+/** Writes a row, in the form of `rows`, into a block with room for `maxRowBytes`, and returns its length. Throws for an id that does not fit. */
 export function encodeRow(
   into: Buffer,
   at: number,
@@ -36,8 +36,8 @@ export function encodeRow(
   reject: RejectCode | null,
   id: string,
 ): number {
-  const length = into.write(id, at + headerBytes, mostRowBytes - headerBytes);
-  if (length > mostRowBytes - headerBytes - 4) throw new Error('a row does not fit: its id would be cut'); // 4: one character
+  const length = into.write(id, at + headerBytes, maxRowBytes - headerBytes);
+  if (length > maxRowBytes - headerBytes - 4) throw new Error('a row does not fit: its id would be cut'); // 4: one character
   into[at] = resource === null ? 0 : resources.indexOf(resource) + 1;
   into[at + 1] = reject === null ? 0 : rejectCodes.indexOf(reject) + 1;
   into[at + 2] = length & 0xff;
@@ -95,9 +95,9 @@ export class BlockFile {
   }
 
   /** Makes room for a record of at most this length, which `add` adds, and returns its start in `block`. */
-  room(most: number): number {
+  room(maxLength: number): number {
     if (this.block.length === 0) this.block = Buffer.allocUnsafeSlow(this.#size);
-    if (this.#used + most > this.#size) this.flush();
+    if (this.#used + maxLength > this.#size) this.flush();
     return this.#used;
   }
 
@@ -149,15 +149,15 @@ export class BlockReader {
     if (this.#file !== null) closeSync(this.#file);
   }
 
-  /** Moves the last taken bytes to the beginning of the block and fills it, at least up to `least` bytes if the file has them. */
-  #fill(least: number): void {
+  /** Moves the last taken bytes to the beginning of the block and fills it, at least up to `minBytes` bytes if the file has them. */
+  #fill(minBytes: number): void {
     if (this.#file === null) return;
     this.block.copyWithin(0, this.#begin, this.#end);
     this.#end -= this.#begin;
     this.#at -= this.#begin;
     this.#begin = 0;
     let read = -1;
-    while (this.#end < least && read !== 0) {
+    while (this.#end < minBytes && read !== 0) {
       read = readSync(this.#file, this.block, this.#end, this.block.length - this.#end, null);
       this.#end += read;
     }

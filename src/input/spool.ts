@@ -15,7 +15,7 @@ import {
   cutId,
   encodeRow,
   headerBytes,
-  mostRowBytes,
+  maxRowBytes,
   placeBytes,
   spoolFile,
 } from './spool-files.ts';
@@ -148,7 +148,7 @@ class SpoolWriter {
   readonly #positions: BlockFile;
   readonly #buckets: BlockFile[];
   readonly #protect: BlockFile[];
-  readonly #scratch = Buffer.alloc(mostRowBytes);
+  readonly #scratch = Buffer.alloc(maxRowBytes);
   readonly hash = createHash('sha256');
   readonly layout = createHash('sha256'); // hash over the positions
   rows = 0;
@@ -166,7 +166,7 @@ class SpoolWriter {
 
   add(row: Row): void {
     const id = row.reject === null ? row.id : cutId(row.id);
-    const at = this.#rows.room(mostRowBytes);
+    const at = this.#rows.room(maxRowBytes);
     const length = encodeRow(this.#rows.block, at, row.resource, row.reject, id);
     this.#rows.add(length);
     this.#addPosition(row);

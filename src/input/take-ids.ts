@@ -8,12 +8,12 @@ import type { HeldBack, Spool } from './spool.ts';
 const rowsAtOnce = 10_000; // a worker that plans a scheduled run must not block its event loop
 
 /**
- * A spool of which only the first `most` ids are sent. Later ids are held back, with their duplicates; rows that are never sent stay. The
+ * A spool of which only the first `maxIds` ids are sent. Later ids are held back, with their duplicates; rows that are never sent stay. The
  * same spool gives the same result. `rows` of the result does not count rows that are held back.
  */
-export async function takeIds(spool: Spool, most: number): Promise<Spool> {
-  if (sumIds(spool.ids) <= most) return spool;
-  const heldBack = await findFirstBehind(spool, most);
+export async function takeIds(spool: Spool, maxIds: number): Promise<Spool> {
+  if (sumIds(spool.ids) <= maxIds) return spool;
+  const heldBack = await findFirstBehind(spool, maxIds);
   const taken = { ids: perResource(() => 0), rows: 0, duplicates: 0, last: null as Spool['last'] };
   const hash = createHash('sha256');
   for (const { n, row, isHeldBack } of readAll({ ...spool, heldBack })) {
@@ -26,7 +26,7 @@ export async function takeIds(spool: Spool, most: number): Promise<Spool> {
     taken.ids[row.resource!] += 1;
     taken.last = { resource: row.resource!, id: row.id };
   }
-  const layout = `${spool.layout} first ${most}`;
+  const layout = `${spool.layout} first ${maxIds}`;
   const others = { layout, sha256: hash.digest('hex'), heldBack: { ...heldBack, rows: spool.rows - taken.rows } };
   return { ...spool, ...taken, ...others };
 }
@@ -39,11 +39,11 @@ export function* readHeldBack(spool: Spool): Generator<{ n: number; row: Row; is
   }
 }
 
-async function findFirstBehind(spool: Spool, most: number): Promise<HeldBack> {
+async function findFirstBehind(spool: Spool, maxIds: number): Promise<HeldBack> {
   let ids = 0;
   for (const { n, row } of readAll(spool)) {
     if (n % rowsAtOnce === 0) await setImmediate();
-    if (isToSend(row) && ++ids > most) return { row: n, file: row.file, line: row.line, rows: 0 };
+    if (isToSend(row) && ++ids > maxIds) return { row: n, file: row.file, line: row.line, rows: 0 };
   }
   throw new Error('the spool holds fewer ids than it counts');
 }

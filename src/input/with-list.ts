@@ -137,9 +137,9 @@ function* readRejected(spool: Spool, codes: readonly string[]): Generator<Reject
   }
 }
 
-function firstOf<T>(values: Iterable<T>, most: number): T[] {
+function firstOf<T>(values: Iterable<T>, max: number): T[] {
   const first: T[] = [];
-  for (const value of values) if (first.push(value) === most) break;
+  for (const value of values) if (first.push(value) === max) break;
   return first;
 }
 
@@ -163,13 +163,13 @@ async function writeRejectsFile(spool: Spool, folder: string): Promise<string | 
 }
 
 /** The number of bad rows below which a list is accepted. */
-const leastRows = 10;
+const minRows = 10;
 
 type Facts = Pick<Spool, 'files' | 'rows' | 'rejectedByCode'>;
 
 /** The code for which more than half of a list was rejected, or null. */
 export function mostlyRejectedAs({ rows, rejectedByCode }: Pick<Facts, 'rows' | 'rejectedByCode'>): RejectCode | null {
-  const found = Object.entries(rejectedByCode).find(([, bad]) => bad >= leastRows && 2 * bad > rows);
+  const found = Object.entries(rejectedByCode).find(([, bad]) => bad >= minRows && 2 * bad > rows);
   return found === undefined ? null : (found[0] as RejectCode);
 }
 

@@ -1,7 +1,7 @@
 import { changeFunction } from './changes.lua.ts';
 
 /** The longest gap between two reports of the processes that work on a run, in ms. A longer gap does not count as deleting time. */
-export const longestSilenceMs = 10_000;
+export const maxSilenceMs = 10_000;
 
 /** Lua: counts the deleting time of a run up to `activeUntil`, a field that only a running run has. */
 export const activeTimeFunctions = `
@@ -13,7 +13,7 @@ end
 local function countTime(runKey, now)
   local ms = now - tonumber(redis.call('HGET', runKey, 'activeUntil') or now)
   redis.call('HSET', runKey, 'activeUntil', now)
-  if ms > 0 and ms <= ${longestSilenceMs} then redis.call('HINCRBY', runKey, 'activeMs', ms) end
+  if ms > 0 and ms <= ${maxSilenceMs} then redis.call('HINCRBY', runKey, 'activeMs', ms) end
 end
 
 local function stopTime(runKey, now)

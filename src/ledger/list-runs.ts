@@ -250,7 +250,7 @@ type PageChoice = {
   limit: number;
 };
 
-const lookedAtMost = 20_000;
+const maxLooked = 20_000;
 
 /** Reads the runs that match, newest first, starting after `after`. `next`: where the next page starts, null = there are no more. */
 export async function pageOfRuns(
@@ -269,7 +269,7 @@ export async function pageOfRuns(
       const run = found.get(entry.id);
       if (run !== undefined) runs.push(run);
       const looked = from + i + 1;
-      if (runs.length === choice.limit || looked >= lookedAtMost)
+      if (runs.length === choice.limit || looked >= maxLooked)
         return { runs, next: looked < entries.length ? entry : null };
     }
     from += part.length;

@@ -13,15 +13,16 @@ import { readNumbered } from './tally.ts';
 const keysPerRead = 100;
 
 /**
- * The place up to which a run sends its first `most` ids, in the form of its record; '' = all. Its chunks are written, so their sizes never change.
+ * The place up to which a run sends its first `maxDeletes` ids, in the form of its record; '' = all. Its chunks are written, so their sizes
+ * never change.
  */
 export async function findSendable(
   redis: RedisClient,
   { id, chunks, ids }: Pick<Run, 'id' | 'chunks' | 'ids'>,
-  most: number | null,
+  maxDeletes: number | null,
 ): Promise<string> {
-  if (most === null || most >= ids) return '';
-  let left = most;
+  if (maxDeletes === null || maxDeletes >= ids) return '';
+  let left = maxDeletes;
   for await (const { n, size } of readSizes(redis, id, chunks)) {
     if (size > left) return `${n}:${left}`;
     left -= size;
@@ -53,17 +54,17 @@ function placeOf(sendable: string): [chunk: number, ids: number] {
 export async function changeMaxDeletes(
   redis: RedisClient,
   run: Run,
-  most: number | null,
+  maxDeletes: number | null,
   by: AuditEntry,
   loosened = '',
 ): Promise<void> {
-  const sendable = await findSendable(redis, run, most);
+  const sendable = await findSendable(redis, run, maxDeletes);
   const all = [keys.run(run.id), keys.open(run.id), keys.deferred(run.id), keys.audit(run.id)];
   const answer = await redis.eval(
     changeMaxDeletesLua,
     all.length,
     ...all,
-    most ?? '',
+    maxDeletes ?? '',
     sendable,
     storedEntry(by),
     loosened,
@@ -73,7 +74,7 @@ export async function changeMaxDeletes(
   const least = Math.min(await sumSizes(redis, run.id, enqueued), run.maxDeletes ?? Number.POSITIVE_INFINITY);
   throw new ExpungeError(
     'USAGE',
-    `--max-deletes ${most}: run ${run.id} may have sent up to ${count(least)} ids already`,
+    `--max-deletes ${maxDeletes}: run ${run.id} may have sent up to ${count(least)} ids already`,
     {
       next: `give ${least} or more; until then the run stays as it is`,
     },

@@ -19,22 +19,22 @@ export type Measures = {
 export type MeasureChanges = Map<string, number>;
 
 const bucketsPerOctave = 8;
-const shortestMs = 0.1;
+const minMs = 0.1;
 
 /** The bucket of a latency. The bounds of neighbouring buckets differ by 9 %. */
 export function bucketOf(ms: number): number {
-  return ms <= shortestMs ? 0 : Math.ceil(bucketsPerOctave * Math.log2(ms / shortestMs));
+  return ms <= minMs ? 0 : Math.ceil(bucketsPerOctave * Math.log2(ms / minMs));
 }
 
 /** The upper bound of a bucket in ms. */
 export function latencyAt(bucket: number): number {
-  return shortestMs * 2 ** (bucket / bucketsPerOctave);
+  return minMs * 2 ** (bucket / bucketsPerOctave);
 }
 
 /** A coarser scale for Prometheus: every eighth bucket with its upper bound, 0.4 ms, 0.8 ms … 13 s. */
 export const latencyBounds: readonly { bucket: number; seconds: number }[] = Array.from({ length: 16 }, (_, n) => ({
   bucket: bucketsPerOctave * (n + 2),
-  seconds: Number(((shortestMs * 2 ** (n + 2)) / 1_000).toFixed(4)),
+  seconds: Number(((minMs * 2 ** (n + 2)) / 1_000).toFixed(4)),
 }));
 
 /**

@@ -85,14 +85,14 @@ redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return at
 `;
 
-/** Reads the first events after a number, at most `most`. */
+/** Reads the first events after a number, at most `limit`. */
 export async function readEvents(
   redis: RedisClient,
   fp: string,
   after: number,
-  most: number,
+  limit: number,
 ): Promise<NumberedEvent[]> {
-  const found = await redis.zrangebyscore(keys.outbox(fp), `(${after}`, '+inf', 'WITHSCORES', 'LIMIT', 0, most);
+  const found = await redis.zrangebyscore(keys.outbox(fp), `(${after}`, '+inf', 'WITHSCORES', 'LIMIT', 0, limit);
   const ids = found.filter((_, i) => i % 2 === 0);
   if (ids.length === 0) return [];
   const bodies = await redis.hmget(keys.outboxEvents(fp), ...ids);

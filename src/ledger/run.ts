@@ -7,7 +7,7 @@ import type { Advice } from '../model/to-type.ts';
 import { type Verification, verificationFromStored } from '../model/verification.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
-import { longestSilenceMs } from './active-time.lua.ts';
+import { maxSilenceMs } from './active-time.lua.ts';
 import { parseRules, type RunRules } from './run-rules.ts';
 
 /**
@@ -156,7 +156,7 @@ export function pendingOf(run: Pick<Run, 'rows' | 'counts'>): number {
 /** The deleting time so far in ms, without pauses and without time in which no process worked on the run. `now`: ms since 1970. */
 export function activeMsOf({ activeMs, activeUntil }: Pick<Run, 'activeMs' | 'activeUntil'>, now: number): number {
   const sinceMs = activeUntil > 0 ? Math.max(0, now - activeUntil) : 0;
-  return activeMs + (sinceMs > longestSilenceMs ? 0 : sinceMs);
+  return activeMs + (sinceMs > maxSilenceMs ? 0 : sinceMs);
 }
 
 /**

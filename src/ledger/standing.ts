@@ -288,7 +288,7 @@ export function liveLimiters(targets: readonly TargetState[]): readonly TargetSt
   return busy.length > 0 ? busy : seen.slice(0, 1);
 }
 
-const longestPermitMs = 5_000;
+const maxPermitMs = 5_000;
 
 function ownStandings(run: StandingRun, { nextTryAt, now }: Reading): Standing[] {
   const { id, rate, quotaUntil, nextPermitAt } = run;
@@ -303,17 +303,17 @@ function ownStandings(run: StandingRun, { nextTryAt, now }: Reading): Standing[]
         next: other,
       },
     ];
-  if (isSlow(rate) && nextPermitAt > now + longestPermitMs)
+  if (isSlow(rate) && nextPermitAt > now + maxPermitMs)
     return [
       { ...byNobody, why: 'run_rate', text: `--rate allows ${rateText(rate)}`, until: nextPermitAt, next: other },
     ];
-  const isPermitSoon = isSlow(rate) && nextTryAt !== null && nextTryAt - now <= longestPermitMs; // its chunk is deferred because of that
+  const isPermitSoon = isSlow(rate) && nextTryAt !== null && nextTryAt - now <= maxPermitMs; // its chunk is deferred because of that
   if (nextTryAt === null || nextTryAt <= now || isPermitSoon) return [];
   return [{ ...byNobody, why: 'retry', text: 'the ids left failed before and are retried then', until: nextTryAt }];
 }
 
 function isSlow(rate: Rate | null): rate is Rate {
-  return rate !== null && 1_000 / paceOf(rate) > longestPermitMs;
+  return rate !== null && 1_000 / paceOf(rate) > maxPermitMs;
 }
 
 const shortMs = 60_000;

@@ -11,7 +11,7 @@
  * quota, counted in 60 slices of its period, of which the oldest counts in full. So never more than `count` are sent in any period.
  */
 export const leaseFunction = `
-local callEvery, reach, forgottenAfter, paceSlack, longestOwed, catchUp = 100, 20, 350, 40, 100, 0.03
+local callEvery, reach, forgottenAfter, paceSlack, maxOwed, catchUp = 100, 20, 350, 40, 100, 0.03
 
 local function parseRate(text)
   local limits = {}
@@ -106,8 +106,8 @@ end
 -- as long as it takes: given back at once, they would be too many among the permits that others already have. Returns tat and the debt, in ms.
 local function giveBack(now, tat, unusedMs, wish)
   if tat - unusedMs <= now then return tat - unusedMs, 0 end
-  local owed = math.min(wish.owed + unusedMs, longestOwed)
-  local paid = math.min(owed, catchUp * math.max(0, math.min(now - wish.leasedAt, longestOwed)))
+  local owed = math.min(wish.owed + unusedMs, maxOwed)
+  local paid = math.min(owed, catchUp * math.max(0, math.min(now - wish.leasedAt, maxOwed)))
   return tat - paid, owed - paid
 end
 

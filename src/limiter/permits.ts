@@ -7,9 +7,9 @@ type Lease = { firstMs: number; gapMs: number; count: number; leasedAt: number }
 /** The number of unused permits, and when the first of them was leased, by the clock of Redis. */
 export type Unused = { unused: number; unusedSince: number };
 
-type Held = Lease & { gotMs: number; lateAtMostMs: number };
+type Held = Lease & { gotMs: number; maxLateMs: number };
 
-const lateAtMost = 40;
+const usualMaxLateMs = 40;
 const timerMs = 0.75; // how much too early a timer may fire
 const close = 0.75; // a request comes close after another one if it comes sooner than this part of their distance
 
@@ -27,9 +27,9 @@ export class Permits {
   #wasClose = false;
   readonly #strictness = new Strictness();
 
-  /** Adds permits that came now. `lateAtMostMs`: the time that these may wait. */
-  add(lease: Lease, nowMs: number, lateAtMostMs = lateAtMost): void {
-    if (lease.count > 0) this.#leases.push({ ...lease, gotMs: nowMs, lateAtMostMs });
+  /** Adds permits that came now. `maxLateMs`: the time that these may wait. */
+  add(lease: Lease, nowMs: number, maxLateMs = usualMaxLateMs): void {
+    if (lease.count > 0) this.#leases.push({ ...lease, gotMs: nowMs, maxLateMs });
   }
 
   /** Uses a permit that is due; false if there is none. */
@@ -114,7 +114,7 @@ export class Permits {
     for (;;) {
       const lease = this.#leases[0];
       if (lease === undefined) return undefined;
-      const oldestMs = nowMs - lease.lateAtMostMs;
+      const oldestMs = nowMs - lease.maxLateMs;
       const late = oldestMs - lease.firstMs;
       if (late > 0 && oldestMs > lease.gotMs) this.#skip(lease, Math.min(lease.count, Math.ceil(late / lease.gapMs)));
       if (lease.count > 0) return lease;

@@ -65,19 +65,19 @@ type Load = Pick<TargetCall, 'starved' | 'busy'>;
 /** Measures the load. A call right after another one repeats the last measurement, because a few milliseconds say nothing. */
 export class LoadMeter {
   readonly #measure: (nowMs: number) => Load;
-  readonly #leastMs: number;
+  readonly #minMs: number;
   #measuredAtMs = Number.NEGATIVE_INFINITY;
   #load: Load = { starved: false, busy: false };
 
-  /** `measure` is not called again before `leastMs` have passed. */
-  constructor(measure: (nowMs: number) => Load, leastMs: number) {
+  /** `measure` is not called again before `minMs` have passed. */
+  constructor(measure: (nowMs: number) => Load, minMs: number) {
     this.#measure = measure;
-    this.#leastMs = leastMs;
+    this.#minMs = minMs;
   }
 
   /** Returns the load. `nowMs`: monotonic. */
   at(nowMs: number): Load {
-    if (nowMs - this.#measuredAtMs < this.#leastMs) return this.#load;
+    if (nowMs - this.#measuredAtMs < this.#minMs) return this.#load;
     this.#measuredAtMs = nowMs;
     this.#load = this.#measure(nowMs);
     return this.#load;

@@ -2,7 +2,7 @@
 type Until = { untilMs: number; why: string };
 
 const firstLocalMs = 500;
-const longestLocalMs = 4_000;
+const maxLocalMs = 4_000;
 
 /**
  * Why a process does not send: the server asked for a wait, or requests fail from this process alone (local backoff). The server's wait
@@ -45,7 +45,7 @@ export class Throttles {
    * outage that the others have not noticed yet.
    */
   backOffLocally(why: string): void {
-    this.#localMs = Math.max(firstLocalMs, Math.min(longestLocalMs, 2 * this.#localMs));
+    this.#localMs = Math.max(firstLocalMs, Math.min(maxLocalMs, 2 * this.#localMs));
     this.#local = { untilMs: this.#clock() + this.#localMs, why: `${why}, though other processes get through` };
   }
 

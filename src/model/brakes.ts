@@ -5,11 +5,11 @@
 export function parseCanary(text: string): number[] {
   const rungs = text.split(',').map((part) => Number(/^ *(\d{1,6}) *$/.exec(part)?.[1] ?? 0));
   const isRising = rungs.every((rung, i) => rung > (rungs[i - 1] ?? 0));
-  if (isRising && rungs.length <= mostRungs) return rungs;
-  throw new Error(`expected up to ${mostRungs} rising numbers of ids like 1,10,100, got "${text}"`);
+  if (isRising && rungs.length <= maxRungs) return rungs;
+  throw new Error(`expected up to ${maxRungs} rising numbers of ids like 1,10,100, got "${text}"`);
 }
 
-const mostRungs = 8;
+const maxRungs = 8;
 
 /** Normalizes `--max-failures`: `10` ids, or `2.5%` of the ids that have an outcome. Throws an Error that says what was expected. */
 export function parseMaxFailures(text: string): string {
@@ -23,7 +23,7 @@ export function parseMaxFailures(text: string): string {
  * Reads the lowest and highest count that `--expect-count` accepts: `250000`, `250000±5%` or `250000+-100`. Throws an Error that says what was
  * expected.
  */
-function readExpectedCount(text: string): [least: number, most: number] {
+function readExpectedCount(text: string): [min: number, max: number] {
   const [, count = '', within = '0', percent = ''] =
     /^(\d{1,15})(?:(?:±|\+-|\+\/-)(\d{1,15}(?:\.\d{1,3})?)(%?))?$/.exec(text.replaceAll(' ', '')) ?? [];
   if (count === '') throw new Error(`expected a number of ids like 250000, 250000±5% or 250000+-100, got "${text}"`);
@@ -40,8 +40,8 @@ export function parseExpectedCount(text: string): string {
 
 /** Why a list with this many ids is not the expected one; null = it is. */
 export function unexpectedCount(expected: string, ids: number): string | null {
-  const [least, most] = readExpectedCount(expected);
-  if (ids >= least && ids <= most) return null;
+  const [min, max] = readExpectedCount(expected);
+  if (ids >= min && ids <= max) return null;
   return `the list holds ${ids.toLocaleString('en-US')} ids, --expect-count is ${expected}`;
 }
 

@@ -55,7 +55,7 @@ export function checkId(id: string, rules: IdRules = strictRules, plainly = isPl
 
 /** Whether a text is a word that programs write for a missing id, a word that APIs use as a route, or a piece of a printed table. */
 function checkPlaceholder(id: string): RejectCode | null {
-  if (id.length <= longestPlaceholder && placeholders.has(id.toLowerCase())) return 'placeholder';
+  if (id.length <= maxPlaceholderLength && placeholders.has(id.toLowerCase())) return 'placeholder';
   if (!mayBegin[id.charCodeAt(0)]) return null; // ten million ids are checked, so looking at one character is enough for most of them
   if (emptyUuid.test(id)) return 'placeholder';
   return ruler.test(id) || footer.test(id) ? 'table_text' : null;
@@ -67,7 +67,7 @@ const placeholders = new Set([
   // An API may take these for a route of its own, which would delete more than one object.
   ...['*', 'all', '_all', 'bulk', '_bulk', 'batch', '_batch', 'search', '_search', 'delete'],
 ]);
-const longestPlaceholder = Math.max(...[...placeholders].map((text) => text.length));
+const maxPlaceholderLength = Math.max(...[...placeholders].map((text) => text.length));
 
 /** The nil UUID, and the UUID whose bits are all set. */
 const emptyUuid = /^(?:0{8}-0{4}-0{4}-0{4}-0{12}|f{8}-f{4}-f{4}-f{4}-f{12})$/i;

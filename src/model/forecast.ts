@@ -124,7 +124,7 @@ type Likely = 'soonest' | 'late';
 /** The progress of a run in a forecast. `waits`: what it waited for. */
 type Sent = { at: number; left: number; openings: number; waits: ReadonlySet<Cause> };
 
-const mostSteps = 500; // after that, the rest is as fast as everything before
+const maxSteps = 500; // after that, the rest is as fast as everything before
 const slices = 60; // of the period of a quota; the oldest slice counts in full
 
 /** Sends requests as fast as the bounds allow, one stretch without a wait after the other. */
@@ -136,7 +136,7 @@ function send(requests: number, perSecond: number, bounds: Bounds, now: number, 
   let activeUntil = bounds.maxActiveMs === 0 ? Number.POSITIVE_INFINITY : begin + bounds.maxActiveMs;
   const stopsAt = () => Math.min(bounds.stopAt || Number.POSITIVE_INFINITY, activeUntil);
   const end = (endsAt: number) => ({ at: endsAt, left, openings, waits });
-  for (; left > 0 && steps < mostSteps; steps++) {
+  for (; left > 0 && steps < maxSteps; steps++) {
     if (at >= stopsAt()) return end(stopsAt());
     if (at >= closesAt) {
       const { isOpen, until } = stateAt(bounds.window, at);

@@ -1,18 +1,18 @@
 import { storedLine } from './visible.ts';
 
-const longestName = 100;
+const maxNameLength = 100;
 
 /** The maximum length of a reason, in characters. */
-export const longestReason = 500;
+export const maxReasonLength = 500;
 
 /** The name of a person as audit trails and runs store it. */
 export function storedName(name: string): string {
-  return storedLine(name, longestName);
+  return storedLine(name, maxNameLength);
 }
 
 /** The reason that a person gives, stored in the same way; '' = none. */
 export function storedReason(reason: string): string {
-  return storedLine(reason, longestReason);
+  return storedLine(reason, maxReasonLength);
 }
 
 /** Whether two names are of one login: in `ana@host`, only `ana` is compared, without regard to case. */

@@ -73,7 +73,7 @@ const units = [
   { suffix: 'day', name: 'day', each: 'a day', perMs: 86_400_000 },
 ] as const;
 
-const mostPerSecond = 1_000_000;
+const maxPerSecond = 1_000_000;
 
 function parseBound(part: string, text: string, needsUnit: boolean): Bound {
   const [, digits, suffix = needsUnit ? undefined : 's'] = /^(\d+(?:\.\d+)?)(?:\/([a-z]+))?$/.exec(part) ?? [];
@@ -83,7 +83,7 @@ function parseBound(part: string, text: string, needsUnit: boolean): Bound {
   // A quota of half a request means nothing, and a pace of half a request per second is 30/min.
   if (!Number.isInteger(count)) throw new Error(`expected a whole number of requests like 30/min, got "${part}"`);
   if (count === 0) throw new Error(`${unreadable(text).message}: at 0 nothing would ever be sent`);
-  if ((count * 1_000) / unit.perMs > mostPerSecond) throw new Error(`"${part}" is more than a million a second`);
+  if ((count * 1_000) / unit.perMs > maxPerSecond) throw new Error(`"${part}" is more than a million a second`);
   return { count, perMs: unit.perMs };
 }
 

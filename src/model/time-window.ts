@@ -63,7 +63,7 @@ function minuteOf(hours = '99', minutes = '0'): number {
 /** Whether a time window is open, and until when: ms since 1970, infinite if it is open all week. */
 export type WindowState = { isOpen: boolean; until: number };
 
-const longestMs = 15 * dayMinutes * 60_000; // more than a week and the largest clock change
+const maxMs = 15 * dayMinutes * 60_000; // more than a week and the largest clock change
 
 /**
  * The state of a window at a moment, ms since 1970. It is open while the clocks of its zone show a time inside. So an hour that comes twice counts
@@ -71,7 +71,7 @@ const longestMs = 15 * dayMinutes * 60_000; // more than a week and the largest 
  */
 export function windowStateAt(window: TimeWindow, at: number): WindowState {
   const isOpen = isOpenAt(window, at);
-  for (let from = at; from < at + longestMs; ) {
+  for (let from = at; from < at + maxMs; ) {
     const ahead = offset(window.tz, from);
     const edge = nextEdge(window, from + ahead) - ahead;
     from = findChange(window.tz, from, edge)?.at ?? edge; // the clocks may change before, and then show another time

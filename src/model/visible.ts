@@ -22,9 +22,9 @@ export function visibleLine(text: string): string {
   return visible(text.replace(/[\t\n\v\f\r\u0085\u2028\u2029]+/g, ' '));
 }
 
-/** A name or reason in its stored form, for all later readers: in one line, without control and format characters, at most `most` characters. */
-export function storedLine(text: string, most: number): string {
-  return visibleLine(text).trim().slice(0, most);
+/** A name or reason in its stored form, for all later readers: in one line, without control and format characters, at most `maxLength` characters. */
+export function storedLine(text: string, maxLength: number): string {
+  return visibleLine(text).trim().slice(0, maxLength);
 }
 
 /** An id for people. An id with outer white space is in quotes, so that the white space can be seen. */

@@ -35,21 +35,17 @@ function readSecrets({ notifySecretFile: path }: Settings, env: NodeJS.ProcessEn
   return lines.flatMap((line, n) => (line === '' ? [] : [parseSecrets(line, `${where}, line ${n + 1}`)]));
 }
 
-const leastBytes = 24; // at most 64, by the standard
-const mostBytes = 64;
+const minBytes = 24; // at most 64, by the standard
+const maxBytes = 64;
 
 /** One secret, or several separated by spaces, each of which signs: the old and the new one during a replacement. */
 function parseSecrets(line: string, where: string): Buffer[] {
   return line.split(/\s+/).map((word) => {
     const [, encoded = ''] = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(word) ?? [];
     const secret = Buffer.from(encoded, 'base64');
-    if (secret.length >= leastBytes && secret.length <= mostBytes) return secret;
-    throw new ExpungeError(
-      'CREDENTIALS',
-      `${where}: expected whsec_ and ${leastBytes} to ${mostBytes} bytes in base64`,
-      {
-        next: `make one: echo "whsec_$(openssl rand -base64 32)"`,
-      },
-    );
+    if (secret.length >= minBytes && secret.length <= maxBytes) return secret;
+    throw new ExpungeError('CREDENTIALS', `${where}: expected whsec_ and ${minBytes} to ${maxBytes} bytes in base64`, {
+      next: `make one: echo "whsec_$(openssl rand -base64 32)"`,
+    });
   });
 }

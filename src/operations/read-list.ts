@@ -32,14 +32,14 @@ export function withReadList<T>(
 }
 
 /** Maximum size of a list that is sent to a server, in bytes, also after unpacking. */
-export const uploadBytesAtMost = 16e9;
+export const maxUploadBytes = 16e9;
 
 const unpackedAnyway = 10e6;
 const unpackedTimes = 300; // times their packed size: ids that count up shrink most, to a 140th by zstd -19
 
 /** Maximum unpacked size of a packed list of this size, in bytes: a few crafted kilobytes would otherwise keep a server busy for minutes. Pure. */
-function unpackedAtMost(packed: number): number {
-  return Math.min(Math.max(unpackedTimes * packed, unpackedAnyway), uploadBytesAtMost);
+function maxUnpackedBytes(packed: number): number {
+  return Math.min(Math.max(unpackedTimes * packed, unpackedAnyway), maxUploadBytes);
 }
 
 /** A list that was sent to a server. `isPiped`: whether a program wrote it, so that it may be cut off. */
@@ -53,7 +53,7 @@ export function withUpload<T>(
 ): Promise<T> {
   const open = async () => {
     const [opened, { size: packed }] = await Promise.all([openInputs([path]), stat(path)]);
-    const size = { packed, unpackedAtMost: unpackedAtMost(packed) };
+    const size = { packed, maxUnpackedBytes: maxUnpackedBytes(packed) };
     const files = opened.map((file) => ({ ...file, name: basename(file.name), isPipe: isPiped, size }));
     return { files, rejectsFolder: folder, onRows: () => {} };
   };

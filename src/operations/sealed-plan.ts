@@ -68,12 +68,12 @@ export function sealPlan(
     ids: sealedIds(spool),
     protect: spool.protectedList && { ids: spool.protectedList.ids, sha256: spool.protectedList.sha256 },
     rules: sealedRules(config),
-    forecast: { requests, seconds: leastSeconds(requests, config.rate) },
+    forecast: { requests, seconds: minSeconds(requests, config.rate) },
   };
 }
 
 /** The minimum time at the rate of the plan alone: a plan does not depend on the state of the target when it is made. */
-function leastSeconds(requests: number, rate: Config['rate']): number | null {
+function minSeconds(requests: number, rate: Config['rate']): number | null {
   if (rate === undefined) return null;
   const rules = { ...noRules, rate };
   return Math.ceil(forecast(workOf({ requests, rules }, noBounds), Date.now()).secondsFrom);

@@ -6,7 +6,7 @@ import { describeRedisError, rootOf, unreachable } from './errors.ts';
 
 const retryMs = 500;
 const firstRepeatMs = 5_000;
-const longestRepeatMs = 60_000;
+const maxRepeatMs = 60_000;
 
 /**
  * Waits until the connection is usable, however long that takes, or until `stop` is aborted. Reports why it is not usable: a changed reason at
@@ -64,7 +64,7 @@ function repeatReports(onReason: (words: string) => void) {
   const later = () =>
     setTimeout(() => {
       onReason(words);
-      repeatMs = Math.min(2 * repeatMs, longestRepeatMs);
+      repeatMs = Math.min(2 * repeatMs, maxRepeatMs);
       timer = later();
     }, repeatMs);
   let timer = later();

@@ -27,7 +27,7 @@ export const ourKeys = 'expunge';
 /** The advice for a login that lacks a right. */
 export const rightsAdvice: Advice = (toType) =>
   `give it the rights that ${toType('help', 'redis')} lists, under Permissions`;
-const namedAtMost = 8;
+const maxNamed = 8;
 
 /**
  * Throws UNREACHABLE for a login that lacks a right, before any work begins. In a cluster it checks every primary, because each has its own
@@ -39,8 +39,8 @@ export async function checkRights(redis: RedisClient): Promise<void> {
   const asked = serversOf(redis).map((server) => server.eval(askForRights, 0, `${ourKeys}:`, ...commands.flat()));
   const lacking = [...new Set((await Promise.all(asked)).flat() as string[])];
   if (lacking.length === 0) return;
-  const others = lacking.length > namedAtMost ? ` and ${lacking.length - namedAtMost} more` : '';
-  const named = `${lacking.slice(0, namedAtMost).join(', ')}${others}`;
+  const others = lacking.length > maxNamed ? ` and ${lacking.length - maxNamed} more` : '';
+  const named = `${lacking.slice(0, maxNamed).join(', ')}${others}`;
   throw new ExpungeError('UNREACHABLE', `the Redis login lacks the permission for ${named}, on keys ${ourKeys}*`, {
     next: rightsAdvice,
   });

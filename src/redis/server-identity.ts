@@ -31,14 +31,14 @@ export function hasAllOf(now: ServerIdentity, before: ServerIdentity): boolean {
  */
 export function cacheServerIdentity(redis: RedisClient): ServerIdentityCache {
   const known = new Map<string, Promise<ServerIdentity>>();
-  const knownAtMost = 1_000; // in a cluster; the others are read again
+  const maxKnown = 1_000; // in a cluster; the others are read again
   for (const event of ['close', '-node', 'refresh']) redis.on(event, () => known.clear());
   const whoFor = (run: string) => (redis instanceof Cluster ? run : ''); // one server holds all runs
   return {
     forget: (run) => void known.delete(whoFor(run)),
     of: (run) => {
       const who = whoFor(run);
-      if (known.size >= knownAtMost) known.clear();
+      if (known.size >= maxKnown) known.clear();
       const asked = known.get(who) ?? readServerIdentity(redis, run);
       known.set(who, asked);
       asked.catch(() => known.get(who) === asked && known.delete(who));

@@ -14,7 +14,7 @@ import { removeDrafts } from './report.ts';
 
 const dateFile = 'kept-until';
 const reportFiles = ['outcomes.csv', 'failures.csv', 'audit.ndjson', 'report.html'];
-const rejectsAtLeastMs = 30 * 86_400_000; // other lists may have been read with another --keep
+const minRejectsKeepMs = 30 * 86_400_000; // other lists may have been read with another --keep
 
 /** The folder of the report files of a run. */
 export function runFolder(stateDir: string, run: string): string {
@@ -71,6 +71,6 @@ async function removeOldRejects(stateDir: string, keepMs: number, now: number): 
   const names = (await readdir(folder).catch(() => [])).filter((name) => /^[0-9a-f]{12}\.csv$/.test(name));
   for (const name of names) {
     const { mtimeMs } = await lstat(join(folder, name));
-    if (now - mtimeMs > Math.max(keepMs, rejectsAtLeastMs)) await rm(join(folder, name), { force: true });
+    if (now - mtimeMs > Math.max(keepMs, minRejectsKeepMs)) await rm(join(folder, name), { force: true });
   }
 }

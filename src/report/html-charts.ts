@@ -111,7 +111,7 @@ function drawChart(
   ends: number[],
 ): Markup {
   const { title, series, isStacked, text } = chart;
-  const most = mostOf(chart, points);
+  const most = maxValue(chart, points);
   const shapes = isStacked
     ? stack(series, points, most, across)
     : series.map((one) => steps(one, points, most, across));
@@ -127,7 +127,7 @@ ${marks}${paths}</svg>
 }
 
 /** The largest value; for stacked series, the largest sum. */
-function mostOf({ series, isStacked }: Chart, points: readonly HistoryPoint[]): number {
+function maxValue({ series, isStacked }: Chart, points: readonly HistoryPoint[]): number {
   const values = (point: HistoryPoint) => series.map(({ of }) => of(point) ?? 0);
   return points.reduce((most, point) => {
     const all = values(point);

@@ -99,7 +99,7 @@ function isOutcome(word: unknown): word is Outcome {
   return outcomes.some((outcome) => outcome === word);
 }
 
-const longestLine = 64 * 1024; // twice the length of a line with the longest path and id
+const maxLineLength = 64 * 1024; // twice the length of a line with the longest path and id
 const newline = 10;
 
 /** The lines of a file, without their line ends. Yields null for a line that is too long, and for a last line without a line end; nothing follows. */
@@ -113,7 +113,7 @@ export async function* certificateLines(blocks: AsyncIterable<Buffer>): AsyncGen
       start = end + 1;
     }
     rest = text.subarray(start);
-    if (rest.length > longestLine) break;
+    if (rest.length > maxLineLength) break;
   }
   if (rest.length > 0) yield null;
 }

@@ -62,7 +62,7 @@ function clockChangeNote(timing: Timing, before: number, occurrence: number): st
 function missingTimes({ cron }: Timing, { at, by, ahead }: Change): WallClock[] {
   const end = at + ahead; // as if it were UTC
   const times: WallClock[] = [];
-  for (let occurrence = end - by - 1; times.length < shownAtMost; ) {
+  for (let occurrence = end - by - 1; times.length < maxShown; ) {
     occurrence = nextOccurrence({ cron, tz: 'UTC' }, occurrence);
     if (occurrence >= end) break;
     times.push(wallClock('UTC', occurrence));
@@ -70,7 +70,7 @@ function missingTimes({ cron }: Timing, { at, by, ahead }: Change): WallClock[] 
   return times;
 }
 
-const shownAtMost = 4;
+const maxShown = 4;
 
 /** The clock change that repeats the local time of an occurrence; null if the time comes once. */
 function repeatedHour(tz: string, occurrence: number): Change | null {
@@ -87,6 +87,6 @@ function repeatedNote(timing: Timing, occurrence: number, { at, by }: Change): s
 }
 
 function list(times: string[]): string {
-  if (times.length >= shownAtMost) return `${times[0]}, ${times[1]} and others`;
+  if (times.length >= maxShown) return `${times[0]}, ${times[1]} and others`;
   return times.length === 1 ? times[0]! : `${times.slice(0, -1).join(', ')} and ${times.at(-1)}`;
 }

@@ -51,10 +51,10 @@ export function protectedChange({ protectedList: now }: ListFacts, { protectedLi
 
 /** The rows of the last ten lists, newest first, with one more. */
 export function withRows(before: readonly number[], rows: number): number[] {
-  return [rows, ...before].slice(0, comparedAtMost);
+  return [rows, ...before].slice(0, maxCompared);
 }
 
-const comparedAtMost = 10;
+const maxCompared = 10;
 
 /** Checks the number of ids to be sent, including ids that earlier occurrences left. */
 function checkMaxDeletes({ sends, left }: ListFacts, maxDeletes: number): ListRejection | null {

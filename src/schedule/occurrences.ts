@@ -50,15 +50,15 @@ export function checkTiming({ cron, tz }: Timing): void {
   }
 }
 
-/** The occurrences in (after, now]: the last of them, and their number, counted up to `countedAtMost`. */
+/** The occurrences in (after, now]: the last of them, and their number, counted up to `maxCounted`. */
 export type Due = { latest: number; count: number };
 
-const countedAtMost = 1_000;
+const maxCounted = 1_000;
 
 /** The occurrences that are due, or null. Bounded, even if a schedule of every second was not handled for years. */
 export function dueOccurrences(timing: Timing, after: number, now: number): Due | null {
   let [latest, count, occurrence] = [0, 0, nextOccurrence(timing, after)];
-  for (; occurrence <= now && count < countedAtMost; occurrence = nextOccurrence(timing, occurrence))
+  for (; occurrence <= now && count < maxCounted; occurrence = nextOccurrence(timing, occurrence))
     [latest, count] = [occurrence, count + 1];
   if (count === 0) return null;
   return occurrence <= now ? { latest: latestOccurrence(timing, latest, now), count } : { latest, count };

@@ -42,7 +42,7 @@ export async function openSource(name: string, source: ListSource, deps: SourceD
   }
 }
 
-const stderrAtMost = 4_096;
+const maxStderrLength = 4_096;
 const graceMs = 1_000;
 
 /**
@@ -88,7 +88,7 @@ async function* readOutput(child: Child, { timeoutMs, stop, fail, onStderr }: Re
   stop.addEventListener('abort', stopIt, { once: true });
   if (stop.aborted) stopIt();
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    stderr = (stderr + text).slice(0, stderrAtMost);
+    stderr = (stderr + text).slice(0, maxStderrLength);
   });
   try {
     yield* untilEnded(child);

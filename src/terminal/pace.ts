@@ -49,13 +49,13 @@ function describeActivity(live: readonly TargetState[], rate: Rate | null, idleM
   return live.map((target) => `${target.scope}: ${describeTarget(target, own)}`).join(' · ');
 }
 
-const leastIdleMs = 5_000;
+const minIdleMs = 5_000;
 const idleAnswers = 5;
 
 /** Whether no id is settled and no wait explains it: then the ids left have failed and are retried, now or later. */
 function isIdle(idleMs: number, live: readonly TargetState[], own: number | null): boolean {
   const slowest = Math.min(own ?? Number.POSITIVE_INFINITY, ...live.map((target) => target.rate));
-  return idleMs >= Math.max(leastIdleMs, (idleAnswers * 1_000) / slowest);
+  return idleMs >= Math.max(minIdleMs, (idleAnswers * 1_000) / slowest);
 }
 
 /** What one limiter does. One of two limiters may be held while the other sends. */
@@ -118,13 +118,13 @@ type PaceSummary = {
  * Minimum share of the time in which the rate must have been limited for an average to be given. There is none, either, if the run exceeded it in a
  * short time without a limit.
  */
-const leastLimited = 0.9;
+const minLimited = 0.9;
 
 /** The summary of measures. `activeMs`: the deleting time. Processes measure in parallel, so shares of their time count, not sums. */
 export function paceSummary(measures: Measures, activeMs: number): PaceSummary {
   const { requests, refused, refreshes, workMs, heldMs, limitedMs, latencyMs } = measures;
   const achieved = activeMs > 0 && requests > 0 ? ((requests - refused) / activeMs) * 1_000 : null;
-  const allowed = limitedMs > 0 && limitedMs >= leastLimited * workMs ? (measures.allowed / limitedMs) * 1_000 : null;
+  const allowed = limitedMs > 0 && limitedMs >= minLimited * workMs ? (measures.allowed / limitedMs) * 1_000 : null;
   return {
     achieved,
     allowed: allowed !== null && achieved !== null && achieved > allowed ? null : allowed,
@@ -135,14 +135,14 @@ export function paceSummary(measures: Measures, activeMs: number): PaceSummary {
   };
 }
 
-const leastWaitMs = 500;
+const minWaitMs = 500;
 
 /** The pace of a run in at most two lines; none if nothing was sent. */
 export function paceLines({ achieved, allowed, waitedMs, refused, refreshes, latencyMs }: PaceSummary): string[] {
   if (achieved === null) return [];
   const pace = [
     `${rate(achieved)}${allowed === null ? '' : ` of ${rate(allowed)} allowed`}`,
-    waitedMs < leastWaitMs ? '' : `waited ${duration(waitedMs)}`,
+    waitedMs < minWaitMs ? '' : `waited ${duration(waitedMs)}`,
     refused === 0 ? '' : `${count(refused)} × ${statusesText('throttled')}`,
     refreshes === 0 ? '' : `token refreshed ${count(refreshes)} ×`,
   ].filter(Boolean);

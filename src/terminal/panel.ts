@@ -8,7 +8,7 @@ import { foldCommand } from './render-markdown.ts';
 import { type Snapshot, settledOf } from './snapshot.ts';
 import { clip, plainStyle, type Style, textWidth, wrap, wrapWhole } from './style.ts';
 
-const longestBar = 40;
+const maxBar = 40;
 const shownEvents = 5;
 const sentenceLines = 3;
 
@@ -57,7 +57,7 @@ function progress(snapshot: Snapshot, width: number, style: Style): string {
   const settled = settledOf(snapshot);
   const numbers = [`${count(settled)} / ${count(snapshot.ids)}`, ...pace(snapshot)].join('   ');
   const text = `${percent(settled, snapshot.ids)}   ${numbers}`;
-  const size = Math.min(longestBar, width - text.length - 2);
+  const size = Math.min(maxBar, width - text.length - 2);
   if (size < 5) return text;
   return `${bar(settled, snapshot.ids, size, style)}  ${text}`;
 }

@@ -172,7 +172,7 @@ function targetLines(plan: Plan, style: Style): Line[] {
 
 function lastLines({ lastId, endsWithoutNewline }: Plan, style: Style): Line[] {
   if (lastId === null) return [];
-  const id = clip(visible(lastId), longestSample);
+  const id = clip(visible(lastId), maxSampleLength);
   if (!endsWithoutNewline) return [['Last id', id]];
   const words = 'the last line has no newline: if the file was cut off, this is not the whole id';
   return [['Last id', style.yellow(`${id}; ${words}`)]];
@@ -275,11 +275,11 @@ function pathLines({ baseUrl }: Plan, style: Style): Line[] {
 const appendedPath = new RegExp(`/v\\d+(?:/(?:${resources.join('|')})(?:/.*)?)?$`, 'i');
 
 function samples({ samples, column }: Plan): string {
-  const ids = samples.map((id) => clip(visible(id), longestSample)).join(', ');
+  const ids = samples.map((id) => clip(visible(id), maxSampleLength)).join(', ');
   return column === null ? ids : `${ids} (column ${visible(column)})`;
 }
 
-const longestSample = 40;
+const maxSampleLength = 40;
 
 function tokenText({ tokenSource }: Plan): string {
   return tokenSource === null ? 'no token yet (EXPUNGE_TOKEN is not set)' : `token from ${visibleLine(tokenSource)}`;

@@ -2,14 +2,14 @@ import { toTypeAnywhere } from '../model/to-type.ts';
 import { padded, type Style, textWidth, wrapWhole } from './style.ts';
 
 const usualWidth = 80;
-const leastWidth = 60;
-const mostWidth = 100;
+const minWidth = 60;
+const maxWidth = 100;
 const gap = 2;
-const leastCell = 28; // columns; a table whose longest column would be narrower is printed as a list
+const minCell = 28; // columns; a table whose longest column would be narrower is printed as a list
 
 /** The width for text on a terminal, or in a pipe: a line of more than 100 columns is hard to read. */
 export function readingWidth({ columns }: { columns?: number }, { COLUMNS }: NodeJS.ProcessEnv): number {
-  return Math.min(mostWidth, Math.max(leastWidth, columns ?? (Number(COLUMNS) || usualWidth)));
+  return Math.min(maxWidth, Math.max(minWidth, columns ?? (Number(COLUMNS) || usualWidth)));
 }
 
 /**
@@ -96,7 +96,7 @@ function table(lines: string[], width: number, style: Style): string {
   const longest = widths.indexOf(Math.max(...widths));
   const left = width - widths.reduce((sum, one, column) => sum + (column === longest ? 0 : one + gap), 0);
   const words = rows.flatMap((row) => (row[longest] ?? '').split(' ').map(textWidth));
-  const least = Math.max(Math.min(widths[longest]!, leastCell), ...words);
+  const least = Math.max(Math.min(widths[longest]!, minCell), ...words);
   if (left < least) return tableAsList(header, rows, width, style);
   widths[longest] = Math.min(left, widths[longest]!);
   const rule = widths.map((one) => style.dim('-'.repeat(one)));

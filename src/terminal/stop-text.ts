@@ -49,15 +49,15 @@ function liveText(known: KnownTarget): string {
   return `${plural(liveRuns(known), 'live runs')}${apart} and ${alive === 1 ? '1 process' : `${count(alive)} processes`}`;
 }
 
-const namedAtMost = 5;
+const maxNamed = 5;
 
 /** Targets that a command did not reach, one per line, each followed by the command that reaches it. */
 export function notReachedText(command: string, missed: readonly KnownTarget[], toType: ToType): string {
-  const lines = missed.slice(0, namedAtMost).map((known) => {
+  const lines = missed.slice(0, maxNamed).map((known) => {
     const how = command === 'start-all' ? byWhom(known.stops.target!) : liveText(known);
     return `  ${targetName(known)}: ${how}\n    ${commandFor(toType, command, known)}`;
   });
-  const more = missed.length - namedAtMost;
+  const more = missed.length - maxNamed;
   return [...lines, ...(more > 0 ? [`  and ${plural(more, 'others')}: ${toType('runs')}`] : [])].join('\n');
 }
 

@@ -102,7 +102,7 @@ export function tableFit(
   return isTerminal(stream, env) && stream.columns ? { width: stream.columns - 1, dropped } : undefined;
 }
 
-const leastCell = 8;
+const minCell = 8;
 
 /**
  * Rows of cells as lines, starting with the names of the columns; each column is as wide as its widest cell. `fit` makes the lines fit a terminal:
@@ -111,7 +111,7 @@ const leastCell = 8;
 export function columns(rows: readonly (readonly string[])[], fit?: TableFit): string {
   if (fit === undefined) return lay(rows);
   const kept = fit.dropped.reduce<readonly (readonly string[])[]>(
-    (left, name) => (leastWidth(left) <= fit.width ? left : without(left, left[0]!.indexOf(name))),
+    (left, name) => (minWidth(left) <= fit.width ? left : without(left, left[0]!.indexOf(name))),
     rows,
   );
   return lay(shortened(kept, fit.width).map((cells) => cells.map(isolated)));
@@ -128,9 +128,9 @@ function widthsOf(rows: readonly (readonly string[])[]): number[] {
 }
 
 /** The width with the last column as short as it may be. */
-function leastWidth(rows: readonly (readonly string[])[]): number {
+function minWidth(rows: readonly (readonly string[])[]): number {
   const widths = widthsOf(rows);
-  const last = Math.min(leastCell, widths.at(-1)!);
+  const last = Math.min(minCell, widths.at(-1)!);
   return widths.slice(0, -1).reduce((sum, width) => sum + width + 2, last);
 }
 
@@ -143,7 +143,7 @@ function shortened(rows: readonly (readonly string[])[], width: number): readonl
   const widths = widthsOf(rows);
   for (let column = widths.length - 1; column > 0; column--) {
     const excess = widths.reduce((sum, each) => sum + each + 2, -2) - width;
-    if (excess > 0) widths[column] = Math.max(Math.min(leastCell, widths[column]!), widths[column]! - excess);
+    if (excess > 0) widths[column] = Math.max(Math.min(minCell, widths[column]!), widths[column]! - excess);
   }
   return rows.map((cells) => cells.map((cell, column) => clip(cell, widths[column]!)));
 }

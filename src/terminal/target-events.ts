@@ -15,7 +15,7 @@ export function eventText({ message, reason }: Pick<TargetEvent, 'message' | 're
 }
 
 const repeatAfterMs = 60_000;
-const shortestHoldMs = 2_000;
+const minHoldMs = 2_000;
 const surelyMetAfterMs = 5_000; // before that, it may be an outage instead
 
 /**
@@ -59,7 +59,7 @@ export class TargetEvents {
       this.#reportedWaits.delete(scope);
       return [{ level: 'info', message: 'resumed', reason: `after waiting for ${duration(at - since)}` }];
     }
-    if (hold === null || since !== undefined || hold.leftMs < shortestHoldMs) return [];
+    if (hold === null || since !== undefined || hold.leftMs < minHoldMs) return [];
     if (!this.#mayReport(`hold ${scope}`, nowMs)) return [];
     this.#reportedWaits.set(scope, at);
     return [{ level: 'warn', message: 'waiting', reason: `${hold.reason}; no id uses up an attempt` }];

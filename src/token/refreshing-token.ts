@@ -5,7 +5,7 @@ import {
   afterReplacement,
   describeRefusals,
   isHopeless,
-  leastWaitMs,
+  minWaitMs,
   noRefusals,
   type RefusalHistory,
   type RefusedToken,
@@ -36,13 +36,13 @@ type Generation = {
 
 type Issued = Extract<IssueResult, { kind: 'issued' }>;
 
-const sameTokenAtMost = 3;
+const maxSameToken = 3;
 
 const youngMs = 10_000;
 /** The time that the last token has to prove that it works before giving up, in ms. */
 const lastChanceMs = 10_000;
 /** The time in ms for which a young token that never worked is asked again, not replaced: the next one would be just as young. */
-const lateAtMostMs = 5_500;
+const maxLateMs = 5_500;
 
 /**
  * A token that is replaced before it expires, and when the API refuses it. States: none → requested → held, while the next one is requested
@@ -188,13 +188,13 @@ export class RefreshingToken implements Token {
       return false;
     }
     const isYoung = !this.#inUse.hasWorked && refusal.ageMs < youngMs;
-    return !isYoung || this.#inUse.refusedForMs >= lateAtMostMs;
+    return !isYoung || this.#inUse.refusedForMs >= maxLateMs;
   }
 
   #replace(ageMs: number): void {
     this.#lastError ||= `${refusedWords('the token', this.#said)}, getting another`;
     // Two processes that revoke each other's tokens get them refused within a second, and this slows them down.
-    this.#requestIn(leastWaitMs - ageMs);
+    this.#requestIn(minWaitMs - ageMs);
   }
 
   /** Buries the held token: no request with it gets through. The next token may work, or the previous one, as long as it is in use. */
@@ -206,7 +206,7 @@ export class RefreshingToken implements Token {
     this.#lastError ||= `${refusedWords('the token', this.#said)}, getting another`;
     this.#inUse.dropLatest();
     this.#held!.isDead = true;
-    if (!this.#isBeingReplaced) this.#requestIn(leastWaitMs);
+    if (!this.#isBeingReplaced) this.#requestIn(minWaitMs);
     this.#changed();
     return 'again';
   }
@@ -273,7 +273,7 @@ export class RefreshingToken implements Token {
 
   #tryWithoutTheSame(): void {
     const reason = `${this.source} keeps giving the token that the API refused (401)${this.#said && `: ${this.#said}`}`;
-    if (++this.#sameAgain >= sameTokenAtMost) this.#giveUp(reason);
+    if (++this.#sameAgain >= maxSameToken) this.#giveUp(reason);
     else this.#tryLater(reason, null);
   }
 

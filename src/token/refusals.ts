@@ -3,9 +3,9 @@
 /** The assumed life of a token without `expires_in`, in ms. */
 const assumedLifeMs = 300_000;
 /** The longest life that is trusted, in ms: one request per day costs nothing. */
-const longestLifeMs = 86_400_000;
+const maxLifeMs = 86_400_000;
 /** The shortest time between two requests for a token, in ms, unless the API refuses one. */
-export const leastWaitMs = 1_000;
+export const minWaitMs = 1_000;
 
 const refreshAt = 0.8;
 const spread = 0.1;
@@ -15,25 +15,25 @@ export function lifeMsOf(expiresIn: unknown): number | null {
   const isDigits = typeof expiresIn === 'string' && /^\d{1,15}(\.\d+)?$/.test(expiresIn.trim());
   const seconds = isDigits ? Number(expiresIn) : expiresIn;
   if (typeof seconds !== 'number' || !(seconds > 0)) return null;
-  return Math.min(seconds * 1_000, longestLifeMs);
+  return Math.min(seconds * 1_000, maxLifeMs);
 }
 
 /** The time after its issue at which a token is replaced: at 80 % of its life, with a jitter of 10 % so that processes do not request together. */
 export function refreshAfterMs(lifeMs: number, random: number): number {
-  return Math.max(leastWaitMs, lifeMs * refreshAt * (1 - spread + 2 * spread * random));
+  return Math.max(minWaitMs, lifeMs * refreshAt * (1 - spread + 2 * spread * random));
 }
 
 const backoffBaseMs = 500;
 const backoffCapMs = 30_000;
-const longestAskedMs = 3_600_000;
+const maxAskedMs = 3_600_000;
 
 /**
  * The wait before the next request after this many failures in a row: a second plus full jitter, up to 30 s. A wait that the server asks
  * for is kept, without jitter, up to an hour.
  */
 export function retryDelayMs(failures: number, askedMs: number | null, random: number): number {
-  if (askedMs !== null) return Math.min(longestAskedMs, Math.max(leastWaitMs, askedMs));
-  return leastWaitMs + random * Math.min(backoffCapMs - leastWaitMs, backoffBaseMs * 2 ** failures);
+  if (askedMs !== null) return Math.min(maxAskedMs, Math.max(minWaitMs, askedMs));
+  return minWaitMs + random * Math.min(backoffCapMs - minWaitMs, backoffBaseMs * 2 ** failures);
 }
 
 /** The history of earlier tokens that decides about the next one. */
@@ -52,8 +52,8 @@ export const noRefusals: RefusalHistory = { early: 0, young: 0, lifeMs: assumedL
 export type RefusedToken = { ageMs: number; lifeMs: number; isBeingReplaced: boolean };
 
 const youngMs = 60_000;
-const earlyAtMost = 2;
-const youngAtMost = 10;
+const maxEarly = 2;
+const maxYoung = 10;
 const growthFactor = 1.5;
 
 /**
@@ -66,7 +66,7 @@ const growthFactor = 1.5;
  */
 export function afterRefusal({ early, young, lifeMs: learnedMs }: RefusalHistory, token: RefusedToken): RefusalHistory {
   const { ageMs, isBeingReplaced } = token;
-  const lifeMs = ageMs < token.lifeMs ? Math.max(leastWaitMs, ageMs) : learnedMs;
+  const lifeMs = ageMs < token.lifeMs ? Math.max(minWaitMs, ageMs) : learnedMs;
   if (isBeingReplaced) return { early, young, lifeMs };
   if (ageMs >= youngMs) return { early: 0, young: 0, lifeMs };
   return { early: ageMs < token.lifeMs / 2 ? early + 1 : 0, young: young + 1, lifeMs };
@@ -87,12 +87,12 @@ export function afterRecovery({ lifeMs }: RefusalHistory): RefusalHistory {
  * slowly if the life is unknown; ten young tokens in a row also end that.
  */
 export function shouldGiveUp({ early, young }: RefusalHistory): boolean {
-  return early >= earlyAtMost || young >= youngAtMost;
+  return early >= maxEarly || young >= maxYoung;
 }
 
 /** Whether even the held token is not worth a wait: twice as many tokens were refused early, or young. */
 export function isHopeless({ early, young }: RefusalHistory): boolean {
-  return early >= 2 * earlyAtMost || young >= 2 * youngAtMost;
+  return early >= 2 * maxEarly || young >= 2 * maxYoung;
 }
 
 /** Describes why giving up is right. `hadWorked`: the API accepted the last token before it refused it. `said`: the API's own words, or ''. */

@@ -75,7 +75,7 @@ function wrongOutput(got: string): IssueResult {
 type CommandResult = { error: string; isTimeOut: boolean; stdout: string; stderr: string };
 
 const deadlineMs = 30_000;
-const outputAtMost = 65_536;
+const maxOutputLength = 65_536;
 const graceMs = 500;
 
 /**
@@ -113,7 +113,7 @@ function runShell(line: string, env: NodeJS.ProcessEnv, closing: AbortSignal): P
 function collect(child: Child, end: CommandResult, tooMuch: () => void): void {
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].setEncoding('utf8').on('data', (text: string) => {
-      if (end[name].length + text.length > outputAtMost) tooMuch();
+      if (end[name].length + text.length > maxOutputLength) tooMuch();
       else end[name] += text;
     });
   }

@@ -24,9 +24,9 @@ type Trial = {
 const doubtAfterRefusals = 10;
 const doubtAfterMs = 2_000; // applies to fewer requests, but to three at least
 const patienceMs = 8_000;
-const refusalsAtLeast = 5;
+const minRefusals = 5;
 const firstWaitMs = 100;
-const longestWaitMs = 1_000;
+const maxWaitMs = 1_000;
 
 /**
  * The header that requests are sent with. A 401 alone does not prove that a token is dead: an API may learn late of a new one, and one of
@@ -142,7 +142,7 @@ export class TokenInUse {
       trial.askingSinceMs = now;
       this.#askLater(trial);
     }
-    const isDead = now - trial.refusedSinceMs >= patienceMs && trial.refusals >= refusalsAtLeast;
+    const isDead = now - trial.refusedSinceMs >= patienceMs && trial.refusals >= minRefusals;
     return isDead ? 'dead' : 'again';
   }
 
@@ -170,7 +170,7 @@ export class TokenInUse {
   }
 
   #askLater(trial: Trial): void {
-    trial.askAtMs = this.#clock() + Math.min(longestWaitMs, firstWaitMs * 2 ** trial.asked++);
+    trial.askAtMs = this.#clock() + Math.min(maxWaitMs, firstWaitMs * 2 ** trial.asked++);
   }
 }
 

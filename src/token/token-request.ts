@@ -92,7 +92,7 @@ type TokenRequest = {
 };
 
 const deadlineMs = 10_000;
-const bodyAtMost = 65_536;
+const maxBodyLength = 65_536;
 
 /**
  * Sends one request for a token, on a connection of its own, which is closed afterwards. Redirects are not followed. Throws NoAnswer unless
@@ -140,7 +140,7 @@ async function readBody(body: AsyncIterable<Buffer>): Promise<string> {
   let length = 0;
   for await (const part of body) {
     length += part.length;
-    if (length > bodyAtMost) throw new NoAnswer('its answer is too long');
+    if (length > maxBodyLength) throw new NoAnswer('its answer is too long');
     parts.push(part);
   }
   return Buffer.concat(parts).toString('utf8');

@@ -1,9 +1,9 @@
 /** The wait after failures, in ms: after the first, and the maximum. `random`: from 0 to 1. */
-type Waits = { firstMs: number; mostMs: number; random: () => number };
+type Waits = { firstMs: number; maxMs: number; random: () => number };
 
 /** The wait after this many failures in a row: twice as long with each, minus a random part of up to a half. `random`: from 0 to 1. */
-export function waitAfterMs({ firstMs, mostMs }: Omit<Waits, 'random'>, failures: number, random: number): number {
-  return Math.min(mostMs, firstMs * 2 ** Math.min(failures - 1, 30)) * (0.5 + random / 2);
+export function waitAfterMs({ firstMs, maxMs }: Omit<Waits, 'random'>, failures: number, random: number): number {
+  return Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 30)) * (0.5 + random / 2);
 }
 
 /** The wait after failures of one task. All times are in ms by one clock. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 
 type Count = { readonly counter: string; answers: number; stored: number };
 
-const mostRuns = 100;
+const maxRuns = 100;
 
 /**
  * Counts, for each run, the answers to this process that were a 204 with a body. No other answer costs anything here. Beyond 100 runs it
@@ -31,7 +31,7 @@ export class BodyCounter {
         await this.#store(run, counter, answers);
         count.stored = answers;
       }
-      if (this.#counts.size > mostRuns && count.answers === count.stored) this.#counts.delete(run);
+      if (this.#counts.size > maxRuns && count.answers === count.stored) this.#counts.delete(run);
     }
   }
 }

@@ -35,7 +35,7 @@ type DelivererOptions = {
 };
 
 const checkEveryMs = 3_000;
-const waits = { firstMs: 2_000, mostMs: 300_000 };
+const waits = { firstMs: 2_000, maxMs: 300_000 };
 const problemLength = 300;
 
 /**

@@ -45,7 +45,7 @@ const boundKinds = ['pin', 'budget', 'grace'] as const;
 const lookEveryMs = 1_000;
 const retryEveryMs = 100; // while it is not sure
 const lookAtRunsEvery = 5; // looks
-const knownRunsAtMost = 1_000;
+const maxKnownRuns = 1_000;
 
 /**
  * Remembers the actions for a target and its runs that this process has seen in Redis: stops, pauses, cancels, the pinned rate, the budget,
@@ -309,7 +309,7 @@ export class KnownActions {
     this.#runs.delete(run.id);
     if (cancel === null && pauses.length === 0) return;
     this.#runs.set(run.id, { pauses, cancel });
-    if (this.#runs.size > knownRunsAtMost) this.#runs.delete(this.#runs.keys().next().value!);
+    if (this.#runs.size > maxKnownRuns) this.#runs.delete(this.#runs.keys().next().value!);
   }
 
   async #noteLoss(what: string): Promise<void> {

@@ -30,7 +30,7 @@ type NotifierOptions = {
 const checkEveryMs = 2_000;
 const lookAgainMs = 200;
 const eventsAtOnce = 50;
-const waits = { firstMs: 2_000, mostMs: 600_000 };
+const waits = { firstMs: 2_000, maxMs: 600_000 };
 const triesOfRefused = 5;
 
 /**
@@ -90,12 +90,12 @@ export class Notifier {
   }
 
   /** The next events; none while the first of them waits because it was refused. */
-  async #due(most: number): Promise<NumberedEvent[]> {
+  async #due(limit: number): Promise<NumberedEvent[]> {
     const { redis, fp, receiver, now } = this.#options;
-    const events = await readEvents(redis, fp, await readCursor(redis, fp, receiver.key), most);
+    const events = await readEvents(redis, fp, await readCursor(redis, fp, receiver.key), limit);
     const { n, until } = await readRefusals(redis, fp, receiver.key);
     const leftMs = events[0]?.n === n ? until - now() : 0;
-    return leftMs > 0 && leftMs <= waits.mostMs ? [] : events; // a longer wait comes from a clock that was wrong
+    return leftMs > 0 && leftMs <= waits.maxMs ? [] : events; // a longer wait comes from a clock that was wrong
   }
 
   /** Posts one event. Returns whether the next one may follow. */

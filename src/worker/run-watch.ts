@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Absence } from '../delete/absence.ts';
-import { longestWaitMs } from '../delete/chunk-pass.ts';
+import { maxWaitMs } from '../delete/chunk-pass.ts';
 import { Gate } from '../delete/gate.ts';
 import { RunMeter, type Taken } from '../delete/meters.ts';
 import { RunRequestQueue } from '../delete/run-request-queue.ts';
@@ -43,7 +43,7 @@ const storeEveryMs = 1_000;
 const keepaliveEveryMs = 1_000;
 const minChunks = 2;
 const outsideWindowMs = 10_000; // how often a run outside its window is tried: an operator may have changed the window
-const postponed = { leastMs: 500, share: 0.02, mostMs: 5_000 }; // share: as a part of the time that a chunk takes
+const postponed = { minMs: 500, share: 0.02, maxMs: 5_000 }; // share: as a part of the time that a chunk takes
 
 /** `users`: its leased chunks; `till`: the end of the leases of its permits, by the clock of Redis. */
 type WatchedRun = {
@@ -150,10 +150,10 @@ export class RunWatch {
   /** The time for which a chunk of a full run is postponed, in ms: longer for a slower run, and for a run that waits, until it resumes. */
   postponesMs(run: string): number {
     const waitMs = this.#waitMs(run);
-    if (waitMs > 0) return Math.min(postponed.mostMs, Math.max(postponed.leastMs, waitMs));
+    if (waitMs > 0) return Math.min(postponed.maxMs, Math.max(postponed.minMs, waitMs));
     const perSecond = this.#runs.get(run)?.requestQueue.perSecond ?? Number.POSITIVE_INFINITY;
     const oneChunkMs = (1_000 * chunkSize) / perSecond;
-    return Math.min(postponed.mostMs, Math.max(postponed.leastMs, postponed.share * oneChunkMs));
+    return Math.min(postponed.maxMs, Math.max(postponed.minMs, postponed.share * oneChunkMs));
   }
 
   /** Adds one more chunk of a run, and returns the run's objects in this process. Each `enter` needs one `leave`. */
@@ -209,8 +209,8 @@ export class RunWatch {
   }
 
   #noteWait(run: string, { waitMs, isOpen }: RunRequestQueue): void {
-    if (waitMs <= longestWaitMs) return;
-    const triedAfterMs = isOpen ? longestWaitMs : outsideWindowMs;
+    if (waitMs <= maxWaitMs) return;
+    const triedAfterMs = isOpen ? maxWaitMs : outsideWindowMs;
     this.#waitsUntil.set(run, this.#options.clock() + Math.min(waitMs, triedAfterMs));
   }
 

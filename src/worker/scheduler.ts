@@ -11,7 +11,7 @@ import { Backoff } from './backoff.ts';
 import { type Part, repeat } from './parts.ts';
 
 const checkEveryMs = 3_000;
-const heartbeatWaits = { firstMs: 3_000, mostMs: 300_000 };
+const heartbeatWaits = { firstMs: 3_000, maxMs: 300_000 };
 const drainMs = 500; // a lease that is not released expires
 
 /**

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { longestWaitMs } from '../delete/chunk-pass.ts';
+import { maxWaitMs } from '../delete/chunk-pass.ts';
 import type { DeleteDeps } from '../delete/delete-chunk.ts';
 import { RequestMeter } from '../delete/meters.ts';
 import { noteHistory } from '../history/history.ts';
@@ -52,7 +52,7 @@ export type Service = {
   parts: readonly Part[];
 };
 
-const longestDrainMs = 10_000; // for the requests in flight, even if the request timeout is longer
+const maxRequestDrainMs = 10_000; // for the requests in flight, even if the request timeout is longer
 const drainSpareMs = 400; // after that: to return the chunks of requests in flight
 const closeMs = 300;
 const storeMs = 1_000; // for the last measures of its runs
@@ -146,8 +146,7 @@ export function openService(
       senders.stop === null &&
       writes.rejection === '' &&
       senders.all.some(
-        ({ connections, limits }) =>
-          limits.throttledMs <= longestWaitMs && connections.admit(watch.chunks, waiting.hasAny),
+        ({ connections, limits }) => limits.throttledMs <= maxWaitMs && connections.admit(watch.chunks, waiting.hasAny),
       ),
     handle: (job, stop) =>
       handle(job, stop).finally(() => {
@@ -157,7 +156,7 @@ export function openService(
     onDue: (run: string) => void enqueuer.enqueue(run).catch((error) => logRedisError(deleting, error)),
     log,
   });
-  const drainAtMostMs = Math.min(options.connection.requestTimeoutMs, longestDrainMs) + drainSpareMs;
+  const maxDrainMs = Math.min(options.connection.requestTimeoutMs, maxRequestDrainMs) + drainSpareMs;
   const parts: Service['parts'] = [
     queuePart(queue, !isShared),
     actions.part,
@@ -165,7 +164,7 @@ export function openService(
     { name: 'target senders', start: senders.start, drain: senders.close },
     watchPart(watch),
     ...(isShared ? [repeat('waiting runs', refreshEveryMs, () => waiting.refresh(), log)] : []),
-    { name: 'consumer', start: consumer.start, drain: () => drainConsumer(consumer, shutdownDeadline, drainAtMostMs) },
+    { name: 'consumer', start: consumer.start, drain: () => drainConsumer(consumer, shutdownDeadline, maxDrainMs) },
   ];
   return {
     queue,

@@ -10,7 +10,7 @@ type Seen = { why: Standing['why']; since: number; isLogged: boolean };
 /** The causes that the part which notices them logs at once. */
 const loggedElsewhere: readonly Cause[] = ['stop', 'stop_file', 'outage', 'redis_writes'];
 
-const shortestMs = 20_000;
+const minMs = 20_000;
 const repeatAfterMs = 600_000;
 
 /**
@@ -36,7 +36,7 @@ export class StandingLog {
     const { why, text, since, until, next } = standing;
     const seen = this.#seen.get(key) ?? { why, since: nowMs, isLogged: false };
     this.#seen.set(key, seen);
-    if (seen.isLogged || nowMs - seen.since < shortestMs) return;
+    if (seen.isLogged || nowMs - seen.since < minMs) return;
     const loggedAt = this.#loggedAt.get(`${key} ${why}`);
     if (loggedAt !== undefined && nowMs - loggedAt < repeatAfterMs) return;
     seen.isLogged = true;

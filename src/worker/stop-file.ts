@@ -80,8 +80,8 @@ class WatchedFile implements StopFile {
   }
 }
 
-const mostBytes = 1_024;
-const mostCharacters = 200;
+const maxBytes = 1_024;
+const maxCharacters = 200;
 
 /** Reads the present stop of this file; null if there is no file. Never throws. `now`: ms since 1970. */
 export async function readStopFile(path: string, now: number): Promise<Stop | null> {
@@ -98,7 +98,7 @@ async function readReason(path: string): Promise<string | null> {
   try {
     const file = await open(path);
     try {
-      const { buffer, bytesRead } = await file.read(Buffer.alloc(mostBytes), 0, mostBytes);
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(maxBytes), 0, maxBytes);
       return oneLine(buffer.toString('utf8', 0, bytesRead));
     } finally {
       await file.close();
@@ -109,5 +109,5 @@ async function readReason(path: string): Promise<string | null> {
 }
 
 function oneLine(text: string): string {
-  return storedLine(text.replace(/\s+/g, ' '), mostCharacters);
+  return storedLine(text.replace(/\s+/g, ' '), maxCharacters);
 }

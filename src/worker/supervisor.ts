@@ -24,7 +24,7 @@ type ProcessExit = { code: number | null; signal: NodeJS.Signals | null };
 const notStarted: ProcessExit = { code: null, signal: null };
 
 const drainMs = 11_700; // a worker has ended by then, or hangs
-const restartWaits = { firstMs: 1_000, mostMs: 30_000 };
+const restartWaits = { firstMs: 1_000, maxMs: 30_000 };
 const stableAfterMs = 60_000; // a worker that ran this long started without a problem
 
 /** Exit codes after which a restart does not help. */

@@ -10,7 +10,7 @@ const idsOfRun = 20;
 const runs = sized(3, 20);
 const ids = makeIds('k', runs * idsOfRun);
 const refusals = sized(4, 10);
-const longestMs = 600_000; // between two tries for one event; the longer the runs take, the longer it waits
+const maxMs = 600_000; // between two tries for one event; the longer the runs take, the longer it waits
 
 describe.concurrent('told by two workers', () => {
   /** @invariant events-once: Every event has one id and is delivered at least once, to each receiver independently. */
@@ -79,7 +79,7 @@ describe.concurrent('told by two workers', () => {
     expect(idsOf(true)).toEqual([]);
     await until('one is refused', () => idsOf(false).length > 0);
     areOver = true;
-    await until('all is told', () => idsOf(true).length >= 2 * runs, longestMs);
+    await until('all is told', () => idsOf(true).length >= 2 * runs, maxMs);
     const all = (await harness.runs()).flatMap(({ id }) => [`run-${id}-1`, `run-${id}-2`]);
     expect(idsOf(true).toSorted()).toEqual(all.sort());
     expect(idsOf(false).length).toBeGreaterThanOrEqual(refusals);

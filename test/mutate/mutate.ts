@@ -9,7 +9,7 @@ import type { Answer, Plan } from './runner.ts';
 /*
  * Mutation testing: `npm run mutate` for all of `everything`, `npm run mutate -- src/delete src/limiter/learning/ramp.ts` for folders and files. Changes
  * the sources in one place at a time and sees whether a test fails; those of one process only. Prints who survives and a score a folder, and
- * ends with 1 where one is below `leastPercent`. What was found before is taken over where neither the source nor its tests have changed.
+ * ends with 1 where one is below `minPercent`. What was found before is taken over where neither the source nor its tests have changed.
  */
 const everything = [
   ...['src/delete', 'src/history', 'src/http', 'src/ledger', 'src/lookup', 'src/model', 'src/report'],
@@ -27,9 +27,9 @@ const everything = [
   ...['outage', 'permits', 'ramp', 'rate-rules', 'read-target', 'stop', 'throttles'],
 ].map((path) => (path.startsWith('src/') ? path : `src/limiter/${path}.ts`));
 
-const leastPercent = 85;
+const minPercent = 85;
 const silentMs = 30_000; // a worker that tells nothing for so long hangs
-const reloadsAtMost = 6; // test files that are loaded anew for a mutant that plays its part while modules are loaded; its own and the closest ones
+const maxReloads = 6; // test files that are loaded anew for a mutant that plays its part while modules are loaded; its own and the closest ones
 const folder = 'coverage/mutate';
 const work = `${folder}/${process.pid}`; // several may run at once
 
@@ -182,7 +182,7 @@ async function tryAll(
     const own = file.replace(/^src\/(.*)\.ts$/, 'test/unit/$1.test.ts');
     const steps = (test: string) => (test === own ? 0 : far.get(test)!.get(file)!);
     near.sort((a, b) => steps(a) - steps(b));
-    for (const test of near.slice(0, reloadsAtMost)) loaded[test] = [...(loaded[test] ?? []), id];
+    for (const test of near.slice(0, maxReloads)) loaded[test] = [...(loaded[test] ?? []), id];
   }
   const tried = new Set(killed.keys());
   const covered = new Set([...Object.values(met).flat(), ...whileLoaded]);
@@ -265,7 +265,7 @@ function report(files: readonly string[], cache: Cache): void {
       .flatMap((file) => cache[file]!.found);
     const { percent, text } = score(found);
     console.log(`${percent.toFixed(1).padStart(5)} %  ${text.padEnd(14)}  ${row}`);
-    if (!row.endsWith('.ts') && percent < leastPercent) process.exitCode = 1;
+    if (!row.endsWith('.ts') && percent < minPercent) process.exitCode = 1;
   }
 }
 

@@ -26,14 +26,14 @@ const { setTimeout: setRealTimeout, clearTimeout: clearRealTimeout } = globalThi
 const killed = new Set<number>();
 let active = 0;
 let steps = 0;
-let stepsAtMost = 0; // a mutant that goes round for ever passes its own place or that of another one again and again
+let maxSteps = 0; // a mutant that goes round for ever passes its own place or that of another one again and again
 let met = new Set<number>();
 
 Object.assign(globalThis, {
   $m(id: number): boolean {
     steps++;
     if (active === 0) met.add(id);
-    else if (steps > stepsAtMost) throw new Error('the mutant goes round for ever');
+    else if (steps > maxSteps) throw new Error('the mutant goes round for ever');
     return active === id;
   },
 });
@@ -49,7 +49,7 @@ function nameOf(test: RunnerTestCase): string {
 function activate(id: number, test: string): void {
   active = id;
   steps = 0;
-  stepsAtMost = 100_000 + 20 * (plan.usual[test]?.steps ?? 100_000);
+  maxSteps = 100_000 + 20 * (plan.usual[test]?.steps ?? 100_000);
   if (id !== 0) tell({ begun: id, by: test });
 }
 

@@ -29,7 +29,7 @@ export function receive(before: Received, text: string): Received {
   return { ...now, from: behind === 0 ? cursor : `${cursor}+${behind}` };
 }
 
-const cutsAtLeast = 5;
+const minCuts = 5;
 
 /**
  * Follows a run by followers that are cut at random, each with a part of what it wrote received, until the summary is. Of the first five a part is
@@ -46,7 +46,7 @@ export async function followInPieces(
     const bytes = Math.floor(random() * 200_000);
     await until('it has written so much, or all', () => running.isOver || running.stdout.length >= bytes, 120_000);
     if (!running.isOver) cut(running);
-    const isCut = cuts < cutsAtLeast || !running.isOver;
+    const isCut = cuts < minCuts || !running.isOver;
     await running.ended;
     const end = isCut ? Math.floor(random() * (running.stdout.length + 1)) : running.stdout.length;
     received = receive(received, running.stdout.slice(0, end));

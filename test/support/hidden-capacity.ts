@@ -18,9 +18,9 @@ export async function measureCapacity(
   seconds: number,
 ): Promise<CapacityResult> {
   const { serviceMs, workers, atEnd } = hidden;
-  const mostPerSecond = (atOnce * 1_000) / serviceMs;
+  const maxPerSecond = (atOnce * 1_000) / serviceMs;
   const { harness, startedMs } = await openFleet(atEnd, {
-    ids: Math.ceil(1.1 * mostPerSecond * (warmUp + seconds)),
+    ids: Math.ceil(1.1 * maxPerSecond * (warmUp + seconds)),
     workers,
     sandbox: { capacity: { atOnce, serviceMs } },
   });
@@ -30,7 +30,7 @@ export async function measureCapacity(
   const before = sandbox.executed.size;
   await passed(startedMs, 1_000 * (warmUp + seconds));
   const { mean, max } = sandbox.load;
-  const used = (sandbox.executed.size - before) / (mostPerSecond * seconds);
+  const used = (sandbox.executed.size - before) / (maxPerSecond * seconds);
   const figures = `${mean.toFixed(1)} in the house on average, ${max} at most, ${used.toFixed(2)} of the throughput`;
   return { mean, max, used, words: `${atOnce} at once, ${serviceMs} ms each, ${workers} workers: ${figures}` };
 }

@@ -36,7 +36,7 @@ export type RedisProcessOptions = {
 };
 
 const host = '127.0.0.1';
-const triesAtMost = 5;
+const maxTries = 5;
 
 /** Starts one and waits until it answers. Throws with the end of its log where it does not come up. */
 export async function startRedisProcess(atEnd: AtEnd, options: RedisProcessOptions = {}): Promise<RedisProcess> {
@@ -89,7 +89,7 @@ function argumentsOf({ args, allArgs }: RedisProcessOptions, port: number, folde
 
 /** Somebody else may take a port between the look and the start. */
 async function firstPort(start: (port: number) => Promise<boolean>): Promise<number | null> {
-  for (let tries = 0; tries < triesAtMost; tries++) {
+  for (let tries = 0; tries < maxTries; tries++) {
     const port = await freePort();
     if (await start(port)) return port;
   }

@@ -44,8 +44,8 @@ function valueSchema(name: SettingName): Schema {
   const { words, range, json, isList, mayBeNone } = parse.takenBy(parser);
   if (json === 'boolean') return { type: 'boolean' };
   if (words) return { enum: words };
-  if (range && mayBeNone) return { type: ['string', 'integer'], minimum: range.least, maximum: range.most };
-  if (range) return { type: 'integer', minimum: range.least, maximum: range.most };
+  if (range && mayBeNone) return { type: ['string', 'integer'], minimum: range.min, maximum: range.max };
+  if (range) return { type: 'integer', minimum: range.min, maximum: range.max };
   const types = json === 'number' ? ['string', 'integer'] : ['string'];
   if (isList) return listSchema(types, parser === parse.durations ? 5 : null);
   return { type: oneOrMore(types) };

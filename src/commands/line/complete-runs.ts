@@ -16,17 +16,17 @@ const deadlineMs = 1_000;
  * Lists the newest runs with their state and list, newest first. Changes nothing, starts no Redis, and does not wait for a Redis that does not
  * answer.
  */
-export async function listNewest(config: Config, env: NodeJS.ProcessEnv, most: number): Promise<Candidate[]> {
+export async function listNewest(config: Config, env: NodeJS.ProcessEnv, limit: number): Promise<Candidate[]> {
   const late = new Promise<Candidate[]>((resolve) => setTimeout(() => resolve([]), deadlineMs).unref());
-  return Promise.race([list(config, env, most), late]);
+  return Promise.race([list(config, env, limit), late]);
 }
 
-async function list(config: Config, env: NodeJS.ProcessEnv, most: number): Promise<Candidate[]> {
+async function list(config: Config, env: NodeJS.ProcessEnv, limit: number): Promise<Candidate[]> {
   const address = await findAddress(config, env);
   if (address === null) return [];
   const redis = await connect(address);
   try {
-    const ids = await redis.zrevrange(keys.runs, 0, most - 1);
+    const ids = await redis.zrevrange(keys.runs, 0, limit - 1);
     const found = await Promise.all(ids.map((id) => redis.hmget(keys.run(id), 'state', 'files')));
     return ids.map((word, i) => ({ word, help: helpOf(found[i]!) }));
   } finally {

@@ -206,7 +206,7 @@ export const resume: Command = {
     {
       flags: '--max-deletes <n>',
       help: 'continue until this many ids of the run have an outcome, and send no others; none: any number',
-      parse: parse.mostOrNone,
+      parse: parse.positiveOrNone,
     },
     reason,
     json,

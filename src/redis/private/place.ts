@@ -32,13 +32,13 @@ export type StartResult = { options: RedisOptions; how: string } | { closed: str
  */
 export type StartMethod = { store: 'folder' | 'container'; start: (deps: StartDeps) => Promise<StartResult> };
 
-const longestSocketPath = 100; // the kernel takes 107 bytes, macOS 103
+const maxSocketPathBytes = 100; // the kernel takes 107 bytes, macOS 103
 
 /** The paths of the private Redis of a state folder; creates nothing. */
 export function privatePlace(stateDir: string): PrivatePlace {
   const folder = join(realFolder(stateDir), 'redis');
   const near = join(folder, 'redis.sock');
-  const fits = Buffer.byteLength(near) <= longestSocketPath;
+  const fits = Buffer.byteLength(near) <= maxSocketPathBytes;
   return {
     folder,
     socket: fits ? near : movedSocket(near, folder),

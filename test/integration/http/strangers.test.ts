@@ -42,7 +42,7 @@ async function serve(limits: Parameters<typeof boundStrangers>[1]) {
   return { dial, ask: () => fetch(`http://127.0.0.1:${port}/healthz`) };
 }
 
-const long = { connectionsAtMost: 512, wholeRequestMs: longMs };
+const long = { maxConnections: 512, wholeRequestMs: longMs };
 const slowly = (method: string, path: string, bytes = 100_000) =>
   `${method} ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: ${bytes}\r\n\r\n{`;
 
@@ -67,7 +67,7 @@ describe('a connection of somebody who is not logged in', () => {
   });
 
   test('ends where its request takes too long, and not that of somebody who is', async () => {
-    const { dial } = await serve({ connectionsAtMost: 512, wholeRequestMs: 300 });
+    const { dial } = await serve({ maxConnections: 512, wholeRequestMs: 300 });
     const stranger = await dial(slowly('POST', '/login'));
     const member = await dial('GET /in HTTP/1.1\r\nhost: x\r\n\r\n');
     await until('the member is answered', () => member.said !== '');
@@ -77,7 +77,7 @@ describe('a connection of somebody who is not logged in', () => {
   });
 
   test('gives way to a new one where there are too many, and not that of somebody who is', async () => {
-    const { dial, ask } = await serve({ connectionsAtMost: 8, wholeRequestMs: longMs });
+    const { dial, ask } = await serve({ maxConnections: 8, wholeRequestMs: longMs });
     const member = await dial('GET /in HTTP/1.1\r\nhost: x\r\n\r\n');
     await until('the member is answered', () => member.said !== '');
     const silent: Awaited<ReturnType<typeof dial>>[] = [];

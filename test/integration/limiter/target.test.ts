@@ -114,7 +114,7 @@ function timesOf({ first, gap, count }: TargetReply): number[] {
   return Array.from({ length: count }, (_, i) => first + i * gap - startMs);
 }
 
-function mostWithin(times: number[], windowMs: number): number {
+function maxWithin(times: number[], windowMs: number): number {
   const sorted = times.toSorted((a, b) => a - b);
   let [from, most] = [0, 0];
   for (const [i, at] of sorted.entries()) {
@@ -165,7 +165,7 @@ describe('permits of a target', () => {
   ])('at %i/s are even over %i processes, and none are wasted', async ([rate, processes], { onTestFinished }) => {
     const { at } = await openRated(onTestFinished, 1_000_000);
     const times = await play(at, processes!, 20, { rate: storedRate(parseRate(`${rate}/s`)) });
-    expect(mostWithin(times, 1_000)).toBeLessThanOrEqual(1.05 * rate! + Math.max(1, rate! / 20));
+    expect(maxWithin(times, 1_000)).toBeLessThanOrEqual(1.05 * rate! + Math.max(1, rate! / 20));
     expect(times.length).toBeGreaterThanOrEqual(0.97 * 20 * rate! - 1);
     expect(times.length).toBeLessThanOrEqual(20.12 * rate! + Math.max(1, rate! / 20) + 1);
   });
@@ -212,8 +212,8 @@ describe('permits of a target', () => {
   test('never exceed a quota in any window of its period', async ({ onTestFinished }) => {
     const { at } = await openRated(onTestFinished, 1_000);
     const times = await play(at, 3, 150, { rate: storedRate(parseRate('20/s,300/min')) });
-    expect(mostWithin(times, 60_000)).toBeLessThanOrEqual(300);
-    expect(mostWithin(times, 1_000)).toBeLessThanOrEqual(22);
+    expect(maxWithin(times, 60_000)).toBeLessThanOrEqual(300);
+    expect(maxWithin(times, 1_000)).toBeLessThanOrEqual(22);
     expect(times.length).toBeGreaterThan(600);
   });
 
@@ -261,7 +261,7 @@ describe('the limiters of resources that a target limits apart', () => {
 
   test('share one --rate evenly', async ({ onTestFinished }) => {
     const [a, b] = await playBoth(onTestFinished, [1_000, 1_000], 20, at100);
-    expect(mostWithin([...a, ...b], 1_000)).toBeLessThanOrEqual(107);
+    expect(maxWithin([...a, ...b], 1_000)).toBeLessThanOrEqual(107);
     expect(a.length + b.length).toBeGreaterThan(1_900);
     expect(Math.abs(a.length - b.length)).toBeLessThan(200);
   });
@@ -270,13 +270,13 @@ describe('the limiters of resources that a target limits apart', () => {
     const [a, b] = await playBoth(onTestFinished, [10, 1_000], 20, at100);
     expect(a.length).toBeGreaterThan(190);
     expect(a.length + b.length).toBeGreaterThan(1_900);
-    expect(mostWithin([...a, ...b], 1_000)).toBeLessThanOrEqual(107);
+    expect(maxWithin([...a, ...b], 1_000)).toBeLessThanOrEqual(107);
   });
 
   test('never exceed it together, though one comes and goes', async ({ onTestFinished }) => {
     const comesAndGoes = (scope: number, ms: number) => scope === 0 || Math.floor(ms / 700) % 2 === 0;
     const [a, b] = await playBoth(onTestFinished, [1_000, 1_000], 20, at100, comesAndGoes);
-    expect(mostWithin([...a, ...b], 1_000)).toBeLessThanOrEqual(107);
+    expect(maxWithin([...a, ...b], 1_000)).toBeLessThanOrEqual(107);
     expect(a.length + b.length).toBeGreaterThan(1_700);
   });
 
@@ -513,7 +513,7 @@ describe('the breaker', () => {
       if (count > 0) probes.push(ms);
       expect(count).toBeLessThanOrEqual(1);
     }
-    expect(mostWithin(probes, 1_000)).toBeLessThanOrEqual(2);
+    expect(maxWithin(probes, 1_000)).toBeLessThanOrEqual(2);
     expect(probes.length).toBeGreaterThan(15);
     const gaps = probes.slice(1).map((probe, i) => probe - probes[i]!);
     expect(Math.max(...gaps)).toBeLessThanOrEqual(3_200);

@@ -11,7 +11,7 @@ import { type Player, type Scenario, seeded, simulate } from './world.ts';
  */
 export function playIdeally(scenario: Scenario): Result {
   const play = (share: number) => simulate(scenario, undefined, idealPlayer(scenario, share));
-  const atAnyRate = play(leastShare).refused;
+  const atAnyRate = play(minShare).refused;
   const results = shares.map(play);
   const most = atAnyRate + (scenario.want?.refused ?? 0.005);
   const clean = results.filter(({ refused }) => refused <= most);
@@ -19,7 +19,7 @@ export function playIdeally(scenario: Scenario): Result {
 }
 
 const shares = [2, 1.25, 1.1, 1.05, 1, 0.995, 0.99, 0.97, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1];
-const leastShare = 0.1;
+const minShare = 0.1;
 
 function isBetter(one: Result, other: Result): boolean {
   const [follow, otherFollow] = [one.follow ?? 0, other.follow ?? 0];
@@ -36,11 +36,11 @@ function idealPlayer(scenario: Scenario, share: number): Player {
       next !== undefined && sums.now >= next[0] * 1_000 && (next[1] > known || sums.refused + sums.trouble > 0);
     if (isSeen) known = limits.shift()![1];
     const state = before ?? control(null, sums);
-    const perSecond = places ? mostPerSecond : share * (known - others(sums.now));
-    const rate = { ...state.rate, rate: Math.min(mostPerSecond, Math.max(0.01, perSecond)), lookedAtMs: sums.now };
+    const perSecond = places ? maxPerSecond : share * (known - others(sums.now));
+    const rate = { ...state.rate, rate: Math.min(maxPerSecond, Math.max(0.01, perSecond)), lookedAtMs: sums.now };
     const inFlight = { ...state.inFlight, limit: places ? Math.round(share * places) : sums.most };
     return { ...state, rate, inFlight, epoch: isSeen ? state.epoch + 1 : state.epoch };
   };
 }
 
-const mostPerSecond = 100_000;
+const maxPerSecond = 100_000;

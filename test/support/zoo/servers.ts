@@ -235,12 +235,12 @@ export function withStatus(inner: Server, status: number): Server {
   });
 }
 
-/** `seconds` or a date; `longestS`: never more than this. */
+/** `seconds` or a date; `maxS`: never more than this. */
 export function retryAfter(
   inner: Server,
   form: 'seconds' | 'date',
   waitMs: (now: number) => number = () => 1000,
-  longestS = 1e9,
+  maxS = 1e9,
 ): Server {
   return over(inner, (now, other) => {
     const reply = inner.answer(now, other);
@@ -248,15 +248,15 @@ export function retryAfter(
     const ms = waitMs(now);
     const text =
       form === 'seconds'
-        ? String(Math.min(longestS, Math.max(1, Math.ceil(ms / 1000))))
+        ? String(Math.min(maxS, Math.max(1, Math.ceil(ms / 1000))))
         : httpDate(now + Math.max(1000, ms));
     return { ...reply, headers: { ...reply.headers, 'retry-after': text, date: httpDate(now) } };
   });
 }
 
 /** Until the quota is there again. */
-export function retryAfterReset(inner: Server, longestS = 3600, form: 'seconds' | 'date' = 'seconds'): Server {
-  return retryAfter(inner, form, (now) => inner.quota!(now).resetMs, longestS);
+export function retryAfterReset(inner: Server, maxS = 3600, form: 'seconds' | 'date' = 'seconds'): Server {
+  return retryAfter(inner, form, (now) => inner.quota!(now).resetMs, maxS);
 }
 
 export const epochMs = 1_790_000_000_000;

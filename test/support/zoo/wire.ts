@@ -6,7 +6,7 @@ export class Wire<T extends { next: T | null }> {
   /** Comes at `ms`, rounded to a step of time, and not before the next one. */
   add(one: T, ms: number, now: number, stepMs: number): void {
     const rounded = stepMs === 1 ? Math.round(ms) : Math.round(ms / stepMs) * stepMs;
-    const position = Math.max(now + stepMs, Math.min(rounded, now + longestMs)) & (ringSize - 1);
+    const position = Math.max(now + stepMs, Math.min(rounded, now + maxMs)) & (ringSize - 1);
     one.next = null;
     if (this.#first[position] === null) this.#first[position] = one;
     else this.#last[position]!.next = one;
@@ -27,4 +27,4 @@ export class Wire<T extends { next: T | null }> {
 }
 
 const ringSize = 2 ** 14;
-const longestMs = 16_000;
+const maxMs = 16_000;

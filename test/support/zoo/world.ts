@@ -60,7 +60,7 @@ type Request = {
 
 const noSums = sums({ now: 0, most: 0, reports: 0 });
 const callEveryMs = 100;
-const lateAtMostMs = 40;
+const maxLateMs = 40;
 
 type Process = {
   index: number;
@@ -431,9 +431,9 @@ class World {
     }
     this.#isFull = false;
     if (this.#perSecond === 0) return;
-    this.#nextPermit = Math.max(this.#nextPermit, now - lateAtMostMs);
+    this.#nextPermit = Math.max(this.#nextPermit, now - maxLateMs);
     const pacedMs = 1_000 / (scenario.paced?.(now) ?? Number.POSITIVE_INFINITY);
-    this.#nextPaced = Math.max(this.#nextPaced, now - lateAtMostMs);
+    this.#nextPaced = Math.max(this.#nextPaced, now - maxLateMs);
     while (this.#nextPermit <= now && this.#nextPaced <= now) {
       const process = this.#next(now);
       this.#isFull = process === null;

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { Backoff } from '../../../src/worker/backoff.ts';
 
 test('waits twice as long after each failure, up to the most, and not at all after a success', () => {
-  const backoff = new Backoff({ firstMs: 100, mostMs: 350, random: () => 1 });
+  const backoff = new Backoff({ firstMs: 100, maxMs: 350, random: () => 1 });
   const waited = () => [99, 100, 199, 200, 349, 350].map((ms) => backoff.isWaiting(ms));
   expect(backoff.isWaiting(0)).toBe(false);
   backoff.failed(0);
@@ -16,7 +16,7 @@ test('waits twice as long after each failure, up to the most, and not at all aft
 });
 
 test('waits shorter by up to a half, by chance', () => {
-  const backoff = new Backoff({ firstMs: 100, mostMs: 100, random: () => 0 });
+  const backoff = new Backoff({ firstMs: 100, maxMs: 100, random: () => 0 });
   backoff.failed(0);
   expect([backoff.isWaiting(49), backoff.isWaiting(50)]).toEqual([true, false]);
 });
