@@ -6,7 +6,7 @@ import { isSuccess, sumOutcomes } from '../model/outcome.ts';
 import { resources } from '../model/resource.ts';
 import { parseSelection } from '../model/selection.ts';
 import type { Target } from '../model/target.ts';
-import { cursorAt, refuseUnwritten, WrittenRows, writeNews } from '../operations/follow-run.ts';
+import { cursorAt, refuseUnwritten, WrittenRows, writeNewRows } from '../operations/follow-run.ts';
 import { type Appearance, appearancesIn, noRunHas, type Search, searchRuns } from '../operations/search-runs.ts';
 import type { Session } from '../operations/session.ts';
 import { type Verification, verify } from '../operations/verify-run.ts';
@@ -132,7 +132,7 @@ async function outcomes({ deps, params, query, context }: Call<z.output<typeof o
   const write = async (sink: Sink) => {
     const written = new WrittenRows(sink, run.id, query.from ?? null, context.req.raw.signal);
     // An error is sent as a line if it will not pass: if the connection just broke, a reader would ask again for ever.
-    const lost = await writeNews(redis, run.id, cursor, written).then(() => null, onlyInternal);
+    const lost = await writeNewRows(redis, run.id, cursor, written).then(() => null, onlyInternal);
     if (lost !== null) await written.fail(lost.message);
   };
   return new Response(textOf(deps, run, write, end), { headers: { 'content-type': types.ndjson } });

@@ -53,7 +53,7 @@ export async function doOnce(
   try {
     const noted = await readNoted(redis, key, request);
     if (noted !== null && noted.answer !== null) return repeated(noted);
-    return await doNoted(redis, { key, lease }, noted ?? { request, run: '', answer: null }, work);
+    return await runIdempotently(redis, { key, lease }, noted ?? { request, run: '', answer: null }, work);
   } finally {
     await lease.release();
   }
@@ -88,7 +88,7 @@ function repeated(noted: Noted | null): Answer {
 }
 
 /** Does the work, or completes what was begun. The work makes the same run again as long as that run was not started. */
-async function doNoted(
+async function runIdempotently(
   redis: RedisClient,
   { key, lease }: { key: string; lease: Lease },
   before: Noted,

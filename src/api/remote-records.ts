@@ -2,7 +2,7 @@ import { ExpungeError, messageOf } from '../errors.ts';
 import { count } from '../format.ts';
 import { chooseFrom, type ListedRun, type RunChoice } from '../ledger/list-runs.ts';
 import type { OutcomeRow } from '../ledger/outcome-rows.ts';
-import { endNameOf } from '../ledger/results.ts';
+import { nameEnd } from '../ledger/results.ts';
 import { parseRun, type Run } from '../ledger/run.ts';
 import { listedFacts } from '../ledger/summary.ts';
 import { perOutcome } from '../model/outcome.ts';
@@ -41,8 +41,8 @@ export function remoteRecords(api: ApiClient): RecordOperations {
     verify: ({ id }) => api.json({ method: 'GET', path: `/runs/${id}/verification`, isLong: true }),
     write: (run, style, sink) => write(api, run, style, sink),
     noteReport: async () => {}, // a downloaded file is not the delivered report of the run
-    follow: (run) => (written, stop) => copyNews(api, run, written, stop),
-    awayOf: (error) => (isAway(error) ? messageOf(error) : null),
+    follow: (run) => (written, stop) => copyNewRows(api, run, written, stop),
+    retryReason: (error) => (isAway(error) ? messageOf(error) : null),
   };
 }
 
@@ -96,7 +96,7 @@ function listedRun(item: RunItem): ListedRun {
     resultsBy: item.results_by ?? '',
     resultsProblem: problem ?? '',
   };
-  return { ...run, resultsOf: results === null ? '' : endNameOf(run) };
+  return { ...run, resultsOf: results === null ? '' : nameEnd(run) };
 }
 
 function at(time: string | null): number {
@@ -164,8 +164,8 @@ async function write(api: ApiClient, run: Run, style: ReportStyle, sink: Sink): 
 }
 
 /** Writes the lines that a server sends. If they break off, it continues at the cursor. Throws INTERNAL for a problem in the last line. */
-async function copyNews(api: ApiClient, { id }: Run, written: WrittenRows, signal: AbortSignal): Promise<Found> {
-  const query = { from: written.goOn ?? undefined };
+async function copyNewRows(api: ApiClient, { id }: Run, written: WrittenRows, signal: AbortSignal): Promise<Found> {
+  const query = { from: written.resumeCursor ?? undefined };
   const text = api.text({ method: 'GET', path: `/runs/${id}/outcomes`, query, signal }, 'application/x-ndjson');
   for await (const lines of wholeLines(text)) {
     const last = lines.at(-1)!;

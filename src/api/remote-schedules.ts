@@ -68,7 +68,7 @@ async function add(api: ApiClient, { target, name, by, definition, replace, conf
     confirm_host: confirmHost,
   };
   const answer = await api.create<Placed & Pick<Added, 'done'>>('/schedules', body, false);
-  const { done, when: _, ...facts } = withoutPlace(answer); // --json does not print the time in words
+  const { done, when: _, ...facts } = omitTarget(answer); // --json does not print the time in words
   const schedule = (await look().catch(unlessAway)) ?? null;
   return { done: answer.done, before, schedule, at: Date.now(), facts, warnings: readWarnings(answer) };
 }
@@ -104,7 +104,7 @@ async function steer(
 ): Promise<SteeredSchedule> {
   const body = { ...more, reason: action.by.reason };
   const answer = await api.json<Placed>({ method: 'POST', path: `${pathOf(action)}/${name}`, body });
-  return { at: Date.now(), facts: withoutPlace(answer) };
+  return { at: Date.now(), facts: omitTarget(answer) };
 }
 
 type Started = Extract<MadeNow['made'], { outcome: 'started' }>;
@@ -140,7 +140,7 @@ function pathOf({ target, name }: Pick<ScheduleAction, 'target' | 'name'>): stri
 }
 
 /** The answer as a command prints it, without the target, which the command names itself. */
-function withoutPlace(answer: Placed): Record<string, unknown> {
+function omitTarget(answer: Placed): Record<string, unknown> {
   const { fp: _, target: __, account: ___, warnings: ____, commands: _____, ...facts } = answer;
   return facts;
 }

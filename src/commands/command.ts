@@ -202,7 +202,7 @@ export const startAt: OwnOption = {
   flags: '--start-at <moment>',
   isRare: true,
   help: 'accept the run, and send nothing of it before then: 06:00, "06:00 Europe/Berlin", 2026-11-20T16:00Z; none: at once',
-  parse: parse.orNone((text) => parse.momentAhead(text), 0),
+  parse: parse.orNone((text) => parse.futureMoment(text), 0),
 };
 
 /** Lets `--max-deletes` delete a part of a list that holds more ids. */
@@ -223,7 +223,7 @@ export const finishBy: OwnOption = {
   flags: '--finish-by <moment>',
   isRare: true,
   help: 'show the rate needed to end by then, and refuse if no allowed rate is enough: 06:00, 2026-11-20T16:00Z',
-  parse: (text) => parse.momentAhead(text),
+  parse: (text) => parse.futureMoment(text),
 };
 
 /** An option that chooses rows of a run. */

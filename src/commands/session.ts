@@ -46,34 +46,34 @@ export function listActionOf(invocation: Invocation): ListAction {
 }
 
 /** Returns a function that writes messages for people to stderr, one per line. */
-export function sayOn(stderr: NodeJS.WriteStream): (line: string) => void {
+export function lineWriter(stderr: NodeJS.WriteStream): (line: string) => void {
   return (line) => stderr.write(`${line}\n`);
 }
 
 /** Writes warnings to stderr. A server may have sent them, so control characters are made visible. */
-export function warnOn(stderr: NodeJS.WriteStream, warnings: readonly Advice[], toType: ToType): void {
+export function writeWarnings(stderr: NodeJS.WriteStream, warnings: readonly Advice[], toType: ToType): void {
   for (const warning of warnings) {
     const lines = adviceText(warning, toType).split('\n');
     stderr.write(`warning: ${lines.map(visibleLine).join('\n  ')}\n`);
   }
 }
 
-/** Returns a function like that of `sayOn` for optional messages: with --quiet it writes nothing. */
-export function sayOf({ stderr, verbosity }: Pick<Invocation, 'stderr' | 'verbosity'>): (line: string) => void {
-  const say = sayOn(stderr);
+/** Returns a function like that of `lineWriter` for optional messages: with --quiet it writes nothing. */
+export function infoWriter({ stderr, verbosity }: Pick<Invocation, 'stderr' | 'verbosity'>): (line: string) => void {
+  const say = lineWriter(stderr);
   if (verbosity !== 'quiet') return say;
   return (line) => {
     if (line.startsWith('warning: ')) say(line);
   };
 }
 
-/** Returns a function like that of `sayOf` that writes nothing with --json. */
+/** Returns a function like that of `infoWriter` that writes nothing with --json. */
 export function sayUnlessJson(invocation: Invocation): (line: string) => void {
-  return invocation.options.json ? () => {} : sayOf(invocation);
+  return invocation.options.json ? () => {} : infoWriter(invocation);
 }
 
 /** The stream for progress; none with --quiet. */
-export function progressOn({ stderr, verbosity }: Pick<Invocation, 'stderr' | 'verbosity'>): NodeJS.WriteStream {
+export function progressStream({ stderr, verbosity }: Pick<Invocation, 'stderr' | 'verbosity'>): NodeJS.WriteStream {
   if (verbosity !== 'quiet') return stderr;
   return new Writable({ write: (_chunk, _encoding, done) => done() }) as unknown as NodeJS.WriteStream;
 }

@@ -4,7 +4,7 @@ import type { Operations } from '../operations/operations.ts';
 import type { SchedulePlace } from '../operations/schedule-work.ts';
 import { type EarlySession, withRedis } from '../operations/session.ts';
 import type { Invocation } from './command.ts';
-import { sayOn, sayUnlessJson } from './session.ts';
+import { lineWriter, sayUnlessJson } from './session.ts';
 
 type Family = keyof Operations;
 
@@ -50,5 +50,5 @@ export async function withOperations<F extends Family, T>(
 
 function placeOf(invocation: Invocation): SchedulePlace {
   const { config, env, stderr } = invocation;
-  return { config, env, log: logFor(invocation, sayOn(stderr)) };
+  return { config, env, log: logFor(invocation, lineWriter(stderr)) };
 }

@@ -173,7 +173,7 @@ export const momentOrAgo = (value: string, now = Date.now()): number => {
 };
 
 /** Ms since 1970 for a future time, or for the next time the clocks of a zone show this time: `06:00`, `06:00 Europe/Berlin`. */
-export const momentAhead = (value: string, now = Date.now()): number => {
+export const futureMoment = (value: string, now = Date.now()): number => {
   const at = /^\d\d:\d\d/.test(value) ? nextTime(value, now) : moment(value);
   if (at > now) return at;
   throw new Error(`expected a future time, got "${value}", which is in the past`);

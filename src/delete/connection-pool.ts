@@ -28,8 +28,8 @@ type PoolEntry = {
   request: QueuedRequest | null;
   /** The queue the request waited in, and its two permits: one for the target's rate, one for the queue's own rate. */
   queue: RunQueue<QueuedRequest> | null;
-  takenOf: number;
-  takenOfQueue: number;
+  permitLeasedAt: number;
+  queuePermitLeasedAt: number;
   wasClose: boolean;
   sentAt: number;
   epoch: number;
@@ -208,8 +208,8 @@ export class ConnectionPool {
       done: (answer) => this.#answered(entry, answer),
       request: null,
       queue: null,
-      takenOf: 0,
-      takenOfQueue: 0,
+      permitLeasedAt: 0,
+      queuePermitLeasedAt: 0,
       wasClose: false,
       sentAt: 0,
       epoch: 0,
@@ -221,8 +221,8 @@ export class ConnectionPool {
     const entry = this.#free.pop()!;
     entry.request = request;
     entry.queue = queue;
-    entry.takenOf = this.#limits.permits.takenOf;
-    entry.takenOfQueue = queue.takenOf;
+    entry.permitLeasedAt = this.#limits.permits.takenLeasedAt;
+    entry.queuePermitLeasedAt = queue.takenLeasedAt;
     entry.wasClose = this.#limits.permits.wasClose;
     entry.sentAt = nowMs;
     entry.epoch = this.#limits.recordSent(nowMs, request.authorization);
@@ -244,9 +244,9 @@ export class ConnectionPool {
   }
 
   /** Returns the permits of a request that was never written. */
-  #putBack({ queue, takenOf, takenOfQueue }: PoolEntry): void {
-    this.#limits.permits.putBack(takenOf);
-    queue!.putBack(takenOfQueue);
+  #putBack({ queue, permitLeasedAt, queuePermitLeasedAt }: PoolEntry): void {
+    this.#limits.permits.putBack(permitLeasedAt);
+    queue!.putBack(queuePermitLeasedAt);
   }
 
   #measure(): void {

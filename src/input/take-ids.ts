@@ -13,7 +13,7 @@ const rowsAtOnce = 10_000; // a worker that plans a scheduled run must not block
  */
 export async function takeIds(spool: Spool, maxIds: number): Promise<Spool> {
   if (sumIds(spool.ids) <= maxIds) return spool;
-  const heldBack = await findFirstBehind(spool, maxIds);
+  const heldBack = await findFirstHeldBack(spool, maxIds);
   const taken = { ids: perResource(() => 0), rows: 0, duplicates: 0, last: null as Spool['last'] };
   const hash = createHash('sha256');
   for (const { n, row, isHeldBack } of readAll({ ...spool, heldBack })) {
@@ -39,7 +39,7 @@ export function* readHeldBack(spool: Spool): Generator<{ n: number; row: Row; is
   }
 }
 
-async function findFirstBehind(spool: Spool, maxIds: number): Promise<HeldBack> {
+async function findFirstHeldBack(spool: Spool, maxIds: number): Promise<HeldBack> {
   let ids = 0;
   for (const { n, row } of readAll(spool)) {
     if (n % rowsAtOnce === 0) await setImmediate();

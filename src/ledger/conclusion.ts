@@ -28,7 +28,7 @@ export function judgeRun(run: Judged): Conclusion | null {
   if (!isFinalized(run.state)) return null;
   // Before `finalizeTally`, no counter includes the open cells of a cancelled run.
   if (pendingOf(run) !== 0) return run.state === 'cancelled' && !run.tallied ? 'left' : 'mismatch';
-  if (isNoneThere(run)) return 'none_there';
+  if (isEveryIdAbsent(run)) return 'none_there';
   return sumOutcomes(run.counts, (outcome) => !isSuccess(outcome)) === 0 ? 'well' : 'left';
 }
 
@@ -37,7 +37,7 @@ export function wentWell(run: Judged): boolean {
   return judgeRun(run) === 'well';
 }
 
-function isNoneThere({ ids, counts, expectAbsent }: Judged): boolean {
+function isEveryIdAbsent({ ids, counts, expectAbsent }: Judged): boolean {
   // After a crash, some absent ids can only be reported as gone_unconfirmed.
   return counts.absent > 0 && sumOutcomes(counts, isGone) === ids && !expectAbsent;
 }

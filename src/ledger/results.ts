@@ -18,29 +18,29 @@ export async function announceResults(redis: RedisClient, fp: string): Promise<v
   await redis.set(keys.results(fp), '1', 'PX', wantedMs);
 }
 
-export async function areResultsWanted(redis: RedisClient, fp: string): Promise<boolean> {
+export async function isDeliveryEnabled(redis: RedisClient, fp: string): Promise<boolean> {
   return (await redis.exists(keys.results(fp))) === 1;
 }
 
 /** Marks a run: its keys are kept until its results are delivered. Repeating it changes nothing. */
-export async function wantResults(redis: RedisClient, run: string): Promise<void> {
-  await redis.eval(wantLua, 1, keys.run(run));
+export async function requestDelivery(redis: RedisClient, run: string): Promise<void> {
+  await redis.eval(requestDeliveryLua, 1, keys.run(run));
 }
 
 // KEYS 1 run
-const wantLua = `if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'resultsWanted', 1) end`;
+const requestDeliveryLua = `if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'resultsWanted', 1) end`;
 
 type EndFacts = Pick<Run, 'state' | 'endedAt' | 'changedAt'>;
 
 /** Names an end of a run, as results belong to one end: a halted run can be resumed and ends again. '' = it has not ended. Pure. */
-export function endNameOf({ state, endedAt, changedAt }: EndFacts): string {
+export function nameEnd({ state, endedAt, changedAt }: EndFacts): string {
   if (isFinalized(state)) return `${state} ${endedAt}`;
   return state === 'halted' ? `halted ${changedAt}` : '';
 }
 
 /** Whether a run has ended and the results of that end are still to be delivered. Pure. */
 export function awaitsResults(run: EndFacts & Pick<Run, 'resultsWanted' | 'resultsOf'>): boolean {
-  const end = endNameOf(run);
+  const end = nameEnd(run);
   return run.resultsWanted && end !== '' && run.resultsOf !== end;
 }
 
@@ -49,7 +49,7 @@ type ResultsFacts = Pick<Run, 'resultsWanted' | 'resultsIn' | 'resultsOf' | 'res
 /** For `--json`: where the results of a run are, null = nowhere yet, and why. Both are null for a run whose results no worker delivers. Pure. */
 export function resultsFacts(run: EndFacts & ResultsFacts): { results: string | null; results_problem: string | null } {
   if (!run.resultsWanted) return { results: null, results_problem: null };
-  if (endNameOf(run) === '') return { results: null, results_problem: 'the run has not ended' };
+  if (nameEnd(run) === '') return { results: null, results_problem: 'the run has not ended' };
   if (!awaitsResults(run)) return { results: run.resultsIn, results_problem: null };
   return { results: null, results_problem: run.resultsProblem || 'waiting for a worker with --results' };
 }

@@ -185,13 +185,13 @@ export class RunQueue<T> {
   }
 
   /** See `Permits`; 0 if it needs none. */
-  get takenOf(): number {
-    return this.#options.permits()?.takenOf ?? 0;
+  get takenLeasedAt(): number {
+    return this.#options.permits()?.takenLeasedAt ?? 0;
   }
 
   /** Returns one of its own permits that was not used after all. */
-  putBack(takenOf: number): void {
-    this.#options.permits()?.putBack(takenOf);
+  putBack(leasedAt: number): void {
+    this.#options.permits()?.putBack(leasedAt);
   }
 
   /** Drops requests that may no longer be sent. */

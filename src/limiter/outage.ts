@@ -1,7 +1,7 @@
 import type { StatusFacts } from '../model/status.ts';
 
 /** The time into an outage for which a failure says nothing about its id, in ms; see TargetLimiter.isCircuitOpen. */
-export const noIdsFaultMs = 900_000;
+export const forgivenOutageMs = 900_000;
 
 /** The number of failed answers in a row that opens the circuit, by their kind. */
 const inARow = { unreachable: 5, trouble: 20 };
@@ -60,7 +60,7 @@ export function isTrouble(signal: Signal): boolean {
 }
 
 /** Whether an answer may be about its id alone, because the server was there. */
-export function mayBeIdsFault(signal: Signal): boolean {
+export function canBeIdSpecific(signal: Signal): boolean {
   return signal === 'trouble' || signal === 'lost';
 }
 

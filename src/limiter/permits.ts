@@ -22,7 +22,7 @@ export class Permits {
   readonly #leases: Held[] = [];
   #unused = 0;
   #unusedSince = 0;
-  #takenOf = 0;
+  #takenLeasedAt = 0;
   #taken = { dueMs: Number.NEGATIVE_INFINITY, atMs: Number.NEGATIVE_INFINITY };
   #wasClose = false;
   readonly #strictness = new Strictness();
@@ -40,7 +40,7 @@ export class Permits {
     this.#taken = { dueMs: lease.firstMs, atMs: nowMs };
     lease.firstMs += lease.gapMs;
     lease.count--;
-    this.#takenOf = lease.leasedAt;
+    this.#takenLeasedAt = lease.leasedAt;
     return true;
   }
 
@@ -55,13 +55,13 @@ export class Permits {
   }
 
   /** The time when the last taken permit was leased; `putBack` needs it. */
-  get takenOf(): number {
-    return this.#takenOf;
+  get takenLeasedAt(): number {
+    return this.#takenLeasedAt;
   }
 
   /** Gives back a taken permit that was not used after all. */
-  putBack(takenOf: number): void {
-    this.#giveBack({ leasedAt: takenOf }, 1);
+  putBack(leasedAt: number): void {
+    this.#giveBack({ leasedAt }, 1);
   }
 
   /** Whether `take` would give a permit. */

@@ -6,7 +6,7 @@ import type { Closed } from './learning/closed.ts';
 import { lowest, type TargetControl } from './learning/control.ts';
 import { recallRate } from './learning/learn-rate.ts';
 import type { LearnedRate } from './learning/learned-rate.ts';
-import { noIdsFaultMs } from './outage.ts';
+import { forgivenOutageMs } from './outage.ts';
 import { type QuotaOrigin, type QuotaUse, quotasOf, type StoredQuotas, spentQuota } from './quotas.ts';
 import { workPauseMs } from './script-fields.ts';
 
@@ -222,7 +222,7 @@ function closedOf(
 ): TargetState['outage'] {
   const kind = closed as Closed['kind'] | '';
   if (kind === '' || (kind === 'held' && Number(holdUntil) > now)) return null;
-  const countsTries = now - Number(kind === 'held' ? holdUntil : closedAt) >= noIdsFaultMs;
+  const countsTries = now - Number(kind === 'held' ? holdUntil : closedAt) >= forgivenOutageMs;
   if (kind === 'held')
     return { kind, reason: 'the wait that the API asked for is over', since: Number(holdUntil), countsTries };
   return { kind, reason: closedWhy, since: Number(outageSince), countsTries };

@@ -1,6 +1,6 @@
 import { control, type TargetControl } from './learning/control.ts';
 import type { Alarm, Sums } from './learning/sums.ts';
-import { AnswerTally, isTrouble, mayBeIdsFault, noIdsFaultMs, OutageDetector, type Signal } from './outage.ts';
+import { AnswerTally, canBeIdSpecific, forgivenOutageMs, isTrouble, OutageDetector, type Signal } from './outage.ts';
 import { ClockOffset, Permits } from './permits.ts';
 import { type Stop, stopFromStored, stopText, storedSaying, type TokenWait } from './stop.ts';
 import { LoadMeter, type PermitTaker, type TargetCall, type TargetReply } from './target-call.ts';
@@ -136,10 +136,10 @@ export class TargetLimiter {
   get isCircuitOpen(): boolean {
     const now = this.#options.clock();
     if (this.#alarm !== null && !this.#reply?.outageAt) return true;
-    if (this.#unavailableSinceMs !== null && now - this.#unavailableSinceMs < noIdsFaultMs) return true;
+    if (this.#unavailableSinceMs !== null && now - this.#unavailableSinceMs < forgivenOutageMs) return true;
     const reply = this.#reply;
     if (reply === null || reply.outageAt === 0) return false;
-    return now - this.#offset.ms - reply.outageAt < noIdsFaultMs;
+    return now - this.#offset.ms - reply.outageAt < forgivenOutageMs;
   }
 
   /** The duration of the present outage of this kind, in ms; 0 = none. */
@@ -171,7 +171,7 @@ export class TargetLimiter {
       this.#holds.succeed();
     }
     if (epoch > 0 && epoch !== this.#epoch) return;
-    if (hasFailed && mayBeIdsFault(signal)) return;
+    if (hasFailed && canBeIdSpecific(signal)) return;
     const isProbe = this.#reply !== null && this.#reply.closed !== '' && isTrouble(signal);
     if (this.#outage.observe(signal) || isProbe) this.#trip(signal === 'unreachable' ? 'unreachable' : 'trouble', why);
   }
@@ -294,7 +294,7 @@ export class TargetLimiter {
     this.#holds.receive(reply.holdUntil + this.#offset.ms, reply.holdWhy);
     const { first, gap, count, now } = reply;
     const lease = { firstMs: first + this.#offset.ms, gapMs: gap, count, leasedAt: now };
-    const liveMs = this.#taker.isPaced ? besidePaceMs : undefined;
+    const liveMs = this.#taker.isPaced ? runPaceSlackMs : undefined;
     this.permits.add(lease, this.#options.clock(), reply.closed === '' ? liveMs : probeLivesMs);
     const isTooEarly = this.throttledMs > 0 && lease.firstMs < this.#options.clock() + this.throttledMs;
     const isUnreported = this.#alarm !== null && reply.closed === ''; // an outage that the lease does not know yet
@@ -313,5 +313,5 @@ export class TargetLimiter {
 }
 
 const probeLivesMs = 1_000;
-const besidePaceMs = 200; // how long permits wait for the permits of a run's own rate, which come at other moments
+const runPaceSlackMs = 200; // how long permits wait for the permits of a run's own rate, which come at other moments
 const soonMs = 150; // how early permits for the end of a throttle are leased

@@ -39,13 +39,13 @@ export function waitChanges(
   known: ReadonlyMap<Cause, Wait>,
   { why, settled }: Held,
   now: number,
-): { why: Cause; to: Wait | null; isNews: boolean }[] {
+): { why: Cause; to: Wait | null; isNewlyPublished: boolean }[] {
   const all = new Set([...known.keys(), ...(why !== null && restMs[why] !== undefined ? [why] : [])]);
   return [...all].flatMap((cause) => {
     const from = known.get(cause) ?? null;
     const to = nextWait(from, cause === why ? settled : null, now, restMs[cause] ?? 0);
     if (from === to) return [];
-    return [{ why: cause, to, isNews: to?.isPublished === true && from?.isPublished !== true }];
+    return [{ why: cause, to, isNewlyPublished: to?.isPublished === true && from?.isPublished !== true }];
   });
 }
 

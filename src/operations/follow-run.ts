@@ -24,7 +24,7 @@ export function cursorAt({ id, chunks }: Run, text: string | undefined): FollowC
 export type Found = 'all' | 'more' | 'closed';
 
 /** Writes the new rows of a run since the cursor, and the summary once it has ended. Only reads. */
-export async function writeNews(
+export async function writeNewRows(
   redis: RedisClient,
   id: string,
   cursor: FollowCursor,
@@ -52,7 +52,7 @@ export class WrittenRows {
   }
 
   /** The cursor after everything that was written; null = nothing was written. */
-  get goOn(): string | null {
+  get resumeCursor(): string | null {
     return this.#cursor === null || this.#rows === 0 ? this.#cursor : `${this.#cursor}+${this.#rows}`;
   }
 

@@ -14,7 +14,7 @@ import { describeRedisError, isRedisError } from '../redis/errors.ts';
 import { readProgress } from '../report/follow-outcomes.ts';
 import { htmlReport } from '../report/html-report.ts';
 import { writeReport } from '../report/report.ts';
-import { writeNews } from './follow-run.ts';
+import { writeNewRows } from './follow-run.ts';
 import type { RecordOperations } from './operations.ts';
 import { readRunRecord, readWholeContext } from './run-record.ts';
 import { searchRuns } from './search-runs.ts';
@@ -63,12 +63,12 @@ export function localRecords(session: EarlySession): RecordOperations {
       return async (written) => {
         const progress = await readProgress(redis, run.id);
         if (progress === seen) return 'more';
-        const found = await writeNews(redis, run.id, cursor, written);
+        const found = await writeNewRows(redis, run.id, cursor, written);
         seen = progress;
         return found;
       };
     },
-    awayOf: (error) => (isRedisError(error) ? describeRedisError(error) : null),
+    retryReason: (error) => (isRedisError(error) ? describeRedisError(error) : null),
   };
 }
 

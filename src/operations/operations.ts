@@ -110,7 +110,7 @@ export type RecordOperations = {
   /** Returns a function that writes the new rows of a run since its last call; the first call starts at the cursor. */
   follow(run: Run, cursor: FollowCursor): (written: WrittenRows, stop: AbortSignal) => Promise<Found>;
   /** The reason why an error means that there is no answer for now; null if it means something else. */
-  awayOf(error: unknown): string | null;
+  retryReason(error: unknown): string | null;
 };
 
 /** Actions for the schedules of a target. All but `run` can be repeated at will. A schedule that is not there throws USAGE. */

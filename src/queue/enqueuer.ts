@@ -1,5 +1,5 @@
 import type { Ledger } from '../ledger/ledger.ts';
-import { areResultsWanted, wantResults } from '../ledger/results.ts';
+import { isDeliveryEnabled, requestDelivery } from '../ledger/results.ts';
 import type { Run } from '../ledger/run.ts';
 import { recoverOrphans, startRun } from '../ledger/start-run.ts';
 import { keys } from '../redis/keys.ts';
@@ -31,7 +31,7 @@ export function createEnqueuer(ledger: Ledger, queue: ChunkQueue): Enqueuer {
 /** Registers a run with the workers of its target, before it is started. Repeating it is harmless. */
 export async function registerWithWorkers({ redis }: Ledger, { id, fp }: Pick<Run, 'id' | 'fp'>): Promise<void> {
   await redis.sadd(keys.targetRuns(fp), id);
-  if (await areResultsWanted(redis, fp)) await wantResults(redis, id);
+  if (await isDeliveryEnabled(redis, fp)) await requestDelivery(redis, id);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { endNameOf } from '../ledger/results.ts';
+import { nameEnd } from '../ledger/results.ts';
 import { type Run, readRun } from '../ledger/run.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { resultFiles } from '../report/result-files.ts';
@@ -37,7 +37,7 @@ export async function writeSet(redis: RedisClient, run: Run, parent: string, sig
 /** Whether the run has changed. A halted run can be resumed while its files are written, and late answers of requests in flight can come in. */
 async function hasChanged(redis: RedisClient, run: Run): Promise<boolean> {
   const now = await readRun(redis, run.id);
-  return now === null || endNameOf(now) !== endNameOf(run) || !isDeepStrictEqual(now.counts, run.counts);
+  return now === null || nameEnd(now) !== nameEnd(run) || !isDeepStrictEqual(now.counts, run.counts);
 }
 
 /** Removes the folder of a set with its contents. Never throws, because it may follow another error. */

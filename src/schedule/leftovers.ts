@@ -66,7 +66,7 @@ async function chooseRetried(
   schedule: Schedule,
   stop: AbortSignal,
 ): Promise<Pick<Leftovers, 'retried' | 'note'>> {
-  const [chosen, withdrawn] = [chooseLeft(run, schedule), chooseWithdrawn(run, schedule)];
+  const [chosen, withdrawn] = [selectLeftovers(run, schedule), selectCancelled(run, schedule)];
   const hasAny = ({ only }: Pick<Choice, 'only'>) => sumOutcomes(run.counts, (outcome) => only.includes(outcome)) > 0;
   if (!hasAny(chosen) && !hasAny(withdrawn)) return none;
   const found = await Promise.all(run.retriedBy.map((id) => readRun(redis, id)));
@@ -100,7 +100,7 @@ async function sumLeft(redis: RedisClient, left: Left, stop: AbortSignal): Promi
  * Chooses the ids of an ended run that the next occurrence sends again. If an operator cancelled the run, its ids are not to be deleted. If the next
  * occurrence cancelled it, they are carried over.
  */
-function chooseLeft(run: Run, { retryFailed, atMost, retriedFrom }: Schedule): Omit<Choice, 'retries'> {
+function selectLeftovers(run: Run, { retryFailed, atMost, retriedFrom }: Schedule): Omit<Choice, 'retries'> {
   const isCut = run.state === 'cancelled' && run.by === 'guard';
   const cutFrom = isCut ? (atMost > 0 ? 0 : fileOfRetried(run, retriedFrom)) : Number.POSITIVE_INFINITY;
   // In a run in doubt no open id reads as never sent.
@@ -112,7 +112,7 @@ function chooseLeft(run: Run, { retryFailed, atMost, retriedFrom }: Schedule): O
 }
 
 /** The ids that the run was to retry and that an operator cancelled before they were sent. */
-function chooseWithdrawn({ id, state, by }: Run, { retryFailed, retriedFrom }: Schedule): Omit<Choice, 'retries'> {
+function selectCancelled({ id, state, by }: Run, { retryFailed, retriedFrom }: Schedule): Omit<Choice, 'retries'> {
   const isWithdrawn = retryFailed && state === 'cancelled' && by !== 'guard' && retriedFrom?.run === id;
   if (!isWithdrawn) return { only: [], retryFailed: false, cutFrom: Number.POSITIVE_INFINITY };
   return { only: idOutcomes.filter((outcome) => !isSent(outcome)), retryFailed: false, cutFrom: retriedFrom.file };

@@ -37,7 +37,7 @@ export type Ending = {
   retryOf: string; // the run whose ids were retried, or ''
   rows: number;
   ids: number;
-  isNoneThere: boolean; // whether none of the ids existed, without --expect-absent
+  isEveryIdAbsent: boolean; // whether none of the ids existed, without --expect-absent
   pending: number;
   counts: OutcomeCounts;
   protectedRead: number | null; // ids in the protect file; null without one
@@ -128,8 +128,8 @@ function retryOfLines({ retryOf }: Ending): string[] {
 }
 
 /** Lines for a run that found none of its ids, as with a list for another API, account or resource. */
-function noneThereLines({ isNoneThere, ids }: Ending, style: Style): string[] {
-  if (!isNoneThere) return [];
+function noneThereLines({ isEveryIdAbsent, ids }: Ending, style: Style): string[] {
+  if (!isEveryIdAbsent) return [];
   const words = `None of the ${plural(ids, 'ids')} was there. Check --base-url, --account, --resource and --column.`;
   return [`  ${style.red(words)}`];
 }
@@ -187,7 +187,7 @@ function nextSteps(ending: Ending): Step[] {
 const resumeSame = 'Resume with the same command';
 
 const steps: Record<EndingKind, (ending: Ending) => Step[]> = {
-  completed: (ending) => [...(ending.isNoneThere ? [mayBeGone(ending)] : []), ...tryAgain(ending)],
+  completed: (ending) => [...(ending.isEveryIdAbsent ? [mayBeGone(ending)] : []), ...tryAgain(ending)],
   cancelled: tryAgain,
   halted: (ending) => [
     ...seeAll(ending),

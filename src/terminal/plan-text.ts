@@ -94,10 +94,10 @@ const inWords = new Intl.ListFormat('en-GB'); // `a, b and c`
 type Line = [label: string, text: string];
 
 function inputLines(plan: Plan, style: Style): Line[] {
-  const apart = (Object.keys(apartText) as ReadOutcome[])
+  const excluded = (Object.keys(excludedText) as ReadOutcome[])
     .filter((outcome) => plan.settled[outcome] > 0)
-    .map((outcome) => apartText[outcome](plan.settled[outcome]));
-  const sums = [`${plural(plan.rows, 'rows')} → ${style.bold(idsText(plan.ids))} to delete`, ...apart].join(' · ');
+    .map((outcome) => excludedText[outcome](plan.settled[outcome]));
+  const sums = [`${plural(plan.rows, 'rows')} → ${style.bold(idsText(plan.ids))} to delete`, ...excluded].join(' · ');
   return [
     ...sourceLines(plan, style),
     ['', sums],
@@ -118,7 +118,7 @@ function sourceLines({ retries, files: names }: Plan, style: Style): Line[] {
   return [line, ['', style.yellow(words)]];
 }
 
-const apartText: Record<ReadOutcome, (rows: number) => string> = {
+const excludedText: Record<ReadOutcome, (rows: number) => string> = {
   duplicate: (rows) => plural(rows, 'duplicates'),
   protected: (rows) => `${count(rows)} protected`,
   rejected: (rows) => `${count(rows)} rejected`,

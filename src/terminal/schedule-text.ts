@@ -150,8 +150,8 @@ function pausedText(
   const why = visibleLine(reason) || 'no reason given';
   const expect = `\n    If its ids may be gone: ${toType('schedule add', name, '…', '--expect-absent', '--replace')}`;
   const resume = `\n    Resume: ${toType('schedule resume', name)}`;
-  const goOn = isQuiet ? '' : `${pausedBy === 'none_there' ? expect : ''}${resume}`;
-  return `  ${name} was paused ${roughly(now - changedAt)} ago by ${by}: ${why}${goOn}`;
+  const resumeText = isQuiet ? '' : `${pausedBy === 'none_there' ? expect : ''}${resume}`;
+  return `  ${name} was paused ${roughly(now - changedAt)} ago by ${by}: ${why}${resumeText}`;
 }
 
 function lastText({ outcome, occurrences, reason, run, ended, rows, retried, carriedOver }: HistoryEntry): string {
@@ -188,10 +188,11 @@ export function steeredText(
   { toType, isQuiet = false }: Telling,
 ): string {
   const { name } = schedule;
-  const goOn = isQuiet ? '' : `\n  Resume: ${toType('schedule resume', name)}`;
-  if (action === 'pause' && schedule.state === 'paused') return `Schedule ${name} was paused already.${goOn}`;
+  const resumeText = isQuiet ? '' : `\n  Resume: ${toType('schedule resume', name)}`;
+  if (action === 'pause' && schedule.state === 'paused') return `Schedule ${name} was paused already.${resumeText}`;
   if (action === 'resume' && schedule.state === 'active') return `Schedule ${name} was active already.`;
-  if (action === 'pause') return `Paused schedule ${name}: it starts no more runs; a running one continues.${goOn}`;
+  if (action === 'pause')
+    return `Paused schedule ${name}: it starts no more runs; a running one continues.${resumeText}`;
   if (action === 'remove') return `Removed schedule ${name}; its runs stay.`;
   const next = describeOccurrence(schedule.tz, nextOccurrence(schedule, now)).local;
   const waived = ['', 'too_many', 'halted', 'none_there'].includes(schedule.pausedBy)

@@ -165,7 +165,7 @@ async function replaceContent(path: string, content: Buffer): Promise<void> {
 async function replace(target: string, content: Buffer): Promise<void> {
   const draft = `${target}.${randomBytes(6).toString('hex')}`;
   try {
-    await writeBeside(target, draft, content);
+    await writeDraft(target, draft, content);
     await rename(draft, target);
   } catch (error) {
     await rm(draft, { force: true }).catch(() => {});
@@ -175,7 +175,7 @@ async function replace(target: string, content: Buffer): Promise<void> {
 }
 
 /** Writes the draft with the owner and mode of the target. */
-async function writeBeside(target: string, draft: string, content: Buffer): Promise<void> {
+async function writeDraft(target: string, draft: string, content: Buffer): Promise<void> {
   const { uid, gid, mode } = await stat(target);
   await withFile(await open(draft, 'wx', 0o600), async (file) => {
     await file.chown(uid, gid);

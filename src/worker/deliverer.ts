@@ -5,7 +5,7 @@ import {
   announceResults,
   awaitsResults,
   dropUndelivered,
-  endNameOf,
+  nameEnd,
   readUndelivered,
   recordResults,
   recordResultsProblem,
@@ -113,7 +113,7 @@ export class Deliverer {
     const run = await tallyIfFinalized(redis, found);
     try {
       const place = await destination.deliver(redis, run, lease);
-      const delivered = { end: endNameOf(run), at: now(), place, by: hostname() };
+      const delivered = { end: nameEnd(run), at: now(), place, by: hostname() };
       if ((await recordResults(redis, run.id, lease.token, delivered)) === 'done') {
         log.info({ run: run.id, state: run.state, results: place }, 'results delivered');
         this.#backoffs.delete(run.id);

@@ -109,9 +109,9 @@ async function publishRunWaits(
 ): Promise<void> {
   const known = new Map(stored.map(({ why, text }) => [why as Cause, JSON.parse(text)]));
   const held = { why: standings[0]?.why ?? null, settled: run.rows - pendingOf(run) };
-  for (const { why, to, isNews } of waitChanges(known, held, now)) {
+  for (const { why, to, isNewlyPublished } of waitChanges(known, held, now)) {
     const from = stored.find((wait) => wait.why === why)?.text ?? null;
-    const event = isNews && to !== null ? waitingEvent(run, standings, to.since, now) : null;
+    const event = isNewlyPublished && to !== null ? waitingEvent(run, standings, to.since, now) : null;
     await publishWait(redis, run.fp, { run: run.id, why, from, to: to && JSON.stringify(to) }, event);
   }
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { wentWell } from '../ledger/conclusion.ts';
 import { anyRun, expireRun, noteSuccess } from '../ledger/end-run.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { areResultsWanted, awaitsResults, queueResults, wantResults } from '../ledger/results.ts';
+import { awaitsResults, isDeliveryEnabled, queueResults, requestDelivery } from '../ledger/results.ts';
 import { isFinalized, pendingOf, type RunState, readRun, schemaVersion } from '../ledger/run.ts';
 import { exitOf } from '../ledger/summary.ts';
 import { finalizeTally, tallyIfFinalized } from '../ledger/tally.ts';
@@ -31,7 +31,7 @@ export class Recoverer {
   readonly #lastErrors = new Map<string, string>(); // run → why it could not be recovered, as last logged
   readonly #missing = new Set<string>(); // runs without a record at the last look; a run that is being removed is not lost
   readonly #nextCheckAt = new Map<string, number>(); // for runs that are not running, by a clock that no one sets
-  #areResultsWanted = false;
+  #isDeliveryEnabled = false;
 
   constructor(options: RecovererOptions) {
     this.#options = options;
@@ -43,7 +43,7 @@ export class Recoverer {
     const { redis } = ledger;
     if ((await redis.set(keys.recoverer(fp), this.#processId, 'PX', leaseMs, 'NX')) !== 'OK') return;
     const runs = await redis.smembers(keys.targetRuns(fp));
-    this.#areResultsWanted = runs.length > 0 && (await areResultsWanted(redis, fp));
+    this.#isDeliveryEnabled = runs.length > 0 && (await isDeliveryEnabled(redis, fp));
     for (const known of [this.#lastErrors, this.#nextCheckAt, this.#missing])
       for (const id of known.keys()) if (!runs.includes(id)) known.delete(id);
     for (const id of runs) {
@@ -74,8 +74,8 @@ export class Recoverer {
       RunState | null,
       ...(string | null)[],
     ];
-    if (this.#areResultsWanted && marked === null && schema === String(schemaVersion))
-      await wantResults(ledger.redis, id);
+    if (this.#isDeliveryEnabled && marked === null && schema === String(schemaVersion))
+      await requestDelivery(ledger.redis, id);
     if (state !== null && schema === String(schemaVersion) && changes !== published)
       await this.#publishChanges(id, { changes: Number(changes), published: Number(published) });
     if (state === null) await this.#dropLostRun(id);

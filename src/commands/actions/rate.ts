@@ -2,7 +2,7 @@ import { ExpungeError, messageOf } from '../../errors.ts';
 import { parseRate, type Rate, rateText } from '../../model/rate.ts';
 import type { PaceAction, PaceChange, PaceFacts } from '../../operations/change-run.ts';
 import { type Invocation, jsonLines } from '../command.ts';
-import { byOf, sayOf } from '../session.ts';
+import { byOf, infoWriter } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 
 /** Gives a live run another rate, from any machine, within a second. Throws USAGE for a run that has ended. Repeating it changes nothing. */
@@ -19,7 +19,7 @@ export async function execute(invocation: Invocation): Promise<number> {
 function sayChange(invocation: Invocation, change: PaceChange): number {
   const { stderr, stdout, options, toType } = invocation;
   stderr.write(`${changeText(change)}\n`);
-  sayOf(invocation)(`  Follow it: ${toType('status', change.run, '--watch')}`);
+  infoWriter(invocation)(`  Follow it: ${toType('status', change.run, '--watch')}`);
   jsonLines(stdout, options.json)('rate', change);
   return 0;
 }

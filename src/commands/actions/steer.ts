@@ -11,7 +11,7 @@ import { goals, type Resumed, type SteeredRun } from '../../operations/steer-run
 import { standingSummary } from '../../operations/take-snapshot.ts';
 import type { Invocation } from '../command.ts';
 import { sayDetached } from '../runs/finish-run.ts';
-import { askYes, byOf, sayOf, warnOn } from '../session.ts';
+import { askYes, byOf, infoWriter, writeWarnings } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 import { haltedRuns, haltOfAll, resumeAll } from './resume-all.ts';
 
@@ -36,7 +36,7 @@ const actions: Record<ActionName, Action> = {
   async cancel(invocation, runs, run) {
     if (!isFinalized(run.state))
       await askYes(invocation, `Cancel run ${run.id} for good, with ${plural(pendingOf(run), 'ids')} left?`);
-    const onWait = () => sayOf(invocation)(waitsForAnswers);
+    const onWait = () => infoWriter(invocation)(waitsForAnswers);
     return sayOutcome(invocation, 'cancel', await runs.cancel({ run: run.id, by: byOf(invocation) }, onWait));
   },
   resume,
@@ -79,26 +79,26 @@ const waitsForAnswers =
   'No more requests are sent. Waiting for the answers to requests in flight, at most for their request timeout.';
 
 /** A run after an action. What still holds it back is known only for a resumed run. */
-type Told = SteeredRun & Partial<Pick<Resumed, 'context' | 'warnings'>>;
+type Steered = SteeredRun & Partial<Pick<Resumed, 'context' | 'warnings'>>;
 
 /** Reports what was done, and what still holds a resumed run back. Returns the exit code. */
 function sayOutcome(
   { options, toType, stderr, stdout, verbosity }: Invocation,
   action: ActionName,
-  told: Told,
+  steered: Steered,
 ): number {
-  const { run, isChanged, context = null, warnings = [] } = told;
-  const [done, ...next] = outcomeLines(action, told, toType);
+  const { run, isChanged, context = null, warnings = [] } = steered;
+  const [done, ...next] = outcomeLines(action, steered, toType);
   stderr.write(`${[done, ...(verbosity === 'quiet' ? [] : next)].join('\n')}\n`);
-  warnOn(stderr, warnings, toType);
+  writeWarnings(stderr, warnings, toType);
   const facts = { ...standingSummary(run, context, { toType }), changed: isChanged };
   if (options.json) stdout.write(`${JSON.stringify(facts)}\n`);
   return 0;
 }
 
 /** What was done, then what to do next. */
-function outcomeLines(action: ActionName, told: Told, toType: ToType): string[] {
-  const { before, run, isChanged, context } = told;
+function outcomeLines(action: ActionName, steered: Steered, toType: ToType): string[] {
+  const { before, run, isChanged, context } = steered;
   if (run.state === 'preparing') return preparingLines(action, run, toType);
   const left = plural(pendingOf(run), 'ids');
   const isLeft = run.pauses.some(({ id }) => before.pauses.some((pause) => pause.id === id));
@@ -108,7 +108,7 @@ function outcomeLines(action: ActionName, told: Told, toType: ToType): string[] 
     return [`Run ${run.id} ${why}.`, `  Lift that pause as well: ${toType('resume', run.id)}`];
   }
   if (!goals[action].includes(run.state)) return overtakenLines(action, run, { left, toType });
-  if (action === 'pause') return pausedLines(told, left, toType);
+  if (action === 'pause') return pausedLines(steered, left, toType);
   const report = `  What happened to each row: ${toType('report', run.id)}`;
   const fault = conclusionText(judgeRun(run), run.ids);
   if (run.state === 'completed') return [`Run ${run.id} has completed${fault && `, but ${fault}`}.`, report];

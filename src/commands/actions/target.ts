@@ -12,7 +12,7 @@ import { targetStatusFacts } from '../../operations/target-status.ts';
 import { notReachedText, targetName } from '../../terminal/stop-text.ts';
 import { type Invocation, jsonLines } from '../command.ts';
 import { targetStatusLines, unknownTargetLines } from '../evidence/target-status.ts';
-import { byOf, warnOn } from '../session.ts';
+import { byOf, writeWarnings } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 
 /**
@@ -51,7 +51,7 @@ function sayChanged(
   const [done, nothing] = messages[commandName]!;
   const lines = [isChanged ? done : nothing, ...targetStatusLines(status, { toType, isQuiet: verbosity === 'quiet' })];
   stderr.write(`${targetName(status.target)}: ${lines.join('\n  ')}\n`);
-  warnOn(stderr, warnings, toType);
+  writeWarnings(stderr, warnings, toType);
   jsonLines(stdout, options.json)('target', { ...targetStatusFacts(status, toType), changed: isChanged });
   return 0;
 }

@@ -4,7 +4,7 @@ import { count } from '../../format.ts';
 import { openInputs } from '../../input/open-inputs.ts';
 import { certificateLines, verifyCertificate } from '../../report/verify-certificate.ts';
 import { type Invocation, jsonLines } from '../command.ts';
-import { sayOf, sayOn } from '../session.ts';
+import { infoWriter, lineWriter } from '../session.ts';
 import { readPublicKey } from './certify.ts';
 
 /** `certificate verify`: checks that a certificate is as it was written, and shows who signed it. Needs neither Redis nor settings. */
@@ -21,9 +21,9 @@ export async function execute(invocation: Invocation): Promise<number> {
     return exitCodes.INTERNAL.exit;
   }
   const { run, root, rows, counts, publicKey } = found;
-  sayOn(stderr)(`${path} is whole: run ${run}, ${count(rows)} rows, root ${root}`);
+  lineWriter(stderr)(`${path} is whole: run ${run}, ${count(rows)} rows, root ${root}`);
   const fingerprint = publicKey && fingerprintOf(publicKey);
-  for (const line of signatureLines(fingerprint, key !== null)) sayOf(invocation)(line);
+  for (const line of signatureLines(fingerprint, key !== null)) infoWriter(invocation)(line);
   print('certificate', { file: path, ok: true, run, root, rows, ...counts, key_sha256: fingerprint });
   return exitCodes.OK.exit;
 }

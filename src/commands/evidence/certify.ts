@@ -10,7 +10,7 @@ import { type Sink, writeReportFile } from '../../report/report.ts';
 import { systemCode } from '../../system-errors.ts';
 import { type Invocation, jsonLines } from '../command.ts';
 import type { Options } from '../options.ts';
-import { sayOn } from '../session.ts';
+import { lineWriter } from '../session.ts';
 import { sinkOf } from './report-sink.ts';
 
 /** A run, its rows in input order, and a count of them in the ledger: from Redis, or from a server. */
@@ -35,7 +35,7 @@ export async function certify(invocation: Invocation, evidence: Evidence): Promi
     ? write(sinkOf(stdout, run.id))
     : writeReportFile(output, run.id, write));
   if (root === null) return 0; // the reader closed stdout
-  sayOn(stderr)(`${count(rows)} rows in ${output ?? 'the certificate'}, its root is ${root}`);
+  lineWriter(stderr)(`${count(rows)} rows in ${output ?? 'the certificate'}, its root is ${root}`);
   const signed = { signed: certificate.key !== null, hashed: certificate.salt !== null };
   jsonLines(stdout, options.json)('certificate', { run: run.id, rows, file: output, root, ...signed });
   return 0;

@@ -10,7 +10,7 @@ import { startProgress } from '../../terminal/live-panel.ts';
 import { targetName } from '../../terminal/stop-text.ts';
 import { styleOf } from '../../terminal/style.ts';
 import { type Invocation, jsonLines } from '../command.ts';
-import { progressOn, warnOn } from '../session.ts';
+import { progressStream, writeWarnings } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 
 /** Shows the outcome of an id in each run of the target, newest first. Only reads; throws USAGE if no run has the id. */
@@ -19,9 +19,9 @@ export async function execute(invocation: Invocation): Promise<number> {
   const wanted = readWanted(invocation);
   const target = namedTarget(config);
   const searched = { runs: 0, rows: 0 };
-  const onProblem = (words: string) => warnOn(stderr, [words], toType);
+  const onProblem = (words: string) => writeWarnings(stderr, [words], toType);
   const text = () => `Searching ${targetName(target)}: ${plural(searched.runs, 'runs')}, ${count(searched.rows)} rows`;
-  const start = () => startProgress(progressOn(invocation), env, text);
+  const start = () => startProgress(progressStream(invocation), env, text);
   return withOperations(invocation, 'records', async (records) => {
     let progress = start();
     let isFound = false;

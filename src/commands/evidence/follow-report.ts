@@ -5,7 +5,7 @@ import type { RecordOperations } from '../../operations/operations.ts';
 import { sleepUntilAborted } from '../../wait.ts';
 import type { Invocation } from '../command.ts';
 import { listenForInterrupts } from '../interrupts.ts';
-import { sayOn } from '../session.ts';
+import { lineWriter } from '../session.ts';
 import { sinkOf } from './report-sink.ts';
 
 const pollMs = 1_000;
@@ -34,43 +34,45 @@ export function refuseBesideFollow({ options }: Invocation): void {
 export async function followReport(invocation: Invocation, records: RecordOperations, run: Run): Promise<number> {
   refuseUnwritten(run);
   const cursor = cursorAt(run, invocation.options.from);
-  return follow(invocation, run, records.follow(run, cursor), records.awayOf);
+  return follow(invocation, run, records.follow(run, cursor), records.retryReason);
 }
 
 /**
  * Writes the rows of a run as their outcomes become known, until it ends; then its summary. Returns 0, or 130 or 143 after a signal, with the command
- * that continues. If a request fails, `awayOf` returns the reason to retry, or null. Only reads, so it can be cut off anywhere, repeated, and run
+ * that continues. If a request fails, `retryReason` returns the reason to retry, or null. Only reads, so it can be cut off anywhere, repeated, and run
  * twice at once.
  */
 async function follow(
   { options, toType, stdout, stderr, outputClosed, ...context }: Invocation,
   { id }: Run,
   look: (written: WrittenRows, stop: AbortSignal) => Promise<Found>,
-  awayOf: (error: unknown) => string | null,
+  retryReason: (error: unknown) => string | null,
 ): Promise<number> {
   const interrupts = listenForInterrupts(context, () => {});
   const stop = AbortSignal.any([interrupts.signal, outputClosed]);
-  const say = sayOn(stderr);
+  const say = lineWriter(stderr);
   const written = new WrittenRows(sinkOf(stdout, id), id, options.from ?? null, stop);
-  const sayHowToGoOn = () =>
-    say(`Continue: ${toType('report', id, '--follow', ...(written.goOn === null ? [] : ['--from', written.goOn]))}`);
+  const sayHowToResume = () =>
+    say(
+      `Continue: ${toType('report', id, '--follow', ...(written.resumeCursor === null ? [] : ['--from', written.resumeCursor]))}`,
+    );
   try {
-    const isWhole = await lookUntilAll(() => look(written, stop), { stop, say, awayOf });
+    const isWhole = await pollUntilComplete(() => look(written, stop), { stop, say, retryReason });
     if (isWhole || !interrupts.signal.aborted) return exitCodes.OK.exit;
-    sayHowToGoOn();
+    sayHowToResume();
     return interrupts.exit()!;
   } catch (error) {
-    if (written.goOn !== null) sayHowToGoOn();
+    if (written.resumeCursor !== null) sayHowToResume();
     throw error;
   } finally {
     interrupts.dispose();
   }
 }
 
-type Deps = { stop: AbortSignal; say: (line: string) => void; awayOf: (error: unknown) => string | null };
+type Deps = { stop: AbortSignal; say: (line: string) => void; retryReason: (error: unknown) => string | null };
 
 /** Polls until everything is written. Returns false if `stop` came first, or the reader has gone. */
-async function lookUntilAll(look: () => Promise<Found>, { stop, say, awayOf }: Deps): Promise<boolean> {
+async function pollUntilComplete(look: () => Promise<Found>, { stop, say, retryReason }: Deps): Promise<boolean> {
   let isAway = false;
   while (!stop.aborted) {
     try {
@@ -79,7 +81,7 @@ async function lookUntilAll(look: () => Promise<Found>, { stop, say, awayOf }: D
       isAway = false;
     } catch (error) {
       if (stop.aborted) return false;
-      const away = awayOf(error);
+      const away = retryReason(error);
       if (away === null) throw error;
       if (!isAway) say(`warning: ${away}; asking again`);
       isAway = true;

@@ -18,7 +18,7 @@ import { checkJoined, type JoinedFiles, writeJoined } from '../../report/join-re
 import { type Sink, writeReportFile } from '../../report/report.ts';
 import { retryLines } from '../../terminal/retry-text.ts';
 import { type Invocation, type JsonLines, jsonLines } from '../command.ts';
-import { sayOf, sayOn } from '../session.ts';
+import { infoWriter, lineWriter } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 import { certify, type Evidence, refuseBesideCertificate } from './certify.ts';
 import { followReport, refuseBesideFollow } from './follow-report.ts';
@@ -30,7 +30,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   refuseBesideFollow(invocation);
   refuseJsonBesideRows(invocation);
   refuseBesideCertificate(invocation);
-  const say = sayOn(stderr);
+  const say = lineWriter(stderr);
   const print = jsonLines(stdout, options.json);
   return withOperations(invocation, 'records', async (records) => {
     if (options.follow === true) return followReport(invocation, records, await records.find(args[0]));
@@ -38,7 +38,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     if (options.certificate === true) return certify(invocation, evidenceOf(records, run));
     const { output = null, only = null, verify = false } = options;
     const { format = 'csv', spreadsheetSafe = false } = options;
-    for (const line of [...retryLines(run), ...proof]) sayOf(invocation)(`Run ${run.id}: ${visibleLine(line)}`);
+    for (const line of [...retryLines(run), ...proof]) infoWriter(invocation)(`Run ${run.id}: ${visibleLine(line)}`);
     const join = await openJoined(invocation);
     const standings = output === null ? [] : standingsOfRun(run, (await records.record(run)).context);
     const choice = { format, spreadsheetSafe, output, only, join, verify };

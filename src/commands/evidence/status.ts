@@ -25,7 +25,7 @@ import { auditText } from '../../terminal/target-events.ts';
 import { sleepUntilAborted } from '../../wait.ts';
 import { type Invocation, jsonLines } from '../command.ts';
 import { listenForInterrupts } from '../interrupts.ts';
-import { progressOn } from '../session.ts';
+import { progressStream } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 import { describeReportLocation, describeResults } from './report-location.ts';
 import { targetStatus } from './target-status.ts';
@@ -191,7 +191,7 @@ function isAtRest({ state }: Run): boolean {
 
 async function watch(invocation: Invocation, records: RecordOperations, run: Run): Promise<Run> {
   const taker = new SnapshotTaker(run, null, invocation.toType);
-  const panel = new LivePanel(progressOn(invocation), invocation.env, () => taker.take());
+  const panel = new LivePanel(progressStream(invocation), invocation.env, () => taker.take());
   const interrupts = listenForInterrupts(invocation, () => {});
   let last = run;
   panel.start();

@@ -32,14 +32,14 @@ import { type Invocation, jsonLines, reasonOf } from '../command.ts';
 import { type Credentials, readCredentials, serviceOptions } from '../credentials.ts';
 import { type Interrupts, listenForInterrupts } from '../interrupts.ts';
 import { whyNotSent } from '../one-request.ts';
-import { askCount, progressOn, sayOf, sayOn, whoAmI } from '../session.ts';
+import { askCount, infoWriter, lineWriter, progressStream, whoAmI } from '../session.ts';
 
 /**
  * Sends the DELETE of a random sample of the `deleted` ids of a run again, after a confirmation: all must be gone. Only this command sends an id after
  * its 204. Stores the result with the run; repeating it draws another sample. Returns 0 only if every id of the sample was gone.
  */
 export async function execute(invocation: Invocation): Promise<number> {
-  return withRedis(invocation, sayOf(invocation), async (session) => {
+  return withRedis(invocation, infoWriter(invocation), async (session) => {
     const size = readSize(invocation);
     const run = await tallyIfFinalized(session.redis, await findRun(session, invocation.args[0]));
     const target = targetOfRun(invocation, run);
@@ -110,7 +110,7 @@ function nothingToSend({ id, state }: Run, drawn: number): ExpungeError {
 async function confirm(invocation: Invocation, run: Run, ids: number): Promise<void> {
   const { host } = new URL(run.baseUrl);
   const what = `${plural(ids, 'DELETEs')} of ids that run ${run.id} deleted on ${host}`;
-  sayOn(invocation.stderr)(
+  lineWriter(invocation.stderr)(
     `Sends ${count(ids)} of the ${plural(run.counts.deleted, 'ids')} again that run ${run.id} deleted on ${host}. Objects that still exist are deleted by this.`,
   );
   await askCount(invocation, ids, what, 'send');
@@ -134,7 +134,7 @@ async function verifySample(work: Work): Promise<number> {
     who: whoAmI(invocation.env),
     reason: reasonOf(invocation.options),
   } as const;
-  await startToken(credentials.token, (waiting) => sayOn(invocation.stderr)(`Waiting: ${visibleLine(waiting)}`));
+  await startToken(credentials.token, (waiting) => lineWriter(invocation.stderr)(`Waiting: ${visibleLine(waiting)}`));
   // This is written before the requests: after a crash it shows that they may have been sent.
   await noteVerifying(redis, run.id, { ...action, action: 'verify', sample: sample.length });
   const results = new Results(invocation, sample.length);
@@ -159,7 +159,7 @@ async function sendAll(work: Work, results: Results, { signal }: Interrupts): Pr
   const { invocation, session, run, target, credentials, sample } = work;
   const held = new AbortController();
   const clock = () => performance.now();
-  const log = logFor(invocation, (line) => sayOn(invocation.stderr)(`warning: ${line}`));
+  const log = logFor(invocation, (line) => lineWriter(invocation.stderr)(`warning: ${line}`));
   const senders = openTargetSenders(
     {
       ...serviceOptions(invocation, session, target, credentials),
@@ -181,7 +181,7 @@ async function sendAll(work: Work, results: Results, { signal }: Interrupts): Pr
   signal.addEventListener('abort', interrupted, { once: true });
   credentials.token.onChange(() => senders.pump());
   senders.start();
-  const progress = startProgress(progressOn(invocation), invocation.env, () => results.progress());
+  const progress = startProgress(progressStream(invocation), invocation.env, () => results.progress());
   try {
     return await resendDeleted(sample, {
       senders: senders.of,

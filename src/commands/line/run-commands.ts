@@ -40,7 +40,7 @@ const deletion: readonly OwnOption[] = [
     flags: '--stop-at <moment>',
     isRare: true,
     help: 'pause it then, until it is resumed: 06:00, "06:00 Europe/Berlin", 2026-11-20T16:00Z; none: never',
-    parse: parse.orNone((text) => parse.momentAhead(text), 0),
+    parse: parse.orNone((text) => parse.futureMoment(text), 0),
   },
   {
     flags: '--max-duration <time>',

@@ -6,7 +6,7 @@ import { type EarlySession, withRedis } from '../../operations/session.ts';
 import { Parts } from '../../worker/parts.ts';
 import { type Invocation, jsonLines } from '../command.ts';
 import { listenForInterrupts } from '../interrupts.ts';
-import { sayOf, whoAmI } from '../session.ts';
+import { infoWriter, whoAmI } from '../session.ts';
 
 const defaultPort = 9465;
 
@@ -28,10 +28,10 @@ export async function execute(invocation: Invocation): Promise<number> {
       const link = url + newLink(whoAmI(env));
       if (options.json) jsonLines(stdout, true)('dashboard', { url, login: link });
       else stdout.write(`${link}\n`);
-      sayOf(invocation)(
+      infoWriter(invocation)(
         'Open this link: it logs you in as admin, once and within ten minutes. Ctrl-C ends the dashboard.',
       );
-      if (hasNoRuns) sayOf(invocation)(firstSteps(invocation.toType));
+      if (hasNoRuns) infoWriter(invocation)(firstSteps(invocation.toType));
     };
     const { oldListsPart } = await import('../../api/plan-store.ts');
     const parts = new Parts(
@@ -47,7 +47,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     }
     return 0;
   };
-  return withRedis(invocation, sayOf(invocation), serve, true);
+  return withRedis(invocation, infoWriter(invocation), serve, true);
 }
 
 const firstSteps = (

@@ -20,7 +20,7 @@ import { openService, type Service, tokenPart } from '../../worker/service.ts';
 import { type Invocation, jsonLines, reasonOf } from '../command.ts';
 import { type Credentials, serviceOptions } from '../credentials.ts';
 import { type Interrupts, listenForInterrupts, orAborted } from '../interrupts.ts';
-import { progressOn, sayOn, whoAmI } from '../session.ts';
+import { lineWriter, progressStream, whoAmI } from '../session.ts';
 import { type Finish, finishRun } from './finish-run.ts';
 
 type ForegroundDeletion = Finish & {
@@ -44,20 +44,20 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
   const { invocation, session, target, credentials, run, receivers } = work;
   const queueName = ownQueueName(run.id);
   const isQuiet = invocation.verbosity === 'quiet'; // then no panel shows warnings
-  const tell = (line: string) => (isQuiet ? sayOn(invocation.stderr)(`warning: ${line}`) : taker.addEvent(line));
+  const tell = (line: string) => (isQuiet ? lineWriter(invocation.stderr)(`warning: ${line}`) : taker.addEvent(line));
   const log = logFor(invocation, tell);
   const options = serviceOptions(invocation, session, target, credentials);
   const service = openService({ ...options, queueName, log });
   const by = { who: whoAmI(invocation.env), reason: reasonOf(invocation.options) };
   const startIt: Part = { name: 'run', start: () => startSeen(session, run, by) }; // after the token: a run without one does not start
-  const sayWaiting = (reason: string) => sayOn(invocation.stderr)(`Waiting: ${visibleLine(reason)}`);
+  const sayWaiting = (reason: string) => lineWriter(invocation.stderr)(`Waiting: ${visibleLine(reason)}`);
   const notifying: Notifying = { redis: session.redis, target, receivers, log, runs: async () => [run.id] };
   const telling = runNotifyingParts(notifying, run.id);
   const token = tokenPart(credentials.token, sayWaiting);
   const parts = new Parts([...telling, token, startIt, ...service.parts], log);
   const taker: SnapshotTaker = new SnapshotTaker(run, service, invocation.toType);
-  const panel = new LivePanel(progressOn(invocation), panelEnv(invocation), () => taker.take());
-  const say = isQuiet ? sayOn(invocation.stderr) : (line: string) => panel.say(line);
+  const panel = new LivePanel(progressStream(invocation), panelEnv(invocation), () => taker.take());
+  const say = isQuiet ? lineWriter(invocation.stderr) : (line: string) => panel.say(line);
   invocation.status.give = () => say(lineText(taker.take()));
   const interrupts = listenForInterrupts(invocation, () => {
     panel.stop();
@@ -83,7 +83,7 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
 
 function sayUndelivered({ stderr }: Invocation, undelivered: Awaited<ReturnType<typeof postLast>>): void {
   for (const { receiver, reason } of undelivered)
-    sayOn(stderr)(
+    lineWriter(stderr)(
       `warning: not all events were posted to ${receiver}: ${visibleLine(reason)}. The others stay in Redis for a day, for the next process with this receiver.`,
     );
 }

@@ -23,7 +23,7 @@ import { sleepUntilAborted } from '../../wait.ts';
 import { lostReason } from '../../worker/run-stopper.ts';
 import { type Invocation, jsonLines } from '../command.ts';
 import { type Interrupts, listenForInterrupts } from '../interrupts.ts';
-import { progressOn, sayOf, warnOn, whoAmI } from '../session.ts';
+import { infoWriter, progressStream, whoAmI, writeWarnings } from '../session.ts';
 
 /** A run whose command ends. */
 export type Finish = { invocation: Invocation; session: Session; run: Run; outputFolder: string };
@@ -65,7 +65,7 @@ export async function finishEnded(work: Finish): Promise<number> {
   const { id, state, retryOf } = work.run;
   const next = retryOf === '' ? '\n  After that the same command makes a new run of the list.' : '';
   const { invocation } = work;
-  sayOf(invocation)(
+  infoWriter(invocation)(
     `Run ${id} of this list is ${state}, but its report was not written. It is written now; nothing is sent.${next}`,
   );
   const interrupts = listenForInterrupts(invocation, () => {});
@@ -100,7 +100,7 @@ function endingOf(run: Run, kind: EndingKind, details: EndingDetails): Ending {
     retryOf,
     rows,
     ids,
-    isNoneThere: judgeRun(run) === 'none_there',
+    isEveryIdAbsent: judgeRun(run) === 'none_there',
     pending: pendingOf(run),
     counts,
     protectedRead,
@@ -129,7 +129,7 @@ export function sayDetached(
   stderr.write(
     `${endingText(endingOf(run, 'detached', { typed: invocation }), styleOf(stderr), verbosity === 'quiet')}\n`,
   );
-  warnOn(stderr, warnings, toType);
+  writeWarnings(stderr, warnings, toType);
   if (options.json) stdout.write(`${JSON.stringify(standingSummary(run, context, { toType }))}\n`);
   return 0;
 }
@@ -220,7 +220,7 @@ async function report(work: Finish, run: Run, interrupts: Interrupts): Promise<R
   const { session, invocation, outputFolder } = work;
   if (!isFinalized(run.state)) return { files: null, problem: null };
   const progress = startProgress(
-    progressOn(invocation),
+    progressStream(invocation),
     invocation.env,
     () => 'Checking the ledger and writing the report',
   );

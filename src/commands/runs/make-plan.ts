@@ -7,7 +7,7 @@ import { forecastFacts } from '../../terminal/forecast-text.ts';
 import { planText } from '../../terminal/plan-text.ts';
 import { styleOf } from '../../terminal/style.ts';
 import { type Invocation, jsonLines } from '../command.ts';
-import { listActionOf, sayOf, sayOn } from '../session.ts';
+import { infoWriter, lineWriter, listActionOf } from '../session.ts';
 import { withNamedList } from './run.ts';
 
 /** `plan`: reads the list as `run` would, and seals what `apply` may do in a file. Sends nothing; needs neither a token nor Redis. */
@@ -34,7 +34,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   });
   const out = options.json ? stderr : stdout; // the plan is the result
   out.write(`${planText({ ...made.shown, toType }, styleOf(out), out.columns || undefined)}\n`);
-  for (const note of notes) sayOn(stderr)(note);
+  for (const note of notes) lineWriter(stderr)(note);
   tell(invocation, output, made);
   return 0;
 }
@@ -46,11 +46,11 @@ function outputOf({ options }: Invocation): string {
 
 function tell(invocation: Invocation, file: string, { plan, sha256, shown, replaced }: MadePlan): void {
   const code = planCode(sha256);
-  sayOn(invocation.stderr)(`Nothing was sent. The plan is in ${file}, its code is ${code}`);
+  lineWriter(invocation.stderr)(`Nothing was sent. The plan is in ${file}, its code is ${code}`);
   if (replaced !== null && replaced !== sha256)
-    sayOf(invocation)(`  It replaced the plan ${planCode(replaced)}, which cannot be applied any more.`);
+    infoWriter(invocation)(`  It replaced the plan ${planCode(replaced)}, which cannot be applied any more.`);
   const who = plan.approve_by === null ? '' : ` (by ${plan.approve_by})`;
-  sayOf(invocation)(`  Carry it out${who}: ${invocation.toType('apply', file)}`);
+  infoWriter(invocation)(`  Carry it out${who}: ${invocation.toType('apply', file)}`);
   const { v: _, type: __, ...facts } = plan;
   jsonLines(invocation.stdout, invocation.options.json)('sealed_plan', {
     file,

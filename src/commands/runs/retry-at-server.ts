@@ -11,7 +11,7 @@ import { ofRuns } from '../../operations/list-settings.ts';
 import { refuseLive } from '../../operations/retried-run.ts';
 import { targetOfRun } from '../../operations/retry-list.ts';
 import { type Invocation, protectReading, retryInput } from '../command.ts';
-import { askCount, askHost, listActionOf, sayOf } from '../session.ts';
+import { askCount, askHost, infoWriter, listActionOf } from '../session.ts';
 import { sayDetached } from './finish-run.ts';
 import { sayNothing } from './retry.ts';
 import { refuseForeground } from './send-list.ts';
@@ -26,7 +26,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   refuseUnsent(invocation);
   const only = options.only ?? worthRetry;
   const action = listActionOf(invocation);
-  return withServer(invocation, sayOf(invocation), async (api) => {
+  return withServer(invocation, infoWriter(invocation), async (api) => {
     const { run } = await readRecord(api, args[0]);
     refuseLive(run);
     if (config.baseUrl !== undefined) targetOfRun(invocation, run);

@@ -9,14 +9,14 @@ import { type EarlySession, findRun, withRedis } from '../../operations/session.
 import { startProgress } from '../../terminal/live-panel.ts';
 import { type Invocation, jsonLines } from '../command.ts';
 import { readCredentials } from '../credentials.ts';
-import { listActionOf, progressOn, sayOf, sayOn } from '../session.ts';
+import { infoWriter, lineWriter, listActionOf, progressStream } from '../session.ts';
 import { refuseOfWorkers, showDryRun } from './run.ts';
 import { runIn } from './run-list.ts';
 
 /** Makes a run of ids of an ended run, which the ledger has; then it continues as `run` does. Repeating the command resumes that run. */
 export async function execute(invocation: Invocation): Promise<number> {
   if (invocation.options.detach) refuseOfWorkers(invocation);
-  return withRedis(invocation, sayOf(invocation), (session) => retry(invocation, session));
+  return withRedis(invocation, infoWriter(invocation), (session) => retry(invocation, session));
 }
 
 async function retry(invocation: Invocation, session: EarlySession): Promise<number> {
@@ -29,7 +29,7 @@ async function retry(invocation: Invocation, session: EarlySession): Promise<num
   const only = options.only ?? worthRetry;
   let rows = 0;
   const text = () => `Reading run ${run.id}: ${count(rows)} ids to retry`;
-  const progress = startProgress(progressOn(invocation), env, text);
+  const progress = startProgress(progressStream(invocation), env, text);
   const onRow = (read: number) => {
     rows = read;
   };
@@ -48,7 +48,7 @@ const inWords = new Intl.ListFormat('en-GB', { type: 'disjunction' }); // `a, b 
 
 export function sayNothing(invocation: Invocation, { id }: Pick<Run, 'id'>, only: Selection): number {
   const { options, stdout } = invocation;
-  sayOn(invocation.stderr)(`Run ${id} has nothing to retry: no id is ${inWords.format(only)}. Nothing is sent.`);
+  lineWriter(invocation.stderr)(`Run ${id} has nothing to retry: no id is ${inWords.format(only)}. Nothing is sent.`);
   jsonLines(stdout, options.json)('nothing_to_retry', { run: id, only });
   return exitCodes.OK.exit;
 }

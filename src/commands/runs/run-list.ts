@@ -20,7 +20,7 @@ import { startProgress } from '../../terminal/live-panel.ts';
 import { deletedText, type Plan } from '../../terminal/plan-text.ts';
 import type { Invocation } from '../command.ts';
 import type { Credentials } from '../credentials.ts';
-import { askCount, askHost, byOf, progressOn, sayOf, sayOn } from '../session.ts';
+import { askCount, askHost, byOf, infoWriter, lineWriter, progressStream } from '../session.ts';
 import { deleteInForeground } from './delete-in-foreground.ts';
 import { finishEnded, sayDetached } from './finish-run.ts';
 import { showPlan } from './show-plan.ts';
@@ -30,7 +30,7 @@ type Work = ListWork & { action: ListAction; credentials: Credentials | null };
 
 /** Makes or finds the run of a list, asks for confirmation, and deletes it here or detaches it. Repeating it resumes the run. */
 export function runList(invocation: Invocation, work: Work): Promise<number> {
-  return withRedis(invocation, sayOf(invocation), (session) => runIn(session, invocation, work), true);
+  return withRedis(invocation, infoWriter(invocation), (session) => runIn(session, invocation, work), true);
 }
 
 /** Does the same over an open connection to Redis. */
@@ -59,7 +59,7 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
 async function submit(invocation: Invocation, session: Session, known: FoundList, work: ListWork): Promise<Run> {
   let ids = 0;
   const text = () => `Writing the list to Redis: ${count(ids)} ids`;
-  const progress = startProgress(progressOn(invocation), invocation.env, text);
+  const progress = startProgress(progressStream(invocation), invocation.env, text);
   const onProgress = (written: number) => {
     ids = written;
   };
@@ -99,10 +99,10 @@ function sayRetried(invocation: Invocation, { id }: Retries['run'], retry: Run):
   const parts = outcomes.filter((outcome) => retry.counts[outcome] > 0);
   const sums = parts.map((outcome) => `${count(retry.counts[outcome])} ${outcome}`).join(', ');
   const isLeft = sumOutcomes(retry.counts, isWorthAnotherRun) > 0;
-  sayOn(invocation.stderr)(
+  lineWriter(invocation.stderr)(
     `These ids of run ${id} were retried by run ${retry.id}, which is ${retry.state}: ${sums}. Nothing is sent.`,
   );
-  if (isLeft) sayOf(invocation)(`  Retry what that one left: ${invocation.toType('retry', retry.id)}`);
+  if (isLeft) infoWriter(invocation)(`  Retry what that one left: ${invocation.toType('retry', retry.id)}`);
   const exit = exitOf(retry) ?? exitCodes.OK.exit;
   if (invocation.options.json)
     invocation.stdout.write(`${JSON.stringify(standingSummary(retry, null, { toType: invocation.toType, exit }))}\n`);

@@ -14,7 +14,7 @@ import { type Plan, planText } from '../../terminal/plan-text.ts';
 import { styleOf } from '../../terminal/style.ts';
 import { type Invocation, jsonLines, notifying, sending } from '../command.ts';
 import { readCredentials } from '../credentials.ts';
-import { listActionOf, progressOn, sayOf } from '../session.ts';
+import { infoWriter, listActionOf, progressStream } from '../session.ts';
 
 /** Reads the list, then plans, confirms, deletes and reports. Repeating the command resumes its run. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -26,7 +26,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   return withNamedList(invocation, invocation.args, async (list) => {
     checkList(action, list.spool);
     checkProtection(action, list.spool);
-    if (list.spool.rows === 0) sayOf(invocation)('The list is empty: 0 rows. --allow-empty accepts that.');
+    if (list.spool.rows === 0) infoWriter(invocation)('The list is empty: 0 rows. --allow-empty accepts that.');
     if (credentials === null) {
       const { planOfDryRun } = await import('../../operations/dry-plan.ts');
       const { plan, notes } = await planOfDryRun(action, { target, list, retries: null, applied: null });
@@ -101,7 +101,7 @@ export async function withNamedList<T>(
     const onRows = (n: number) => {
       rows += n;
     };
-    shown.push(startProgress(progressOn(invocation), env, () => `Reading ${names}: ${count(rows)} rows`));
+    shown.push(startProgress(progressStream(invocation), env, () => `Reading ${names}: ${count(rows)} rows`));
     return { files, onRows };
   };
   try {

@@ -23,7 +23,7 @@ import { deadlineOf } from '../../operations/plan-list.ts';
 import { startProgress } from '../../terminal/live-panel.ts';
 import { deletedText, type Plan } from '../../terminal/plan-text.ts';
 import type { Invocation } from '../command.ts';
-import { askCount, askHost, listActionOf, progressOn, sayOf } from '../session.ts';
+import { askCount, askHost, infoWriter, listActionOf, progressStream } from '../session.ts';
 import { sayDetached } from './finish-run.ts';
 import { refuseOfWorkers, execute as runHere } from './run.ts';
 import { showPlan } from './show-plan.ts';
@@ -41,7 +41,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const file = onlyFile(files);
   const format = formatOf(file, config.format ?? null);
   const action = listActionOf(invocation);
-  return withServer(invocation, sayOf(invocation), async (api) => {
+  return withServer(invocation, infoWriter(invocation), async (api) => {
     await refuseInVain(api, target);
     const planned = await send(invocation, api, action, { target, file, format });
     const plan = planWithin(planned.record, options);
@@ -96,7 +96,7 @@ async function send(
 ): Promise<PlanAtServer> {
   let bytes = 0;
   const text = () => `Sending ${sent.file.name}: ${(bytes / 1e6).toFixed(1)} MB`;
-  const progress = startProgress(progressOn(invocation), invocation.env, text);
+  const progress = startProgress(progressStream(invocation), invocation.env, text);
   const onBytes = (sent: number) => {
     bytes = sent;
   };

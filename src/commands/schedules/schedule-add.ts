@@ -7,7 +7,7 @@ import { definitionOf } from '../../operations/schedule-definition.ts';
 import type { Definition } from '../../schedule/schedule.ts';
 import { addedText } from '../../terminal/schedule-text.ts';
 import { type Invocation, jsonLines, reasonOf } from '../command.ts';
-import { askHost, byOf, warnOn } from '../session.ts';
+import { askHost, byOf, writeWarnings } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 
 /** Adds a schedule, or changes one with --replace. Repeating it changes nothing. */
@@ -31,7 +31,7 @@ function sayAdded({ config, toType, stderr, verbosity }: Invocation, name: strin
   const telling = { toType, isQuiet: verbosity === 'quiet', isTriable: config.server === undefined };
   if (schedule !== null) stderr.write(`${addedText(done, schedule, at, before, telling)}\n`);
   else stderr.write(`Schedule ${name}: ${done}. What the server has now is not known.\n`);
-  warnOn(stderr, warnings, toType);
+  writeWarnings(stderr, warnings, toType);
 }
 
 /** The schedule that the options and settings define. Throws USAGE for missing or contradictory options. */

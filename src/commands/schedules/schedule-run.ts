@@ -5,7 +5,7 @@ import { dryRunFacts, type MadeNow, madeFacts } from '../../operations/run-sched
 import type { ScheduleDryRun } from '../../schedule/follow-run.ts';
 import { type Invocation, jsonLines } from '../command.ts';
 import { listenForInterrupts } from '../interrupts.ts';
-import { byOf, warnOn } from '../session.ts';
+import { byOf, writeWarnings } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 
 /**
@@ -70,7 +70,7 @@ function leftText(ids: number, { retried, carriedOver }: { retried: number; carr
 async function make(invocation: Invocation, schedules: ScheduleOperations, action: RunAction): Promise<void> {
   const { made, warnings } = await schedules.run(action);
   sayMade(invocation, action.name, made);
-  warnOn(invocation.stderr, warnings, invocation.toType);
+  writeWarnings(invocation.stderr, warnings, invocation.toType);
   jsonLines(invocation.stdout, invocation.options.json)('scheduled', madeFacts(action.name, made));
 }
 

@@ -18,7 +18,7 @@ import { startToken } from '../../token/open-token.ts';
 import type { Invocation } from '../command.ts';
 import { type Credentials, readCredentials } from '../credentials.ts';
 import type { OneObject } from '../one-request.ts';
-import { sayOn } from '../session.ts';
+import { lineWriter } from '../session.ts';
 import { lookUpHost, reachApi, readProbe, sendProbe } from './check-api.ts';
 import { checkSemantics, readAbsent } from './check-semantics.ts';
 
@@ -106,7 +106,7 @@ function textOf(what: string, { aspect, state, words, next }: Finding, { stdout,
 }
 
 async function getToken({ stderr }: Invocation, { token }: Credentials): Promise<string> {
-  await startToken(token, (waiting) => sayOn(stderr)(`Waiting: ${visibleLine(waiting)}`));
+  await startToken(token, (waiting) => lineWriter(stderr)(`Waiting: ${visibleLine(waiting)}`));
   if (token.waiting !== '') throw new ExpungeError('UNREACHABLE', token.waiting);
   return `from ${token.source}${token.lifeMs === null ? '' : `, lives ${duration(token.lifeMs)}`}`;
 }

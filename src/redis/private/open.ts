@@ -8,8 +8,8 @@ import { oneShot, probeOwn } from '../probe.ts';
 import { containerServer, readContainer, serverOptions } from './container.ts';
 import { inheritAncestors, takeMarkerFile } from './lineage.ts';
 import {
-  anotherServer,
   folderIdOf,
+  foreignServerError,
   hasData,
   makePlace,
   privatePlace,
@@ -93,7 +93,7 @@ async function findRunning(place: PrivatePlace, env: NodeJS.ProcessEnv): Promise
   if (options === null) return null;
   const answer = await probeOwn(options, folderIdOf(place));
   if (answer === 'ready') return options;
-  if (answer === 'other') throw anotherServer(place, options);
+  if (answer === 'other') throw foreignServerError(place, options);
   const isSilent = answer !== 'none' || (!readContainer(place) && serverPid(place) !== null);
   return isSilent && (await becomesReady(place, options)) ? options : null;
 }

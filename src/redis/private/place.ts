@@ -86,7 +86,7 @@ export function makeFolderId(place: PrivatePlace): string {
 }
 
 /** The error for a server that answers in place of the private Redis and does not show its id: it is neither used nor stopped. */
-export function anotherServer(place: PrivatePlace, { path, host, port }: RedisOptions): ExpungeError {
+export function foreignServerError(place: PrivatePlace, { path, host, port }: RedisOptions): ExpungeError {
   const where = path ?? `${host}:${port}`;
   const message = `another server answers at ${where}, which is for the private Redis of ${place.folder}`;
   return new ExpungeError('UNREACHABLE', message, {

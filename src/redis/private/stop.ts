@@ -7,7 +7,7 @@ import { clientName } from '../client.ts';
 import { isOurs, oneShot, probe, probeOwn } from '../probe.ts';
 import { type Container, containerExists, readContainer, removeContainer, serverOptions } from './container.ts';
 import { writeMarkerFile, writeShutdownMarker } from './lineage.ts';
-import { anotherServer, folderIdOf, privatePlace } from './place.ts';
+import { folderIdOf, foreignServerError, privatePlace } from './place.ts';
 import { isServer, serverPid, worksIn } from './server-process.ts';
 import { withStartLock } from './start-lock.ts';
 
@@ -51,7 +51,7 @@ async function exists(place: PrivatePlace, options: RedisOptions | null): Promis
   const container = readContainer(place);
   if (container ? await containerExists(container, process.env) : serverPid(place) !== null) return true;
   const answer = options === null ? 'none' : await probeOwn(options, folderIdOf(place));
-  if (answer === 'other') throw anotherServer(place, options!);
+  if (answer === 'other') throw foreignServerError(place, options!);
   return answer !== 'none';
 }
 
@@ -225,7 +225,7 @@ export async function redisStatus(stateDir: string): Promise<RedisStatus> {
   };
   const answer = options === null ? 'none' : await probeOwn(options, folderIdOf(place));
   if (answer === 'ready') return { state: 'running', ...where, ...(await readFacts(options!)) };
-  if (answer === 'other') throw anotherServer(place, options!);
+  if (answer === 'other') throw foreignServerError(place, options!);
   return { state: answer === 'none' ? 'stopped' : answer, ...where, ...nothingKnown };
 }
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
-import { wantResults } from '../../../src/ledger/results.ts';
+import { requestDelivery } from '../../../src/ledger/results.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { readSchedule } from '../../../src/schedule/schedule-store.ts';
 import { type Api, openApi } from '../../support/api.ts';
@@ -210,7 +210,7 @@ describe('an action over HTTP', () => {
     expect((await remove('')).status).toBe(400);
     const seen = await seenOf(api, run);
     expect((await remove(`?rows=2&seen=${seen}`)).body).toMatchObject({ status: 409, code: 'conflict', rows: 1 });
-    await wantResults(redis, run);
+    await requestDelivery(redis, run);
     expect((await remove(`?rows=1&seen=${seen}`)).body).toMatchObject({
       status: 409,
       detail: expect.stringContaining('results'),

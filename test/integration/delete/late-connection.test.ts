@@ -50,14 +50,14 @@ test.each([
 ])('no request is sent by a connection that opens after %s, and no id has lost an attempt', async (_, stop) => {
   const waiting = await openWaitingRun();
   const { harness, running, open, id } = waiting;
-  const goOn = await stop(waiting);
+  const resume = await stop(waiting);
   open();
   await until('all marks are withdrawn', async () => {
     const cells = (await harness.cells()).flat();
     return cells.every((cell) => ((cell >> 4) & 1) === 0 && !isDoubtful(cell));
   });
   expect(harness.sandbox.seen).toEqual([]);
-  await goOn();
+  await resume();
   expect(await running.ended).toMatchObject({ code: 0 });
   expect(await harness.onlyRun()).toMatchObject({ id, counts: { deleted: ids.length }, attempts: ids.length });
 });

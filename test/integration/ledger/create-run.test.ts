@@ -162,11 +162,11 @@ function stopAfter(count: number, list: List) {
     yield* parts.slice(count);
   });
   ended.catch(() => {}); // heard by whoever lets it go on
-  const goOn = () => {
+  const proceed = () => {
     gate.emit('go on');
     return ended;
   };
-  return { reached, goOn };
+  return { reached, proceed };
 }
 
 /** `file:line id` of each row of the report. */
@@ -216,7 +216,7 @@ describe('two producers of one list', () => {
     const first = stopAfter(1, listIn('one'));
     await first.reached;
     await write(listIn('one'));
-    await first.goOn();
+    await first.proceed();
     expect(await report()).toEqual(inOneFile);
   });
 
@@ -225,9 +225,9 @@ describe('two producers of one list', () => {
     await first.reached;
     const second = stopAfter(2, listIn('one'));
     await second.reached;
-    await expect(first.goOn()).rejects.toMatchObject({ code: 'USAGE', message: expect.stringContaining(id) });
+    await expect(first.proceed()).rejects.toMatchObject({ code: 'USAGE', message: expect.stringContaining(id) });
     expect((await readRun(redis, id))!.state).toBe('preparing');
-    await second.goOn();
+    await second.proceed();
     expect(await report()).toEqual(inOneFile);
   });
 
@@ -236,9 +236,9 @@ describe('two producers of one list', () => {
     await first.reached;
     const second = stopAfter(1, listIn('one'));
     await second.reached;
-    await expect(first.goOn()).rejects.toMatchObject({ code: 'USAGE' });
+    await expect(first.proceed()).rejects.toMatchObject({ code: 'USAGE' });
     expect((await readRun(redis, id))!.state).toBe('preparing');
-    await second.goOn();
+    await second.proceed();
     expect(await report()).toEqual(inOneFile);
   });
 
@@ -248,7 +248,7 @@ describe('two producers of one list', () => {
     await write(listIn('one'));
     await redis.hset(keys.run(id), 'state', 'running');
     await redis.set(keys.ledger(id, 1), 'settled');
-    await late.goOn();
+    await late.proceed();
     await write(listIn('x', 'y'));
     expect(await redis.get(keys.ledger(id, 1))).toBe('settled');
     expect((await readRun(redis, id))!.files).toEqual(['one']);

@@ -4,14 +4,14 @@ import { type Cell, settle } from '../../../src/ledger/cell.ts';
 import { openLedger } from '../../../src/ledger/ledger.ts';
 import {
   announceResults,
-  areResultsWanted,
   dropUndelivered,
+  isDeliveryEnabled,
   queueResults,
   readUndelivered,
   recordResults,
   recordResultsProblem,
+  requestDelivery,
   requeueResults,
-  wantResults,
 } from '../../../src/ledger/results.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
@@ -47,14 +47,14 @@ async function writeRecord(fields: Record<string, string | number>): Promise<Run
 
 describe('the results of a run', () => {
   test('are wanted for a day after a worker has announced them, of each run that is there then', async () => {
-    expect(await areResultsWanted(redis, fp)).toBe(false);
+    expect(await isDeliveryEnabled(redis, fp)).toBe(false);
     await announceResults(redis, fp);
-    expect(await areResultsWanted(redis, fp)).toBe(true);
+    expect(await isDeliveryEnabled(redis, fp)).toBe(true);
     await expectKept(redis, keys.results(fp), day);
-    await wantResults(redis, id);
+    await requestDelivery(redis, id);
     expect(await readRun(redis, id)).toBeNull();
     await writeRecord({ state: 'running' });
-    await wantResults(redis, id);
+    await requestDelivery(redis, id);
     expect((await readRun(redis, id))!.resultsWanted).toBe(true);
   });
 });

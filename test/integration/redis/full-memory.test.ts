@@ -8,7 +8,7 @@ import { claimList } from '../../../src/ledger/create-run.ts';
 import type { KnownCells } from '../../../src/ledger/known-cells.ts';
 import { type Claim, type Ledger, openLedger, type Steering } from '../../../src/ledger/ledger.ts';
 import { changeMaxDeletes } from '../../../src/ledger/max-deletes.ts';
-import { queueResults, recordResults, wantResults } from '../../../src/ledger/results.ts';
+import { queueResults, recordResults, requestDelivery } from '../../../src/ledger/results.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { pinRate, startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
@@ -293,7 +293,7 @@ const refused: Case[] = [
     script: 'mark of a run whose results are wanted',
     arrange: async () => {
       const { id } = await claimed();
-      return () => wantResults(redis, id);
+      return () => requestDelivery(redis, id);
     },
   },
   {

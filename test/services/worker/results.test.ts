@@ -10,8 +10,8 @@ import {
   queueResults,
   readUndelivered,
   recordResults,
+  requestDelivery,
   requeueResults,
-  wantResults,
 } from '../../../src/ledger/results.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import type { Log } from '../../../src/logger.ts';
@@ -545,7 +545,7 @@ describe.concurrent('the results of a run that has ended', () => {
     const run = await endedRun(harness, ids);
     await harness.expunge(['runs', 'remove', run, '--yes']);
     expect(await readUndelivered(harness.redis, harness.target.fp)).toEqual([]);
-    await wantResults(harness.redis, run);
+    await requestDelivery(harness.redis, run);
     expect(await harness.redis.exists(keys.run(run))).toBe(0);
   });
 });

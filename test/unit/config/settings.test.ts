@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { momentAhead } from '../../../src/config/parse-setting.ts';
+import { futureMoment } from '../../../src/config/parse-setting.ts';
 import { loadConfig } from '../../../src/config/read-config.ts';
 import { type SettingName, settings, settingText, shownSetting } from '../../../src/config/settings.ts';
 
@@ -172,7 +172,7 @@ describe('the base URL', () => {
 });
 
 describe('a moment to come', () => {
-  const at = (value: string, now: string) => new Date(momentAhead(value, Date.parse(now))).toISOString().slice(0, 16);
+  const at = (value: string, now: string) => new Date(futureMoment(value, Date.parse(now))).toISOString().slice(0, 16);
 
   it.each([
     ['06:00', '2026-11-24T05:59Z', '2026-11-24T06:00'],

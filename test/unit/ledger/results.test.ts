@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { awaitsResults, endNameOf, resultsFacts, resultsKeepMs } from '../../../src/ledger/results.ts';
+import { awaitsResults, nameEnd, resultsFacts, resultsKeepMs } from '../../../src/ledger/results.ts';
 import { parseRun } from '../../../src/ledger/run.ts';
 
 const day = 86_400_000;
@@ -13,7 +13,7 @@ describe('the results of a run', () => {
     [{ state: 'paused', endedAt: '', changedAt: '8' }, ''],
     [{ state: 'running', endedAt: '', changedAt: '8' }, ''],
   ] as const)('are of one end of it: %j is "%s"', ([fields, name]) => {
-    expect(endNameOf(runOf(fields))).toBe(name);
+    expect(nameEnd(runOf(fields))).toBe(name);
   });
 
   test.for([

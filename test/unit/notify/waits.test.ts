@@ -18,7 +18,7 @@ function told(looks: readonly Look[]): string[] {
       if (change.to === null) known.delete(change.why);
       else known.set(change.why, change.to);
     }
-    return changes.flatMap((change) => (change.isNews ? change.why : [])).join();
+    return changes.flatMap((change) => (change.isNewlyPublished ? change.why : [])).join();
   });
 }
 

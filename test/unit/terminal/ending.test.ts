@@ -14,7 +14,7 @@ const ending: Ending = {
   retryOf: '',
   rows: 1_010,
   ids: 1_003,
-  isNoneThere: false,
+  isEveryIdAbsent: false,
   pending: 0,
   counts: { ...noCounts, deleted: 968, gone_unconfirmed: 2, failed: 33, rejected: 7 },
   protectedRead: null,
@@ -134,7 +134,7 @@ describe('endingText', () => {
   });
 
   it('says loudly that none of the ids was there, and what to do where that was expected', () => {
-    const lines = endingText({ ...ending, counts: { ...noCounts, absent: 1_003 }, isNoneThere: true }).split('\n');
+    const lines = endingText({ ...ending, counts: { ...noCounts, absent: 1_003 }, isEveryIdAbsent: true }).split('\n');
     expect(lines).toContainEqual(expect.stringContaining('None of the 1,003 ids was there. Check --base-url'));
     expect(lines.at(-1)).toBe(
       '  If they are expected to be gone: expunge run ids.csv --resource views --expect-absent',
