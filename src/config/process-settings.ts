@@ -133,7 +133,7 @@ export const processSettings = {
     arg: '<patterns>',
     parse: parse.targetPatterns(false),
     fallback: undefined,
-    help: 'have the host name typed before ids are deleted at a base URL that matches one of these: *prod*,api.example.com',
+    help: 'require the host name to be typed before ids are deleted at a base URL that matches one of these: *prod*,api.example.com',
   }),
   strictConnections: setting({
     use: 'process',

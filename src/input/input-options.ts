@@ -122,7 +122,7 @@ export function checkOptions(files: InputFile[], options: InputOptions): void {
     throw new ExpungeError(
       'USAGE',
       '--resource-column needs a header to name a column of; --no-header says there is none',
-      { next: `omit --no-header; or replace --resource-column by --resource ${resources.join(' or --resource ')}` },
+      { next: `omit --no-header; or replace --resource-column with --resource ${resources.join(' or --resource ')}` },
     );
   }
   const hasCells = used.length === 0 || used.includes('csv'); // the files of a schedule are not known yet
@@ -135,7 +135,7 @@ export function checkOptions(files: InputFile[], options: InputOptions): void {
   }
   if (resourceColumn && used.includes('lines')) {
     throw new ExpungeError('USAGE', 'plain lines have no columns, which --resource-column needs', {
-      next: `replace it by --resource ${resources.join(' or --resource ')}; or, for a table: --format csv`,
+      next: `replace it with --resource ${resources.join(' or --resource ')}; or, for a table: --format csv`,
     });
   }
 }

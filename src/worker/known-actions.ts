@@ -345,7 +345,7 @@ export class KnownActions {
         cancel === null ? `run ${run} paused by ${pauses[0]!.who}` : `run ${run} cancelled by ${cancel.who}`,
       ),
     ];
-    this.#options.log.warn({ actions }, 'Redis may have lost what it acknowledged last; these actions stand');
+    this.#options.log.warn({ actions }, 'Redis may have lost what it acknowledged last; these actions are in force');
   }
 }
 

@@ -111,7 +111,7 @@ export class Recoverer {
   async #dropLostRun(id: string): Promise<void> {
     if (!this.#missing.has(id)) return void this.#missing.add(id);
     const { ledger, fp, log } = this.#options;
-    log.error({ run: id, reason: lostReason }, 'abandoning the run');
+    log.error({ run: id, reason: lostReason }, 'skipping the run');
     await ledger.redis.srem(keys.targetRuns(fp), id);
   }
 
@@ -119,7 +119,7 @@ export class Recoverer {
   #skipOtherVersion(id: string): void {
     if (this.#otherVersionRuns.has(id)) return;
     this.#otherVersionRuns.add(id);
-    this.#options.log.error({ run: id, reason: otherVersionReason }, 'abandoning the run');
+    this.#options.log.error({ run: id, reason: otherVersionReason }, 'skipping the run');
   }
 
   /** Tallies a finalized run and publishes its end. Repeating it after a crash is harmless: the run is removed from the set of its target last. */

@@ -43,7 +43,7 @@ export function runStopper({ ledger, writes, log, watch }: RunStopperDeps): RunS
       watch().close(run);
       if (abandoned.has(run)) return;
       abandoned.add(run);
-      log.error({ run, reason }, 'abandoning the run');
+      log.error({ run, reason }, 'skipping the run');
     },
     pauseAll: (reason) => {
       for (const run of watch().runs) {

@@ -93,7 +93,7 @@ describe('a Redis that has lost an action which it had acknowledged', () => {
     expect(await readBudget(harness.redis, fp)).toMatchObject({ rate: [{ count: 1_000 }], who: 'ana' });
     expect(await readPin(harness.redis, fp)).toMatchObject({ rate: [{ count: 40 }], who: 'ana' });
     expect(harness.sandbox.seen.length).toBe(sent);
-    await until('it says what stands', () => worker.stderr.includes('these actions stand'));
+    await until('it says what is in force', () => worker.stderr.includes('these actions are in force'));
     await say(harness, 'start-all');
     await until('negative control: it goes on', () => harness.sandbox.seen.length > sent + 5);
   });

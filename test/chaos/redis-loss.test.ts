@@ -165,7 +165,7 @@ describe.concurrent('a Redis that lost keys in the middle of a run', () => {
     await harness.redis.flushall();
     expect((await here.ended).code, here.stderr).toBe(6);
     expect(here.stderr).toMatch(/Redis no longer knows it: .*\n.*the same command with --expect-absent/);
-    await until('the worker leaves the run', () => worker.stderr.includes('abandoning the run'));
+    await until('the worker leaves the run', () => worker.stderr.includes('skipping the run'));
     const other = harness.file('other.txt', `${bystanders.join('\n')}\n`);
     await harness.spawn(['run', other, '--resource', 'annotations', '--yes', '--detach']).ended;
     const goesOn = () => bystanders.every((id) => !harness.sandbox.exists('annotations', id));

@@ -76,7 +76,7 @@ export const furtherReading: Readonly<Record<string, readonly Topic[]>> = {
   priority: ['workers'],
   'stop-all': ['control'],
   'start-all': ['control'],
-  target: ['rates'],
+  target: ['rates', 'control', 'recovery'],
   report: ['reports', 'follow', 'certificates', 'outcomes'],
   certificate: ['certificates'],
   verify: ['guarantees', 'check', 'exit-codes'],

@@ -55,7 +55,7 @@ const addOptions: readonly OwnOption[] = [
   },
   {
     flags: '--at-most <n>',
-    help: 'delete this many ids of the list per occurrence, and carry the others over to the next occurrence (default: all)',
+    help: 'delete at most this many ids of the list per occurrence, and carry the others over to the next (default: all)',
     parse: parse.integerFrom(1, 1_000_000_000),
   },
   { flags: '--retry-failed', help: 'send again the ids that the run of the last occurrence left as failed or unknown' },
