@@ -98,7 +98,7 @@ export const targetKeys = {
   pin: {
     key: (fp: string) => `expunge:{${fp}}:pin`,
     type: 'hash',
-    contents: 'the rate that an operator pinned, and the budget',
+    contents: 'the rate that an operator pinned, the budget, and the minimum grace period',
     writers: ['ledger/steer-target.ts', 'ledger/target-actions.ts'],
     expires: 'never',
   },
@@ -106,7 +106,7 @@ export const targetKeys = {
     key: (fp: string) => `expunge:{${fp}}:revision`,
     type: 'string',
     contents:
-      'a number that moves with each change of stops, pin, budget and known losses. An action that loosens something names the number that was seen',
+      'a number that moves with each change of stops, pin, budget, minimum grace period and known losses. An action that loosens something names the number that was seen',
     writers: ['ledger/steer-target.ts', 'ledger/target-actions.ts'],
     expires: 'never',
   },
