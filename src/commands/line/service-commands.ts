@@ -180,7 +180,11 @@ const sandboxOptions: readonly OwnOption[] = [
   },
   { flags: '--faults <list>', help: 'faults and how often: status-503=0.01,reset=0.005' },
   { flags: '--write-token <file>', help: 'write the access token there, for --token-file' },
-  { flags: '--token-life <duration>', help: 'how long a token of its token endpoint is valid: 90s, 1h', parse: parse.duration },
+  {
+    flags: '--token-life <duration>',
+    help: 'how long a token of its token endpoint is valid: 90s, 1h',
+    parse: parse.duration,
+  },
   { flags: '--one-live-token', help: 'each token it issues revokes the earlier ones' },
   { flags: '--seed <n>', help: 'repeat the same faults', parse: parse.integerFrom(0, 2 ** 32 - 1) },
   { flags: '--latency-ms <ms>', help: 'answer after this long', parse: parse.integerFrom(0, 600_000) },
