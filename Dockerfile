@@ -13,7 +13,7 @@ RUN npm run build && chmod +x dist/bin.js
 FROM node:24-bookworm-slim
 # The folder where commands run: lists, expunge.config.json and the state live there. Any --user may write to it.
 # Nothing installs packages here.
-RUN mkdir --mode=1777 /work && ln -s /app/dist/bin.js /usr/local/bin/expunge && \
+RUN mkdir --mode=1777 /data && ln -s /app/dist/bin.js /usr/local/bin/expunge && \
     rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack
 COPY package.json LICENSE /app/
 COPY --from=build /app/needed /app/node_modules
@@ -22,7 +22,7 @@ COPY --from=build /app/dist /app/dist
 ENV NODE_ENV=production NODE_OPTIONS=--max-semi-space-size=4 EXPUNGE_HTTP=0.0.0.0:9464
 EXPOSE 9464
 USER 1000:1000
-WORKDIR /work
+WORKDIR /data
 ENTRYPOINT ["node", "/app/dist/bin.js"]
 CMD ["worker"]
 # Of a worker; switch it off for what doesn't listen. It never asks for Redis: a restart would mend none.

@@ -51,7 +51,7 @@ describe.skipIf(!engineHas(base))('the image', () => {
   test('reads a list as any user, with nothing to write to but its own folder', async () => {
     expect(await about(image, '{{json .Config.User}}')).toBe('1000:1000');
     const dryRun = 'run - --dry-run --json --resource views --base-url https://api.example.com'.split(' ');
-    const plan = await confined(['--tmpfs', '/work', image, ...dryRun], 'v-1\nv-2\n');
+    const plan = await confined(['--tmpfs', '/data', image, ...dryRun], 'v-1\nv-2\n');
     expect(JSON.parse(plan)).toMatchObject({ type: 'plan', rows: 2 });
   });
 
