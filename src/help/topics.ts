@@ -32,7 +32,7 @@ export const topics = {
   notifications: 'webhooks for runs, schedules and outages, and heartbeats',
   redis: 'which Redis is used, what it must be, login, TLS, Sentinel, Cluster',
   recovery: 'after a crash, a halt, an outage, or a loss in Redis',
-  upgrade: 'replace workers with another version of expunge, and roll back',
+  upgrade: 'verify another version of expunge, replace workers with it, and roll back',
   troubleshooting: 'what you see, why, and what to do',
   sandbox: 'an API of the same kind on this machine, with faults on demand',
   benchmarks: 'what was measured, when, on which machine',

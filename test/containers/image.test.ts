@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -36,6 +37,17 @@ describe.skipIf(!engineHas(base))('the image', () => {
     expect((await shell('ls /app')).split('\n')).toEqual(['LICENSE', 'dist', 'node_modules', 'package.json']);
     expect(await shell('find /app -name "*typescript*" -o -name vitest -o -name "*.ts" -path "/app/dist/*"')).toBe('');
     expect(await shell('for tool in cc gcc make python3 tsc curl; do command -v $tool; done; true')).toBe('');
+  });
+
+  test('holds no package that the SBOM of a release does not list', async () => {
+    const installed = JSON.parse(await shell('cat /app/node_modules/.package-lock.json')).packages;
+    const held = Object.entries<{ version: string }>(installed).map(
+      ([path, { version }]) => `${path.split('node_modules/').at(-1)}@${version}`,
+    );
+    const sbom = JSON.parse(execFileSync('npm', ['run', 'sbom', '--silent'], { cwd: root, encoding: 'utf8' }));
+    const listed = sbom.components.map((component: Record<string, string>) => component['bom-ref']);
+    expect(held.length).toBeGreaterThan(20);
+    expect(held.filter((name) => !listed.includes(name))).toEqual([]);
   });
 
   test('has the topics of the help', async () => {

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -42,6 +43,93 @@ describe('what is published', () => {
 describe('the lock file', () => {
   it('names no registry: packages come from the one that somebody has set up', () => {
     expect(read('package-lock.json')).not.toMatch(/"resolved"|https?:\/\/registry/);
+  });
+});
+
+describe('the SBOM of a release', () => {
+  // There is no registry to ask at this address.
+  const env = { ...process.env, npm_config_registry: 'http://127.0.0.1:9' };
+  const sbom = JSON.parse(execFileSync('npm', ['run', 'sbom', '--silent'], { cwd: root, env, encoding: 'utf8' }));
+  const listed: string[] = sbom.components.map((component: Record<string, string>) => component['bom-ref']);
+
+  it('lists without a network each package of the lock file that expunge needs to run, and no other', () => {
+    const locked = Object.entries<{ dev?: true; version: string }>(JSON.parse(read('package-lock.json')).packages);
+    const needed = locked
+      .filter(([path, { dev }]) => path !== '' && !dev)
+      .map(([path, { version }]) => `${path.split('node_modules/').at(-1)}@${version}`);
+    expect(listed.toSorted()).toEqual([...new Set(needed)].sort());
+  });
+
+  it('names every dependency of the manifest as one of expunge, with a license and a hash', () => {
+    const { dependsOn } = sbom.dependencies.find(({ ref }: { ref: string }) => ref === `expunge@${manifest.version}`);
+    const names = dependsOn.map((ref: string) => ref.slice(0, ref.lastIndexOf('@')));
+    expect(names.sort()).toEqual(Object.keys(manifest.dependencies).sort());
+    for (const { name, hashes, licenses } of sbom.components) expect([hashes, licenses], name).not.toContain(undefined);
+  });
+
+  it('is of expunge, whatever the folder is called', () => {
+    expect(sbom.metadata.component).toMatchObject({ type: 'application', name: 'expunge', version: manifest.version });
+  });
+});
+
+describe('the release workflow', () => {
+  const release = read('.github/workflows/release.yml');
+  const jobs = Object.fromEntries(
+    release.split(/^ {2}(?=\w+:\n)/m).map((text) => [/^\w+/.exec(text)?.[0] ?? '', text] as const),
+  );
+  /** Checks that these parts follow each other in a job. */
+  const expectInOrder = (job: string, parts: string[]) => {
+    let rest = jobs[job]!;
+    for (const part of parts) {
+      expect(rest).toContain(part);
+      rest = rest.slice(rest.indexOf(part) + part.length);
+    }
+  };
+
+  it('publishes nothing before all tests have passed and no vulnerability is known', () => {
+    expect(jobs.audit).toContain('run: npm audit --omit=dev\n');
+    for (const job of ['npm', 'image']) expect(jobs[job]).toContain('needs: [ci, audit]\n');
+    expect(jobs.release).toContain('needs: [npm, image]\n');
+  });
+
+  it('signs the SBOM of the package file that it publishes, and attaches both to the release', () => {
+    const signed = 'subject-path: expunge-*.tgz\n          sbom-path: expunge.cdx.json\n';
+    expectInOrder('npm', [
+      'attestations: write',
+      'run: npm pack\n',
+      'run: npm run sbom --silent > expunge.cdx.json\n',
+      'uses: actions/attest@',
+      signed,
+      'run: npm publish ./expunge-*.tgz --provenance\n',
+      'uses: actions/upload-artifact@',
+      'expunge.cdx.json\n',
+    ]);
+    expectInOrder('release', ['uses: actions/download-artifact@', 'gh release create "$GITHUB_REF_NAME" release/*']);
+  });
+
+  it('signs the image by its digest, with the SBOM and the provenance that the build has attached', () => {
+    expectInOrder('image', [
+      'attestations: write',
+      'id: build\n        uses: docker/build-push-action@',
+      'provenance: mode=max\n',
+      'sbom: true\n',
+      'uses: actions/attest@',
+      'steps.build.outputs.digest',
+      'push-to-registry: true\n',
+    ]);
+  });
+
+  it('may write to the repository only where it creates the release', () => {
+    const writing = Object.keys(jobs).filter((job) => jobs[job]!.includes('contents: write'));
+    expect(writing).toEqual(['release']);
+  });
+
+  it('signs what `expunge help upgrade` verifies', () => {
+    const help = read('src/help/upgrade.md');
+    const [, workflow] = /--repo OWNER\/REPO --signer-workflow OWNER\/REPO\/([\w./]+)/.exec(help) ?? [];
+    expect(read(workflow!)).toBe(release);
+    expect(help).toMatch(/verify oci:\/\/ghcr\.io\/OWNER\/REPO:/);
+    expect(jobs.image).toContain('subject-name: ghcr.io/$' + '{{ github.repository }}\n');
   });
 });
 
