@@ -64,7 +64,7 @@ const applyBody = z.strictObject({
   partial,
   expect_unprotected: flag.describe('the person has seen that the list holds none of the ids that the server protects'),
   priority: z.enum(priorities).optional(),
-  start_at: z.iso.datetime().optional(),
+  start_at: shapes.startAt,
   stop_at: z.iso.datetime().optional(),
   max_duration_seconds: z.int().min(1).max(31_536_000).optional(),
   reason,

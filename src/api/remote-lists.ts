@@ -122,10 +122,19 @@ export async function readChosen(api: ApiClient, { id, counts }: Run, only: Sele
 /** Has a run made of ids of another run. `expected`: how many ids a person has confirmed. */
 export function retryRun(
   api: ApiClient,
-  { options: { priority, confirmHost }, by }: Pick<ListAction, 'options' | 'by'>,
+  { config, sources, options, by }: Pick<ListAction, 'config' | 'sources' | 'options' | 'by'>,
   { run, only, expected }: { run: Run; only: Selection | undefined; expected: number },
 ): Promise<MadeAtServer> {
-  const body = { confirm: expected, confirm_host: confirmHost, reason: by.reason, only, priority };
+  const { priority, confirmHost, startAt = 0 } = options;
+  const body = {
+    confirm: expected,
+    confirm_host: confirmHost,
+    reason: by.reason,
+    only,
+    priority,
+    ...(sources.grace !== 'default' && { grace: settingText('grace', config.grace) }),
+    ...(startAt > 0 && { start_at: isoTime(startAt) }),
+  };
   return api.create<MadeAtServer>(`/runs/${run.id}/retry`, body);
 }
 

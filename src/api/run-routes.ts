@@ -25,7 +25,7 @@ import { withOwnRedis } from './own-redis.ts';
 import { Problem, parsedAs } from './problem.ts';
 import { type ApiDeps, type Call, type Route, route } from './route.ts';
 import { findRunById } from './run-view.ts';
-import type { Field } from './setting-fields.ts';
+import { type Field, queryFields } from './setting-fields.ts';
 import * as shapes from './shapes.ts';
 import { spellOutWarnings } from './warnings.ts';
 
@@ -142,6 +142,8 @@ export const runRoutes: readonly Route[] = [
       confirm_host: shapes.confirmHost,
       only: z.array(z.string().max(50)).min(1).max(50).optional().describe('outcomes and codes; all that failed'),
       priority: z.enum(priorities).optional(),
+      ...queryFields(['grace']),
+      start_at: shapes.startAt,
     }),
     answer: shapes.made,
     status: 201,
@@ -181,15 +183,23 @@ type RetryBody = {
   confirm: number;
   confirm_host?: string | undefined;
   priority?: Priority | undefined;
+  grace?: string | undefined;
+  start_at?: string | undefined;
 };
 type RetryCall = Call<unknown, RetryBody>;
 
 /** Makes a run of the ids that the run of the path has left; null if there are none. */
 async function retry({ deps, params, body, caller, onRun }: RetryCall, only: Selection | undefined) {
   const { id, baseUrl, account } = await findRunById(deps.session, params.run!);
-  const { priority, confirm: expected, confirm_host: confirmHost, reason } = body;
-  const options: RunOptions = { detach: true, confirmHost, ...(priority && { priority }) };
-  const action = listActionOf(deps, caller, { target: targetOf(baseUrl, account), options, reason, onRun });
+  const { priority, confirm: expected, confirm_host: confirmHost, grace, start_at: startAt, reason } = body;
+  const options: RunOptions = {
+    detach: true,
+    confirmHost,
+    ...(priority && { priority }),
+    ...(startAt && { startAt: Date.parse(startAt) }),
+  };
+  const target = targetOf(baseUrl, account);
+  const action = listActionOf(deps, caller, { target, texts: { grace }, options, reason, onRun });
   return withOwnRedis(deps, (session) => retryRun(session, action, { run: id, only, expected }));
 }
 

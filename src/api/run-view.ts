@@ -76,6 +76,7 @@ export class RunView {
       doubt: run.doubt || null,
       doubt_since: run.doubtSince > 0 ? isoTime(run.doubtSince) : null,
       started_at: run.startedAt > 0 ? isoTime(run.startedAt) : null,
+      starts_in_seconds: run.startsAt > now ? (run.startsAt - now) / 1_000 : null,
       ids: run.ids,
       report_in: run.reportIn || null,
       protected_host: protectedHost(this.#protectedTargets, run.baseUrl),

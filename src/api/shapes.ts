@@ -41,6 +41,9 @@ export const confirmHost = z
   .optional()
   .describe('the host of a protected target, as a person typed it');
 
+/** The earliest start of a run, in a body that makes one. */
+export const startAt = z.iso.datetime().optional().describe('nothing of the run is sent before then');
+
 export const words = z.object({
   outcomes: z.array(outcomeWord),
   resources: z.array(text),
@@ -133,6 +136,7 @@ const haltExample = z.object({ id: text, outcome: text, code: text, excerpt: tex
 export const runDetail = runSummary.extend({
   sentence: text.describe('what it does now, and why not faster'),
   eta: optional(z.object({ at_least_seconds: z.number(), at_most_seconds: z.number() })),
+  starts_in_seconds: optional(z.number()).describe('until its start; null once it has come'),
   abandoned: z.boolean(),
   protected_host: optional(text).describe('the host that has to be typed before ids are sent again'),
   has_command: optional(z.boolean()).describe(

@@ -141,7 +141,7 @@ export const target = ['baseUrl', 'account', ...token, 'allowHttp', 'caFile', 'p
 export const targetName = ['baseUrl', 'account', 'clientId', 'allowHttp', 'separateLimits'] as const;
 
 /** Settings that name the receivers of events. */
-export const notifying = ['notify', 'notifySecretFile'] as const;
+export const notifying = ['notify', 'notifySecretFile', 'dashboardUrl'] as const;
 
 export const sending = [
   'maxConcurrency',

@@ -141,4 +141,14 @@ export const serviceSettings = {
     fallback: undefined,
     help: 'a file with the secret whsec_… that signs the events, or with one per line for each URL. Without it, EXPUNGE_NOTIFY_SECRET is used',
   }),
+  dashboardUrl: setting({
+    use: 'process',
+    flag: 'dashboard-url',
+    env: 'EXPUNGE_DASHBOARD_URL',
+    arg: '<url>',
+    ifRepeated: 'refused',
+    parse: url.baseUrl,
+    fallback: undefined,
+    help: 'where people open the dashboard, for links in events: https://expunge.example.com',
+  }),
 } as const;

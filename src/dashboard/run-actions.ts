@@ -1,6 +1,6 @@
 import { post } from './api.ts';
 import { ask, type Question } from './ask.ts';
-import { count, hostOf, plural } from './format.ts';
+import { count, duration, hostOf, plural } from './format.ts';
 import { html, nothing } from './markup.ts';
 import type { Run } from './types.ts';
 import { countOf, isFinalized, mayOperate, me, sum } from './words.ts';
@@ -20,8 +20,16 @@ export function actionButtons(run: Run, go: (path: string) => void) {
       ${button('Priority', isOpen && run.detached, () => ask(priorityQuestion(run)))}
       ${button('Retry', isFinalized(run) && leftOver(run) > 0, () => ask(retryQuestion(run, go)))}
       ${button('Cancel', isOpen, () => ask(cancelQuestion(run)), 'danger')}
+      ${isOpen ? countdown(run) : nothing}
     </div>
     ${mayOperate() || (isFinalized(run) && leftOver(run) === 0) ? nothing : html`<p class="soft">Your token may only read: actions need the role operate.</p>`}`;
+}
+
+/** The time until the run sends its first request; nothing after that. */
+function countdown({ starts_in_seconds: seconds }: Run) {
+  return seconds === null
+    ? nothing
+    : html`<span role="timer">nothing is sent for another <b>${duration(Math.ceil(seconds))}</b></span>`;
 }
 
 /** Number of ids that another run could still delete. */

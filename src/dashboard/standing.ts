@@ -11,6 +11,7 @@ const buttons: Partial<Record<Standing['why'], string>> = {
   halted: 'Resume',
   paused: 'Resume',
   dead_command: 'Leave to workers',
+  grace: 'Cancel',
   unreadable_rate: 'Rate',
   run_quota: 'Rate',
   run_rate: 'Rate',

@@ -52,6 +52,42 @@ function examplesText(run: Run, examples: readonly HaltExample[]): string {
   return visibleLine(`; for example ${examples.map(haltExampleText).join('; ')}; all of them: ${all}`);
 }
 
+/**
+ * An event for a run that waits for its start, with its ids, its start and the command that cancels it. `dashboardUrl`: '' = not known.
+ */
+export function startingEvent(run: Run, { n, at }: Pick<RunChange, 'n' | 'at'>, dashboardUrl: string): OutboxEvent {
+  const [starts, cancel] = [isoTime(run.startsAt), toTypeAnywhere('cancel', run.id)];
+  const url = dashboardUrl === '' ? null : `${dashboardUrl}/runs/${run.id}`;
+  const what = `${plural(pendingOf(run), 'ids')} of ${run.files.join(', ')}`;
+  const text = `it starts at ${starts}, and nothing is sent before`;
+  const data = {
+    run: run.id,
+    base_url: run.baseUrl,
+    account: run.account,
+    state: run.state,
+    why: 'grace',
+    text,
+    until: starts,
+    starts_at: starts,
+    next: cancel,
+    url,
+    files: run.files,
+    rows: run.rows,
+    pending: pendingOf(run),
+    submitted_by: run.createdBy,
+    note: run.note,
+  };
+  const by = `${reasonText(run.createdBy, run.note)}`;
+  const link = url === null ? '' : ` · ${url}`;
+  return {
+    id: `waiting-${run.id}-grace-${n}`,
+    type: 'run.waiting',
+    timestamp: isoTime(at),
+    data,
+    text: visibleLine(`Run ${run.id}${by} will delete ${what} on ${hostOf(run)}: ${text}. Cancel it: ${cancel}${link}`),
+  };
+}
+
 /** An event for a run that has made no progress since `since`; the first cause is reported. `at`: ms since 1970, like `since`. */
 export function waitingEvent(run: Run, standings: readonly Standing[], since: number, at: number): OutboxEvent {
   const [standing] = standings as [Standing];

@@ -15,7 +15,15 @@ import { tallyIfFinalized } from '../ledger/tally.ts';
 import { readTargetState } from '../limiter/read-target.ts';
 import { readStops } from '../limiter/stop.ts';
 import type { Target } from '../model/target.ts';
-import { outageChanges, outageEvent, runEvent, stallChanges, stallEvent, waitingEvent } from '../notify/events.ts';
+import {
+  outageChanges,
+  outageEvent,
+  runEvent,
+  stallChanges,
+  stallEvent,
+  startingEvent,
+  waitingEvent,
+} from '../notify/events.ts';
 import { waitChanges } from '../notify/waits.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
@@ -25,30 +33,31 @@ type PublishedChanges = { changes: number; published: number };
 
 /**
  * Passes the changes of a run's state on to the outbox of its target, which has another hash tag. Repeating it adds no event twice, even by
- * two workers at once or after a crash.
+ * two workers at once or after a crash. `dashboardUrl`: for a link to a run before its start; '' = not known.
  */
 export async function publishChanges(
   redis: RedisClient,
   run: Run,
   { changes, published }: PublishedChanges,
+  dashboardUrl = '',
 ): Promise<void> {
   for (const change of await readChanges(redis, run.id, changes, published)) {
     if (change.state === 'cancelling') continue;
     const examples = change.state === 'halted' ? await haltExamples(redis, run) : [];
     await addEvent(redis, run.fp, runEvent(run, change, examples));
+    if (change.state === 'running' && run.startsAt > change.at)
+      await addEvent(redis, run.fp, startingEvent(run, change, dashboardUrl));
   }
   await markPublished(redis, run.id, changes);
 }
 
 /** Passes on the changes of a run since the last time. */
-export async function publishNewChanges(redis: RedisClient, id: string): Promise<void> {
+export async function publishNewChanges(redis: RedisClient, id: string, dashboardUrl = ''): Promise<void> {
   const [changes, published] = await redis.hmget(keys.run(id), 'changes', 'published');
   const run = changes === published ? null : await readRun(redis, id);
   if (run === null) return;
-  await publishChanges(redis, await tallyIfFinalized(redis, run), {
-    changes: Number(changes),
-    published: Number(published),
-  });
+  const all = { changes: Number(changes), published: Number(published) };
+  await publishChanges(redis, await tallyIfFinalized(redis, run), all, dashboardUrl);
 }
 
 /** Skips the changes of a run before the first receiver was set up. */

@@ -14,6 +14,8 @@ export type Notifying = {
   redis: RedisClient;
   target: Target;
   receivers: readonly NamedReceiver[];
+  /** The address of the dashboard, for links; '' = not known. */
+  dashboardUrl: string;
   /** The runs for which receivers also learn that they make no progress. */
   runs: () => Promise<readonly string[]>;
   log: Log;
@@ -41,7 +43,7 @@ export function notifyingParts(notifying: Notifying): Part[] {
  * the start on.
  */
 export function runNotifyingParts(notifying: Notifying, run: string): Part[] {
-  const { redis, target, receivers, log } = notifying;
+  const { redis, target, receivers, dashboardUrl, log } = notifying;
   if (receivers.length === 0) return [];
   const begin = async () => {
     await skipOldChanges(redis, run);
@@ -50,7 +52,7 @@ export function runNotifyingParts(notifying: Notifying, run: string): Part[] {
   return [
     { name: 'receivers', start: begin },
     ...notifyingParts(notifying),
-    repeat('changes', lookEveryMs, () => publishNewChanges(redis, run), log),
+    repeat('changes', lookEveryMs, () => publishNewChanges(redis, run, dashboardUrl), log),
   ];
 }
 

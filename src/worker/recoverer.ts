@@ -13,7 +13,8 @@ import { keys } from '../redis/keys.ts';
 import { publishChanges } from './event-sources.ts';
 import { lostReason, otherVersionReason } from './run-stopper.ts';
 
-type RecovererOptions = { ledger: Ledger; enqueuer: Enqueuer; fp: string; log: Log };
+/** `dashboardUrl`: for links in events; missing or '' = not known. */
+type RecovererOptions = { ledger: Ledger; enqueuer: Enqueuer; fp: string; dashboardUrl?: string | undefined; log: Log };
 
 /** The fields of each run's record that the recoverer reads. */
 const lookedAt = ['state', 'schema', 'resultsWanted', 'changes', 'published'] as const;
@@ -99,7 +100,7 @@ export class Recoverer {
     // No process holds a chunk then, so no holder logs it.
     if (run.state === 'halted' && (run.halt === 'canary' || run.halt === 'max_deletes'))
       this.#options.log.error({ run: id, code: run.halt, reason: run.reason }, 'the run has halted');
-    await publishChanges(redis, await tallyIfFinalized(redis, run), published);
+    await publishChanges(redis, await tallyIfFinalized(redis, run), published, this.#options.dashboardUrl);
   }
 
   async #queueResults(id: string): Promise<void> {

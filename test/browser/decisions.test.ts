@@ -61,6 +61,31 @@ describe.skipIf(noBrowser !== null)('what an operator decides in the browser', (
     expect(dashboard.complaints).toEqual([]);
   });
 
+  test('is to cancel a run before its start, beside the time that is left', async ({ expect, onTestFinished }) => {
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects });
+    const { harness } = dashboard;
+    await harness.spawnWorker();
+    await harness.run([harness.list(ids), '--resource', 'annotations', '--detach', '--yes', '--grace', '4min']);
+    const { id } = await harness.onlyRun();
+    const page = await dashboard.page('operate');
+    await page.goto(`${dashboard.url}/runs/${id}`);
+    await showsState(page, 'running · grace');
+    const actions = page.getByRole('group', { name: 'Actions' });
+    const timer = actions.getByRole('timer');
+    const seen = new Set<string>();
+    await until('it counts down', async () => seen.add((await timer.innerText()).trim()).size >= 3);
+    for (const text of seen) expect(text).toMatch(/^nothing is sent for another (4 min|3 min \d+ s)$/);
+    await actions.getByRole('button', { name: 'Cancel …' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel(/^Type the number of ids/).fill(String(ids.length));
+    await dialog.getByLabel('Reason').fill('the wrong list');
+    await dialog.getByRole('button', { name: 'Cancel the run', exact: true }).click();
+    await showsState(page, 'cancelled');
+    expect(await timer.count()).toBe(0);
+    expect(harness.sandbox.seen).toEqual([]);
+    expect(dashboard.complaints).toEqual([]);
+  });
+
   test('is which outcomes are retried: what a cancel left is not, unless it is checked', async ({
     expect,
     onTestFinished,

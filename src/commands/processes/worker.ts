@@ -143,7 +143,14 @@ async function partsOf(work: WorkerDeps): Promise<Part[]> {
     by: byOf(invocation),
   });
   const scheduler = new Scheduler(schedules, session.queueConnection);
-  const recoverer = new Recoverer({ ledger: session.ledger, enqueuer: service.enqueuer, fp: target.fp, log });
+  const { dashboardUrl } = invocation.config;
+  const recoverer = new Recoverer({
+    ledger: session.ledger,
+    enqueuer: service.enqueuer,
+    fp: target.fp,
+    dashboardUrl,
+    log,
+  });
   return [
     ...(await httpParts(work, service)),
     { name: 'redis', start: () => startRedis(work) },
@@ -190,8 +197,9 @@ function protectionParts({ invocation: { config }, session: { redis }, target: {
   return [repeat('protection', recoverEveryMs, announce, log)];
 }
 
-function notifyingOf({ session: { redis }, target, receivers, log }: WorkerDeps): Notifying {
-  return { redis, target, receivers, log, runs: () => redis.smembers(keys.targetRuns(target.fp)) };
+function notifyingOf({ invocation, session: { redis }, target, receivers, log }: WorkerDeps): Notifying {
+  const { dashboardUrl = '' } = invocation.config;
+  return { redis, target, receivers, dashboardUrl, log, runs: () => redis.smembers(keys.targetRuns(target.fp)) };
 }
 
 function delivererOf({ session, target, log }: WorkerDeps, destination: Destination): Deliverer {

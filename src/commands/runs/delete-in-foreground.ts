@@ -51,7 +51,9 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
   const by = { who: whoAmI(invocation.env), reason: reasonOf(invocation.options) };
   const startIt: Part = { name: 'run', start: () => startSeen(session, run, by) }; // after the token: a run without one does not start
   const sayWaiting = (reason: string) => lineWriter(invocation.stderr)(`Waiting: ${visibleLine(reason)}`);
-  const notifying: Notifying = { redis: session.redis, target, receivers, log, runs: async () => [run.id] };
+  const { dashboardUrl = '' } = invocation.config;
+  const { redis } = session;
+  const notifying: Notifying = { redis, target, receivers, dashboardUrl, log, runs: async () => [run.id] };
   const telling = runNotifyingParts(notifying, run.id);
   const token = tokenPart(credentials.token, sayWaiting);
   const parts = new Parts([...telling, token, startIt, ...service.parts], log);

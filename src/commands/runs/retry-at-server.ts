@@ -45,7 +45,8 @@ export async function execute(invocation: Invocation): Promise<number> {
 function refuseUnsent({ options, sources }: Invocation): void {
   // Settings about reading a file do nothing without the file.
   const isSaid = (name: SettingName) => sources[name] === 'flag' || !isOfFile(name);
-  const names = [...retryInput, ...ofRuns].filter((name) => sources[name] !== 'default' && isSaid(name));
+  const unsent = [...retryInput, ...ofRuns].filter((name) => name !== 'grace');
+  const names = unsent.filter((name) => sources[name] !== 'default' && isSaid(name));
   const others = [
     ...(options.partial ? ['partial'] : []),
     ...(options.stopAt ? ['stop-at'] : []),

@@ -288,9 +288,11 @@ describe('an action over HTTP', () => {
     expect((await bySeen('rate', { rate: '200/s' })).body).toMatchObject({ pinned: { rate: '200/s' } });
     expect((await bySeen('rate', { rate: '5/s,9/day' })).status).toBe(422);
     expect((await bySeen('budget', { budget: '100000/day' })).body).toMatchObject({ budget: { rate: '100000/day' } });
+    expect((await bySeen('grace', { grace_seconds: 600 })).body).toMatchObject({ min_grace: { grace: '10min' } });
     for (const [action, body] of [
       ['rate', { rate: null }],
       ['budget', { budget: null }],
+      ['grace', { grace_seconds: 0 }],
     ] as const) {
       expect((await act(action, body)).status, action).toBe(400);
       const refused = await act(action, { ...body, seen: (await seen()) - 1 });
@@ -303,6 +305,7 @@ describe('an action over HTTP', () => {
       'start-all',
       'pin-rate',
       'budget',
+      'grace',
     ]);
   });
 

@@ -65,6 +65,7 @@ const values: Names = {
   rows: 999_999,
   rate: null,
   budget: null,
+  grace_seconds: 0,
   priority: 'low',
   cron: '0 3 * * *',
   from: 'expired',

@@ -34,6 +34,32 @@ function uploads({ harness }: Api): string[] {
 }
 
 describe('run --detach with --server', () => {
+  test('has a grace period or a start, and no flag undercuts the minimum of the target', async () => {
+    const api = await openWithTarget();
+    const { harness, env } = api;
+    const graced = await harness.expunge([...line, '--yes', '--grace', '2h'], { env });
+    expect(graced.stderr).toContain('Starts    2 h after it is accepted; it can be cancelled until then');
+    const { id, startsAt, acceptedAt } = await harness.onlyRun();
+    expect(startsAt - acceptedAt).toBe(7_200_000);
+    expect((await harness.expunge(['status', id], { env })).stdout).toContain(
+      'in its grace period, nothing is sent yet',
+    );
+    expect(await harness.expunge(['cancel', id, '--yes'], { env })).toMatchObject({ code: 0 });
+    const retried = await harness.expunge(['retry', id, '--detach', '--yes', '--grace', '3h'], { env });
+    expect(retried).toMatchObject({ code: 0 });
+    const retry = (await harness.runs()).find(({ retryOf }) => retryOf === id)!;
+    expect(retry.startsAt - retry.acceptedAt).toBe(10_800_000);
+    await harness.expunge(['cancel', retry.id, '--yes'], { env });
+    expect(await harness.expunge(['target', 'grace', '1h'], { env })).toMatchObject({ code: 0 });
+    const startAt = new Date(Date.now() + 60_000).toISOString();
+    const started = await harness.expunge([...line, '--yes', '--start-at', startAt], { env });
+    expect(started.stderr).toContain('1 h after it is accepted, the minimum of this target');
+    const runs = await harness.runs();
+    const last = runs.find((run) => run.state === 'running')!;
+    expect([last.startsAt - last.acceptedAt, last.startAt]).toEqual([3_600_000, Date.parse(startAt)]);
+    expect(harness.sandbox.seen).toEqual([]);
+  });
+
   test('sends a list that the workers delete, as it says and in the name of the token', async () => {
     const api = await openWithTarget();
     const { harness, env } = api;

@@ -36,6 +36,11 @@ describe('actions to a target with --server', () => {
     ...[
       ['target', 'pin-rate', '1/s,5/day'],
       ['target', 'budget', 'much'],
+      ['target', 'grace', '10min', '--reason', 'time to object'],
+      ['target', 'grace', '10min', '--json'],
+      ['status'],
+      ['target', 'grace', 'none'],
+      ['target', 'grace', 'soon'],
     ],
   ];
 

@@ -73,6 +73,32 @@ async function openOutbox(atEnd: AtEnd) {
 }
 
 describe('a worker with --notify', () => {
+  test('posts before the start of a run what it will delete and when, with the command and the link that cancel it', async ({
+    onTestFinished,
+  }) => {
+    const ids = makeIds('n', 6);
+    const harness = await openHarness(onTestFinished, { objects: annotations(ids) });
+    const receiver = await openReceiver(onTestFinished);
+    await harness.worker(['--notify', receiver.url, '--dashboard-url', 'https://ops.example.com']);
+    await startRun(harness, ids, ['--detach', '--grace', '2h']);
+    await until('all is told', () => typesOf(receiver).length === 2);
+    expect(typesOf(receiver)).toEqual(['run.running', 'run.waiting']);
+    const { id, startsAt } = await harness.onlyRun();
+    const { data, text } = taken(receiver)[1]!;
+    expect(data).toMatchObject({
+      run: id,
+      why: 'grace',
+      starts_at: new Date(startsAt).toISOString(),
+      pending: 6,
+      next: `expunge cancel ${id}`,
+      url: `https://ops.example.com/runs/${id}`,
+    });
+    expect(text).toContain('will delete 6 ids of ');
+    await harness.expunge(['cancel', id, '--yes']);
+    await until('its end is told', () => typesOf(receiver).at(-1) === 'run.cancelled');
+    expect(harness.sandbox.seen).toEqual([]);
+  });
+
   test('posts each change of a run’s state in its order, signed, with a line for people', async ({
     onTestFinished,
   }) => {

@@ -15,6 +15,7 @@ import {
   runEvent,
   stallChanges,
   stallEvent,
+  startingEvent,
   waitingEvent,
 } from '../../../src/notify/events.ts';
 
@@ -41,6 +42,31 @@ describe('the event of a run', () => {
     expect(event).toMatchObject({ id: 'run-r1-2', type: 'run.running', timestamp: '2027-01-01T12:00:00.000Z' });
     expect(event.text).toBe('Run r1 on api.example.com (acme) is running by ana@here');
     expect(runEvent(run, change)).toEqual(event);
+  });
+
+  it('says before its start what it will delete and when, how to cancel it, and where its page is', () => {
+    const starts = '2027-01-01T12:15:00.000Z';
+    const early = { ...run, state: 'running' as const, startsAt: Date.parse(starts), rows: 9, files: ['old.csv'] };
+    const event = startingEvent(early, change, 'https://ops.example.com');
+    expect(event).toMatchObject({
+      id: 'waiting-r1-grace-2',
+      type: 'run.waiting',
+      data: {
+        why: 'grace',
+        starts_at: starts,
+        until: starts,
+        pending: 4,
+        files: ['old.csv'],
+        next: 'expunge cancel r1',
+      },
+    });
+    expect(event.data.url).toBe('https://ops.example.com/runs/r1');
+    expect(event.text).toBe(
+      `Run r1 by ana@here: OPS-1 will delete 4 ids of old.csv on api.example.com (acme): it starts at ${starts}, and nothing is sent before. ` +
+        'Cancel it: expunge cancel r1 · https://ops.example.com/runs/r1',
+    );
+    expect(startingEvent(early, change, '')).toMatchObject({ data: { url: null } });
+    expect(startingEvent(early, change, '').text).toMatch(/Cancel it: expunge cancel r1$/);
   });
 
   it('says how a run ended', () => {

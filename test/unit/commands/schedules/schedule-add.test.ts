@@ -91,6 +91,7 @@ const samples: Record<SettingName, string> = {
   resultsHeaderFile: 'h',
   notify: 'https://a.example.com/x,https://b.example.com/y',
   notifySecretFile: 's',
+  dashboardUrl: 'https://expunge.example.com',
   server: 'https://ops.example.com',
   serverTokenFile: 't',
 };
