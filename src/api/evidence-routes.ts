@@ -6,7 +6,7 @@ import { isSuccess, sumOutcomes } from '../model/outcome.ts';
 import { resources } from '../model/resource.ts';
 import { parseSelection } from '../model/selection.ts';
 import type { Target } from '../model/target.ts';
-import { cursorAt, refuseUnwritten, WrittenRows, writeNewRows } from '../operations/follow-run.ts';
+import { cursorAt, requireWrittenList, WrittenRows, writeNewRows } from '../operations/follow-run.ts';
 import { type Appearance, appearancesIn, noRunHas, type Search, searchRuns } from '../operations/search-runs.ts';
 import type { Session } from '../operations/session.ts';
 import { type Verification, verify } from '../operations/verify-run.ts';
@@ -126,7 +126,7 @@ async function report({ deps, params, query }: Call<z.output<typeof reportQuery>
 async function outcomes({ deps, params, query, context }: Call<z.output<typeof outcomesQuery>>): Promise<Response> {
   const { redis } = deps.session;
   const run = await findRunById(deps.session, params.run!);
-  refuseUnwritten(run);
+  requireWrittenList(run);
   const cursor = parsedAs('query.from', query.from ?? '', () => cursorAt(run, query.from));
   const end = deps.streams.begin('downloads');
   const write = async (sink: Sink) => {

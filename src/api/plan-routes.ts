@@ -15,7 +15,7 @@ import { sumIds } from '../model/resource.ts';
 import { listOf, type Target } from '../model/target.ts';
 import { protectedHost } from '../model/target-pattern.ts';
 import { mapAdvice } from '../model/to-type.ts';
-import { type AppliedPlan, refuseCode } from '../operations/applied-plan.ts';
+import { type AppliedPlan, requirePlanCode } from '../operations/applied-plan.ts';
 import { actionOfPlan, checkPlanned, refuseChangedFiles } from '../operations/apply-plan.ts';
 import type { ListAction, RunOptions } from '../operations/list-action.ts';
 import { type MadePlan, makePlan, newOrigin } from '../operations/make-plan.ts';
@@ -298,11 +298,11 @@ async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.outp
   const { confirm, confirm_host: confirmHost, reason, priority, ...timed } = body;
   const { start_at: startAt, stop_at: stopAt, max_duration_seconds: maxDuration, ...more } = timed;
   const { expect_unprotected: isExpected, ...others } = more;
-  refuseOtherConfirm(confirm, Number(kept.shown.confirm));
+  requireConfirmedCount(confirm, Number(kept.shown.confirm));
   const target = await knownTargetOf(deps.session, kept.fp);
   const { file, code } = await sealedFor({ deps, caller }, kept, target, others);
   const applied: AppliedPlan = { ...(await readPlanFile(file)), isUpload: true };
-  refuseCode(applied, code);
+  requirePlanCode(applied, code);
   const options: RunOptions = {
     detach: true,
     confirmHost,
@@ -328,7 +328,7 @@ function uploadOf(store: PlanStore, { id, list }: KeptPlan) {
   return { folder: store.pathOf(id), path: list, isPiped: false };
 }
 
-function refuseOtherConfirm(confirm: number, ids: number): void {
+function requireConfirmedCount(confirm: number, ids: number): void {
   if (confirm === ids) return;
   throw new Problem(
     'conflict',

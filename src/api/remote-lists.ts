@@ -29,7 +29,7 @@ export type MadeAtServer = AnsweredWarnings & { run: string };
 type Sent = { target: Target; file: InputFile; format: Format; onBytes(bytes: number): void };
 
 /** Throws if the server would refuse the list, before a long list is sent. */
-export async function refuseInVain(api: ApiClient, target: Target): Promise<void> {
+export async function requireUploadAllowed(api: ApiClient, target: Target): Promise<void> {
   if (api.role === 'read')
     throw new ExpungeError('CREDENTIALS', 'this token has the role "read", but run requires "operate"', {
       next: (toType) => `ask for a token with that role: ${toType('token add', 'NAME', '--role', 'operate')}`,

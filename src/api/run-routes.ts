@@ -91,7 +91,7 @@ export const runRoutes: readonly Route[] = [
     answer: shapes.steered,
     mayTakeLong: true,
     handle: async (call) => {
-      refuseOtherCount(await findRunById(call.deps.session, call.params.run!), call.body);
+      requireShownCount(await findRunById(call.deps.session, call.params.run!), call.body);
       return steer(call, 'cancel', (runs, action) => runs.cancel(action, () => {}));
     },
   }),
@@ -168,7 +168,7 @@ export const runRoutes: readonly Route[] = [
     answer: z.looseObject({ run: z.string(), rows: z.int(), warnings: shapes.warnings }),
     handle: async (call) => {
       const { rows, seen, reason } = call.query;
-      refuseRemoval(await findRunById(call.deps.session, call.params.run!), rows);
+      requireRemovable(await findRunById(call.deps.session, call.params.run!), rows);
       const { warnings } = await changeRun({ ...call, body: { reason } }, (runs, given) =>
         runs.remove({ ...given, seen }),
       );
@@ -271,7 +271,7 @@ async function noteFailure({ session, log }: Pick<ApiDeps, 'session' | 'log'>, g
  * Throws conflict unless the typed number is the number that was shown, and that many were left before: the number left only decreases, also after a
  * pause.
  */
-export function refuseOtherCount(run: Run, { left, shown }: { left: number; shown: number }): void {
+export function requireShownCount(run: Run, { left, shown }: { left: number; shown: number }): void {
   if (isFinalized(run.state)) return; // nothing is left to lose
   const now = pendingOf(run);
   if (left === shown && now <= shown && shown <= run.rows) return;
@@ -281,7 +281,7 @@ export function refuseOtherCount(run: Run, { left, shown }: { left: number; show
 }
 
 /** Throws conflict for another number of rows, and while the results of the run are not delivered yet: the outcomes of its ids would be lost. */
-function refuseRemoval(run: Run, rows: number): void {
+function requireRemovable(run: Run, rows: number): void {
   if (rows !== run.rows)
     throw new Problem(
       'conflict',

@@ -6,7 +6,7 @@ import type { Target } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
 import type { ScheduleAction } from '../operations/action.ts';
 import { localSchedules } from '../operations/local-schedules.ts';
-import { loneBurst } from '../operations/lone-burst.ts';
+import { burstWithoutRate } from '../operations/lone-burst.ts';
 import type { ScheduleOperations } from '../operations/operations.ts';
 import { dryRunFacts, madeFacts } from '../operations/run-schedule.ts';
 import { definitionOf } from '../operations/schedule-definition.ts';
@@ -125,7 +125,7 @@ export const scheduleRoutes: readonly Route[] = [
  * Throws unless this server is a worker of the target: the list would come from the source of that name in its own configuration file, and only
  * workers of the target have the right one.
  */
-function refuseElsewhere({ workerOf }: Call['deps'], { fp, name }: Record<string, string>): void {
+function requireOwnTarget({ workerOf }: Call['deps'], { fp, name }: Record<string, string>): void {
   if (workerOf === fp) return;
   throw new Problem(
     'conflict',
@@ -163,7 +163,7 @@ async function steer(
 }
 
 async function run(call: Call<unknown, z.output<typeof runNow>>) {
-  refuseElsewhere(call.deps, call.params);
+  requireOwnTarget(call.deps, call.params);
   const { seen } = call.body;
   const action = { ...(await actionOf(call)), stop: new AbortController().signal };
   const { name: schedule, target } = action;
@@ -230,7 +230,7 @@ type Texts = Definition['settings'];
 /** The settings as texts for their flags; missing ones mean the default. Throws USAGE for a burst without a rate. */
 function textsOf(body: Body, before: Schedule | null, own: Config): Texts {
   const { burst, ...texts } = changedBy(body, before?.settings ?? {});
-  if (texts.rate === undefined && body.burst != null) throw loneBurst();
+  if (texts.rate === undefined && body.burst != null) throw burstWithoutRate();
   const paced = texts.rate === undefined || burst === undefined ? texts : { ...texts, burst };
   return paced.protect === undefined && own.protect !== undefined ? { ...protectionOf(own), ...paced } : paced;
 }

@@ -35,7 +35,7 @@ export function openWorkerSite({ host }: ListenAddress, deps: SiteDeps): { app: 
   const admit: MiddlewareHandler = async (context, next) => {
     if (isOpen(context.req.header('host') ?? '')) return next();
     try {
-      refuseMetrics(requireRole(context, await login.caller(context), 'read'), deps.workerOf);
+      refuseForeignMetrics(requireRole(context, await login.caller(context), 'read'), deps.workerOf);
     } catch (error) {
       return problemAnswer(problemOf(error, log, context.req.path), { 'www-authenticate': 'Bearer' });
     }
@@ -45,7 +45,7 @@ export function openWorkerSite({ host }: ListenAddress, deps: SiteDeps): { app: 
 }
 
 /** Throws forbidden if the metrics of a worker are about a target beyond the reach of the caller. */
-function refuseMetrics({ name, reach }: Caller, workerOf: string | null): void {
+function refuseForeignMetrics({ name, reach }: Caller, workerOf: string | null): void {
   if (workerOf === null || hasTarget(reach, workerOf)) return;
   throw new Problem('forbidden', `this worker is of a target that the token ${name} is not bound to`);
 }

@@ -3,7 +3,7 @@ import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { megabytes } from '../format.ts';
 import { systemCode } from '../system-errors.ts';
 import { adviceToUnpack } from './convert-advice.ts';
-import { headBytes, refuseForeign } from './foreign-format.ts';
+import { headBytes, refuseForeignFormat } from './foreign-format.ts';
 import { inputError } from './input-error.ts';
 import { ZstdFrames } from './zstd-frames.ts';
 
@@ -18,12 +18,12 @@ export type Size = { packed: number; maxUnpackedBytes: number };
  */
 export async function* decompress(name: string, chunks: AsyncIterable<Buffer>, size?: Size): AsyncGenerator<Buffer> {
   const { head, all } = await peek(
-    checkHead(chunks, (begin) => refuseForeign(name, begin, null)),
+    checkHead(chunks, (begin) => refuseForeignFormat(name, begin, null)),
     headBytes,
   );
   const packing = packingOf(head);
   if (packing === null) yield* all;
-  else yield* checkHead(unpackWithin(name, packing, all, size), (begin) => refuseForeign(name, begin, packing));
+  else yield* checkHead(unpackWithin(name, packing, all, size), (begin) => refuseForeignFormat(name, begin, packing));
 }
 
 async function* unpackWithin(name: string, packing: Packing, packed: AsyncIterable<Buffer>, size?: Size) {

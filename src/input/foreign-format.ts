@@ -16,7 +16,7 @@ const foreignFormats: Foreign[] = [
 ];
 
 /** Throws USAGE for data of another format, by its first bytes. `packing`: the program that packed the data, if any. */
-export function refuseForeign(name: string, head: Buffer, packing: Unpacker | null): void {
+export function refuseForeignFormat(name: string, head: Buffer, packing: Unpacker | null): void {
   const text = head.toString('latin1', 0, headBytes);
   const found = foreignFormats.find((format) => format.head.test(text));
   if (found === undefined) return;

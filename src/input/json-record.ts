@@ -22,7 +22,7 @@ export function rowOfRecord({ name, line, text }: Place, value: unknown, fields:
   }
   const record = value as Record<string, unknown>;
   if (fields.column === null) {
-    refuseRival(name, line, record, fields);
+    refuseAmbiguousField(name, line, record, fields);
     refuseEnvelope(name, line, record, fields);
   }
   const column = columnOf(fields);
@@ -51,7 +51,7 @@ function rowOfNumber(line: number, id: number, source: string, of: Kind | undefi
     : make.rejected(line, source, 'unsafe_number');
 }
 
-function refuseRival(name: string, line: number, record: Record<string, unknown>, fields: Fields): void {
+function refuseAmbiguousField(name: string, line: number, record: Record<string, unknown>, fields: Fields): void {
   if (!Object.hasOwn(record, defaultColumn)) return;
   for (const field in record) {
     if (field !== defaultColumn && isNamedLike(field, fields.resource)) throw ambiguous(name, line, field, fields);

@@ -74,11 +74,11 @@ async function* readUnchanged(path: string, before: Stats): AsyncGenerator<Buffe
   } catch (error) {
     throw unreadable(path, error);
   }
-  if (before.isFile()) refuseChange(path, before, await statReadable(path));
+  if (before.isFile()) refuseChangedFile(path, before, await statReadable(path));
 }
 
 /** Throws USAGE for a changed file: its content would be neither the old nor the new one. */
-function refuseChange(path: string, before: Stats, after: Stats): void {
+function refuseChangedFile(path: string, before: Stats, after: Stats): void {
   const facts = ['dev', 'ino', 'size', 'mtimeMs'] as const;
   if (facts.every((fact) => before[fact] === after[fact])) return;
   throw inputError(

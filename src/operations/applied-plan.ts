@@ -15,7 +15,7 @@ import type { Session } from './session.ts';
 export type AppliedPlan = { plan: SealedPlan; sha256: string; isUpload?: true };
 
 /** Throws USAGE for a code that does not match the plan: it belongs to another plan, or the file was edited. */
-export function refuseCode({ sha256 }: AppliedPlan, code: string): void {
+export function requirePlanCode({ sha256 }: AppliedPlan, code: string): void {
   if (isCodeOf(sha256, code)) return;
   throw new ExpungeError('USAGE', `the code ${code.trim() || '""'} does not match this plan; nothing was sent`, {
     next: (toType) =>

@@ -8,7 +8,7 @@ import { type FollowPart, followOutcomes } from '../report/follow-outcomes.ts';
 import { reportText, type Sink } from '../report/report.ts';
 
 /** Throws USAGE for a run that has no rows yet. */
-export function refuseUnwritten({ id, state, command }: Run): void {
+export function requireWrittenList({ id, state, command }: Run): void {
   if (state !== 'preparing') return;
   throw new ExpungeError('USAGE', `run ${id} can't be followed: its list was not written completely`, {
     next: `run its command again: ${command}`,

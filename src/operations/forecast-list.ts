@@ -69,7 +69,7 @@ export function explainLate(work: Work, { finishBy }: Pick<RunOptions, 'finishBy
 }
 
 /** Throws GUARD for a run that cannot end in time. */
-export function refuseLate(work: Work, options: Pick<RunOptions, 'finishBy'>, now: number): void {
+export function requireEndInTime(work: Work, options: Pick<RunOptions, 'finishBy'>, now: number): void {
   const late = explainLate(work, options, now);
   if (late !== null) throw new ExpungeError('GUARD', `${late.reason}; nothing was sent`, { next: late.next });
 }

@@ -6,9 +6,9 @@ import type { List } from '../input/with-list.ts';
 import { isSamePerson, storedName } from '../model/person.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 import type { By } from './action.ts';
-import { refuseLate } from './forecast-list.ts';
+import { requireEndInTime } from './forecast-list.ts';
 import type { ListAction } from './list-action.ts';
-import { refuseLoneBurst } from './lone-burst.ts';
+import { requireRateForBurst } from './lone-burst.ts';
 import { readPlanInPlace, writePlanFile } from './plan-file.ts';
 import { checkList, type ListHistory, noListHistory, planOf } from './plan-list.ts';
 import { type PlanOrigin, type SealedInput, type SealedPlan, sealInputs, sealPlan } from './sealed-plan.ts';
@@ -37,13 +37,13 @@ export async function makePlan(
   { paths, read, output, origin, historyOf = async () => noListHistory }: PlanAction,
 ): Promise<MadePlan> {
   const target = readTarget(action.config, action.env);
-  refuseLoneBurst(action, null);
+  requireRateForBurst(action, null);
   const replaced = await readPlanInPlace(output); // reports a wrong file before the list is read
   const input = await sealFiles(paths);
   return read(async (list) => {
     checkList(action, list.spool);
     const shown = planOf(action, target, list, await historyOf(list));
-    refuseLate(shown.work, action.options, Date.now());
+    requireEndInTime(shown.work, action.options, Date.now());
     const plan = sealPlan(origin, action.config, target, input, list);
     const sha256 = await writePlanFile(output, plan);
     return { plan, sha256, shown, replaced };

@@ -19,7 +19,7 @@ export async function removeRun(session: Session, { run: text, by, seen }: SeenA
   const { redis } = session;
   const run = await findRun(session, text);
   if (run.revision !== seen) throw changedSince(run, null, 'removed');
-  refuseUnended(run);
+  requireEndedForRemoval(run);
   const noted = { at: Date.now(), action: 'remove', ...by, by: 'operator' } as const;
   const note = () => noteTargetAction(redis, run.fp, { ...noted, run: run.id }).then(() => '', unlessFull);
   const isNoted = (await note()) === '';
@@ -35,7 +35,7 @@ export async function removeRun(session: Session, { run: text, by, seen }: SeenA
 }
 
 /** Throws USAGE for a run that has not ended. One whose list was not written completely can be removed. */
-export function refuseUnended({ id, state }: Run): void {
+export function requireEndedForRemoval({ id, state }: Run): void {
   if (isFinalized(state) || state === 'preparing') return;
   throw new ExpungeError('USAGE', `run ${id} is ${state}; only a run that has ended can be removed`, {
     next: (toType) => `cancel it first: ${toType('cancel', id)}`,

@@ -11,14 +11,14 @@ export type Retries = { run: Run; chosen: OutcomeCounts };
 type Live = Pick<Run, 'id' | 'state' | 'command' | 'detached'>;
 
 /** Throws USAGE for a run that has not ended, and says how it can end. */
-export function refuseLive({ id, state, command, detached }: Live): void {
+export function requireEndedForRetry({ id, state, command, detached }: Live): void {
   if (isFinalized(state)) return;
   throw new ExpungeError('USAGE', `run ${id} is ${state}; only a run that has ended can be retried`, {
-    next: (toType) => adviceOfLive({ id, state, command, detached }, toType),
+    next: (toType) => adviceToEnd({ id, state, command, detached }, toType),
   });
 }
 
-function adviceOfLive({ id, state, command, detached }: Live, toType: ToType): string {
+function adviceToEnd({ id, state, command, detached }: Live, toType: ToType): string {
   const cancel = `end it: ${toType('cancel', id)}`;
   const same = command === '' ? toType('status', id) : command;
   const again = detached ? toType('resume', id) : `${toType('resume', id, '--detach')}, or the same command: ${same}`;

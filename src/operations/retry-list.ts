@@ -15,7 +15,7 @@ import type { Advice } from '../model/to-type.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { ListAction } from './list-action.ts';
 import { checkList } from './plan-list.ts';
-import { type Retries, refuseLive } from './retried-run.ts';
+import { type Retries, requireEndedForRetry } from './retried-run.ts';
 import { findRun, type Session } from './session.ts';
 import { startList } from './start-list.ts';
 import { targetOfSettings } from './target-of-settings.ts';
@@ -38,7 +38,7 @@ export async function retryRun(
   { run: text, only = worthRetry, expected }: { run: string; only?: Selection | undefined; expected: number },
 ): Promise<{ run: Run; warnings: Advice[] } | null> {
   const run = await findRun(session, text);
-  refuseLive(run);
+  requireEndedForRetry(run);
   const target = targetOfRun(action, run);
   return withRetried(session, action, { run, only, expected, onRow: () => {} }, async (list, retries) =>
     list.spool.rows === 0 ? null : startList(session, action, { target, list, retries, applied: null }),
@@ -60,14 +60,14 @@ export async function withRetried<T>(
     const { spool, chosen } = await spoolRetried(redis, action, { run, only, folder, onRow });
     if (spool.rows > 0) {
       checkList(action, spool);
-      refuseOtherCount(run, chosen, expected);
+      requireExpectedCount(run, chosen, expected);
     }
     return body({ spool, rejectsFile: null, openEnd: null }, { run, chosen });
   });
 }
 
 /** Throws GUARD unless as many ids are chosen as were shown with the run; ids that are protected by now also count. */
-function refuseOtherCount({ id }: Run, chosen: OutcomeCounts, expected: number | null): void {
+function requireExpectedCount({ id }: Run, chosen: OutcomeCounts, expected: number | null): void {
   const ids = sumOutcomes(chosen);
   if (expected === null || ids === expected) return;
   throw new ExpungeError('GUARD', `run ${id} now has ${plural(ids, 'matching ids')} to retry, not ${expected}`, {

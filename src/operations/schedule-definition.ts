@@ -21,9 +21,9 @@ export function definitionOf({ settings, ...given }: GivenDefinition): Definitio
   }
   checkOptions([], inputOptionsOf(settings));
   const { from = '', atMost = 0, retryFailed = false } = given;
-  refuseUnsendable(atMost, maxDeletes);
+  refuseUnsendableParts(atMost, maxDeletes);
   if (retryFailed) refuseShortKeep(timing, settings.keep);
-  refuseUnnamed(from);
+  requireSourceName(from);
   return {
     ...timing,
     from,
@@ -52,14 +52,14 @@ function timingOf({ cron, tz = 'UTC' }: Partial<Record<keyof Timing, string | un
 }
 
 /** Throws USAGE unless the source is given by name, so that an action can never contain a command, a file or a URL. */
-function refuseUnnamed(from: string): void {
+function requireSourceName(from: string): void {
   if (isName(from)) return;
   const got = from && `, got "${from}"`;
   throw new ExpungeError('USAGE', `--from: expected the name of a source, of ${nameRule}${got}`);
 }
 
 /** Throws USAGE if `--at-most` exceeds `--max-deletes`: such an occurrence would always be refused. */
-function refuseUnsendable(atMost: number, maxDeletes: number): void {
+function refuseUnsendableParts(atMost: number, maxDeletes: number): void {
   if (atMost <= maxDeletes) return;
   throw new ExpungeError('USAGE', `--at-most ${atMost}: expected no more than --max-deletes, which is ${maxDeletes}`, {
     next: `raise --max-deletes, or use --at-most ${maxDeletes}`,

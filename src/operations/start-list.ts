@@ -20,7 +20,7 @@ import { readStopFile } from '../worker/stop-file.ts';
 import { type AppliedPlan, refuseKnownRun, refuseOtherRun, takeOver } from './applied-plan.ts';
 import type { ListAction } from './list-action.ts';
 import { hasForegroundCommand } from './liveness.ts';
-import { refuseLoneBurst } from './lone-burst.ts';
+import { requireRateForBurst } from './lone-burst.ts';
 import { type ListHistory, planOf } from './plan-list.ts';
 import { readBeforeRun } from './read-bounds.ts';
 import { inherit, type Retries } from './retried-run.ts';
@@ -50,11 +50,11 @@ export async function findList(session: Session, given: ListAction, work: ListWo
   if (last !== null && isFinalized(last.state) && (!isOver(last) || retries !== null)) return { ended: last };
   const existing = last !== null && !isFinalized(last.state) ? last : null;
   const action = retries === null || existing !== null ? given : inherit(given, retries);
-  refuseUnlessResumable(existing);
+  refuseCancelling(existing);
   if (given.options.detach && existing?.detached !== true)
     await refuseUnprotected(redis, target.fp, leftToWorkers(list));
   refuseFixedRules(existing, givenRules(action));
-  refuseLoneBurst(action, existing?.rate ?? null);
+  requireRateForBurst(action, existing?.rate ?? null);
   await refuseOtherMode(action, session, existing);
   const history = await readHistory(session, action, work, last);
   const plan = planOf(action, target, list, history);
@@ -100,7 +100,7 @@ export async function submitList(
   requireTypedHost(action.config, target, action.options.confirmHost);
   const accept = async (run: Run) => {
     refuseKnownRun(action, run, applied); // another action may have made a run in the meantime
-    refuseMoved(existing, run);
+    refuseUnseenStop(existing, run);
     if (applied !== null) await takeOver(action, session, applied, run);
   };
   const submission = { retryOf: retries?.run.id ?? '', applied, accept, onProgress };
@@ -127,7 +127,7 @@ export async function startList(
  * Throws GUARD for a run that has changed since the plan was shown: its stop has not been seen by the person who confirmed. A run that did not exist,
  * or was still being written, was not shown; in that case only a halt or a guard must be seen first.
  */
-function refuseMoved(shown: Run | null, run: Run): void {
+function refuseUnseenStop(shown: Run | null, run: Run): void {
   if (run.state === 'running' || isFinalized(run.state)) return;
   const wasStopped = run.state === 'halted' || (run.state === 'paused' && run.by === 'guard');
   const hasMoved = shown === null || shown.state === 'preparing' ? wasStopped : run.revision !== shown.revision;
@@ -145,7 +145,7 @@ async function ownStop({ config, options }: ListAction) {
   return readStopFile(config.stopFile, Date.now());
 }
 
-function refuseUnlessResumable(existing: Run | null): void {
+function refuseCancelling(existing: Run | null): void {
   if (existing?.state !== 'cancelling') return;
   throw new ExpungeError('USAGE', `run ${existing.id} of the same list is being cancelled`, {
     next: (toType) => `wait for it: ${toType('cancel', existing.id, '--yes')}`,

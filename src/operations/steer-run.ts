@@ -71,7 +71,7 @@ export async function resumeRun(session: Session, action: ResumeAction): Promise
   const run = await changeBy(session, found, rules, by);
   if (run.revision !== found.revision + countRuleEdits(found, run) && !hasEnded(run))
     throw changedSince(run, found, 'resumed');
-  if (detach) await refuseToDetach(session, run);
+  if (detach) await requireDetachable(session, run);
   const steered = await steer(session, run, 'resume', by);
   if (detach) await releaseFromForeground(session, run, by);
   const now = detach ? await readRunAgain(redis, run.id) : steered.run;
@@ -135,7 +135,7 @@ function countRuleEdits(before: Run, run: Run): number {
 }
 
 /** Throws USAGE while a command is deleting the run, and if it has ended, and GUARD if the workers protect ids that its list did not. */
-async function refuseToDetach(session: Session, run: Run): Promise<void> {
+async function requireDetachable(session: Session, run: Run): Promise<void> {
   if (!run.detached) await refuseUnprotected(session.redis, run.fp, leftToWorkers(session, run));
   if (hasEnded(run)) throw refused(run.id, 'resume', run.state);
   if (run.state === 'preparing') {

@@ -29,7 +29,7 @@ export type RedisAccess = Partial<Pick<Config, keyof typeof all>>;
  * or is invalid now, and USAGE for settings that the address cannot use.
  */
 export function withAccess(address: RedisAddress, access: RedisAccess): RedisAddress {
-  refuseUseless(address, access);
+  refuseUselessFlags(address, access);
   const readLogin = loginReader(access);
   const tls = address.options.tls ? { tls: tlsOptions(access) } : {};
   const sentinelTls = address.options.sentinelTLS ? { sentinelTLS: tls.tls } : {};
@@ -37,25 +37,25 @@ export function withAccess(address: RedisAddress, access: RedisAccess): RedisAdd
 }
 
 /** Throws USAGE if one of the settings is given; for commands without REDIS_URL. */
-export function refuseAccess(access: RedisAccess): void {
-  refuseAny(access, all, 'is for the Redis of REDIS_URL, which is not set');
+export function refuseAccessFlags(access: RedisAccess): void {
+  refuseFlags(access, all, 'is for the Redis of REDIS_URL, which is not set');
 }
 
-function refuseUseless({ options }: RedisAddress, access: RedisAccess): void {
-  if (!options.tls) refuseAny(access, tlsOnly, 'is for TLS, and REDIS_URL has none: expected rediss://…');
+function refuseUselessFlags({ options }: RedisAddress, access: RedisAccess): void {
+  if (!options.tls) refuseFlags(access, tlsOnly, 'is for TLS, and REDIS_URL has none: expected rediss://…');
   if (!options.sentinels)
-    refuseAny(access, sentinelLogins, 'is for sentinels: expected redis+sentinel://… in REDIS_URL');
+    refuseFlags(access, sentinelLogins, 'is for sentinels: expected redis+sentinel://… in REDIS_URL');
   if (options.username)
-    refuseAny({ ...access, redisPasswordFile: undefined }, logins, 'and REDIS_URL both name a user');
+    refuseFlags({ ...access, redisPasswordFile: undefined }, logins, 'and REDIS_URL both name a user');
   if (options.password)
-    refuseAny({ ...access, redisUsernameFile: undefined }, logins, 'and REDIS_URL both hold a password');
+    refuseFlags({ ...access, redisUsernameFile: undefined }, logins, 'and REDIS_URL both hold a password');
   const { redisCertFile, redisKeyFile } = access;
   if ((redisCertFile === undefined) !== (redisKeyFile === undefined)) {
     throw new ExpungeError('USAGE', 'expected --redis-cert-file and --redis-key-file, got one of them');
   }
 }
 
-function refuseAny(access: RedisAccess, flags: Partial<typeof all>, why: string): void {
+function refuseFlags(access: RedisAccess, flags: Partial<typeof all>, why: string): void {
   const found = Object.entries(flags).find(([name]) => access[name as keyof RedisAccess] !== undefined);
   if (found) throw new ExpungeError('USAGE', `${found[1]} ${why}`);
 }

@@ -83,7 +83,7 @@ async function* joinRecords(
   run: Run,
   pages: AsyncIterable<OutcomeRow[]>,
 ): AsyncGenerator<JoinedRecord[]> {
-  refuseOtherCount(files, run);
+  requireFileCount(files, run);
   const outcomes = new Cursor(pages);
   let left = limit ?? Number.POSITIVE_INFINITY;
   for (const [index, file] of files.entries()) {
@@ -95,7 +95,7 @@ async function* joinRecords(
       for (const record of records) {
         if (record.row !== null && left-- <= 0) break;
         const outcome = record.row === null ? null : await outcomes.next();
-        if (record.row !== null) refuseOther(file, run, options, record.row, outcome);
+        if (record.row !== null) requireSameRow(file, run, options, record.row, outcome);
         joined.push({ ...record, file: index, outcome });
       }
       yield joined;
@@ -126,7 +126,7 @@ class Cursor {
   }
 }
 
-function refuseOtherCount(files: readonly InputFile[], run: Run): void {
+function requireFileCount(files: readonly InputFile[], run: Run): void {
   if (files.length === run.files.length) return;
   const expected = run.files.length === 1 ? run.files[0] : `${count(run.files.length)} files: ${run.files.join(', ')}`;
   throw new ExpungeError(
@@ -139,7 +139,7 @@ function refuseOtherCount(files: readonly InputFile[], run: Run): void {
 }
 
 /** Throws USAGE unless this outcome belongs to this row of the file. */
-function refuseOther(
+function requireSameRow(
   file: InputFile,
   run: Run,
   { resource, resourceColumn }: InputOptions,

@@ -25,7 +25,7 @@ export async function certify(invocation: Invocation, evidence: Evidence): Promi
   const { run } = evidence;
   const { options, stdout, stderr } = invocation;
   const { output, signKey, hashIds } = options;
-  await refuseUncertain(evidence);
+  await requireCertifiable(evidence);
   const certificate = {
     key: signKey === undefined ? null : readSignKey(signKey),
     salt: hashIds === undefined ? null : readSalt(hashIds),
@@ -42,7 +42,7 @@ export async function certify(invocation: Invocation, evidence: Evidence): Promi
 }
 
 /** Throws unless the run is finalized and its ledger adds up: a certificate states the outcome of every row for good. */
-async function refuseUncertain({ run, verify }: Evidence): Promise<void> {
+async function requireCertifiable({ run, verify }: Evidence): Promise<void> {
   if (!isFinalized(run.state))
     throw new ExpungeError('USAGE', `run ${run.id} is ${run.state}; only a run that has ended can be certified`, {
       next: (toType) => `wait for its end: ${toType('status', run.id, '--watch')}`,
@@ -52,7 +52,7 @@ async function refuseUncertain({ run, verify }: Evidence): Promise<void> {
 }
 
 /** Checks the options that `--certificate` needs or excludes. Throws USAGE. */
-export function refuseBesideCertificate({ options }: Invocation): void {
+export function refuseCertificateConflicts({ options }: Invocation): void {
   const named = (names: readonly (keyof Options)[]) => names.filter((name) => options[name] !== undefined);
   const alone = named(['signKey', 'hashIds']);
   const next: Advice = (toType) => `${toType('help', 'certificates')} explains what a certificate is`;

@@ -1,6 +1,6 @@
 import { ExpungeError, exitCodes } from '../../errors.ts';
 import type { Run } from '../../ledger/run.ts';
-import { cursorAt, type Found, refuseUnwritten, WrittenRows } from '../../operations/follow-run.ts';
+import { cursorAt, type Found, requireWrittenList, WrittenRows } from '../../operations/follow-run.ts';
 import type { RecordOperations } from '../../operations/operations.ts';
 import { sleepUntilAborted } from '../../wait.ts';
 import type { Invocation } from '../command.ts';
@@ -11,7 +11,7 @@ import { sinkOf } from './report-sink.ts';
 const pollMs = 1_000;
 
 /** Throws USAGE for options that a growing report cannot have, and for --from without --follow. */
-export function refuseBesideFollow({ options }: Invocation): void {
+export function refuseFollowConflicts({ options }: Invocation): void {
   if (!options.follow) {
     if (options.from === undefined) return;
     throw new ExpungeError('USAGE', '--from needs --follow: it continues a report that was followed', {
@@ -32,7 +32,7 @@ export function refuseBesideFollow({ options }: Invocation): void {
 
 /** `report --follow`: polls for new rows. */
 export async function followReport(invocation: Invocation, records: RecordOperations, run: Run): Promise<number> {
-  refuseUnwritten(run);
+  requireWrittenList(run);
   const cursor = cursorAt(run, invocation.options.from);
   return follow(invocation, run, records.follow(run, cursor), records.retryReason);
 }

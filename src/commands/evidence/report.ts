@@ -20,16 +20,16 @@ import { retryLines } from '../../terminal/retry-text.ts';
 import { type Invocation, type JsonLines, jsonLines } from '../command.ts';
 import { infoWriter, lineWriter } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
-import { certify, type Evidence, refuseBesideCertificate } from './certify.ts';
-import { followReport, refuseBesideFollow } from './follow-report.ts';
+import { certify, type Evidence, refuseCertificateConflicts } from './certify.ts';
+import { followReport, refuseFollowConflicts } from './follow-report.ts';
 import { sinkOf } from './report-sink.ts';
 
 /** `report`: for a run that has not ended, writes the rows that are settled. Only reads, so repeating it is harmless. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, options, stdout, stderr } = invocation;
-  refuseBesideFollow(invocation);
-  refuseJsonBesideRows(invocation);
-  refuseBesideCertificate(invocation);
+  refuseFollowConflicts(invocation);
+  requireOutputForJson(invocation);
+  refuseCertificateConflicts(invocation);
   const say = lineWriter(stderr);
   const print = jsonLines(stdout, options.json);
   return withOperations(invocation, 'records', async (records) => {
@@ -71,7 +71,7 @@ async function openJoined({ options, config }: Invocation): Promise<JoinedFiles 
 }
 
 /** Throws USAGE for `--json` without --output: stdout holds the report itself, where `--json` would print what was done. */
-function refuseJsonBesideRows({ options }: Invocation): void {
+function requireOutputForJson({ options }: Invocation): void {
   if (!options.json || options.output !== undefined || options.verify === true) return;
   throw new ExpungeError('USAGE', '--json needs --output or --verify: without them, stdout holds the report itself', {
     next: 'for a report as JSON: --format ndjson',
@@ -92,7 +92,7 @@ export type ReportDeps = ReportStyle & {
 
 /** Writes the report of a run, or verifies it. Returns the exit code; throws INTERNAL if it cannot be written as a whole. */
 export async function reportRun(deps: ReportDeps): Promise<number> {
-  refuseTogether(deps);
+  refuseOptionConflicts(deps);
   if (deps.verify) return showVerification(await deps.records.verify(deps.run), deps);
   if (deps.join !== null) await checkJoined(deps.join, deps.run, deps.records.rows(deps.run));
   await (deps.output === null ? writeRows(deps, sinkOf(deps.out, deps.run.id)) : toFile(deps, deps.output));
@@ -102,7 +102,7 @@ export async function reportRun(deps: ReportDeps): Promise<number> {
 type Choice = Pick<ReportDeps, 'verify' | 'only' | 'join' | 'spreadsheetSafe' | 'format'>;
 
 /** Throws USAGE for options that exclude each other. */
-function refuseTogether({ verify, only, join, spreadsheetSafe, format }: Choice): void {
+function refuseOptionConflicts({ verify, only, join, spreadsheetSafe, format }: Choice): void {
   const next = 'give one of them';
   if (verify && (only !== null || join !== null))
     throw new ExpungeError(

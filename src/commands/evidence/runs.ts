@@ -9,7 +9,7 @@ import { exitOf } from '../../ledger/summary.ts';
 import { anyResource } from '../../model/resource.ts';
 import type { ToType } from '../../model/to-type.ts';
 import { visibleLine } from '../../model/visible.ts';
-import { refuseUnended } from '../../operations/remove-run.ts';
+import { requireEndedForRemoval } from '../../operations/remove-run.ts';
 import { columns, type TableFit, tableFit } from '../../terminal/style.ts';
 import { type Invocation, jsonLines } from '../command.ts';
 import { askYes, byOf, writeWarnings } from '../session.ts';
@@ -116,7 +116,7 @@ async function remove(invocation: Invocation): Promise<number> {
   const { args, options, toType, stdout, stderr } = invocation;
   return withOperations(invocation, 'runs', async (runs) => {
     const run = await runs.find(args[0]);
-    refuseUnended(run);
+    requireEndedForRemoval(run);
     await askYes(invocation, `Remove run ${run.id} (${count(run.rows)} rows) from Redis?${lostWith(run)}`);
     const { warnings } = await runs.remove({ run: run.id, seen: run.revision, by: byOf(invocation) });
     stderr.write(`Removed run ${run.id}; ${await describeReportLocation(run)}.\n`);

@@ -36,12 +36,12 @@ import { targetStatus } from './target-status.ts';
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args } = invocation;
-  refuseHistoryAsText(invocation);
+  requireJsonForHistory(invocation);
   if (args.length > 0)
     return withOperations(invocation, 'records', async (records) =>
       showRun(invocation, await records.find(args[0]), records),
     );
-  refuseUnlessTarget(invocation);
+  requireRunOrTarget(invocation);
   return targetStatus(invocation);
 }
 
@@ -55,7 +55,7 @@ async function showRun(invocation: Invocation, found: Run, records: RecordOperat
   return options.watch && isAtRest(last) ? (exitOf(last) ?? 0) : 0;
 }
 
-function refuseHistoryAsText({ args, options }: Invocation): void {
+function requireJsonForHistory({ args, options }: Invocation): void {
   if (!options.history || (options.json && args.length > 0)) return;
   throw new ExpungeError('USAGE', '--history prints JSON about one run', {
     next: (toType) =>
@@ -63,7 +63,7 @@ function refuseHistoryAsText({ args, options }: Invocation): void {
   });
 }
 
-function refuseUnlessTarget({ config, options }: Invocation): void {
+function requireRunOrTarget({ config, options }: Invocation): void {
   if (config.baseUrl !== undefined && !options.watch) return;
   throw new ExpungeError('USAGE', 'expected a run, got none', {
     next: (toType) =>

@@ -45,13 +45,13 @@ export async function execute(invocation: Invocation): Promise<number> {
     const target = targetOfRun(invocation, run);
     const credentials = readCredentials(invocation);
     try {
-      await refuseUseless(session, run);
-      await refuseClosed(invocation, session, run, target);
+      await refuseUninformativeTarget(session, run);
+      await requireSendingAllowed(invocation, session, run, target);
       const drawn = await sampleDeleted(session.redis, run, { size, random: Math.random });
       const sample = await withoutProtected(invocation, drawn);
       if (sample.length === 0) throw nothingToSend(run, drawn.length);
       await confirm(invocation, run, sample.length);
-      await refuseClosed(invocation, session, run, target); // the confirmation may have taken long
+      await requireSendingAllowed(invocation, session, run, target); // the confirmation may have taken long
       return await verifySample({ invocation, session, run, target, credentials, sample });
     } finally {
       await credentials.token.close();
@@ -68,7 +68,7 @@ function readSize({ options }: Invocation): number {
 }
 
 /** Throws USAGE if a second 204 would prove nothing. */
-async function refuseUseless({ redis }: Session, run: Run): Promise<void> {
+async function refuseUninformativeTarget({ redis }: Session, run: Run): Promise<void> {
   const [known] = await readAbsentAnswers(redis, run.fp);
   if (known === undefined) return;
   throw new ExpungeError('USAGE', `${known}, so sending ids again proves nothing; nothing was sent`, {
@@ -78,7 +78,12 @@ async function refuseUseless({ redis }: Session, run: Run): Promise<void> {
 }
 
 /** Throws GUARD while sending to the target is not allowed, or outside the window of the run. */
-async function refuseClosed(invocation: Invocation, session: Session, run: Run, target: Target): Promise<void> {
+async function requireSendingAllowed(
+  invocation: Invocation,
+  session: Session,
+  run: Run,
+  target: Target,
+): Promise<void> {
   const why = (await whyNotSent(invocation, session, target)) ?? (await whyOutside(session, run));
   if (why !== null) throw new ExpungeError('GUARD', `nothing was sent. ${why}`);
 }

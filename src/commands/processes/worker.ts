@@ -15,7 +15,7 @@ import { readStart, readTargetState, scopesOf } from '../../limiter/read-target.
 import { createLogger, type Log } from '../../logger.ts';
 import type { Target } from '../../model/target.ts';
 import { type NamedReceiver, openReceivers } from '../../notify/receivers.ts';
-import { refuseLoneBurst } from '../../operations/lone-burst.ts';
+import { requireRateForBurst } from '../../operations/lone-burst.ts';
 import { scheduleWork } from '../../operations/schedule-work.ts';
 import { checkSession, type EarlySession, type Session, withEarlyRedis } from '../../operations/session.ts';
 import { sharedQueueName } from '../../queue/queue.ts';
@@ -48,7 +48,7 @@ import { byOf } from '../session.ts';
 export async function execute(invocation: Invocation): Promise<number> {
   const { config, env } = invocation;
   const target = readTarget(config, env);
-  refuseLoneBurst(invocation, null);
+  requireRateForBurst(invocation, null);
   const credentials = readCredentials(invocation);
   const destination = openDestination(config, env);
   const receivers = openReceivers(config, env);

@@ -8,13 +8,13 @@ import { count, plural } from '../../format.ts';
 import type { Run } from '../../ledger/run.ts';
 import { worthRetry } from '../../model/selection.ts';
 import { ofRuns } from '../../operations/list-settings.ts';
-import { refuseLive } from '../../operations/retried-run.ts';
+import { requireEndedForRetry } from '../../operations/retried-run.ts';
 import { targetOfRun } from '../../operations/retry-list.ts';
 import { type Invocation, protectReading, retryInput } from '../command.ts';
 import { askCount, askHost, infoWriter, listActionOf } from '../session.ts';
 import { sayDetached } from './finish-run.ts';
 import { sayNothing } from './retry.ts';
-import { refuseForeground } from './send-list.ts';
+import { requireDetach } from './send-list.ts';
 
 /**
  * `retry --detach` through the API of a server: the new run has the rules of the old one. Throws GUARD and names the run if these ids already have
@@ -22,13 +22,13 @@ import { refuseForeground } from './send-list.ts';
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, config, options } = invocation;
-  refuseForeground(invocation);
-  refuseUnsent(invocation);
+  requireDetach(invocation);
+  refuseUnsupportedOptions(invocation);
   const only = options.only ?? worthRetry;
   const action = listActionOf(invocation);
   return withServer(invocation, infoWriter(invocation), async (api) => {
     const { run } = await readRecord(api, args[0]);
-    refuseLive(run);
+    requireEndedForRetry(run);
     if (config.baseUrl !== undefined) targetOfRun(invocation, run);
     const chosen = await readChosen(api, run, only);
     if (chosen.length === 0) return sayNothing(invocation, run, only);
@@ -42,7 +42,7 @@ export async function execute(invocation: Invocation): Promise<number> {
 }
 
 /** Throws USAGE for options that the API does not take. */
-function refuseUnsent({ options, sources }: Invocation): void {
+function refuseUnsupportedOptions({ options, sources }: Invocation): void {
   // Settings about reading a file do nothing without the file.
   const isSaid = (name: SettingName) => sources[name] === 'flag' || !isOfFile(name);
   const unsent = [...retryInput, ...ofRuns].filter((name) => name !== 'grace');

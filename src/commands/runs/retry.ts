@@ -3,19 +3,19 @@ import { count } from '../../format.ts';
 import type { Run } from '../../ledger/run.ts';
 import { type Selection, worthRetry } from '../../model/selection.ts';
 import { noListHistory, planOf } from '../../operations/plan-list.ts';
-import { inherit, refuseLive } from '../../operations/retried-run.ts';
+import { inherit, requireEndedForRetry } from '../../operations/retried-run.ts';
 import { targetOfRun, withRetried } from '../../operations/retry-list.ts';
 import { type EarlySession, findRun, withRedis } from '../../operations/session.ts';
 import { startProgress } from '../../terminal/live-panel.ts';
 import { type Invocation, jsonLines } from '../command.ts';
 import { readCredentials } from '../credentials.ts';
 import { infoWriter, lineWriter, listActionOf, progressStream } from '../session.ts';
-import { refuseOfWorkers, showDryRun } from './run.ts';
+import { refuseWorkerFlags, showDryRun } from './run.ts';
 import { runIn } from './run-list.ts';
 
 /** Makes a run of ids of an ended run, which the ledger has; then it continues as `run` does. Repeating the command resumes that run. */
 export async function execute(invocation: Invocation): Promise<number> {
-  if (invocation.options.detach) refuseOfWorkers(invocation);
+  if (invocation.options.detach) refuseWorkerFlags(invocation);
   return withRedis(invocation, infoWriter(invocation), (session) => retry(invocation, session));
 }
 
@@ -23,7 +23,7 @@ async function retry(invocation: Invocation, session: EarlySession): Promise<num
   const { args, env, options } = invocation;
   const action = listActionOf(invocation);
   const run = await findRun(session, args[0]);
-  refuseLive(run);
+  requireEndedForRetry(run);
   const target = targetOfRun(action, run);
   const credentials = options.dryRun ? null : readCredentials(invocation);
   const only = options.only ?? worthRetry;

@@ -5,8 +5,8 @@ import { exitOf } from '../../ledger/summary.ts';
 import { isWorthAnotherRun, outcomes, sumOutcomes } from '../../model/outcome.ts';
 import { sumIds } from '../../model/resource.ts';
 import { openReceivers } from '../../notify/receivers.ts';
-import { type AppliedPlan, refuseCode } from '../../operations/applied-plan.ts';
-import { refuseLate } from '../../operations/forecast-list.ts';
+import { type AppliedPlan, requirePlanCode } from '../../operations/applied-plan.ts';
+import { requireEndInTime } from '../../operations/forecast-list.ts';
 import type { ListAction } from '../../operations/list-action.ts';
 import type { Retries } from '../../operations/retried-run.ts';
 import { isCodeOf } from '../../operations/sealed-plan.ts';
@@ -45,7 +45,7 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
     return finishEnded({ invocation: given, session, run, outputFolder: folderOf(run) });
   }
   showPlan(given, known.plan);
-  refuseLate(known.plan.work, work.action.options, Date.now());
+  requireEndInTime(known.plan.work, work.action.options, Date.now());
   await confirm(given, known.plan, applied);
   const confirmHost = await askHost(given, target);
   const action = { ...known.action, options: { ...known.action.options, confirmHost } };
@@ -84,7 +84,7 @@ async function confirmPlan(
 ): Promise<void> {
   const given = options.code;
   const isRight = (typed: string) => isCodeOf(applied.sha256, typed);
-  refuseCode(applied, given ?? (await confirmCode(what, isRight, { stdin, stderr, env, stdinIsData: false })));
+  requirePlanCode(applied, given ?? (await confirmCode(what, isRight, { stdin, stderr, env, stdinIsData: false })));
 }
 
 /** Leaves a run to the workers of its target, and warns if none is alive. Repeating it is harmless. */

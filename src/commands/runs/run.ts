@@ -19,7 +19,7 @@ import { infoWriter, listActionOf, progressStream } from '../session.ts';
 /** Reads the list, then plans, confirms, deletes and reports. Repeating the command resumes its run. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { config, env, options } = invocation;
-  if (options.detach) refuseOfWorkers(invocation);
+  if (options.detach) refuseWorkerFlags(invocation);
   const action = listActionOf(invocation);
   const target = readTarget(config, env);
   const credentials = options.dryRun ? null : readCredentials(invocation);
@@ -40,7 +40,7 @@ export async function execute(invocation: Invocation): Promise<number> {
 /**
  * Throws USAGE for flags about sending, which workers decide. Variables and files are accepted: they may be meant for a worker on the same machine.
  */
-export function refuseOfWorkers({ sources }: Invocation): void {
+export function refuseWorkerFlags({ sources }: Invocation): void {
   const flags = [...sending, ...notifying, 'caFile' as const, 'proxy' as const].filter(
     (name) => sources[name] === 'flag',
   );
@@ -94,7 +94,7 @@ export async function withNamedList<T>(
   const shown: Progress[] = [];
   const stop = () => shown.pop()?.stop();
   const open = async () => {
-    refuseSilentTerminal(paths, stdin);
+    refuseTerminalAsStdin(paths, stdin);
     const files = await openInputs(paths, stdin);
     const names = files.map(({ name }) => name).join(', ');
     let rows = 0;
@@ -114,7 +114,7 @@ export async function withNamedList<T>(
   }
 }
 
-function refuseSilentTerminal(args: string[], stdin: NodeJS.ReadStream): void {
+function refuseTerminalAsStdin(args: string[], stdin: NodeJS.ReadStream): void {
   if (!args.includes('-') || !stdin.isTTY) return;
   throw new ExpungeError('USAGE', 'ids are expected on stdin, but it is a terminal', {
     next: (toType) => `pipe them in, or name a file: ${toType('run', 'FILE', '--resource', anyResource)}`,

@@ -4,7 +4,7 @@ import {
   forgetPlan,
   type MadeAtServer,
   type PlanAtServer,
-  refuseInVain,
+  requireUploadAllowed,
   sendList,
 } from '../../api/remote-lists.ts';
 import { readRecord } from '../../api/remote-runs.ts';
@@ -17,7 +17,7 @@ import { type InputFile, openInputs } from '../../input/open-inputs.ts';
 import { forecast } from '../../model/forecast.ts';
 import { sumIds } from '../../model/resource.ts';
 import type { Target } from '../../model/target.ts';
-import { refuseLate } from '../../operations/forecast-list.ts';
+import { requireEndInTime } from '../../operations/forecast-list.ts';
 import type { ListAction } from '../../operations/list-action.ts';
 import { deadlineOf } from '../../operations/plan-list.ts';
 import { startProgress } from '../../terminal/live-panel.ts';
@@ -25,7 +25,7 @@ import { deletedText, type Plan } from '../../terminal/plan-text.ts';
 import type { Invocation } from '../command.ts';
 import { askCount, askHost, infoWriter, listActionOf, progressStream } from '../session.ts';
 import { sayDetached } from './finish-run.ts';
-import { refuseOfWorkers, execute as runHere } from './run.ts';
+import { refuseWorkerFlags, execute as runHere } from './run.ts';
 import { showPlan } from './show-plan.ts';
 
 /**
@@ -35,20 +35,20 @@ import { showPlan } from './show-plan.ts';
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, options, config, stdin } = invocation;
   if (options.dryRun) return runHere(invocation);
-  refuseUnsent(invocation);
+  refuseUnsupportedOptions(invocation);
   const target = namedTarget(config);
   const files = await openInputs(args, stdin);
   const file = onlyFile(files);
   const format = formatOf(file, config.format ?? null);
   const action = listActionOf(invocation);
   return withServer(invocation, infoWriter(invocation), async (api) => {
-    await refuseInVain(api, target);
+    await requireUploadAllowed(api, target);
     const planned = await send(invocation, api, action, { target, file, format });
     const plan = planWithin(planned.record, options);
     let made: MadeAtServer;
     try {
       showPlan(invocation, plan);
-      refuseLate(plan.work, options, Date.now());
+      requireEndInTime(plan.work, options, Date.now());
       await confirm(invocation, plan);
       const confirmHost = await askHost(invocation, target, planned.protected_host);
       made = await carryOut(api, { ...action, options: { ...action.options, confirmHost } }, planned);
@@ -62,8 +62,8 @@ export async function execute(invocation: Invocation): Promise<number> {
 }
 
 /** Throws USAGE for options that have no effect if a server reads the list and its workers delete. */
-function refuseUnsent(invocation: Invocation): void {
-  refuseForeground(invocation);
+function refuseUnsupportedOptions(invocation: Invocation): void {
+  requireDetach(invocation);
   refuseProtectFile(invocation, {
     who: 'the server does',
     next: 'take those ids out of the list first, or do it where Redis can be reached, without --server',
@@ -71,12 +71,12 @@ function refuseUnsent(invocation: Invocation): void {
 }
 
 /** Throws USAGE without --detach, and for flags about sending and keeping. */
-export function refuseForeground(invocation: Invocation): void {
+export function requireDetach(invocation: Invocation): void {
   if (invocation.options.detach !== true)
     throw new ExpungeError('USAGE', '--server requires --detach: workers of that server delete the ids', {
       next: 'add --detach, or do it where Redis can be reached, without --server',
     });
-  refuseOfWorkers(invocation);
+  refuseWorkerFlags(invocation);
   if (invocation.sources.keep === 'flag')
     throw new ExpungeError('USAGE', '--keep: the server decides how long it keeps a run');
 }

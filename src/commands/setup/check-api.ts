@@ -45,12 +45,12 @@ export async function readObject({ config }: Invocation, flag: string, id: strin
     const next = rejectionMend(reject, [id]) || null;
     throw new ExpungeError('USAGE', `${flag}: this id is not safe to send (${reject})`, { next });
   }
-  await refuseProtected(flag, id, config);
+  await refuseProtectedId(flag, id, config);
   return { resource, id };
 }
 
 /** Throws for a protected id: not even a check deletes one. */
-async function refuseProtected(flag: string, id: string, config: Invocation['config']): Promise<void> {
+async function refuseProtectedId(flag: string, id: string, config: Invocation['config']): Promise<void> {
   const protectFile = protectFileOf(config);
   if (protectFile === null) return;
   for await (const ids of readProtected(protectFile, inputOptionsOf(config))) {

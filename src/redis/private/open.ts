@@ -2,7 +2,7 @@ import { dirname } from 'node:path';
 import type { RedisOptions } from 'ioredis';
 import type { Config } from '../../config/settings.ts';
 import { ExpungeError } from '../../errors.ts';
-import { type RedisAccess, refuseAccess, withAccess } from '../access.ts';
+import { type RedisAccess, refuseAccessFlags, withAccess } from '../access.ts';
 import { addressFromUrl, type PrivatePlace, type RedisAddress } from '../address.ts';
 import { oneShot, probeOwn } from '../probe.ts';
 import { containerServer, readContainer, serverOptions } from './container.ts';
@@ -40,8 +40,8 @@ export async function resolveRedis(
   mayBegin = true,
 ): Promise<RedisAddress> {
   if (!env.REDIS_URL) {
-    refuseAccess(access);
-    if (!mayBegin) refuseWithoutRedis(stateDir);
+    refuseAccessFlags(access);
+    if (!mayBegin) requirePrivateRedis(stateDir);
     return openPrivateRedis(stateDir, env, say);
   }
   const address = withAccess(addressFromUrl(env.REDIS_URL, allowPlaintextRedis), access);
@@ -78,7 +78,7 @@ export async function openPrivateRedis(
 }
 
 /** Throws USAGE if no private Redis was ever started for the folder: a run cannot be found in it. Creates nothing. */
-function refuseWithoutRedis(stateDir: string): void {
+function requirePrivateRedis(stateDir: string): void {
   const place = privatePlace(stateDir);
   if (hasData(place) || readContainer(place)) return;
   const folder = dirname(place.folder);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { refuseOtherCount } from '../../../src/api/run-routes.ts';
+import { requireShownCount } from '../../../src/api/run-routes.ts';
 import { parseRun, type RunState } from '../../../src/ledger/run.ts';
 
 /** A run with this many ids left. */
@@ -9,7 +9,7 @@ function runWith(state: RunState, left: number) {
 
 function isAllowed(state: RunState, left: number, typed: { left: number; shown: number }): boolean {
   try {
-    refuseOtherCount(runWith(state, left), typed);
+    requireShownCount(runWith(state, left), typed);
     return true;
   } catch {
     return false;

@@ -3,7 +3,7 @@ import { loadConfig } from '../../../src/config/read-config.ts';
 import { parseRun, runStates } from '../../../src/ledger/run.ts';
 import { parseRate, storedRate } from '../../../src/model/rate.ts';
 import type { ListAction } from '../../../src/operations/list-action.ts';
-import { inherit, refuseLive } from '../../../src/operations/retried-run.ts';
+import { inherit, requireEndedForRetry } from '../../../src/operations/retried-run.ts';
 import { noCounts } from '../terminal/snapshots.ts';
 
 const hash = { state: 'completed', onStatus: '409=failed', rate: storedRate(parseRate('50/s')), burst: '3' };
@@ -49,12 +49,12 @@ describe('a run that has not ended', () => {
       for (const detached of ['0', '1']) {
         const run = parseRun('r1', { state, command: 'cd /x && expunge run old.csv', detached });
         const advice = expect.stringMatching(/expunge (run old\.csv|resume r1|cancel r1)/);
-        expect(() => refuseLive(run)).toThrow(expect.objectContaining({ code: 'USAGE', next: advice }));
+        expect(() => requireEndedForRetry(run)).toThrow(expect.objectContaining({ code: 'USAGE', next: advice }));
       }
     },
   );
 
   it.each(['completed', 'cancelled'])('is not one that is %s', (state) => {
-    expect(() => refuseLive(parseRun('r1', { state }))).not.toThrow();
+    expect(() => requireEndedForRetry(parseRun('r1', { state }))).not.toThrow();
   });
 });

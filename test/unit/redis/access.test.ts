@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { type RedisAccess, refuseAccess, withAccess } from '../../../src/redis/access.ts';
+import { type RedisAccess, refuseAccessFlags, withAccess } from '../../../src/redis/access.ts';
 import { addressFromUrl } from '../../../src/redis/address.ts';
 import { optionsOf } from '../../../src/redis/client.ts';
 
@@ -63,10 +63,10 @@ describe('what logs in beside REDIS_URL', () => {
   });
 
   test('is refused where no REDIS_URL is set', () => {
-    expect(() => refuseAccess({ redisPasswordFile: 'f' })).toThrow(
+    expect(() => refuseAccessFlags({ redisPasswordFile: 'f' })).toThrow(
       '--redis-password-file is for the Redis of REDIS_URL',
     );
-    expect(() => refuseAccess({})).not.toThrow();
+    expect(() => refuseAccessFlags({})).not.toThrow();
   });
 
   test('names the user in the URL while the password comes from a file', () => {
