@@ -33,7 +33,7 @@ export function startChild(program: string, args: readonly string[], env: NodeJS
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });
-  child.on('error', () => {}); // reported by `exitOf`
+  child.on('error', () => {}); // reported by `awaitExit`
   return child;
 }
 
@@ -49,7 +49,7 @@ export function endChild({ pid, stdout, stderr }: Child): void {
 }
 
 /** Describes how a command ended; '' for exit code 0. Its output may still be open, because another process can hold it. Never throws. */
-export async function exitOf(child: Child): Promise<string> {
+export async function awaitExit(child: Child): Promise<string> {
   try {
     const [code, signal] = await once(child, 'exit');
     return code === 0 ? '' : signal ? `was ended by ${signal}` : `ended with ${code}`;

@@ -5,7 +5,7 @@ import { type Standing, standingFacts } from '../ledger/standing.ts';
 import { listedFacts } from '../ledger/summary.ts';
 import { readConnections } from '../limiter/read-target.ts';
 import { readProcesses, stopFacts } from '../limiter/stop.ts';
-import { runIndexOf } from '../lookup/run-index.ts';
+import { openRunIndex } from '../lookup/run-index.ts';
 import { type Reach, type Target, targetOf } from '../model/target.ts';
 import { toTypeAnywhere } from '../model/to-type.ts';
 import { scheduleFacts } from '../operations/schedule-record.ts';
@@ -33,7 +33,7 @@ export class OverviewReader {
 
   async read() {
     const now = Date.now();
-    const { active, recent, ended, targets } = await runIndexOf(this.#session.redis).read(this.#reach);
+    const { active, recent, ended, targets } = await openRunIndex(this.#session.redis).read(this.#reach);
     this.#measure(active, now);
     const standings = await readStandings(this.#session.redis, active);
     const each = await Promise.all(targets.map((target) => this.#readTarget(target, active, now)));

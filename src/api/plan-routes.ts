@@ -12,7 +12,7 @@ import { isFinalized } from '../ledger/run.ts';
 import { readAbsentAnswers } from '../ledger/semantics.ts';
 import { priorities } from '../model/priority.ts';
 import { sumIds } from '../model/resource.ts';
-import { listOf, type Target } from '../model/target.ts';
+import { hashList, type Target } from '../model/target.ts';
 import { protectedHost } from '../model/target-pattern.ts';
 import { mapAdvice } from '../model/to-type.ts';
 import { type AppliedPlan, requirePlanCode } from '../operations/applied-plan.ts';
@@ -192,7 +192,7 @@ const namesOfNothing = ['list', 'stdin'].flatMap((name) => Object.values(uploads
 
 /** What Redis knows about a list. Its unfinished run is not resumed: applying the plan names that run instead. */
 async function readHistory(redis: RedisClient, action: ListAction, target: Target, list: List): Promise<ListHistory> {
-  const last = await findRunOfList(redis, listOf(target, list.spool.sha256, ''));
+  const last = await findRunOfList(redis, hashList(target, list.spool.sha256, ''));
   const isUnfinished = last !== null && !isFinalized(last.state);
   const files = isUnfinished ? [] : list.spool.files.filter((name) => !namesOfNothing.includes(name));
   const [overlapping, before, proof] = await Promise.all([

@@ -4,7 +4,7 @@ import { knownTargets } from '../ledger/known-targets.ts';
 import { pageOfRuns, pageOrders, type RunCursor } from '../ledger/list-runs.ts';
 import { type RunState, runStates } from '../ledger/run.ts';
 import { readStandings } from '../ledger/run-standings.ts';
-import { runIndexOf } from '../lookup/run-index.ts';
+import { openRunIndex } from '../lookup/run-index.ts';
 import { labelsSetting } from '../model/labels.ts';
 import { idOutcomes, isLeft, isSuccess, isWorthAnotherRun, outcomes, outcomeText } from '../model/outcome.ts';
 import { priorities } from '../model/priority.ts';
@@ -177,7 +177,7 @@ export const readRoutes: readonly Route[] = [
     summary: 'every target, with its stop, rate and waits',
     answer: shapes.list(shapes.target),
     handle: async ({ deps: { session, config }, caller }) => {
-      const { active, targets } = await runIndexOf(session.redis).read(caller.reach);
+      const { active, targets } = await openRunIndex(session.redis).read(caller.reach);
       const facts = targets.map((target) => targetFacts(session, target, config.separateLimits, active));
       return { items: await Promise.all(facts) };
     },
@@ -321,7 +321,7 @@ function readCursor(text: string): RunCursor {
 
 async function targetDetail({ session, config }: ApiDeps, fp: string) {
   const target = await knownTargetOf(session, fp);
-  const { active } = await runIndexOf(session.redis).read();
+  const { active } = await openRunIndex(session.redis).read();
   const [facts, workers, audit] = await Promise.all([
     targetFacts(session, target, config.separateLimits, active),
     workersOf(session, target),

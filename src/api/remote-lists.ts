@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import { apiField, settingText } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
 import { isoTime } from '../format.ts';
-import { delimiterOf, type Format } from '../input/input-options.ts';
+import { detectDelimiter, type Format } from '../input/input-options.ts';
 import type { InputFile } from '../input/open-inputs.ts';
 import type { Run } from '../ledger/run.ts';
 import { isGone, type Outcome, outcomes } from '../model/outcome.ts';
@@ -59,7 +59,7 @@ export async function sendList(
       yield part;
     }
   }
-  const delimiter = format === 'csv' && delimiterOf(file, config.delimiter) === '\t' ? { delimiter: 'tab' } : {};
+  const delimiter = format === 'csv' && detectDelimiter(file, config.delimiter) === '\t' ? { delimiter: 'tab' } : {};
   const query = {
     ...settingsOf(action),
     ...delimiter,

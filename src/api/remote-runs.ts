@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ExpungeError } from '../errors.ts';
-import { type HaltCode, isHaltedFor, pendingOf, type Run, type RunState } from '../ledger/run.ts';
+import { countPending, type HaltCode, isHaltedFor, type Run, type RunState } from '../ledger/run.ts';
 import type { ResumeSettings, RunRules } from '../ledger/run-rules.ts';
 import { stopsFor } from '../limiter/stop.ts';
 import { rateSetting } from '../model/rate.ts';
@@ -69,7 +69,7 @@ async function findHalted(api: ApiClient, { fp }: Target, halt: HaltCode): Promi
 
 /** What was left of the run when a person confirmed. */
 function leftOf(run: Run) {
-  const left = pendingOf(run);
+  const left = countPending(run);
   return { left, shown: left };
 }
 

@@ -5,7 +5,7 @@ import { messageOf } from '../errors.ts';
 import { plural } from '../format.ts';
 import { noteFailedAction } from '../ledger/audit.ts';
 import { awaitsResults } from '../ledger/results.ts';
-import { isFinalized, pendingOf, type Run } from '../ledger/run.ts';
+import { countPending, isFinalized, type Run } from '../ledger/run.ts';
 import { givenRules, type ResumeSettings } from '../ledger/run-rules.ts';
 import { maxReasonLength, storedReason } from '../model/person.ts';
 import { type Priority, priorities } from '../model/priority.ts';
@@ -273,7 +273,7 @@ async function noteFailure({ session, log }: Pick<ApiDeps, 'session' | 'log'>, g
  */
 export function requireShownCount(run: Run, { left, shown }: { left: number; shown: number }): void {
   if (isFinalized(run.state)) return; // nothing is left to lose
-  const now = pendingOf(run);
+  const now = countPending(run);
   if (left === shown && now <= shown && shown <= run.rows) return;
   const what =
     left === shown ? `run ${run.id} has ${plural(now, 'ids')} left` : `expected ${shown}, the number that is left`;

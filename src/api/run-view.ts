@@ -4,7 +4,7 @@ import { historyFacts, readHistory } from '../history/history.ts';
 import { auditFacts, readAudit } from '../ledger/audit.ts';
 import { describeBodies } from '../ledger/bodies.ts';
 import { haltExamples, haltSelection } from '../ledger/halt-examples.ts';
-import { activeMsOf, isFinalized, type Run, readRun } from '../ledger/run.ts';
+import { isFinalized, type Run, readRun, sumActiveMs } from '../ledger/run.ts';
 import { ruleFacts } from '../ledger/run-rules.ts';
 import { tallyIfFinalized } from '../ledger/tally.ts';
 import { readProof } from '../ledger/verification.ts';
@@ -105,7 +105,7 @@ export async function historyOf(session: Session, id: string) {
  * nothing was settled. Pure.
  */
 export function etaOf(run: Run, perSecond: number | null, now: number) {
-  const seconds = activeMsOf(run, now) / 1_000;
+  const seconds = sumActiveMs(run, now) / 1_000;
   const left = run.ids - run.settled;
   const paces = [perSecond, seconds > 0 ? run.settled / seconds : null].filter((pace) => pace !== null && pace > 0);
   if (run.state !== 'running' || paces.length === 0) return null;

@@ -14,10 +14,10 @@ import {
   type Definition,
   missedPolicies,
   overlapPolicies,
+  parseStoredSettings,
   type Schedule,
   type ScheduledSettings,
   scheduledSettings,
-  settingsOf,
 } from '../schedule/schedule.ts';
 import { readSchedule } from '../schedule/schedule-store.ts';
 import { whenText } from '../terminal/schedule-text.ts';
@@ -260,5 +260,5 @@ function protectionOf({ protect, protectColumn, expectUnprotected }: Config): Te
 function readSettings(texts: Texts): ScheduledSettings {
   const given = scheduledSettings.filter((name) => texts[name] !== undefined);
   const values = given.map((name) => [name, parsedAs<unknown>(apiField(name), texts[name]!, settings[name].parse)]);
-  return { ...settingsOf({ settings: {} }), ...Object.fromEntries(values) };
+  return { ...parseStoredSettings({ settings: {} }), ...Object.fromEntries(values) };
 }

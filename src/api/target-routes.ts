@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ExpungeError, messageOf } from '../errors.ts';
-import { runIndexOf } from '../lookup/run-index.ts';
+import { openRunIndex } from '../lookup/run-index.ts';
 import { parseRate, type Rate } from '../model/rate.ts';
 import type { SeenTargetAction, TargetAction } from '../operations/action.ts';
 import { localTargets } from '../operations/local-targets.ts';
@@ -109,7 +109,7 @@ async function change({ deps, params, body, caller }: Call<unknown, { reason: st
   const target = await knownTargetOf(session, params.fp!);
   const action = { target, by: { who: caller.name, reason: body.reason } };
   const { status, isChanged } = await work(localTargets(session, config.separateLimits), action);
-  const { active } = await runIndexOf(session.redis).read();
+  const { active } = await openRunIndex(session.redis).read();
   return { ...statusFacts(status, active), changed: isChanged };
 }
 

@@ -1,11 +1,11 @@
-import { runIndexOf } from '../lookup/run-index.ts';
+import { openRunIndex } from '../lookup/run-index.ts';
 import type { Reach, Target } from '../model/target.ts';
 import type { Session } from '../operations/session.ts';
 import { Problem } from './problem.ts';
 
 /** The targets within reach that this Redis knows. */
 export async function targetsOf({ redis }: Pick<Session, 'redis'>, reach: Reach): Promise<Target[]> {
-  return (await runIndexOf(redis).read(reach)).targets;
+  return (await openRunIndex(redis).read(reach)).targets;
 }
 
 /** The target with this fingerprint. Throws not_found: the API steers only targets that have been used by a worker, run or schedule. */

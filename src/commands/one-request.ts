@@ -1,5 +1,5 @@
 import { readTarget } from '../config/check-target.ts';
-import { excerptOf } from '../delete/delete-id.ts';
+import { toExcerpt } from '../delete/delete-id.ts';
 import { TargetConnection, type TargetConnectionOptions } from '../delete/send-delete.ts';
 import type { Answer } from '../delete/verdict.ts';
 import { ExpungeError } from '../errors.ts';
@@ -89,11 +89,11 @@ async function ask(connection: TargetConnection, path: string, authorization: st
 
 /** The answer in words: `was answered 404`. */
 export function describeAnswer(answer: Answer): string {
-  return answer.kind === 'status' ? `was answered ${answer.status}` : `had no answer (${excerptOf(answer)})`;
+  return answer.kind === 'status' ? `was answered ${answer.status}` : `had no answer (${toExcerpt(answer)})`;
 }
 
 /** The answer's own words, to append; '' if there are none. */
 export function quoteAnswer(answer: Answer): string {
-  const excerpt = answer.kind === 'status' ? excerptOf(answer) : '';
+  const excerpt = answer.kind === 'status' ? toExcerpt(answer) : '';
   return excerpt && `; it says: ${excerpt}`;
 }

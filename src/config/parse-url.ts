@@ -93,7 +93,7 @@ export const proxyUrl = (value: string): string => {
 };
 
 /** The part of URLs that may be shown if their path is a secret. */
-export function originsOf(urls: readonly string[]): string {
+export function listOrigins(urls: readonly string[]): string {
   return urls.map((url) => `${new URL(url).origin}/***`).join(',');
 }
 

@@ -62,7 +62,7 @@ export function shownSetting<N extends SettingName>(name: N, value: Config[N]): 
       .trim()
       .replace(/^([\w./-]*)(\s.*|[^\w./-].*)$/s, '$1 ***')
       .trim();
-  if (name === 'notify') return url.originsOf(value as readonly string[]);
+  if (name === 'notify') return url.listOrigins(value as readonly string[]);
   return urls.includes(name) ? url.withoutUrlSecrets(text) : text;
 }
 

@@ -1,4 +1,4 @@
-import { attemptsOf, type Cell, type CellResult, isSettled, settle, unmark } from '../ledger/cell.ts';
+import { type Cell, type CellResult, countAttempts, isSettled, settle, unmark } from '../ledger/cell.ts';
 import type { Grant } from '../ledger/ledger.ts';
 import { codeOfStatus } from '../model/outcome.ts';
 import { successStatus } from '../model/status.ts';
@@ -213,7 +213,7 @@ export class ChunkPass {
       this.cells[index] = cell;
       if (isSettled(cell)) continue;
       this.#marked++;
-      this.#deps.handle.submit(new FirstRequest(index, batch, attemptsOf(cell) > 0));
+      this.#deps.handle.submit(new FirstRequest(index, batch, countAttempts(cell) > 0));
     }
   }
 
@@ -239,9 +239,9 @@ export class ChunkPass {
     const cell = this.cells[index]!;
     if (answer !== null) this.#deps.measure(answer, ms);
     if (answer === noContent) {
-      this.#finish(index, settle('deleted', attemptsOf(cell) + 1, successCode), false);
+      this.#finish(index, settle('deleted', countAttempts(cell) + 1, successCode), false);
     } else if (answer === null) {
-      this.#finish(index, unmark(cell, attemptsOf(cell), false), true);
+      this.#finish(index, unmark(cell, countAttempts(cell), false), true);
     } else {
       this.#retry(index, answer, ms);
     }

@@ -1,7 +1,7 @@
-import { attemptsOf, type Cell, type CellResult, hasManyMarks, isSettled, readCell } from '../ledger/cell.ts';
+import { type Cell, type CellResult, countAttempts, hasManyMarks, isSettled, readCell } from '../ledger/cell.ts';
 import { type Claim, type Ledger, noEpoch, type ObservedState } from '../ledger/ledger.ts';
 import { noteDetail } from '../ledger/manifest.ts';
-import { bucketOf } from '../ledger/measures.ts';
+import { latencyBucket } from '../ledger/measures.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import type { Log } from '../logger.ts';
 import { idPath } from '../model/check-id.ts';
@@ -13,12 +13,12 @@ import type { Token } from '../token/token.ts';
 import type { Absence } from './absence.ts';
 import { ChunkPass, maxWaitMs } from './chunk-pass.ts';
 import type { ConnectionPool } from './connection-pool.ts';
-import { excerptOf, retryDelayMs } from './delete-id.ts';
+import { retryDelayMs, toExcerpt } from './delete-id.ts';
 import type { Gate } from './gate.ts';
 import type { RequestMeter, RetryReason, RunMeter } from './meters.ts';
 import type { RunRequestQueue } from './run-request-queue.ts';
 import type { TargetLimits } from './target-limits.ts';
-import { type Answer, type VerdictTable, verdictsWith } from './verdict.ts';
+import { type Answer, makeVerdictTable, type VerdictTable } from './verdict.ts';
 
 /** The dependencies of deleting a chunk; the same for every chunk of a process. */
 export type DeleteDeps = {
@@ -86,7 +86,7 @@ export async function deleteChunk(job: ChunkTask, deps: DeleteDeps): Promise<Chu
   deps.addJobs(job.run, claim.enqueued);
   if (claim.doubt !== '') deps.log.warn({ run: job.run, reason: claim.doubt }, inDoubtMessage);
   const { ledgerChunk, ids } = claim;
-  const verdicts = verdictsWith(claim.onStatus);
+  const verdicts = makeVerdictTable(claim.onStatus);
   const pathAt = (index: number) => deps.basePath + idPath(ids.resource, ids.idAt(index));
   const sender = deps.senders[ids.resource];
   const pass = new ChunkPass(
@@ -108,7 +108,7 @@ const inDoubtMessage = 'from here on ids that are found gone are gone_unconfirme
  */
 function dueIndexes({ ledgerChunk: { cells }, passedMs, sendable }: Claim, { retryDelaysMs }: DeleteDeps): number[] {
   const waitsMs = cells.map((cell, index) =>
-    isSettled(cell) || index >= sendable ? Number.POSITIVE_INFINITY : retryDelayMs(attemptsOf(cell), retryDelaysMs),
+    isSettled(cell) || index >= sendable ? Number.POSITIVE_INFINITY : retryDelayMs(countAttempts(cell), retryDelaysMs),
   );
   const shortest = waitsMs.reduce((least, wait) => Math.min(least, wait), Number.MAX_VALUE);
   const longest = Math.max(shortest, passedMs);
@@ -152,7 +152,7 @@ function passDeps(
       return grant;
     },
     measure: (answer: Answer, ms: number) => {
-      const bucket = bucketOf(ms);
+      const bucket = latencyBucket(ms);
       meter.recordAnswer(answer, ms, bucket);
       requests.recordAnswer(answer, ms, bucket);
       if (answer.kind === 'status' && answer.status === successStatus) absence.deleted(ms);
@@ -162,7 +162,7 @@ function passDeps(
     note: (index: number, cell: Cell, answer: Answer) => {
       const { code } = readCell(cell);
       if (full.has(code)) return;
-      noteDetail(ledger.redis, run, { chunk, index, cell, excerpt: excerptOf(answer) }).then(
+      noteDetail(ledger.redis, run, { chunk, index, cell, excerpt: toExcerpt(answer) }).then(
         (hasRoom) => hasRoom || full.add(code),
         (error) => log.debug({ run, chunk, err: error }, 'an excerpt of an answer was not stored'),
       );
@@ -179,10 +179,10 @@ async function returnPassed(
 ): Promise<ChunkResult> {
   const left = [...cells.keys()].filter((index) => !isSettled(cells[index]!) && index < claim.sendable);
   const waits = left.map((index) => {
-    const delayMs = retryDelayMs(attemptsOf(cells[index]!), deps.retryDelaysMs);
+    const delayMs = retryDelayMs(countAttempts(cells[index]!), deps.retryDelaysMs);
     return Math.max(delayMs, (waitsUntil.get(index) ?? 0) - deps.clock());
   });
-  const isRetry = left.every((index) => attemptsOf(cells[index]!) > 0 || waitsUntil.has(index));
+  const isRetry = left.every((index) => countAttempts(cells[index]!) > 0 || waitsUntil.has(index));
   // An operator may lift a throttle or change the run's rate, and the chunk must then be due. So a longer wait is cut to 5 s.
   const throttledMs = Math.min(limits.throttledMs, maxWaitMs);
   const permitMs = requestQueue.waitMs > maxWaitMs ? maxWaitMs : 0;

@@ -1,7 +1,7 @@
 import pRetry from 'p-retry';
 import {
-  attemptsOf,
   type Cell,
+  countAttempts,
   isDoubtful,
   isSettled,
   quickAttempts,
@@ -61,7 +61,7 @@ export type DeleteIdDeps = {
 export async function deleteId(marked: Cell, first: Answer, deps: DeleteIdDeps): Promise<IdPassResult> {
   const id: OpenId = {
     marked,
-    attempts: attemptsOf(marked),
+    attempts: countAttempts(marked),
     doubtful: isDoubtful(marked),
     answer: first,
     asked: 0,
@@ -121,7 +121,7 @@ async function isBelieved(id: OpenId, deps: DeleteIdDeps): Promise<boolean> {
   const belief = await judgeAbsence({ asked: id.asked, before: id.before, isInDoubt: id.doubtful });
   if (belief === 'believed') return true;
   if (belief === 'halt')
-    halt('all_absent', `${absence.haltReason}. The last answer: ${excerptOf(id.answer) || 'empty'}`);
+    halt('all_absent', `${absence.haltReason}. The last answer: ${toExcerpt(id.answer) || 'empty'}`);
   if (belief !== 'ask again') throw new Withheld('its absence is not believed');
   retried('status');
   id.before = absence.deletions;
@@ -160,7 +160,7 @@ function conclude(id: OpenId, verdict: Verdict, deps: DeleteIdDeps): IdPassResul
  */
 function answerText({ answer }: OpenId, { idText }: DeleteIdDeps): string {
   if (answer.kind !== 'status') return '';
-  const excerpt = excerptOf(answer);
+  const excerpt = toExcerpt(answer);
   return `: ${visibleId(idText())}${excerpt === '' ? '' : `, answered "${excerpt}"`}`;
 }
 
@@ -258,7 +258,7 @@ const requestIdHeaders = ['x-request-id', 'x-correlation-id', 'x-amzn-requestid'
  * An error answer for people, at most 200 printable characters: its request id, then its body. Control characters are dropped. Text
  * that looks like a bearer token is masked, because servers echo what they were sent.
  */
-export function excerptOf(answer: Answer): string {
+export function toExcerpt(answer: Answer): string {
   if (answer.kind !== 'status') return describeConnectionError(answer.why);
   const name = requestIdHeaders.find((header) => answer.headers[header] !== undefined);
   const requestId = name === undefined ? '' : `[${String(answer.headers[name])}] `;

@@ -1,5 +1,5 @@
 import type { Slice } from '../history/history-points.ts';
-import { type CellResult, isSettled, sentOutcomeOf } from '../ledger/cell.ts';
+import { type CellResult, isSettled, toSentOutcome } from '../ledger/cell.ts';
 import type { MeasureChanges } from '../ledger/measures.ts';
 import { type CodeWord, type SentOutcome, sentOutcomes } from '../model/outcome.ts';
 import { isThrottling, successStatus } from '../model/status.ts';
@@ -19,7 +19,7 @@ export class RequestMeter {
   /** Requests by the status of the answer, or by the reason for having no answer. */
   readonly #codes = new Map<string, number>();
   #noContents = 0;
-  /** Answers by the bucket of their latency; see `bucketOf` of the ledger's measures. */
+  /** Answers by the bucket of their latency; see `latencyBucket` of the ledger's measures. */
   readonly latencies: number[] = [];
   latencySumMs = 0;
   readonly retries = new Map<RetryReason, number>();
@@ -40,7 +40,7 @@ export class RequestMeter {
 
   /** Counts results that are in the ledger. */
   recordResults(results: readonly CellResult[]): void {
-    for (const { cell } of results) if (isSettled(cell)) this.#outcomes[sentOutcomeOf(cell)]++;
+    for (const { cell } of results) if (isSettled(cell)) this.#outcomes[toSentOutcome(cell)]++;
   }
 
   /** Requests by code: `204`, `503`, `timeout`, `not_sent`. Beyond 40 codes, new codes are counted as `4xx` and the like. */
@@ -99,7 +99,7 @@ export class RunMeter {
   recordResults(results: readonly CellResult[]): void {
     for (const { cell } of results) {
       if (!isSettled(cell)) continue;
-      const outcome = sentOutcomeOf(cell);
+      const outcome = toSentOutcome(cell);
       if (outcome !== 'deleted') this.#slices.add(outcome, 1);
     }
   }

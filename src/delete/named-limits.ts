@@ -1,5 +1,5 @@
-import { type HeaderFields, retryAfterMs, valuesOf } from '../http/retry-after.ts';
-import { classOf, type StatusClass } from '../model/status.ts';
+import { type HeaderFields, readHeaderValues, retryAfterMs } from '../http/retry-after.ts';
+import { classifyStatus, type StatusClass } from '../model/status.ts';
 
 /**
  * How an API says "not now" with a status that means something else: by a header, or by a code in one field of a JSON body. A text for people
@@ -46,13 +46,13 @@ const mayBeLimits: readonly StatusClass[] = ['forbidden', 'busy', 'refused'];
 
 /** Whether an answer with a 4xx other than 429 is about the rate: it has a Retry-After that can be read, or matches one of the rows. */
 export function namesLimit(answer: StatusAnswer): boolean {
-  if (!mayBeLimits.includes(classOf(answer.status))) return false;
+  if (!mayBeLimits.includes(classifyStatus(answer.status))) return false;
   if (retryAfterMs(answer.headers, 0) !== null) return true; // whether it can be read does not depend on a clock
   return namedLimits.some((row) => row.status === answer.status && fits(row, answer.headers, answer.body));
 }
 
 function fits({ header, field, codes }: NamedLimit, headers: HeaderFields, body: string): boolean {
-  if (header !== undefined) return valuesOf(headers, header[0]).some((value) => header[1].test(value));
+  if (header !== undefined) return readHeaderValues(headers, header[0]).some((value) => header[1].test(value));
   const code = fieldOf(body, field ?? []);
   // Some codes have a namespace: com.amazon.coral.availability#ThrottlingException
   return typeof code === 'string' && codes!.includes(code.slice(code.indexOf('#') + 1));

@@ -2,13 +2,13 @@ import { RunQueue } from '../limiter/fair-scheduler.ts';
 import type { DeletedId } from '../lookup/sample-deleted.ts';
 import { idPath } from '../model/check-id.ts';
 import type { Resource } from '../model/resource.ts';
-import { factsOf, isThrottling, successStatus } from '../model/status.ts';
+import { findStatusFacts, isThrottling, successStatus } from '../model/status.ts';
 import { refusalWords } from '../token/said.ts';
 import type { Token } from '../token/token.ts';
 import { sleepUntilAborted } from '../wait.ts';
 import type { QueuedRequest } from './connection-pool.ts';
 import type { TargetSender } from './delete-chunk.ts';
-import { excerptOf } from './delete-id.ts';
+import { toExcerpt } from './delete-id.ts';
 import { type Answer, verdictTable, waitStatuses } from './verdict.ts';
 
 /** The present state of an id that was deleted. `gone`: 404 or 410; `there`: 204, so this request deleted it, or the API says that for every id. */
@@ -80,11 +80,11 @@ async function resend(
 
 /** Null: it may be sent again, because the request cannot have been executed. */
 function resultOf(answer: Answer, isLast: boolean, token: Token): Resent | ResendStop | null {
-  if (answer.kind === 'maybe-sent') return { found: 'unclear', words: `no answer (${excerptOf(answer)})` };
+  if (answer.kind === 'maybe-sent') return { found: 'unclear', words: `no answer (${toExcerpt(answer)})` };
   if (answer.kind === 'not-sent')
-    return isLast ? { why: 'unreachable', words: `the API cannot be reached (${excerptOf(answer)})` } : null;
+    return isLast ? { why: 'unreachable', words: `the API cannot be reached (${toExcerpt(answer)})` } : null;
   if (answer.status === successStatus) return { found: 'there', words: `answered ${successStatus} again` };
-  const { meaning } = factsOf(answer.status);
+  const { meaning } = findStatusFacts(answer.status);
   if (meaning === 'gone') return { found: 'gone', words: `answered ${answer.status}` };
   if (meaning === 'credentials') {
     const { authorization, headers, body } = answer;
@@ -93,7 +93,7 @@ function resultOf(answer: Answer, isLast: boolean, token: Token): Resent | Resen
     return isLast ? { why: 'credentials', words: refused } : null;
   }
   if (isThrottling(answer.status)) return null;
-  const excerpt = excerptOf(answer);
+  const excerpt = toExcerpt(answer);
   return { found: 'unclear', words: `answered ${answer.status}${excerpt && `: ${excerpt}`}` };
 }
 

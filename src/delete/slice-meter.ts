@@ -1,5 +1,5 @@
 import { bucketsOfOne, latencyBuckets, sliceSums } from '../history/history.lua.ts';
-import { nothingIn, type Slice } from '../history/history-points.ts';
+import { type Slice, zeroSums } from '../history/history-points.ts';
 
 /** An answer: its latency, the bucket of that (null = there was no answer), and its kind. */
 type Answered = { ms: number; bucket: number | null; isRefused: boolean; isSuccess: boolean };
@@ -52,7 +52,7 @@ export class SliceMeter {
   #sliceAt(ms: number): Slice {
     const second = Math.floor(ms / 1_000);
     if (this.#last?.second === second) return this.#last;
-    const known = this.#slices.get(second) ?? { ...nothingIn(sliceSums), second };
+    const known = this.#slices.get(second) ?? { ...zeroSums(sliceSums), second };
     this.#slices.set(second, known);
     this.#last = known;
     return known;

@@ -1,8 +1,8 @@
-import { adviceOf } from '../http/rate-headers.ts';
-import { maxThrottleMs, retryAfterMs, valuesOf } from '../http/retry-after.ts';
+import { readRateAdvice } from '../http/rate-headers.ts';
+import { maxThrottleMs, readHeaderValues, retryAfterMs } from '../http/retry-after.ts';
 import type { Signal } from '../limiter/outage.ts';
 import type { TargetLimiter } from '../limiter/target-limiter.ts';
-import { factsOf, isThrottling } from '../model/status.ts';
+import { findStatusFacts, isThrottling } from '../model/status.ts';
 import { describeConnectionError } from '../system-errors.ts';
 import type { Token } from '../token/token.ts';
 import type { PoolLimits } from './connection-pool.ts';
@@ -74,7 +74,7 @@ export function targetLimits(limiter: TargetLimiter, deps: TargetLimitsDeps): Ta
       return limiter.recordSent(nowMs);
     },
     recordAnswer: ({ epoch, wasClose }, answer, ms, { waitStatuses, hasFailed, authorization }) => {
-      const signal = signalOf(answer, waitStatuses);
+      const signal = toSignal(answer, waitStatuses);
       limiter.permits.recordAnswer(wasClose, signal === 'refused');
       if (answer === noContent) {
         limiter.observe(epoch, 'accepted', ms, '');
@@ -86,13 +86,13 @@ export function targetLimits(limiter: TargetLimiter, deps: TargetLimitsDeps): Ta
         answer.kind === 'status' && !isLifted ? requestedThrottle(answer, waitStatuses, now(), onUnreadableWait) : null;
       if (throttle !== null) limiter.throttleFor(throttle.ms, throttle.why);
       if (throttle?.isTooLong) onLongThrottle(throttle.why);
-      const advice = answer.kind === 'status' && !isLifted ? adviceOf(answer.headers, now()) : null;
+      const advice = answer.kind === 'status' && !isLifted ? readRateAdvice(answer.headers, now()) : null;
       if (advice !== null) limiter.announce(advice);
       limiter.observe(
         epoch,
         throttle !== null && throttle.ms > 0 ? throttle.signal : signal,
         ms,
-        whyOf(answer),
+        explainAnswer(answer),
         hasFailed,
       );
       // A gateway may refuse because of the rate, or fail, before any server checks the token.
@@ -110,10 +110,10 @@ function requestedThrottle(
 ) {
   const { status, headers } = answer;
   const isThrottled = isThrottling(status) || waitStatuses.has(status) || namesLimit(answer);
-  if (!isThrottled && !factsOf(status).mayAskToWait) return null;
+  if (!isThrottled && !findStatusFacts(status).mayAskToWait) return null;
   const ms = retryAfterMs(headers, now);
   if (ms === null) {
-    const [said] = valuesOf(headers, 'retry-after');
+    const [said] = readHeaderValues(headers, 'retry-after');
     if (said !== undefined) onUnreadable(said.slice(0, 100));
     return null;
   }
@@ -123,7 +123,7 @@ function requestedThrottle(
 }
 
 /** Why the target as a whole is in trouble, according to one answer. */
-export function whyOf(answer: Answer): string {
+export function explainAnswer(answer: Answer): string {
   if (answer.kind === 'not-sent') return `the API cannot be reached (${describeConnectionError(answer.why)})`;
   if (answer.kind === 'maybe-sent' && answer.why === headersTooLarge)
     return 'the headers of the answers are larger than --max-header-size allows';
@@ -132,9 +132,9 @@ export function whyOf(answer: Answer): string {
 }
 
 /** What an answer says about the target as a whole, whatever it means for its id. `waitStatuses`: the statuses that mean "not now". */
-export function signalOf(answer: Answer, waitStatuses: ReadonlySet<number>): Signal {
+export function toSignal(answer: Answer, waitStatuses: ReadonlySet<number>): Signal {
   if (answer === noContent) return 'accepted';
   if (answer.kind === 'not-sent') return 'unreachable';
   if (answer.kind === 'maybe-sent') return 'lost';
-  return waitStatuses.has(answer.status) || namesLimit(answer) ? 'refused' : factsOf(answer.status).signal;
+  return waitStatuses.has(answer.status) || namesLimit(answer) ? 'refused' : findStatusFacts(answer.status).signal;
 }

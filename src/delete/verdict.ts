@@ -3,11 +3,11 @@ import type { HaltCode } from '../ledger/run.ts';
 import { parseOnStatus, type StatusOverride } from '../model/on-status.ts';
 import { type CodeWord, inDoubt, type SentOutcome } from '../model/outcome.ts';
 import {
-  classOf,
+  classifyStatus,
   describeMeaning,
   isAmbiguous,
   type Meaning,
-  rangesIn,
+  parseStatusRanges,
   type StatusAction,
   type StatusClass,
   type StatusRange,
@@ -52,11 +52,11 @@ export type VerdictTable = readonly Rule[];
 /** The meaning of each status unless `--on-status` gives another. */
 export const verdictTable: VerdictTable = statusClasses.map((name) => {
   const { answers, meaning, isAmbiguous: ambiguous, means = describeMeaning(meaning, ambiguous) } = statusFacts[name];
-  return { name, answers, ranges: rangesIn(answers), meaning, ambiguous, means };
+  return { name, answers, ranges: parseStatusRanges(answers), meaning, ambiguous, means };
 });
 
 /** The table of a run: the rules of its `--on-status`, then the default rules. Throws an Error for a text that `parseOnStatus` rejects. */
-export function verdictsWith(onStatus: string): VerdictTable {
+export function makeVerdictTable(onStatus: string): VerdictTable {
   const overrides = parseOnStatus(onStatus);
   if (overrides.length === 0) return verdictTable;
   const overridden = overrides.map(ruleOf);
@@ -67,7 +67,7 @@ export function verdictsWith(onStatus: string): VerdictTable {
 function ruleOf({ status, word }: StatusOverride): Rule {
   const [answers, meaning, ambiguous] = [String(status), meaningOf[word], isAmbiguous(status)];
   const means = describeMeaning(meaning, ambiguous);
-  return { name: null, answers, ranges: rangesIn(answers), meaning, ambiguous, means };
+  return { name: null, answers, ranges: parseStatusRanges(answers), meaning, ambiguous, means };
 }
 
 const meaningOf: Record<StatusAction, Meaning> = {
@@ -82,7 +82,7 @@ const meaningOf: Record<StatusAction, Meaning> = {
 function without(given: readonly string[], rule: Rule): Rule[] {
   const left = rule.answers.split(', ').filter((answer) => !given.includes(answer));
   const answers = left.join(', ');
-  return left.length === 0 ? [] : [{ ...rule, answers, ranges: rangesIn(answers) }];
+  return left.length === 0 ? [] : [{ ...rule, answers, ranges: parseStatusRanges(answers) }];
 }
 
 /** The statuses that mean "not now" in a run: with any of them the target throttles, whatever the id. */
@@ -168,5 +168,5 @@ export const noContent: Answer = { kind: 'status', status: successStatus, header
 
 /** Whether the answer is a 401: another connection may lead to a server that accepts the token. */
 export function isTokenRefusal(answer: Answer | null): boolean {
-  return answer?.kind === 'status' && classOf(answer.status) === 'unauthorized';
+  return answer?.kind === 'status' && classifyStatus(answer.status) === 'unauthorized';
 }

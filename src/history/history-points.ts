@@ -45,7 +45,7 @@ export const pointOutcomes = sentOutcomes.toSorted((a, b) => idOutcomes.indexOf(
 const recordedAfterMs = 2_000;
 
 /** The history of a run, bin by bin. Only here does recorded work become rates. The sums of the points equal the sums of the run. Pure. */
-export function pointsOf(history: RecordedHistory, run: Pick<Run, 'state' | 'changedAt' | 'endedAt'>): HistoryPoint[] {
+export function toPoints(history: RecordedHistory, run: Pick<Run, 'state' | 'changedAt' | 'endedAt'>): HistoryPoint[] {
   const isRunning = run.state === 'running';
   const until = isRunning ? history.now : isFinalized(run.state) ? run.endedAt : run.changedAt;
   const widthMs = 1_000 * history.seconds;
@@ -82,7 +82,7 @@ function completeBins({ seconds, totals, bins }: RecordedHistory, isRunning: boo
   const start = Math.floor(until / (1_000 * seconds)) * seconds;
   const last = bins.at(-1);
   let all =
-    last !== undefined && (last.start >= start || !isRunning) ? bins : [...bins, { ...nothingIn(binSums), start }];
+    last !== undefined && (last.start >= start || !isRunning) ? bins : [...bins, { ...zeroSums(binSums), start }];
   for (const [name, n] of Object.entries(missing) as [keyof typeof totals, number][]) {
     if (n === 0) continue;
     const isSpread = !isRunning && name !== 'takeovers' && sumOf(bins, name) > 0;
@@ -92,7 +92,7 @@ function completeBins({ seconds, totals, bins }: RecordedHistory, isRunning: boo
 }
 
 /** Zero for each of these sums, and for each bucket of latencies. */
-export function nothingIn<Name extends string>(names: readonly Name[]): Record<Name, number> & { latencies: number[] } {
+export function zeroSums<Name extends string>(names: readonly Name[]): Record<Name, number> & { latencies: number[] } {
   const sums = Object.fromEntries(names.map((name) => [name, 0])) as Record<Name, number>;
   return { ...sums, latencies: new Array<number>(latencyBuckets).fill(0) };
 }

@@ -15,7 +15,7 @@ import {
   runTotals,
   sumBytes,
 } from './history.lua.ts';
-import { type Bin, type HistoryPoint, pointsOf, type RecordedHistory, type Slice } from './history-points.ts';
+import { type Bin, type HistoryPoint, type RecordedHistory, type Slice, toPoints } from './history-points.ts';
 
 /**
  * A process's present view, and its work since the last report. `limit`: requests per second, null = none is known; `hold`: why sending is
@@ -62,7 +62,7 @@ export async function readHistory(redis: RedisClient, run: Run): Promise<History
     redis.hget(keys.run(run.id), 'changes'),
     readAudit(redis, run),
   ]);
-  const points = pointsOf(recorded, run);
+  const points = toPoints(recorded, run);
   const states = (await readChanges(redis, run.id, Number(changes ?? 0), 0)).map(
     ({ at, state, reason, by, who }): HistoryEvent => ({
       at,
@@ -98,7 +98,7 @@ function readBin(bytes: Buffer): Bin {
 type Wait = { from: number; to: number | null; text: string };
 
 /** Separates the waits from all other events. Pure. */
-export function waitsIn(events: readonly HistoryEvent[]): { waits: Wait[]; others: HistoryEvent[] } {
+export function separateWaits(events: readonly HistoryEvent[]): { waits: Wait[]; others: HistoryEvent[] } {
   const waits: Wait[] = [];
   const others = events.filter(({ at, event, text }) => {
     const open = waits.at(-1)?.to === null ? waits.at(-1)! : null;
@@ -149,7 +149,7 @@ export function historyFacts({ points, events }: History) {
   return {
     points: points.map(pointFacts),
     events: events.map(eventFacts),
-    waits: waitsIn(events).waits.map(waitFacts),
+    waits: separateWaits(events).waits.map(waitFacts),
   };
 }
 

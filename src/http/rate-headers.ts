@@ -1,5 +1,5 @@
 import { parseDictionary, parseList, Token } from 'structured-headers';
-import { type HeaderFields, maxThrottleMs, serverNowMs, valuesOf } from './retry-after.ts';
+import { type HeaderFields, maxThrottleMs, readHeaderValues, serverNowMs } from './retry-after.ts';
 
 /** A server's statement about its rate limit before it throttles. */
 type Advice = {
@@ -9,7 +9,7 @@ type Advice = {
   perSecond: number; // the rate that spreads the remaining requests evenly over the rest of the window
 };
 
-/** Whether an answer has a header that `adviceOf` reads. */
+/** Whether an answer has a header that `readRateAdvice` reads. */
 export function hasAdvice(headers: HeaderFields): boolean {
   return (
     headers.ratelimit !== undefined ||
@@ -27,7 +27,7 @@ export function hasAdvice(headers: HeaderFields): boolean {
  * for a reset at a point in time in an answer without a `Date`. Never throws. Called for nearly every answer; without such a header it
  * costs a few look-ups.
  */
-export function adviceOf(headers: HeaderFields, nowMs: number): Advice | null {
+export function readRateAdvice(headers: HeaderFields, nowMs: number): Advice | null {
   if (headers.ratelimit !== undefined || headers['ratelimit-policy'] !== undefined) {
     const advice = ofFields(headers);
     if (advice !== null) return advice;
@@ -82,7 +82,7 @@ type Named = { name: string; parameters: Map<string, unknown> };
 /** The members of the list in a header that are named by a string or a token; null if the header is not a list. */
 function readNamed(headers: HeaderFields, header: string): Named[] | null {
   try {
-    return parseList(valuesOf(headers, header).join(', ')).flatMap(([value, parameters]) =>
+    return parseList(readHeaderValues(headers, header).join(', ')).flatMap(([value, parameters]) =>
       value instanceof Token || typeof value === 'string' ? [{ name: String(value), parameters }] : [],
     );
   } catch {
@@ -101,7 +101,7 @@ function inMs(seconds: unknown): unknown {
 
 function ofDictionary(headers: HeaderFields): Advice | null {
   try {
-    const fields = parseDictionary(valuesOf(headers, 'ratelimit').join(', '));
+    const fields = parseDictionary(readHeaderValues(headers, 'ratelimit').join(', '));
     const [remaining, reset, limit] = ['remaining', 'reset', 'limit'].map((name) => fields.get(name)?.[0]);
     return strictest(adviceFor(remaining, inMs(reset), limit));
   } catch {
@@ -121,7 +121,7 @@ function ofNumbers(headers: HeaderFields, prefix: string, nowMs: number): Advice
 }
 
 function readNumbers(headers: HeaderFields, name: string): number[] {
-  const texts = valuesOf(headers, name).flatMap((value) => value.split(','));
+  const texts = readHeaderValues(headers, name).flatMap((value) => value.split(','));
   return texts.map((text) => (/^\s*\d{1,15}(\.\d+)?\s*$/.test(text) ? Number(text) : Number.NaN));
 }
 

@@ -20,7 +20,7 @@ export function retryAfterMs(headers: HeaderFields, nowMs: number): number | nul
 
 /** Each wait in a header, as text. A comma after the name of a day belongs to a date. */
 function askedIn(headers: HeaderFields, name: string): string[] {
-  return valuesOf(headers, name).flatMap((value) =>
+  return readHeaderValues(headers, name).flatMap((value) =>
     value.split(/(?<!(?:^|,)\s*[A-Z][a-z]+),/).map((one) => one.trim()),
   );
 }
@@ -43,14 +43,14 @@ function untilDate(text: string, headers: HeaderFields, nowMs: number): number |
 
 /** The server's clock when it answered, in ms since 1970; `nowMs` if the answer has no date. */
 export function serverNowMs(headers: HeaderFields, nowMs: number): number {
-  return httpDate(valuesOf(headers, 'date')[0] ?? '', nowMs) ?? nowMs;
+  return httpDate(readHeaderValues(headers, 'date')[0] ?? '', nowMs) ?? nowMs;
 }
 
 /** The headers of an answer: names in lower case, with a list for a header that came several times. */
 export type HeaderFields = Readonly<Record<string, string | string[] | undefined>>;
 
 /** Every value of a header, trimmed, in the order in which they came. */
-export function valuesOf(headers: HeaderFields, name: string): string[] {
+export function readHeaderValues(headers: HeaderFields, name: string): string[] {
   const value = headers[name];
   if (value === undefined) return [];
   return typeof value === 'string' ? [value.trim()] : value.map((one) => one.trim());

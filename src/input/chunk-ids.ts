@@ -29,7 +29,7 @@ export function countChunks(
   spool: Spool,
   first: readonly number[] = [],
 ): { chunks: number; blocks: number; firstIds: number[] } {
-  const settled = Object.values(settledIn(spool)).reduce((sum, rows) => sum + rows, 0);
+  const settled = Object.values(countSettledRows(spool)).reduce((sum, rows) => sum + rows, 0);
   const left = { ...spool.ids };
   const firstIds: number[] = [];
   for (const part of first.length === 0 ? [] : readChunks(spool, first)) {
@@ -43,12 +43,12 @@ export function countChunks(
 }
 
 /** The number of rows settled while reading, by outcome. */
-export function settledIn({ rejected, duplicates, protected: kept }: Spool): Record<ReadOutcome, number> {
+export function countSettledRows({ rejected, duplicates, protected: kept }: Spool): Record<ReadOutcome, number> {
   return { rejected, duplicate: duplicates, protected: kept };
 }
 
 /** The ids of chunks that would be sent. */
-export function* idsIn(parts: Iterable<Chunk | SettledBlock>): Generator<readonly string[]> {
+export function* sendableIds(parts: Iterable<Chunk | SettledBlock>): Generator<readonly string[]> {
   for (const part of parts) if ('ids' in part) yield part.ids;
 }
 

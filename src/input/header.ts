@@ -1,5 +1,5 @@
 import { isDigit } from '../model/check-id.ts';
-import { resources, singularOf } from '../model/resource.ts';
+import { resources, toSingular } from '../model/resource.ts';
 import { quoteForShell } from '../model/shell-word.ts';
 import { adviceToSplit } from './convert-advice.ts';
 import { inputError, shown } from './input-error.ts';
@@ -86,10 +86,10 @@ export function findRival(names: readonly string[], resource: string | null): st
 /** Whether a column is named like the resource, or like any resource if none is given: annotation_id, AnnotationId, view-uuid. */
 export function isNamedLike(name: string, resource: string | null): boolean {
   const word = ownId.exec(name.trim())?.[1]?.toLowerCase();
-  return word !== undefined && (resource === null || word === resource || word === singularOf(resource));
+  return word !== undefined && (resource === null || word === resource || word === toSingular(resource));
 }
 
-const words = resources.flatMap((resource) => [singularOf(resource), resource]);
+const words = resources.flatMap((resource) => [toSingular(resource), resource]);
 const ownId = new RegExp(`^(${words.join('|')})[ _.-]?(?:id|uuid|guid)s?$`, 'i');
 
 const looksLikeJson = /^\s*(?:\{\s*(?:"|$)|\[\s*(?:["{[]|$))/;

@@ -32,7 +32,7 @@ export type InputOptions = IdRules & {
 export type InputSettings = Pick<Config, Exclude<keyof InputOptions, 'columnFlag'>>;
 
 /** The options of these settings; settings that are not given become null. */
-export function inputOptionsOf(given: InputSettings): InputOptions {
+export function toInputOptions(given: InputSettings): InputOptions {
   return {
     resource: given.resource ?? null,
     resourceColumn: given.resourceColumn ?? null,
@@ -53,7 +53,7 @@ export function inputOptionsOf(given: InputSettings): InputOptions {
 /** The column of the ids if none is named. */
 export const defaultColumn = 'id';
 
-export function columnOf({ column }: Pick<InputOptions, 'column'>): string {
+export function idColumn({ column }: Pick<InputOptions, 'column'>): string {
   return column ?? defaultColumn;
 }
 
@@ -67,7 +67,7 @@ const formats: Record<string, Format> = {
 };
 
 /** Chooses the format: the requested one, otherwise by the file name, otherwise lines for stdin. Throws USAGE if none of these applies. */
-export function formatOf(file: Pick<InputFile, 'name' | 'isStdin'>, asked: Format | null): Format {
+export function detectFormat(file: Pick<InputFile, 'name' | 'isStdin'>, asked: Format | null): Format {
   const format = asked ?? (file.isStdin ? 'lines' : formatByName(file.name));
   if (format) return format;
   const known = Object.keys(formats).map((ending) => `.${ending}`);
@@ -88,7 +88,7 @@ export function formatByName(name: string): Format | undefined {
 }
 
 /** The requested delimiter; the default for a .tsv file is a tab. */
-export function delimiterOf(file: InputFile, asked: string): string {
+export function detectDelimiter(file: InputFile, asked: string): string {
   return asked === ',' && extensionOf(file.name) === 'tsv' ? '\t' : asked;
 }
 
@@ -117,7 +117,7 @@ export function checkOptions(files: InputFile[], options: InputOptions): void {
       },
     );
   }
-  const used = files.map((file) => formatOf(file, options.format));
+  const used = files.map((file) => detectFormat(file, options.format));
   if (resourceColumn && noHeader) {
     throw new ExpungeError(
       'USAGE',
@@ -164,7 +164,7 @@ export function rowMaker(facts: FileFacts, options: InputOptions, header: readon
   const { allowColumnNames, resource: asked } = options;
   const said = asked === null || options.columnFlag !== '--column' ? null : new KindColumn(name, asked);
   const rowNumbers = options.allowPlaceholders ? null : new RowNumbers(name);
-  const headers = new HeaderCheck({ name, column: columnOf(options), allowColumnNames, firstRow }, header);
+  const headers = new HeaderCheck({ name, column: idColumn(options), allowColumnNames, firstRow }, header);
   return {
     row(line, id, kind, cells = id, kindColumn = undefined) {
       const resource = options.resource ?? asResource(kind);

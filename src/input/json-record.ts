@@ -1,10 +1,10 @@
-import { resources, singularOf } from '../model/resource.ts';
+import { resources, toSingular } from '../model/resource.ts';
 import type { Row } from '../model/row.ts';
 import { quoteForShell } from '../model/shell-word.ts';
 import { adviceToSplit } from './convert-advice.ts';
 import { isNamedLike } from './header.ts';
 import { inputError, shown } from './input-error.ts';
-import { columnOf, defaultColumn, type InputOptions, type RowMaker } from './input-options.ts';
+import { defaultColumn, type InputOptions, idColumn, type RowMaker } from './input-options.ts';
 import { kindColumns } from './kind-column.ts';
 
 /** The fields of an object that hold its id and its resource. */
@@ -25,7 +25,7 @@ export function rowOfRecord({ name, line, text }: Place, value: unknown, fields:
     refuseAmbiguousField(name, line, record, fields);
     refuseEnvelope(name, line, record, fields);
   }
-  const column = columnOf(fields);
+  const column = idColumn(fields);
   const { resource, resourceColumn } = fields;
   // The parser silently takes the last value, which may not be the intended one.
   if (isRepeated(text, column) || (resourceColumn !== null && isRepeated(text, resourceColumn))) {
@@ -74,7 +74,7 @@ function refuseEnvelope(name: string, line: number, record: Record<string, unkno
 function isEnvelope(field: string, resource: Fields['resource']): boolean {
   const word = field.toLowerCase();
   const kinds = resource === null ? resources : [resource];
-  return envelopes.has(word) || kinds.some((kind) => word === kind || word === singularOf(kind));
+  return envelopes.has(word) || kinds.some((kind) => word === kind || word === toSingular(kind));
 }
 
 const envelopes = new Set(['data', 'items', 'results', 'records', 'hits']);

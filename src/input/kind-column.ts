@@ -1,4 +1,4 @@
-import { type Resource, resources, resourcesText, singularOf } from '../model/resource.ts';
+import { type Resource, resources, resourcesText, toSingular } from '../model/resource.ts';
 import { inputError, shown } from './input-error.ts';
 
 /** Columns and fields that may name the kind of the ids, if no column was given; the first that exists counts. */
@@ -47,5 +47,5 @@ export class KindColumn {
 
 function wordOf(text: string): Resource | null {
   const word = text.trim().toLowerCase();
-  return resources.find((known) => word === known || word === singularOf(known)) ?? null;
+  return resources.find((known) => word === known || word === toSingular(known)) ?? null;
 }

@@ -5,7 +5,7 @@ import { suggest } from '../model/suggest.ts';
 import { peek, resume } from './decompress.ts';
 import { findRival, typedDelimiter } from './header.ts';
 import { inputError, shown } from './input-error.ts';
-import { columnOf, type FileFacts, type InputOptions, type RowMaker, rowMaker } from './input-options.ts';
+import { type FileFacts, type InputOptions, idColumn, type RowMaker, rowMaker } from './input-options.ts';
 import { ambiguous } from './json-record.ts';
 import { kindColumns } from './kind-column.ts';
 import { type PlainEnd, type TakeRecord, takePlain } from './plain-csv.ts';
@@ -205,7 +205,7 @@ function findColumns(name: string, line: number, cells: string[], options: Input
     return index;
   };
   const { resource, resourceColumn } = options;
-  const id = find(columnOf(options));
+  const id = find(idColumn(options));
   const rival = options.column === null ? findRival(header, resource) : undefined;
   if (rival !== undefined) throw ambiguous(name, line, rival, options);
   const resourceName = resourceColumn ?? kindColumns.find((known) => header.includes(known) && known !== header[id]);

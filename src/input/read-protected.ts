@@ -12,7 +12,7 @@ import type { Spool } from './spool.ts';
 export type ProtectFile = { path: string; column: string | null };
 
 /** The file of protected ids that these settings name; null if they name none. */
-export function protectFileOf(given: Pick<Config, 'protect' | 'protectColumn'>): ProtectFile | null {
+export function toProtectFile(given: Pick<Config, 'protect' | 'protectColumn'>): ProtectFile | null {
   return given.protect === undefined ? null : { path: given.protect, column: given.protectColumn ?? null };
 }
 

@@ -3,9 +3,9 @@ import { checkText } from './check-text.ts';
 import { decompress } from './decompress.ts';
 import {
   checkOptions,
-  delimiterOf,
+  detectDelimiter,
+  detectFormat,
   type Format,
-  formatOf,
   type InputOptions,
   type RowMaker,
   rowMaker,
@@ -30,14 +30,14 @@ export async function* readRows(files: InputFile[], options: InputOptions): Asyn
 }
 
 function readFile(file: InputFile, index: number, options: InputOptions, isAlone: boolean): AsyncGenerator<Row[]> {
-  const format = formatOf(file, options.format);
+  const format = detectFormat(file, options.format);
   const text = checkText(
     { ...file, isLined: format !== 'json', needsNewline: needsNewline(file, format, isAlone) },
     decompress(file.name, file.open(), file.size),
   );
   const facts = { file: index, name: file.name, format };
   if (format === 'csv') {
-    return readCsv(facts, text, { ...options, delimiter: delimiterOf(file, options.delimiter) });
+    return readCsv(facts, text, { ...options, delimiter: detectDelimiter(file, options.delimiter) });
   }
   const make = rowMaker(facts, options);
   const read = { ndjson: readNdjson, json: readJsonArray, lines: readLines }[format];

@@ -58,7 +58,7 @@ export function rejectAt(bytes: Buffer, at: number): RejectCode | null {
  * The bytes of ASCII are its characters, which are faster to read. The order of protected rows is part of what identifies a list, and follows
  * from this.
  */
-export function bucketOf(id: string, bytes: Buffer, start: number, end: number): number {
+export function chooseBucket(id: string, bytes: Buffer, start: number, end: number): number {
   let hash = id.length;
   if (end - start === id.length) for (let at = start; at < end; at++) hash = (Math.imul(hash, 31) + bytes[at]!) | 0;
   else for (let i = 0; i < id.length; i++) hash = (Math.imul(hash, 31) + id.charCodeAt(i)) | 0;

@@ -11,7 +11,7 @@ import { NearMisses } from './near-misses.ts';
 import {
   BlockFile,
   bucketCount,
-  bucketOf,
+  chooseBucket,
   cutId,
   encodeRow,
   headerBytes,
@@ -180,7 +180,7 @@ class SpoolWriter {
   addProtected(id: string): void {
     this.nearMisses.protect(id);
     const length = encodeRow(this.#scratch, 0, null, null, id);
-    const file = this.#protect[bucketOf(id, this.#scratch, headerBytes, length)]!;
+    const file = this.#protect[chooseBucket(id, this.#scratch, headerBytes, length)]!;
     const at = file.reserve(length);
     this.#scratch.copy(file.block, at, 0, length);
   }
@@ -199,7 +199,7 @@ class SpoolWriter {
   /** Adds a row to its bucket. `at`: the place of the row in the block of `rows`. */
   #addToBucket(row: Row, at: number, length: number): void {
     const { block } = this.#rows;
-    const bucket = this.#buckets[bucketOf(row.id, block, at + headerBytes, at + length)]!;
+    const bucket = this.#buckets[chooseBucket(row.id, block, at + headerBytes, at + length)]!;
     const start = bucket.reserve(placeBytes + length);
     bucket.block.writeUInt32LE(this.rows, start);
     bucket.block.writeUInt32LE(row.file, start + 4);

@@ -53,7 +53,7 @@ export function isSettled(cell: Cell): boolean {
 }
 
 /** Requests sent for the id. Counting stops at 15. */
-export function attemptsOf(cell: Cell): number {
+export function countAttempts(cell: Cell): number {
   return (isSettled(cell) ? cell >> attemptsShift : cell) & attemptsMax;
 }
 
@@ -125,7 +125,7 @@ export function merge(a: Cell, b: Cell): Cell {
 export function mergeResult(known: Cell, result: Cell, isHolder: boolean): Cell {
   if (!isHolder && !isSettled(result)) return isSettled(known) ? known : known | (result & doubt);
   if (isHolder || !isSettled(result)) return merge(known, result);
-  const outcome = sentOutcomeOf(result);
+  const outcome = toSentOutcome(result);
   return merge(known, result + ((rankOf(inDoubt(outcome)) - rankOf(outcome)) << rankShift));
 }
 
@@ -134,14 +134,14 @@ export type IdState = { outcome: Outcome | 'pending'; status: number | null; cod
 
 /** The state in a cell of a run that is not finalized: an open cell is `pending`. */
 export function readCell(cell: Cell): IdState {
-  const attempts = attemptsOf(cell);
+  const attempts = countAttempts(cell);
   if (!isSettled(cell)) return { outcome: 'pending', status: null, code: '', attempts };
   const code = cell & codeMax;
-  return { outcome: sentOutcomeOf(cell), status: statusOfCode(code), code: textOfCode(code), attempts };
+  return { outcome: toSentOutcome(cell), status: statusOfCode(code), code: textOfCode(code), attempts };
 }
 
 /** The outcome in a settled cell. */
-export function sentOutcomeOf(cell: Cell): SentOutcome {
+export function toSentOutcome(cell: Cell): SentOutcome {
   return sentOutcomes[(cell >> rankShift) - 1]!;
 }
 
@@ -151,7 +151,7 @@ export function sentOutcomeOf(cell: Cell): SentOutcome {
  */
 export function readFinalCell(cell: Cell, isRunInDoubt = false): IdState {
   if (isSettled(cell)) return readCell(cell);
-  const attempts = attemptsOf(cell);
+  const attempts = countAttempts(cell);
   const finalized = (outcome: Outcome): IdState => ({ outcome, status: null, code: cancelCode, attempts });
   if (isRunInDoubt || isDoubtful(cell) || isMarked(cell)) return finalized('unknown');
   return finalized(attempts > 0 ? 'failed' : 'not_attempted');
@@ -187,17 +187,17 @@ export function decodeLedgerChunk(bytes: Buffer): LedgerChunk {
 }
 
 /** The latest time at which a settled id got its outcome, in ms since 1970; 0 = not recorded. */
-export function settledAtOf({ times, cells }: Pick<LedgerChunk, 'times' | 'cells'>, index: number): number {
-  return times.readUInt32BE(timeBytes * placeOf(index, attemptsOf(cells[index]!))) * 1_000;
+export function readSettledAt({ times, cells }: Pick<LedgerChunk, 'times' | 'cells'>, index: number): number {
+  return times.readUInt32BE(timeBytes * timePlace(index, countAttempts(cells[index]!))) * 1_000;
 }
 
 /** The place of an id's time. */
-export function placeOf(index: number, attempts: number): number {
+export function timePlace(index: number, attempts: number): number {
   return attempts > quickAttempts ? places + attempts - quickAttempts - 1 : Math.floor(index / sharing);
 }
 
-/** Lua, an expression: the same as `placeOf`. */
-export function placeLua(index: string, attempts: string): string {
+/** Lua, an expression: the same as `timePlace`. */
+export function timePlaceLua(index: string, attempts: string): string {
   const late = `${places - quickAttempts - 1} + ${attempts}`;
   return `${attempts} > ${quickAttempts} and ${late} or (${index} - ${index} % ${sharing}) / ${sharing}`;
 }

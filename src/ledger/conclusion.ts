@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../errors.ts';
 import { count } from '../format.ts';
 import { isGone, isSuccess, sumOutcomes } from '../model/outcome.ts';
-import { isFinalized, pendingOf, type Run } from './run.ts';
+import { countPending, isFinalized, type Run } from './run.ts';
 
 /**
  * The result of a finalized run, and its exit code. This is the only rule for whether a run went well: archives, heartbeats, events,
@@ -27,7 +27,7 @@ type Judged = Pick<Run, 'state' | 'rows' | 'ids' | 'counts' | 'expectAbsent' | '
 export function judgeRun(run: Judged): Conclusion | null {
   if (!isFinalized(run.state)) return null;
   // Before `finalizeTally`, no counter includes the open cells of a cancelled run.
-  if (pendingOf(run) !== 0) return run.state === 'cancelled' && !run.tallied ? 'left' : 'mismatch';
+  if (countPending(run) !== 0) return run.state === 'cancelled' && !run.tallied ? 'left' : 'mismatch';
   if (isEveryIdAbsent(run)) return 'none_there';
   return sumOutcomes(run.counts, (outcome) => !isSuccess(outcome)) === 0 ? 'well' : 'left';
 }

@@ -1,10 +1,10 @@
 import { ExpungeError } from '../errors.ts';
-import { chunkSizes, countChunks, settledIn } from '../input/chunk-ids.ts';
+import { chunkSizes, countChunks, countSettledRows } from '../input/chunk-ids.ts';
 import type { Spool } from '../input/spool.ts';
 import type { ReadOutcome } from '../model/outcome.ts';
 import { sumIds } from '../model/resource.ts';
 import type { Chunk, SettledBlock } from '../model/row.ts';
-import { listOf, type Target } from '../model/target.ts';
+import { hashList, type Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { readServerIdentity } from '../redis/server-identity.ts';
@@ -58,7 +58,7 @@ export function planRun(
     ...noRules,
     ...givenRules({ config: settings, options }),
     target,
-    list: listOf(target, spool.sha256, origin.retryOf),
+    list: hashList(target, spool.sha256, origin.retryOf),
     sha256: spool.sha256,
     files: spool.files,
     layout: [spool.layout, ...rungs].join(' '),
@@ -66,7 +66,7 @@ export function planRun(
     ids: sumIds(spool.ids),
     chunks,
     blocks,
-    settled: settledIn(spool),
+    settled: countSettledRows(spool),
     protectedRead: spool.protectedList?.ids ?? null,
     canary: storedCanary(rungs, firstIds),
     ...origin,

@@ -13,14 +13,14 @@ const keysAtOnce = 500;
  * on, and at
  * least 30 days if its results are not delivered. Pure.
  */
-export function keptMsOf(run: Run): number {
+export function keepTimeMs(run: Run): number {
   if (run.detached && run.published < run.changes) return Math.max(unpublishedMs, resultsKeepMs(run, run.keepMs));
   return resultsKeepMs(run, run.delivered > 0 ? run.keepMs : Math.max(run.keepMs, undeliveredMs));
 }
 
 /** Sets the expiry of all keys of a finalized run; finalization has set it only for the record. Repeating it restarts the time. */
 export async function expireRun(redis: RedisClient, run: Run): Promise<void> {
-  const ms = keptMsOf(run);
+  const ms = keepTimeMs(run);
   await eachGroup(run, (group) => Promise.all(group.map((key) => redis.pexpire(key, ms))));
   await redis.eval(expireListLua, 1, keys.list(run.list), run.id, ms);
   await redis.eval(expireRecordLua, 1, keys.run(run.id), ms);

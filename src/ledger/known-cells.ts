@@ -1,14 +1,14 @@
 import type { ServerIdentity } from '../redis/server-identity.ts';
 import {
-  attemptsOf,
   type Cell,
   type CellResult,
+  countAttempts,
   headerBytes,
   isSettled,
   mark,
   packIndexes,
-  placeOf,
-  sentOutcomeOf,
+  timePlace,
+  toSentOutcome,
 } from './cell.ts';
 
 /** An update as a comparison: if the chunk still has `before` at `offset`, it has `after` from then on. */
@@ -53,11 +53,11 @@ export class KnownCells {
     for (const { index, cell } of results) {
       const before = cells[index];
       const isPlain = before !== undefined && !isSettled(before) && cell > before;
-      if (!isPlain || (isSettled(cell) && sentOutcomeOf(cell) !== 'deleted')) return null;
-      counts.attempts += attemptsOf(cell) - attemptsOf(before);
+      if (!isPlain || (isSettled(cell) && toSentOutcome(cell) !== 'deleted')) return null;
+      counts.attempts += countAttempts(cell) - countAttempts(before);
       if (isSettled(cell)) {
         counts.deleted++;
-        places.add(placeOf(index, attemptsOf(cell)));
+        places.add(timePlace(index, countAttempts(cell)));
       }
       cells[index] = cell;
       if (index < low) low = index;

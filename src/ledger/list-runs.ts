@@ -6,7 +6,7 @@ import { isWithin, type Reach, type Target, targetOf } from '../model/target.ts'
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { removeRemains } from './end-run.ts';
-import { isFinalized, parseRun, pendingOf, type Run, type RunState, runStates, schemaVersion } from './run.ts';
+import { countPending, isFinalized, parseRun, type Run, type RunState, runStates, schemaVersion } from './run.ts';
 
 const runsAtOnce = 1_000;
 
@@ -91,7 +91,7 @@ export async function* runsOfTarget(redis: RedisClient, target: Target): AsyncGe
 }
 
 /** Reads the runs of a target that have not ended, newest first. */
-export function openRunsOf(redis: RedisClient, target: Target, limit: number): Promise<ChosenRuns> {
+export function listOpenRuns(redis: RedisClient, target: Target, limit: number): Promise<ChosenRuns> {
   const states = runStates.filter((state) => !isFinalized(state));
   return chooseFrom(runsOfTarget(redis, target), { states, sort: 'created', limit });
 }
@@ -193,7 +193,7 @@ const orders = {
   created: null, // the order of the registry
   changed: (run: ListedRun) => Math.max(run.changedAt, run.endedAt, run.createdAt),
   rows: (run: ListedRun) => run.rows,
-  pending: pendingOf,
+  pending: countPending,
   failed: (run: ListedRun) => sumOutcomes(run.counts, isFailure),
 } satisfies Record<string, ((run: ListedRun) => number) | null>;
 

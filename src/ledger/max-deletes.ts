@@ -31,18 +31,18 @@ export async function findSendable(
 }
 
 /** The number of ids of a chunk that may be sent. Pure; the scripts do the same in Lua. */
-export function sendableIn({ sendable }: Pick<Run, 'sendable'>, chunk: number): number {
-  const [last, ids] = placeOf(sendable);
+export function countSendable({ sendable }: Pick<Run, 'sendable'>, chunk: number): number {
+  const [last, ids] = parsePlace(sendable);
   return chunk < last ? Number.POSITIVE_INFINITY : chunk === last ? ids : 0;
 }
 
 /** The number of chunks of a run that may be sent, at least in part. Pure; the scripts do the same in Lua. */
 export function sendableChunks(sendable: string, chunks: number): number {
-  const [last, ids] = placeOf(sendable);
+  const [last, ids] = parsePlace(sendable);
   return Math.min(chunks, last + Math.min(ids, 1));
 }
 
-function placeOf(sendable: string): [chunk: number, ids: number] {
+function parsePlace(sendable: string): [chunk: number, ids: number] {
   const [, chunk, ids] = /^(\d+):(\d+)$/.exec(sendable) ?? [];
   return chunk === undefined ? [Number.POSITIVE_INFINITY, 0] : [Number(chunk), Number(ids)];
 }

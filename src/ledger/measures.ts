@@ -22,7 +22,7 @@ const bucketsPerOctave = 8;
 const minMs = 0.1;
 
 /** The bucket of a latency. The bounds of neighbouring buckets differ by 9 %. */
-export function bucketOf(ms: number): number {
+export function latencyBucket(ms: number): number {
   return ms <= minMs ? 0 : Math.ceil(bucketsPerOctave * Math.log2(ms / minMs));
 }
 
@@ -61,14 +61,14 @@ const noKey = -2;
 
 /** Reads the measures of a run so far. */
 export async function readMeasures(redis: RedisClient, run: string): Promise<Measures> {
-  return measuresOf(await redis.hgetall(keys.measures(run)));
+  return parseMeasures(await redis.hgetall(keys.measures(run)));
 }
 
 /** Measures that are all zero. */
-export const nothingMeasured: Measures = measuresOf({});
+export const nothingMeasured: Measures = parseMeasures({});
 
 /** Parses the measures in a Redis hash. Pure. */
-export function measuresOf(hash: Record<string, string>): Measures {
+export function parseMeasures(hash: Record<string, string>): Measures {
   const number = (field: string) => Number(hash[field] ?? 0);
   return {
     requests: number('requests'),

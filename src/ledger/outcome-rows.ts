@@ -12,7 +12,7 @@ import {
   isSettled,
   type LedgerChunk,
   readCell,
-  settledAtOf,
+  readSettledAt,
 } from './cell.ts';
 import { decodeBlock, decodeChunk } from './manifest.ts';
 import type { Run } from './run.ts';
@@ -119,11 +119,11 @@ async function readLedgers(redis: RedisClient, run: Run, chunks: Chunk[]): Promi
     redis,
     chunks.map(({ n }) => keys.ledger(run.id, n)),
   );
-  return chunks.map((chunk, i) => decodeLedgerOf(run, chunk, values[i]!));
+  return chunks.map((chunk, i) => decodeLedger(run, chunk, values[i]!));
 }
 
 /** Decodes the ledger of a chunk. Throws INTERNAL if Redis has lost it, or a part of it. */
-export function decodeLedgerOf(run: Run, { n, ids }: Chunk, value: Buffer | null): LedgerChunk {
+export function decodeLedger(run: Run, { n, ids }: Chunk, value: Buffer | null): LedgerChunk {
   const bytes = present(run, `ledger chunk ${n}`, value);
   if (bytes.length === headerBytes + 2 * ids.length) return decodeLedgerChunk(bytes);
   throw new ExpungeError(
@@ -223,7 +223,7 @@ export function rowsOfChunk(
     const settledAt =
       outcome === 'pending'
         ? ''
-        : timeText(isSettled(ledger.cells[i]!) ? Math.min(settledAtOf(ledger, i), endedAt) : run.endedAt);
+        : timeText(isSettled(ledger.cells[i]!) ? Math.min(readSettledAt(ledger, i), endedAt) : run.endedAt);
     const excerpt = excerpts[i] ?? '';
     return {
       file: run.files[file]!,

@@ -67,7 +67,7 @@ export async function refuseUnprotected(
 }
 
 /** The ids of a run that are still to be sent, according to the ledger. */
-export async function* openIdsOf(redis: RedisClient, { id, chunks }: Run): AsyncGenerator<string[]> {
+export async function* readOpenIds(redis: RedisClient, { id, chunks }: Run): AsyncGenerator<string[]> {
   for (let n = 0; n < chunks; n++) {
     const [manifest, ledger] = await readValues(redis, [keys.manifest(id, n), keys.ledger(id, n)]);
     if (!manifest || !ledger) continue; // lost chunks are never sent: their claim reports the loss

@@ -7,7 +7,7 @@ import { keys } from '../redis/keys.ts';
 import { type AuditEntry, noteAuditOfRunLua, storedEntry } from './audit.ts';
 import { cellReader, decodeLedgerChunk, type IdState } from './cell.ts';
 import { decodeChunk } from './manifest.ts';
-import { comparePositions, decodeLedgerOf, mergePages, type Page, present, readPositions } from './outcome-rows.ts';
+import { comparePositions, decodeLedger, mergePages, type Page, present, readPositions } from './outcome-rows.ts';
 import type { Run } from './run.ts';
 import { type Numbered, readNumbered } from './tally.ts';
 
@@ -64,7 +64,7 @@ function pageOf(
   read: ReadRetried,
 ): Page<RetriedRow> {
   const chunk = decodeChunk(n, present(run, `manifest chunk ${n}`, manifest));
-  const { cells } = decodeLedgerOf(run, chunk, bytes);
+  const { cells } = decodeLedger(run, chunk, bytes);
   const positions: Position[] = [];
   const rows: RetriedRow[] = [];
   for (const [i, cell] of cells.entries()) {
@@ -77,7 +77,7 @@ function pageOf(
 }
 
 /** Rows of a run in input order, without the rows that are in one of the runs that retry it. A row has the same position there. */
-export async function* withoutRowsOf<R extends Position>(
+export async function* omitRetriedRows<R extends Position>(
   redis: RedisClient,
   retries: Run[],
   pages: AsyncIterable<R[]>,

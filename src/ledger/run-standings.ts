@@ -7,7 +7,7 @@ import { probeWritesOfOthers } from '../redis/writes.ts';
 import { readNextAttempt } from './backlog.ts';
 import { type ListedRun, readListed } from './list-runs.ts';
 import { limitersFor } from './run-limiters.ts';
-import { type Reading, type Standing, seenFromOutside, standingsOf } from './standing.ts';
+import { findStandings, type Reading, type Standing, seenFromOutside } from './standing.ts';
 
 /** Lists what holds a run back, in the order of `causes`. */
 export type StandingsOf = (run: ListedRun) => Standing[];
@@ -50,7 +50,7 @@ export async function readStandings(redis: RedisClient, runs: readonly ListedRun
   });
   const known = new Map(await Promise.all(reads));
   return (run) =>
-    standingsOf({ ...seenFromOutside, ...(known.get(run.id) ?? nothingKnown), now: Date.now(), target: run, run });
+    findStandings({ ...seenFromOutside, ...(known.get(run.id) ?? nothingKnown), now: Date.now(), target: run, run });
 }
 
 function fpOf({ baseUrl, account }: ListedRun): string {
@@ -64,7 +64,7 @@ async function readTargetStandings(redis: RedisClient, target: Target): Promise<
 
 /** What holds a target back, apart from its runs. Pure but for the clock. */
 export function targetStandings(target: Target, around: AroundTarget): Standing[] {
-  return standingsOf({ ...seenFromOutside, ...around, now: Date.now(), target, run: null });
+  return findStandings({ ...seenFromOutside, ...around, now: Date.now(), target, run: null });
 }
 
 /** A run that is not running needs no facts: its state is the whole reason. */

@@ -149,12 +149,12 @@ export function isOver({ state, delivered }: Pick<Run, 'state' | 'delivered'>): 
 }
 
 /** The number of rows without an outcome; it must be 0 at the end. */
-export function pendingOf(run: Pick<Run, 'rows' | 'counts'>): number {
+export function countPending(run: Pick<Run, 'rows' | 'counts'>): number {
   return run.rows - sumOutcomes(run.counts);
 }
 
 /** The deleting time so far in ms, without pauses and without time in which no process worked on the run. `now`: ms since 1970. */
-export function activeMsOf({ activeMs, activeUntil }: Pick<Run, 'activeMs' | 'activeUntil'>, now: number): number {
+export function sumActiveMs({ activeMs, activeUntil }: Pick<Run, 'activeMs' | 'activeUntil'>, now: number): number {
   const sinceMs = activeUntil > 0 ? Math.max(0, now - activeUntil) : 0;
   return activeMs + (sinceMs > maxSilenceMs ? 0 : sinceMs);
 }

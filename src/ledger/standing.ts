@@ -100,7 +100,7 @@ type StandingRun = Pick<
 type Here = { stop: Stop | null; tokenWait: string };
 
 /** All causes that hold it back, the most important first. None while requests are sent, and for a run that has ended. Pure. */
-export function standingsOf(reading: Reading): Standing[] {
+export function findStandings(reading: Reading): Standing[] {
   const { run } = reading;
   if (run !== null && isStill(run.state)) return [stateOf(run)];
   if (run !== null && (run.state === 'completed' || run.state === 'cancelled')) return [];

@@ -1,7 +1,7 @@
 import { keys } from '../redis/keys.ts';
 import { decodeLedgerChunk, isSettled } from './cell.ts';
 import type { Ledger } from './ledger.ts';
-import { sendableIn } from './max-deletes.ts';
+import { countSendable } from './max-deletes.ts';
 import { type Run, readRun } from './run.ts';
 import { readNumbered } from './tally.ts';
 
@@ -38,7 +38,7 @@ export async function recoverOrphans(ledger: Ledger, id: string): Promise<boolea
   let found = 0;
   for await (const chunks of readNumbered(ledger.redis, (n) => keys.ledger(id, n), run.next, keysPerRead)) {
     // Also recover a missing chunk: its claim reports that it is broken.
-    const open = chunks.filter(({ n, bytes }) => bytes === null || hasOpen(bytes, sendableIn(run, n)));
+    const open = chunks.filter(({ n, bytes }) => bytes === null || hasOpen(bytes, countSendable(run, n)));
     if (open.length > 0) await ledger.recover(id, numbersOf(open), recoverReason);
     found += open.length;
   }

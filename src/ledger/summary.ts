@@ -5,14 +5,14 @@ import { perOutcome } from '../model/outcome.ts';
 import { conclusionExits, judgeRun } from './conclusion.ts';
 import type { ListedRun } from './list-runs.ts';
 import { resultsFacts } from './results.ts';
-import { activeMsOf, type HaltCode, isTimeUp, pendingOf } from './run.ts';
+import { countPending, type HaltCode, isTimeUp, sumActiveMs } from './run.ts';
 import { verificationFacts } from './verification.ts';
 
 /** The last line of `--json`, with its keys in this order. */
-export type Summary = ReturnType<typeof summaryOf>;
+export type Summary = ReturnType<typeof toSummary>;
 
 /** The summary of a run. `exit`: its exit code, null until it ends; `now`: ms since 1970. Pure. */
-export function summaryOf(run: ListedRun, exit: number | null, now: number) {
+export function toSummary(run: ListedRun, exit: number | null, now: number) {
   return {
     v: 1,
     type: 'summary',
@@ -20,12 +20,12 @@ export function summaryOf(run: ListedRun, exit: number | null, now: number) {
     state: run.state,
     reason: run.reason,
     rows: run.rows,
-    pending: pendingOf(run),
+    pending: countPending(run),
     ...perOutcome((outcome) => run.counts[outcome]),
     protected_read: run.protectedRead,
     attempts: run.attempts,
     answers_with_body: run.bodies,
-    seconds: Math.round(activeMsOf(run, now)) / 1_000,
+    seconds: Math.round(sumActiveMs(run, now)) / 1_000,
     exit,
     starts_at: run.startsAt > 0 ? isoTime(run.startsAt) : null,
     ...retryFacts(run),
@@ -37,7 +37,7 @@ export function summaryOf(run: ListedRun, exit: number | null, now: number) {
 /** A run as `runs --json` prints it: its summary, its submitter, its list and its target. Pure. */
 export function listedFacts(run: ListedRun, now: number) {
   return {
-    ...summaryOf(run, exitOf(run), now),
+    ...toSummary(run, toExitCode(run), now),
     target: run.baseUrl,
     account: run.account,
     files: run.files,
@@ -74,7 +74,7 @@ const haltExits: Record<HaltCode, ErrorCode> = {
 };
 
 /** The exit code of a halted or finalized run, or of a run whose time is up; null in other states. For a finalized run see `judgeRun`. */
-export function exitOf(run: ListedRun): number | null {
+export function toExitCode(run: ListedRun): number | null {
   if (run.state === 'halted' || isTimeUp(run)) return exitCodes[run.halt === '' ? 'GUARD' : haltExits[run.halt]].exit;
   const conclusion = judgeRun(run);
   return conclusion && exitCodes[conclusionExits[conclusion]].exit;

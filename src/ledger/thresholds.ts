@@ -1,4 +1,4 @@
-import { rangesOf, statusesText, successStatus } from '../model/status.ts';
+import { statusesText, statusRanges, successStatus } from '../model/status.ts';
 import type { HaltRule } from './halt-rules.ts';
 
 /** The number of absent ids that halts a run while nothing is deleted. */
@@ -22,13 +22,13 @@ export const haltRules: readonly HaltRule[] = [
   },
   {
     halt: 'wrong_endpoint',
-    statuses: [[405, 406], [415, 415], ...rangesOf('unsupported')],
+    statuses: [[405, 406], [415, 415], ...statusRanges('unsupported')],
     count: 3,
     reason: '{count} answers said that nothing can be deleted there ({statuses}): check --base-url and --resource',
   },
   {
     halt: 'forbidden',
-    statuses: rangesOf('forbidden'),
+    statuses: statusRanges('forbidden'),
     allOfFirst: 20,
     percent: { over: 10, after: 1_000 },
     reason:
@@ -50,7 +50,7 @@ export const haltRules: readonly HaltRule[] = [
   },
   {
     halt: 'all_absent',
-    statuses: rangesOf('gone'),
+    statuses: statusRanges('gone'),
     isAbsence: true,
     inARow: absentInARow,
     allOfFirst: absentInARow,

@@ -1,5 +1,5 @@
 import { finalizeFunction } from './active-time.lua.ts';
-import { cellConstants, headerBytes, placeLua, writeTimesFunction } from './cell.ts';
+import { cellConstants, headerBytes, timePlaceLua, writeTimesFunction } from './cell.ts';
 import {
   countersLua,
   failuresAfter,
@@ -91,7 +91,7 @@ for at = 1, #results, 4 do
     end
     if rank > 0 then
       change[rank] = change[rank] + 1
-      timed[${placeLua('i', 'sent')}] = true
+      timed[${timePlaceLua('i', 'sent')}] = true
       isAnyTimed = true
       if ruleOfCode[rank] and oldRank == 0 then
         local rule = byte(ruleOfCode[rank], new % attemptsStep + 1) - 48

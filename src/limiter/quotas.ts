@@ -15,7 +15,7 @@ const slicesPerPeriod = 60; // as in lease.lua.ts
 const processRateLivesMs = 60_000; // as in target.lua.ts
 
 /** All quotas of a target, as `target.lua.ts` applies them at this moment. `now`: ms of the Redis clock. Pure. */
-export function quotasOf({ actions, processRates, slices }: StoredQuotas, now: number): QuotaUse[] {
+export function listQuotaUse({ actions, processRates, slices }: StoredQuotas, now: number): QuotaUse[] {
   const use = (origin: QuotaOrigin, rate: Rate | null) =>
     (rate ?? []).map(({ count, perMs }) => ({ origin, count, perMs, ...useOf(slices, { count, perMs }, now) }));
   const ofPace = (origin: QuotaOrigin, stored: string) => use(origin, rateFromStored(stored)?.slice(1) ?? null); // its first bound is the pace
@@ -31,7 +31,7 @@ export function quotasOf({ actions, processRates, slices }: StoredQuotas, now: n
 }
 
 /** The facts that a forecast needs about a quota. `freeAt`: when there is room again, if it is used up. */
-export function boundOf({ count, perMs, used, until }: QuotaUse) {
+export function toBound({ count, perMs, used, until }: QuotaUse) {
   return { count, perMs, used, ...(until > 0 && { freeAt: until }) };
 }
 

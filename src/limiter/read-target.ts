@@ -7,7 +7,7 @@ import { lowest, type TargetControl } from './learning/control.ts';
 import { recallRate } from './learning/learn-rate.ts';
 import type { LearnedRate } from './learning/learned-rate.ts';
 import { forgivenOutageMs } from './outage.ts';
-import { type QuotaOrigin, type QuotaUse, quotasOf, type StoredQuotas, spentQuota } from './quotas.ts';
+import { listQuotaUse, type QuotaOrigin, type QuotaUse, type StoredQuotas, spentQuota } from './quotas.ts';
 import { workPauseMs } from './script-fields.ts';
 
 /** The state of a limiter of a target, for people. Rates are requests per second; times are ms since 1970 by the clock of Redis. */
@@ -54,7 +54,7 @@ export type LimiterScope = 'all' | Resource;
 export const limiterScopes: readonly LimiterScope[] = ['all', ...resources];
 
 /** The limiters of a target, which has one for everything, or one for each resource. */
-export function scopesOf({ separateLimits }: { separateLimits: boolean }): readonly LimiterScope[] {
+export function scopesFor({ separateLimits }: { separateLimits: boolean }): readonly LimiterScope[] {
   return separateLimits ? resources : ['all'];
 }
 
@@ -76,7 +76,7 @@ export async function readBudget(redis: RedisClient, fp: string): Promise<Budget
   const rate = rateFromStored(actions.budget ?? '');
   if (rate === null) return null;
   const { budgetBy: who = '?', budgetReason: reason = '', budgetAt } = actions;
-  const uses = quotasOf(stored, now).filter(({ origin }) => origin === 'budget');
+  const uses = listQuotaUse(stored, now).filter(({ origin }) => origin === 'budget');
   return {
     rate,
     who,
@@ -90,7 +90,7 @@ export async function readBudget(redis: RedisClient, fp: string): Promise<Budget
 /** Reads all quotas of a target, and how much of each is used. Only reads. */
 export async function readQuotas(redis: RedisClient, fp: string): Promise<QuotaUse[]> {
   const [stored, now] = await Promise.all([readStoredQuotas(redis, fp), readClock(redis, keys.pin(fp))]);
-  return quotasOf(stored, now);
+  return listQuotaUse(stored, now);
 }
 
 async function readStoredQuotas(redis: RedisClient, fp: string): Promise<StoredQuotas> {
@@ -109,9 +109,9 @@ export async function readTargetState(redis: RedisClient, fp: string): Promise<T
   ] as const;
   const [quotas, now, ...hashes] = (await Promise.all(reads)) as [StoredQuotas, number, ...Hash[]];
   const pin = rateFromStored(quotas.actions.rate ?? '');
-  const actions = { pinned: pin && paceOf(pin), spent: spentQuota(quotasOf(quotas, now), now) };
+  const actions = { pinned: pin && paceOf(pin), spent: spentQuota(listQuotaUse(quotas, now), now) };
   return limiterScopes.flatMap(
-    (scope, i) => targetStateOf(scope, hashes[i]!, hashes[limiterScopes.length + i]!, now, actions) ?? [],
+    (scope, i) => toTargetState(scope, hashes[i]!, hashes[limiterScopes.length + i]!, now, actions) ?? [],
   );
 }
 
@@ -156,7 +156,7 @@ type Hash = Record<string, string>;
 type TargetActions = { pinned: number | null; spent: QuotaUse | null };
 
 /** Parses the two hashes of a limiter (see target.lua.ts); null if there is none. Pure. */
-export function targetStateOf(
+export function toTargetState(
   scope: LimiterScope,
   limiter: Hash,
   members: Hash,

@@ -1,7 +1,7 @@
 import { cutId } from '../input/spool-files.ts';
 import { type Cell, isDoubtful, isMarked, isSettled } from '../ledger/cell.ts';
 import { decodeBlock, decodeChunk, indexOfId } from '../ledger/manifest.ts';
-import { decodeLedgerOf, type OutcomeRow, present, rowsOfBlock, rowsOfChunk } from '../ledger/outcome-rows.ts';
+import { decodeLedger, type OutcomeRow, present, rowsOfBlock, rowsOfChunk } from '../ledger/outcome-rows.ts';
 import { isFinalized, type Run } from '../ledger/run.ts';
 import { readNumbered } from '../ledger/tally.ts';
 import { hasExcerpt } from '../model/outcome.ts';
@@ -71,7 +71,7 @@ type Place = { n: number; manifest: Buffer; index: number };
 async function readSent(redis: RedisClient, run: Run, { n, manifest, index }: Place): Promise<FoundRow> {
   const [value] = await readValues(redis, [keys.ledger(run.id, n)]);
   const chunk = decodeChunk(n, manifest);
-  const ledger = decodeLedgerOf(run, chunk, value!);
+  const ledger = decodeLedger(run, chunk, value!);
   const row = rowsOfChunk(run, chunk, ledger, []).rows[index]!;
   const excerpt = hasExcerpt(row.outcome) ? await redis.hget(keys.details(run.id), `${n}.${index}`) : null;
   const cell = ledger.cells[index]!;

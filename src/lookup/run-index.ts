@@ -89,7 +89,7 @@ function endedOf({ baseUrl, account, endedAt }: ListedRun): Ended {
 const indexes = new WeakMap<RedisClient, RunIndex>();
 
 /** The one index of a connection. */
-export function runIndexOf(redis: RedisClient): RunIndex {
+export function openRunIndex(redis: RedisClient): RunIndex {
   const index = indexes.get(redis) ?? new RunIndex(redis);
   indexes.set(redis, index);
   return index;

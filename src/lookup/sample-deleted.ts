@@ -1,6 +1,6 @@
 import { decodeLedgerChunk, readCell } from '../ledger/cell.ts';
 import { decodeChunk } from '../ledger/manifest.ts';
-import { decodeLedgerOf, present } from '../ledger/outcome-rows.ts';
+import { decodeLedger, present } from '../ledger/outcome-rows.ts';
 import type { Run } from '../ledger/run.ts';
 import { readNumbered } from '../ledger/tally.ts';
 import type { Resource } from '../model/resource.ts';
@@ -67,6 +67,6 @@ async function readIds(
 ): Promise<DeletedId[]> {
   const [manifest] = await readValues(redis, [keys.manifest(run.id, n)]);
   const chunk = decodeChunk(n, present(run, `manifest chunk ${n}`, manifest!));
-  decodeLedgerOf(run, chunk, bytes); // throws if the chunk is cut
+  decodeLedger(run, chunk, bytes); // throws if the chunk is cut
   return indexes.map((i) => ({ ...chunk.positions[i]!, resource: chunk.resource, id: chunk.ids[i]! }));
 }

@@ -60,7 +60,7 @@ export function forecast(work: Work, now: number): Forecast {
 }
 
 /** The expected end, or the earliest if nothing better is known; ms since 1970. To be over by a deadline, this must come before it. */
-export function endOf({ at, seconds, secondsFrom }: Forecast): number {
+export function forecastEnd({ at, seconds, secondsFrom }: Forecast): number {
   return at + 1_000 * (seconds ?? secondsFrom);
 }
 

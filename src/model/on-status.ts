@@ -1,4 +1,4 @@
-import { factsOf, type StatusAction, statusActions } from './status.ts';
+import { findStatusFacts, type StatusAction, statusActions } from './status.ts';
 import { suggest } from './suggest.ts';
 
 /** One status and its meaning instead of the default. */
@@ -30,7 +30,7 @@ function readOne(part: string): StatusOverride {
     throw new Error(`${left}: "${word}" is not one of ${statusActions.join(', ')}.${suggest(word, statusActions)}`);
   }
   const status = Number(left);
-  const { actions, why } = factsOf(status);
+  const { actions, why } = findStatusFacts(status);
   if (actions.includes(word)) return { status, word };
   const instead = actions.length === 0 ? '' : `; it can be ${actions.join(', ')}`;
   throw new Error(`${status} cannot be ${word}: ${why}${instead}`);

@@ -29,6 +29,6 @@ export function resourcesText(conjunction: 'and' | 'or'): string {
 }
 
 /** The word for one object of a resource: `annotation`. */
-export function singularOf(resource: string): string {
+export function toSingular(resource: string): string {
   return resource.replace(/s$/, '');
 }

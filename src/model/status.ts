@@ -98,7 +98,7 @@ export const statusFacts: Readonly<Record<StatusClass, StatusFacts>> = table;
 export type StatusRange = readonly [from: number, to: number];
 
 /** Reads the statuses in a text like `404, 410, 500-999`. */
-export function rangesIn(answers: string): StatusRange[] {
+export function parseStatusRanges(answers: string): StatusRange[] {
   return answers.split(', ').map((answer) => {
     const [from = 0, to = from] = answer.split('-').map(Number);
     return [from, to] as const;
@@ -106,32 +106,33 @@ export function rangesIn(answers: string): StatusRange[] {
 }
 
 /** The statuses of a row. */
-export function rangesOf(name: StatusClass): StatusRange[] {
-  return rangesIn(table[name].answers);
+export function statusRanges(name: StatusClass): StatusRange[] {
+  return parseStatusRanges(table[name].answers);
 }
 
 const classByStatus: (StatusClass | undefined)[] = [];
 for (const name of statusClasses.toReversed()) {
-  for (const [from, to] of rangesOf(name)) for (let status = from; status <= to; status++) classByStatus[status] = name;
+  for (const [from, to] of statusRanges(name))
+    for (let status = from; status <= to; status++) classByStatus[status] = name;
 }
 
 /** The row of a status; `refused` for a number that is not an HTTP status. */
-export function classOf(status: number): StatusClass {
+export function classifyStatus(status: number): StatusClass {
   return classByStatus[status] ?? 'refused';
 }
 
-export function factsOf(status: number): StatusFacts {
-  return table[classOf(status)];
+export function findStatusFacts(status: number): StatusFacts {
+  return table[classifyStatus(status)];
 }
 
 /** Whether the answer is about the rate, not about the id. */
 export function isThrottling(status: number): boolean {
-  return factsOf(status).signal === 'refused';
+  return findStatusFacts(status).signal === 'refused';
 }
 
 /** Whether a request with this answer may have been executed. */
 export function isAmbiguous(status: number): boolean {
-  return factsOf(status).isAmbiguous;
+  return findStatusFacts(status).isAmbiguous;
 }
 
 /** The statuses in words: `404 or 410`. */

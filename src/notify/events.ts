@@ -3,9 +3,9 @@ import type { RunChange } from '../ledger/changes.ts';
 import { conclusionText, judgeRun } from '../ledger/conclusion.ts';
 import { type HaltExample, haltExampleText, haltSelection } from '../ledger/halt-examples.ts';
 import type { OutboxEvent } from '../ledger/outbox.ts';
-import { isFinalized, pendingOf, type Run } from '../ledger/run.ts';
+import { countPending, isFinalized, type Run } from '../ledger/run.ts';
 import { type Standing, standingAdvice, standingFacts } from '../ledger/standing.ts';
-import { exitOf } from '../ledger/summary.ts';
+import { toExitCode } from '../ledger/summary.ts';
 import type { Loss } from '../ledger/target-actions.ts';
 import type { TargetState } from '../limiter/read-target.ts';
 import { labelsFrom } from '../model/labels.ts';
@@ -32,13 +32,13 @@ export function runEvent(
     state,
     reason: state === 'completed' ? '' : reason,
     ...(state === 'completed' ? {} : { by, who }),
-    ...(state === 'halted' ? { halt, exit: exitOf({ ...run, state, halt }), examples } : {}),
+    ...(state === 'halted' ? { halt, exit: toExitCode({ ...run, state, halt }), examples } : {}),
     rows: run.rows,
-    pending: pendingOf(run),
+    pending: countPending(run),
     submitted_by: run.createdBy,
     note: run.note,
     labels: labelsFrom(run.labels),
-    ...(isOver ? { ...perOutcome((outcome) => run.counts[outcome]), exit: exitOf(run) } : {}),
+    ...(isOver ? { ...perOutcome((outcome) => run.counts[outcome]), exit: toExitCode(run) } : {}),
   };
   const why = state === 'completed' ? completedText(run) : reasonText(who || (by === 'guard' ? '' : by), reason);
   const text = `Run ${run.id} on ${hostOf(run)} is ${state}${why}${state === 'halted' ? examplesText(run, examples) : ''}`;
@@ -58,7 +58,7 @@ function examplesText(run: Run, examples: readonly HaltExample[]): string {
 export function startingEvent(run: Run, { n, at }: Pick<RunChange, 'n' | 'at'>, dashboardUrl: string): OutboxEvent {
   const [starts, cancel] = [isoTime(run.startsAt), toTypeAnywhere('cancel', run.id)];
   const url = dashboardUrl === '' ? null : `${dashboardUrl}/runs/${run.id}`;
-  const what = `${plural(pendingOf(run), 'ids')} of ${run.files.join(', ')}`;
+  const what = `${plural(countPending(run), 'ids')} of ${run.files.join(', ')}`;
   const text = `it starts at ${starts}, and nothing is sent before`;
   const data = {
     run: run.id,
@@ -73,7 +73,7 @@ export function startingEvent(run: Run, { n, at }: Pick<RunChange, 'n' | 'at'>, 
     url,
     files: run.files,
     rows: run.rows,
-    pending: pendingOf(run),
+    pending: countPending(run),
     submitted_by: run.createdBy,
     note: run.note,
   };
@@ -102,7 +102,7 @@ export function waitingEvent(run: Run, standings: readonly Standing[], since: nu
     ...standingFacts(standings, toTypeAnywhere),
     waiting_since: isoTime(since),
     rows: run.rows,
-    pending: pendingOf(run),
+    pending: countPending(run),
     submitted_by: run.createdBy,
     note: run.note,
     labels: labelsFrom(run.labels),

@@ -22,7 +22,7 @@ export async function postEvent(
 ): Promise<{ problem: string; isRefused: boolean }> {
   const body = JSON.stringify(event);
   const timestamp = String(Math.floor(nowMs / 1_000));
-  const signature = signatureOf(receiver.secrets, id, timestamp, body);
+  const signature = signWebhook(receiver.secrets, id, timestamp, body);
   const headers = {
     'content-type': 'application/json',
     'webhook-id': id,
@@ -39,7 +39,7 @@ export async function postEvent(
 }
 
 /** The signature header of version 1 of the standard: `v1,<base64>`, one for each secret; '' without secrets. Pure. */
-export function signatureOf(secrets: readonly Buffer[], id: string, timestamp: string, body: string): string {
+export function signWebhook(secrets: readonly Buffer[], id: string, timestamp: string, body: string): string {
   const sign = (secret: Buffer) => createHmac('sha256', secret).update(`${id}.${timestamp}.${body}`).digest('base64');
   return secrets.map((secret) => `v1,${sign(secret)}`).join(' ');
 }

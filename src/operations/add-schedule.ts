@@ -9,7 +9,7 @@ import { readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { scheduleChanged } from '../schedule/changed-schedule.ts';
 import { readProtectedList } from '../schedule/read-scheduled-list.ts';
-import { type Definition, type Schedule, settingsOf } from '../schedule/schedule.ts';
+import { type Definition, parseStoredSettings, type Schedule } from '../schedule/schedule.ts';
 import { readSchedule, addSchedule as storeSchedule } from '../schedule/schedule-store.ts';
 import { differences } from '../terminal/schedule-text.ts';
 import type { ScheduleAction } from './action.ts';
@@ -70,7 +70,7 @@ function isThere(schedule: Schedule | null): schedule is Schedule {
 }
 
 async function protectedListOf({ config }: SchedulePlace, { definition, protectedList }: AddAction) {
-  const { protect: path, protectColumn: column = null, ...settings } = settingsOf(definition);
+  const { protect: path, protectColumn: column = null, ...settings } = parseStoredSettings(definition);
   if (path === undefined) return null;
   if (protectedList !== undefined) return protectedList;
   return readProtectedList(config.stateDir, { path, column }, settings);

@@ -1,5 +1,5 @@
 import { findRunOfList } from '../ledger/create-run.ts';
-import { listOf } from '../model/target.ts';
+import { hashList } from '../model/target.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 import { explainLate } from './forecast-list.ts';
 import type { ListAction } from './list-action.ts';
@@ -21,7 +21,7 @@ export async function historyForPlan(
   work: Omit<ListWork, 'applied'>,
 ): Promise<{ history: ListHistory; notes: string[] }> {
   const looked = await lookAtRedis(action, async (session) => {
-    const last = await findRunOfList(session.redis, listOf(work.target, work.list.spool.sha256, ''));
+    const last = await findRunOfList(session.redis, hashList(work.target, work.list.spool.sha256, ''));
     return readHistory(session, action, work, last);
   });
   return { history: 'found' in looked ? looked.found : noListHistory, notes: notesOf(looked) };

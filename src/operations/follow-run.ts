@@ -1,6 +1,6 @@
 import { ExpungeError } from '../errors.ts';
 import { isFinalized, type Run, readRunAgain } from '../ledger/run.ts';
-import { exitOf, summaryOf } from '../ledger/summary.ts';
+import { toExitCode, toSummary } from '../ledger/summary.ts';
 import { tallyIfFinalized } from '../ledger/tally.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { decodeCursor, type FollowCursor, firstCursor } from '../report/follow-cursor.ts';
@@ -80,7 +80,7 @@ export class WrittenRows {
 
   /** Writes the summary of the finalized run, the last line. */
   async end(run: Run): Promise<boolean> {
-    return this.#sink(`${JSON.stringify(summaryOf(run, exitOf(run), Date.now()))}\n`);
+    return this.#sink(`${JSON.stringify(toSummary(run, toExitCode(run), Date.now()))}\n`);
   }
 
   /** Writes why there are no more rows as the last line, for a reader that copies them. */

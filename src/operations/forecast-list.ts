@@ -1,8 +1,8 @@
 import { ExpungeError } from '../errors.ts';
 import type { List } from '../input/with-list.ts';
 import type { RunRules } from '../ledger/run-rules.ts';
-import { boundOf } from '../limiter/quotas.ts';
-import { type Cause, endOf, forecast, neededRate, type Work } from '../model/forecast.ts';
+import { toBound } from '../limiter/quotas.ts';
+import { type Cause, forecast, forecastEnd, neededRate, type Work } from '../model/forecast.ts';
 import { sumIds } from '../model/resource.ts';
 import { readTimeWindow } from '../model/time-window.ts';
 import { lateText } from '../terminal/forecast-text.ts';
@@ -31,7 +31,7 @@ export function workOf(
     rate: rules.rate,
     pin: pin?.rate ?? null,
     learned: learned === null || learned.isPinned ? null : { ...learned, isLimit },
-    quotas: quotas.map(boundOf),
+    quotas: quotas.map(toBound),
     window: readTimeWindow(rules.window),
     startsAt,
     stopAt: rules.stopAt,
@@ -62,7 +62,7 @@ type Late = { reason: string; next: string };
 export function explainLate(work: Work, { finishBy }: Pick<RunOptions, 'finishBy'>, now: number): Late | null {
   if (finishBy === undefined) return null;
   const made = forecast(work, now);
-  if (made.fits === null && endOf(made) <= finishBy) return null;
+  if (made.fits === null && forecastEnd(made) <= finishBy) return null;
   const needed = neededRate(work, finishBy, now);
   const next = needed === null ? 'send a part of it (--limit), or name a later time' : nextByCause[made.causes[0]!];
   return { reason: lateText(made, finishBy, needed), next };

@@ -7,7 +7,7 @@ import { addressFromUrl, type RedisAddress } from '../redis/address.ts';
 import { closeQueueConnection, connectLedger, openQueueConnection, ready } from '../redis/connect.ts';
 import { describeRedisError, isRedisError } from '../redis/errors.ts';
 import { readContainer, serverOptions } from '../redis/private/container.ts';
-import { folderIdOf, hasData, privatePlace } from '../redis/private/place.ts';
+import { hasData, privatePlace, readFolderId } from '../redis/private/place.ts';
 import { probeOwn } from '../redis/probe.ts';
 import type { Session } from './session.ts';
 
@@ -99,7 +99,7 @@ async function findPrivateRedis(stateDir: string, env: NodeJS.ProcessEnv): Promi
   const place = privatePlace(stateDir);
   if (!hasData(place) && !readContainer(place)) return '';
   const options = await serverOptions(place, env);
-  const answer = options === null ? 'none' : await probeOwn(options, folderIdOf(place));
+  const answer = options === null ? 'none' : await probeOwn(options, readFolderId(place));
   if (options !== null && answer === 'ready') return { kind: 'private', label: `${place.folder} (private)`, options };
   return `the private Redis in ${place.folder} ${answer === 'none' ? 'does not run' : 'does not answer'}`;
 }

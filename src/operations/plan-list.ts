@@ -1,13 +1,13 @@
 import type { Config } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
-import { readChunks, settledIn } from '../input/chunk-ids.ts';
-import { defaultColumn, formatOf } from '../input/input-options.ts';
+import { countSettledRows, readChunks } from '../input/chunk-ids.ts';
+import { defaultColumn, detectFormat } from '../input/input-options.ts';
 import { explainNearMiss, explainUnmatched } from '../input/read-protected.ts';
 import type { Spool } from '../input/spool.ts';
 import type { List } from '../input/with-list.ts';
 import { rungsLeft } from '../ledger/create-run.ts';
 import type { ListedRun } from '../ledger/list-runs.ts';
-import { isFinalized, parseRun, pendingOf, type Run } from '../ledger/run.ts';
+import { countPending, isFinalized, parseRun, type Run } from '../ledger/run.ts';
 import { givenRules, isSet, noRules, type RuleName, type RunRules, ruleNames } from '../ledger/run-rules.ts';
 import { type Reading, seenFromOutside } from '../ledger/standing.ts';
 import { explainEmptyList, explainExcess, unexpectedCount } from '../model/brakes.ts';
@@ -56,7 +56,7 @@ export function planOf(action: ListAction, target: Target, list: List, known: Li
   const { retries, bounds, around, proof, existing, nextTryAt, isJoined, last, overlapping } = known;
   const lastId = retries === null && spool.files.length === 1 ? (spool.last?.id ?? null) : null;
   const { rules, kept } = rulesOf(action, existing);
-  const requests = existing === null ? requestsOf(list, rules) : pendingOf(existing);
+  const requests = existing === null ? requestsOf(list, rules) : countPending(existing);
   const [minGraceMs, acceptedAt] =
     existing === null || existing.acceptedAt === 0
       ? [bounds.minGrace?.ms ?? 0, Date.now()]
@@ -74,7 +74,7 @@ export function planOf(action: ListAction, target: Target, list: List, known: Li
       retries === null && hasColumns(spool.files, config) && !config.noHeader ? (config.column ?? defaultColumn) : null,
     rejected: spool.rejectedByCode,
     rejectsFile,
-    settled: settledIn(spool),
+    settled: countSettledRows(spool),
     protectedRead: spool.protectedList?.ids ?? null,
     limited: spool.limited ? (config.limit ?? null) : null,
     baseUrl: target.baseUrl,
@@ -142,12 +142,12 @@ export function deadlineOf(work: Work, finishBy: number | undefined): Plan['dead
 }
 
 function hasColumns(files: readonly string[], { format }: ListAction['config']): boolean {
-  const formats = files.map((name) => formatOf({ name, isStdin: name === stdinName }, format ?? null));
+  const formats = files.map((name) => detectFormat({ name, isStdin: name === stdinName }, format ?? null));
   return formats.some((used) => used !== 'lines');
 }
 
 function existingOf(run: ListedRun) {
-  return { runId: run.id, state: run.state, reason: run.reason, left: pendingOf(run), who: run.who };
+  return { runId: run.id, state: run.state, reason: run.reason, left: countPending(run), who: run.who };
 }
 
 /**

@@ -1,9 +1,9 @@
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Config } from '../config/settings.ts';
-import { inputOptionsOf } from '../input/input-options.ts';
+import { toInputOptions } from '../input/input-options.ts';
 import { type InputFile, openInputs } from '../input/open-inputs.ts';
-import { protectFileOf } from '../input/read-protected.ts';
+import { toProtectFile } from '../input/read-protected.ts';
 import { type List, withList } from '../input/with-list.ts';
 import { removeOldFiles } from '../report/file-retention.ts';
 
@@ -20,7 +20,7 @@ export function withReadList<T>(
   body: (list: List) => Promise<T>,
 ): Promise<T> {
   const { limit = null, expectRejected } = config;
-  const options = { options: inputOptionsOf(config), protectFile: protectFileOf(config), limit, expectRejected };
+  const options = { options: toInputOptions(config), protectFile: toProtectFile(config), limit, expectRejected };
   return withList(
     config.stateDir,
     async () => ({ ...options, ...(await open()) }),

@@ -1,7 +1,7 @@
 import { ExpungeError } from '../errors.ts';
 import { plural } from '../format.ts';
-import { inputOptionsOf } from '../input/input-options.ts';
-import { protectFileOf, readProtected } from '../input/read-protected.ts';
+import { toInputOptions } from '../input/input-options.ts';
+import { readProtected, toProtectFile } from '../input/read-protected.ts';
 import { type Spool, spoolRows } from '../input/spool.ts';
 import { type List, withSpoolFolder } from '../input/with-list.ts';
 import { readRetried } from '../ledger/retries.ts';
@@ -98,7 +98,7 @@ async function spoolRetried(
   { run, only, folder, onRow }: Reading,
 ): Promise<{ spool: Spool; chosen: OutcomeCounts }> {
   const { limit = null } = config;
-  const protectFile = protectFileOf(config);
+  const protectFile = toProtectFile(config);
   const chosen = perOutcome(() => 0);
   let rows = 0;
   async function* batches(): AsyncGenerator<Row[]> {
@@ -108,6 +108,6 @@ async function spoolRetried(
       yield page;
     }
   }
-  const protectedIds = protectFile && readProtected(protectFile, inputOptionsOf(config));
+  const protectedIds = protectFile && readProtected(protectFile, toInputOptions(config));
   return { spool: await spoolRows(batches(), folder, { files: run.files, protectedIds, limit }), chosen };
 }

@@ -1,7 +1,7 @@
 import { isName, nameRule } from '../config/list-source.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { duration } from '../format.ts';
-import { checkOptions, inputOptionsOf } from '../input/input-options.ts';
+import { checkOptions, toInputOptions } from '../input/input-options.ts';
 import { checkTiming, nextOccurrences, type Timing } from '../schedule/occurrences.ts';
 import { type Definition, type ScheduledSettings, settingTexts } from '../schedule/schedule.ts';
 
@@ -19,7 +19,7 @@ export function definitionOf({ settings, ...given }: GivenDefinition): Definitio
       next: 'add --max-deletes N: a list with more ids than that is not deleted',
     });
   }
-  checkOptions([], inputOptionsOf(settings));
+  checkOptions([], toInputOptions(settings));
   const { from = '', atMost = 0, retryFailed = false } = given;
   refuseUnsendableParts(atMost, maxDeletes);
   if (retryFailed) refuseShortKeep(timing, settings.keep);

@@ -1,11 +1,11 @@
-import { originsOf } from '../config/parse-url.ts';
+import { listOrigins } from '../config/parse-url.ts';
 import { ExpungeError } from '../errors.ts';
 import { isoTime } from '../format.ts';
 import { suggest } from '../model/suggest.ts';
 import { commandFor, type Target } from '../model/target.ts';
 import { occurrencesInARow } from '../schedule/occurrence-news.ts';
 import { nextOccurrence } from '../schedule/occurrences.ts';
-import { type HistoryEntry, resultOf, type Schedule } from '../schedule/schedule.ts';
+import { type HistoryEntry, type Schedule, toOccurrenceResult } from '../schedule/schedule.ts';
 import { listSchedules, readAudit, readHistory, readSchedule } from '../schedule/schedule-store.ts';
 import { targetName } from '../terminal/stop-text.ts';
 import type { Session } from './session.ts';
@@ -70,7 +70,7 @@ function factsOf(schedule: Schedule, { history, audit }: Past, now: number) {
     missed,
     max_delay_ms: schedule.maxDelayMs,
     max_growth: schedule.maxGrowth,
-    heartbeat: schedule.heartbeat === '' ? null : originsOf([schedule.heartbeat]),
+    heartbeat: schedule.heartbeat === '' ? null : listOrigins([schedule.heartbeat]),
     priority: schedule.priority,
     settings,
     note,
@@ -90,5 +90,5 @@ export type HistoryFacts = ReturnType<typeof entryFacts>;
 function entryFacts(entry: HistoryEntry) {
   const { occurrence, at, carriedOver, ...facts } = entry;
   const times = { occurrence: isoTime(occurrence), at: isoTime(at) };
-  return { ...times, result: resultOf(entry), ...facts, carried_over: carriedOver };
+  return { ...times, result: toOccurrenceResult(entry), ...facts, carried_over: carriedOver };
 }

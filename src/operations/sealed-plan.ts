@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Sources } from '../config/read-config.ts';
 import { type Config, type SettingName, settings, settingText } from '../config/settings.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
-import { settledIn } from '../input/chunk-ids.ts';
+import { countSettledRows } from '../input/chunk-ids.ts';
 import type { InputFile } from '../input/open-inputs.ts';
 import type { Spool } from '../input/spool.ts';
 import type { List } from '../input/with-list.ts';
@@ -82,7 +82,7 @@ function minSeconds(requests: number, rate: Config['rate']): number | null {
 function sealedIds(spool: Spool): SealedIds {
   const { rows, ids, sha256, first, last } = spool;
   const ends = { first: first && `${first.resource}/${first.id}`, last: last && `${last.resource}/${last.id}` };
-  return { rows, ...ids, ...settledIn(spool), sha256, ...ends };
+  return { rows, ...ids, ...countSettledRows(spool), sha256, ...ends };
 }
 
 function sealedRules(config: Config): SealedPlan['rules'] {

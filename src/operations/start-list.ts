@@ -1,6 +1,6 @@
 import { ExpungeError } from '../errors.ts';
 import { isoTime } from '../format.ts';
-import { idsIn, readChunks } from '../input/chunk-ids.ts';
+import { readChunks, sendableIds } from '../input/chunk-ids.ts';
 import { removeSpool } from '../input/spool.ts';
 import type { List } from '../input/with-list.ts';
 import { readNextAttempt } from '../ledger/backlog.ts';
@@ -13,7 +13,7 @@ import { givenRules } from '../ledger/run-rules.ts';
 import { readAbsentAnswers } from '../ledger/semantics.ts';
 import type { LimiterScope } from '../limiter/read-target.ts';
 import { resources } from '../model/resource.ts';
-import { listOf, type Target } from '../model/target.ts';
+import { hashList, type Target } from '../model/target.ts';
 import type { Advice, ToType } from '../model/to-type.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 import { readStopFile } from '../worker/stop-file.ts';
@@ -43,7 +43,7 @@ export async function findList(session: Session, given: ListAction, work: ListWo
   const { redis } = session;
   const { target, list, retries, applied } = work;
   const retryOf = retries?.run.id ?? '';
-  const last = await findRunOfList(redis, listOf(target, list.spool.sha256, retryOf));
+  const last = await findRunOfList(redis, hashList(target, list.spool.sha256, retryOf));
   if (last !== null && !isOver(last)) refuseOtherVersion(last);
   refuseKnownRun(given, last, applied);
   if (applied !== null) await refuseOtherRun(session, target, applied, last, given);
@@ -136,7 +136,7 @@ function refuseUnseenStop(shown: Run | null, run: Run): void {
 
 /** The list as it is left to workers. An earlier check for protected ids does not count: ids may have been protected since. */
 function leftToWorkers({ spool }: List): LeftToWorkers {
-  return { isProtected: spool.protectedList !== null, ids: idsIn(readChunks(spool)) };
+  return { isProtected: spool.protectedList !== null, ids: sendableIds(readChunks(spool)) };
 }
 
 /** The stop file of this process. It is not read for a detached run, whose workers have their own. */

@@ -5,7 +5,7 @@ import { noteRunAction } from '../ledger/audit.ts';
 import { changeRules } from '../ledger/change-rules.ts';
 import { changedSince } from '../ledger/changed-since.ts';
 import { runsOfTarget } from '../ledger/list-runs.ts';
-import { openIdsOf, refuseUnprotected } from '../ledger/protection.ts';
+import { readOpenIds, refuseUnprotected } from '../ledger/protection.ts';
 import {
   type HaltCode,
   isFinalized,
@@ -107,7 +107,7 @@ function withQueueOf<T>(
 
 /** The open ids of a run as they are left to workers. Its list was read earlier, and ids may have been protected since. */
 function leftToWorkers({ redis }: Session, run: Run) {
-  return { isProtected: run.protectedRead !== null, ids: openIdsOf(redis, run) };
+  return { isProtected: run.protectedRead !== null, ids: readOpenIds(redis, run) };
 }
 
 function hasEnded({ state }: Run): boolean {

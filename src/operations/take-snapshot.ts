@@ -1,9 +1,9 @@
 import { judgeRun } from '../ledger/conclusion.ts';
-import { activeMsOf, pendingOf, type Run } from '../ledger/run.ts';
+import { countPending, type Run, sumActiveMs } from '../ledger/run.ts';
 import { readOwn } from '../ledger/run-standings.ts';
-import { type Reading, type Standing, standingAdvice, standingFacts, standingsOf } from '../ledger/standing.ts';
-import { exitOf, summaryOf } from '../ledger/summary.ts';
-import { boundOf, type QuotaUse } from '../limiter/quotas.ts';
+import { findStandings, type Reading, type Standing, standingAdvice, standingFacts } from '../ledger/standing.ts';
+import { toExitCode, toSummary } from '../ledger/summary.ts';
+import { type QuotaUse, toBound } from '../limiter/quotas.ts';
 import { readQuotas, readTargetState } from '../limiter/read-target.ts';
 import { readStops, type Stop } from '../limiter/stop.ts';
 import type { ToType } from '../model/to-type.ts';
@@ -50,18 +50,18 @@ function readingOf(
 
 /** The causes that hold a run back, as seen from outside. */
 export function standingsOfRun(run: Run, context: RunContext): Standing[] {
-  return standingsOf(readingOf(run, context));
+  return findStandings(readingOf(run, context));
 }
 
 /** The summary of a run for `--json`, and what holds it back; `context` is null if it was not read. */
 export function standingSummary(
   run: Run,
   context: RunContext | null,
-  { toType, exit = exitOf(run) }: { toType: ToType; exit?: number | null },
+  { toType, exit = toExitCode(run) }: { toType: ToType; exit?: number | null },
 ) {
   const standings = standingsOfRun(run, context ?? unknownContext);
   return {
-    ...summaryOf(withStanding(run, standings), exit, Date.now()),
+    ...toSummary(withStanding(run, standings), exit, Date.now()),
     standing: standingFacts(standings, toType),
   };
 }
@@ -122,7 +122,7 @@ export class SnapshotTaker {
     const run = this.#run;
     const at = Date.now();
     const perSecond = this.#meter.perSecond;
-    const standings = standingsOf(this.#reading());
+    const standings = findStandings(this.#reading());
     const { targets, quotas = [] } = this.#context;
     return {
       at,
@@ -137,14 +137,14 @@ export class SnapshotTaker {
       rows: run.rows,
       ids: run.ids,
       counts: run.counts,
-      pending: pendingOf(run),
+      pending: countPending(run),
       inFlight: this.#local?.senders.inFlight ?? null,
       perSecond,
       idleMs: this.#idleMs,
-      secondsLeft: secondsLeftOf(run, { perSecond, targets, quotas: quotas.map(boundOf) }, at),
+      secondsLeft: secondsLeftOf(run, { perSecond, targets, quotas: quotas.map(toBound) }, at),
       targets,
       rate: run.rate,
-      elapsedMs: activeMsOf(run, at),
+      elapsedMs: sumActiveMs(run, at),
       events: this.#events,
     };
   }

@@ -1,13 +1,13 @@
 import { durationText } from '../config/settings.ts';
 import { isoTime } from '../format.ts';
 import { readTargetAudit } from '../ledger/audit.ts';
-import { openRunsOf } from '../ledger/list-runs.ts';
+import { listOpenRuns } from '../ledger/list-runs.ts';
 import { readMinGrace } from '../ledger/min-grace.ts';
-import { pendingOf } from '../ledger/run.ts';
+import { countPending } from '../ledger/run.ts';
 import { readAround, readOwn, targetStandings } from '../ledger/run-standings.ts';
-import { type Standing, seenFromOutside, standingFacts, standingsOf } from '../ledger/standing.ts';
+import { findStandings, type Standing, seenFromOutside, standingFacts } from '../ledger/standing.ts';
 import { readTargetRevision } from '../ledger/steer-target.ts';
-import { learnedStart, readBudget, readPin, scopesOf } from '../limiter/read-target.ts';
+import { learnedStart, readBudget, readPin, scopesFor } from '../limiter/read-target.ts';
 import { stopFacts } from '../limiter/stop.ts';
 import { paceOf, rateSetting } from '../model/rate.ts';
 import type { Target } from '../model/target.ts';
@@ -21,7 +21,7 @@ export async function readTargetRecord(redis: RedisClient, target: Target, separ
   const [status, trail, open] = await Promise.all([
     readTargetStatus(redis, target, separateLimits),
     readTargetAudit(redis, target.fp),
-    openRunsOf(redis, target, shownRuns),
+    listOpenRuns(redis, target, shownRuns),
   ]);
   const reads = open.runs.map(async (run) => ({ run, ...(await readOwn(redis, run.id, status.limiters)) }));
   const runs = await Promise.all(reads);
@@ -34,7 +34,7 @@ type OpenRun = TargetRecord['open']['runs'][number];
 
 /** The causes that hold a run of this target back, as seen from outside. Pure but for the clock. */
 export function standingsOfOpen(open: OpenRun, { target, stops, refused }: TargetStatus): Standing[] {
-  return standingsOf({ ...seenFromOutside, ...open, now: Date.now(), target, stops, refused });
+  return findStandings({ ...seenFromOutside, ...open, now: Date.now(), target, stops, refused });
 }
 
 /** A target with its runs that have not ended, for `--json`. */
@@ -42,7 +42,7 @@ export function targetRecordFacts({ status, open }: TargetRecord, toType: ToType
   const runs = open.runs.map((one) => ({
     run: one.run.id,
     state: one.run.state,
-    pending: pendingOf(one.run),
+    pending: countPending(one.run),
     standing: standingFacts(standingsOfOpen(one, status), toType),
   }));
   return { ...targetStatusFacts(status, toType), runs, has_more_runs: open.hasMore };
@@ -57,7 +57,7 @@ export async function readTargetStatus(redis: RedisClient, target: Target, separ
   const revision = await readTargetRevision(redis, fp); // read first: a change from here on counts as one that was not seen
   const reads = [readAround(redis, fp), readPin(redis, fp), readBudget(redis, fp), readMinGrace(redis, fp)] as const;
   const [{ stops, targets: limiters, refused }, pin, budget, minGrace] = await Promise.all(reads);
-  const learned = learnedStart(limiters, scopesOf({ separateLimits }), pin && paceOf(pin.rate));
+  const learned = learnedStart(limiters, scopesFor({ separateLimits }), pin && paceOf(pin.rate));
   return { target, revision, stops, limiters, pin, budget, minGrace, learned, refused };
 }
 

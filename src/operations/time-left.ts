@@ -1,4 +1,4 @@
-import { activeMsOf, type Run } from '../ledger/run.ts';
+import { type Run, sumActiveMs } from '../ledger/run.ts';
 import type { TargetState } from '../limiter/read-target.ts';
 import { timeToSend, type Work } from '../model/forecast.ts';
 import { paceOf } from '../model/rate.ts';
@@ -35,7 +35,7 @@ function ownQuotas(run: Run, at: number): Work['quotas'] {
   const spent = further.find(({ perMs }) => run.quotaUntil > at && perMs >= run.quotaUntil - at);
   return further.map((quota) => {
     if (quota === spent) return { ...quota, used: quota.count, freeAt: run.quotaUntil };
-    const isYoung = activeMsOf(run, at) < quota.perMs;
+    const isYoung = sumActiveMs(run, at) < quota.perMs;
     return { ...quota, used: isYoung ? Math.min(run.settled, quota.count - 1) : 0 };
   });
 }

@@ -2,7 +2,7 @@ import { sleepUntilAborted } from '../wait.ts';
 import type { RedisAddress } from './address.ts';
 import type { RedisClient } from './client.ts';
 import { isPermanent, reach } from './connect.ts';
-import { describeRedisError, rootOf, unreachable } from './errors.ts';
+import { describeRedisError, findRootError, unreachable } from './errors.ts';
 
 const retryMs = 500;
 const firstRepeatMs = 5_000;
@@ -48,7 +48,7 @@ function connected(
     };
     const onEnd = () => end();
     const onError = (error: Error) => {
-      if (isPermanent(rootOf(error), true)) end(unreachable(address, describeRedisError(error)));
+      if (isPermanent(findRootError(error), true)) end(unreachable(address, describeRedisError(error)));
       else report(describeRedisError(error));
     };
     redis.on('ready', onEnd).on('error', onError);

@@ -1,7 +1,7 @@
 import type { Cluster } from 'ioredis';
 import { ExpungeError } from '../errors.ts';
 import { joinAdvice } from '../model/to-type.ts';
-import { clusterSlots, isCluster, type RedisClient, serversOf } from './client.ts';
+import { clusterSlots, dataServers, isCluster, type RedisClient } from './client.ts';
 import { describeRedisError } from './errors.ts';
 import { checkRights } from './rights.ts';
 import { evaluateServer, type Finding, type Info } from './server.ts';
@@ -18,7 +18,7 @@ const orElse = 'or point REDIS_URL at another one; without REDIS_URL a private o
  */
 export async function checkRedis(redis: RedisClient): Promise<RedisFacts> {
   const infos = await Promise.all(
-    serversOf(redis).map(async (server) => parseInfo(await readInfo(() => server.info()))),
+    dataServers(redis).map(async (server) => parseInfo(await readInfo(() => server.info()))),
   );
   const setUp = isCluster(redis) ? 'cluster' : 'one server';
   const found = infos.flatMap((info) =>

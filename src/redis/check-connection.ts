@@ -4,7 +4,7 @@ import type { RedisOptions } from 'ioredis';
 import { utcTime } from '../format.ts';
 import { isLoopback } from './address.ts';
 import { describeRedisError, tlsAdvice } from './errors.ts';
-import { firstErrorOf, oneShot } from './probe.ts';
+import { oneShot, watchFirstError } from './probe.ts';
 import { type Finding, fail, pass, warn } from './server.ts';
 
 const deadlineMs = 3_000;
@@ -71,7 +71,7 @@ function evaluateCertificate({ protocol, name, by, until }: ServerCertificate, n
 
 async function probeLogin(options: RedisOptions): Promise<Finding> {
   const redis = oneShot(options, 'check');
-  const firstError = firstErrorOf(redis);
+  const firstError = watchFirstError(redis);
   try {
     await redis.connect();
     await redis.ping();

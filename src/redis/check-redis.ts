@@ -4,7 +4,7 @@ import { ExpungeError } from '../errors.ts';
 import type { RedisAddress, RedisNode } from './address.ts';
 import { parseInfo } from './boot-check.ts';
 import { probeConnection } from './check-connection.ts';
-import { isCluster, type RedisClient, serversOf } from './client.ts';
+import { dataServers, isCluster, type RedisClient } from './client.ts';
 import { connectLedger, ready } from './connect.ts';
 import { describeRedisError, rejectionAdvice } from './errors.ts';
 import { checkRights } from './rights.ts';
@@ -59,7 +59,7 @@ async function collect(steps: AsyncIterable<Finding>): Promise<Finding[]> {
 
 async function* inspectServers(redis: RedisClient, { options }: RedisAddress): AsyncGenerator<Finding> {
   const setUp = isCluster(redis) ? 'cluster' : options.sentinels ? 'sentinels' : 'one server';
-  for (const server of serversOf(redis)) {
+  for (const server of dataServers(redis)) {
     const [info, flush] = [parseInfo(await server.info()), await flushOf(server)];
     yield* evaluateServer({ info, flush, setUp }).map((finding) => withPort(finding, redis, info.tcp_port));
   }

@@ -70,7 +70,7 @@ const failover = {
 export const clusterSlots = 16_384;
 
 /** The servers that hold data: the only server, or every primary of a cluster. */
-export function serversOf(redis: RedisClient): Redis[] {
+export function dataServers(redis: RedisClient): Redis[] {
   return isCluster(redis) ? redis.nodes('master') : [redis];
 }
 
@@ -79,7 +79,7 @@ export function isCluster(redis: RedisClient): redis is Cluster {
 }
 
 /** Returns the options to connect and reconnect to an address. Each reconnect reads its login files again. */
-export function optionsOf({ options, login }: RedisAddress): RedisOptions {
+export function toRedisOptions({ options, login }: RedisAddress): RedisOptions {
   // ioredis calls this as a method of the options that it connects with next, including the options of a duplicate.
   function retryStrategy(this: RedisOptions, times: number): number {
     Object.assign(this, login?.());

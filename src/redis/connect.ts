@@ -5,15 +5,15 @@ import { parseInfo } from './boot-check.ts';
 import {
   clientName,
   clusterSlots,
+  dataServers,
   isCluster,
   openClient,
   openCluster,
-  optionsOf,
   type RedisClient,
-  serversOf,
+  toRedisOptions,
 } from './client.ts';
-import { describeRedisError, rootOf, unreachable } from './errors.ts';
-import { firstErrorOf, greetingOf, oneShot } from './probe.ts';
+import { describeRedisError, findRootError, unreachable } from './errors.ts';
+import { oneShot, readGreeting, watchFirstError } from './probe.ts';
 import { describeSentinelError } from './sentinels.ts';
 
 /**
@@ -25,7 +25,7 @@ export function connectLedger(
   onConnectionError: (words: string) => void = () => {},
 ): RedisClient {
   const redis = openClient(address, {
-    ...optionsOf(address),
+    ...toRedisOptions(address),
     connectionName: `${clientName}:ledger`,
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0, // with autoResendUnfulfilledCommands off, any other value leaves cut commands pending
@@ -57,7 +57,7 @@ export function closeQueueConnection(connection: QueueConnection): void {
 
 function queueOptions(address: RedisAddress): RedisOptions {
   return {
-    ...optionsOf(address),
+    ...toRedisOptions(address),
     connectionName: `${clientName}:queue`,
     maxRetriesPerRequest: null,
     socketTimeout: 15_000, // blocking calls last up to 10 s, so a commandTimeout would break them
@@ -78,7 +78,7 @@ const brokenOff = /^connection (reset|closed)|^there is no connection|^no answer
 async function describeOutcome(address: RedisAddress, outcome: string): Promise<string> {
   if (address.nodes) return describeClusterError(address);
   if (address.options.sentinels) return (await describeSentinelError(address.options)) || outcome;
-  return (brokenOff.test(outcome) && (await greetingOf(address.options))) || outcome;
+  return (brokenOff.test(outcome) && (await readGreeting(address.options))) || outcome;
 }
 
 /**
@@ -87,7 +87,7 @@ async function describeOutcome(address: RedisAddress, outcome: string): Promise<
  */
 export async function reach(redis: RedisClient): Promise<string> {
   if (!isCluster(redis)) return 'ready';
-  const answers = serversOf(redis).map(async (server) => {
+  const answers = dataServers(redis).map(async (server) => {
     const { host, port } = server.options;
     return server.ping().then(
       () => null,
@@ -108,7 +108,7 @@ function firstOutcome(redis: RedisClient, deadlineMs: number): Promise<string> {
     const onReady = () => end('ready');
     const onError = (error: Error) => {
       words = describeRedisError(error);
-      if (isPermanent(rootOf(error))) end(words);
+      if (isPermanent(findRootError(error))) end(words);
     };
     const timer = setTimeout(() => end(words), deadlineMs);
     redis.on('ready', onReady).on('error', onError);
@@ -135,7 +135,7 @@ async function describeClusterError({ nodes = [], options }: RedisAddress): Prom
 
 async function ask(options: RedisOptions): Promise<{ hasAnswered: boolean; words: string }> {
   const redis = oneShot(options, 'cluster');
-  const firstError = firstErrorOf(redis);
+  const firstError = watchFirstError(redis);
   try {
     await redis.connect();
     const { cluster_state: state = '?', cluster_slots_ok: served = '?' } = parseInfo(await redis.cluster('INFO'));

@@ -37,7 +37,7 @@ export function unreachable(address: RedisAddress, words: string): ExpungeError 
  * for AUTH are the password.
  */
 export function describeRedisError(error: unknown): string {
-  const root = rootOf(error);
+  const root = findRootError(error);
   const message = messageOf(root);
   if (root !== error && message === 'Connection is closed.') return 'none of its servers answers';
   if (/^(Connection is closed|Stream isn't writeable|Cluster isn't ready|Reached the max retries)/.test(message))
@@ -59,7 +59,7 @@ function describeNoPrimary(message: string): string {
 }
 
 /** The error of the last server that a cluster client tried, if there is one; otherwise the error itself. */
-export function rootOf<T>(error: T): T {
+export function findRootError<T>(error: T): T {
   return (error as { lastNodeError?: T | null } | null)?.lastNodeError ?? error;
 }
 

@@ -34,7 +34,7 @@ export async function isOurs(redis: Redis, folderId: string | null): Promise<boo
 
 async function askServer(options: RedisOptions, ask: (redis: Redis) => Promise<Answer>): Promise<Answer> {
   const redis = oneShot(options, 'probe');
-  const firstError = firstErrorOf(redis);
+  const firstError = watchFirstError(redis);
   try {
     await redis.connect();
     return await ask(redis);
@@ -72,7 +72,7 @@ export function oneShot(options: RedisOptions, role: string): Redis {
 }
 
 /** Returns a function for the first error of such a connection, null if there is none. A rejected command says only that it is not connected. */
-export function firstErrorOf(redis: Redis): () => unknown {
+export function watchFirstError(redis: Redis): () => unknown {
   let first: unknown = null;
   redis.on('error', (error) => {
     first ??= error;
@@ -87,7 +87,7 @@ const greetingMs = 500;
  * sends a command at once does not see this error: Redis closes the connection with the command unread, which resets it. Does not work with TLS.
  * Never throws.
  */
-export function greetingOf({ host, port, path, tls }: RedisOptions): Promise<string> {
+export function readGreeting({ host, port, path, tls }: RedisOptions): Promise<string> {
   if (tls) return Promise.resolve('');
   return new Promise((resolve) => {
     const socket = connect(path ? { path } : { host: host ?? '127.0.0.1', port: port ?? 6_379 });

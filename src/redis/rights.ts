@@ -1,6 +1,6 @@
 import { ExpungeError } from '../errors.ts';
 import type { Advice } from '../model/to-type.ts';
-import { isCluster, type RedisClient, serversOf } from './client.ts';
+import { dataServers, isCluster, type RedisClient } from './client.ts';
 
 /**
  * The commands that a login needs, grouped by their use, each with its smallest number of arguments. Categories are not used, because they would
@@ -36,7 +36,7 @@ const maxNamed = 8;
 export async function checkRights(redis: RedisClient): Promise<void> {
   const rows = isCluster(redis) ? [...neededCommands, neededInCluster] : neededCommands;
   const commands = rows.flatMap((row) => Object.entries(row));
-  const asked = serversOf(redis).map((server) => server.eval(askForRights, 0, `${ourKeys}:`, ...commands.flat()));
+  const asked = dataServers(redis).map((server) => server.eval(askForRights, 0, `${ourKeys}:`, ...commands.flat()));
   const lacking = [...new Set((await Promise.all(asked)).flat() as string[])];
   if (lacking.length === 0) return;
   const others = lacking.length > maxNamed ? ` and ${lacking.length - maxNamed} more` : '';

@@ -2,7 +2,7 @@ import type { RedisOptions } from 'ioredis';
 import { listenText } from '../config/parse-setting.ts';
 import type { RedisNode } from './address.ts';
 import { describeRedisError } from './errors.ts';
-import { firstErrorOf, oneShot } from './probe.ts';
+import { oneShot, watchFirstError } from './probe.ts';
 import { type Finding, fail, pass, warn } from './server.ts';
 
 /** The answer of a sentinel: the primary, its reply to CKQUORUM, and the names it knows if it does not know ours; or its error. */
@@ -26,7 +26,7 @@ async function ask(node: RedisNode, options: RedisOptions): Promise<SentinelAnsw
   const { name = '', sentinelUsername: username, sentinelPassword: password, sentinelTLS: tls } = options;
   const sentinel = listenText(node);
   const connection = oneShot({ ...node, username, password, tls }, 'check');
-  const firstError = firstErrorOf(connection);
+  const firstError = watchFirstError(connection);
   const call = (...words: string[]) => connection.call('SENTINEL', words);
   try {
     await connection.connect();

@@ -57,13 +57,13 @@ class Chain {
 
   add(facts: CertificateLine): string {
     const content = this.next(facts);
-    this.previous = hashOf(content);
+    this.previous = hashLine(content);
     return `${canonicalJson({ ...content, hash: this.previous })}\n`;
   }
 }
 
 /** The SHA-256 of a line without its hash and its signature. */
-export function hashOf(content: CertificateLine): string {
+export function hashLine(content: CertificateLine): string {
   return createHash('sha256').update(canonicalJson(content)).digest('hex');
 }
 
@@ -111,7 +111,7 @@ function endLine(chain: Chain, run: Run, { key, salt }: CertificateOptions): { t
     ended_at: time(run.endedAt),
     public_key: publicKey,
   });
-  const root = hashOf(content);
+  const root = hashLine(content);
   const signature = key && sign(null, Buffer.from(root, 'hex'), key).toString('base64');
   return { text: `${canonicalJson({ ...content, hash: root, signature })}\n`, root };
 }

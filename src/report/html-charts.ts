@@ -1,5 +1,5 @@
 import { count, rate, utcTime } from '../format.ts';
-import { type History, waitsIn } from '../history/history.ts';
+import { type History, separateWaits } from '../history/history.ts';
 import { closedPoints, type HistoryPoint, pointOutcomes, ratePerSecond } from '../history/history-points.ts';
 import { isSuccess } from '../model/outcome.ts';
 import { statusesText } from '../model/status.ts';
@@ -84,7 +84,7 @@ export function drawCharts({ points: all, events }: History): Markup[] {
   const from = points[0]!.from;
   const to = Math.max(from + 1, points.at(-1)!.to);
   const across = (at: number) => round((width * (Math.min(to, Math.max(from, at)) - from)) / (to - from));
-  const { waits, others } = waitsIn(events);
+  const { waits, others } = separateWaits(events);
   const areas = waits.map((wait) => areaOf(across(wait.from), across(wait.to ?? to))).join('');
   const lines = [...new Set(others.filter(({ event }) => event !== 'rate').map(({ at }) => across(at)))]
     .map((x) => `M${x} 0V${height}`)

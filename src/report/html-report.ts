@@ -1,11 +1,11 @@
 import { count, duration, percent, plural, rate, utcTime } from '../format.ts';
-import { type History, readHistory, waitsIn } from '../history/history.ts';
+import { type History, readHistory, separateWaits } from '../history/history.ts';
 import { type AuditEntry, readAudit } from '../ledger/audit.ts';
 import { describeBodies } from '../ledger/bodies.ts';
 import { conclusionText, judgeRun } from '../ledger/conclusion.ts';
 import { type Measures, readMeasures } from '../ledger/measures.ts';
 import { type OutcomeRow, readOutcomes } from '../ledger/outcome-rows.ts';
-import { activeMsOf, pendingOf, type Run } from '../ledger/run.ts';
+import { countPending, type Run, sumActiveMs } from '../ledger/run.ts';
 import { ruleLines } from '../ledger/run-rules.ts';
 import { readStandings } from '../ledger/run-standings.ts';
 import type { Standing } from '../ledger/standing.ts';
@@ -33,11 +33,11 @@ export type PageFacts = {
 export async function htmlReport(redis: RedisClient, run: Run): Promise<string> {
   const samples = new FailureSamples();
   if (hasFailures(run)) for await (const rows of readOutcomes(redis, run)) for (const row of rows) samples.add(row);
-  return htmlOf(redis, run, samples);
+  return renderRun(redis, run, samples);
 }
 
 /** The same for a caller that has already read the rows. */
-export async function htmlOf(redis: RedisClient, run: Run, samples: FailureSamples): Promise<string> {
+export async function renderRun(redis: RedisClient, run: Run, samples: FailureSamples): Promise<string> {
   const [standings, history, measures, audit, proof] = await Promise.all([
     readStandings(redis, [run]),
     readHistory(redis, run),
@@ -45,7 +45,7 @@ export async function htmlOf(redis: RedisClient, run: Run, samples: FailureSampl
     readAudit(redis, run),
     readProof(redis, run),
   ]);
-  return pageOf({
+  return renderPage({
     run,
     standing: standings(run)[0] ?? null,
     history,
@@ -103,7 +103,7 @@ export class FailureSamples {
 }
 
 /** Builds the page. Pure. */
-export function pageOf({ run, standing, history, measures, audit, failures, proof }: PageFacts): string {
+export function renderPage({ run, standing, history, measures, audit, failures, proof }: PageFacts): string {
   return page(`Run ${run.id}`, [
     headline(run, standing),
     html`${proof.map((sentence) => html`<p>${cut(sentence, proofLength)}</p>`)}`,
@@ -125,7 +125,7 @@ function headline(run: Run, standing: Standing | null): Markup {
   const fault = conclusionText(conclusion, run.ids);
   const ended = state === 'completed' || reason === '' ? fault && `, but ${fault}` : `: ${reason}`;
   const why = cut(standing === null ? ended : heldText(state, standing), textLength);
-  const open = pendingOf(run);
+  const open = countPending(run);
   const good = fault === '' ? `, ${count(sumOutcomes(counts, isSuccess))} of them without a problem` : '';
   return html`<h1>Run ${id}</h1>
 <p><b class="${tone}">${state}</b>${why}</p>
@@ -151,14 +151,14 @@ function totals(run: Run): Markup {
   const found = outcomes.filter((outcome) => run.counts[outcome] > 0);
   const line = (name: string, n: number, means: string) => [name, count(n), percent(n, run.rows), means];
   const rows = found.map((outcome) => line(outcome, run.counts[outcome], outcomeText(outcome)));
-  const open = pendingOf(run);
+  const open = countPending(run);
   const left = open > 0 ? [line('pending', open, 'no outcome yet')] : [];
   return table(['outcome', 'rows', 'share', 'meaning'], [...rows, ...left, line('all', run.rows, '')], [1, 2]);
 }
 
 function pace(run: Run, measures: Measures): Markup {
   const { requests, refused, refreshes, workMs, heldMs, allowed, limitedMs, latencyMs } = measures;
-  const activeMs = activeMsOf(run, run.activeUntil);
+  const activeMs = sumActiveMs(run, run.activeUntil);
   const waitedMs = workMs > 0 ? (Math.min(heldMs, workMs) / workMs) * activeMs : 0;
   const ms = (n: number) => `${Number(n.toPrecision(2))} ms`;
   return facts([
@@ -175,7 +175,7 @@ function pace(run: Run, measures: Measures): Markup {
 }
 
 function eventTable({ events }: History): Markup {
-  const { waits, others } = waitsIn(events);
+  const { waits, others } = separateWaits(events);
   const waited = waits.map(({ from, to, text }) => {
     const how = to === null ? 'waiting' : `waited ${duration(to - from)}`;
     return { at: from, text: text === '' ? how : `${how}: ${text}` };

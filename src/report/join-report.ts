@@ -3,7 +3,7 @@ import { count, plural } from '../format.ts';
 import { checkText } from '../input/check-text.ts';
 import { decompress } from '../input/decompress.ts';
 import { inputError } from '../input/input-error.ts';
-import { delimiterOf, type InputOptions } from '../input/input-options.ts';
+import { detectDelimiter, type InputOptions } from '../input/input-options.ts';
 import type { InputFile } from '../input/open-inputs.ts';
 import { type CsvRecord, readCsvRecords } from '../input/read-csv.ts';
 import { cutId } from '../input/spool-files.ts';
@@ -60,7 +60,7 @@ export async function checkJoined(joined: JoinedFiles, run: Run, pages: AsyncIte
 }
 
 function delimiterIn({ files, options }: JoinedFiles, file: number): string {
-  return delimiterOf(files[file]!, options.delimiter);
+  return detectDelimiter(files[file]!, options.delimiter);
 }
 
 /** The header with the names of the result columns. A name that the file has already gets a prefix. */
@@ -89,7 +89,7 @@ async function* joinRecords(
   for (const [index, file] of files.entries()) {
     const text = checkText(file, decompress(file.name, file.open()));
     const facts = { file: index, name: file.name, format: 'csv' } as const;
-    const fileOptions = { ...options, delimiter: delimiterOf(file, options.delimiter) };
+    const fileOptions = { ...options, delimiter: detectDelimiter(file, options.delimiter) };
     for await (const records of readCsvRecords(facts, text, fileOptions)) {
       const joined: JoinedRecord[] = [];
       for (const record of records) {

@@ -1,7 +1,7 @@
 import { isoTime } from '../format.ts';
 import { type OutcomeRow, readOutcomes } from '../ledger/outcome-rows.ts';
 import type { Run } from '../ledger/run.ts';
-import { exitOf, summaryOf } from '../ledger/summary.ts';
+import { toExitCode, toSummary } from '../ledger/summary.ts';
 import { checkConservation, tallyLedger } from '../ledger/tally.ts';
 import { labelsFrom } from '../model/labels.ts';
 import { isWorthAnotherRun, sumOutcomes } from '../model/outcome.ts';
@@ -47,7 +47,7 @@ async function* failuresIn(pages: AsyncIterable<OutcomeRow[]>): AsyncGenerator<O
 async function* summaryText(redis: RedisClient, run: Run): AsyncGenerator<string> {
   const problem = checkConservation(run, await tallyLedger(redis, run));
   const { createdAt, startedAt, endedAt, changedAt, baseUrl, account, files, sha256, note, labels, createdBy } = run;
-  const { results: _, results_problem: __, ...summary } = summaryOf(run, exitOf(run), endedAt || changedAt);
+  const { results: _, results_problem: __, ...summary } = toSummary(run, toExitCode(run), endedAt || changedAt);
   const facts = {
     ...summary,
     adds_up: problem === null,

@@ -6,7 +6,7 @@ import { isFinalized, type Run } from '../ledger/run.ts';
 import { isSuccess, isWorthAnotherRun, type Outcome, outcomes } from '../model/outcome.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keepUntil } from './file-retention.ts';
-import { FailureSamples, htmlOf } from './html-report.ts';
+import { FailureSamples, renderRun } from './html-report.ts';
 import { notWritten, ReportFile, type ReportStyle, reportHeader, reportText, writeReportFile } from './report.ts';
 
 /** A file of a run and its number of rows, without the header. */
@@ -32,7 +32,7 @@ export async function writeRunFiles(redis: RedisClient, run: Run, folder: string
     try {
       const samples = new FailureSamples();
       const groups = await fillLists(readOutcomes(redis, run), all, failed, samples);
-      const page = await htmlOf(redis, run, samples);
+      const page = await renderRun(redis, run, samples);
       await writeReportFile(join(folder, 'report.html'), run.id, (sink) => sink(page));
       return { outcomes: await all.keep(), failures: await keepIfAny(failed), groups };
     } finally {

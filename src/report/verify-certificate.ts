@@ -1,7 +1,7 @@
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { canonicalJson } from '../model/canonical.ts';
 import { type Outcome, type OutcomeCounts, outcomes, perOutcome } from '../model/outcome.ts';
-import { type CertificateLine, firstPrevious, hashOf } from './certificate.ts';
+import { type CertificateLine, firstPrevious, hashLine } from './certificate.ts';
 
 /** The place where a certificate differs from what was written. `line`: its number in the file, from 1. */
 type CertificateProblem = { line: number; problem: string };
@@ -41,7 +41,7 @@ class ChainReader {
     const { hash } = line;
     if (line.n !== this.#line)
       return this.#at(`expected line ${this.#line}, got line ${line.n}: lines were removed, added or moved here`);
-    if (hashOf(contentOf(line)) !== hash) return this.#at('it was changed');
+    if (hashLine(contentOf(line)) !== hash) return this.#at('it was changed');
     if (line.previous !== this.#previous) {
       const other = `it does not match what line ${this.#line} says about it: one of the two was changed`;
       return { line: Math.max(1, this.#line - 1), problem: other };

@@ -34,7 +34,7 @@ export function openJournal(record: boolean): Journal {
 /** The journal as it is served over HTTP; for the names see `Journal`. */
 export type JournalPage = { requests: string[]; executed: string[]; answered204: string[] };
 
-export function pageOf({ seen, executed, answered204 }: Journal): JournalPage {
+export function journalPage({ seen, executed, answered204 }: Journal): JournalPage {
   return { requests: seen, executed: [...executed], answered204: [...answered204] };
 }
 

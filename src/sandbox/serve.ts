@@ -7,7 +7,7 @@ import { answerDeleted, answerFault, answerJson, type Paths } from './answer.ts'
 import type { CapacityLimiter } from './capacity.ts';
 import type { Fault } from './fault-kinds.ts';
 import type { FaultPicker } from './faults.ts';
-import { type Journal, noteDeleteAnswer, noteExecuted, noteStatus, pageOf } from './journal.ts';
+import { type Journal, journalPage, noteDeleteAnswer, noteExecuted, noteStatus } from './journal.ts';
 import type { ObjectStore } from './objects.ts';
 import type { Limiter } from './rate-limit.ts';
 import { answerTokenRequest, type TokenService } from './tokens.ts';
@@ -37,7 +37,7 @@ export type SandboxState = {
 export function showJournal({ journal }: SandboxState, response: ServerResponse): boolean {
   const { url, method } = response.req;
   if (!journal.record || url !== journalPath || method !== 'GET') return false;
-  answerJson(response, 200, pageOf(journal));
+  answerJson(response, 200, journalPage(journal));
   return true;
 }
 

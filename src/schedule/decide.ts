@@ -60,7 +60,7 @@ function decideOverlap(
 }
 
 /** The time for which an occurrence has been due without being handled, or waits for the end of the last run, in ms; 0 = none. Pure. */
-export function lateMsOf(schedule: Schedule, now: number): number {
+export function latenessMs(schedule: Schedule, now: number): number {
   if (schedule.state !== 'active') return 0;
   return Math.max(0, now - (schedule.waiting ?? nextOccurrence(schedule, schedule.after)));
 }

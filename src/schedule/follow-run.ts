@@ -8,9 +8,9 @@ import { startDetachedRun } from '../queue/enqueuer.ts';
 import { scheduleChanged } from './changed-schedule.ts';
 import { type ListFacts, type ListRejection, protectedChange } from './guards.ts';
 import { leaseSchedule, type ScheduleLease } from './lease.ts';
-import { evaluateList, linkRetried, type MakeRunResult, madeBy, makeRun, pauseAs } from './make-run.ts';
+import { creatorPrefix, evaluateList, linkRetried, type MakeRunResult, makeRun, pauseAs } from './make-run.ts';
 import { withOccurrenceList } from './occurrence-list.ts';
-import { type RunEnd, type Schedule, settingsOf, withEnd } from './schedule.ts';
+import { parseStoredSettings, type RunEnd, type Schedule, withEnd } from './schedule.ts';
 import { readHistory, readSchedule, type ScheduleDeps, updateSchedule } from './schedule-store.ts';
 
 /** Removes a run that a killed or hanging process wrote and never started. Repeating it is harmless. */
@@ -25,7 +25,7 @@ export async function removeUnstartedRun(
   const run = await readRun(redis, preparing);
   // A process that hangs may still write it. The next run of the schedule replaces it in `preparing`.
   if (run === null) return;
-  await removeIfUnstarted(redis, run, madeBy(lease.name));
+  await removeIfUnstarted(redis, run, creatorPrefix(lease.name));
   await updateSchedule(redis, lease, { fields: { preparing: '' } });
 }
 
@@ -165,7 +165,7 @@ export async function dryRun(deps: ScheduleDeps, name: string, stop: AbortSignal
 const dryRunTries = 3;
 
 async function evaluateNow(deps: ScheduleDeps, schedule: Schedule, stop: AbortSignal): Promise<ScheduleDryRun> {
-  const maxDeletes = settingsOf(schedule).maxDeletes ?? 0;
+  const maxDeletes = parseStoredSettings(schedule).maxDeletes ?? 0;
   return withOccurrenceList(deps, schedule, stop, async (occurrenceList) => {
     const { facts: list, carriedOver, note, spool } = occurrenceList;
     const parts = { list, retried: occurrenceList.retried.ids, carriedOver, note, protectedRows: spool.protected };

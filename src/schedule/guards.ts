@@ -2,7 +2,7 @@ import { count, plural } from '../format.ts';
 import { explainUnmatched } from '../input/read-protected.ts';
 import type { ProtectedList } from '../input/spool.ts';
 import { explainEmptyList, explainExcess, unexpectedCount } from '../model/brakes.ts';
-import { type ListGuardCode, type Schedule, settingsOf } from './schedule.ts';
+import { type ListGuardCode, parseStoredSettings, type Schedule } from './schedule.ts';
 
 /** The facts of a list that the guards evaluate; `left`: ids that earlier occurrences left, `sends`: ids that a run of all this would send. */
 export type ListFacts = {
@@ -26,8 +26,8 @@ const comparedFrom = 3;
  * Why the list of a schedule is rejected, or null. A waived guard accepts this list. `--max-deletes` always applies, since an operator
  * confirmed it. `hasList`: false if the source has nothing, and only ids that earlier occurrences left are to be deleted. Pure.
  */
-export function rejectionOf(list: ListFacts, schedule: Schedule, hasList = true): ListRejection | null {
-  const { maxDeletes, expectCount, allowEmpty } = settingsOf(schedule);
+export function findRejection(list: ListFacts, schedule: Schedule, hasList = true): ListRejection | null {
+  const { maxDeletes, expectCount, allowEmpty } = parseStoredSettings(schedule);
   const rejections = [
     checkMaxDeletes(list, maxDeletes ?? 0),
     hasList ? checkExpectedCount(list, expectCount) : null,
@@ -80,7 +80,7 @@ function checkProtected(
 
 /** Checks the form of protected ids. Ids of another form protect nothing, and no one watches an occurrence to notice that. */
 function checkMatched(list: ListFacts, schedule: Schedule): ListRejection | null {
-  const reason = settingsOf(schedule).expectUnprotected ? null : explainUnmatched(list);
+  const reason = parseStoredSettings(schedule).expectUnprotected ? null : explainUnmatched(list);
   return reason === null ? null : { guard: 'protected', reason: `${reason}; --expect-unprotected accepts that` };
 }
 

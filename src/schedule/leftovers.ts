@@ -1,5 +1,5 @@
 import { plural } from '../format.ts';
-import { type RetriedRow, readRetried, withoutRowsOf } from '../ledger/retries.ts';
+import { omitRetriedRows, type RetriedRow, readRetried } from '../ledger/retries.ts';
 import { isFinalized, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { finalizeTally } from '../ledger/tally.ts';
 import { idOutcomes, isFailure, isUncertain, type Outcome, sentOutcomes, sumOutcomes } from '../model/outcome.ts';
@@ -34,7 +34,7 @@ export async function findLeftovers(
 export async function* readLeft(redis: RedisClient, { run, choice }: Left): AsyncGenerator<RetriedRow[]> {
   const { only, retryFailed, cutFrom, retries } = choice;
   const isLeft = ({ outcome, file }: RetriedRow) => (retryFailed && isFailure(outcome)) || file >= cutFrom;
-  for await (const page of withoutRowsOf(redis, retries, readRetried(redis, run, only))) yield page.filter(isLeft);
+  for await (const page of omitRetriedRows(redis, retries, readRetried(redis, run, only))) yield page.filter(isLeft);
 }
 
 const none = { retried: null, note: '' };

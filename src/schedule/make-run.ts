@@ -12,11 +12,11 @@ import { startDetachedRun } from '../queue/enqueuer.ts';
 import { isRedisError } from '../redis/errors.ts';
 import { keys } from '../redis/keys.ts';
 import { writeCarriedOver } from './carried-over.ts';
-import { type ListRejection, protectedChange, rejectionOf, withRows } from './guards.ts';
+import { findRejection, type ListRejection, protectedChange, withRows } from './guards.ts';
 import type { ScheduleLease } from './lease.ts';
-import { historyWith } from './occurrence-history.ts';
+import { extendHistory } from './occurrence-history.ts';
 import { type OccurrenceList, withOccurrenceList } from './occurrence-list.ts';
-import { type HistoryEntry, type Schedule, settingsOf } from './schedule.ts';
+import { type HistoryEntry, parseStoredSettings, type Schedule } from './schedule.ts';
 import {
   type GuardPause,
   readSchedule,
@@ -81,7 +81,7 @@ export function evaluateList(
   schedule: Schedule,
 ): { refusal: ListRejection | null; nothing: string } {
   if (nothing !== '' && facts.left === 0) return { refusal: null, nothing };
-  const refusal = rejectionOf(facts, schedule, nothing === '');
+  const refusal = findRejection(facts, schedule, nothing === '');
   return { refusal, nothing: refusal === null && spool.rows === 0 ? 'the list is empty' : '' };
 }
 
@@ -142,7 +142,7 @@ async function start(
     retryOf: retried.of,
     options: { priority },
     detached: true,
-    who: `${madeBy(schedule.name)}${who}`,
+    who: `${creatorPrefix(schedule.name)}${who}`,
     command: '',
   };
   const plan = planRun(settings, target, spool, origin);
@@ -177,7 +177,7 @@ async function start(
   });
   if (done !== 'done') {
     if (done !== 'lost' || !(await isOfOther(deps, lease, id)))
-      await removeIfUnstarted(ledger.redis, written, madeBy(schedule.name));
+      await removeIfUnstarted(ledger.redis, written, creatorPrefix(schedule.name));
     return { outcome: 'void' };
   }
   const occurrence = isoTime(trigger.occurrence);
@@ -205,7 +205,7 @@ async function* takenIds(spool: Spool): AsyncGenerator<readonly string[]> {
 }
 
 /** The start of `createdBy` in the runs of a schedule. An operator who makes a run of the same list gets a run with the same id. */
-export function madeBy(schedule: string): string {
+export function creatorPrefix(schedule: string): string {
   return `schedule ${schedule} on `;
 }
 
@@ -230,7 +230,7 @@ async function isOfOther(
  * off for a whole list.
  */
 function settingsForRun(schedule: Schedule, { facts, retried }: OccurrenceList) {
-  const settings = settingsOf(schedule);
+  const settings = parseStoredSettings(schedule);
   return { ...settings, expectAbsent: settings.expectAbsent || 2 * retried.unknown > facts.sends };
 }
 
@@ -288,7 +288,7 @@ async function recordOccurrence(
     ended: null,
     ...(result.outcome === 'started' ? partsOf(result) : { run: '', retried: 0, carriedOver: 0 }),
   };
-  const recorded = await historyWith(deps, lease, entry);
+  const recorded = await extendHistory(deps, lease, entry);
   // A run on request does not use up a waiting occurrence.
   const place = isManual ? {} : { waiting: '' };
   return updateSchedule(deps.ledger.redis, lease, {

@@ -2,19 +2,19 @@ import type { OutboxEvent } from '../ledger/outbox.ts';
 import { occurrenceEvent, recoveredOccurrenceEvent } from '../notify/events.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { ScheduleLease } from './lease.ts';
-import { newsOf } from './occurrence-news.ts';
-import { type HistoryEntry, settingsOf, withEntry } from './schedule.ts';
+import { findNews } from './occurrence-news.ts';
+import { type HistoryEntry, parseStoredSettings, withEntry } from './schedule.ts';
 import { readHistory, readSchedule, type ScheduleDeps } from './schedule-store.ts';
 
 /** The history of a schedule with one more line, and the event for receivers about that line; null = none. */
-export async function historyWith(
+export async function extendHistory(
   { ledger: { redis }, target }: ScheduleDeps,
   { fp, name }: ScheduleLease,
   entry: HistoryEntry,
 ): Promise<{ history: HistoryEntry[]; event: OutboxEvent | null }> {
   const before = await readHistory(redis, fp, name);
   const history = withEntry(before, entry);
-  const news = newsOf(before, entry);
+  const news = findNews(before, entry);
   const { at, reason, occurrence } = entry;
   const of = { target, name, at, reason };
   if (news === null) return { history, event: null };
@@ -25,5 +25,5 @@ export async function historyWith(
 
 async function isEmptyAllowed(redis: RedisClient, fp: string, name: string): Promise<boolean> {
   const schedule = await readSchedule(redis, fp, name);
-  return schedule !== null && settingsOf(schedule).allowEmpty;
+  return schedule !== null && parseStoredSettings(schedule).allowEmpty;
 }

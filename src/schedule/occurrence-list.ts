@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { ExpungeError } from '../errors.ts';
 import { readSpool } from '../input/chunk-ids.ts';
-import { inputOptionsOf } from '../input/input-options.ts';
-import { protectFileOf, readProtected } from '../input/read-protected.ts';
+import { toInputOptions } from '../input/input-options.ts';
+import { readProtected, toProtectFile } from '../input/read-protected.ts';
 import { type Spool, spoolRows } from '../input/spool.ts';
 import { readHeldBack, takeIds } from '../input/take-ids.ts';
 import { withSpoolFolder } from '../input/with-list.ts';
@@ -12,7 +12,7 @@ import { readCarriedOver } from './carried-over.ts';
 import { isSameAsLast, type ListFacts } from './guards.ts';
 import { findLeftovers, type Leftovers, readLeft } from './leftovers.ts';
 import { type ScheduledList, withScheduledList } from './read-scheduled-list.ts';
-import { type Schedule, settingsOf } from './schedule.ts';
+import { parseStoredSettings, type Schedule } from './schedule.ts';
 import type { ScheduleDeps } from './schedule-store.ts';
 
 /** The parts of an occurrence's run. */
@@ -126,9 +126,9 @@ async function joinLists(
     };
     for await (const page of list) yield page.map(place);
   }
-  const settings = settingsOf(schedule);
-  const protectFile = protectFileOf(settings);
-  const protectedIds = protectFile && readProtected(protectFile, inputOptionsOf(settings));
+  const settings = parseStoredSettings(schedule);
+  const protectFile = toProtectFile(settings);
+  const protectedIds = protectFile && readProtected(protectFile, toInputOptions(settings));
   const spool = await spoolRows(pages(), folder, { files, protectedIds, limit: null });
   if (spool.protectedList?.sha256 === source.spool.protectedList?.sha256) return { spool, retriedFrom };
   throw new ExpungeError('USAGE', `${settings.protect} was changed while the list was read`);

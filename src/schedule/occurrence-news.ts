@@ -18,7 +18,7 @@ function isTrouble(outcome: HistoryEntry['outcome']): outcome is OccurrenceTroub
 }
 
 /** The news in a new line of a history (newest first): its trouble, that its list came again, or null. Pure. */
-export function newsOf(history: readonly HistoryEntry[], { outcome, occurrences, at }: HistoryEntry): OccurrenceNews {
+export function findNews(history: readonly HistoryEntry[], { outcome, occurrences, at }: HistoryEntry): OccurrenceNews {
   const failed = occurrencesInARow(history, 'failed');
   if (failed > 0 && (outcome === 'started' || outcome === 'empty')) return { is: 'recovered', occurrences: failed };
   if (!isTrouble(outcome)) return null;

@@ -3,7 +3,7 @@ import { glob, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, resolve, sep } from 'node:path';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Child, endChild, exitOf, startChild } from '../child-process.ts';
+import { awaitExit, type Child, endChild, startChild } from '../child-process.ts';
 import { refusePlainHttp } from '../config/check-target.ts';
 import type { ListSource } from '../config/list-source.ts';
 import { ExpungeError, readCertificates } from '../errors.ts';
@@ -79,7 +79,7 @@ async function* readOutput(child: Child, { timeoutMs, stop, fail, onStderr }: Re
     problem ||= words;
     endChild(child);
   };
-  const exited = exitOf(child);
+  const exited = awaitExit(child);
   void exited.then(async (ended) => {
     if (!(await endsSoon(child))) end(ended || leftoverReason);
   });

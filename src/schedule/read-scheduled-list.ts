@@ -2,8 +2,8 @@ import { stat } from 'node:fs/promises';
 import type { ListSource } from '../config/list-source.ts';
 import { ExpungeError } from '../errors.ts';
 import { inputError } from '../input/input-error.ts';
-import { type InputSettings, inputOptionsOf } from '../input/input-options.ts';
-import { type ProtectFile, protectFileOf } from '../input/read-protected.ts';
+import { type InputSettings, toInputOptions } from '../input/input-options.ts';
+import { type ProtectFile, toProtectFile } from '../input/read-protected.ts';
 import type { ProtectedList } from '../input/spool.ts';
 import { type List, withList } from '../input/with-list.ts';
 import { refuseUnprotected } from '../ledger/protection.ts';
@@ -11,7 +11,7 @@ import { suggest } from '../model/suggest.ts';
 import { removeOldFiles } from '../report/file-retention.ts';
 import { describeFileError } from '../system-errors.ts';
 import { type OpenSource, openSource } from './open-source.ts';
-import { type Schedule, settingsOf } from './schedule.ts';
+import { parseStoredSettings, type Schedule } from './schedule.ts';
 import type { ScheduleDeps } from './schedule-store.ts';
 
 /** A list from a source, the files to archive, and the reason why there is nothing to do; '' if there is something. */
@@ -29,9 +29,9 @@ export async function withScheduledList<T>(
   body: (list: ScheduledList) => Promise<T>,
 ): Promise<T> {
   const source = sourceOf(deps, schedule);
-  const settings = settingsOf(schedule);
+  const settings = parseStoredSettings(schedule);
   const { limit = null } = settings;
-  const protectFile = protectFileOf(settings);
+  const protectFile = toProtectFile(settings);
   refuseUnprotectedHere(deps, schedule);
   await refuseUnprotected(deps.ledger.redis, deps.target.fp, { isProtected: protectFile !== null, ids: [] });
   if (protectFile !== null) await checkProtectFile(protectFile.path);
@@ -41,7 +41,7 @@ export async function withScheduledList<T>(
     opened = others;
     const onRows = () => stop.throwIfAborted();
     const { expectRejected } = settings;
-    return { files, options: inputOptionsOf(settings), protectFile, limit, expectRejected, onRows };
+    return { files, options: toInputOptions(settings), protectFile, limit, expectRejected, onRows };
   };
   return withList(deps.stateDir, open, async ({ spool }) => {
     await removeOldFiles(deps.stateDir, settings.keep, Date.now()); // a file of the list may be one of them
@@ -58,7 +58,7 @@ export async function readProtectedList(
 ): Promise<ProtectedList | null> {
   await checkProtectFile(protectFile.path);
   const nothing = { files: [], limit: null, expectRejected: false, onRows: () => {} };
-  const reading = { ...nothing, options: inputOptionsOf(settings), protectFile };
+  const reading = { ...nothing, options: toInputOptions(settings), protectFile };
   return withList(
     stateDir,
     async () => reading,

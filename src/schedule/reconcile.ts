@@ -5,7 +5,7 @@ import { type Decision, decide, type LiveRun } from './decide.ts';
 import { follow, removeUnstartedRun } from './follow-run.ts';
 import { leaseSchedule, type ScheduleLease } from './lease.ts';
 import { makeRun, pauseAs } from './make-run.ts';
-import { historyWith } from './occurrence-history.ts';
+import { extendHistory } from './occurrence-history.ts';
 import { dueOccurrences } from './occurrences.ts';
 import type { ReadFiles, Schedule } from './schedule.ts';
 import { readSchedule, type ScheduleDeps, updateSchedule } from './schedule-store.ts';
@@ -133,9 +133,17 @@ function historyWithoutRun(
   { occurrence, occurrences }: OccurrencesWithoutRun,
   outcome: 'missed' | 'skipped',
   reason: string,
-): ReturnType<typeof historyWith> {
+): ReturnType<typeof extendHistory> {
   const facts = { run: '', rows: null, retried: 0, carriedOver: 0, ended: null };
-  return historyWith(deps, lease, { occurrence, occurrences, at: deps.now(), outcome, reason, by: deps.who, ...facts });
+  return extendHistory(deps, lease, {
+    occurrence,
+    occurrences,
+    at: deps.now(),
+    outcome,
+    reason,
+    by: deps.who,
+    ...facts,
+  });
 }
 
 /** Records that an occurrence is to have a run, even if this process ends. Returns false if the schedule is no longer active or the lease is lost. */

@@ -159,7 +159,7 @@ export function settingTexts(config: ScheduledSettings): Definition['settings'] 
 }
 
 /** The stored settings as values; the others have the defaults of this version. */
-export function settingsOf({ settings: texts }: Pick<Definition, 'settings'>): ScheduledSettings {
+export function parseStoredSettings({ settings: texts }: Pick<Definition, 'settings'>): ScheduledSettings {
   const values = scheduledSettings.map((name) => {
     const text = texts[name];
     return [name, text === undefined ? settings[name].fallback : settings[name].parse(text)];
@@ -197,7 +197,7 @@ export const occurrenceResults = [
 ];
 
 /** The result of an occurrence and its run in one word; `incomplete`: the run is completed and did not go well. */
-export function resultOf({ outcome, ended }: HistoryEntry): (typeof occurrenceResults)[number] {
+export function toOccurrenceResult({ outcome, ended }: HistoryEntry): (typeof occurrenceResults)[number] {
   if (outcome !== 'started' || ended === null) return outcome;
   if (ended.state === 'cancelled') return 'cancelled';
   return ended.conclusion === 'well' ? 'completed' : 'incomplete';

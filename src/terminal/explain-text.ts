@@ -3,7 +3,7 @@ import type { Run, RunState } from '../ledger/run.ts';
 import type { FoundRow, FoundRows, OpenId } from '../lookup/find-id.ts';
 import type { Outcome } from '../model/outcome.ts';
 import { cancelCode } from '../model/selection.ts';
-import { factsOf, successStatus } from '../model/status.ts';
+import { findStatusFacts, successStatus } from '../model/status.ts';
 import { visibleLine } from '../model/visible.ts';
 import { hanging } from './render-markdown.ts';
 import { plainStyle, type Style } from './style.ts';
@@ -86,7 +86,7 @@ const reasons: Record<Outcome, (row: FoundRow, run: RunFacts) => string> = {
 };
 
 function isGone(status: number | null): boolean {
-  return status === null || factsOf(status).meaning === 'gone';
+  return status === null || findStatusFacts(status).meaning === 'gone';
 }
 
 function failedText(row: FoundRow): string {
@@ -106,7 +106,7 @@ function unknownText(row: FoundRow): string {
 
 /** Whether this answer alone would have been a definite refusal. */
 function isRefusal(status: number | null): boolean {
-  return status !== null && !factsOf(status).isAmbiguous;
+  return status !== null && !findStatusFacts(status).isAmbiguous;
 }
 
 function doubtText(doubt: string): string {

@@ -1,5 +1,5 @@
 import { count, duration, isoTime, plural, rate, roughly } from '../format.ts';
-import { endOf, type Forecast } from '../model/forecast.ts';
+import { type Forecast, forecastEnd } from '../model/forecast.ts';
 import { partsAt } from '../model/time-zone.ts';
 
 /** A forecast in one sentence: `about 6 h 40 min at the 83/s learned 3 d ago; in 2 windows; ends Thu 14:10 Europe/Berlin`. Pure but for the zone. */
@@ -86,7 +86,7 @@ const soonSeconds = 120;
 
 function endTexts(forecast: Forecast, zone: string): string[] {
   const { at, seconds, secondsTo, fits, perSecond } = forecast;
-  const endsAt = endOf({ ...forecast, seconds: seconds ?? secondsTo });
+  const endsAt = forecastEnd({ ...forecast, seconds: seconds ?? secondsTo });
   const end = zonedTime(endsAt, at, zone);
   if (fits !== null)
     return [`pauses ${end}, when ${plural(fits, 'ids')} ${perSecond === null ? 'at most ' : ''}are sent`];
@@ -98,7 +98,7 @@ function endTexts(forecast: Forecast, zone: string): string[] {
 /** The reason why a run cannot end in time, and the rate that it would take. `needed`: per second; null = no rate is enough. */
 export function lateText(forecast: Forecast, deadline: number, needed: number | null, zone = localZone()): string {
   const shown = forecast.zone ?? zone;
-  const end = `it ends ${zonedTime(endOf(forecast), forecast.at, shown)}${forecast.seconds === null ? ' at the earliest' : ''}`;
+  const end = `it ends ${zonedTime(forecastEnd(forecast), forecast.at, shown)}${forecast.seconds === null ? ' at the earliest' : ''}`;
   const rest = needed === null ? 'no rate is enough' : `that takes ${neededText(needed)}`;
   return `${end}, not by ${zonedTime(deadline, forecast.at, shown)}: ${rest}`;
 }

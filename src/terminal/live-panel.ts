@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { describeActivity, lineText, panelText } from './panel.ts';
 import { bareOutput, safeText } from './safe-output.ts';
-import { type Snapshot, settledOf } from './snapshot.ts';
+import { countSettled, type Snapshot } from './snapshot.ts';
 import { isTerminal, styleOf } from './style.ts';
 
 const redrawMs = 250;
@@ -75,7 +75,7 @@ function linesOn(stream: NodeJS.WriteStream): Drawing {
 /** The standing parts of a line: without its remaining waiting time, and the time that the run may still take. */
 function standingOf(snapshot: Snapshot): string {
   const activity = describeActivity(snapshot).replace(/\d[\d.,:]*( (s|min|h|days?)\b)?/g, '');
-  return `${snapshot.state} ${settledOf(snapshot)} ${activity}`;
+  return `${snapshot.state} ${countSettled(snapshot)} ${activity}`;
 }
 
 /** Returns a function that says whether a text has changed since it was last shown, or was last shown an hour ago. */

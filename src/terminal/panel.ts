@@ -5,7 +5,7 @@ import { idOutcomes, isAlwaysShown, isFailure } from '../model/outcome.ts';
 import { visibleLine } from '../model/visible.ts';
 import { describePace, heldText } from './pace.ts';
 import { foldCommand } from './render-markdown.ts';
-import { type Snapshot, settledOf } from './snapshot.ts';
+import { countSettled, type Snapshot } from './snapshot.ts';
 import { clip, plainStyle, type Style, textWidth, wrap, wrapWhole } from './style.ts';
 
 const maxBar = 40;
@@ -42,7 +42,7 @@ function activityLines(snapshot: Snapshot, width: number, broken: (text: string)
 /** The panel in one line, for logs and pipes. */
 export function lineText(snapshot: Snapshot): string {
   const { runId, ids } = snapshot;
-  const settled = settledOf(snapshot);
+  const settled = countSettled(snapshot);
   const progress = `${percent(settled, ids)}, ${count(settled)} of ${count(ids)}`;
   return [`${runId}: ${progress}`, ...outcomeCounts(snapshot), ...pace(snapshot), describeActivity(snapshot)].join(
     ' · ',
@@ -54,7 +54,7 @@ function header({ runId, host, elapsedMs }: Snapshot, style: Style): string {
 }
 
 function progress(snapshot: Snapshot, width: number, style: Style): string {
-  const settled = settledOf(snapshot);
+  const settled = countSettled(snapshot);
   const numbers = [`${count(settled)} / ${count(snapshot.ids)}`, ...pace(snapshot)].join('   ');
   const text = `${percent(settled, snapshot.ids)}   ${numbers}`;
   const size = Math.min(maxBar, width - text.length - 2);

@@ -2,7 +2,7 @@ import { count, duration, rate as perSecond, plural, roughly, utcTime } from '..
 import type { MinGrace } from '../ledger/min-grace.ts';
 import type { RunState } from '../ledger/run.ts';
 import type { RuleName, RunRules } from '../ledger/run-rules.ts';
-import { type Reading, standingAdvice, standingsOf, standingText } from '../ledger/standing.ts';
+import { findStandings, type Reading, standingAdvice, standingText } from '../ledger/standing.ts';
 import type { Budget, LearnedStart, Pin } from '../limiter/read-target.ts';
 import type { Forecast, Work } from '../model/forecast.ts';
 import { type OutcomeCounts, outcomes, type ReadOutcome } from '../model/outcome.ts';
@@ -48,7 +48,7 @@ export type Plan = RunRules & {
   canary: readonly number[]; // after this many ids the run continues only if all went well
   maxConcurrency: number;
   proof: readonly string[]; // what is known about the answers of the target; see `describeSemantics`
-  seen: Reading | null; // what the run would see now, from which `standingsOf` derives what would hold it back; null if Redis was not asked
+  seen: Reading | null; // what the run would see now, from which `findStandings` derives what would hold it back; null if Redis was not asked
   existing: (ExistingRun & { isJoined: boolean }) | null; // the run of the same list to resume, or to join while its command runs
   previous: FinishedRun | null; // the ended run of the same list
   overlapping: readonly (ExistingRun & { files: readonly string[]; protectedRead: number | null })[]; // of other lists that share a file
@@ -375,7 +375,7 @@ const shownOverlaps = 3;
 
 function heldLines({ seen, toType }: ShownPlan, style: Style): Line[] {
   if (seen === null) return [];
-  return standingsOf(seen).map((standing) => {
+  return findStandings(seen).map((standing) => {
     const words = [`${standingText(standing, seen.now)}.`, standingAdvice(standing, toType)];
     return ['Waits', style.yellow(visibleLine(words.filter(Boolean).join(' ')))];
   });

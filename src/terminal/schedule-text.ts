@@ -1,5 +1,5 @@
 import cronstrue from 'cronstrue';
-import { originsOf } from '../config/parse-url.ts';
+import { listOrigins } from '../config/parse-url.ts';
 import { durationText, settings as settingRows } from '../config/settings.ts';
 import { count, plural, roughly } from '../format.ts';
 import { conclusionText } from '../ledger/conclusion.ts';
@@ -74,7 +74,7 @@ export function differences(before: Definition, after: Definition): string[] {
   const [was, is] = [flagsOf(before), flagsOf(after)];
   const names = [...new Set([...Object.keys(was), ...Object.keys(is)])].filter((name) => was[name] !== is[name]);
   const shown = (name: string, value = 'none') =>
-    name === 'heartbeat' && value !== 'none' ? originsOf([value]) : value;
+    name === 'heartbeat' && value !== 'none' ? listOrigins([value]) : value;
   return names.map((name) => visibleLine(`--${name} ${shown(name, was[name])} → ${shown(name, is[name])}`));
 }
 

@@ -14,7 +14,7 @@ export type Snapshot = {
   conclusion: Conclusion | null; // null until the run has ended
   reason: string; // reason for its state, or ''
   who: string; // operator who caused its state, or ''
-  standings: readonly Standing[]; // what holds it back, from `standingsOf`
+  standings: readonly Standing[]; // what holds it back, from `findStandings`
   advice: string; // what to do about the first cause, as the reader types it; '' = nothing
   rows: number;
   ids: number; // rows to send: without rejected, duplicate and protected ones
@@ -31,6 +31,6 @@ export type Snapshot = {
 };
 
 /** Ids of the run that have their outcome. */
-export function settledOf({ ids, pending }: Snapshot): number {
+export function countSettled({ ids, pending }: Snapshot): number {
   return ids - pending;
 }

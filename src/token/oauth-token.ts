@@ -6,7 +6,7 @@ import { messageOf } from '../errors.ts';
 import { describeFileError, systemCode } from '../system-errors.ts';
 import { describeTokenFault, isBearerToken, tokenFormat } from './bearer-token.ts';
 import { readSecret, SecretMissing } from './fixed-token.ts';
-import { lifeMsOf } from './refusals.ts';
+import { parseLifeMs } from './refusals.ts';
 import { type IssueResult, type Issuer, refused, unavailable } from './token.ts';
 import {
   askTokenEndpoint,
@@ -134,7 +134,7 @@ async function readToken(client: OAuthClient, answer: OAuthAnswer): Promise<Issu
     return refused(`the token endpoint gave no token that can be used; ${tokenFormat}`);
   }
   if (!(await isBearer(client, body))) return refused('the token endpoint gave a token of another type than Bearer');
-  return { kind: 'issued', header: `Bearer ${token}`, lifeMs: lifeMsOf(body.expires_in) };
+  return { kind: 'issued', header: `Bearer ${token}`, lifeMs: parseLifeMs(body.expires_in) };
 }
 
 async function isBearer(client: OAuthClient, body: Record<string, unknown>): Promise<boolean> {

@@ -11,7 +11,7 @@ const refreshAt = 0.8;
 const spread = 0.1;
 
 /** The life in ms by `expires_in` (RFC 6749 §5.1: seconds), which may be a string of digits; null if it is missing or invalid. */
-export function lifeMsOf(expiresIn: unknown): number | null {
+export function parseLifeMs(expiresIn: unknown): number | null {
   const isDigits = typeof expiresIn === 'string' && /^\d{1,15}(\.\d+)?$/.test(expiresIn.trim());
   const seconds = isDigits ? Number(expiresIn) : expiresIn;
   if (typeof seconds !== 'number' || !(seconds > 0)) return null;

@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Child, endChild, exitOf, startChild } from '../child-process.ts';
+import { awaitExit, type Child, endChild, startChild } from '../child-process.ts';
 import { bareText, messageOf } from '../errors.ts';
 import { parseStrictJson } from '../strict-json.ts';
 import { bareToken, describeTokenFault, isBearerToken, tokenFormat } from './bearer-token.ts';
 import { maskSecrets } from './fixed-token.ts';
-import { lifeMsOf } from './refusals.ts';
+import { parseLifeMs } from './refusals.ts';
 import { type IssueResult, type Issuer, refused, unavailable } from './token.ts';
 
 /**
@@ -64,7 +64,7 @@ function issue(
   if (String(token_type).toLowerCase() !== 'bearer') {
     return refused('the token command gave a token of another type than Bearer');
   }
-  return { kind: 'issued', header: `Bearer ${token}`, lifeMs: lifeMsOf(expires_in) };
+  return { kind: 'issued', header: `Bearer ${token}`, lifeMs: parseLifeMs(expires_in) };
 }
 
 function wrongOutput(got: string): IssueResult {
@@ -103,7 +103,7 @@ function runShell(line: string, env: NodeJS.ProcessEnv, closing: AbortSignal): P
     }, deadlineMs);
     closing.addEventListener('abort', close, { once: true });
     collect(child, end, () => stop('prints too much'));
-    void exitOf(child).then(async (error) => {
+    void awaitExit(child).then(async (error) => {
       await drainOutput(child);
       settle(error);
     });

@@ -8,9 +8,9 @@ import {
   readWaits,
   type StoredWait,
 } from '../ledger/outbox.ts';
-import { isFinalized, pendingOf, type Run, readRun, schemaVersion } from '../ledger/run.ts';
+import { countPending, isFinalized, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { limitersFor } from '../ledger/run-limiters.ts';
-import { type Cause, type Standing, seenFromOutside, standingsOf } from '../ledger/standing.ts';
+import { type Cause, findStandings, type Standing, seenFromOutside } from '../ledger/standing.ts';
 import { tallyIfFinalized } from '../ledger/tally.ts';
 import { readTargetState } from '../limiter/read-target.ts';
 import { readStops } from '../limiter/stop.ts';
@@ -100,7 +100,7 @@ export async function publishWaits(
     if (run === null || isFinalized(run.state)) await forgetWaits(redis, target, known);
     else if (run.schema === schemaVersion) {
       const own = { run, targets: await limitersFor(redis, id, targets) };
-      await publishRunWaits(redis, run, standingsOf({ ...shared, ...own }), known, now);
+      await publishRunWaits(redis, run, findStandings({ ...shared, ...own }), known, now);
     }
   }
 }
@@ -117,7 +117,7 @@ async function publishRunWaits(
   now: number,
 ): Promise<void> {
   const known = new Map(stored.map(({ why, text }) => [why as Cause, JSON.parse(text)]));
-  const held = { why: standings[0]?.why ?? null, settled: run.rows - pendingOf(run) };
+  const held = { why: standings[0]?.why ?? null, settled: run.rows - countPending(run) };
   for (const { why, to, isNewlyPublished } of waitChanges(known, held, now)) {
     const from = stored.find((wait) => wait.why === why)?.text ?? null;
     const event = isNewlyPublished && to !== null ? waitingEvent(run, standings, to.since, now) : null;

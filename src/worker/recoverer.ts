@@ -3,8 +3,8 @@ import { wentWell } from '../ledger/conclusion.ts';
 import { anyRun, expireRun, noteSuccess } from '../ledger/end-run.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { awaitsResults, isDeliveryEnabled, queueResults, requestDelivery } from '../ledger/results.ts';
-import { isFinalized, pendingOf, type RunState, readRun, schemaVersion } from '../ledger/run.ts';
-import { exitOf } from '../ledger/summary.ts';
+import { countPending, isFinalized, type RunState, readRun, schemaVersion } from '../ledger/run.ts';
+import { toExitCode } from '../ledger/summary.ts';
 import { finalizeTally, tallyIfFinalized } from '../ledger/tally.ts';
 import type { Log } from '../logger.ts';
 import type { Enqueuer } from '../queue/enqueuer.ts';
@@ -96,7 +96,7 @@ export class Recoverer {
     const run = await readRun(redis, id);
     if (run === null) return;
     if (run.state === 'running')
-      this.#options.log.info({ run: id, ids: run.ids, left: pendingOf(run), target: run.baseUrl }, 'run started');
+      this.#options.log.info({ run: id, ids: run.ids, left: countPending(run), target: run.baseUrl }, 'run started');
     // No process holds a chunk then, so no holder logs it.
     if (run.state === 'halted' && (run.halt === 'canary' || run.halt === 'max_deletes'))
       this.#options.log.error({ run: id, code: run.halt, reason: run.reason }, 'the run has halted');
@@ -133,6 +133,6 @@ export class Recoverer {
     if (awaitsResults(finalized)) await queueResults(ledger.redis, finalized);
     if (wentWell(finalized)) await noteSuccess(ledger.redis, fp, anyRun, finalized.endedAt);
     await ledger.redis.srem(keys.targetRuns(fp), run.id);
-    log.info({ run: run.id, state: run.state, exit: exitOf(finalized), counts: finalized.counts }, 'run ended');
+    log.info({ run: run.id, state: run.state, exit: toExitCode(finalized), counts: finalized.counts }, 'run ended');
   }
 }

@@ -7,7 +7,7 @@ import type { TargetSender } from '../delete/delete-chunk.ts';
 import { TargetConnection, type TargetConnectionOptions } from '../delete/send-delete.ts';
 import { targetLimits } from '../delete/target-limits.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { type LimiterScope, scopesOf } from '../limiter/read-target.ts';
+import { type LimiterScope, scopesFor } from '../limiter/read-target.ts';
 import { type Stop, stopText, type TokenWait } from '../limiter/stop.ts';
 import { limiterKeys, openTargetCalls } from '../limiter/target-call.ts';
 import { type Hold, TargetLimiter } from '../limiter/target-limiter.ts';
@@ -76,7 +76,7 @@ type TargetSenderDeps = SharedTargetSenderDeps & { process: string; onUnreadable
 
 /** One target sender for both resources, or one for each if the target limits them separately. */
 export function openTargetSenders(options: TargetSendersOptions, deps: SharedTargetSenderDeps): TargetSenders {
-  const scopes = scopesOf(options);
+  const scopes = scopesFor(options);
   const logStop = stopLogger(options.log);
   const onUnreadableWait = unreadableWaitLogger(options.log);
   const stop = () => all[0]?.limiter.stopped ?? null;

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { addToken } from '../../src/api/token-store.ts';
 import { exitCodes } from '../../src/errors.ts';
 import { type AuditEntry, parseEntry, readTargetAudit } from '../../src/ledger/audit.ts';
-import { pendingOf, type Run, readRun } from '../../src/ledger/run.ts';
+import { countPending, type Run, readRun } from '../../src/ledger/run.ts';
 import { readTargetRevision } from '../../src/ledger/steer-target.ts';
 import { readTargetActions } from '../../src/ledger/target-actions.ts';
 import { rateSetting } from '../../src/model/rate.ts';
@@ -163,7 +163,7 @@ export async function openScene(atEnd: AtEnd, lists: readonly List[], without: C
       if (run.now === null) return null;
       const trail = (await harness.redis.lrange(keys.audit(id), 0, -1)).map(parseEntry).reverse();
       const { revision, rows } = run.now;
-      return { model: modelOf(run.now, entriesOf(trail)), view: { revision, rows, pending: pendingOf(run.now) } };
+      return { model: modelOf(run.now, entriesOf(trail)), view: { revision, rows, pending: countPending(run.now) } };
     },
     async readTarget() {
       const { stops } = await readTargetActions(harness.redis, fp);

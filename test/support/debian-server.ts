@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { aptIn, libraryPath, missingTools } from '../../src/redis/private/apt-packages.ts';
+import { libraryPath, missingTools, openApt } from '../../src/redis/private/apt-packages.ts';
 import type { ServerProgram } from '../../src/redis/private/place.ts';
 import { lastLine, readServerProgram, runProgram } from '../../src/redis/private/server-process.ts';
 
@@ -22,7 +22,7 @@ export async function debianServer(server: DebianServer, folder: string): Promis
   const sources = join(folder, 'sources.list');
   writeFileSync(sources, [release, over].flatMap((name) => (name ? `deb ${mirror} ${name} main\n` : [])).join(''));
   const own = [`Dir::Etc::SourceList=${sources}`, 'Dir::Etc::SourceParts=-', 'Dir::State::Status=/dev/null'];
-  const apt = aptIn(join(folder, 'apt'), env, [...own, `APT::Default-Release=${release}`]);
+  const apt = openApt(join(folder, 'apt'), env, [...own, `APT::Default-Release=${release}`]);
   await apt.run('apt-get', ['update']);
   const needed = await apt.run('apt-cache', ['depends', '--recurse', '--important', tools]);
   const names = needed.stdout.split('\n').filter((name) => name === tools || /^(lib|gcc-|zlib)/.test(name));

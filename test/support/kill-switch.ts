@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { attemptsOf, isDoubtful, isSettled } from '../../src/ledger/cell.ts';
+import { countAttempts, isDoubtful, isSettled } from '../../src/ledger/cell.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { findBroken } from './checker.ts';
 import { type Fleet, startFleet } from './fleet.ts';
@@ -114,6 +114,6 @@ async function checkLedger(harness: Harness): Promise<void> {
   if (run.state !== 'running') throw new Error(`the run is ${run.state}`);
   const open = (await harness.cells()).flat().filter((cell) => !isSettled(cell));
   if (open.length === 0) throw new Error('the run was not in the middle');
-  if (open.some((cell) => attemptsOf(cell) > 0)) throw new Error('an id lost an attempt');
+  if (open.some((cell) => countAttempts(cell) > 0)) throw new Error('an id lost an attempt');
   if (open.some((cell) => isDoubtful(cell) || ((cell >> 4) & 1) === 1)) throw new Error('an id was left in doubt');
 }

@@ -1,11 +1,11 @@
 import {
-  attemptsOf,
   type Cell,
   type CellResult,
+  countAttempts,
   isSettled,
   mark,
   mergeResult,
-  sentOutcomeOf,
+  toSentOutcome,
 } from '../../src/ledger/cell.ts';
 import type { Steering } from '../../src/ledger/ledger.ts';
 import type { RunState } from '../../src/ledger/run.ts';
@@ -97,7 +97,7 @@ export class RunModel {
     cells[index] = cell;
     const status = (cell & 511) + 88;
     const isNew = isSettled(cell) && !isSettled(known);
-    if (isNew && isFailure(sentOutcomeOf(cell)) && status >= 200 && status < 400 && status !== 204) this.unexpected++;
+    if (isNew && isFailure(toSentOutcome(cell)) && status >= 200 && status < 400 && status !== 204) this.unexpected++;
   }
 
   returnChunk({ chunk, epoch, dueAt, isRetry = false }: ModelReturn): RunState | 'stale' {
@@ -146,11 +146,11 @@ export class RunModel {
   }
 
   get attempts(): number {
-    return this.cells.flat().reduce((sum, cell) => sum + attemptsOf(cell), 0);
+    return this.cells.flat().reduce((sum, cell) => sum + countAttempts(cell), 0);
   }
 
   get counts(): Record<SentOutcome, number> {
-    const settled = this.cells.flat().filter(isSettled).map(sentOutcomeOf);
+    const settled = this.cells.flat().filter(isSettled).map(toSentOutcome);
     return Object.fromEntries(
       sentOutcomes.map((outcome) => [outcome, settled.filter((found) => found === outcome).length]),
     ) as Record<SentOutcome, number>;

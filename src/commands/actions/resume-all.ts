@@ -1,6 +1,6 @@
 import { ExpungeError } from '../../errors.ts';
 import { plural } from '../../format.ts';
-import { type HaltCode, pendingOf, type Run } from '../../ledger/run.ts';
+import { countPending, type HaltCode, type Run } from '../../ledger/run.ts';
 import type { Target } from '../../model/target.ts';
 import { type Advice, adviceText } from '../../model/to-type.ts';
 import { visibleLine } from '../../model/visible.ts';
@@ -38,7 +38,12 @@ type Table<T> = { things: string; header: readonly string[]; cellsOf(one: T): st
 export const haltedRuns: Table<Run> = {
   things: 'runs',
   header: ['RUN', 'PENDING', 'LIST', 'WHY'],
-  cellsOf: (run) => [run.id, plural(pendingOf(run), 'ids'), visibleLine(run.files.join(', ')), visibleLine(run.reason)],
+  cellsOf: (run) => [
+    run.id,
+    plural(countPending(run), 'ids'),
+    visibleLine(run.files.join(', ')),
+    visibleLine(run.reason),
+  ],
   noneNext: (toType) => `${toType('runs', '--state', 'halted')} lists all that are halted`,
 };
 

@@ -1,7 +1,7 @@
 import { namedTarget } from '../../config/check-target.ts';
 import { plural } from '../../format.ts';
 import { conclusionText, judgeRun } from '../../ledger/conclusion.ts';
-import { type HaltCode, isFinalized, pendingOf, type Run } from '../../ledger/run.ts';
+import { countPending, type HaltCode, isFinalized, type Run } from '../../ledger/run.ts';
 import { givenRules, type ResumeSettings } from '../../ledger/run-rules.ts';
 import { commandFor } from '../../model/target.ts';
 import type { ToType } from '../../model/to-type.ts';
@@ -35,7 +35,7 @@ const actions: Record<ActionName, Action> = {
   },
   async cancel(invocation, runs, run) {
     if (!isFinalized(run.state))
-      await askYes(invocation, `Cancel run ${run.id} for good, with ${plural(pendingOf(run), 'ids')} left?`);
+      await askYes(invocation, `Cancel run ${run.id} for good, with ${plural(countPending(run), 'ids')} left?`);
     const onWait = () => infoWriter(invocation)(waitsForAnswers);
     return sayOutcome(invocation, 'cancel', await runs.cancel({ run: run.id, by: byOf(invocation) }, onWait));
   },
@@ -100,7 +100,7 @@ function sayOutcome(
 function outcomeLines(action: ActionName, steered: Steered, toType: ToType): string[] {
   const { before, run, isChanged, context } = steered;
   if (run.state === 'preparing') return preparingLines(action, run, toType);
-  const left = plural(pendingOf(run), 'ids');
+  const left = plural(countPending(run), 'ids');
   const isLeft = run.pauses.some(({ id }) => before.pauses.some((pause) => pause.id === id));
   if (isLeft && action === 'resume') {
     const why =

@@ -2,9 +2,9 @@ import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { ExpungeError, exitCodes, messageOf } from '../../errors.ts';
 import { count } from '../../format.ts';
-import { formatByName, inputOptionsOf } from '../../input/input-options.ts';
+import { formatByName, toInputOptions } from '../../input/input-options.ts';
 import { openInputs } from '../../input/open-inputs.ts';
-import { isFinalized, pendingOf, type Run } from '../../ledger/run.ts';
+import { countPending, isFinalized, type Run } from '../../ledger/run.ts';
 import { type Standing, standingText } from '../../ledger/standing.ts';
 import { retryFacts } from '../../ledger/summary.ts';
 import { sumInWords } from '../../ledger/tally.ts';
@@ -66,7 +66,7 @@ async function openJoined({ options, config }: Invocation): Promise<JoinedFiles 
       next: 'the report itself has a line for each row: omit --join',
     });
   // The run has already accepted the list, and each row is compared with the row of the run.
-  const accepted = { ...inputOptionsOf(config), allowColumnNames: true, allowDamagedNumbers: true };
+  const accepted = { ...toInputOptions(config), allowColumnNames: true, allowDamagedNumbers: true };
   return { files, options: accepted, limit: config.limit ?? null };
 }
 
@@ -164,7 +164,7 @@ function showWritten(
 
 /** How many rows of a complete report are missing. The run was read before its rows, which may have changed since. */
 function pendingText(run: Run, [standing]: readonly Standing[]): string {
-  const pending = pendingOf(run);
+  const pending = countPending(run);
   if (isFinalized(run.state) || pending === 0) return '';
   if (standing === undefined) return `, at most ${count(pending)} of them pending: the run continues`;
   return `, ${count(pending)} of them pending. ${visibleLine(standingText(standing, Date.now()))}`;

@@ -3,9 +3,9 @@ import { count, timeOfDay } from '../../format.ts';
 import { wentWell } from '../../ledger/conclusion.ts';
 import type { ChosenRuns, ListedRun, RunChoice } from '../../ledger/list-runs.ts';
 import { awaitsResults } from '../../ledger/results.ts';
-import { pendingOf, type Run } from '../../ledger/run.ts';
+import { countPending, type Run } from '../../ledger/run.ts';
 import { causeWords, type StandingFacts } from '../../ledger/standing.ts';
-import { exitOf } from '../../ledger/summary.ts';
+import { toExitCode } from '../../ledger/summary.ts';
 import { anyResource } from '../../model/resource.ts';
 import type { ToType } from '../../model/to-type.ts';
 import { visibleLine } from '../../model/visible.ts';
@@ -91,7 +91,7 @@ function cellsOf(run: ListedRun, standing: StandingFacts | null): string[] {
     run.id,
     stateText(run, standing),
     count(run.rows),
-    count(pendingOf(run)),
+    count(countPending(run)),
     new URL(run.baseUrl).host,
     visibleLine(list),
   ];
@@ -104,7 +104,7 @@ function cellsOf(run: ListedRun, standing: StandingFacts | null): string[] {
 function stateText(run: ListedRun, standing: StandingFacts | null): string {
   if (run.state === 'halted' && run.halt !== '') return `halted (${causeWords(run.halt)})`;
   if (standing !== null && standing.why !== run.state) return `${run.state} (${heldText(standing, Date.now())})`;
-  return run.state === 'completed' && !wentWell(run) ? `completed, exit ${exitOf(run)}` : run.state;
+  return run.state === 'completed' && !wentWell(run) ? `completed, exit ${toExitCode(run)}` : run.state;
 }
 
 /** `budget until 14:10`, `no worker` */

@@ -3,12 +3,12 @@ import { plural, timeOfDay, utcTime } from '../../format.ts';
 import { auditFacts } from '../../ledger/audit.ts';
 import { describeBodies } from '../../ledger/bodies.ts';
 import { judgeRun } from '../../ledger/conclusion.ts';
-import { keptMsOf } from '../../ledger/end-run.ts';
+import { keepTimeMs } from '../../ledger/end-run.ts';
 import { haltExampleText, haltSelection } from '../../ledger/halt-examples.ts';
 import { awaitsResults } from '../../ledger/results.ts';
-import { activeMsOf, isFinalized, type Run } from '../../ledger/run.ts';
+import { isFinalized, type Run, sumActiveMs } from '../../ledger/run.ts';
 import { standingText } from '../../ledger/standing.ts';
-import { exitOf } from '../../ledger/summary.ts';
+import { toExitCode } from '../../ledger/summary.ts';
 import { isWorthAnotherRun, sumOutcomes } from '../../model/outcome.ts';
 import type { ToType } from '../../model/to-type.ts';
 import { visibleLine } from '../../model/visible.ts';
@@ -52,7 +52,7 @@ async function showRun(invocation: Invocation, found: Run, records: RecordOperat
   if (options.json) await writeJson(invocation, await records.record(last), records);
   else if (!options.watch || verbosity === 'quiet' || !isTerminal(stderr, env))
     stdout.write(`${await statusText(await records.record(last), invocation)}\n`);
-  return options.watch && isAtRest(last) ? (exitOf(last) ?? 0) : 0;
+  return options.watch && isAtRest(last) ? (toExitCode(last) ?? 0) : 0;
 }
 
 function requireJsonForHistory({ args, options }: Invocation): void {
@@ -160,7 +160,7 @@ function retryAdvice({ id, state, counts, retriedBy }: Run, toType: ToType): str
 
 /** The speed of an ended run. */
 function pace({ run, measures }: RunRecord): string[] {
-  return isFinalized(run.state) ? paceLines(paceSummary(measures, activeMsOf(run, Date.now()))) : [];
+  return isFinalized(run.state) ? paceLines(paceSummary(measures, sumActiveMs(run, Date.now()))) : [];
 }
 
 /** The reason why ids that are gone cannot be recorded as absent. */
@@ -177,7 +177,7 @@ function results(run: Run): string[] {
 async function expiry(run: Run, { toType, verbosity }: Invocation): Promise<string[]> {
   if (!isFinalized(run.state)) return [];
   const from = awaitsResults(run) ? run.endedAt : Math.max(run.endedAt, run.resultsAt);
-  const forgets = `Redis forgets it on ${utcTime(from + keptMsOf(run), 'day')}`;
+  const forgets = `Redis forgets it on ${utcTime(from + keepTimeMs(run), 'day')}`;
   if (run.reportIn !== '') return [`${forgets}; ${await describeReportLocation(run)}`];
   if (run.resultsAt > 0 && !awaitsResults(run)) return [forgets];
   const keep = verbosity === 'quiet' ? '' : `; to keep that: ${toType('report', run.id, '--output', 'FILE')}`;

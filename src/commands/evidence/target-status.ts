@@ -3,7 +3,7 @@ import { asSentence, count, plural, timeInZone, timeOfDay } from '../../format.t
 import { auditFacts } from '../../ledger/audit.ts';
 import { isLive, type KnownTarget } from '../../ledger/known-targets.ts';
 import type { ListedRun } from '../../ledger/list-runs.ts';
-import { pendingOf } from '../../ledger/run.ts';
+import { countPending } from '../../ledger/run.ts';
 import { type Cause, causeWords, type Standing, standingAdvice, standingText } from '../../ledger/standing.ts';
 import { type Stop, stopAdvice, type TargetStops } from '../../limiter/stop.ts';
 import { rateText } from '../../model/rate.ts';
@@ -74,7 +74,7 @@ function openRunLines({ status, open: { runs, hasMore } }: TargetRecord, { toTyp
   const lines = runs.flatMap((one) => {
     const { run } = one;
     const [standing] = standingsOfOpen(one, status);
-    const name = `Run ${run.id} of ${run.files.join(', ')}, by ${run.createdBy}: ${count(pendingOf(run))} of ${plural(run.ids, 'ids')} left.`;
+    const name = `Run ${run.id} of ${run.files.join(', ')}, by ${run.createdBy}: ${count(countPending(run))} of ${plural(run.ids, 'ids')} left.`;
     const line = visibleLine(
       `${name} ${asSentence(standing === undefined ? paceOfRun(run) : heldText(standing, ofTarget, now))}`,
     );

@@ -1,8 +1,8 @@
 import { type ResendStop, type Resent, resendDeleted } from '../../delete/resend-deleted.ts';
 import { ExpungeError, exitCodes } from '../../errors.ts';
 import { count, plural } from '../../format.ts';
-import { inputOptionsOf } from '../../input/input-options.ts';
-import { protectFileOf, readProtected } from '../../input/read-protected.ts';
+import { toInputOptions } from '../../input/input-options.ts';
+import { readProtected, toProtectFile } from '../../input/read-protected.ts';
 import type { Run } from '../../ledger/run.ts';
 import { readAbsentAnswers } from '../../ledger/semantics.ts';
 import { tallyIfFinalized } from '../../ledger/tally.ts';
@@ -98,10 +98,10 @@ async function whyOutside({ redis }: Session, { id, window }: Run): Promise<stri
 
 /** Leaves out ids that are protected: an id may have been protected since it was deleted. */
 async function withoutProtected({ config }: Invocation, drawn: readonly DeletedId[]): Promise<DeletedId[]> {
-  const file = protectFileOf(config);
+  const file = toProtectFile(config);
   if (file === null) return [...drawn];
   const inSample = new Set(drawn.map(({ id }) => id));
-  for await (const ids of readProtected(file, inputOptionsOf(config))) for (const id of ids) inSample.delete(id);
+  for await (const ids of readProtected(file, toInputOptions(config))) for (const id of ids) inSample.delete(id);
   return drawn.filter(({ id }) => inSample.has(id));
 }
 

@@ -6,12 +6,12 @@ import { readTarget } from '../../config/check-target.ts';
 import type { ListenAddress } from '../../config/parse-setting.ts';
 import type { Config } from '../../config/settings.ts';
 import { messageOf } from '../../errors.ts';
-import { inputOptionsOf } from '../../input/input-options.ts';
-import { protectFileOf, readProtected } from '../../input/read-protected.ts';
+import { toInputOptions } from '../../input/input-options.ts';
+import { readProtected, toProtectFile } from '../../input/read-protected.ts';
 import { noteTarget } from '../../ledger/known-targets.ts';
 import { announceProtection, announceUnreadProtection } from '../../ledger/protection.ts';
 import { readHeld } from '../../ledger/run-standings.ts';
-import { readStart, readTargetState, scopesOf } from '../../limiter/read-target.ts';
+import { readStart, readTargetState, scopesFor } from '../../limiter/read-target.ts';
 import { createLogger, type Log } from '../../logger.ts';
 import type { Target } from '../../model/target.ts';
 import { type NamedReceiver, openReceivers } from '../../notify/receivers.ts';
@@ -178,7 +178,7 @@ function withTokenBehind(name: string, parts: readonly Part[], { credentials, lo
  * published.
  */
 function protectionParts({ invocation: { config }, session: { redis }, target: { fp }, log }: WorkerDeps): Part[] {
-  const protectFile = protectFileOf(config);
+  const protectFile = toProtectFile(config);
   if (protectFile === null) return [];
   let told = { version: '', at: 0 };
   const announce = async () => {
@@ -186,7 +186,7 @@ function protectionParts({ invocation: { config }, session: { redis }, target: {
     const version = file === null ? '' : [file.ino, file.size, file.mtimeMs].join();
     if (version === told.version && Date.now() - told.at < registerTargetEveryMs) return;
     try {
-      await announceProtection(redis, fp, readProtected(protectFile, inputOptionsOf(config)));
+      await announceProtection(redis, fp, readProtected(protectFile, toInputOptions(config)));
     } catch (error) {
       if (isRedisError(error)) throw error;
       log.warn({ reason: messageOf(error) }, 'the protected ids cannot be read');
@@ -275,7 +275,7 @@ async function aborted(signal: AbortSignal): Promise<void> {
 
 /** Describes the starting rate. */
 async function learnedPace({ redis }: Session, fp: string, { separateLimits, rate }: Config): Promise<string> {
-  const learned = await readStart(redis, fp, scopesOf({ separateLimits }));
+  const learned = await readStart(redis, fp, scopesFor({ separateLimits }));
   return paceText(rate ?? null, learned) || 'its limit is not known yet';
 }
 

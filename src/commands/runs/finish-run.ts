@@ -5,8 +5,8 @@ import { judgeRun } from '../../ledger/conclusion.ts';
 import { expireRun, markDelivered } from '../../ledger/end-run.ts';
 import { type HaltExample, haltExamples, haltSelection } from '../../ledger/halt-examples.ts';
 import { nothingMeasured, readMeasures } from '../../ledger/measures.ts';
-import { activeMsOf, isFinalized, pendingOf, type Run, readRun } from '../../ledger/run.ts';
-import { exitOf } from '../../ledger/summary.ts';
+import { countPending, isFinalized, type Run, readRun, sumActiveMs } from '../../ledger/run.ts';
+import { toExitCode } from '../../ledger/summary.ts';
 import { checkConservation, tallyIfFinalized, tallyLedger } from '../../ledger/tally.ts';
 import { readProof } from '../../ledger/verification.ts';
 import { type Advice, adviceText } from '../../model/to-type.ts';
@@ -45,7 +45,7 @@ export async function finishRun(work: Finish, interrupts: Interrupts, left: Run 
   const exit = problem === null ? exitCodeOf(run, interrupts, left) : exitCodes.INTERNAL.exit;
   const { stderr, stdout, options, verbosity } = invocation;
   const measures = await readMeasures(session.redis, run.id).catch(() => nothingMeasured);
-  const pace = paceSummary(measures, activeMsOf(run, Date.now()));
+  const pace = paceSummary(measures, sumActiveMs(run, Date.now()));
   const examples = await haltExamples(session.redis, run).catch(() => []); // best effort, like the report
   const proof = await readProof(session.redis, run).catch(() => []);
   const details = { typed: invocation, files, pace: paceLines(pace), examples, proof };
@@ -101,13 +101,13 @@ function endingOf(run: Run, kind: EndingKind, details: EndingDetails): Ending {
     rows,
     ids,
     isEveryIdAbsent: judgeRun(run) === 'none_there',
-    pending: pendingOf(run),
+    pending: countPending(run),
     counts,
     protectedRead,
     attempts,
     bodies,
     proof,
-    activeMs: activeMsOf(run, Date.now()),
+    activeMs: sumActiveMs(run, Date.now()),
     pace,
     failures: files?.groups ?? [],
     examples,
@@ -150,7 +150,7 @@ function isPermanentError(error: unknown): boolean {
  * counts as `left`.
  */
 function exitCodeOf(run: Run, interrupts: Interrupts, left: Run | null): number {
-  return exitOf(run) ?? interrupts.exit() ?? (left && exitOf(left)) ?? exitCodes.INTERNAL.exit;
+  return toExitCode(run) ?? interrupts.exit() ?? (left && toExitCode(left)) ?? exitCodes.INTERNAL.exit;
 }
 
 /**

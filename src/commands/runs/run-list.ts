@@ -1,7 +1,7 @@
 import { exitCodes } from '../../errors.ts';
 import { count, plural } from '../../format.ts';
 import { isOver, type Run, readRun } from '../../ledger/run.ts';
-import { exitOf } from '../../ledger/summary.ts';
+import { toExitCode } from '../../ledger/summary.ts';
 import { isWorthAnotherRun, outcomes, sumOutcomes } from '../../model/outcome.ts';
 import { sumIds } from '../../model/resource.ts';
 import { openReceivers } from '../../notify/receivers.ts';
@@ -103,7 +103,7 @@ function sayRetried(invocation: Invocation, { id }: Retries['run'], retry: Run):
     `These ids of run ${id} were retried by run ${retry.id}, which is ${retry.state}: ${sums}. Nothing is sent.`,
   );
   if (isLeft) infoWriter(invocation)(`  Retry what that one left: ${invocation.toType('retry', retry.id)}`);
-  const exit = exitOf(retry) ?? exitCodes.OK.exit;
+  const exit = toExitCode(retry) ?? exitCodes.OK.exit;
   if (invocation.options.json)
     invocation.stdout.write(`${JSON.stringify(standingSummary(retry, null, { toType: invocation.toType, exit }))}\n`);
   return exit;

@@ -2,7 +2,7 @@ import { readTarget } from '../../config/check-target.ts';
 import { settings } from '../../config/settings.ts';
 import { ExpungeError } from '../../errors.ts';
 import { count } from '../../format.ts';
-import { settledIn } from '../../input/chunk-ids.ts';
+import { countSettledRows } from '../../input/chunk-ids.ts';
 import { openInputs } from '../../input/open-inputs.ts';
 import type { List } from '../../input/with-list.ts';
 import { anyResource, sumIds } from '../../model/resource.ts';
@@ -66,7 +66,7 @@ export async function showDryRun(
   const facts = {
     rows,
     ...ids,
-    ...settledIn(spool),
+    ...countSettledRows(spool),
     protected_read: spool.protectedList?.ids ?? null,
     sha256,
     first_url: plan.firstUrl,

@@ -12,7 +12,7 @@ import { refuseProtectFile } from '../../api/sent-settings.ts';
 import { readWarnings } from '../../api/warnings.ts';
 import { namedTarget } from '../../config/check-target.ts';
 import { ExpungeError } from '../../errors.ts';
-import { type Format, formatOf } from '../../input/input-options.ts';
+import { detectFormat, type Format } from '../../input/input-options.ts';
 import { type InputFile, openInputs } from '../../input/open-inputs.ts';
 import { forecast } from '../../model/forecast.ts';
 import { sumIds } from '../../model/resource.ts';
@@ -39,7 +39,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const target = namedTarget(config);
   const files = await openInputs(args, stdin);
   const file = onlyFile(files);
-  const format = formatOf(file, config.format ?? null);
+  const format = detectFormat(file, config.format ?? null);
   const action = listActionOf(invocation);
   return withServer(invocation, infoWriter(invocation), async (api) => {
     await requireUploadAllowed(api, target);

@@ -2,10 +2,10 @@ import { lookup } from 'node:dns/promises';
 import { readTarget } from '../../config/check-target.ts';
 import { isLoopback, withoutUrlSecrets } from '../../config/parse-url.ts';
 import { reachOrigin } from '../../delete/send-delete.ts';
-import { type Verdict, verdictOf, verdictsWith } from '../../delete/verdict.ts';
+import { makeVerdictTable, type Verdict, verdictOf } from '../../delete/verdict.ts';
 import { ExpungeError, exitCodes } from '../../errors.ts';
-import { inputOptionsOf } from '../../input/input-options.ts';
-import { protectFileOf, readProtected } from '../../input/read-protected.ts';
+import { toInputOptions } from '../../input/input-options.ts';
+import { readProtected, toProtectFile } from '../../input/read-protected.ts';
 import { describeBodies } from '../../ledger/bodies.ts';
 import { checkId, idPath } from '../../model/check-id.ts';
 import { resources } from '../../model/resource.ts';
@@ -51,9 +51,9 @@ export async function readObject({ config }: Invocation, flag: string, id: strin
 
 /** Throws for a protected id: not even a check deletes one. */
 async function refuseProtectedId(flag: string, id: string, config: Invocation['config']): Promise<void> {
-  const protectFile = protectFileOf(config);
+  const protectFile = toProtectFile(config);
   if (protectFile === null) return;
-  for await (const ids of readProtected(protectFile, inputOptionsOf(config))) {
+  for await (const ids of readProtected(protectFile, toInputOptions(config))) {
     if (ids.includes(id)) throw new ExpungeError('USAGE', `${flag}: ${config.protect} protects this id`);
   }
 }
@@ -121,7 +121,7 @@ type Sending = { target: Target; credentials: Credentials; probe: OneObject };
 async function send(invocation: Invocation, session: Session, { target, credentials, probe }: Sending) {
   const sent = await sendDelete(invocation, session, { target, credentials, object: probe, action: 'probe' });
   const { answer, bodies } = sent;
-  const verdict = verdictOf(answer, false, verdictsWith(invocation.config.onStatus));
+  const verdict = verdictOf(answer, false, makeVerdictTable(invocation.config.onStatus));
   const { words, next, exit } = bodies === 0 ? evaluate(verdict) : evaluateBody(evaluate(verdict), bodies);
   const state = exit !== exitCodes.OK.exit ? 'fail' : next === null ? 'ok' : 'warn';
   const path = idPath(probe.resource, probe.id);

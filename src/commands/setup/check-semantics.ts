@@ -8,7 +8,7 @@ import { storeSemantics } from '../../ledger/semantics.ts';
 import { idPath } from '../../model/check-id.ts';
 import { resources } from '../../model/resource.ts';
 import { describeSemantics, type Semantics } from '../../model/semantics.ts';
-import { factsOf, successStatus } from '../../model/status.ts';
+import { findStatusFacts, successStatus } from '../../model/status.ts';
 import type { Target } from '../../model/target.ts';
 import { type Session, withRedis } from '../../operations/session.ts';
 import { type Finding, fail } from '../../redis/server.ts';
@@ -103,7 +103,7 @@ async function checkOne(invocation: Invocation, session: Session, asking: Asking
 function answersOf(answer: Answer): Semantics['answers'] | null {
   if (answer.kind !== 'status') return null;
   if (answer.status === successStatus) return 'accepted';
-  return factsOf(answer.status).meaning === 'gone' ? 'gone' : null;
+  return findStatusFacts(answer.status).meaning === 'gone' ? 'gone' : null;
 }
 
 function meaningOf(known: Semantics): string {

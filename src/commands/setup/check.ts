@@ -1,5 +1,5 @@
 import { readTarget } from '../../config/check-target.ts';
-import { verdictsWith } from '../../delete/verdict.ts';
+import { makeVerdictTable } from '../../delete/verdict.ts';
 import { ExpungeError, exitCodes, messageOf } from '../../errors.ts';
 import { duration } from '../../format.ts';
 import { describeHaltRule, describeHaltStatuses } from '../../ledger/halt-rules.ts';
@@ -135,7 +135,7 @@ async function isIdleAt(address: RedisAddress): Promise<boolean> {
 
 /** Prints the verdict table in force, with `*` before rows that `--on-status` changes, and the rules that halt a run. */
 function printVerdicts({ config, options, stdout }: Invocation): number {
-  const table = verdictsWith(config.onStatus);
+  const table = makeVerdictTable(config.onStatus);
   const verdicts = [
     ...table.map(({ name, answers, means }) => ({ answer: answers, means, overridden: name === null })),
     { answer: 'no answer', means: 'retried; may have been executed', overridden: false },

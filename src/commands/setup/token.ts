@@ -10,7 +10,7 @@ import { isName, nameRule } from '../../config/list-source.ts';
 import { ExpungeError } from '../../errors.ts';
 import { isoTime } from '../../format.ts';
 import { auditFacts } from '../../ledger/audit.ts';
-import { runIndexOf } from '../../lookup/run-index.ts';
+import { openRunIndex } from '../../lookup/run-index.ts';
 import { type Reach, type Target, targetOf } from '../../model/target.ts';
 import { visibleLine } from '../../model/visible.ts';
 import { type Session, withRedis } from '../../operations/session.ts';
@@ -62,7 +62,7 @@ function reachOf({ options, config, sources }: Invocation): Reach {
 /** The targets that Redis does not know, probably mistyped: a token for them would show nothing. */
 async function unknownOf(redis: Session['redis'], reach: Reach): Promise<readonly Target[]> {
   if (reach === null) return [];
-  const { targets } = await runIndexOf(redis).read(reach);
+  const { targets } = await openRunIndex(redis).read(reach);
   return reach.filter((target) => !targets.some(({ fp }) => fp === target.fp));
 }
 

@@ -10,7 +10,7 @@ const fetchMs = 120_000;
  * size of the packages in bytes. Throws an Error whose message is for people. Changes nothing outside the folder.
  */
 export async function unpackPackages(folder: string, env: NodeJS.ProcessEnv): Promise<number> {
-  const apt = aptIn(join(folder, 'apt'), env);
+  const apt = openApt(join(folder, 'apt'), env);
   const update = await apt.run('apt-get', ['update']); // it fails if one source is broken, even if the others are enough
   const server = await apt.download([serverPackage]);
   if (!server.ok)
@@ -47,7 +47,7 @@ type Apt = {
 };
 
 /** Runs apt with its own lists, cache and log, so that it needs neither root nor the system's lock. `more`: further options. */
-export function aptIn(folder: string, env: NodeJS.ProcessEnv, more: string[] = []): Apt {
+export function openApt(folder: string, env: NodeJS.ProcessEnv, more: string[] = []): Apt {
   const packages = join(folder, 'packages');
   for (const path of ['lists/partial', 'cache/archives/partial', 'log', 'packages']) {
     mkdirSync(join(folder, path), { recursive: true, mode: 0o700 });

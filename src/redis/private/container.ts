@@ -4,7 +4,7 @@ import type { RedisOptions } from 'ioredis';
 import { waitUntil } from '../../wait.ts';
 import type { PrivatePlace } from '../address.ts';
 import { probeOwn } from '../probe.ts';
-import { folderIdOf, makeFolderId, type StartDeps, type StartMethod, type StartResult } from './place.ts';
+import { makeFolderId, readFolderId, type StartDeps, type StartMethod, type StartResult } from './place.ts';
 import { findOnPath, lastLine, type ProgramResult, runProgram, storeArguments } from './server-process.ts';
 
 /**
@@ -97,7 +97,7 @@ export async function serverOptions(place: PrivatePlace, env: NodeJS.ProcessEnv)
 
 /** The container of this state folder, running or not; null if the folder has never used one. */
 export function readContainer(place: PrivatePlace): Container | null {
-  const name = folderIdOf(place);
+  const name = readFolderId(place);
   if (name === null) return null;
   try {
     return { ...JSON.parse(readFileSync(place.containerFile, 'utf8')), name };

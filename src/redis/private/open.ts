@@ -8,11 +8,11 @@ import { oneShot, probeOwn } from '../probe.ts';
 import { containerServer, readContainer, serverOptions } from './container.ts';
 import { inheritAncestors, takeMarkerFile } from './lineage.ts';
 import {
-  folderIdOf,
   foreignServerError,
   hasData,
   makePlace,
   privatePlace,
+  readFolderId,
   type StartDeps,
   type StartMethod,
 } from './place.ts';
@@ -91,7 +91,7 @@ function requirePrivateRedis(stateDir: string): void {
 async function findRunning(place: PrivatePlace, env: NodeJS.ProcessEnv): Promise<RedisOptions | null> {
   const options = await serverOptions(place, env);
   if (options === null) return null;
-  const answer = await probeOwn(options, folderIdOf(place));
+  const answer = await probeOwn(options, readFolderId(place));
   if (answer === 'ready') return options;
   if (answer === 'other') throw foreignServerError(place, options);
   const isSilent = answer !== 'none' || (!readContainer(place) && serverPid(place) !== null);
@@ -103,7 +103,7 @@ async function becomesReady(place: PrivatePlace, options: RedisOptions): Promise
   const container = readContainer(place);
   const pid = container ? null : serverPid(place);
   const hasEnded = () => pid !== null && serverPid(place) === null;
-  if (await waitForAnswer(() => probeOwn(options, folderIdOf(place)), hasEnded, readyWaitMs)) return true;
+  if (await waitForAnswer(() => probeOwn(options, readFolderId(place)), hasEnded, readyWaitMs)) return true;
   if (hasEnded()) return false;
   const who = container ? `container ${container.name}` : pid === null ? place.socket : `pid ${pid}`;
   throw new ExpungeError('UNREACHABLE', `the private Redis in ${place.folder} runs but does not answer (${who})`, {

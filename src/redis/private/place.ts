@@ -68,7 +68,7 @@ export function makePlace(place: PrivatePlace): void {
 }
 
 /** The id that identifies the private Redis of this folder; null before its first start. */
-export function folderIdOf(place: PrivatePlace): string | null {
+export function readFolderId(place: PrivatePlace): string | null {
   try {
     return /^expunge-[0-9a-f]{16}$/.exec(readFileSync(place.folderIdFile, 'utf8'))?.[0] ?? null;
   } catch {
@@ -78,7 +78,7 @@ export function folderIdOf(place: PrivatePlace): string | null {
 
 /** Returns the same id, and creates it if there is none. Call it under the start lock. */
 export function makeFolderId(place: PrivatePlace): string {
-  const known = folderIdOf(place);
+  const known = readFolderId(place);
   if (known !== null) return known;
   const folderId = `expunge-${randomBytes(8).toString('hex')}`;
   writeFileSync(place.folderIdFile, folderId, { mode: 0o600 });

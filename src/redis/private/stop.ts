@@ -7,7 +7,7 @@ import { clientName } from '../client.ts';
 import { isOurs, oneShot, probe, probeOwn } from '../probe.ts';
 import { type Container, containerExists, readContainer, removeContainer, serverOptions } from './container.ts';
 import { writeMarkerFile, writeShutdownMarker } from './lineage.ts';
-import { folderIdOf, foreignServerError, privatePlace } from './place.ts';
+import { foreignServerError, privatePlace, readFolderId } from './place.ts';
 import { isServer, serverPid, worksIn } from './server-process.ts';
 import { withStartLock } from './start-lock.ts';
 
@@ -50,7 +50,7 @@ export async function stopPrivateRedis(
 async function exists(place: PrivatePlace, options: RedisOptions | null): Promise<boolean> {
   const container = readContainer(place);
   if (container ? await containerExists(container, process.env) : serverPid(place) !== null) return true;
-  const answer = options === null ? 'none' : await probeOwn(options, folderIdOf(place));
+  const answer = options === null ? 'none' : await probeOwn(options, readFolderId(place));
   if (answer === 'other') throw foreignServerError(place, options!);
   return answer !== 'none';
 }
@@ -72,12 +72,12 @@ async function withUsers<T>(
 
 async function readUsers(place: PrivatePlace, redis: Redis): Promise<string[] | null> {
   await redis.connect();
-  if (!(await isOurs(redis, folderIdOf(place)))) return null;
-  return (await isAlone(redis)) ? [] : usersIn(await othersOn(redis));
+  if (!(await isOurs(redis, readFolderId(place)))) return null;
+  return (await isAlone(redis)) ? [] : describeUsers(await othersOn(redis));
 }
 
 /** Describes connections by their names: processes of expunge with their command, and the number of other connections. Pure. */
-export function usersIn(names: readonly string[]): string[] {
+export function describeUsers(names: readonly string[]): string[] {
   const doing = new Map<string, string>();
   for (const name of names) {
     const [, pid, command = ''] = /^expunge:(\d+)-[0-9a-f]{8}:(?:presence:(.+))?/.exec(name) ?? [];
@@ -153,7 +153,7 @@ async function shutDown(options: RedisOptions, place: PrivatePlace): Promise<boo
   const redis = oneShot(options, 'stop');
   try {
     await redis.connect();
-    if (!(await isOurs(redis, folderIdOf(place)))) return false;
+    if (!(await isOurs(redis, readFolderId(place)))) return false;
     await redis.shutdown().catch(() => {}); // Redis answers by closing the connection
     return true;
   } catch {
@@ -194,7 +194,7 @@ async function stopIfIdle(
   const redis = oneShot(options, 'leave');
   try {
     await redis.connect();
-    if (!(await isOurs(redis, folderIdOf(place))) || !(await isAlone(redis)) || !(await isIdle())) return false;
+    if (!(await isOurs(redis, readFolderId(place))) || !(await isAlone(redis)) || !(await isIdle())) return false;
     await stopCleanly(place, redis);
     return true;
   } finally {
@@ -223,7 +223,7 @@ export async function redisStatus(stateDir: string): Promise<RedisStatus> {
     store: container ? `${container.engine} volume ${container.name}` : place.folder,
     address: options && (options.path ?? `${options.host}:${options.port}`),
   };
-  const answer = options === null ? 'none' : await probeOwn(options, folderIdOf(place));
+  const answer = options === null ? 'none' : await probeOwn(options, readFolderId(place));
   if (answer === 'ready') return { state: 'running', ...where, ...(await readFacts(options!)) };
   if (answer === 'other') throw foreignServerError(place, options!);
   return { state: answer === 'none' ? 'stopped' : answer, ...where, ...nothingKnown };

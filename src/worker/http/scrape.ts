@@ -7,9 +7,9 @@ import type { Target } from '../../model/target.ts';
 import type { QueueDepth } from '../../queue/queue.ts';
 import { type RedisClient, readClock } from '../../redis/client.ts';
 import { keys } from '../../redis/keys.ts';
-import { lateMsOf } from '../../schedule/decide.ts';
+import { latenessMs } from '../../schedule/decide.ts';
 import { nextOccurrence } from '../../schedule/occurrences.ts';
-import { resultOf } from '../../schedule/schedule.ts';
+import { toOccurrenceResult } from '../../schedule/schedule.ts';
 import { listSchedules, readHistory } from '../../schedule/schedule-store.ts';
 import type { Service } from '../service.ts';
 import { singleFlight } from './single-flight.ts';
@@ -39,7 +39,7 @@ type Successes = Record<string, number>;
 type ScheduleSample = {
   name: string;
   state: ScheduleState;
-  result: ReturnType<typeof resultOf> | null;
+  result: ReturnType<typeof toOccurrenceResult> | null;
   nextOccurrence: number | null;
   lateMs: number;
 };
@@ -108,9 +108,9 @@ async function readSchedules(redis: RedisClient, fp: string, now: number): Promi
     return {
       name,
       state: state === 'active' ? 'active' : pausedState,
-      result: last === undefined ? null : resultOf(last),
+      result: last === undefined ? null : toOccurrenceResult(last),
       nextOccurrence: state === 'active' ? nextOccurrence(schedule, now) : null,
-      lateMs: lateMsOf(schedule, now),
+      lateMs: latenessMs(schedule, now),
     };
   });
 }

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
-import { pendingOf, type Run, readRun } from '../../../src/ledger/run.ts';
+import { countPending, type Run, readRun } from '../../../src/ledger/run.ts';
 import { type Api, openApi } from '../../support/api.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
 import { never } from '../../support/processes.ts';
@@ -91,7 +91,7 @@ describe('a start names what was seen', () => {
           const { revision } = shown;
           expect(await harness.expunge(['resume', id])).toMatchObject({ code: 0 });
           await harness.runIs('halted at the second rung', (run) => isHalted(run) && run.revision !== revision);
-          return `${pendingOf(shown)}\r`;
+          return `${countPending(shown)}\r`;
         },
       ],
     });

@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { excerptOf } from '../../../src/delete/delete-id.ts';
+import { toExcerpt } from '../../../src/delete/delete-id.ts';
 import { reachOrigin, TargetConnection, type TargetConnectionOptions } from '../../../src/delete/send-delete.ts';
-import { whyOf } from '../../../src/delete/target-limits.ts';
+import { explainAnswer } from '../../../src/delete/target-limits.ts';
 import type { Answer } from '../../../src/delete/verdict.ts';
 
 type Seen = { method?: string; url?: string; authorization?: string; connection?: string };
@@ -128,8 +128,8 @@ test('headers of more than 16 kB are said to be that, and taken with a larger --
   const { send } = await openLane(large);
   const answer = (await send('/a'))!;
   expect(answer).toMatchObject({ kind: 'maybe-sent', code: 'protocol', why: 'UND_ERR_HEADERS_OVERFLOW' });
-  expect(excerptOf(answer)).toBe('the headers of its answer are larger than --max-header-size allows');
-  expect(whyOf(answer)).toBe('the headers of the answers are larger than --max-header-size allows');
+  expect(toExcerpt(answer)).toBe('the headers of its answer are larger than --max-header-size allows');
+  expect(explainAnswer(answer)).toBe('the headers of the answers are larger than --max-header-size allows');
   const wide = await openLane(large, { maxHeaderSize: 65_536 });
   expect(await wide.send('/a')).toMatchObject({ status: 204 });
 });

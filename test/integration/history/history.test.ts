@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { binsMax, eventsMax, latencyBuckets, sliceSums } from '../../../src/history/history.lua.ts';
-import { noteHistory, readHistory, waitsIn } from '../../../src/history/history.ts';
+import { noteHistory, readHistory, separateWaits } from '../../../src/history/history.ts';
 import type { Slice } from '../../../src/history/history-points.ts';
 import { openLedger } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
@@ -154,7 +154,7 @@ describe('the history of a run', () => {
     for (let n = 0; n < 60; n++) await wait('the server answered 429', 1_000 + n);
     await wait('somebody stopped it', 5_000);
     const longest = ['the API answers 503 to everything', 'somebody stopped it'];
-    const waits = async () => waitsIn((await history()).events).waits.map(({ text }) => text);
+    const waits = async () => separateWaits((await history()).events).waits.map(({ text }) => text);
     expect(await waits()).toEqual(expect.arrayContaining(longest));
     expect((await waits()).length).toBeGreaterThan(eventsMax / 2 - 2);
     for (let n = 0; n < 60; n++) await note('', n % 2 === 0 ? 100 : 1_000 + n);

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { addMeasures, readMeasures } from '../../../src/ledger/measures.ts';
-import { activeMsOf, readRun } from '../../../src/ledger/run.ts';
+import { readRun, sumActiveMs } from '../../../src/ledger/run.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';
@@ -33,7 +33,7 @@ test('what processes measured adds up, in whole numbers', async () => {
 
 test('the time of requests counts with them, so that a killed process leaves both', async () => {
   const set = (fields: object) => redis.hset(keys.run(id), fields);
-  const activeMs = async () => activeMsOf((await readRun(redis, id))!, Date.now() + 3_600_000);
+  const activeMs = async () => sumActiveMs((await readRun(redis, id))!, Date.now() + 3_600_000);
   await set({ state: 'running', activeMs: 0, activeUntil: Date.now() - 4_000 });
   await add({ workMs: 1_000 });
   expect(await activeMs(), 'nothing was sent').toBe(0);

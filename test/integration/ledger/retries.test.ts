@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { settle } from '../../../src/ledger/cell.ts';
 import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
-import { noteRetry, readRetried, withoutRowsOf } from '../../../src/ledger/retries.ts';
+import { noteRetry, omitRetriedRows, readRetried } from '../../../src/ledger/retries.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
@@ -90,7 +90,7 @@ test('rows that another run retries are left out, and no others, however both ar
     }
     const runs = await Promise.all(retries.map(async (one) => (await readRun(redis, one))!));
     const kept: string[][] = [];
-    for await (const page of withoutRowsOf(redis, runs, all()))
+    for await (const page of omitRetriedRows(redis, runs, all()))
       kept.push(page.map(({ file, line }) => `${file}:${line}`));
     return kept;
   };

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
-  attemptsOf,
   type Cell,
   type CellResult,
+  countAttempts,
   decodeLedgerChunk,
   isDoubtful,
   isSettled,
@@ -203,7 +203,7 @@ class Play {
 function cellOf(seen: Cell, of: typeof result extends fc.Arbitrary<infer T> ? T : never): Cell {
   if (of.kind === 'back') return unmark(seen & 0x1fff, (seen & 15) + of.sent, of.ambiguous);
   const careful = isDoubtful(seen & 0x1fff) && (of.outcome === 'failed' || of.outcome === 'absent');
-  return settle(careful ? 'unknown' : of.outcome, attemptsOf(seen) + 1, codeOfStatus(of.status));
+  return settle(careful ? 'unknown' : of.outcome, countAttempts(seen) + 1, codeOfStatus(of.status));
 }
 
 function textOf(open: Map<number, number>): Record<string, string> {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
-import { exitOf } from '../../../src/ledger/summary.ts';
+import { toExitCode } from '../../../src/ledger/summary.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
@@ -41,7 +41,7 @@ describe.concurrent('a run is paused by a guard', () => {
     expect(await run.enqueue()).toEqual([]);
     const paused = await run.record();
     expect(paused).toMatchObject({ state: 'paused', by: 'guard', who: '', reason: 'the moment of --stop-at has come' });
-    expect([paused.activeUntil, exitOf(paused)]).toEqual([0, 4]);
+    expect([paused.activeUntil, toExitCode(paused)]).toEqual([0, 4]);
     expect(JSON.parse((await redis.lindex(keys.audit(run.id), 0))!)).toMatchObject({ action: 'pause', by: 'guard' });
     await run.start();
     await run.enqueue();

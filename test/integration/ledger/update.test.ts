@@ -8,9 +8,9 @@ import {
   isSettled,
   mark,
   readCell,
+  readSettledAt,
   resetMarks,
   settle,
-  settledAtOf,
   unmark,
   untouched,
 } from '../../../src/ledger/cell.ts';
@@ -89,7 +89,7 @@ describe('an update of a holder that knows every cell', () => {
     expect(await counters()).toEqual({ deleted: 2, settled: 2, attempts: 5, state: 'running' });
     const bytes = await redis.getBuffer(keys.ledger(id, 0));
     for (const index of [0, 11]) {
-      expect(Math.abs(settledAtOf(decodeLedgerChunk(bytes!), index) - Date.now())).toBeLessThan(60_000);
+      expect(Math.abs(readSettledAt(decodeLedgerChunk(bytes!), index) - Date.now())).toBeLessThan(60_000);
     }
   });
 

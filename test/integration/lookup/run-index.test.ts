@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { runIndexOf } from '../../../src/lookup/run-index.ts';
+import { openRunIndex } from '../../../src/lookup/run-index.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openOwnRedis } from '../../support/own-redis.ts';
@@ -22,8 +22,8 @@ async function write(minute: number, state: string, baseUrl = 'https://one.examp
 }
 
 test('the runs of a Redis are those that go on, those that ended last, and how many ended at all', async () => {
-  const index = runIndexOf(redis);
-  expect(runIndexOf(redis)).toBe(index);
+  const index = openRunIndex(redis);
+  expect(openRunIndex(redis)).toBe(index);
   expect(await index.read()).toEqual({ active: [], recent: [], ended: 0, targets: [] });
 
   const ended: string[] = [];

@@ -7,7 +7,7 @@ import { PassThrough, Writable } from 'node:stream';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type ReportDeps, reportRun } from '../../../src/commands/evidence/report.ts';
 import { loadConfig } from '../../../src/config/read-config.ts';
-import { inputOptionsOf } from '../../../src/input/input-options.ts';
+import { toInputOptions } from '../../../src/input/input-options.ts';
 import { openInputs } from '../../../src/input/open-inputs.ts';
 import { readRows } from '../../../src/input/read-rows.ts';
 import { headerBytes, mark, settle } from '../../../src/ledger/cell.ts';
@@ -114,7 +114,7 @@ async function report(run: Run, deps: Partial<ReportDeps>): Promise<{ exit: numb
 }
 
 async function readAsInput(path: string): Promise<Row[]> {
-  const options = inputOptionsOf({
+  const options = toInputOptions({
     ...loadConfig({ flags: {}, env: {}, configFile: null }).config,
     resourceColumn: 'resource',
     allowIdChars: ',',

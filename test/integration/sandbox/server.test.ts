@@ -7,7 +7,7 @@ import { Client } from 'undici';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { SandboxFlags } from '../../../src/commands/options.ts';
 import { runSandbox } from '../../../src/commands/processes/sandbox.ts';
-import { adviceOf } from '../../../src/http/rate-headers.ts';
+import { readRateAdvice } from '../../../src/http/rate-headers.ts';
 import { retryAfterMs } from '../../../src/http/retry-after.ts';
 import { toTypeAnywhere } from '../../../src/model/to-type.ts';
 import type { FaultKind } from '../../../src/sandbox/fault-kinds.ts';
@@ -306,9 +306,9 @@ describe('faults', () => {
       const sandbox = await start({ faults: { rate: { perSecond: 2, windowMs: 5_000, headers } }, now });
       const first = (await send(sandbox, '/v2/views/v-000001')).headers;
       expect(first).toMatchObject(expected);
-      expect(adviceOf(first, 0)).toEqual({ remaining: 9, resetMs: 4_000, quota: 10, perSecond: 2.25 });
+      expect(readRateAdvice(first, 0)).toEqual({ remaining: 9, resetMs: 4_000, quota: 10, perSecond: 2.25 });
       const missing = await send(sandbox, '/v2/views/v-000001');
-      expect([missing.status, adviceOf(missing.headers, 0)?.remaining]).toEqual([404, 8]);
+      expect([missing.status, readRateAdvice(missing.headers, 0)?.remaining]).toEqual([404, 8]);
     },
   );
 

@@ -7,7 +7,7 @@ import type { OutcomeCounts } from '../../../src/model/outcome.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { leaseSchedule } from '../../../src/schedule/lease.ts';
 import { reconcile } from '../../../src/schedule/reconcile.ts';
-import { type Definition, type HistoryEntry, resultOf } from '../../../src/schedule/schedule.ts';
+import { type Definition, type HistoryEntry, toOccurrenceResult } from '../../../src/schedule/schedule.ts';
 import { readAudit, steerSchedule, updateSchedule } from '../../../src/schedule/schedule-store.ts';
 import { minute, openScheduleHarness, type ScheduleHarness, someIds, start } from '../../support/schedule-harness.ts';
 
@@ -409,7 +409,7 @@ describe.concurrent('a schedule is paused, and says why, by', () => {
     expect(paused.reason).toMatch(/--expect-absent$/);
     const [{ ended, ...entry }] = (await harness.history()) as [HistoryEntry];
     expect(ended).toEqual({ state: 'completed', conclusion: 'none_there', deleted: 0, gone: 5, left: 0 });
-    expect(resultOf({ ...entry, ended })).toBe('incomplete');
+    expect(toOccurrenceResult({ ...entry, ended })).toBe('incomplete');
     expect(await readSuccesses(redis, target.fp)).toEqual({});
     await harness.at(two);
     await harness.at(three);
@@ -458,7 +458,7 @@ describe.concurrent('a schedule is paused, and says why, by', () => {
     await endOccurrence(harness, one, counts);
     const schedule = await harness.schedule();
     expect(schedule).toMatchObject({ state: 'active', lastConclusion: 'well', heartbeatDue: one + 1_000 });
-    expect((await harness.history()).map(resultOf)).toEqual(['completed']);
+    expect((await harness.history()).map(toOccurrenceResult)).toEqual(['completed']);
     expect(await readSuccesses(harness.redis, harness.target.fp)).toEqual({ nightly: one });
   });
 

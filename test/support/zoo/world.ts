@@ -1,4 +1,4 @@
-import { adviceOf, hasAdvice } from '../../../src/http/rate-headers.ts';
+import { hasAdvice, readRateAdvice } from '../../../src/http/rate-headers.ts';
 import { retryAfterMs } from '../../../src/http/retry-after.ts';
 import { control, type TargetControl } from '../../../src/limiter/learning/control.ts';
 import type { Alarm, Sums } from '../../../src/limiter/learning/sums.ts';
@@ -544,7 +544,7 @@ class World {
     sums.busy += process.lateMs >= 0.85 * callEveryMs ? 1 : 0;
     process.lateMs = 0;
     if (process.lastHeaders !== null) {
-      const advice = adviceOf(process.lastHeaders, epochMs + now);
+      const advice = readRateAdvice(process.lastHeaders, epochMs + now);
       if (advice !== null) {
         const { remaining, quota, resetMs } = advice;
         sums.claim = { remaining, endsAt: now + resetMs, ...(quota === null ? {} : { quota }) };

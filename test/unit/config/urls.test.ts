@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { folderOrUrl, originsOf, webhookUrl, webhookUrls } from '../../../src/config/parse-url.ts';
+import { folderOrUrl, listOrigins, webhookUrl, webhookUrls } from '../../../src/config/parse-url.ts';
 import { shownSetting } from '../../../src/config/settings.ts';
 
 describe('where results go', () => {
@@ -34,7 +34,7 @@ describe('who is told', () => {
     const urls = webhookUrls('https://hooks.example.com/services/geheim, http://localhost:8080');
     expect(urls).toEqual(['https://hooks.example.com/services/geheim', 'http://localhost:8080/']);
     expect(shownSetting('notify', urls)).toBe('https://hooks.example.com/***,http://localhost:8080/***');
-    expect(originsOf(urls)).toBe(shownSetting('notify', urls));
+    expect(listOrigins(urls)).toBe(shownSetting('notify', urls));
   });
 
   it.each(['', 'hooks.example.com/geheim', 'ftp://hooks.example.com/geheim', 'https://a:geheim@b.example.com'])(

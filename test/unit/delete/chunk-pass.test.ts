@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
-import { noContent, verdictsWith } from '../../../src/delete/verdict.ts';
-import { attemptsOf, isDoubtful, isSettled, mark, settle, unmark, untouched } from '../../../src/ledger/cell.ts';
+import { makeVerdictTable, noContent } from '../../../src/delete/verdict.ts';
+import { countAttempts, isDoubtful, isSettled, mark, settle, unmark, untouched } from '../../../src/ledger/cell.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import { openPass, settleDown, startMs } from './open-pass.ts';
 import { givenToken, openLimits, status, timeout } from './tries.ts';
@@ -73,7 +73,7 @@ describe('a pass', () => {
   test('counts a 204 as one attempt more than the id had', async () => {
     const { start, ledger } = openPass([unmark(mark(untouched), 2, false)]);
     await start().run;
-    expect(attemptsOf(ledger.cells[0]![0]!)).toBe(3);
+    expect(countAttempts(ledger.cells[0]![0]!)).toBe(3);
   });
 
   test('takes a 204 that says something about the rate for the same success', async () => {
@@ -196,7 +196,7 @@ describe('a mark', () => {
     leaveAll();
     await run;
     expect(events).toEqual(['mark 0', 'send 0', 'send 0', 'send 0', 'merge 0']);
-    expect(attemptsOf(ledger.cells[0]![0]!)).toBe(3);
+    expect(countAttempts(ledger.cells[0]![0]!)).toBe(3);
   });
 
   test('of a quick try that waited too long is withdrawn with the attempts there were', async () => {
@@ -426,7 +426,7 @@ describe('the pass ends', () => {
 
 test('an id that is told to wait is not sent again in the pass, and is due when its wait is over', async () => {
   const server = (index: number) => (index === 0 ? status(423) : noContent);
-  const { start, sent, ledger } = openPass(three, { server, verdicts: verdictsWith('423=wait') });
+  const { start, sent, ledger } = openPass(three, { server, verdicts: makeVerdictTable('423=wait') });
   const { run, pass } = start();
   await vi.advanceTimersByTimeAsync(40);
   await run;
@@ -449,7 +449,7 @@ test('an id that used up its quick tries is left to a later pass', async () => {
 test('requests carry the path of their id, the header of the token and the statuses that mean "not now"', async () => {
   const { start, waiting, leaveAll } = openPass([untouched], {
     leavesAtOnce: false,
-    verdicts: verdictsWith('423=wait'),
+    verdicts: makeVerdictTable('423=wait'),
   });
   const { run } = start();
   await settleDown();

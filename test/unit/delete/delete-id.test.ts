@@ -3,15 +3,15 @@ import {
   backoffMs,
   type DeleteIdDeps,
   deleteId,
-  excerptOf,
   maxAttempts,
   retryDelayMs,
+  toExcerpt,
   waitDelayMs,
 } from '../../../src/delete/delete-id.ts';
-import { type Answer, verdictsWith } from '../../../src/delete/verdict.ts';
+import { type Answer, makeVerdictTable } from '../../../src/delete/verdict.ts';
 import {
-  attemptsOf,
   type Cell,
+  countAttempts,
   isDoubtful,
   isSettled,
   mark,
@@ -28,7 +28,7 @@ function markedAfter(attempts: number, ambiguous = false): Cell {
 
 /** An end as a test reads it: `deleted http_204 ×1`, or of an open id its attempts and whether it is doubtful. */
 function told(cell: Cell): string {
-  if (!isSettled(cell)) return `open ×${attemptsOf(cell)}${isDoubtful(cell) ? ', doubtful' : ''}`;
+  if (!isSettled(cell)) return `open ×${countAttempts(cell)}${isDoubtful(cell) ? ', doubtful' : ''}`;
   const { outcome, code, attempts } = readCell(cell);
   return `${outcome} ${code} ×${attempts}`;
 }
@@ -140,7 +140,7 @@ describe('no attempt is used', () => {
   });
 
   test('by another status that means "not now": the id waits longer each time it was sent', async () => {
-    const verdicts = verdictsWith('423=wait');
+    const verdicts = makeVerdictTable('423=wait');
     const waitOf = async (marked: Cell) => (await endOf(marked, [status(423)], { verdicts })).waitMs;
     const [once, twice] = [mark(untouched), mark(unmark(mark(untouched), 0, false))];
     expect(await waitOf(once)).toBe(5_000);
@@ -151,7 +151,7 @@ describe('no attempt is used', () => {
   });
 
   test('by a wait that may have been executed: the id is doubtful from then on', async () => {
-    const verdicts = verdictsWith('503=wait');
+    const verdicts = makeVerdictTable('503=wait');
     expect(await endOf(markedAfter(0), [status(503)], { verdicts })).toMatchObject({ end: 'open ×0, doubtful' });
   });
 
@@ -220,7 +220,7 @@ describe('no attempt is used', () => {
     expect((await endOf(markedAfter(0), [answered])).halts).toEqual([
       'halting_status: the API answered 402, which stops a run at the first: v-7, answered "pay up now"',
     ]);
-    const verdicts = verdictsWith('503=halt');
+    const verdicts = makeVerdictTable('503=halt');
     expect(await endOf(markedAfter(0), [status(503)], { verdicts })).toMatchObject({ end: 'open ×0, doubtful' });
   });
 });
@@ -283,7 +283,7 @@ describe('backoff', () => {
 
 describe('excerpt', () => {
   function said(body: string, headers: Record<string, string | string[]> = {}, authorization = 'Bearer secret-1') {
-    return excerptOf({ kind: 'status', status: 400, headers, body, authorization });
+    return toExcerpt({ kind: 'status', status: 400, headers, body, authorization });
   }
 
   test('begins with the request id, by which the people of the API find it', () => {
@@ -309,7 +309,7 @@ describe('excerpt', () => {
   });
 
   test('says what became of the connection where there was no answer', () => {
-    expect(excerptOf({ kind: 'not-sent', why: 'ECONNREFUSED' })).toBe('connection refused');
-    expect(excerptOf({ kind: 'maybe-sent', code: 'timeout', why: 'no answer in time' })).toBe('no answer in time');
+    expect(toExcerpt({ kind: 'not-sent', why: 'ECONNREFUSED' })).toBe('connection refused');
+    expect(toExcerpt({ kind: 'maybe-sent', code: 'timeout', why: 'no answer in time' })).toBe('no answer in time');
   });
 });

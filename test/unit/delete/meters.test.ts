@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { RequestMeter, RunMeter } from '../../../src/delete/meters.ts';
 import { noContent } from '../../../src/delete/verdict.ts';
 import { settle, unmark, untouched } from '../../../src/ledger/cell.ts';
-import { bucketOf, latencyBounds } from '../../../src/ledger/measures.ts';
+import { latencyBounds, latencyBucket } from '../../../src/ledger/measures.ts';
 import { sentOutcomes } from '../../../src/model/outcome.ts';
 import { status, timeout } from './tries.ts';
 
@@ -39,8 +39,8 @@ test('counts what is settled by outcome, and leaves out what is put back', () =>
 test.each(latencyBounds)(
   'an answer after exactly $seconds s is within that bound, one a little later is not',
   (bound) => {
-    expect(bucketOf(bound.seconds * 1_000)).toBe(bound.bucket);
-    expect(bucketOf(bound.seconds * 1_001)).toBeGreaterThan(bound.bucket);
+    expect(latencyBucket(bound.seconds * 1_000)).toBe(bound.bucket);
+    expect(latencyBucket(bound.seconds * 1_001)).toBeGreaterThan(bound.bucket);
   },
 );
 

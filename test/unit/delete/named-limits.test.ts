@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { namesLimit } from '../../../src/delete/named-limits.ts';
-import { signalOf } from '../../../src/delete/target-limits.ts';
-import { verdictOf, verdictsWith } from '../../../src/delete/verdict.ts';
+import { toSignal } from '../../../src/delete/target-limits.ts';
+import { makeVerdictTable, verdictOf } from '../../../src/delete/verdict.ts';
 import { status } from './tries.ts';
 
 const google = (reason: string) =>
@@ -23,7 +23,7 @@ describe('an answer that names a limit', () => {
   ])('is one: %s', (_, code, headers, body) => {
     expect(namesLimit(answer(code, headers, body))).toBe(true);
     expect(verdictOf(answer(code, headers, body), false)).toEqual({ kind: 'wait', ambiguous: false });
-    expect(signalOf(answer(code, headers, body), new Set())).toBe('refused');
+    expect(toSignal(answer(code, headers, body), new Set())).toBe('refused');
   });
 
   test.each([
@@ -48,7 +48,7 @@ describe('an answer that names a limit', () => {
 
   test('means for its id what --on-status says, if that says anything', () => {
     const answered = answer(403, { 'retry-after': '8' });
-    expect(verdictOf(answered, false, verdictsWith('403=failed'))).toEqual({ kind: 'settle', outcome: 'failed' });
+    expect(verdictOf(answered, false, makeVerdictTable('403=failed'))).toEqual({ kind: 'settle', outcome: 'failed' });
   });
 
   test('halts the run where the scope is missing', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { signalOf, targetLimits } from '../../../src/delete/target-limits.ts';
-import { type Answer, noContent, verdictsWith, waitStatuses } from '../../../src/delete/verdict.ts';
+import { targetLimits, toSignal } from '../../../src/delete/target-limits.ts';
+import { type Answer, makeVerdictTable, noContent, waitStatuses } from '../../../src/delete/verdict.ts';
 import { Permits } from '../../../src/limiter/permits.ts';
 import { TargetLimiter } from '../../../src/limiter/target-limiter.ts';
 import { fixedToken } from '../../../src/token/fixed-token.ts';
@@ -30,7 +30,7 @@ function toldOf(answer: Answer, onStatus = '', onUnreadableWait: (value: string)
     { epoch: 0, wasClose: false },
     answer,
     1,
-    sentRequest({ waitStatuses: waitStatuses(verdictsWith(onStatus)) }),
+    sentRequest({ waitStatuses: waitStatuses(makeVerdictTable(onStatus)) }),
   );
   return told;
 }
@@ -209,13 +209,13 @@ describe('signal', () => {
     [505, 'accepted'],
     [599, 'trouble'],
   ])('a %i says of the target: %s', (code, signal) => {
-    expect(signalOf(status(code), new Set([423]))).toBe(signal);
+    expect(toSignal(status(code), new Set([423]))).toBe(signal);
   });
 
   test('so do a plain success, a lost answer and a connection that was refused', () => {
-    expect(signalOf(noContent, new Set([204]))).toBe('accepted');
-    expect(signalOf(timeout, new Set())).toBe('lost');
-    expect(signalOf(refusedConnection, new Set())).toBe('unreachable');
+    expect(toSignal(noContent, new Set([204]))).toBe('accepted');
+    expect(toSignal(timeout, new Set())).toBe('lost');
+    expect(toSignal(refusedConnection, new Set())).toBe('unreachable');
   });
 });
 

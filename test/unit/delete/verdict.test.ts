@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { type Answer, verdictOf, verdictsWith, verdictTable } from '../../../src/delete/verdict.ts';
+import { type Answer, makeVerdictTable, verdictOf, verdictTable } from '../../../src/delete/verdict.ts';
 import { formatOnStatus, parseOnStatus } from '../../../src/model/on-status.ts';
 import { type StatusAction, statusActions } from '../../../src/model/status.ts';
 
@@ -92,26 +92,26 @@ describe('--on-status', () => {
     ['422=halt', 422, 'halt halting_status', 'halt halting_status'],
     ['401=halt', 401, 'halt halting_status', 'halt halting_status'],
   ])('%s: a %i is %s, after doubt %s', (onStatus, status, fresh, doubtful) => {
-    const table = verdictsWith(onStatus);
+    const table = makeVerdictTable(onStatus);
     expect([wordOf(answered(status), false, table), wordOf(answered(status), true, table)]).toEqual([fresh, doubtful]);
   });
 
   it('changes nothing for other statuses, also of the same rule', () => {
-    const table = verdictsWith('404=failed,503=wait');
+    const table = makeVerdictTable('404=failed,503=wait');
     for (const status of range(200, 599).filter((one) => one !== 404 && one !== 503)) {
       expect(wordOf(answered(status), false, table)).toBe(wordOf(answered(status), false));
     }
   });
 
   it('goes before what 403 says about a scope', () => {
-    expect(wordOf(answered(403, headers), false, verdictsWith('403=failed'))).toBe('failed');
+    expect(wordOf(answered(403, headers), false, makeVerdictTable('403=failed'))).toBe('failed');
   });
 
   it('marks its rows, and takes the status out of the row it stood in', () => {
-    const rows = verdictsWith('410=failed');
+    const rows = makeVerdictTable('410=failed');
     expect(rows[0]).toMatchObject({ name: null, answers: '410', means: 'failed' });
     expect(rows.map(({ answers }) => answers)).toContain('404');
-    expect(verdictsWith('404=failed,410=failed').map(({ answers }) => answers)).not.toContain('');
+    expect(makeVerdictTable('404=failed,410=failed').map(({ answers }) => answers)).not.toContain('');
   });
 
   it('is the same text for the same meaning', () => {
@@ -159,7 +159,7 @@ describe('--on-status', () => {
       (word) => [word, range(200, 599).filter((status) => isAllowed({ status, word }))] as const,
     );
     for (const [word, statuses] of words) {
-      const table = verdictsWith(formatOnStatus(statuses.map((status) => ({ status, word }))));
+      const table = makeVerdictTable(formatOnStatus(statuses.map((status) => ({ status, word }))));
       for (const status of range(200, 999)) {
         const outcomes = [wordOf(answered(status), false, table), wordOf(answered(status), true, table)];
         if (status !== 204) expect(outcomes).not.toContain('deleted');
@@ -168,7 +168,7 @@ describe('--on-status', () => {
     }
     fc.assert(
       fc.property(onStatusTexts, fc.integer({ min: 200, max: 999 }), fc.boolean(), (onStatus, status, doubtful) => {
-        expect(wordOf(answered(status), doubtful, verdictsWith(onStatus)) === 'deleted').toBe(status === 204);
+        expect(wordOf(answered(status), doubtful, makeVerdictTable(onStatus)) === 'deleted').toBe(status === 204);
       }),
     );
   });
@@ -176,7 +176,7 @@ describe('--on-status', () => {
   it('keeps the doubt as it is: what may have been executed stays in doubt, and what is in doubt is never sure', () => {
     fc.assert(
       fc.property(onStatusTexts, fc.integer({ min: 200, max: 599 }), (onStatus, status) => {
-        const table = verdictsWith(onStatus);
+        const table = makeVerdictTable(onStatus);
         const verdict = verdictOf(answered(status), false, table);
         const mayBe =
           status !== 204 && (status < 300 || status === 408 || (status >= 500 && ![501, 505].includes(status)));

@@ -3,11 +3,11 @@ import { binSums, bucketsOfOne, latencyBuckets } from '../../../src/history/hist
 import {
   closedPoints,
   type HistoryPoint,
-  pointsOf,
   type RecordedHistory,
   ratePerSecond,
+  toPoints,
 } from '../../../src/history/history-points.ts';
-import { bucketOf } from '../../../src/ledger/measures.ts';
+import { latencyBucket } from '../../../src/ledger/measures.ts';
 import { sentOutcomes } from '../../../src/model/outcome.ts';
 
 type Recorded = RecordedHistory['bins'][number];
@@ -19,7 +19,7 @@ const start = 1_000 * second;
 function bin(nth: number, sums: Partial<Recorded> = {}, ms: number | null = null): Recorded {
   const empty = Object.fromEntries(binSums.map((name) => [name, 0])) as Omit<Recorded, 'start' | 'latencies'>;
   const latencies = new Array<number>(latencyBuckets).fill(0);
-  if (ms !== null) latencies[Math.ceil(bucketOf(ms) / bucketsOfOne)] = 1_000;
+  if (ms !== null) latencies[Math.ceil(latencyBucket(ms) / bucketsOfOne)] = 1_000;
   return { ...empty, workMs: 1_000, start: second + nth, latencies, ...sums };
 }
 
@@ -54,7 +54,7 @@ describe('the points of a run', () => {
       allowed: 450_000,
       limitedMs: 1_000,
     };
-    const [first, next] = pointsOf(recorded([bin(0, sums, 20), bin(1, sums, 20)]), ended);
+    const [first, next] = toPoints(recorded([bin(0, sums, 20), bin(1, sums, 20)]), ended);
     expect(first).toMatchObject({ from: start, to: start + 1_000, isOpen: false, requests: 100, refused: 10 });
     expect(next).toMatchObject({ from: start + 1_000, to: start + 2_000, achieved: 90, inFlight: 4, allowed: 450 });
     expect(next!.counts).toMatchObject({ deleted: 85, failed: 5 });
@@ -64,19 +64,19 @@ describe('the points of a run', () => {
 
   /** @invariant true-bins */
   it('have no rate that never was: work done in a millisecond is over a second', () => {
-    const [point] = pointsOf(recorded([bin(0, { workMs: 1, requests: 9, failed: 9 })]), ended);
+    const [point] = toPoints(recorded([bin(0, { workMs: 1, requests: 9, failed: 9 })]), ended);
     expect(point).toMatchObject({ from: start, to: start + 1_000, achieved: 9 });
     expect(ratePerSecond(point!.counts.failed!, point!)).toBe(9);
   });
 
   it('are over the width of a bin, whatever it is', () => {
-    const [point] = pointsOf(recorded([bin(0, { workMs: 8_000, requests: 3_600 })], { seconds: 8 }), ended);
+    const [point] = toPoints(recorded([bin(0, { workMs: 8_000, requests: 3_600 })], { seconds: 8 }), ended);
     expect(point).toMatchObject({ to: start + 8_000, achieved: 450, activeMs: 8_000 });
   });
 
   it('are open where a running run has not recorded all, and have no rate there', () => {
     const bins = [0, 1, 2, 3].map((n) => bin(n, { requests: 60, deleted: 60, busyMs: 500 }));
-    const points = pointsOf(recorded(bins, { nowMs: start + 3_250, more: { deleted: 15 } }), running);
+    const points = toPoints(recorded(bins, { nowMs: start + 3_250, more: { deleted: 15 } }), running);
     expect(points.map(({ isOpen }) => isOpen)).toEqual([false, true, true, true]);
     expect(points.map(({ achieved, inFlight }) => [achieved, inFlight])).toEqual([
       [60, 0.5],
@@ -90,21 +90,21 @@ describe('the points of a run', () => {
 
   it('of a run that has ended are all closed, and add up to its counters', () => {
     const bins = Array.from({ length: 10 }, (_, n) => bin(n, { requests: 60, deleted: n === 9 ? 0 : 60 }));
-    const points = pointsOf(recorded(bins, { more: { deleted: 54, failed: 3 } }), ended);
+    const points = toPoints(recorded(bins, { more: { deleted: 54, failed: 3 } }), ended);
     expect(points.some(({ isOpen }) => isOpen)).toBe(false);
     expect([counted(points, 'deleted'), counted(points, 'failed')]).toEqual([594, 3]);
   });
 
   it('spread what no process recorded as the rest is: nobody knows when it was', () => {
     const bins = [bin(0, { deleted: 100 }), bin(1, { deleted: 300 }), bin(2)];
-    const points = pointsOf(recorded(bins, { more: { deleted: 40 } }), ended);
+    const points = toPoints(recorded(bins, { more: { deleted: 40 } }), ended);
     expect(points.map(({ counts }) => counts.deleted)).toEqual([110, 330, 0]);
-    const fewer = pointsOf(recorded(bins, { more: { deleted: -4 } }), ended);
+    const fewer = toPoints(recorded(bins, { more: { deleted: -4 } }), ended);
     expect(fewer.map(({ counts }) => counts.deleted)).toEqual([99, 297, 0]);
   });
 
   it('leave out what was not attempted: it happened at no time', () => {
-    const points = pointsOf(recorded([bin(0, { requests: 5, deleted: 5 })]), { ...ended, state: 'cancelled' });
+    const points = toPoints(recorded([bin(0, { requests: 5, deleted: 5 })]), { ...ended, state: 'cancelled' });
     expect(Object.keys(points[0]!.counts)).toEqual(['deleted', 'absent', 'gone_unconfirmed', 'failed', 'unknown']);
   });
 
@@ -115,12 +115,12 @@ describe('the points of a run', () => {
       { requests: 120, deleted: 15, failed: 5 },
       { requests: 100, deleted: 90, failed: 10 },
     ];
-    const points = pointsOf(recorded(sums.map((one, n) => bin(n, one))), ended);
+    const points = toPoints(recorded(sums.map((one, n) => bin(n, one))), ended);
     expect(points.map(({ retried }) => retried)).toEqual([0, 0, 100, 0]);
   });
 
   it('say how long nothing might be sent, of the time in which processes worked', () => {
-    const points = pointsOf(
+    const points = toPoints(
       recorded([bin(0, { workMs: 2_000, heldMs: 500 }), bin(1, { workMs: 300, heldMs: 300 })]),
       ended,
     );
@@ -131,12 +131,12 @@ describe('the points of a run', () => {
   });
 
   it('have a rate of nothing while a process waits, and none where no process worked', () => {
-    const [waits, nobody] = pointsOf(recorded([bin(0), bin(1, { workMs: 0, failed: 1 })]), ended);
+    const [waits, nobody] = toPoints(recorded([bin(0), bin(1, { workMs: 0, failed: 1 })]), ended);
     expect(waits).toMatchObject({ achieved: 0, inFlight: null, allowed: null, latencyMs: null });
     expect(nobody).toMatchObject({ achieved: null, counts: { failed: 1 } });
   });
 
   it('of a run that never started are none', () => {
-    expect(pointsOf(recorded([]), { ...running, state: 'planned' })).toEqual([]);
+    expect(toPoints(recorded([]), { ...running, state: 'planned' })).toEqual([]);
   });
 });

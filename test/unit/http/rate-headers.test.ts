@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { adviceOf, hasAdvice } from '../../../src/http/rate-headers.ts';
+import { hasAdvice, readRateAdvice } from '../../../src/http/rate-headers.ts';
 
 const nowMs = Date.parse('2026-11-21T10:00:00Z');
 const date = 'Sat, 21 Nov 2026 10:00:00 GMT';
@@ -11,7 +11,7 @@ type Headers = Record<string, string | string[]>;
 /** As a server sends them: names in any case. */
 function advise(headers: Headers) {
   const lower = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
-  const advice = adviceOf(lower, nowMs);
+  const advice = readRateAdvice(lower, nowMs);
   return advice && [advice.remaining, advice.resetMs, Number(advice.perSecond.toFixed(4))];
 }
 
@@ -129,8 +129,8 @@ describe('advice', () => {
 
   it('counts a point in time from the server’s clock, and from ours where it doesn’t say', () => {
     const headers = { 'x-ratelimit-remaining': '10', 'x-ratelimit-reset': `${epoch + 100}` };
-    expect(adviceOf({ ...headers, date }, nowMs + 600_000)!.resetMs).toBe(100_000);
-    expect(adviceOf(headers, nowMs + 40_000)!.resetMs).toBe(60_000);
+    expect(readRateAdvice({ ...headers, date }, nowMs + 600_000)!.resetMs).toBe(100_000);
+    expect(readRateAdvice(headers, nowMs + 40_000)!.resetMs).toBe(60_000);
   });
 
   it('never throws and is never nonsense, whatever the headers hold', () => {
@@ -166,7 +166,7 @@ describe('advice', () => {
     const headers = fc.dictionary(fc.constantFrom(...names), fc.oneof(text, fc.array(text, { maxLength: 3 })));
     fc.assert(
       fc.property(headers, fc.integer({ min: 0, max: 8e12 }), (fields, now) => {
-        const advice = adviceOf(fields, now);
+        const advice = readRateAdvice(fields, now);
         if (advice === null) return;
         for (const number of Object.values({ ...advice, quota: advice.quota ?? 0 }))
           expect(Number.isFinite(number) && number >= 0).toBe(true);
@@ -193,7 +193,7 @@ describe('the requests of a whole window', () => {
     ['no number', { 'x-ratelimit-limit': 'many', 'x-ratelimit-remaining': '50', 'x-ratelimit-reset': '60' }, null],
     ['draft 8 without a policy', { ratelimit: '"p";r=50;t=30' }, null],
   ])('are read from %s', (_, headers, quota) => {
-    expect(adviceOf(headers, nowMs)?.quota).toBe(quota);
+    expect(readRateAdvice(headers, nowMs)?.quota).toBe(quota);
   });
 });
 

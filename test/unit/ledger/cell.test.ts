@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
-  attemptsOf,
   type Cell,
+  countAttempts,
   hasManyMarks,
   isDoubtful,
   isSettled,
@@ -41,7 +41,7 @@ function walk(moves: Move[]): Cell[] {
   for (const move of moves) {
     const cell = cells.at(-1)!;
     if (move.kind === 'mark') cells.push(mark(cell));
-    else if (isMarked(cell)) cells.push(unmark(cell, attemptsOf(cell) + move.sent, move.ambiguous));
+    else if (isMarked(cell)) cells.push(unmark(cell, countAttempts(cell) + move.sent, move.ambiguous));
   }
   return cells;
 }
@@ -94,9 +94,9 @@ describe('an open id', () => {
 
   test('stays open through 1,000 marks and keeps its attempts', () => {
     let cell = unmark(mark(untouched), 7, false);
-    for (let i = 0; i < 1_000; i++) cell = unmark(mark(cell), attemptsOf(cell), false);
+    for (let i = 0; i < 1_000; i++) cell = unmark(mark(cell), countAttempts(cell), false);
     expect(isSettled(cell)).toBe(false);
-    expect(attemptsOf(cell)).toBe(7);
+    expect(countAttempts(cell)).toBe(7);
   });
 
   test('does not get a smaller one either when its marks come to their end: the 255th makes it doubtful, and stays', () => {
@@ -169,7 +169,7 @@ describe('a settled id', () => {
   });
 
   test('counts 15 attempts at most', () => {
-    expect(attemptsOf(settle('deleted', 40, codeOfStatus(204)))).toBe(15);
+    expect(countAttempts(settle('deleted', 40, codeOfStatus(204)))).toBe(15);
   });
 
   test('names a time-out', () => {
@@ -265,7 +265,7 @@ describe('marks', () => {
 
   test('that are counted anew are 16, and nothing else of the id changes', () => {
     const cell = resetMarks(markedTimes(64));
-    expect([timesMarked(cell), attemptsOf(cell), isDoubtful(cell)]).toEqual([8, 3, true]);
+    expect([timesMarked(cell), countAttempts(cell), isDoubtful(cell)]).toEqual([8, 3, true]);
   });
 
   test.each([

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { conclusionText, judgeRun, wentWell } from '../../../src/ledger/conclusion.ts';
 import { isFinalized, parseRun, runStates } from '../../../src/ledger/run.ts';
-import { exitOf } from '../../../src/ledger/summary.ts';
+import { toExitCode } from '../../../src/ledger/summary.ts';
 import { type Outcome, outcomes } from '../../../src/model/outcome.ts';
 
 type Conclusion = ReturnType<typeof judgeRun>;
@@ -43,8 +43,8 @@ describe('what a run came to', () => {
     const conclusion = isFinalized(state) ? alike[outcome][expectAbsent]! : null;
     expect(judgeRun(run)).toBe(conclusion);
     expect(wentWell(run)).toBe(conclusion === 'well');
-    if (conclusion !== null) expect(exitOf(run)).toBe(exits[conclusion]);
-    else expect(exitOf(run)).not.toBe(0);
+    if (conclusion !== null) expect(toExitCode(run)).toBe(exits[conclusion]);
+    else expect(toExitCode(run)).not.toBe(0);
   });
 
   test.each<[string, Record<string, number | string>, Conclusion]>([

@@ -6,7 +6,7 @@ import { createSpoolFolder, type Spool, spoolRows } from '../../../src/input/spo
 import { planRun, type RunPlan, rungsLeft } from '../../../src/ledger/create-run.ts';
 import type { RunSettings } from '../../../src/ledger/run-rules.ts';
 import type { Row } from '../../../src/model/row.ts';
-import { listOf, targetOf } from '../../../src/model/target.ts';
+import { hashList, targetOf } from '../../../src/model/target.ts';
 import { always } from '../../../src/model/time-window.ts';
 
 let stateDir = '';
@@ -72,7 +72,7 @@ describe('the plan of a run', () => {
     };
     expect(planRun(settings, target, spool, { ...origin, options })).toEqual({
       target,
-      list: listOf(target, spool.sha256),
+      list: hashList(target, spool.sha256),
       sha256: spool.sha256,
       files: ['a.csv'],
       layout: `${spool.layout} 10`,
@@ -105,7 +105,7 @@ describe('the plan of a run', () => {
   test('has nothing where nothing was asked for', async () => {
     const spool = { ...(await spoolOf(3)), protectedList: null };
     expect(planRun(plain, target, spool, { ...origin, retryOf: 'another', options: {} })).toMatchObject({
-      list: listOf(target, spool.sha256, 'another'),
+      list: hashList(target, spool.sha256, 'another'),
       layout: spool.layout,
       retryOf: 'another',
       chunks: 1,

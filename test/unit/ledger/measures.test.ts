@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest';
 import { RunMeter } from '../../../src/delete/meters.ts';
-import { bucketOf, latencyBounds, measuresOf } from '../../../src/ledger/measures.ts';
+import { latencyBounds, latencyBucket, parseMeasures } from '../../../src/ledger/measures.ts';
 
 const answer = (status: number) => ({ kind: 'status', status, headers: {}, body: '', authorization: '' }) as const;
 
 it('latencies of a run are told to within a tenth', () => {
   const meter = new RunMeter(() => 0);
-  for (let ms = 1; ms <= 1_000; ms++) meter.recordAnswer(answer(204), ms, bucketOf(ms));
-  const { latencyMs, requests } = measuresOf(
+  for (let ms = 1; ms <= 1_000; ms++) meter.recordAnswer(answer(204), ms, latencyBucket(ms));
+  const { latencyMs, requests } = parseMeasures(
     Object.fromEntries([...meter.take().changes].map(([k, v]) => [k, String(v)])),
   );
   expect(requests).toBe(1_000);
@@ -22,26 +22,31 @@ it('latencies of a run are told to within a tenth', () => {
 });
 
 it('latencies beyond all measure have a bucket, too', () => {
-  expect([bucketOf(0), bucketOf(-1), bucketOf(0.05)]).toEqual([0, 0, 0]);
-  expect(bucketOf(600_000)).toBeLessThan(200);
+  expect([latencyBucket(0), latencyBucket(-1), latencyBucket(0.05)]).toEqual([0, 0, 0]);
+  expect(latencyBucket(600_000)).toBeLessThan(200);
 });
 
 it('what was taken from a meter is not told again', () => {
   const meter = new RunMeter(() => 0);
-  meter.recordAnswer(answer(429), 5, bucketOf(5));
-  meter.recordAnswer({ kind: 'maybe-sent', code: 'timeout', why: '' }, 10_000, bucketOf(10_000));
+  meter.recordAnswer(answer(429), 5, latencyBucket(5));
+  meter.recordAnswer({ kind: 'maybe-sent', code: 'timeout', why: '' }, 10_000, latencyBucket(10_000));
   meter.add('heldMs', 100);
   expect(Object.fromEntries(meter.take().changes)).toMatchObject({ requests: 2, refused: 1, heldMs: 100 });
   expect([...meter.take().changes]).toEqual([]);
 });
 
 it('a run without measures has no latencies', () => {
-  expect(measuresOf({})).toMatchObject({ requests: 0, latencyMs: null });
+  expect(parseMeasures({})).toMatchObject({ requests: 0, latencyMs: null });
 });
 
 it('latencies are told by their size, in whatever order Redis has them', () => {
-  const bucket = (ms: number) => `l${bucketOf(ms)}`;
-  const { latencyMs } = measuresOf({ [bucket(1_000)]: '1', requests: '100', [bucket(10)]: '97', [bucket(100)]: '2' });
+  const bucket = (ms: number) => `l${latencyBucket(ms)}`;
+  const { latencyMs } = parseMeasures({
+    [bucket(1_000)]: '1',
+    requests: '100',
+    [bucket(10)]: '97',
+    [bucket(100)]: '2',
+  });
   expect(latencyMs!.p50).toBeCloseTo(10, -1);
   expect(latencyMs!.p95).toBeLessThan(11);
   expect(latencyMs!.p99).toBeGreaterThanOrEqual(100);
@@ -54,5 +59,5 @@ it('the scale for Prometheus doubles from 0.4 ms to 13 s, and each of its bounds
     ...[0.1024, 0.2048, 0.4096, 0.8192, 1.6384, 3.2768, 6.5536, 13.1072],
   ]);
   for (const { bucket, seconds } of latencyBounds)
-    expect([bucketOf(999.9 * seconds), bucketOf(1_000.1 * seconds)]).toEqual([bucket, bucket + 1]);
+    expect([latencyBucket(999.9 * seconds), latencyBucket(1_000.1 * seconds)]).toEqual([bucket, bucket + 1]);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { activeMsOf, findRunId, newRunId } from '../../../src/ledger/run.ts';
+import { findRunId, newRunId, sumActiveMs } from '../../../src/ledger/run.ts';
 import { priorityFromStored } from '../../../src/model/priority.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 
@@ -48,8 +48,8 @@ describe('run id', () => {
 
 test('the deleting time goes on while somebody reports at least every ten seconds', () => {
   const run = { activeMs: 1_000, activeUntil: 50_000 };
-  expect([49_000, 50_001, 60_000, 60_001].map((now) => activeMsOf(run, now))).toEqual([1_000, 1_001, 11_000, 1_000]);
-  expect(activeMsOf({ activeMs: 1_000, activeUntil: 0 }, 5_000)).toBe(1_000);
+  expect([49_000, 50_001, 60_000, 60_001].map((now) => sumActiveMs(run, now))).toEqual([1_000, 1_001, 11_000, 1_000]);
+  expect(sumActiveMs({ activeMs: 1_000, activeUntil: 0 }, 5_000)).toBe(1_000);
 });
 
 test('a priority of another version is normal', () => {

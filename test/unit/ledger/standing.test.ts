@@ -3,9 +3,9 @@ import type { Run } from '../../../src/ledger/run.ts';
 import {
   type Cause,
   causes,
+  findStandings,
   type Reading,
   standingFacts,
-  standingsOf,
   standingText,
 } from '../../../src/ledger/standing.ts';
 import { parseRate } from '../../../src/model/rate.ts';
@@ -178,11 +178,11 @@ describe('what holds a run back', () => {
   describe.each(causes)('%s', (why) => {
     const { seen, text, until = null, since = null, by = null, next } = table[why];
     const held = reading(seen);
-    const [standing, ...others] = standingsOf(held);
+    const [standing, ...others] = findStandings(held);
     const commands = (words: string) => words.replaceAll('RUN', snapshot().runId);
 
     it('is told with why, since, until, by whom, and the next command', () => {
-      const facts = standingFacts(standingsOf(held), toTypeAnywhere);
+      const facts = standingFacts(findStandings(held), toTypeAnywhere);
       const iso = (at: number | null) => (at === null ? null : new Date(at).toISOString());
       const isCommand = next !== null && /^[a-z]/.test(next);
       expect(facts).toMatchObject({ why, since: iso(since), until: iso(until), by, also: [] });
@@ -204,22 +204,22 @@ describe('what holds a run back', () => {
 
   it('is what only a person ends before what ends by itself, and the others are named', () => {
     const both = reading({ ...held('budget', 'used up'), stops: { ...nobody, alive: 1, target: stop } });
-    expect(standingFacts(standingsOf(both), toTypeAnywhere)).toMatchObject({ why: 'stop', also: ['budget'] });
+    expect(standingFacts(findStandings(both), toTypeAnywhere)).toMatchObject({ why: 'stop', also: ['budget'] });
   });
 
   it('is nothing while requests are sent, and for a run that has ended', () => {
-    expect(standingsOf(reading({ targets: [target()] }))).toEqual([]);
-    expect(standingsOf(reading({ run: { state: 'completed' }, stops: { ...nobody, target: stop } }))).toEqual([]);
+    expect(findStandings(reading({ targets: [target()] }))).toEqual([]);
+    expect(findStandings(reading({ run: { state: 'completed' }, stops: { ...nobody, target: stop } }))).toEqual([]);
   });
 
   it('is not what holds one of two limiters, or one of two processes', () => {
     const one = held('retry_after', 'asked for').targets[0]!;
-    expect(standingsOf(reading({ targets: [{ ...one, scope: 'views' }, target({ scope: 'annotations' })] }))).toEqual(
+    expect(findStandings(reading({ targets: [{ ...one, scope: 'views' }, target({ scope: 'annotations' })] }))).toEqual(
       [],
     );
     const file = { ...stop, by: 'file' as const };
     const stops = { ...nobody, alive: 2, processes: [file], tokenless: [{ reason: 'none', since: now }] };
-    expect(standingsOf(reading({ stops, targets: [target()] }))).toEqual([]);
+    expect(findStandings(reading({ stops, targets: [target()] }))).toEqual([]);
   });
 
   it('is not that of a process that cannot delete this run: a command deletes its own, a worker the detached ones', () => {
@@ -228,7 +228,7 @@ describe('what holds a run back', () => {
     const why = (run: Partial<Run>, said: readonly ReturnType<typeof says>[]) => {
       const alive = said.length;
       const stops = { ...nobody, alive, processes: said.flatMap(({ stop }) => stop ?? []), said };
-      return standingsOf(reading({ stops, run, targets: [target()] })).map((one) => one.why);
+      return findStandings(reading({ stops, run, targets: [target()] })).map((one) => one.why);
     };
     const own = { id: 'r1', detached: false };
     expect([why({ detached: true }, [says('r1')]), why(own, [says(''), says('r2')])]).toEqual([
@@ -248,7 +248,7 @@ describe('what holds a run back', () => {
     const said = [file, null].map((one) => ({ run: '', stop: one, token: null }));
     const targets = [{ ...held('retry_after', 'asked for').targets[0]!, processes: 0 }];
     const both = reading({ stops: { ...nobody, alive: 2, processes: [file], said }, targets });
-    expect(standingsOf(both).map((one) => one.why)).toEqual(['retry_after']);
+    expect(findStandings(both).map((one) => one.why)).toEqual(['retry_after']);
   });
 
   it('is a stop file and a missing token where one of two workers has either', () => {
@@ -257,14 +257,15 @@ describe('what holds a run back', () => {
       { run: '', stop: null, token: { reason: 'none', since: now } },
     ];
     const stops = { target: null, alive: 2, processes: [said[0]!.stop!], tokenless: [said[1]!.token!], said };
-    expect(standingsOf(reading({ stops, targets: [target()] })).map((one) => one.why)).toEqual([
+    expect(findStandings(reading({ stops, targets: [target()] })).map((one) => one.why)).toEqual([
       'stop_file',
       'no_token',
     ]);
   });
 
   it('is a dead command for an attended run and a missing worker for a detached one', () => {
-    const why = (detached: boolean) => standingsOf(reading({ stops: nobody, run: { detached } })).map((one) => one.why);
+    const why = (detached: boolean) =>
+      findStandings(reading({ stops: nobody, run: { detached } })).map((one) => one.why);
     expect([why(true), why(false)]).toEqual([['no_worker'], ['dead_command']]);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { parseRun } from '../../../src/ledger/run.ts';
-import { exitOf, summaryOf } from '../../../src/ledger/summary.ts';
+import { toExitCode, toSummary } from '../../../src/ledger/summary.ts';
 
 function run(hash: Record<string, string | number>) {
   const fields = Object.entries(hash).map(([field, value]) => [field, String(value)]);
@@ -30,21 +30,21 @@ describe('the summary', () => {
     const rest =
       '"rejected":7,"duplicate":8,"protected":9,"protected_read":30,"attempts":20,"answers_with_body":2,"seconds":1.234,"exit":3,"starts_at":null,';
     const related = '"retry_of":"r0","retried_by":["r2","r3"],"results":null,"results_problem":null,"verified":null}';
-    expect(JSON.stringify(summaryOf(ended, 3, 0))).toBe(head + sent + rest + related);
+    expect(JSON.stringify(toSummary(ended, 3, 0))).toBe(head + sent + rest + related);
   });
 
   test('tells a run without a protect list from one whose list matched nothing', () => {
-    expect(summaryOf(run({ state: 'running', protectedRead: 3 }), null, 0)).toMatchObject({
+    expect(toSummary(run({ state: 'running', protectedRead: 3 }), null, 0)).toMatchObject({
       protected: 0,
       protected_read: 3,
     });
-    expect(summaryOf(run({ state: 'running', protectedRead: '' }), null, 0)).toMatchObject({ protected_read: null });
+    expect(toSummary(run({ state: 'running', protectedRead: '' }), null, 0)).toMatchObject({ protected_read: null });
   });
 
   test('counts what is left and the time of the current sitting while the run goes on', () => {
     const going = run({ state: 'running', rows: 10, deleted: 4, activeMs: 1_000, activeUntil: 5_000 });
-    expect(summaryOf(going, null, 7_500)).toMatchObject({ pending: 6, seconds: 3.5, exit: null });
-    expect(summaryOf(going, null, 3_600_000)).toMatchObject({ seconds: 1 }); // nobody is at work any more
+    expect(toSummary(going, null, 7_500)).toMatchObject({ pending: 6, seconds: 3.5, exit: null });
+    expect(toSummary(going, null, 3_600_000)).toMatchObject({ seconds: 1 }); // nobody is at work any more
   });
 });
 
@@ -72,11 +72,11 @@ describe('the exit code', () => {
     ['halted', { halt: 'target_unreachable' }, 6],
     ['halted', { halt: 'ledger_lost' }, 6],
   ])('of a run that is %s with %j is %s', (state, fields, exit) => {
-    expect(exitOf(run({ state, ...fields }))).toBe(exit);
+    expect(toExitCode(run({ state, ...fields }))).toBe(exit);
   });
 
   test.each(['unexpected_answers', 'wrong_endpoint', 'forbidden', 'refused_input', 'all_absent', 'halting_status', ''])(
     'of a run that is halted by "%s" is 4',
-    (halt) => expect(exitOf(run({ state: 'halted', halt }))).toBe(4),
+    (halt) => expect(toExitCode(run({ state: 'halted', halt }))).toBe(4),
   );
 });

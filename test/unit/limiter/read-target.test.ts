@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { firstInFlight } from '../../../src/limiter/learning/learn-in-flight.ts';
 import { firstRate } from '../../../src/limiter/learning/learned-rate.ts';
-import { learnedStart, targetStateOf } from '../../../src/limiter/read-target.ts';
+import { learnedStart, toTargetState } from '../../../src/limiter/read-target.ts';
 
 const now = 1_800_000_000_000;
 const ramp = { ...firstRate(now, null), phase: 'ramp', rate: 412, low: 410, answered: 411, high: 430 } as const;
@@ -23,11 +23,11 @@ function limiter(rate: object = {}, inFlight: object = {}) {
 const members = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, i) => [`p${i}`, `${(now - 60).toFixed(3)} 64`]));
 
-const read = (hash: Record<string, string>, fleet = members(1)) => targetStateOf('all', hash, fleet, now);
+const read = (hash: Record<string, string>, fleet = members(1)) => toTargetState('all', hash, fleet, now);
 
 describe('the state of a limiter', () => {
   it('is none where nobody ever sent anything', () => {
-    expect(targetStateOf('all', {}, {}, now)).toBeNull();
+    expect(toTargetState('all', {}, {}, now)).toBeNull();
   });
 
   it('tells the rate, the limit and how much is used', () => {
@@ -51,7 +51,7 @@ describe('the state of a limiter', () => {
   });
 
   it('has defaults for whatever is not there yet', () => {
-    expect(targetStateOf('views', { seenAt: String(now) }, {}, now)).toMatchObject({
+    expect(toTargetState('views', { seenAt: String(now) }, {}, now)).toMatchObject({
       scope: 'views',
       processes: 0,
       phase: '',
@@ -155,7 +155,7 @@ describe('where a run begins', () => {
 
   it('is the pinned rate, unless less was learned within the last minute', () => {
     const start = (hash: Record<string, string>) =>
-      learnedStart([targetStateOf('all', hash, {}, now, { pinned: 200, spent: null })!], ['all'], 200);
+      learnedStart([toTargetState('all', hash, {}, now, { pinned: 200, spent: null })!], ['all'], 200);
     const silent = { ...limiter({ rate: 150, low: 150 }), seenAt: String(now - 3_600_000) };
     expect(start(silent)).toMatchObject({ perSecond: 200, isPinned: true });
     expect(start(limiter({ rate: 150, low: 150 }))).toMatchObject({ perSecond: 150, isPinned: false });
@@ -167,7 +167,7 @@ describe('where a run begins', () => {
       wasRefused: false,
     });
     expect(
-      targetStateOf('all', { ...limiter(), ceiling: '300' }, members(1), now, { pinned: 200, spent: null }),
+      toTargetState('all', { ...limiter(), ceiling: '300' }, members(1), now, { pinned: 200, spent: null }),
     ).toMatchObject({
       rate: 200,
       ceiling: 200,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { endOf, forecast, neededRate, timeToSend, type Work } from '../../../src/model/forecast.ts';
+import { forecast, forecastEnd, neededRate, timeToSend, type Work } from '../../../src/model/forecast.ts';
 import { parseRate } from '../../../src/model/rate.ts';
 import { parseTimeWindow } from '../../../src/model/time-window.ts';
 import { unboundWork } from './works.ts';
@@ -97,7 +97,7 @@ describe('forecast', () => {
   ])('sends only in its window: %s', (_, text, from, requests, ends, openings) => {
     const window = parseTimeWindow(text);
     const found = at({ requests, rate: parseRate('1/s'), learned: fresh, window }, Date.parse(from));
-    expect(Math.abs(endOf(found) - Date.parse(ends))).toBeLessThan(2_000);
+    expect(Math.abs(forecastEnd(found) - Date.parse(ends))).toBeLessThan(2_000);
     expect(found).toMatchObject({ openings, zone: window.tz });
   });
 
@@ -110,7 +110,7 @@ describe('forecast', () => {
   it('counts no time outside its window as deleting time', () => {
     const window = parseTimeWindow('12:59-13:00,14:00-15:00');
     const found = at({ learned: fresh, window, maxActiveMs: 90_000 });
-    expect([found.fits, endOf(found)]).toEqual([9_000, Date.parse('2026-11-26T14:00:30Z')]);
+    expect([found.fits, forecastEnd(found)]).toEqual([9_000, Date.parse('2026-11-26T14:00:30Z')]);
   });
 
   it.each([

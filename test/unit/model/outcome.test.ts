@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { isSettled, readCell, settle } from '../../../src/ledger/cell.ts';
-import { parseRun, pendingOf } from '../../../src/ledger/run.ts';
-import { exitOf, summaryOf } from '../../../src/ledger/summary.ts';
+import { countPending, parseRun } from '../../../src/ledger/run.ts';
+import { toExitCode, toSummary } from '../../../src/ledger/summary.ts';
 import { sumInWords } from '../../../src/ledger/tally.ts';
 import {
   codeOfStatus,
@@ -32,8 +32,8 @@ describe.each(outcomes)('a row that ended %s', (outcome) => {
   test('is counted wherever rows are', () => {
     const run = parseRun('r', { state: 'completed', rows: '5', ids: '5', [outcome]: '2' });
     expect(run.counts).toEqual(counts);
-    expect(pendingOf(run)).toBe(3);
-    expect(summaryOf(run, 0, 0)).toMatchObject(counts);
+    expect(countPending(run)).toBe(3);
+    expect(toSummary(run, 0, 0)).toMatchObject(counts);
     expect(sumOutcomes(counts)).toBe(2);
     expect(sumInWords({ counts, pending: 3 })).toBe(`5 rows = 2 ${outcome} + 3 pending`);
   });
@@ -42,7 +42,7 @@ describe.each(outcomes)('a row that ended %s', (outcome) => {
     const run = parseRun('r', { state: 'completed', rows: '2', ids: '9', [outcome]: '2' });
     const groups = new FailureGroups();
     groups.add({ outcome, code: 'c', id: 'a' } as never);
-    expect([exitOf(run), groups.list().length]).toEqual(isSuccess(outcome) ? [0, 0] : [3, 1]);
+    expect([toExitCode(run), groups.list().length]).toEqual(isSuccess(outcome) ? [0, 0] : [3, 1]);
   });
 
   test('is shown with what it means, in the panel if it was to be sent', () => {

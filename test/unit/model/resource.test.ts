@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { limiterScopes, scopesOf } from '../../../src/limiter/read-target.ts';
+import { limiterScopes, scopesFor } from '../../../src/limiter/read-target.ts';
 import { idPath } from '../../../src/model/check-id.ts';
 import { perResource, resources, resourcesText, sumIds } from '../../../src/model/resource.ts';
 import { checkList } from '../../../src/operations/plan-list.ts';
@@ -33,7 +33,7 @@ describe.each(resources)('%s', (resource) => {
   });
 
   it('have a limiter of their own where the target limits them separately', () => {
-    expect(scopesOf({ separateLimits: true })).toContain(resource);
+    expect(scopesFor({ separateLimits: true })).toContain(resource);
     expect(limiterScopes).toContain(resource);
   });
 });
@@ -46,7 +46,7 @@ describe('all resources together', () => {
   });
 
   it('share one limiter unless the target limits them separately', () => {
-    expect(scopesOf({ separateLimits: false })).toEqual(['all']);
+    expect(scopesFor({ separateLimits: false })).toEqual(['all']);
   });
 
   it('are listed for people, each of them', () => {

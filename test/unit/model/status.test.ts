@@ -4,34 +4,34 @@ import { type Answer, verdictOf, verdictTable, waitStatuses } from '../../../src
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { formatOnStatus, parseOnStatus } from '../../../src/model/on-status.ts';
 import {
-  classOf,
+  classifyStatus,
   describeMeaning,
-  factsOf,
+  findStatusFacts,
   isAmbiguous,
   isThrottling,
   type Meaning,
-  rangesIn,
-  rangesOf,
+  parseStatusRanges,
   type StatusAction,
   statusActions,
   statusClasses,
   statusesText,
   statusFacts,
+  statusRanges,
 } from '../../../src/model/status.ts';
 
 const answered = (status: number): Answer => ({ kind: 'status', status, headers: {}, body: '', authorization: '' });
 const every = Array.from({ length: 800 }, (_, i) => 200 + i);
-const throttled = every.filter((status) => factsOf(status).signal === 'refused');
+const throttled = every.filter((status) => findStatusFacts(status).signal === 'refused');
 
 describe('the table of statuses', () => {
   it('has a row for each status from 200 on, and every row decides about what it names', () => {
-    const ranges = statusClasses.flatMap(rangesOf);
+    const ranges = statusClasses.flatMap(statusRanges);
     expect(every.filter((status) => !ranges.some(([from, to]) => status >= from && status <= to))).toEqual([]);
     const named = statusClasses.flatMap((name) =>
-      rangesOf(name).flatMap(([from, to]) => (from === to ? [[from, name] as const] : [])),
+      statusRanges(name).flatMap(([from, to]) => (from === to ? [[from, name] as const] : [])),
     );
-    expect(named.filter(([status, name]) => classOf(status) !== name)).toEqual([]);
-    expect(statusClasses.filter((name) => every.every((status) => classOf(status) !== name))).toEqual([]);
+    expect(named.filter(([status, name]) => classifyStatus(status) !== name)).toEqual([]);
+    expect(statusClasses.filter((name) => every.every((status) => classifyStatus(status) !== name))).toEqual([]);
   });
 
   it('says of each status the same as the verdict: what may have been executed', () => {
@@ -49,7 +49,7 @@ describe('the table of statuses', () => {
   });
 
   it('calls what no server may answer refused, so that it is a failure', () => {
-    expect([classOf(0), classOf(199), classOf(1_000)]).toEqual(['refused', 'refused', 'refused']);
+    expect([classifyStatus(0), classifyStatus(199), classifyStatus(1_000)]).toEqual(['refused', 'refused', 'refused']);
   });
 
   it('says what an answer tells of the target', () => {
@@ -84,7 +84,7 @@ describe('the table of statuses', () => {
       });
       expect([status, allowed]).toEqual([
         status,
-        statusActions.filter((word) => factsOf(status).actions.includes(word)),
+        statusActions.filter((word) => findStatusFacts(status).actions.includes(word)),
       ]);
     }
   });
@@ -112,12 +112,12 @@ describe('the table of statuses', () => {
       every.filter((s) => statuses.some(([a, b]) => s >= a && s <= b)),
     );
     expect(counted.length).toBeGreaterThan(200);
-    const wrong = counted.filter((status) => !['gone', 'failed', 'unknown'].includes(factsOf(status).meaning));
+    const wrong = counted.filter((status) => !['gone', 'failed', 'unknown'].includes(findStatusFacts(status).meaning));
     expect(wrong).toEqual([]);
   });
 
   it('reads ranges, and lists statuses for people', () => {
-    expect(rangesIn('404, 500-599')).toEqual([
+    expect(parseStatusRanges('404, 500-599')).toEqual([
       [404, 404],
       [500, 599],
     ]);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { listOf, targetOf } from '../../../src/model/target.ts';
+import { hashList, targetOf } from '../../../src/model/target.ts';
 
 // Redis keys are made of both: a change would make a later version lose sight of targets, runs and lists.
 
@@ -13,11 +13,11 @@ test('a target is known by its base URL and its account', () => {
 });
 
 test('a list is known by its rows and its target', () => {
-  const list = listOf(target, 'aa');
+  const list = hashList(target, 'aa');
   expect(list).toMatch(/^[0-9a-f]{64}$/);
-  expect(listOf(target, 'aa')).toBe(list);
-  expect(listOf(target, 'ab')).not.toBe(list);
-  expect(listOf(target, 'aa', 'r1')).not.toBe(list);
-  expect(listOf(target, 'aa', 'r1')).not.toBe(listOf(target, 'aa', 'r2'));
-  expect(listOf(targetOf('https://api.example.com', ''), 'aa')).not.toBe(list);
+  expect(hashList(target, 'aa')).toBe(list);
+  expect(hashList(target, 'ab')).not.toBe(list);
+  expect(hashList(target, 'aa', 'r1')).not.toBe(list);
+  expect(hashList(target, 'aa', 'r1')).not.toBe(hashList(target, 'aa', 'r2'));
+  expect(hashList(targetOf('https://api.example.com', ''), 'aa')).not.toBe(list);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { openReceivers } from '../../../src/notify/receivers.ts';
-import { receiverKey, signatureOf } from '../../../src/notify/webhook.ts';
+import { receiverKey, signWebhook } from '../../../src/notify/webhook.ts';
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 const [one, two] = ['https://a.example.com/hook/geheim', 'https://b.example.com/hook'];
@@ -10,16 +10,16 @@ describe('the signature of an event', () => {
   it('is that of the example of Standard Webhooks', () => {
     const body = '{"test": 2432232314}';
     const { secrets } = openReceivers(settings, { EXPUNGE_NOTIFY_SECRET: secret })[0]!;
-    expect(signatureOf(secrets, 'msg_p5jXN8AQM9LWM0D4loKWxJek', '1614265330', body)).toBe(
+    expect(signWebhook(secrets, 'msg_p5jXN8AQM9LWM0D4loKWxJek', '1614265330', body)).toBe(
       'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',
     );
   });
 
   it('is one for each secret while one is replaced, and none without a secret', () => {
     const keys = [Buffer.alloc(24, 1), Buffer.alloc(24, 2)];
-    const both = signatureOf(keys, 'id', '1', '{}');
-    expect(both).toBe(keys.map((key) => signatureOf([key], 'id', '1', '{}')).join(' '));
-    expect(signatureOf([], 'id', '1', '{}')).toBe('');
+    const both = signWebhook(keys, 'id', '1', '{}');
+    expect(both).toBe(keys.map((key) => signWebhook([key], 'id', '1', '{}')).join(' '));
+    expect(signWebhook([], 'id', '1', '{}')).toBe('');
   });
 });
 

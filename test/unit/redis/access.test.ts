@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { type RedisAccess, refuseAccessFlags, withAccess } from '../../../src/redis/access.ts';
 import { addressFromUrl } from '../../../src/redis/address.ts';
-import { optionsOf } from '../../../src/redis/client.ts';
+import { toRedisOptions } from '../../../src/redis/client.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'expunge-access-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -35,7 +35,7 @@ describe('what logs in beside REDIS_URL', () => {
 
   test('is read again before each reconnect, and stays while its file cannot be read or is empty', () => {
     const path = fileOf('before');
-    const options = { ...optionsOf(address('redis://localhost', { redisPasswordFile: path })) };
+    const options = { ...toRedisOptions(address('redis://localhost', { redisPasswordFile: path })) };
     writeFileSync(path, 'after\n');
     expect(options.retryStrategy?.(1)).toBe(100);
     expect(options.password).toBe('after');

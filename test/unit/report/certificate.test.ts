@@ -7,7 +7,7 @@ import {
   type CertificateLine,
   type CertificateOptions,
   firstPrevious,
-  hashOf,
+  hashLine,
   writeCertificate,
 } from '../../../src/report/certificate.ts';
 import { certificateLines, verifyCertificate } from '../../../src/report/verify-certificate.ts';
@@ -68,7 +68,7 @@ function check(text: string | Buffer, key = null as typeof publicKey | null, siz
 /** The line with other facts, and with the hash that belongs to them. */
 function changed(line: string, facts: CertificateLine): string {
   const { hash: _, signature, ...content } = { ...JSON.parse(line), ...facts };
-  return canonicalJson({ ...content, hash: hashOf(content), ...(signature === undefined ? {} : { signature }) });
+  return canonicalJson({ ...content, hash: hashLine(content), ...(signature === undefined ? {} : { signature }) });
 }
 
 describe('a certificate', () => {

@@ -3,12 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { binsMax } from '../../../src/history/history.lua.ts';
 import type { HistoryPoint } from '../../../src/history/history-points.ts';
 import type { AuditEntry } from '../../../src/ledger/audit.ts';
-import { measuresOf } from '../../../src/ledger/measures.ts';
+import { parseMeasures } from '../../../src/ledger/measures.ts';
 import type { OutcomeRow } from '../../../src/ledger/outcome-rows.ts';
 import { parseRun } from '../../../src/ledger/run.ts';
 import { idOutcomes } from '../../../src/model/outcome.ts';
 import { parseRate, storedRate } from '../../../src/model/rate.ts';
-import { FailureSamples, type PageFacts, pageOf } from '../../../src/report/html-report.ts';
+import { FailureSamples, type PageFacts, renderPage } from '../../../src/report/html-report.ts';
 import { tagsOf, textOf } from '../../support/html.ts';
 
 const start = 1_800_000_000_000;
@@ -51,12 +51,12 @@ function pageWith(text: string, rows: OutcomeRow[], wish: Partial<PageFacts> = {
     run: runOf(text),
     standing: null,
     history,
-    measures: measuresOf({}),
+    measures: parseMeasures({}),
     audit: [entry],
     failures: samples.list(),
     proof: [text],
   };
-  return pageOf({ ...facts, ...wish });
+  return renderPage({ ...facts, ...wish });
 }
 
 function point(n: number): HistoryPoint {
@@ -273,7 +273,7 @@ describe('all that a page says', () => {
     };
     const rows = [row(), row({ id: 'a-2' }), row({ code: 'http_403', outcome: 'unknown', excerpt: '' })];
     const run = runOf('', fields);
-    const measures = measuresOf({ ...measured, ...limits, ...latencies });
+    const measures = parseMeasures({ ...measured, ...limits, ...latencies });
     const page = pageWith('', rows, { run, measures, audit, history: { points, events: [...events] } });
     expect(linesOf(page)).toMatchInlineSnapshot(`
       [

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ProtectedList } from '../../../src/input/spool.ts';
-import { rejectionOf, withRows } from '../../../src/schedule/guards.ts';
+import { findRejection, withRows } from '../../../src/schedule/guards.ts';
 import { aSchedule } from './schedules.ts';
 
 const list = {
@@ -15,7 +15,7 @@ const list = {
 };
 const before = { lastRun: 'r1', lastSha256: 'old', lastState: 'completed' as const, rows: [10, 20, 30] };
 const refused = (facts: Partial<typeof list>, more: Parameters<typeof aSchedule>[0] = {}) =>
-  rejectionOf({ ...list, ...facts }, aSchedule({ ...before, ...more }));
+  findRejection({ ...list, ...facts }, aSchedule({ ...before, ...more }));
 
 describe('the guards of a schedule', () => {
   it('let a usual list pass', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { newsOf, occurrencesInARow } from '../../../src/schedule/occurrence-news.ts';
+import { findNews, occurrencesInARow } from '../../../src/schedule/occurrence-news.ts';
 import type { HistoryEntry } from '../../../src/schedule/schedule.ts';
 import { minute, noon } from './schedules.ts';
 
@@ -17,7 +17,7 @@ function told(lines: readonly Line[]): string[] {
   return lines.map((one) => {
     at += (one[2] ?? 1) * minute;
     const entry = line(one, at);
-    const news = newsOf(history, entry);
+    const news = findNews(history, entry);
     history = [entry, ...history];
     return news === null ? '' : `${news.is} ${news.occurrences}`;
   });

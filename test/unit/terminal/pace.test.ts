@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { measuresOf, nothingMeasured } from '../../../src/ledger/measures.ts';
+import { nothingMeasured, parseMeasures } from '../../../src/ledger/measures.ts';
 import type { Run } from '../../../src/ledger/run.ts';
 import type { Reading } from '../../../src/ledger/standing.ts';
 import type { TargetState } from '../../../src/limiter/read-target.ts';
@@ -170,7 +170,7 @@ describe('the sentence about a running run', () => {
 
 describe('pace summary', () => {
   /** Two processes side by side for 100 s, of which each waited 21 s, under a limit of 412/s. */
-  const measures = measuresOf({
+  const measures = parseMeasures({
     requests: '39812',
     refused: '12',
     refreshes: '3',
@@ -192,24 +192,24 @@ describe('pace summary', () => {
     });
 
     it('compares no averages of different times, as of a rate that was lifted in the middle', () => {
-      const lifted = measuresOf({ requests: '3180', workMs: '10000', allowed: '1000', limitedMs: '5000' });
+      const lifted = parseMeasures({ requests: '3180', workMs: '10000', allowed: '1000', limitedMs: '5000' });
       expect(paceLines(paceSummary(lifted, 10_000))).toEqual(['Pace: 318/s']);
       expect(paceFacts(paceSummary(lifted, 10_000))).toMatchObject({ rate_achieved: 318, rate_allowed: null });
-      const late = measuresOf({ requests: '3180', workMs: '10000', allowed: '910', limitedMs: '9100' });
+      const late = parseMeasures({ requests: '3180', workMs: '10000', allowed: '910', limitedMs: '9100' });
       expect(paceLines(paceSummary(late, 10_000))).toEqual(['Pace: 318/s']);
-      const learned = measuresOf({ requests: '3180', workMs: '10000', allowed: '2910', limitedMs: '9000' });
+      const learned = parseMeasures({ requests: '3180', workMs: '10000', allowed: '2910', limitedMs: '9000' });
       expect(paceLines(paceSummary(learned, 10_000))).toEqual(['Pace: 318/s of 323/s allowed']);
     });
 
     it('leaves out what there is nothing to say of', () => {
-      const calm = measuresOf({ requests: '500', workMs: '1000', heldMs: '100' });
+      const calm = parseMeasures({ requests: '500', workMs: '1000', heldMs: '100' });
       expect(paceLines(paceSummary(calm, 1_000))).toEqual(['Pace: 500/s']);
       expect(paceLines(paceSummary(nothingMeasured, 1_000))).toEqual([]);
       expect(paceLines(paceSummary(measures, 0))).toEqual([]);
     });
 
     it('never says that more was waited than the run took', () => {
-      const odd = measuresOf({ requests: '1', workMs: '1000', heldMs: '5000' });
+      const odd = parseMeasures({ requests: '1', workMs: '1000', heldMs: '5000' });
       expect(paceSummary(odd, 9_000).waitedMs).toBe(9_000);
     });
 

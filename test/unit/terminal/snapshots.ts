@@ -1,5 +1,5 @@
 import { parseRun, type Run } from '../../../src/ledger/run.ts';
-import { type Reading, standingAdvice, standingsOf } from '../../../src/ledger/standing.ts';
+import { findStandings, type Reading, standingAdvice } from '../../../src/ledger/standing.ts';
 import { perOutcome } from '../../../src/model/outcome.ts';
 import { toTypeAnywhere } from '../../../src/model/to-type.ts';
 import type { Snapshot } from '../../../src/terminal/snapshot.ts';
@@ -56,7 +56,7 @@ export function reading({
 
 /** A snapshot of what was read. */
 export function snapshotOf(seen: Reading, changes: Partial<Snapshot> = {}): Snapshot {
-  const standings = standingsOf(seen);
+  const standings = findStandings(seen);
   const advice = standings[0] ? standingAdvice(standings[0], toTypeAnywhere) : '';
   const { state, reason, who, rate } = seen.run as Run;
   return snapshot({ state, reason, who, rate, standings, advice, targets: seen.targets, at: seen.now, ...changes });

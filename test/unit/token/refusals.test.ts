@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import {
   afterRefusal,
   afterReplacement,
-  lifeMsOf,
   noRefusals,
+  parseLifeMs,
   type RefusedToken,
   refreshAfterMs,
   retryDelayMs,
@@ -82,7 +82,7 @@ describe('token life', () => {
       [Number.POSITIVE_INFINITY, 86_400_000],
       ['999999999999', 86_400_000],
     ])('of expires_in %j is %i ms', (expiresIn, ms) => {
-      expect(lifeMsOf(expiresIn)).toBe(ms);
+      expect(parseLifeMs(expiresIn)).toBe(ms);
     });
 
     it.each([
@@ -100,13 +100,13 @@ describe('token life', () => {
       [{}],
       [[60]],
     ])('is unknown where expires_in is %j', (expiresIn) => {
-      expect(lifeMsOf(expiresIn)).toBeNull();
+      expect(parseLifeMs(expiresIn)).toBeNull();
     });
 
     it('is never anything but positive and at most a day', () => {
       fc.assert(
         fc.property(fc.anything(), (expiresIn) => {
-          const ms = lifeMsOf(expiresIn);
+          const ms = parseLifeMs(expiresIn);
           return ms === null || (ms > 0 && ms <= 86_400_000);
         }),
       );

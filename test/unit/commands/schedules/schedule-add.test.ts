@@ -8,7 +8,7 @@ import { commands } from '../../../../src/commands/line/commands.ts';
 import { readDefinition } from '../../../../src/commands/schedules/schedule-add.ts';
 import { loadConfig } from '../../../../src/config/read-config.ts';
 import { type Config, type SettingName, settings, settingText } from '../../../../src/config/settings.ts';
-import { scheduledSettings, settingsOf } from '../../../../src/schedule/schedule.ts';
+import { parseStoredSettings, scheduledSettings } from '../../../../src/schedule/schedule.ts';
 
 /** A value of every setting that is not its default. */
 const samples: Record<SettingName, string> = {
@@ -129,7 +129,7 @@ describe('a schedule', () => {
       }
       const value = name === 'protect' ? resolve(samples.protect) : config[name];
       expect(definition.settings).toHaveProperty(name, settingText(name, value as never));
-      expect(settingsOf(definition)).toHaveProperty(name, value);
+      expect(parseStoredSettings(definition)).toHaveProperty(name, value);
     },
   );
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { usersIn } from '../../../../src/redis/private/stop.ts';
+import { describeUsers } from '../../../../src/redis/private/stop.ts';
 
 test.each<[string[], string[]]>([
   [[], []],
@@ -23,5 +23,5 @@ test.each<[string[], string[]]>([
   [['', 'someone'], ['2 more connections']],
   [['expunge:{fp}:Y2h1bmtz'], ['an unknown process']],
 ])('of the connections %o the users are %o', (names, users) => {
-  expect(usersIn(names)).toEqual(users);
+  expect(describeUsers(names)).toEqual(users);
 });
