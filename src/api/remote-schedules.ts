@@ -93,6 +93,8 @@ function bodyOf({ settings: { burst, ...texts }, ...definition }: Definition) {
     max_growth: definition.maxGrowth,
     at_most: definition.atMost,
     retry_failed: definition.retryFailed,
+    max_duration_seconds: definition.maxActiveMs / 1_000,
+    stop_at: definition.stopAt,
   };
 }
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { namePattern, nameRule } from '../config/list-source.ts';
+import { timeOfDay } from '../config/parse-setting.ts';
 import { apiField, type Config, settings } from '../config/settings.ts';
 import { priorities } from '../model/priority.ts';
 import type { Target } from '../model/target.ts';
@@ -47,6 +48,8 @@ const definition = z.strictObject({
   max_growth: z.number().gt(1).optional(),
   at_most: z.int().min(0).optional().describe('0 = all'),
   retry_failed: z.boolean().optional(),
+  max_duration_seconds: z.number().min(0).max(31_536_000).optional().describe('0 = no limit'),
+  stop_at: z.string().max(100).optional().describe('06:00 or 06:00 Europe/Berlin; empty = never'),
   priority: z.enum(priorities).optional(),
   replace,
   ...bodyFields(scheduleSettings),
@@ -207,7 +210,7 @@ async function add(call: Call<unknown, Body>) {
  * contain.
  */
 function definedBy(body: Body, before: Schedule | null, own: Config): Definition {
-  const { max_delay_seconds: maxDelaySeconds } = body;
+  const { max_delay_seconds: maxDelaySeconds, max_duration_seconds: maxSeconds, stop_at: stopAt } = body;
   return definitionOf({
     cron: body.cron,
     tz: body.tz ?? before?.tz,
@@ -219,6 +222,8 @@ function definedBy(body: Body, before: Schedule | null, own: Config): Definition
     atMost: body.at_most ?? before?.atMost,
     retryFailed: body.retry_failed ?? before?.retryFailed,
     priority: body.priority ?? before?.priority,
+    maxActiveMs: maxSeconds === undefined ? before?.maxActiveMs : Math.round(1_000 * maxSeconds),
+    stopAt: stopAt ? parsedAs('body.stop_at', stopAt, timeOfDay) : (stopAt ?? before?.stopAt),
     settings: readSettings(textsOf(body, before, own)),
     heartbeat: before?.heartbeat,
     note: body.reason ?? before?.note,

@@ -57,7 +57,7 @@ type OfEvidence = Partial<ReportStyle> & {
 };
 
 /** Options of schedules, tokens and the dashboard. */
-type OfServices = Partial<Omit<GivenDefinition, 'settings' | 'maxDelayMs' | 'note'>> & {
+type OfServices = Partial<Omit<GivenDefinition, 'settings' | 'maxDelayMs' | 'maxActiveMs' | 'stopAt' | 'note'>> & {
   maxDelay?: number; // ms
   replace?: boolean;
   after?: number; // ms since 1970

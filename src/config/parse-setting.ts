@@ -179,8 +179,14 @@ export const futureMoment = (value: string, now = Date.now()): number => {
   throw new Error(`expected a future time, got "${value}", which is in the past`);
 };
 
+/** A time of day, with a zone or without: `06:00`, `06:00 Europe/Berlin`. See `nextTime`. */
+export const timeOfDay = (value: string): string => {
+  nextTime(value, 0);
+  return value;
+};
+
 /** The next time that the clocks show this. If they skip it, the moment right after the gap. */
-function nextTime(value: string, now: number): number {
+export function nextTime(value: string, now: number): number {
   const [, hours = '', minutes = '', zone = ''] = /^([01]\d|2[0-3]):([0-5]\d)( .*)?$/.exec(value) ?? [];
   const isToTheSecond = /^\d\d:\d\d:\d\d/.test(value);
   const form = isToTheSecond ? 'hours and minutes without seconds, like 06:00' : 'a time like 06:00';

@@ -34,6 +34,8 @@ export function definitionOf({ settings, ...given }: GivenDefinition): Definitio
     atMost,
     retryFailed,
     priority: given.priority ?? 'normal',
+    maxActiveMs: given.maxActiveMs ?? 0,
+    stopAt: given.stopAt ?? '',
     settings: settingTexts(settings),
     heartbeat: given.heartbeat ?? '',
     note: given.note ?? '',

@@ -70,6 +70,8 @@ function factsOf(schedule: Schedule, { history, audit }: Past, now: number) {
     missed,
     max_delay_ms: schedule.maxDelayMs,
     max_growth: schedule.maxGrowth,
+    max_duration_seconds: schedule.maxActiveMs === 0 ? null : schedule.maxActiveMs / 1_000,
+    stop_at: schedule.stopAt || null,
     heartbeat: schedule.heartbeat === '' ? null : listOrigins([schedule.heartbeat]),
     priority: schedule.priority,
     settings,

@@ -1,9 +1,11 @@
+import { nextTime } from '../config/parse-setting.ts';
 import { messageOf } from '../errors.ts';
 import { isoTime } from '../format.ts';
 import { chunkSizes, readTakenChunks } from '../input/chunk-ids.ts';
 import type { Spool } from '../input/spool.ts';
 import { claimList, planRun, writeRun } from '../ledger/create-run.ts';
 import { removeIfUnstarted } from '../ledger/end-run.ts';
+import { readMinGrace } from '../ledger/min-grace.ts';
 import { refuseUnprotected } from '../ledger/protection.ts';
 import { noteRetry } from '../ledger/retries.ts';
 import { isFinalized, type Run, readRun } from '../ledger/run.ts';
@@ -16,7 +18,7 @@ import { findRejection, type ListRejection, protectedChange, withRows } from './
 import type { ScheduleLease } from './lease.ts';
 import { extendHistory } from './occurrence-history.ts';
 import { type OccurrenceList, withOccurrenceList } from './occurrence-list.ts';
-import { type HistoryEntry, parseStoredSettings, type Schedule } from './schedule.ts';
+import { type HistoryEntry, parseStoredSettings, type Schedule, stopAtWithZone } from './schedule.ts';
 import {
   type GuardPause,
   readSchedule,
@@ -136,11 +138,11 @@ async function start(
   // The file of the schedule may differ from a worker's file, and ids of earlier occurrences may have been protected since.
   await refuseUnprotected(ledger.redis, target.fp, { isProtected: true, ids: takenIds(spool) });
   const settings = settingsForRun(schedule, list);
-  const { note: why, priority } = schedule;
+  const { note: why } = schedule;
   const origin = {
     note: deps.reason || why,
     retryOf: retried.of,
-    options: { priority },
+    options: await optionsOf(deps, schedule, settings.grace),
     detached: true,
     who: `${creatorPrefix(schedule.name)}${who}`,
     command: '',
@@ -197,6 +199,21 @@ async function start(
   await linkRetried(deps, written);
   await startDetachedRun(ledger, deps.enqueuer, written, { who: plan.who, reason: '' });
   return result;
+}
+
+/** The rules of a run that are not settings. Its time of day for a pause is the next one after its start. */
+async function optionsOf(
+  { ledger: { redis }, target, now }: ScheduleDeps,
+  { tz, priority, maxActiveMs, stopAt }: Schedule,
+  graceMs: number,
+): Promise<Record<string, unknown>> {
+  const minGraceMs = (await readMinGrace(redis, target.fp))?.ms ?? 0;
+  const startsAt = now() + Math.max(graceMs, minGraceMs);
+  return {
+    priority,
+    ...(maxActiveMs > 0 && { maxDuration: maxActiveMs }),
+    ...(stopAt !== '' && { stopAt: nextTime(stopAtWithZone(stopAt, tz), startsAt) }),
+  };
 }
 
 /** The ids that the run of an occurrence sends. */

@@ -45,6 +45,10 @@ export type Definition = Timing & {
   retryFailed: boolean;
   /** The priority of its runs. */
   priority: Priority;
+  /** The deleting time after which each of its runs pauses, in ms; 0 = no limit. */
+  maxActiveMs: number;
+  /** The time of day at which each of its runs pauses, by the clocks of its zone unless it names one; '' = none. */
+  stopAt: string;
   /** Settings as texts, in the form of their flags; `protect` is an absolute path. */
   settings: Partial<Record<KeptSetting, string>>;
   /** A URL that is called at the end of each occurrence that went well; '' = none. */
@@ -106,11 +110,22 @@ export function isPausedFor({ state, pausedBy, halt, who }: Schedule, code: Halt
 /** Files as they were when they were read. */
 export type ReadFiles = { run: string; files: { path: string; size: number; mtimeMs: number }[] };
 
+/** The time of day of a schedule's `--stop-at` with the zone whose clocks count. */
+export function stopAtWithZone(stopAt: string, tz: string): string {
+  return stopAt.includes(' ') ? stopAt : `${stopAt} ${tz}`;
+}
+
 /** The definition's part of the record. Adding a schedule twice compares this text, so values that are not given are left out. */
-export function definitionFields({ settings, note, atMost, retryFailed, ...definition }: Definition) {
-  const leftovers = { atMost: atMost || undefined, retryFailed: retryFailed || undefined };
+export function definitionFields({ settings, note, ...definition }: Definition) {
+  const { atMost, retryFailed, maxActiveMs, stopAt } = definition;
+  const given = {
+    atMost: atMost || undefined,
+    retryFailed: retryFailed || undefined,
+    maxActiveMs: maxActiveMs || undefined,
+    stopAt: stopAt || undefined,
+  };
   const sorted = Object.fromEntries(Object.entries(settings).sort());
-  return { definition: JSON.stringify({ ...definition, ...leftovers, settings: sorted }), note };
+  return { definition: JSON.stringify({ ...definition, ...given, settings: sorted }), note };
 }
 
 export function parseSchedule(name: string, hash: Record<string, string>): Schedule {
@@ -121,6 +136,8 @@ export function parseSchedule(name: string, hash: Record<string, string>): Sched
     heartbeat: definition.heartbeat ?? '',
     atMost: definition.atMost ?? 0,
     retryFailed: definition.retryFailed ?? false,
+    maxActiveMs: definition.maxActiveMs ?? 0,
+    stopAt: definition.stopAt ?? '',
     settings,
     note: text('note'),
     name,

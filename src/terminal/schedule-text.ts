@@ -1,7 +1,7 @@
 import cronstrue from 'cronstrue';
 import { listOrigins } from '../config/parse-url.ts';
 import { durationText, settings as settingRows } from '../config/settings.ts';
-import { count, plural, roughly } from '../format.ts';
+import { count, duration, plural, roughly } from '../format.ts';
 import { conclusionText } from '../ledger/conclusion.ts';
 import type { Target } from '../model/target.ts';
 import type { ToType } from '../model/to-type.ts';
@@ -9,7 +9,13 @@ import { visibleLine } from '../model/visible.ts';
 import { describeOccurrence, type OccurrenceDescription } from '../schedule/describe-occurrences.ts';
 import { occurrencesInARow } from '../schedule/occurrence-news.ts';
 import { nextOccurrence, nextOccurrences, type Timing } from '../schedule/occurrences.ts';
-import type { Definition, HistoryEntry, RunEnd, Schedule } from '../schedule/schedule.ts';
+import {
+  type Definition,
+  type HistoryEntry,
+  type RunEnd,
+  type Schedule,
+  stopAtWithZone,
+} from '../schedule/schedule.ts';
 import { targetName } from './stop-text.ts';
 import { columns, type TableFit } from './style.ts';
 
@@ -53,10 +59,9 @@ export function addedText(
 }
 
 /** The ids that a schedule never deletes, how many of a list it takes, and what it carries over and retries. */
-function keptText(
-  { settings: { protect, limit }, protectedList, atMost, retryFailed, carriedOver }: Schedule,
-  who: string,
-): string[] {
+function keptText(schedule: Schedule, who: string): string[] {
+  const { settings, protectedList, atMost, retryFailed, carriedOver } = schedule;
+  const { protect, limit } = settings;
   const never = `never deletes the ${plural(protectedList?.ids ?? 0, 'ids')} of ${visibleLine(protect ?? '')}`;
   return [
     ...(protect === undefined ? [] : [`  ${who} ${never}`]),
@@ -65,7 +70,20 @@ function keptText(
       ? []
       : [`  ${who} deletes at most ${plural(atMost, 'ids')} per occurrence and carries the others over to the next`]),
     ...(retryFailed ? [`  ${who} sends again the ids that the last occurrence left as failed or unknown`] : []),
+    ...timesText(schedule, who),
     ...(carriedOver === null ? [] : [`  ${who} carries ${plural(carriedOver.ids, 'ids')} over to its next occurrence`]),
+  ];
+}
+
+/** When the runs of a schedule start and pause, if not at once and never. */
+function timesText({ tz, settings: { grace }, maxActiveMs, stopAt }: Schedule, who: string): string[] {
+  const ends = [
+    ...(stopAt === '' ? [] : [`at ${stopAtWithZone(stopAt, tz)}`]),
+    ...(maxActiveMs === 0 ? [] : [`after ${duration(maxActiveMs)} of deleting`]),
+  ];
+  return [
+    ...(grace === undefined ? [] : [`  ${who} sends nothing of a run for its first ${visibleLine(grace)}`]),
+    ...(ends.length === 0 ? [] : [`  ${who} pauses each run ${ends.join(', or ')}`]),
   ];
 }
 
@@ -79,12 +97,14 @@ export function differences(before: Definition, after: Definition): string[] {
 }
 
 function flagsOf({ settings: kept, note, cron, tz, from, overlap, missed, priority, ...others }: Definition) {
-  const { maxDelayMs, maxGrowth, heartbeat, atMost, retryFailed } = others;
+  const { maxDelayMs, maxGrowth, heartbeat, atMost, retryFailed, maxActiveMs, stopAt } = others;
   const own = { cron, tz, from, overlap, missed, priority, 'max-delay': durationText(maxDelayMs) };
   const guards = {
     'max-growth': String(maxGrowth),
     'at-most': atMost === 0 ? undefined : String(atMost),
     'retry-failed': String(retryFailed),
+    'max-duration': maxActiveMs === 0 ? undefined : durationText(maxActiveMs),
+    'stop-at': stopAt || undefined,
     heartbeat: heartbeat || undefined,
     reason: note || undefined,
   };

@@ -22,6 +22,8 @@ export function aDefinition(more: Partial<Definition> = {}): Definition {
     maxGrowth: 3,
     atMost: 0,
     retryFailed: false,
+    maxActiveMs: 0,
+    stopAt: '',
     priority: 'normal',
     settings: { resource: 'views', maxDeletes: '100' },
     heartbeat: '',

@@ -58,6 +58,16 @@ const addOptions: readonly OwnOption[] = [
     help: 'delete at most this many ids of the list per occurrence, and carry the others over to the next (default: all)',
     parse: parse.integerFrom(1, 1_000_000_000),
   },
+  {
+    flags: '--max-duration <time>',
+    help: 'pause each run after this much deleting time: 90min, 2h (default: no limit)',
+    parse: parse.longDuration,
+  },
+  {
+    flags: '--stop-at <time>',
+    help: 'pause each run at this time of day, by the clocks of --tz: 06:00, "06:00 Europe/Berlin" (default: never)',
+    parse: parse.timeOfDay,
+  },
   { flags: '--retry-failed', help: 'send again the ids that the run of the last occurrence left as failed or unknown' },
   { flags: '--replace', help: 'change the schedule of that name' },
 ];

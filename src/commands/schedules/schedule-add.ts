@@ -36,7 +36,8 @@ function sayAdded({ config, toType, stderr, verbosity }: Invocation, name: strin
 
 /** The schedule that the options and settings define. Throws USAGE for missing or contradictory options. */
 export function readDefinition({ options, config }: Pick<Invocation, 'options' | 'config'>): Definition {
-  const { heartbeat = '', maxDelay: maxDelayMs, ...given } = options;
+  const { heartbeat = '', maxDelay: maxDelayMs, maxDuration: maxActiveMs, ...given } = options;
+  const { stopAt } = options as { stopAt?: unknown }; // a time of day here, and a moment for the commands that make a run
   return definitionOf({
     cron: given.cron,
     tz: given.tz,
@@ -48,6 +49,8 @@ export function readDefinition({ options, config }: Pick<Invocation, 'options' |
     atMost: given.atMost,
     retryFailed: given.retryFailed,
     priority: given.priority,
+    maxActiveMs,
+    stopAt: typeof stopAt === 'string' ? stopAt : undefined,
     settings: config,
     heartbeat: readHeartbeat(heartbeat, config),
     note: reasonOf(options),

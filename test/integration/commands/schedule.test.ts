@@ -47,6 +47,37 @@ describe('expunge schedule', () => {
     expect(stderr).toContain('warning: no worker of this target that has the source "expired" is alive');
   });
 
+  it('says of a schedule when its runs start and pause: where it is added, listed and previewed, and as JSON', async () => {
+    const line = 'expired --tz Europe/Berlin --max-deletes 9 --grace 15min --max-duration 2h --stop-at 06:00';
+    const words = [
+      'sends nothing of a run for its first 15min',
+      'pauses each run at 06:00 Europe/Berlin, or after 2 h of deleting',
+    ];
+    const added = await add('timed', '30 2 * * *', line);
+    const preview = await schedule('preview timed');
+    const list = await schedule('list');
+    for (const text of words) {
+      expect(added.stderr).toContain(`It ${text}`);
+      expect(preview.stdout).toContain(`It ${text}`);
+      expect(list.stdout).toContain(`timed ${text}`);
+    }
+    expect(facts(await add('timed', '30 2 * * *', `${line} --json`))).toMatchObject({
+      done: 'same',
+      max_duration_seconds: 7_200,
+      stop_at: '06:00',
+      settings: { grace: '15min' },
+    });
+    const changed = await add('timed', '30 2 * * *', 'expired --tz Europe/Berlin --max-deletes 9 --replace');
+    expect(changed.stderr).toContain('--max-duration 2h → none · --stop-at 06:00 → none · --grace 15min → none');
+    expect(await schedule('remove timed --yes')).toMatchObject({ code: 0 });
+  });
+
+  it.each(['25:00', '06:00:30', 'noon', '06:00 Nowhere'])('refuses %j as the time of day of a pause', async (time) => {
+    const args = ['--cron', '30 2 * * *', '--from', 'expired', '--resource', 'annotations', '--max-deletes', '9'];
+    const refused = await harness.expunge(['schedule', 'add', 'wrong', ...args, '--stop-at', time]);
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('--stop-at') });
+  });
+
   it('adds the same again without a change, and another one of its name only to replace it', async () => {
     const again = await add('nightly', '30 2 * * *', 'expired --tz America/New_York --max-deletes 100');
     expect(again.stderr).toContain('exists already, with these settings');

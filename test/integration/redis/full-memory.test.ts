@@ -83,6 +83,8 @@ const definition: Definition = {
   maxGrowth: 3,
   atMost: 0,
   retryFailed: false,
+  maxActiveMs: 0,
+  stopAt: '',
   priority: 'normal',
   settings: {},
   heartbeat: '',

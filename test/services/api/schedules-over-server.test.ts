@@ -141,11 +141,14 @@ describe('schedules with --server', () => {
       ...brakes,
       ...occurrences,
       ...rest,
+      ...['--grace', '15min', '--max-duration', '2h', '--stop-at', '06:00'],
       '--window',
       'Mon-Fri 22:00-06:00 Europe/Berlin',
     ];
     const changed = await add(...daily, ...all, '--tz', 'Europe/Berlin', '--replace', '--reason', 'policy');
     expect(changed.stderr).toContain('--at-most none → 10');
+    expect(changed.stderr).toContain('It sends nothing of a run for its first 15min');
+    expect(changed.stderr).toContain('It pauses each run at 06:00 Europe/Berlin, or after 2 h of deleting');
     await add(...daily, ...all, '--max-delay', '3605s', '--replace');
     expect((await add(...daily, ...all, '--max-delay', '3605s')).stderr).toContain(
       'exists already, with these settings',

@@ -3,6 +3,7 @@ import { describe, test } from 'vitest';
 import { readSources } from '../../../src/config/list-source.ts';
 import { announceProtection } from '../../../src/ledger/protection.ts';
 import type { Run } from '../../../src/ledger/run.ts';
+import { setMinGrace } from '../../../src/ledger/steer-target.ts';
 import { dryRun, runNow } from '../../../src/schedule/follow-run.ts';
 import { type Definition, scheduledSettings } from '../../../src/schedule/schedule.ts';
 import { steerSchedule } from '../../../src/schedule/schedule-store.ts';
@@ -127,6 +128,50 @@ describe.concurrent('a setting of a schedule', () => {
     expect(await runNow(harness.work, 'nightly', stop())).toMatchObject({ outcome: 'refused' });
     await harness.at(one);
     expect(await harness.schedule()).toMatchObject({ state: 'paused', pausedBy: 'too_many' });
+  });
+});
+
+describe.concurrent('the times of a schedule', () => {
+  const hour = 60 * minute;
+  const timed = { tz: 'Europe/Berlin', settings: { ...usual, grace: '2h' }, maxActiveMs: hour, stopAt: '06:00' };
+  const inBerlin = new Intl.DateTimeFormat('en-GB', { timeZone: 'Europe/Berlin', timeStyle: 'short' });
+
+  test('hold for each of its runs, whether due or made by hand: when it starts, and when it pauses', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    for (const make of [
+      (harness: ScheduleHarness) => harness.at(one),
+      (harness: ScheduleHarness) => runNow(harness.work, 'nightly', stop()),
+    ]) {
+      const harness = await openScheduleHarness(onTestFinished);
+      harness.file('list', 'a\n');
+      await harness.add(timed);
+      await make(harness);
+      const [run] = await harness.runs();
+      expect(run).toMatchObject({ state: 'running', graceMs: 2 * hour, maxActiveMs: hour });
+      expect(run!.startsAt - run!.acceptedAt).toBe(2 * hour);
+      expect(inBerlin.format(run!.stopAt)).toBe('06:00');
+      expect(run!.stopAt - one).toBeGreaterThan(2 * hour);
+      expect(run!.stopAt - one).toBeLessThan(27 * hour);
+    }
+  });
+
+  test('give way to the minimum of its target, which also moves the pause behind the start', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const harness = await openScheduleHarness(onTestFinished);
+    harness.file('list', 'a\n');
+    const minGraceMs = 30 * hour;
+    const { redis, target } = harness;
+    await setMinGrace(redis, target.fp, minGraceMs, { who: 'ana', reason: '', at: Date.now() });
+    await harness.add({ ...timed, settings: usual, stopAt: '06:00 UTC' });
+    await harness.at(one);
+    const [run] = await harness.runs();
+    expect(run!.startsAt - run!.acceptedAt).toBe(minGraceMs);
+    expect(new Date(run!.stopAt).toISOString()).toMatch(/T06:00:00/);
+    expect(run!.stopAt - one).toBeGreaterThan(minGraceMs);
   });
 });
 
