@@ -23,9 +23,9 @@ export const exitCodes = {
 } as const;
 
 /**
- * A mistake of the operator or an unusable environment. The message says what was expected, what came and where.
- * `next` says what to do, in a form that anyone can read. Neither holds a secret, because both are printed unchanged. `advice` is `next` for code
- * that knows how the reader starts commands.
+ * A mistake of the operator or an unusable environment. The message says what was expected, what came and where. `next` says what to do, in a form
+ * that anyone can read. Neither holds a secret, because both are printed unchanged. `advice` is `next` for code that knows how the reader starts
+ * commands.
  */
 export class ExpungeError extends Error {
   readonly code: ErrorCode;

@@ -3,8 +3,8 @@ import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 let growing: NodeJS.Timeout | undefined;
 
 /**
- * Keeps V8's space for new objects at its present size, for reading lists: of millions of rows nothing stays alive, so a larger space would
- * only take memory.
+ * Keeps V8's space for new objects at its present size, for reading lists: of millions of rows nothing stays alive, so a larger space would only take
+ * memory.
  */
 export function keepNewSpace(): void {
   clearInterval(growing);
@@ -12,8 +12,7 @@ export function keepNewSpace(): void {
 }
 
 /**
- * The maximum size of the new space while deleting, in MB. In a small space V8 copies objects in flight again and again; a large one takes
- * memory. A
+ * The maximum size of the new space while deleting, in MB. In a small space V8 copies objects in flight again and again; a large one takes memory. A
  * run of 150,000 ids without latency, in CPU seconds and MB of RSS: 6.82 and 153 with 1 MB, 6.20 and 178 with 32, 5.98 and 207 with 64.
  */
 const maxMb = 32;

@@ -1,9 +1,9 @@
 import { messageOf } from './errors.ts';
 
 /**
- * Parses a JSON text that a person writes. A byte order mark is skipped. Throws an Error for text that is not JSON, and for an object
- * with the same key twice, as `JSON.parse` silently takes the last one. The message is for the end of a sentence that says what was expected.
- * It gives line and column, and quotes nothing but the repeated key, because the text may be a secret.
+ * Parses a JSON text that a person writes. A byte order mark is skipped. Throws an Error for text that is not JSON, and for an object with the same
+ * key twice, as `JSON.parse` silently takes the last one. The message is for the end of a sentence that says what was expected. It gives line and
+ * column, and quotes nothing but the repeated key, because the text may be a secret.
  */
 export function parseStrictJson(text: string): unknown {
   const json = text.replace(/^\uFEFF/, '');
@@ -23,7 +23,7 @@ function parse(json: string): unknown {
   }
 }
 
-/** The place where the parser failed. Nothing else of its message is shown, because it may quote the text. */
+/** The place at which the parser failed. Nothing else of its message is shown, because it may quote the text. */
 function failurePlace(json: string, message: string): string {
   if (/end of JSON input/.test(message)) return 'it ends too early';
   return /line \d+ column \d+/.exec(message)?.[0] ?? strangePlace(json);

@@ -40,7 +40,7 @@ type Authority = {
 };
 
 /**
- * The person who sends a request, identified by a token, a trusted proxy, or a session; null if nobody is logged in. Throws `unavailable` if Redis
+ * The person who sends a request, identified by a token, a trusted proxy, or a session; null if no one is logged in. Throws `unavailable` if Redis
  * does not answer in time.
  */
 export async function authenticate(context: Context, authority: Authority, now: number): Promise<Caller | null> {
@@ -145,7 +145,7 @@ export function cookieNameOf({ req }: Context): string {
   return port === '' ? sessionCookie : `${sessionCookie}_${port}`;
 }
 
-/** Throws if nobody is logged in, or the role of the caller is not enough. */
+/** Throws if no one is logged in, or the role of the caller is not enough. */
 export function requireRole(context: Context, caller: Caller | null, needed: Role): Caller {
   if (caller === null)
     throw new Problem(

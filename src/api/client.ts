@@ -256,7 +256,7 @@ export function isAway(error: unknown): boolean {
   return error instanceof ExpungeError && error.code === 'UNREACHABLE';
 }
 
-/** The doubt about an action without an answer. */
+/** The doubt about a request without an answer. */
 function doubtAbout({ method }: ApiRequest): string | null {
   return method === 'GET' ? null : 'the server may already have done this; it is safe to repeat the command';
 }

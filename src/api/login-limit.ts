@@ -21,7 +21,7 @@ export class LoginLimit {
     return Math.ceil(Math.max(0, own.until - now) / 1_000);
   }
 
-  /** Counts a failure. The number of addresses is bounded: a new one replaces the one that failed longest ago. */
+  /** Counts a failure. The number of addresses is bounded: a new address replaces the address that failed longest ago. */
   failed(address: string): void {
     const now = this.#clock();
     const peer = peerOf(address);

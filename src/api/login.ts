@@ -54,7 +54,7 @@ export class Login {
     return `/login?once=${secret}`;
   }
 
-  /** The person who sends a request; null if nobody is logged in. */
+  /** The person who sends a request; null if no one is logged in. */
   caller(context: Context): Promise<Caller | null> {
     const linked = (cookie: string, now: number) => this.#linkedBy(hashOf(cookie), now);
     return authenticate(context, { redis: this.#redis, proxy: this.#proxy, linked }, Date.now());

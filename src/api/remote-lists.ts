@@ -17,7 +17,7 @@ import { refuseUnknownTarget } from './remote-targets.ts';
 import { listSettings } from './sent-settings.ts';
 import type { AnsweredWarnings } from './warnings.ts';
 
-// Actions about lists for a server: it makes a plan of a list, carries it out or forgets it, and makes runs of ids that are retried.
+// Requests about lists: a server makes a plan of a list, carries the plan out or forgets it, and makes runs of ids that are retried.
 
 /** A plan that a server has made. `record`: how it is shown. `protected_host`: the host that has to be typed; null = none. */
 export type PlanAtServer = { plan: string; record: Plan; protected_host: string | null };
@@ -98,7 +98,7 @@ export function carryOut(
 }
 
 /**
- * Has a plan forgotten that was not carried out because of `error`. An action without an answer may still need the plan; if it is not forgotten, it
+ * Has a plan forgotten that was not carried out because of `error`. A request without an answer may still need the plan; if it is not forgotten, it
  * stays for a day.
  */
 export async function forgetPlan(api: ApiClient, { plan }: PlanAtServer, error: unknown): Promise<void> {

@@ -101,8 +101,8 @@ const ends: Record<Action, readonly RunState[]> = {
 };
 
 /**
- * Asks for an action, and returns the run once the action is carried out; the server answers earlier if that takes long. Throws USAGE if the action failed
- * after that, as the audit trail says, and UNREACHABLE after ten minutes.
+ * Asks for an action, and returns the run once the action is carried out; the server answers earlier if that takes long. Throws USAGE if the action
+ * failed after that, as the audit trail says, and UNREACHABLE after ten minutes.
  */
 async function steer(
   api: ApiClient,

@@ -20,7 +20,7 @@ export const listSettings = withoutFiles([...input, ...ofRuns]).filter((name) =>
 /** The fields of a plan for those settings. */
 export type PlanField = Field<(typeof listSettings)[number]>;
 
-/** Settings that an action to delete a list can still change. */
+/** Settings that the request to delete a list can still change after its plan was made. */
 export const ruleSettings = [...ofRuns, 'maxDeletes'] as const;
 
 /** Settings of a schedule. */

@@ -79,8 +79,8 @@ export async function listTokens(redis: RedisClient): Promise<KnownToken[]> {
 }
 
 /**
- * Revokes the token of a name with an entry in the audit trail, and with it every session that it began. Returns false if there is none.
- * Repeating it is harmless.
+ * Revokes the token of a name with an entry in the audit trail, and with it every session that it began. Returns false if there is none. Repeating it
+ * is harmless.
  */
 export async function revokeToken(redis: RedisClient, name: string, who: string, at: number): Promise<boolean> {
   const entry: AuditEntry = { at, action: 'revoke', by: 'operator', who, reason: '', name };

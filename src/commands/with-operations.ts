@@ -8,7 +8,7 @@ import { lineWriter, sayUnlessJson } from './session.ts';
 
 type Family = keyof Operations;
 
-/** The operations in Redis, and those through the API of a server. Loaded on demand: an action to a target has to work within a second. */
+/** The operations in Redis, and those through the API of a server. Loaded on demand: an action on a target has to work within a second. */
 const local: { [F in Family]: () => Promise<(session: EarlySession, invocation: Invocation) => Operations[F]> } = {
   runs: async () => (await import('../operations/local.ts')).localRuns,
   records: async () => (await import('../operations/local-records.ts')).localRecords,

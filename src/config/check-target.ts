@@ -16,8 +16,8 @@ export function namedTarget({ baseUrl, account, clientId }: Named): Target {
 }
 
 /**
- * The target of a command that sends to it. Throws USAGE without a base URL, for a base URL outside `allowedTargets`, for http to another machine, and
- * if the environment switches certificate checks off.
+ * The target of a command that sends to it. Throws USAGE without a base URL, for a base URL outside `allowedTargets`, for http to another machine,
+ * and if the environment switches certificate checks off.
  */
 export function readTarget(settings: Settings, env: NodeJS.ProcessEnv): Target {
   const target = namedTarget(settings);

@@ -4,7 +4,7 @@ const maxSteps = 5_000;
 
 /**
  * The regular expression for whole ids. It takes time in proportion to the length of an id, whatever the pattern is: V8 switches to another engine if
- * its usual one takes too many steps. Throws an Error for an invalid pattern, or for one that V8 cannot run this way.
+ * its usual one takes too many steps. Throws an Error for a pattern that is invalid, or that V8 cannot run this way.
  */
 export function compileIdPattern(pattern: string): RegExp {
   if (/\\p\{/i.test(pattern)) throw new Error('it holds \\p{…}: name the characters, as in [a-zäöü]');

@@ -77,7 +77,7 @@ class NewRun {
     this.#dropPlan();
   }
 
-  /** Drops the plan, and one that is being made: the form has changed. */
+  /** Drops the plan, also while it is being made: the form has changed. */
   #dropPlan() {
     this.#version += 1;
     [this.#plan, this.#problem] = [null, ''];

@@ -52,7 +52,7 @@ function pauseQuestion(run: Run): Question {
 
 const whoChoices = ['the workers of its target', 'its command, typed again in a terminal'];
 
-/** Who deletes the run: nobody if its command has ended. */
+/** Who deletes the run: no one if its command has ended. */
 function whoField({ detached, has_command: hasCommand }: Run) {
   if (detached || hasCommand === true) return [];
   const hint = hasCommand === false ? 'its command has ended' : 'it is not known whether its command still runs';

@@ -19,8 +19,8 @@ const firstWaitMs = 3_000;
 const laterWaitMs = { min: 2_000, max: 5_000 };
 
 /**
- * The wait before an id is asked for again, by how often it was. `random` is from 0 to 1: it separates ids that were not there in a row, so that
- * they do not stay in a row for ever.
+ * The wait before an id is asked for again, by how often it was. `random` is from 0 to 1: it separates ids that were not there in a row, so that they
+ * do not stay in a row for ever.
  */
 export function askAgainAfterMs(asked: number, random: number): number {
   const { min, max } = laterWaitMs;
@@ -37,8 +37,8 @@ const newsMs = 1_000;
 const reportedForMs = 2_000;
 
 /**
- * Ids that were not there, one after another. `ids`: first answers; `again`: later answers, which come together because the ids were
- * asked for together; `deletions`: since the last of these answers.
+ * Ids that were not there, one after another. `ids`: first answers; `again`: later answers, which come together because the ids were asked for
+ * together; `deletions`: since the last of these answers.
  */
 type Streak = { ids: number; again: number; deletions: number; hasBegun: boolean; isOver: boolean; examples: string[] };
 
@@ -46,8 +46,8 @@ const newStreak = (): Streak => ({ ids: 0, again: 0, deletions: 0, hasBegun: fal
 const maxExamples = 3;
 
 /**
- * An id that is not there. `asked`: how often it was asked for again. `before`: the number of `deletions` when it was last not there;
- * null if this is the first time. `isInDoubt`: an earlier request may have deleted it. `ms`: how long the answer took.
+ * An id that is not there. `asked`: how often it was asked for again. `before`: the number of `deletions` when it was last not there; null if this is
+ * the first time. `isInDoubt`: an earlier request may have deleted it. `ms`: how long the answer took.
  */
 export type Missing = { id: string; asked: number; before: number | null; isInDoubt: boolean; ms: number };
 
@@ -63,10 +63,10 @@ type Waiting = {
 
 /**
  * Decides when an `absent` is believed, with what one process knows of one run. During a deployment, or with a token of another account, an API
- * answers for every id that it is not there. Such ids come in a streak, in all processes. So each id that is not there waits until its streak
- * is over, or until no more answers are expected. After a short streak it is believed. In a long streak, or in a spell with more such ids than
- * chance explains, it is asked for again. If something was deleted in between, it is judged from scratch, because an API can be away twice. If
- * nothing was, the run halts, with these ids open.
+ * answers for every id that it is not there. Such ids come in a streak, in all processes. So each id that is not there waits until its streak is
+ * over, or until no more answers are expected. After a short streak it is believed. In a long streak, or in a spell with more such ids than chance
+ * explains, it is asked for again. If something was deleted in between, it is judged from scratch, because an API can be away twice. If nothing was,
+ * the run halts, with these ids open.
  */
 export class Absence {
   /** With --expect-absent every `absent` is believed at once. */
@@ -213,7 +213,7 @@ export class Absence {
     return this.#askedAt >= since + newsMs;
   }
 
-  /** Whether no answer was expected for so long that the streak won't continue. */
+  /** Whether no answer has been expected for a while, so that the streak won't continue. */
   #isIdleFor({ ids }: Streak): boolean {
     if (this.#idleSince === null) return false;
     return this.#clock() - this.#idleSince >= (ids < idle.long ? idle.shortMs : idle.longMs);

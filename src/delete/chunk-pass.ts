@@ -36,8 +36,8 @@ export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait' | 'rest' | 'judgeAbsen
   /** Whether the run has a rate of its own while another run gets no chunk in this process. */
   shouldYield: () => boolean;
   /**
-   * Merges results and marks the next batch; retried while Redis is away. `isLast`: the pass ends with it. Throws once the shutdown
-   * deadline has passed.
+   * Merges results and marks the next batch; retried while Redis is away. `isLast`: the pass ends with it. Throws once the shutdown deadline has
+   * passed.
    */
   update(results: CellResult[], wanted: number[], isLast: boolean): Promise<Grant>;
   /** Counts an answer and its latency, for the measures of the run. */
@@ -97,10 +97,9 @@ class FirstRequest implements QueuedRequest {
 }
 
 /**
- * One pass over a chunk, batch by batch. Each update writes the results of the last batch and the marks of the next one. No
- * request is sent before its mark is written. The pass ends when every due id has its result, after 30 s, or when sending is no longer allowed. It
- * also ends when it would have to wait for more than 5 s, and when its time slice is over and it delays another run. No request of it is in
- * flight after its end.
+ * One pass over a chunk, batch by batch. Each update writes the results of the last batch and the marks of the next one. No request is sent before
+ * its mark is written. The pass ends when every due id has its result, after 30 s, or when sending is no longer allowed. It also ends when it would
+ * have to wait for more than 5 s, and when its time slice is over and it delays another run. No request of it is in flight after its end.
  */
 export class ChunkPass {
   readonly cells: Cell[];

@@ -64,9 +64,9 @@ const saturatingChunks = { min: 2, max: 4 }; // min: one chunk continues while a
 const shortageMs = 150; // a chunk that waits for room asks ten times a second
 
 /**
- * The connections of a process to its target, shared by all its chunks; each carries one request at a time. Runs share them by their
- * weights. A request waits in the queue of its run for a free connection, for a permit of the target's rate, and for a permit of the
- * run's own rate if it has one. States: open → closed.
+ * The connections of a process to its target, shared by all its chunks; each carries one request at a time. Runs share them by their weights. A
+ * request waits in its run queue for a free connection, for a permit of the target's rate, and for a permit of the run's own rate if it has one.
+ * States: open → closed.
  */
 export class ConnectionPool {
   readonly size: number;
@@ -114,8 +114,8 @@ export class ConnectionPool {
   }
 
   /**
-   * The number of `wanted` requests that may be marked now and still be sent within about a quarter of a second. While other queues also want
-   * room, at most the queue's share.
+   * The number of `wanted` requests that may be marked now and still be sent within about a quarter of a second. While other queues also want room,
+   * at most the queue's share.
    */
   room(queue: RunQueue<QueuedRequest>, wanted: number): number {
     const now = this.#clock();
@@ -134,9 +134,9 @@ export class ConnectionPool {
   }
 
   /**
-   * Whether the pool can use one more chunk in addition to the leased ones: fewer than four requests per connection are queued. Admits at most
-   * one chunk per 3 ms. While no chunk has asked for room or ended since the last admission, it admits one per 150 ms, so that other processes get
-   * their share of few chunks. A saturated pool admits chunks only while a run waits for its share (`isRunWaiting`), one per 20 ms.
+   * Whether the pool can use one more chunk in addition to the leased ones: fewer than four requests per connection are queued. Admits at most one
+   * chunk per 3 ms. While no chunk has asked for room or ended since the last admission, it admits one per 150 ms, so that other processes get their
+   * share of few chunks. A saturated pool admits chunks only while a run waits for its share (`isRunWaiting`), one per 20 ms.
    */
   admit(leasedChunks: number, isRunWaiting: boolean): boolean {
     const now = this.#clock();
@@ -154,7 +154,7 @@ export class ConnectionPool {
     return leasedChunks >= this.#saturatingChunks && this.#clock() - this.#shortageAt < shortageMs;
   }
 
-  /** Notes that a chunk has ended, or was given back: it may never have asked for room. */
+  /** Notes that a chunk is settled or was returned: it may never have asked for room. */
   chunkEnded(): void {
     this.#hasAskedSince = true;
   }

@@ -75,10 +75,10 @@ const maxBatchSize = 512;
 type ChunkResult = { state: ObservedState; dueInMs: number | null };
 
 /**
- * Does one pass over one chunk: claims it, sends its due ids and returns it. Whatever happens, each id that was sent has its result in
- * the ledger, or a mark there says that it may have been sent. Repeating it is harmless: settled ids are skipped, and a chunk that
- * isn't open is left as it is. Throws an ExpungeError for damaged data in Redis. Throws errors of Redis if it cannot be reached for the
- * claim, or until the shutdown deadline for the results.
+ * Does one pass over one chunk: claims it, sends its due ids and returns it. Whatever happens, each id that was sent has its result in the ledger, or
+ * a mark there says that it may have been sent. Repeating it is harmless: settled ids are skipped, and a chunk that isn't open is left as it is.
+ * Throws an ExpungeError for damaged data in Redis. Throws errors of Redis if it cannot be reached for the claim, or until the shutdown deadline for
+ * the results.
  */
 export async function deleteChunk(job: ChunkTask, deps: DeleteDeps): Promise<ChunkResult> {
   const claim = await deps.ledger.claim(job.run, job.chunk);

@@ -55,8 +55,8 @@ export type DeleteIdDeps = {
 };
 
 /**
- * Takes an id from its first answer to its last answer in this pass: up to three quick attempts in the first pass, one attempt in each later
- * pass. `marked` is the cell as it was marked. The ledger keeps the mark until the end, so a crash leaves the id in doubt.
+ * Takes an id from its first answer to its last answer in this pass: up to three quick attempts in the first pass, one attempt in each later pass.
+ * `marked` is the cell as it was marked. The ledger keeps the mark until the end, so a crash leaves the id in doubt.
  */
 export async function deleteId(marked: Cell, first: Answer, deps: DeleteIdDeps): Promise<IdPassResult> {
   const id: OpenId = {
@@ -165,8 +165,8 @@ function answerText({ answer }: OpenId, { idText }: DeleteIdDeps): string {
 }
 
 /**
- * A throttled request is about the rate, so the id is sent again with the next permit. Another status that means "not now" may be about
- * this id alone. With permits the id would be sent over and over, so it is deferred for a later pass.
+ * A throttled request is about the rate, so the id is sent again with the next permit. Another status that means "not now" may be about this id
+ * alone. With permits the id would be sent over and over, so it is deferred for a later pass.
  */
 function deferThrottled(id: OpenId, { retryDelaysMs }: DeleteIdDeps): IdPassResult {
   if (id.answer.kind === 'status' && (isThrottling(id.answer.status) || namesLimit(id.answer)))
@@ -175,9 +175,8 @@ function deferThrottled(id: OpenId, { retryDelaysMs }: DeleteIdDeps): IdPassResu
 }
 
 /**
- * While the token is in doubt, the token decides when something is sent. If other requests with it get through, the id is sent again. The first
- * times this happens at once, because the next request may reach another server. Then it waits up to 10 s, as the refusal may be about this
- * id alone.
+ * While the token is in doubt, the token decides when something is sent. If other requests with it get through, the id is sent again. The first times
+ * this happens at once, because the next request may reach another server. Then it waits up to 10 s, as the refusal may be about this id alone.
  */
 function askForAnotherToken(id: OpenId, { token, random, retried, halt }: DeleteIdDeps): IdPassResult {
   const resend: IdPassResult = { cell: openCell(id), mayResend: true, waitMs: 0 };
@@ -228,8 +227,8 @@ const baseMs = 200;
 const capMs = 10_000;
 
 /**
- * The wait before quick attempt number `attempt` + 1, in ms, with full jitter: anything from 0 to 200 ms · 2^attempt, at most 10 s.
- * `random` is from 0 to 1.
+ * The wait before quick attempt number `attempt` + 1, in ms, with full jitter: anything from 0 to 200 ms · 2^attempt, at most 10 s. `random` is from
+ * 0 to 1.
  */
 export function backoffMs(attempt: number, random: number): number {
   return random * Math.min(capMs, baseMs * 2 ** attempt);
@@ -255,8 +254,8 @@ const excerptLength = 200;
 const requestIdHeaders = ['x-request-id', 'x-correlation-id', 'x-amzn-requestid', 'cf-ray'];
 
 /**
- * An error answer for people, at most 200 printable characters: its request id, then its body. Control characters are dropped. Text
- * that looks like a bearer token is masked, because servers echo what they were sent.
+ * An error answer for people, at most 200 printable characters: its request id, then its body. Control characters are dropped. Text that looks like a
+ * bearer token is masked, because servers echo what they were sent.
  */
 export function toExcerpt(answer: Answer): string {
   if (answer.kind !== 'status') return describeConnectionError(answer.why);

@@ -1,8 +1,8 @@
 const staleAfterMs = 1_000;
 
 /**
- * Whether this process may send requests of one run. It is open while Redis has said within the last second that the run is
- * `running`; a process that cannot reach Redis does not send. States: open → closed, for good.
+ * Whether this process may send requests of one run. It is open while Redis has said within the last second that the run is `running`; a process that
+ * cannot reach Redis does not send. States: open → closed, for good.
  */
 export class Gate {
   readonly #now: () => number;

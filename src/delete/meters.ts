@@ -12,8 +12,8 @@ export type RetryReason = 'status' | CodeWord | 'throttled' | 'credentials' | 'u
 const maxCodes = 40; // a server may answer with any status, so this bounds the number of counters
 
 /**
- * Counts the requests of this process for one resource, and their results, since its start, for `/metrics`. Its counts only grow.
- * Called for each request, so it is cheap.
+ * Counts the requests of this process for one resource, and their results, since its start, for `/metrics`. Its counts only grow. Called for each
+ * request, so it is cheap.
  */
 export class RequestMeter {
   /** Requests by the status of the answer, or by the reason for having no answer. */

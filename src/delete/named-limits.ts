@@ -2,8 +2,8 @@ import { type HeaderFields, readHeaderValues, retryAfterMs } from '../http/retry
 import { classifyStatus, type StatusClass } from '../model/status.ts';
 
 /**
- * How an API says "not now" with a status that means something else: by a header, or by a code in one field of a JSON body. A text for people
- * never decides, because tenants and attackers may write into it.
+ * How an API says "not now" with a status that means something else: by a header, or by a code in one field of a JSON body. A text for people never
+ * decides, because tenants and attackers may write into it.
  */
 type NamedLimit = {
   api: string;

@@ -32,8 +32,8 @@ const atOnce = 4;
 const triesMax = 4; // for requests that cannot have been executed
 
 /**
- * Sends the DELETE of deleted ids again, a few at once, with the permits of the target like any run. Here an id is sent a second time only
- * if its first request cannot have been executed, because a later 404 would prove nothing. Returns why it ended early, or null.
+ * Sends the DELETE of deleted ids again, a few at once, with the permits of the target like any run. Here an id is sent a second time only if its
+ * first request cannot have been executed, because a later 404 would prove nothing. Returns why it ended early, or null.
  */
 export async function resendDeleted(ids: readonly DeletedId[], deps: ResendDeps): Promise<ResendStop | null> {
   const all = new Set(Object.values(deps.senders));

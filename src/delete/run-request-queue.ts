@@ -22,8 +22,8 @@ export type PoolHandle = {
 const maxLateMs = 60; // how long its permits wait for a permit of the target, which comes at another moment
 
 /**
- * The requests of one run, in one queue for each connection pool. If the run has a rate of its own, each request takes a permit of that
- * rate. If it has a window, no request is sent outside of it. Nothing is sent until `receive` has brought its rate and window.
+ * The requests of one run, in one queue for each connection pool. If the run has a rate of its own, each request takes a permit of that rate. If it
+ * has a window, no request is sent outside of it. Nothing is sent until `receive` has brought its rate and window.
  */
 export class RunRequestQueue {
   readonly permits = new Permits();

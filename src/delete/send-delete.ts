@@ -30,8 +30,8 @@ export type TargetRequest = {
 type Done = (answer: Answer | null) => void;
 
 /**
- * One connection, which carries one DELETE at a time. A pool of these is cheaper than the pool of undici, and a broken
- * connection puts one id in doubt. States: open → closed; in between it reconnects by itself.
+ * One connection, which carries one DELETE at a time. A pool of these is cheaper than the pool of undici, and a broken connection puts one id in
+ * doubt. States: open → closed; in between it reconnects by itself.
  */
 export class TargetConnection {
   readonly #options: TargetConnectionOptions;
@@ -50,8 +50,8 @@ export class TargetConnection {
   }
 
   /**
-   * Sends one DELETE; never throws. `done` is called exactly once, at the latest when the request timeout has passed. Call `send` again only
-   * after that.
+   * Sends one DELETE; never throws. `done` is called exactly once, at the latest when the request timeout has passed. Call `send` again only after
+   * that.
    */
   send(request: TargetRequest, done: Done): void {
     const { origin } = this.#options;
@@ -77,8 +77,8 @@ export class TargetConnection {
     this.#dispatcher.destroy().catch(() => {});
   }
 
-  // A timer of our own: undici's timeouts are up to a second late, and an AbortSignal does nothing while a request waits for its
-  // connection. There is one timer per connection. When it fires, it waits for the rest of the present request's time, which costs almost nothing.
+  // A timer of our own: undici's timeouts are up to a second late, and an AbortSignal does nothing while a request waits for its connection. There is
+  // one timer per connection. When it fires, it waits for the rest of the present request's time, which costs almost nothing.
   #startDeadline(): void {
     const { requestTimeoutMs } = this.#options;
     this.#expiresAt = performance.now() + requestTimeoutMs;
@@ -186,11 +186,10 @@ const bodyRead = 65_536;
 type Controller = Pick<Dispatcher.DispatchController, 'abort'>;
 
 /**
- * One request and its answer. States: waiting (for its connection) → written → answered; or waiting → forbidden, if it may no longer be
- * sent.
+ * One request and its answer. States: waiting (for its connection) → written → answered; or waiting → forbidden, if it may no longer be sent.
  *
- * One hook decides whether the request may have been executed. Before `onRequestStart` it was never written. After that, without a
- * status, it may have been executed. Error codes do not decide it, because the same codes occur before and after.
+ * One hook decides whether the request may have been executed. Before `onRequestStart` it was never written. After that, without a status, it may
+ * have been executed. Error codes do not decide it, because the same codes occur before and after.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly #request: TargetRequest;

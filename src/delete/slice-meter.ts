@@ -5,8 +5,8 @@ import { type Slice, zeroSums } from '../history/history-points.ts';
 type Answered = { ms: number; bucket: number | null; isRefused: boolean; isSuccess: boolean };
 
 /**
- * Counts the work of this process for one run by the second in which its requests were sent. So the bins of several processes add up to what
- * the server saw.
+ * Counts the work of this process for one run by the second in which its requests were sent. So the bins of several processes add up to what the
+ * server saw.
  */
 export class SliceMeter {
   readonly #now: () => number;

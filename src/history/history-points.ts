@@ -18,8 +18,7 @@ export type RecordedHistory = {
 };
 
 /**
- * A fixed bin of whole seconds, by when requests were sent. Rates are per second of the bin; null = nothing was measured, or
- * the bin is open.
+ * A fixed bin of whole seconds, by when requests were sent. Rates are per second of the bin; null = nothing was measured, or the bin is open.
  */
 export type HistoryPoint = {
   from: number; // ms since 1970
@@ -71,8 +70,8 @@ export function ratePerSecond(n: number, { from, to }: Pick<HistoryPoint, 'from'
 type Bins = RecordedHistory['bins'];
 
 /**
- * The bins, completed with outcomes that the run has counted and no process has recorded. While the run is running, these belong to the end, which
- * is open. Later they are the work that killed processes did not record. Its time is unknown, so it is spread like the rest.
+ * The bins, completed with outcomes that the run has counted and no process has recorded. While the run is running, these belong to the end, which is
+ * open. Later they are the work that killed processes did not record. Its time is unknown, so it is spread like the rest.
  */
 function completeBins({ seconds, totals, bins }: RecordedHistory, isRunning: boolean, until: number): Bins {
   const missing = Object.fromEntries(
@@ -114,8 +113,8 @@ function spread(bins: Bins, name: (typeof runTotals)[number], n: number): Bins {
 }
 
 /**
- * The number of answers until the end of each bin that settled no id. Outcomes are recorded a moment after their answers, so the number never
- * exceeds the number of any later bin.
+ * The number of answers until the end of each bin that settled no id. Outcomes are recorded a moment after their answers, so the number never exceeds
+ * the number of any later bin.
  */
 function retriedUntil(bins: Bins): number[] {
   let open = 0;

@@ -90,8 +90,8 @@ end
 `;
 
 /**
- * Adds the work of a process in some seconds to the bins of the run. Adds an event if sending stopped or resumed, or if the rate changed.
- * Every process that works on the run calls it about once a second. Repeating it would count twice.
+ * Adds the work of a process in some seconds to the bins of the run. Adds an event if sending stopped or resumed, or if the rate changed. Every
+ * process that works on the run calls it about once a second. Repeating it would count twice.
  *
  * KEYS  1 run  2 measures  3 history  4 historyEvents
  * ARGV  1 the rate that is allowed, '' = none is known  2 why sending is not allowed, '' = it is allowed

@@ -18,8 +18,8 @@ import {
 import { type Bin, type HistoryPoint, type RecordedHistory, type Slice, toPoints } from './history-points.ts';
 
 /**
- * A process's present view, and its work since the last report. `limit`: requests per second, null = none is known; `hold`: why sending is
- * not allowed, '' = it is.
+ * A process's present view, and its work since the last report. `limit`: requests per second, null = none is known; `hold`: why sending is not
+ * allowed, '' = it is.
  */
 type Seen = { limit: number | null; hold: string; slices: readonly Slice[] };
 

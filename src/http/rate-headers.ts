@@ -22,10 +22,9 @@ export function hasAdvice(headers: HeaderFields): boolean {
 
 /**
  * The strictest advice of an answer's headers; null if none can be read, or if its window is longer than an hour. Reads `RateLimit` with
- * `RateLimit-Policy` (structured fields, also as in draft 07), `RateLimit-Remaining` and `-Reset` of the earlier drafts,
- * `X-RateLimit-*` and `X-Rate-Limit-*`; the first of these families that can be read counts. `nowMs`: our clock in ms since 1970, used
- * for a reset at a point in time in an answer without a `Date`. Never throws. Called for nearly every answer; without such a header it
- * costs a few look-ups.
+ * `RateLimit-Policy` (structured fields, also as in draft 07), `RateLimit-Remaining` and `-Reset` of the earlier drafts, `X-RateLimit-*` and
+ * `X-Rate-Limit-*`; the first of these families that can be read counts. `nowMs`: our clock in ms since 1970, used for a reset at a point in time in
+ * an answer without a `Date`. Never throws. Called for nearly every answer; without such a header it costs a few look-ups.
  */
 export function readRateAdvice(headers: HeaderFields, nowMs: number): Advice | null {
   if (headers.ratelimit !== undefined || headers['ratelimit-policy'] !== undefined) {

@@ -2,11 +2,11 @@
 export const maxThrottleMs = 3_600_000;
 
 /**
- * The wait that the server asks for, in ms from now, without floor or cap; null if there is none or it can't be read. Reads
- * `retry-after-ms` and `x-ms-retry-after-ms`, which are finer, before `Retry-After` (RFC 9110 §10.2.3) in seconds, also with a
- * fraction, or as a date. A date counts from the answer's own `Date`, so that a wrong clock on either side does no harm. If `Date`
- * is missing or malformed, it counts from `nowMs`, our clock in ms since 1970. A past date means 0. A server and a proxy may each ask for a
- * wait, in separate lines or joined by a comma (RFC 9110 §5.3): the longest counts, which obeys both. Never throws.
+ * The wait that the server asks for, in ms from now, without floor or cap; null if there is none or it can't be read. Reads `retry-after-ms` and
+ * `x-ms-retry-after-ms`, which are finer, before `Retry-After` (RFC 9110 §10.2.3) in seconds, also with a fraction, or as a date. A date counts from
+ * the answer's own `Date`, so that a wrong clock on either side does no harm. If `Date` is missing or malformed, it counts from `nowMs`, our clock in
+ * ms since 1970. A past date means 0. A server and a proxy may each ask for a wait, in separate lines or joined by a comma (RFC 9110 §5.3): the
+ * longest counts, which obeys both. Never throws.
  */
 export function retryAfterMs(headers: HeaderFields, nowMs: number): number | null {
   for (const name of ['retry-after-ms', 'x-ms-retry-after-ms']) {
@@ -57,9 +57,8 @@ export function readHeaderValues(headers: HeaderFields, name: string): string[] 
 }
 
 /**
- * Parses an HTTP date (RFC 9110 §5.6.7) in any of its three forms to ms since 1970, or null. `Date.parse` accepts far too much.
- * Days and times that don't exist give null; the weekday is not checked against the day. A year with two digits is at most 50 years
- * after `nowMs`.
+ * Parses an HTTP date (RFC 9110 §5.6.7) in any of its three forms to ms since 1970, or null. `Date.parse` accepts far too much. Days and times that
+ * don't exist give null; the weekday is not checked against the day. A year with two digits is at most 50 years after `nowMs`.
  */
 function httpDate(text: string, nowMs: number): number | null {
   const parts = (imfFixdate.exec(text) ?? rfc850.exec(text) ?? asctime.exec(text))?.groups;

@@ -28,8 +28,8 @@ export function openDispatcher(origin: string, { ca, proxy }: Route): Client | P
 }
 
 /**
- * Sends one request on a connection of its own, and returns the status of the answer. Redirects are not followed. Throws an Error that says
- * in words why no answer came. The error names neither the URL nor a header, which may hold secrets.
+ * Sends one request on a connection of its own, and returns the status of the answer. Redirects are not followed. Throws an Error that says in words
+ * why no answer came. The error names neither the URL nor a header, which may hold secrets.
  */
 export async function sendOnce(route: Route, request: OneRequest): Promise<number> {
   const { origin, pathname, search } = new URL(request.url);

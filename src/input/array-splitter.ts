@@ -7,8 +7,7 @@ const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
  * Splits the text of a JSON array, or of several arrays one after another, into their elements. The text may come in pieces of any size. It only
- * finds where elements end. The caller parses each, and if all are JSON, so is the array. Throws USAGE for text that is not an array, or
- * has no end.
+ * finds where elements end. The caller parses each, and if all are JSON, so is the array. Throws USAGE for text that is not an array, or has no end.
  */
 export class ArraySplitter {
   readonly #name: string;
@@ -100,8 +99,8 @@ const again = 'export or transfer it again: it may be cut off';
 const valuesOrElements = 'if type == "array" then .[] else . end';
 
 /**
- * The error for an object instead of an array; `text`: the object so far. The message names an array in it, which is most often the list, if there
- * is only one.
+ * The error for an object instead of an array; `text`: the object so far. The message names an array in it, which is most often the list, if there is
+ * only one.
  */
 function ofObject(name: string, text: string): string {
   const [array, ...others] = arraysIn(text);

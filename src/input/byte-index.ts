@@ -2,8 +2,8 @@ const firstPositions = 1024;
 const maxBytes = 2 ** 32 - 1; // the largest offset that a position can hold
 
 /**
- * Stores records byte for byte, and finds the first record with a key. A Map of strings would leave more garbage for each bucket than the
- * memory limit of the whole spool. This index grows only with the distinct records, and reuses its tables.
+ * Stores records byte for byte, and finds the first record with a key. A Map of strings would leave more garbage for each bucket than the memory
+ * limit of the whole spool. This index grows only with the distinct records, and reuses its tables.
  */
 export class ByteIndex {
   readonly #keyAt: number;

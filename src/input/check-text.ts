@@ -9,8 +9,8 @@ const cr = 13;
 const utf8Mark = Buffer.of(0xef, 0xbb, 0xbf);
 
 /**
- * Yields chunks of whole UTF-8 characters, without the byte order mark. Throws USAGE, naming the line, for bytes that are not UTF-8
- * (replaced by U+FFFD they would be another id), and for a last line without the newline that it needs.
+ * Yields chunks of whole UTF-8 characters, without the byte order mark. Throws USAGE, naming the line, for bytes that are not UTF-8 (replaced by
+ * U+FFFD they would be another id), and for a last line without the newline that it needs.
  */
 export async function* checkText(
   file: Pick<InputFile, 'name' | 'isPipe' | 'onOpenEnd'> & { needsNewline?: boolean; isLined?: boolean },
@@ -105,8 +105,8 @@ function notUtf8(name: string, line: number): Error {
 }
 
 /**
- * The error for a last line without a newline. `split -b` and a copy that is cut off leave such a file, and the rest of an id can name
- * another object.
+ * The error for a last line without a newline. `split -b` and a copy that is cut off leave such a file, and the rest of an id can name another
+ * object.
  */
 function openEnd(name: string, line: number): Error {
   const message = 'the last line has no newline, so its id may be cut off; nothing was sent';

@@ -53,9 +53,8 @@ export function* sendableIds(parts: Iterable<Chunk | SettledBlock>): Generator<r
 }
 
 /**
- * The chunks and settled blocks of a spool, each kind numbered from 0. A chunk holds ids of one resource, in input order. Each is yielded
- * when it is full, partial ones last; the `first` chunks have these sizes. The same spool gives the same chunks. Reading is synchronous, so
- * await between them.
+ * The chunks and settled blocks of a spool, each kind numbered from 0. A chunk holds ids of one resource, in input order. Each is yielded when it is
+ * full, partial ones last; the `first` chunks have these sizes. The same spool gives the same chunks. Reading is synchronous, so await between them.
  */
 export function* readChunks(spool: Spool, first: readonly number[] = []): Generator<Chunk | SettledBlock> {
   const open = new OpenChunks(first);

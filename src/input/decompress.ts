@@ -13,8 +13,8 @@ type Packing = 'gzip' | 'zstd';
 export type Size = { packed: number; maxUnpackedBytes: number };
 
 /**
- * Decompresses gzip and zstd, which it detects by the first bytes and never by a name; other data passes unchanged. Throws USAGE for
- * data that is damaged or cut off, for formats that are not a list, packed or not, and for packed data that exceeds `size`.
+ * Decompresses gzip and zstd, which it detects by the first bytes and never by a name; other data passes unchanged. Throws USAGE for data that is
+ * damaged or cut off, for formats that are not a list, packed or not, and for packed data that exceeds `size`.
  */
 export async function* decompress(name: string, chunks: AsyncIterable<Buffer>, size?: Size): AsyncGenerator<Buffer> {
   const { head, all } = await peek(

@@ -27,9 +27,9 @@ export type DeduplicationResult = {
 };
 
 /**
- * Finds duplicates and protected ids, bucket by bucket. Ids are compared byte for byte; the first line of an id is sent, unless the id is
- * protected. Memory holds the distinct ids of one bucket. Writes duplicates and protected rows to the spool's `settled` files, and removes
- * the buckets. Calls `onProtected` with the number of each protected row; the same rows give the same order.
+ * Finds duplicates and protected ids, bucket by bucket. Ids are compared byte for byte; the first line of an id is sent, unless the id is protected.
+ * Memory holds the distinct ids of one bucket. Writes duplicates and protected rows to the spool's `settled` files, and removes the buckets. Calls
+ * `onProtected` with the number of each protected row; the same rows give the same order.
  */
 export async function deduplicate(folder: string, onProtected: (row: number) => void): Promise<DeduplicationResult> {
   const deduplicator = new Deduplicator(folder, onProtected);

@@ -8,8 +8,8 @@ import { inputError, shown } from './input-error.ts';
 export type HeaderRules = { name: string; column: string; allowColumnNames: boolean; firstRow: boolean };
 
 /**
- * Decides for every row of a file whether it is a header instead of ids. After a header in the middle, which concatenated exports have, the rows
- * can be of another kind, so the list is refused.
+ * Decides for every row of a file whether it is a header instead of ids. After a header in the middle, which concatenated exports have, the rows can
+ * be of another kind, so the list is refused.
  */
 export class HeaderCheck {
   readonly #rules: HeaderRules;
@@ -29,8 +29,8 @@ export class HeaderCheck {
   }
 
   /**
-   * Whether the row repeats the name of the column as its id. Throws USAGE for a row that is another header, or JSON in place of ids.
-   * `id`: the cell with the id; `cells`: all cells of the row, or the text of a line. Most rows cost one look at their id.
+   * Whether the row repeats the name of the column as its id. Throws USAGE for a row that is another header, or JSON in place of ids. `id`: the cell
+   * with the id; `cells`: all cells of the row, or the text of a line. Most rows cost one look at their id.
    */
   isRepeated(line: number, id: string, cells: readonly string[] | string): boolean {
     if (this.#isFirst) this.#refuseFirst(line, id, cells);

@@ -96,8 +96,7 @@ function ownField(record: Record<string, unknown>, name: string): unknown {
 }
 
 /**
- * Whether the outermost object has this key twice. Most records cost two searches, because a key in a text without a backslash is written
- * unchanged.
+ * Whether the outermost object has this key twice. Most records cost two searches, because a key in a text without a backslash is written unchanged.
  */
 function isRepeated(text: string, key: string): boolean {
   const quoted = `"${key}"`;

@@ -15,8 +15,8 @@ export function meantResource(text: unknown): Resource | null {
 }
 
 /**
- * Watches a column that names the kind of the ids. A list is refused if its `resource` says another kind than --resource, or if a column such
- * as `type` says both kinds. If such a column says only the other kind, it may be about what the objects belong to.
+ * Watches a column that names the kind of the ids. A list is refused if its `resource` says another kind than --resource, or if a column such as
+ * `type` says both kinds. If such a column says only the other kind, it may be about what the objects belong to.
  */
 export class KindColumn {
   readonly #name: string;

@@ -4,8 +4,8 @@ import { shown } from './input-error.ts';
 const maxIds = 200_000;
 
 /**
- * Finds protected ids that miss an id of the list only by the way they are written: `(1201)` or `id:` around it, capital letters, dashes,
- * leading zeros. Such an id protects nothing, although a person meant it to.
+ * Finds protected ids that miss an id of the list only by the way they are written: `(1201)` or `id:` around it, capital letters, dashes, leading
+ * zeros. Such an id protects nothing, although a person meant it to.
  */
 export class NearMisses {
   readonly #exact = new Set<string>();
@@ -29,8 +29,8 @@ export class NearMisses {
 }
 
 /**
- * An id without the punctuation around it and the zeros before a number. Short ids keep their case, because other ids may differ from them
- * only in case. All ids but UUIDs keep the characters between their parts: 1-23 is not 12-3.
+ * An id without the punctuation around it and the zeros before a number. Short ids keep their case, because other ids may differ from them only in
+ * case. All ids but UUIDs keep the characters between their parts: 1-23 is not 12-3.
  */
 function formOf(id: string): string {
   const core = id.replace(outer, '');

@@ -19,8 +19,8 @@ export type InputFile = {
 };
 
 /**
- * Opens the named files; `-` is stdin. All are checked before the first is read, so that a missing file fails at once.
- * Throws USAGE for a file that is missing, unreadable, a folder, or of a format that is not a list, and if stdin is named twice.
+ * Opens the named files; `-` is stdin. All are checked before the first is read, so that a missing file fails at once. Throws USAGE for a file that
+ * is missing, unreadable, a folder, or of a format that is not a list, and if stdin is named twice.
  */
 export async function openInputs(paths: string[], stdin: AsyncIterable<Buffer> = nothing()): Promise<InputFile[]> {
   if (paths.filter((path) => path === '-').length > 1)

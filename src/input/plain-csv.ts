@@ -10,8 +10,8 @@ export type TakeRecord = (cells: string[], line: number, raw: string) => void;
 export type PlainEnd = { line: number; bytes: Buffer };
 
 /**
- * Calls `take` with the records of a CSV up to the first piece with a quote. Without a quote each line is a record, and splitting costs a
- * fraction of parsing. The line that ends with the file is not among them. Yields after each piece, then throws what `take` threw.
+ * Calls `take` with the records of a CSV up to the first piece with a quote. Without a quote each line is a record, and splitting costs a fraction of
+ * parsing. The line that ends with the file is not among them. Yields after each piece, then throws what `take` threw.
  */
 export async function* takePlain(
   chunks: AsyncIterator<Buffer>,

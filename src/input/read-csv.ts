@@ -191,8 +191,8 @@ const raggedNext =
 type Columns = { id: number; resource: number; resourceName: string | undefined; cells: number };
 
 /**
- * Finds the columns in a header, whose cells may have white space around them. Throws USAGE for a column that is missing, for repeated names,
- * and if two columns could hold the ids.
+ * Finds the columns in a header, whose cells may have white space around them. Throws USAGE for a column that is missing, for repeated names, and if
+ * two columns could hold the ids.
  */
 function findColumns(name: string, line: number, cells: string[], options: InputOptions): Columns {
   const header = cells.map((cell) => cell.trim());
@@ -244,15 +244,15 @@ function fittingDelimiter(header: string[], column: string): string | undefined 
 const delimiters = [';', '\t', ',', '|'];
 
 /**
- * Counts the lines of a CSV. The parser's own count takes a CRLF inside quotes for two lines, and gives the last line of a record, while
- * messages name the first.
+ * Counts the lines of a CSV. The parser's own count takes a CRLF inside quotes for two lines, and gives the last line of a record, while messages
+ * name the first.
  */
 class CsvLines {
   #end: number; // last line of the last record
   #blank = 0; // number of blank lines up to that line
   #parserLines = 0; // the parser's count up to that line
 
-  /** `first`: the number of the line where the parser begins. */
+  /** `first`: the number of the line at which the parser begins. */
   constructor(first: number) {
     this.#end = first - 1;
   }

@@ -30,8 +30,8 @@ export async function* readNdjson(
 }
 
 /**
- * Reads the elements of one JSON array, objects or strings. Their `line` is their number, from 1, since all may be on one line. Throws USAGE,
- * naming the element, if one is not JSON, and for an array without an end.
+ * Reads the elements of one JSON array, objects or strings. Their `line` is their number, from 1, since all may be on one line. Throws USAGE, naming
+ * the element, if one is not JSON, and for an array without an end.
  */
 export async function* readJsonArray(
   name: string,

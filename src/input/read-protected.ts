@@ -17,9 +17,8 @@ export function toProtectFile(given: Pick<Config, 'protect' | 'protectColumn'>):
 }
 
 /**
- * Reads the ids of a `--protect` file, of either resource: one per line, or CSV or JSON by its name. It is stricter than the input, since an
- * id that is misread protects nothing. Throws USAGE for any row that is not a clean id, for a last line without its newline, and for a
- * file without ids.
+ * Reads the ids of a `--protect` file, of either resource: one per line, or CSV or JSON by its name. It is stricter than the input, since an id that
+ * is misread protects nothing. Throws USAGE for any row that is not a clean id, for a last line without its newline, and for a file without ids.
  */
 export async function* readProtected({ path, column }: ProtectFile, options: InputOptions): AsyncGenerator<string[]> {
   if (path === '-')

@@ -18,9 +18,8 @@ import { readLines } from './read-lines.ts';
 const batchSize = 1000;
 
 /**
- * Reads the rows of all files in order, up to 1,000 at a time. An id that cannot be sent gives a row with the reason. Input that is not
- * reliable as a whole (not UTF-8, cut off, ragged, changed while it is read) throws USAGE with file and line. Leaving the loop early closes the
- * files.
+ * Reads the rows of all files in order, up to 1,000 at a time. An id that cannot be sent gives a row with the reason. Input that is not reliable as a
+ * whole (not UTF-8, cut off, ragged, changed while it is read) throws USAGE with file and line. Leaving the loop early closes the files.
  */
 export async function* readRows(files: InputFile[], options: InputOptions): AsyncGenerator<Row[]> {
   checkOptions(files, options);
@@ -50,8 +49,8 @@ async function* ended(rows: AsyncGenerator<Row[]>, make: RowMaker): AsyncGenerat
 }
 
 /**
- * Whether a last line without its newline is refused, because its id may be cut off. The plan of a single file shows its last id to
- * the person who confirms it. The closing bracket shows that an array is whole.
+ * Whether a last line without its newline is refused, because its id may be cut off. The plan of a single file shows its last id to the person who
+ * confirms it. The closing bracket shows that an array is whole.
  */
 function needsNewline({ isPipe, isUnattended }: InputFile, format: Format, isAlone: boolean): boolean {
   return format !== 'json' && (isPipe || isUnattended === true || !isAlone);

@@ -8,9 +8,9 @@ const minDigits = 16;
 const minSurprise = 3 * Math.LN10 - 1e-9;
 
 /**
- * Counts the long numeric ids of a file that look rounded: ids that end in 0, and ids of 18 digits and more that a double holds. Ids can look
- * so without damage. For example, snowflake ids of a system that makes one per millisecond are multiples of 4,096, so all are even and doubles
- * hold them.
+ * Counts the long numeric ids of a file that look rounded: ids that end in 0, and ids of 18 digits and more that a double holds. Ids can look so
+ * without damage. For example, snowflake ids of a system that makes one per millisecond are multiples of 4,096, so all are even and doubles hold
+ * them.
  */
 export class RoundedNumbers {
   #long = 0;
@@ -68,7 +68,7 @@ const digits = /^\d+$/;
 const roundedNext =
   'export the ids as text, not through a spreadsheet or as JSON numbers; if they are right as they are: --allow-damaged-numbers';
 
-/** Whether the share is at least twice the chance, and its large-deviation bound says that this is no accident. */
+/** Whether the share is at least twice the chance, and its large-deviation bound says that this is not an accident. */
 function isSurprising({ chance, long, rounded }: { chance: number; long: number; rounded: number }): boolean {
   if (long === 0 || rounded < 2 * chance * long) return false;
   const share = rounded / long;

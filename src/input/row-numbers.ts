@@ -1,11 +1,11 @@
 import { inputError } from './input-error.ts';
 
-/** The number of rows that count up from 0 and are no accident. */
+/** The number of rows from which counting up from 0 is not an accident. */
 const minRows = 3;
 
 /**
- * Notices ids that are row numbers instead: 0, 1, 2, … as in the index of a data frame, which is written as a column of its own. An id 0 is
- * rejected anyway, but 1, 2, … can be other objects.
+ * Notices ids that are row numbers instead: 0, 1, 2, … as in the index of a data frame, which is written as a column of its own. An id 0 is rejected
+ * anyway, but 1, 2, … can be other objects.
  */
 export class RowNumbers {
   readonly #name: string;

@@ -54,9 +54,8 @@ export function rejectAt(bytes: Buffer, at: number): RejectCode | null {
 }
 
 /**
- * The bucket of an id, whose bytes in UTF-8 are in `bytes`. It is the same for every resource, since a protected id protects all of them.
- * The bytes of ASCII are its characters, which are faster to read. The order of protected rows is part of what identifies a list, and follows
- * from this.
+ * The bucket of an id, whose bytes in UTF-8 are in `bytes`. It is the same for every resource, since a protected id protects all of them. The bytes
+ * of ASCII are its characters, which are faster to read. The order of protected rows is part of what identifies a list, and follows from this.
  */
 export function chooseBucket(id: string, bytes: Buffer, start: number, end: number): number {
   let hash = id.length;
@@ -71,8 +70,8 @@ export function cutId(id: string): string {
 }
 
 /**
- * Collects records in memory and appends them to a file a block at a time. It is synchronous on purpose: a block reaches the page
- * cache in microseconds, and a row costs no promise. Nothing is on disk before `flush`; repeating that adds nothing.
+ * Collects records in memory and appends them to a file a block at a time. It is synchronous on purpose: a block reaches the page cache in
+ * microseconds, and a row costs no promise. Nothing is on disk before `flush`; repeating that adds nothing.
  */
 export class BlockFile {
   readonly #path: string;

@@ -53,8 +53,8 @@ type SpoolOptions = {
 };
 
 /**
- * Reads all rows to a spool in this empty folder, in bounded memory. The same rows give the same spool. Throws what reading
- * throws, and USAGE if the disk is full. The caller has to remove the folder.
+ * Reads all rows to a spool in this empty folder, in bounded memory. The same rows give the same spool. Throws what reading throws, and USAGE if the
+ * disk is full. The caller has to remove the folder.
  */
 export async function spoolRows(batches: AsyncIterable<Row[]>, folder: string, options: SpoolOptions): Promise<Spool> {
   try {

@@ -8,8 +8,8 @@ import type { HeldBack, Spool } from './spool.ts';
 const rowsAtOnce = 10_000; // a worker that plans a scheduled run must not block its event loop
 
 /**
- * A spool of which only the first `maxIds` ids are sent. Later ids are held back, with their duplicates; rows that are never sent stay. The
- * same spool gives the same result. `rows` of the result does not count rows that are held back.
+ * A spool of which only the first `maxIds` ids are sent. Later ids are held back, with their duplicates; rows that are never sent stay. The same
+ * spool gives the same result. `rows` of the result does not count rows that are held back.
  */
 export async function takeIds(spool: Spool, maxIds: number): Promise<Spool> {
   if (sumIds(spool.ids) <= maxIds) return spool;

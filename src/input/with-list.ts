@@ -15,8 +15,8 @@ import { readRows } from './read-rows.ts';
 import { createSpoolFolder, removeSpool, removeStaleSpools, type Spool, spoolRows } from './spool.ts';
 
 /**
- * A list that was read completely, and the file of its rejected rows, if there are any. `openEnd`: the id in the last line of a single file, if
- * that line has no newline.
+ * A list that was read completely, and the file of its rejected rows, if there are any. `openEnd`: the id in the last line of a single file, if that
+ * line has no newline.
  */
 export type List = { spool: Spool; rejectsFile: string | null; openEnd: string | null };
 
@@ -36,8 +36,8 @@ type ReadOptions = {
 };
 
 /**
- * Reads and validates the whole list, calls `body` with it, and removes the spool. Nothing is sent or stored before that. Throws USAGE for input
- * that is not reliable, and for a list in which most rows are rejected.
+ * Reads and validates the whole list, calls `body` with it, and removes the spool. Nothing is sent or stored before that. Throws USAGE for input that
+ * is not reliable, and for a list in which most rows are rejected.
  */
 export async function withList<T>(
   stateDir: string,
@@ -174,8 +174,7 @@ export function mostlyRejectedAs({ rows, rejectedByCode }: Pick<Facts, 'rows' | 
 }
 
 /**
- * The error for such a list: most likely the wrong column or file was read, and then its other rows are also wrong. `rejected` are its bad
- * rows.
+ * The error for such a list: most likely the wrong column or file was read, and then its other rows are also wrong. `rejected` are its bad rows.
  */
 export function mostlyRejected(
   list: Facts,
@@ -195,8 +194,8 @@ export function mostlyRejected(
 }
 
 /**
- * Writes all rejected rows to a CSV for people. Its ids are made safe for spreadsheets, so their column has another name, which
- * `--column id` does not accept. Replaces the file.
+ * Writes all rejected rows to a CSV for people. Its ids are made safe for spreadsheets, so their column has another name, which `--column id` does
+ * not accept. Replaces the file.
  */
 export async function writeRejects(spool: Spool, path: string): Promise<void> {
   await writeFile(path, rejectLines(spool), { mode: 0o600 });

@@ -24,8 +24,8 @@ end
 `;
 
 /**
- * Lua: if the clock of Redis was set back, or a server with an earlier clock took over, moves due times to as long from now as they were then.
- * Also has the run find out again whether its window is open. Needs `redisTime`.
+ * Lua: if the clock of Redis was set back, or a server with an earlier clock took over, moves due times to as long from now as they were then. Also
+ * has the run find out again whether its window is open. Needs `redisTime`.
  */
 export const followClockFunction = `
 local function followClock(runKey, deferred)
@@ -52,8 +52,8 @@ export const unpublishedMs = 86_400_000;
 export const resultsKeptMs = 30 * 86_400_000;
 
 /**
- * Lua: finalizes a run. It sets the expiry of its record and of the other keys that the caller names; `expireRun` does the rest, possibly millions
- * of keys. The report of a detached run, or of a run that ends unattended, counts as delivered: no command waits for it.
+ * Lua: finalizes a run. It sets the expiry of its record and of the other keys that the caller names; `expireRun` does the rest, possibly millions of
+ * keys. The report of a detached run, or of a run that ends unattended, counts as delivered: no command waits for it.
  */
 export const finalizeFunction = `${activeTimeFunctions}${changeFunction}
 local function finalize(state, isUnattended, runKey, ...)

@@ -95,8 +95,7 @@ end
 `;
 
 /**
- * Records who applied or approved the plan that a run carries out, in the run (which is written already) and in its audit trail.
- * `approver`: the only
+ * Records who applied or approved the plan that a run carries out, in the run (which is written already) and in its audit trail. `approver`: the only
  * person who is allowed to loosen its rules, '' = anyone. Repeating it changes nothing.
  */
 export async function notePlan(redis: RedisClient, run: string, approver: string, entry: NotedPlan): Promise<void> {

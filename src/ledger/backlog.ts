@@ -12,9 +12,8 @@ export type Backlog = {
   /** Ids without an outcome. */
   pending: number;
   /**
-   * Pending ids that a worker could send now. Only `running` runs count, without chunks that wait for a later pass, and each run counts at
-   * most as many
-   * ids as its own rate allows in a minute.
+   * Pending ids that a worker could send now. Only `running` runs count, without chunks that wait for a later pass, and each run counts at most as
+   * many ids as its own rate allows in a minute.
    */
   runnable: number;
   /** Runs that another version has written. Workers of this version leave them alone. */
@@ -76,8 +75,8 @@ function addTo(backlog: Backlog, left: Left | null): void {
 }
 
 /**
- * Reads when the next ids are retried (ms since 1970 by our clock) if all remaining chunks wait for a retry; otherwise null. A chunk that
- * was deferred because no permit came in time does not wait for a retry. Only reads.
+ * Reads when the next ids are retried (ms since 1970 by our clock) if all remaining chunks wait for a retry; otherwise null. A chunk that was
+ * deferred because no permit came in time does not wait for a retry. Only reads.
  */
 export async function readNextAttempt(redis: RedisClient, run: string): Promise<number | null> {
   const [now, open, [, due]] = await Promise.all([

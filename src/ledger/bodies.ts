@@ -11,8 +11,8 @@ export function describeBodies(answers: number): string[] {
 }
 
 /**
- * Records how many answers of a run were a 204 with a body, as counted by one counter since it began. The run's record has the sum of all counters.
- * A run whose record has expired is not written again. Repeating it counts nothing twice: Redis remembers each counter's total.
+ * Records how many answers of a run were a 204 with a body, as counted by one counter since it began. The run's record has the sum of all counters. A
+ * run whose record has expired is not written again. Repeating it counts nothing twice: Redis remembers each counter's total.
  */
 export async function storeBodies(redis: RedisClient, run: string, counter: string, answers: number): Promise<void> {
   await redis.eval(storeBodiesLua, 2, keys.run(run), keys.measures(run), `bodies:${counter}`, answers);

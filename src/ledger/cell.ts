@@ -12,8 +12,8 @@ import { cancelCode } from '../model/selection.ts';
 import { isFinalized, type Run } from './run.ts';
 
 /**
- * The state of one id as a 16-bit number. `max` merges two results for an id, so results can arrive twice, late and in any order, and the ledger
- * is the same.
+ * The state of one id as a 16-bit number. `max` merges two results for an id, so results can arrive twice, late and in any order, and the ledger is
+ * the same.
  *
  *   open     000 d mmmmmmmm aaaa   doubt (in doubt), marks, attempts
  *   settled  rrr aaaa ccccccccc    rank of the outcome, attempts, code
@@ -118,8 +118,8 @@ export function merge(a: Cell, b: Cell): Cell {
 }
 
 /**
- * Merges a result into the ledger's cell. A former holder cannot be sure of an outcome, because the next holder may have sent a request since. So
- * its outcome becomes the outcome in doubt. Nor does it know whether a request is in flight, so of its open cells only the doubt counts. The update
+ * Merges a result into the ledger's cell. A former holder cannot be sure of an outcome, because the next holder may have sent a request since. So its
+ * outcome becomes the outcome in doubt. Nor does it know whether a request is in flight, so of its open cells only the doubt counts. The update
  * script does the same in Lua.
  */
 export function mergeResult(known: Cell, result: Cell, isHolder: boolean): Cell {
@@ -146,8 +146,8 @@ export function toSentOutcome(cell: Cell): SentOutcome {
 }
 
 /**
- * The state in a cell of a run that was finalized before all ids were settled. In a run in doubt no open id reads as never sent: Redis may
- * have lost its mark.
+ * The state in a cell of a run that was finalized before all ids were settled. In a run in doubt no open id reads as never sent: Redis may have lost
+ * its mark.
  */
 export function readFinalCell(cell: Cell, isRunInDoubt = false): IdState {
   if (isSettled(cell)) return readCell(cell);
@@ -163,9 +163,9 @@ export function readFinalCell(cell: Cell, isRunInDoubt = false): IdState {
  * - the times when its ids were settled (4 bytes per time, in seconds since 1970, rounded up, 0 = not yet);
  * - 2 bytes per cell.
  *
- * A time for each id would cost twice as much as its cell. Neighbouring ids are usually settled together, so each ten ids share the time of the
- * last of them. Ids that needed more than the quick attempts of the first pass are settled much later. They share a time with the ids of
- * their chunk that needed as many attempts.
+ * A time for each id would cost twice as much as its cell. Neighbouring ids are usually settled together, so each ten ids share the time of the last
+ * of them. Ids that needed more than the quick attempts of the first pass are settled much later. They share a time with the ids of their chunk that
+ * needed as many attempts.
  */
 const timesFrom = 6;
 const timeBytes = 4;

@@ -34,8 +34,8 @@ export async function changeRules(
     const changes = isFinalized(run.state) ? [] : changesOf(run, wanted);
     if (changes.length === 0) return run;
     refuseLoosening(run, changes, action.who);
-    // The chunk up to which a run sends depends on the sizes of its chunks, so this rule has its own script. That script can refuse, so it
-    // comes first.
+    // The chunk up to which a run sends depends on the sizes of its chunks, so this rule has its own script. That script can refuse, so it comes
+    // first.
     const most = changes.find(({ name }) => name === 'maxDeletes');
     if (most !== undefined) {
       await changeMaxDeletes(redis, run, wanted.maxDeletes ?? null, entryOf(most, action), noteOf(most, action));

@@ -3,8 +3,8 @@ export const keptChanges = 50;
 
 /**
  * Lua: the revision of a run, which moves with every change of its state, of the rules that it obeys and of the pauses that hold it. An action that
- * starts, continues or removes a run names the revision that was shown, so later changes are noticed. `edits` counts changes of anything
- * but the state.
+ * starts, continues or removes a run names the revision that was shown, so later changes are noticed. `edits` counts changes of anything but the
+ * state.
  */
 export const revisionFunctions = `
 local function revisionOf(runKey)
@@ -18,8 +18,8 @@ end
 `;
 
 /**
- * Lua: records that a run has changed its state, which is in its record already. Part of each script that changes the state, so that no
- * change is missed. `changes` counts the changes; `published` is the last change that was passed on to the outbox.
+ * Lua: records that a run has changed its state, which is in its record already. Part of each script that changes the state, so that no change is
+ * missed. `changes` counts the changes; `published` is the last change that was passed on to the outbox.
  */
 export const changeFunction = `
 local function noteChange(runKey, now)

@@ -9,9 +9,9 @@ import { schemaVersion } from './run.ts';
 import { isEarlyFunction } from './start-time.lua.ts';
 
 /**
- * The scripts that move chunks. A chunk is not enqueued yet (its number is `next` or higher), in `open`, in `deferred`, or settled. Each script
- * uses keys of one run and can be repeated: a chunk that was moved already stays in its place. They use the time of Redis, because the
- * clocks of workers differ.
+ * The scripts that move chunks. A chunk is not enqueued yet (its number is `next` or higher), in `open`, in `deferred`, or settled. Each script uses
+ * keys of one run and can be repeated: a chunk that was moved already stays in its place. They use the time of Redis, because the clocks of workers
+ * differ.
  */
 
 /** A chunk whose ids have all failed before is due half a ms early, which no clock shows. Other chunks are due at whole ms. */
@@ -27,14 +27,14 @@ const weightsLua = Object.entries(priorityWeights)
 
 /**
  * Enqueues due chunks of `deferred`, then new ones, until `open` holds as many unclaimed chunks as the run's priority weight: enough to keep workers
- * busy, few enough that runs share them. Before the run's start and outside its window nothing is enqueued. Processes that work on a run enqueue
- * its chunks all the time, so its deleting time is counted here. A run whose time is up is paused.
+ * busy, few enough that runs share them. Before the run's start and outside its window nothing is enqueued. Processes that work on a run enqueue its
+ * chunks all the time, so its deleting time is counted here. A run whose time is up is paused.
  *
  * Chunks behind a rung of the canary are enqueued once all chunks before it are settled and the rung has gone well; otherwise the run is halted.
  * Chunks beyond what --max-deletes allows are not enqueued.
  *
- * Chunks whose remaining ids have all failed before would hold back new chunks, so they are enqueued in turn with them: new chunks show whether
- * the target works.
+ * Chunks whose remaining ids have all failed before would hold back new chunks, so they are enqueued in turn with them: new chunks show whether the
+ * target works.
  */
 const enqueueFunction = `${timeFunctions}${isEarlyFunction}${followClockFunction}${changeFunction}${haltFunctions}${sendableFunctions}${spentFunction}
 local function passesRung(runKey, auditKey)
@@ -119,8 +119,8 @@ return enqueue(KEYS[1], KEYS[2], KEYS[3], KEYS[4], timeOr(ARGV[1]))
 `;
 
 /**
- * Takes an open chunk under a new epoch; its former holder gets no more marks. The claim leaves one unclaimed chunk less, so it enqueues as
- * well. If Redis may have lost part of the run, the open cells carry doubt from now on; see doubt.lua.ts.
+ * Takes an open chunk under a new epoch; its former holder gets no more marks. The claim leaves one unclaimed chunk less, so it enqueues as well. If
+ * Redis may have lost part of the run, the open cells carry doubt from now on; see doubt.lua.ts.
  *
  * KEYS  1 run  2 open  3 deferred  4 ledger chunk  5 manifest chunk  6 audit
  * ARGV  1 chunk  2 now in ms, '' = Redis TIME  3… facts about the Redis process

@@ -4,8 +4,8 @@ import { isGone, isSuccess, sumOutcomes } from '../model/outcome.ts';
 import { countPending, isFinalized, type Run } from './run.ts';
 
 /**
- * The result of a finalized run, and its exit code. This is the only rule for whether a run went well: archives, heartbeats, events,
- * metrics and pages use it, never a state or a count.
+ * The result of a finalized run, and its exit code. This is the only rule for whether a run went well: archives, heartbeats, events, metrics and
+ * pages use it, never a state or a count.
  *
  * well        every row needs no attention
  * left        some rows need attention

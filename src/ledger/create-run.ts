@@ -94,8 +94,8 @@ export async function findRunOfList(redis: RedisClient, list: string): Promise<R
 }
 
 /**
- * Claims the list for one run id, and returns the id that has it. An id that a dead producer left is used again, so that the same command
- * makes the same run. If `isFree` is true for a run, exactly one caller replaces its id. `now`: ms since 1970.
+ * Claims the list for one run id, and returns the id that has it. An id that a dead producer left is used again, so that the same command makes the
+ * same run. If `isFree` is true for a run, exactly one caller replaces its id. `now`: ms since 1970.
  */
 export async function claimList(
   redis: RedisClient,
@@ -120,7 +120,7 @@ export function findRunOfPlan(redis: RedisClient, fp: string, sha256: string): P
   return redis.get(keys.plan(fp, sha256));
 }
 
-/** Makes a run the one that carries out the plan, unless another run does. Returns the run that does; repeating it returns the same. */
+/** Records that a run carries out the plan, unless another run does. Returns the run that does; repeating it returns the same run. */
 export async function claimPlan(redis: RedisClient, fp: string, sha256: string, run: string): Promise<string> {
   await redis.set(keys.plan(fp, sha256), run, 'PX', planKnownMs, 'NX');
   return (await findRunOfPlan(redis, fp, sha256)) ?? run;
@@ -136,8 +136,8 @@ export type BeforeStart = {
 
 /**
  * Writes the run: record, chunks, blocks, and last, in one write, the state `planned` with everything that the run obeys. Nothing of it is sent
- * before. Repeating it after a crash writes the same bytes, or all of them again if the same rows now come from other files: a run belongs to
- * the producer that completes it. A run that is planned already stays as it is. Throws USAGE if another producer has taken over with other files.
+ * before. Repeating it after a crash writes the same bytes, or all of them again if the same rows now come from other files: a run belongs to the
+ * producer that completes it. A run that is planned already stays as it is. Throws USAGE if another producer has taken over with other files.
  */
 export async function writeRun(
   redis: RedisClient,
@@ -149,9 +149,11 @@ export async function writeRun(
   { link, applied = null }: BeforeStart = {},
 ): Promise<void> {
   const server = serverIdentityArguments(await readServerIdentity(redis, id));
-  const [action, others] = [actionFields(plan), otherFields(plan, now)].map((fields) => Object.entries(fields).flat());
+  const [fromProducer, others] = [producerFields(plan), otherFields(plan, now)].map((fields) =>
+    Object.entries(fields).flat(),
+  );
   const missing = [optionalFields.length, ...optionalFields];
-  const record = [plan.canaryOf, ...missing, action!.length, ...action!, ...others!];
+  const record = [plan.canaryOf, ...missing, fromProducer!.length, ...fromProducer!, ...others!];
   const before = await redis.eval(makeRecordLua, 1, keys.run(id), ...server, ...record);
   if (before === otherCanary) {
     throw new ExpungeError(
@@ -171,7 +173,17 @@ export async function writeRun(
   const entry = applied?.noted ? storedEntry(applied.noted) : '';
   const minGraceMs = (await readMinGrace(redis, plan.target.fp))?.ms ?? 0;
   const ofPlan = applied === null ? [] : ['plan', applied.plan, 'approver', applied.approver];
-  const whole = [plan.layout, entry, ...missing, 'sendable', sendable, 'minGraceMs', minGraceMs, ...ofPlan, ...action!];
+  const whole = [
+    plan.layout,
+    entry,
+    ...missing,
+    'sendable',
+    sendable,
+    'minGraceMs',
+    minGraceMs,
+    ...ofPlan,
+    ...fromProducer!,
+  ];
   if ((await redis.eval(plannedLua, 2, keys.run(id), keys.audit(id), ...whole)) === 1) return;
   throw new ExpungeError('USAGE', `run ${id} is being made of the same rows by another command, from other files`, {
     next: (toType) => `wait until that is done; then the same command resumes it. See: ${toType('status', id)}`,
@@ -215,10 +227,10 @@ return 1
 type RunRecord = Record<Exclude<keyof RunPlan, 'target' | 'settled'>, string | number> &
   Partial<Record<keyof Run | ReadOutcome | 'epoch', string | number>>;
 
-type ActionField = keyof RunRules | 'layout' | 'files' | 'command' | 'note' | 'who' | 'protectedRead' | 'detached';
+type ProducerField = keyof RunRules | 'layout' | 'files' | 'command' | 'note' | 'who' | 'protectedRead' | 'detached';
 
 /** The fields that a producer replaces when it takes over, and that the run obeys once it is planned. */
-function actionFields(plan: RunPlan) {
+function producerFields(plan: RunPlan) {
   return {
     layout: plan.layout,
     files: JSON.stringify(plan.files),
@@ -254,7 +266,7 @@ function otherFields({ target, settled, ...plan }: RunPlan, now: number) {
     sendable: '',
     retryOf: plan.retryOf,
     createdAt: now,
-  } satisfies Omit<RunRecord, ActionField>;
+  } satisfies Omit<RunRecord, ProducerField>;
 }
 
 const writesAtOnce = 16;

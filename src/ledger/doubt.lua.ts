@@ -32,8 +32,8 @@ end
 `;
 
 /**
- * Lua: returns the Redis process that runs this script, and the history that it took over in its last promotion (`master_replid2`), '' = none.
- * The script itself calls INFO, so that both belong to the process that runs it.
+ * Lua: returns the Redis process that runs this script, and the history that it took over in its last promotion (`master_replid2`), '' = none. The
+ * script itself calls INFO, so that both belong to the process that runs it.
  */
 const processFunction = `
 local function thisProcess()
@@ -46,12 +46,12 @@ end
 export const otherCanary = 'other_canary';
 
 /**
- * Writes a record that doesn't exist yet, with the Redis process that holds it. In a run that is being prepared, it replaces the action: a run
- * belongs to the producer that took it over last.
+ * Writes a record that doesn't exist yet, with the Redis process that holds it. In a run that is being prepared, it replaces the fields of the
+ * producer: a run belongs to the producer that took it over last.
  *
  * KEYS  1 run
  * ARGV  1… facts about the Redis process  4 `canaryOf`  5 number of fields that may be missing  6… those fields
- *       then the number of arguments of the action, its fields and values, and the other fields and values
+ *       then the number of arguments for the fields of the producer, those fields and values, and the other fields and values
  * returns the state it had before, '' for none, or `otherCanary`: its chunks have other sizes, so nothing can replace them
  */
 export const makeRecordLua = `${processFunction}${revisionFunctions}
@@ -72,10 +72,10 @@ return ''
 const reason = 'Redis was restarted or replaced: what it acknowledged last may be lost';
 
 /**
- * Lua: compares the Redis process that answers with the process recorded in the run, and raises doubt if something may have been lost in
- * between. The caller's arguments count only if they are about the process that answers. A process that was promoted since has another history.
- * A process that merely forgets its history, because its last replica has gone, has lost nothing. Returns that process, its history, and the
- * reason for new doubt or ''.
+ * Lua: compares the Redis process that answers with the process recorded in the run, and raises doubt if something may have been lost in between. The
+ * caller's arguments count only if they are about the process that answers. A process that was promoted since has another history. A process that
+ * merely forgets its history, because its last replica has gone, has lost nothing. Returns that process, its history, and the reason for new doubt or
+ * ''.
  */
 export const checkServerFunction = `${processFunction}${doubtFunction}
 local function checkServer(runKey, auditKey, process, durable, ancestors)

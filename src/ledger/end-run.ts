@@ -9,9 +9,8 @@ import type { Run } from './run.ts';
 const keysAtOnce = 500;
 
 /**
- * The time for which a finalized run is kept, in ms. It is `keepMs`, but at least a day if its report was not delivered or its end not passed
- * on, and at
- * least 30 days if its results are not delivered. Pure.
+ * The time for which a finalized run is kept, in ms. It is `keepMs`, but at least a day if its report was not delivered or its end not passed on, and
+ * at least 30 days if its results are not delivered. Pure.
  */
 export function keepTimeMs(run: Run): number {
   if (run.detached && run.published < run.changes) return Math.max(unpublishedMs, resultsKeepMs(run, run.keepMs));
@@ -32,8 +31,8 @@ export async function markDelivered(redis: RedisClient, { id }: Run, reportIn: s
 }
 
 /**
- * Removes a run with all its keys if it is still as the caller saw it. After that, no process can start it. Returns false, and removes nothing, if
- * it has changed since. Repeating it is harmless; an interrupted call leaves keys that are removed like those of an expired run.
+ * Removes a run with all its keys if it is still as the caller saw it. After that, no process can start it. Returns false, and removes nothing, if it
+ * has changed since. Repeating it is harmless; an interrupted call leaves keys that are removed like those of an expired run.
  */
 export async function removeRun(redis: RedisClient, run: Run): Promise<boolean> {
   if ((await redis.eval(forgetSeenLua, 1, keys.run(run.id), run.revision)) !== 1) return false;
@@ -52,8 +51,8 @@ export async function unlinkRun(redis: RedisClient, run: Run): Promise<void> {
 }
 
 /**
- * Removes a run that was not started, if its `createdBy` begins like this. After that, no process can start it. A run that was started or
- * taken over stays. Repeating it is harmless; an interrupted call leaves keys that are removed like those of an expired run.
+ * Removes a run that was not started, if its `createdBy` begins like this. After that, no process can start it. A run that was started or taken over
+ * stays. Repeating it is harmless; an interrupted call leaves keys that are removed like those of an expired run.
  */
 export async function removeIfUnstarted(redis: RedisClient, run: Run, createdBy: string): Promise<void> {
   if ((await redis.eval(forgetUnstartedLua, 1, keys.run(run.id), createdBy)) === 1) await unlinkRun(redis, run);
@@ -109,8 +108,8 @@ export async function removeRemains(redis: RedisClient, id: string): Promise<voi
 }
 
 /**
- * All keys of a run but its record, 500 at a time. The last chunks come first: the keys that an interrupted call leaves begin at number 0, so
- * they can be found without the record.
+ * All keys of a run but its record, 500 at a time. The last chunks come first: the keys that an interrupted call leaves begin at number 0, so they
+ * can be found without the record.
  */
 async function eachGroup(run: Run, handle: (group: string[]) => Promise<unknown>): Promise<void> {
   let group: string[] = [];

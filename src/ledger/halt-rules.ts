@@ -6,8 +6,8 @@ import type { IdState } from './cell.ts';
 import type { HaltCode } from './run.ts';
 
 /**
- * When answers of one kind halt a whole run. It counts ids that were settled since the run was last started, over all processes. Each limit
- * that is set halts the run.
+ * When answers of one kind halt a whole run. It counts ids that were settled since the run was last started, over all processes. Each limit that is
+ * set halts the run.
  */
 export type HaltRule = {
   halt: HaltCode;
@@ -23,7 +23,7 @@ export type HaltRule = {
   allOfFirst?: number;
   /** Halts if more than `over` percent of the ids are counted, once there are at least `after` ids. */
   percent?: { over: number; after: number };
-  /** The reason and the advice. {count} and {total} are replaced by the numbers, {statuses} by the statuses. */
+  /** The reason and the advice. {count} and {total} are replaced with the numbers, {statuses} with the statuses. */
   reason: string;
 };
 

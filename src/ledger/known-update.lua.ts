@@ -7,8 +7,7 @@ import { isEarlyFunction } from './start-time.lua.ts';
 /**
  * An update whose holder knows every cell of it: one comparison, and the bytes that follow. It does nothing if another process has written, if the
  * run is not running or ends with this update, or if a share of failures counts from this update on. In all these cases the script of update.lua.ts
- * decides.
- * So running it twice is harmless. With the last id of a chunk it also returns the chunk, as returnChunkLua does, which is then not needed.
+ * decides. So running it twice is harmless. With the last id of a chunk it also returns the chunk, as returnChunkLua does, which is then not needed.
  *
  * KEYS  1 ledger chunk  2 run  3 open
  * ARGV  1 chunk  2 epoch  3 offset  4 bytes before  5 bytes after  6 ids deleted  7 attempts  8 places of times, 2 bytes each

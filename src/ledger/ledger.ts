@@ -33,8 +33,7 @@ import { changeRunLua, steerLua } from './steer.lua.ts';
 import { updateLua } from './update.lua.ts';
 
 /**
- * The state of a run as a script finds it. 'missing': Redis has lost the run. 'broken': Redis has lost this chunk of the run. 'stale':
- * another holder
+ * The state of a run as a script finds it. 'missing': Redis has lost the run. 'broken': Redis has lost this chunk of the run. 'stale': another holder
  * has the chunk. 'other_version': the run is written in a form that this version doesn't know.
  */
 export type ObservedState = RunState | 'missing' | 'broken' | 'stale' | 'other_version';
@@ -138,8 +137,8 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
     redis,
 
     /**
-     * Whether a claim is still valid. Once Redis may have lost data it is not, because the claim of a later holder may be lost. Reads from Redis
-     * only after the connection was lost.
+     * Whether a claim is still valid. Once Redis may have lost data it is not, because the claim of a later holder may be lost. Reads from Redis only
+     * after the connection was lost.
      */
     async stillHolds(run: string, { server }: Pick<Claim, 'server'>): Promise<boolean> {
       return hasAllOf(await servers.of(run), server);

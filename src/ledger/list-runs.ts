@@ -66,8 +66,8 @@ export async function listRuns(redis: RedisClient): Promise<ListedRun[]> {
 }
 
 /**
- * Finds unfinished runs of the same target whose list shares a file name with this one (stdin never counts), or that retry ids of the same
- * run. Only reads.
+ * Finds unfinished runs of the same target whose list shares a file name with this one (stdin never counts), or that retry ids of the same run. Only
+ * reads.
  */
 export async function findOverlappingRuns(
   redis: RedisClient,
@@ -236,8 +236,7 @@ export type RunCursor = { at: number; id: string };
 export const pageOrders = ['created', 'ended'] as const;
 
 /**
- * The runs that a page may hold. A missing filter accepts every run. `text`: a part of the id, of a file's name, of the submitter, or of
- * why the run
+ * The runs that a page may hold. A missing filter accepts every run. `text`: a part of the id, of a file's name, of the submitter, or of why the run
  * was submitted or is in its state.
  */
 type PageChoice = {
@@ -252,7 +251,7 @@ type PageChoice = {
 
 const maxLooked = 20_000;
 
-/** Reads the runs that match, newest first, starting after `after`. `next`: where the next page starts, null = there are no more. */
+/** Reads the runs that match, newest first, starting after `after`. `next`: the start of the next page, null = it is the last page. */
 export async function pageOfRuns(
   redis: RedisClient,
   choice: PageChoice,

@@ -8,8 +8,8 @@ import { keys } from '../redis/keys.ts';
 import { type Cell, emptyLedgerChunk, readCell } from './cell.ts';
 
 /**
- * Encodes a manifest chunk as bytes: `resource \n positions \n layout+ids`, compressed with zstd. Ids of equal length are stored column by column,
- * so that the dashes of a UUID cost nothing and each hex digit four bits: 16 bytes per id.
+ * Encodes a manifest chunk as bytes: `resource \n positions \n layout+ids`, compressed with zstd. Ids of equal length are stored column by column, so
+ * that the dashes of a UUID cost nothing and each hex digit four bits: 16 bytes per id.
  */
 export function encodeChunk(chunk: Chunk): Buffer {
   const head = `${chunk.resource}\n${encodePositions(chunk.positions)}\n`;
@@ -162,9 +162,9 @@ function idReader(bytes: Buffer, count: number): ChunkIds['idAt'] {
 }
 
 /**
- * Writes a manifest chunk with its untouched ledger chunk, or a block of rows settled while reading, if the run is being prepared with this
- * layout. Returns whether it was written. Repeating it is harmless, even for a producer that was suspended while another producer finished
- * planning or took over with another layout: then nothing is written.
+ * Writes a manifest chunk with its untouched ledger chunk, or a block of rows settled while reading, if the run is being prepared with this layout.
+ * Returns whether it was written. Repeating it is harmless, even for a producer that was suspended while another producer finished planning or took
+ * over with another layout: then nothing is written.
  */
 export async function writePart(
   redis: RedisClient,
@@ -197,8 +197,8 @@ type Detail = { chunk: number; index: number; cell: Cell; excerpt: string };
 const detailsPerCode = 1_000;
 
 /**
- * Stores the excerpt of the answer that settled an id, unless it was a 204: at most 1,000 for each code. Returns whether there is room for more.
- * The ledger doesn't depend on it. Throws if Redis fails.
+ * Stores the excerpt of the answer that settled an id, unless it was a 204: at most 1,000 for each code. Returns whether there is room for more. The
+ * ledger doesn't depend on it. Throws if Redis fails.
  */
 export async function noteDetail(
   redis: RedisClient,

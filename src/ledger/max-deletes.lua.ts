@@ -2,11 +2,10 @@ import { noteAuditLua, noteLoosenedFunction } from './audit.ts';
 import { revisionFunctions } from './changes.lua.ts';
 
 /**
- * `--max-deletes N` lets a run send only the first N ids of its list, in the order of its chunks. The bound is a place, not a counter, so it needs
- * no count of marks, which a crash or a loss of data could falsify, and it costs nothing when ids are marked. `sendable` in the record is
- * that place. `12:100` means all ids of the chunks before 12, and the first 100 ids of chunk 12; '' = all. Chunks beyond it are not enqueued,
- * and a claim
- * says how many ids of its chunk may be marked. The place never moves back over a chunk that was enqueued.
+ * `--max-deletes N` lets a run send only the first N ids of its list, in the order of its chunks. The bound is a place, not a counter, so it needs no
+ * count of marks, which a crash or a loss of data could falsify, and it costs nothing when ids are marked. `sendable` in the record is that place.
+ * `12:100` means all ids of the chunks before 12, and the first 100 ids of chunk 12; '' = all. Chunks beyond it are not enqueued, and a claim says
+ * how many ids of its chunk may be marked. The place never moves back over a chunk that was enqueued.
  */
 
 /** Lua: how many ids of a chunk may be sent (nil = all), and how many chunks may be enqueued. */
@@ -56,7 +55,7 @@ if run[5] == ARGV[2] and run[6] == ARGV[1] then return {run[1], 1, enqueued} end
 local isCut = last and enqueued == last + 1 and ids > 0 and not (before == last and idsBefore <= ids)
 if enqueued > sendableChunks(ARGV[2], chunks) or isCut then return {run[1], 0, enqueued} end
 redis.call('HSET', KEYS[1], 'maxDeletes', ARGV[1], 'sendable', ARGV[2])
--- The rest of a partly sent chunk is due now. If the chunk has a holder, the holder defers it.
+-- The rest of a partly sent chunk is due now. If the chunk has a holder, its holder defers the rest.
 local isRestDue = before and idsBefore > 0 and enqueued > before and run[5] ~= ARGV[2]
 if isRestDue and redis.call('HEXISTS', KEYS[2], before) == 0 then redis.call('ZADD', KEYS[3], 'NX', redis.call('TIME')[1] * 1000, before) end
 noteLoosened(KEYS[1], ARGV[4])

@@ -13,8 +13,8 @@ import { readNumbered } from './tally.ts';
 const keysPerRead = 100;
 
 /**
- * The place up to which a run sends its first `maxDeletes` ids, in the form of its record; '' = all. Its chunks are written, so their sizes
- * never change.
+ * The place up to which a run sends its first `maxDeletes` ids, in the form of its record; '' = all. Its chunks are written, so their sizes never
+ * change.
  */
 export async function findSendable(
   redis: RedisClient,

@@ -4,9 +4,9 @@ import { keys } from '../redis/keys.ts';
 /*
  * The events of a target that workers with --notify post.
  *
- * An event is in the outbox for a day, among the last 1,000, even if no receiver wants it. Its number grows with time, also after
- * the outbox was empty. Each receiver has a cursor, which is the number of the last event that it took. So no receiver delays another. A new
- * receiver begins at the end.
+ * An event is in the outbox for a day, among the last 1,000, even if no receiver wants it. Its number grows with time, also after the outbox was
+ * empty. Each receiver has a cursor, which is the number of the last event that it took. So no receiver delays another. A new receiver begins at the
+ * end.
  */
 
 /** An event for people and programs. The same event always has the same id, however often it is made. */

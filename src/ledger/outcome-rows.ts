@@ -38,9 +38,9 @@ export type Page<Row = OutcomeRow> = { positions: Position[]; rows: Row[] };
 const keysPerRead = 16;
 
 /**
- * Reads all rows of a run in input order: by file in the order they were named, then by line. Holds a few chunks in memory, whatever the size of
- * the run. Throws USAGE for a run whose list was not written completely, and INTERNAL for a chunk that Redis has lost. If the run continues, each
- * row is as it was when its chunk was read.
+ * Reads all rows of a run in input order: by file in the order they were named, then by line. Holds a few chunks in memory, whatever the size of the
+ * run. Throws USAGE for a run whose list was not written completely, and INTERNAL for a chunk that Redis has lost. If the run continues, each row is
+ * as it was when its chunk was read.
  */
 export function readOutcomes(redis: RedisClient, run: Run): AsyncGenerator<OutcomeRow[]> {
   if (run.state === 'preparing') {
@@ -66,8 +66,8 @@ function readAllPages(redis: RedisClient, run: Run): AsyncGenerator<Page>[] {
 }
 
 /**
- * The rows of one resource, one page per chunk. Only chunks of the same resource are in input order; chunks of the other resource can be
- * anywhere between them. So each resource is read separately and skips the chunks of the other.
+ * The rows of one resource, one page per chunk. Only chunks of the same resource are in input order; chunks of the other resource can be anywhere
+ * between them. So each resource is read separately and skips the chunks of the other.
  */
 async function* readChunkPages(redis: RedisClient, run: Run, resource: Resource): AsyncGenerator<Page> {
   for await (const part of readNumbered(redis, (n) => keys.manifest(run.id, n), run.chunks, keysPerRead)) {
@@ -271,8 +271,8 @@ const notAnId = new Set<string>([
 ]);
 
 /**
- * The id as a report shows it. A report can be used as a list, so a text that is not the id of its row must not name another object. Such text gets
- * a tab at its end, because an id with a control character is always rejected.
+ * The id as a report shows it. A report can be used as a list, so a text that is not the id of its row must not name another object. Such text gets a
+ * tab at its end, because an id with a control character is always rejected.
  */
 export function shownId({ id, code }: Pick<SettledRow, 'id' | 'code'>): string {
   if (id.length >= cutFrom) return `${id}…\t`;

@@ -8,8 +8,8 @@ import { decodeLedgerChunk, isSettled } from './cell.ts';
 import { decodeChunk } from './manifest.ts';
 import type { Run } from './run.ts';
 
-// A worker announces which ids its settings protect: the first eight bytes of the SHA-256 of each id, sorted. That is small enough for each action
-// to read, and long enough that no two ids in a million lists share them.
+// A worker announces which ids its settings protect: the first eight bytes of the SHA-256 of each id, sorted. That is small enough for each action to
+// read, and long enough that no two ids in a million lists share them.
 
 const announcedMs = 86_400_000;
 const digestBytes = 8;
@@ -38,8 +38,7 @@ export type LeftToWorkers = {
 };
 
 /**
- * Throws GUARD for a list that is left to workers if a worker names protected ids, and the list was read without any, or holds one of them.
- * Protected
+ * Throws GUARD for a list that is left to workers if a worker names protected ids, and the list was read without any, or holds one of them. Protected
  * ids are meant for everything that a worker deletes, but only the reader of a list can keep ids out of it. An action may protect more ids than the
  * workers, not fewer.
  */

@@ -7,8 +7,8 @@ import { isFinalized, type Run, readRun } from './run.ts';
  * Which runs have their results delivered, and the outcome of each delivery.
  *
  * While a worker with --results serves a target, and for a day after the last one, `keys.results` says so. If a run starts in that time, or the
- * recoverer of any worker finds it, the run is marked: `resultsWanted`. When a marked run ends, the recoverer puts it into `keys.undelivered`,
- * and workers with --results take it from there. Its keys stay until its results are delivered, at most 30 days longer than without.
+ * recoverer of any worker finds it, the run is marked: `resultsWanted`. When a marked run ends, the recoverer puts it into `keys.undelivered`, and
+ * workers with --results take it from there. Its keys stay until its results are delivered, at most 30 days longer than without.
  */
 
 const wantedMs = 86_400_000;
@@ -122,8 +122,8 @@ export async function recordResultsProblem(
 }
 
 /**
- * Has the results of a run delivered again, unless the process still holds the lease of its delivery. A process that was suspended without knowing
- * it may have overwritten the delivery of another process with the results of an earlier halt.
+ * Has the results of a run delivered again, unless the process still holds the lease of its delivery. A process that was suspended without knowing it
+ * may have overwritten the delivery of another process with the results of an earlier halt.
  */
 export async function requeueResults(redis: RedisClient, id: string, token: string): Promise<void> {
   if ((await redis.eval(undeliverLua, 2, keys.run(id), keys.resultsLease(id), token)) === 'held') return;

@@ -11,14 +11,14 @@ import { comparePositions, decodeLedger, mergePages, type Page, present, readPos
 import type { Run } from './run.ts';
 import { type Numbered, readNumbered } from './tally.ts';
 
-/** A row of an ended run that a new run sends again. */
+/** A row of an ended run that a retry sends again. */
 export type RetriedRow = Row & { outcome: Outcome };
 
 const keysPerRead = 16;
 
 /**
- * Reads the chosen rows of an ended run that another run may send again, in input order, as rows of its list. Decodes only chunks with such a row
- * and holds a few of them in memory. Throws INTERNAL for a chunk that Redis has lost.
+ * Reads the chosen rows of an ended run that another run may send again, in input order, as rows of its list. Decodes only chunks with such a row and
+ * holds a few of them in memory. Throws INTERNAL for a chunk that Redis has lost.
  */
 export function readRetried(redis: RedisClient, run: Run, only: Selection): AsyncGenerator<RetriedRow[]> {
   const readState = cellReader(run);

@@ -5,8 +5,8 @@ import { keys } from '../redis/keys.ts';
 import { resourceOfChunk } from './manifest.ts';
 
 /**
- * Finds the limiters that admit the run's present work. If each resource has its own limiter and one is held: the limiters of the resources in
- * its open chunks, or in the chunks that it comes back to next. Otherwise all limiters. Only reads, and reads nothing if no limiter is held.
+ * Finds the limiters that admit the run's present work. If each resource has its own limiter and one is held: the limiters of the resources in its
+ * open chunks, or in the chunks that it comes back to next. Otherwise all limiters. Only reads, and reads nothing if no limiter is held.
  */
 export async function limitersFor(
   redis: RedisClient,

@@ -42,8 +42,7 @@ type Rule<T, S extends RuleSetting | null, O extends boolean = boolean> = {
   with?: Readonly<Record<string, string | number>>;
 
   /**
-   * How a later command for an unfinished run can affect the rule: `change` it, or `add` it if it is unset. With `refuse`, another value is
-   * refused.
+   * How a later command for an unfinished run can affect the rule: `change` it, or `add` it if it is unset. With `refuse`, another value is refused.
    */
   resume: 'change' | 'add' | 'refuse';
   /** Whether the command `resume` and its route can change it. */
@@ -51,9 +50,8 @@ type Rule<T, S extends RuleSetting | null, O extends boolean = boolean> = {
   /** Whether a retry begins with the rule of the run that it retries. */
   retry: 'inherit' | 'drop';
   /**
-   * In a run of a plan. `sealed`: a run with another value does not match the plan, and only the approver can loosen it. `kept`: only the
-   * second holds.
-   * `free`: not a brake, so anyone can change it.
+   * In a run of a plan. `sealed`: a run with another value does not match the plan, and only the approver can loosen it. `kept`: only the second
+   * holds. `free`: not a brake, so anyone can change it.
    */
   plan: 'sealed' | 'kept' | 'free';
   /** The part of the run's page that shows it. */

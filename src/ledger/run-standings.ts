@@ -75,8 +75,7 @@ const nothingKnown: AroundTarget = {
 };
 
 /**
- * Reads the first cause that holds back a target (under ''), and each of its detached runs that has not ended. Without a cause, the entry
- * is missing.
+ * Reads the first cause that holds back a target (under ''), and each of its detached runs that has not ended. Without a cause, the entry is missing.
  */
 export async function readHeld(redis: RedisClient, target: Target): Promise<Map<string, Standing>> {
   const runs = await readListed(redis, await redis.smembers(keys.targetRuns(target.fp)));

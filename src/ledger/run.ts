@@ -123,7 +123,7 @@ export type Run = RunRules & {
   verified: Verification | null; // the last result of sending some of its deleted ids again
 };
 
-/** The version of everything a run writes to Redis. Processes leave runs of another version as they are. */
+/** The schema number: the form of everything that a run stores. Processes leave runs with another number as they are. */
 export const schemaVersion = 8;
 
 const finalizedStates: readonly RunState[] = ['completed', 'cancelled'];
@@ -160,8 +160,8 @@ export function sumActiveMs({ activeMs, activeUntil }: Pick<Run, 'activeMs' | 'a
 }
 
 /**
- * Reads a run; null if Redis doesn't know it (never made, removed, or expired). The id names a folder, so an id that could lead elsewhere belongs
- * to no run, even if Redis holds it.
+ * Reads a run; null if Redis doesn't know it (never made, removed, or expired). The id names a folder, so an id that could lead elsewhere belongs to
+ * no run, even if Redis holds it.
  */
 export async function readRun(redis: RedisClient, id: string): Promise<Run | null> {
   if (!/^[\w-]+$/.test(id)) return null;

@@ -4,8 +4,7 @@ import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 
 /**
- * Reads what `check --semantics` found out about a target, at most one entry per resource. Skips entries that another version wrote in
- * another form.
+ * Reads what `check --semantics` found out about a target, at most one entry per resource. Skips entries that another version wrote in another form.
  */
 export async function readSemantics(redis: RedisClient, fp: string): Promise<Semantics[]> {
   const stored = await redis.hmget(keys.semantics(fp), ...resources);

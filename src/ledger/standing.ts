@@ -8,8 +8,7 @@ import { type Advice, adviceText, type ToType } from '../model/to-type.ts';
 import type { HaltCode, Run } from './run.ts';
 
 /**
- * The causes that can hold a run or a target back, so that nothing is sent. If several hold, the first in this order is shown first: the
- * state of the
+ * The causes that can hold a run or a target back, so that nothing is sent. If several hold, the first in this order is shown first: the state of the
  * run itself, then causes that only a person ends, then causes that end at a time.
  */
 export const causes = [
@@ -345,8 +344,7 @@ export function standingAdvice({ why, next }: Standing, toType: ToType): string 
 }
 
 /**
- * `isWait`: its sentence begins with `Waiting`. `label`: the words before the command that ends it; '' = the advice is a sentence, or there
- * is none.
+ * `isWait`: its sentence begins with `Waiting`. `label`: the words before the command that ends it; '' = the advice is a sentence, or there is none.
  */
 const wordings: Record<Cause, { isWait: boolean; label: string }> = {
   preparing: { isWait: true, label: '' },

@@ -8,7 +8,7 @@ import { readNumbered } from './tally.ts';
 /**
  * Starts a planned run, or resumes one that an interrupt or a guard stopped. A run that an operator paused stays paused. Repeating it is harmless,
  * even for a process that read the run as planned and hung, while others started it and a guard stopped it. Returns false, and starts nothing, if a
- * stopped run is no longer as it was read: then nobody has seen why it stopped this time.
+ * stopped run is no longer as it was read: then no one has seen why it stopped this time.
  */
 export async function startRun(
   ledger: Ledger,

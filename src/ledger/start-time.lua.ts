@@ -1,5 +1,5 @@
 /**
- * Lua: the earliest start of a run. Until then its chunks are not fed, and none of its ids is marked, so nothing of it is sent. `startsAt` is a
+ * Lua: the earliest start of a run. Until then its chunks are not enqueued, and none of its ids is marked, so nothing of it is sent. `startsAt` is a
  * moment of the clock of Redis and is stored with the run, so a copy of older Redis files has the same moment. A clock that is set back delays the
  * start; a clock that is set forward brings it closer.
  *

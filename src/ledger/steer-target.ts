@@ -40,8 +40,8 @@ export function targetChanged(): ExpungeError {
 }
 
 /**
- * Ends the wait or the lower rate that the server asked for, and an open circuit, in all limiters of a target. Its processes follow with their
- * next call, 100 ms later. Returns false if there was nothing to end.
+ * Ends the wait or the lower rate that the server asked for, and an open circuit, in all limiters of a target. Its processes follow with their next
+ * call, 100 ms later. Returns false if there was nothing to end.
  */
 export function releaseTarget(redis: RedisClient, fp: string, author: Author): Promise<boolean> {
   return steer(redis, fp, 'release', '', { action: 'release', ...author });
@@ -53,8 +53,8 @@ export function forgetRate(redis: RedisClient, fp: string, author: Author): Prom
 }
 
 /**
- * Pins the rate of a target: from now on it begins at this rate and never exceeds it. Null ends that. A new pin forgets the learned rate.
- * Returns false if the target was pinned to this rate already. Throws GUARD if the target has changed since it was seen.
+ * Pins the rate of a target: from now on it begins at this rate and never exceeds it. Null ends that. A new pin forgets the learned rate. Returns
+ * false if the target was pinned to this rate already. Throws GUARD if the target has changed since it was seen.
  */
 export function pinRate(redis: RedisClient, fp: string, rate: Rate | null, author: SeenAuthor): Promise<boolean> {
   const stored = rate === null ? '' : storedRate(rate);
@@ -83,8 +83,8 @@ export function setMinGrace(redis: RedisClient, fp: string, ms: number, author: 
 export type StopChange = { before: Stop | null; after: Stop | null; isChanged: boolean };
 
 /**
- * Stops all runs of a target, including later ones. Each operator has a stop of their own, which is kept. Repeating it changes nothing. `id`
- * names an action that was lost; it is written only if it was not lifted.
+ * Stops all runs of a target, including later ones. Each operator has a stop of their own, which is kept. Repeating it changes nothing. `id` names an
+ * action that was lost; it is written only if it was not lifted.
  */
 export function stopTarget(redis: RedisClient, fp: string, author: Author, id = newActionId()): Promise<StopChange> {
   return setStop(redis, fp, 'stop', { action: 'stop-all', ...author }, id);

@@ -8,9 +8,8 @@ import { countersLua, type HaltRule, haltFunctions } from './halt-rules.ts';
 const keptPauses = 50;
 
 /**
- * Lua: the pauses of a run that operators asked for, oldest first. A `resume` lifts the pause of its own author; if the author has none, it
- * lifts all.
- * A run that another version paused has no list: its record is its only pause.
+ * Lua: the pauses of a run that operators asked for, oldest first. A `resume` lifts the pause of its own author; if the author has none, it lifts
+ * all. A run that another version paused has no list: its record is its only pause.
  */
 const pausesFunction = `
 local function pausesOf(runKey)
@@ -163,7 +162,7 @@ if next == 'running' then
 end
 if next == 'cancelling' then
   redis.call('HDEL', KEYS[1], 'pauses')
-  -- Unclaimed chunks go back at once. A holder returns its chunk within a second.
+  -- Unclaimed chunks are deferred at once. A holder returns its chunk within a second.
   local open = redis.call('HGETALL', KEYS[2])
   local held = 0
   for i = 1, #open, 2 do

@@ -78,8 +78,8 @@ async function addBlocks(redis: RedisClient, run: Run, { counts }: Tally): Promi
 
 /**
  * Completes the counters of a finalized run: counts the outcomes of a cancelled run's open cells, and sets the expiry of all keys. It writes absolute
- * values of a ledger that no longer changes, so repeating it is harmless, even by two processes at once. With a broken ledger the counters stay as they
- * are. Returns the run as it is then; throws INTERNAL if Redis no longer has it.
+ * values of a ledger that no longer changes, so repeating it is harmless, even by two processes at once. With a broken ledger the counters stay as
+ * they are. Returns the run as it is then; throws INTERNAL if Redis no longer has it.
  */
 export async function finalizeTally(redis: RedisClient, run: Run): Promise<Run> {
   if (run.state === 'cancelled' && !run.tallied) await writeTally(redis, run);
@@ -138,8 +138,8 @@ function* compare(n: number, manifest: Buffer | null, ledger: Buffer | null): Ge
 }
 
 /**
- * Checks that nothing was lost: rows = Σ outcomes + pending, and the counters of the run equal the scan. Returns null, or a sentence about
- * what does not add up. Read `run` before the scan, because a run may continue during the scan. Pure.
+ * Checks that nothing was lost: rows = Σ outcomes + pending, and the counters of the run equal the scan. Returns null, or a sentence about what does
+ * not add up. Read `run` before the scan, because a run may continue during the scan. Pure.
  */
 export function checkConservation(run: Run, tally: Tally): string | null {
   if (tally.broken.length > 0) return sentence(tally.broken);

@@ -6,8 +6,8 @@ import { addEventFunction, eventArguments, type OutboxEvent, outboxKeys } from '
 import { liftedFunction, type SeenAuthor, targetChanged, targetRevisionFunctions } from './steer-target.ts';
 
 /*
- * The actions for a target as its processes remember them. Redis may lose an action that it has acknowledged. Each action has an id. An action that is
- * neither in force nor among the lifted ones was lost, and a process that knows it writes it again.
+ * The actions for a target as its processes remember them. Redis may lose an action that it has acknowledged. Each action has an id. An action that
+ * is neither in force nor among the lifted ones was lost, and a process that knows it writes it again.
  */
 
 /** A pinned rate, a budget, or a minimum of grace periods (`rate`: ms), as Redis holds it; `at`: the time of the action, in ms since 1970. */
@@ -136,8 +136,8 @@ return 1
 `;
 
 /**
- * Acknowledges what Redis has lost, so that the workers of the target are ready again. Returns false if there was nothing. Throws GUARD if the
- * target has changed since it was seen.
+ * Acknowledges what Redis has lost, so that the workers of the target are ready again. Returns false if there was nothing. Throws GUARD if the target
+ * has changed since it was seen.
  */
 export async function acknowledgeLosses(
   redis: RedisClient,
@@ -164,8 +164,8 @@ return 1
 `;
 
 /**
- * Counts the looks of all processes of a target. If the number is not higher than an earlier one, Redis has lost data, even if no connection
- * broke. `isNew`: this is the first look, or Redis has lost the count as well.
+ * Counts the looks of all processes of a target. If the number is not higher than an earlier one, Redis has lost data, even if no connection broke.
+ * `isNew`: this is the first look, or Redis has lost the count as well.
  */
 export async function countLook(redis: RedisClient, fp: string): Promise<{ looks: number; isNew: boolean }> {
   const looks = await redis.hincrby(keys.witness(fp), 'looks', 1);

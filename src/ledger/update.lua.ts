@@ -66,8 +66,8 @@ for at = 1, #results, 4 do
   local a, b, c, d = byte(results, at, at + 3)
   local i, new = a * 256 + b, c * 256 + d
   local old = cells[i]
-  -- A former holder cannot be sure: the next holder may have sent a request for the id since. So its outcome becomes the outcome in doubt.
-  -- Nor does it know whether a request is in flight: marks may have been reset since (see returnChunkLua). Of its open cells only doubt counts.
+  -- A former holder cannot be sure: the next holder may have sent a request for the id since. So its outcome becomes the outcome in doubt. Nor does
+  -- it know whether a request is in flight: marks may have been reset since (see returnChunkLua). Of its open cells only doubt counts.
   if not isHolder then
     if new < settledFrom then
       new = new >= doubt and old < doubt and old + doubt or old
@@ -109,8 +109,8 @@ if attempts ~= 0 then redis.call('HINCRBY', KEYS[2], 'attempts', attempts) end
 if late > 0 then redis.call('HINCRBY', KEYS[2], 'late', late) end
 if #improved > 0 then redis.call('RPUSH', KEYS[5], unpack(improved)) end
 
--- 2. Finalize the run with its last id, or halt it by a rule. All results that a rule counts pass here, so it counts over all processes.
--- A share of earlier failures counts from a number of ids on, so an update can halt a run although all its own ids were deleted.
+-- 2. Finalize the run with its last id, or halt it by a rule. All results that a rule counts pass here, so it counts over all processes. A share of
+-- earlier failures counts from a number of ids on, so an update can halt a run although all its own ids were deleted.
 if settled > 0 then
   local total = redis.call('HINCRBY', KEYS[2], 'settled', settled)
   if total == tonumber(run[2]) then

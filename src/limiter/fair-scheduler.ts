@@ -13,10 +13,10 @@ type FairSchedulerOptions<T> = {
 };
 
 /**
- * Weighted round robin over queues. A head is sent when a permit of its own queue and a permit of all queues are due and a connection is free.
- * A queue sends as many as its weight in each round, so that busy queues share the rate by their weights.
- * Both permits are used when the head is sent: waiting for one saves no permits of the other. Call `pump` whenever there may be room or permits
- * again. For permits that become due later, it wakes up by itself.
+ * Weighted round robin over queues. A head is sent when a permit of its own queue and a permit of all queues are due and a connection is free. A
+ * queue sends as many as its weight in each round, so that busy queues share the rate by their weights. Both permits are used when the head is sent:
+ * waiting for one saves no permits of the other. Call `pump` whenever there may be room or permits again. For permits that become due later, it wakes
+ * up by itself.
  */
 export class FairScheduler<T> {
   readonly #options: FairSchedulerOptions<T>;

@@ -1,14 +1,14 @@
 /**
  * The part that leases permits of one rate, shared by the scripts of a target and of a run.
  *
- * A permit is a point in time. All permits of a rate are one even sequence: the generic cell rate algorithm (ITU-T I.371), whose
- * `tat` is when the next permit is due, written as ms of the Redis clock. A process calls every 100 ms and gets the permits up to a
- * little beyond its next call, so that a late call leaves no gap. With three or more permits per call, each process gets a comb of
- * its own (every n-th permit, continuing from the end of its last lease), so that all of them send evenly. With fewer, it gets exact permits
- * of the one sequence, because combs that happen to coincide would make bursts.
+ * A permit is a point in time. All permits of a rate are one even sequence: the generic cell rate algorithm (ITU-T I.371), whose `tat` is when the
+ * next permit is due, written as ms of the Redis clock. A process calls every 100 ms and gets the permits up to a little beyond its next call, so
+ * that a late call leaves no gap. With three or more permits per call, each process gets a comb of its own (every n-th permit, continuing from the
+ * end of its last lease), so that all of them send evenly. With fewer, it gets exact permits of the one sequence, because combs that happen to
+ * coincide would make bursts.
  *
- * A rate is stored as `200/1000,100000/86400000`: count / period in ms, by period. The first is the pace. Each further one is a
- * quota, counted in 60 slices of its period, of which the oldest counts in full. So never more than `count` are sent in any period.
+ * A rate is stored as `200/1000,100000/86400000`: count / period in ms, by period. The first is the pace. Each further one is a quota, counted in 60
+ * slices of its period, of which the oldest counts in full. So never more than `count` are sent in any period.
  */
 export const leaseFunction = `
 local callEvery, reach, forgottenAfter, paceSlack, maxOwed, catchUp = 100, 20, 350, 40, 100, 0.03
@@ -85,8 +85,8 @@ local function useQuotas(key, now, limits, permits)
   end
 end
 
--- Returns unused permits, the first of which was leased at since. They are taken from the oldest slices from there on, whoever used those. So
--- the rest in those slices leaves the window no sooner than the real use does. If the slices hold fewer, the rest counts as used.
+-- Returns unused permits, the first of which was leased at since. They are taken from the oldest slices from there on, whoever used those. So the
+-- rest in those slices leaves the window no sooner than the real use does. If the slices hold fewer, the rest counts as used.
 local function returnToQuotas(key, now, limits, permits, since)
   if permits == 0 then return end
   for i = 2, #limits do
@@ -111,9 +111,9 @@ local function giveBack(now, tat, unusedMs, wish)
   return tat - paid, owed - paid
 end
 
--- wish: perSecond, burst (permits that may come at once after a pause, nil = none), members, till (end of the caller's last lease), back
--- (permits it did not use), owed and leasedAt (as of the last lease), notBefore, atMost. Returns tat, then first permit, gap and count of the
--- lease, then the debt; times in ms.
+-- wish: perSecond, burst (permits that may come at once after a pause, nil = none), members, till (end of the caller's last lease), back (permits it
+-- did not use), owed and leasedAt (as of the last lease), notBefore, atMost. Returns tat, then first permit, gap and count of the lease, then the
+-- debt; times in ms.
 local function lease(now, tat, wish)
   local gap = 1000 / wish.perSecond
   local share = wish.perSecond * callEvery / 1000 / wish.members

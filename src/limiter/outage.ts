@@ -9,8 +9,8 @@ const sampleSize = 64;
 const troubledShare = 0.75;
 
 /**
- * Detects in one process that no request succeeds at the target any more: by failed connections or errors (`trouble`) in a row, or by errors in
- * three quarters of the last 64 answers. Throttled requests do not count here: learning/closed.ts decides about them, for all processes.
+ * Detects in one process that no request succeeds at the target any more: by failed connections or errors (`trouble`) in a row, or by errors in three
+ * quarters of the last 64 answers. Throttled requests do not count here: learning/closed.ts decides about them, for all processes.
  */
 export class OutageDetector {
   readonly #recent = new Uint8Array(sampleSize);
@@ -49,8 +49,8 @@ export class OutageDetector {
 }
 
 /**
- * The statement of one answer about the target. It accepted the request (whatever the result for the id), throttled it, failed (5xx), did not
- * answer, or could not be reached. It asked for a wait (`throttled`; by a 5xx: `unavailable`). Or it says nothing.
+ * The statement of one answer about the target. It accepted the request (whatever the result for the id), throttled it, failed (5xx), did not answer,
+ * or could not be reached. It asked for a wait (`throttled`; by a 5xx: `unavailable`). Or it says nothing.
  */
 export type Signal = StatusFacts['signal'] | 'lost' | 'unreachable' | 'throttled' | 'unavailable';
 

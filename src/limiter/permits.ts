@@ -15,8 +15,8 @@ const close = 0.75; // a request comes close after another one if it comes soone
 
 /**
  * The leased permits of a process. A permit may be used from its time on, for 40 ms. Permits that passed while the process was suspended are given
- * back, so that it never catches up in one burst. Permits that had passed when the lease came are an allowed burst, usable for 40 ms from then on.
- * If the target refuses requests that come too close, there is no catching up and no burst: each permit waits for its distance from the last.
+ * back, so that it never catches up in one burst. Permits that had passed when the lease came are an allowed burst, usable for 40 ms from then on. If
+ * the target refuses requests that come too close, there is no catching up and no burst: each permit waits for its distance from the last.
  */
 export class Permits {
   readonly #leases: Held[] = [];
@@ -140,9 +140,9 @@ type Sample = { offsetMs: number; errorMs: number; atMs: number };
 const driftPerMs = 0.0005; // even bad clocks drift apart by at most half a millisecond per second
 
 /**
- * The distance between our monotonic clock and the clock of Redis, from calls and their answers. Redis answered at some unknown moment
- * of a call, so a call that took long says little. Permits placed by it would come too early or too late by up to half of its duration, and
- * bunch with their neighbours. So the recent call with the smallest error is used, until another contradicts it.
+ * The distance between our monotonic clock and the clock of Redis, from calls and their answers. Redis answered at some unknown moment of a call, so
+ * a call that took long says little. Permits placed by it would come too early or too late by up to half of its duration, and bunch with their
+ * neighbours. So the recent call with the smallest error is used, until another contradicts it.
  */
 export class ClockOffset {
   #best: Sample | null = null;
@@ -187,8 +187,8 @@ const strictnessRules = {
 };
 
 /**
- * Whether a target refuses requests because they come close after one another, as a target does that allows no burst. Then a late process must
- * not catch up. Compares the share of close requests among refused requests with their share among all requests at that time.
+ * Whether a target refuses requests because they come close after one another, as a target does that allows no burst. Then a late process must not
+ * catch up. Compares the share of close requests among refused requests with their share among all requests at that time.
  */
 class Strictness {
   #closeShare = 0;

@@ -8,7 +8,7 @@ export type QuotaUse = { origin: QuotaOrigin; count: number; perMs: number; used
 
 type Hash = Record<string, string>;
 
-/** The data in Redis about the quotas of a target: its actions, the rates of its processes, and the requests by slice of a period. */
+/** The data in Redis about the quotas of a target: pin and budget, the rates of its processes, and the requests by slice of a period. */
 export type StoredQuotas = { actions: Hash; processRates: Hash; slices: Hash };
 
 const slicesPerPeriod = 60; // as in lease.lua.ts

@@ -116,8 +116,8 @@ export async function readTargetState(redis: RedisClient, fp: string): Promise<T
 }
 
 /**
- * The rate at which a run would begin, and how long ago the last answer came; or that the rate is pinned. `wasRefused`: a limit was met; if not,
- * the rate is the highest that was answered.
+ * The rate at which a run would begin, and how long ago the last answer came; or that the rate is pinned. `wasRefused`: a limit was met; if not, the
+ * rate is the highest that was answered.
  */
 export type LearnedStart = { perSecond: number; silentMs: number; isPinned: boolean; wasRefused: boolean };
 

@@ -34,8 +34,7 @@ export function storedStop(stop: Stop): string {
 export type TokenWait = { reason: string; since: number };
 
 /**
- * The report of a process about itself with each call: the stop file that holds it, that it has no token, and the only run that it deletes.
- * A worker
+ * The report of a process about itself with each call: the stop file that holds it, that it has no token, and the only run that it deletes. A worker
  * deletes the detached runs: ''. A process of an older version does not report the run.
  */
 type Saying = { stop: Stop | null; token: TokenWait | null; run?: string | undefined };

@@ -20,8 +20,7 @@ if asked.steps == '1' then
 end
 if asked.closed ~= '' then
   redis.call('HSET', KEYS[1], 'closed', asked.closed, 'closedWhy', asked.closedWhy, 'probeGap', asked.probeGap)
-  -- While the target is stopped, the script of the call moves closedAt forward, for the cost of the outage; outageSince stays, for reports
-  -- about it.
+  -- While the target is stopped, the script of the call moves closedAt forward, for the cost of the outage; outageSince stays, for reports about it.
   if not s[5] then
     redis.call('HSET', KEYS[1], 'closedAt', asked.closedAt, 'outageSince', asked.closedAt, 'probeAt', time(now + tonumber(asked.probeGap)))
   end

@@ -44,9 +44,9 @@ const callEveryMs = 100;
 const callIdleEveryMs = 1_000;
 
 /**
- * The client of a target's limiter in one process. Every 100 ms (every second while idle) it reports answers and leases permits for the next
- * 100 ms. All reports together lead to one learned state for all processes. Without Redis there are no permits, and nothing is sent.
- * States: stopped → started → stopped.
+ * The client of a target's limiter in one process. Every 100 ms (every second while idle) it reports answers and leases permits for the next 100 ms.
+ * All reports together lead to one learned state for all processes. Without Redis there are no permits, and nothing is sent. States: stopped →
+ * started → stopped.
  */
 export class TargetLimiter {
   readonly permits = new Permits();
@@ -130,8 +130,8 @@ export class TargetLimiter {
   }
 
   /**
-   * Whether no request succeeds, as far as is known, so that a failure says nothing about its id. Not after 15 minutes: if every remaining id
-   * makes the server fail, their attempts have to be counted.
+   * Whether no request succeeds, as far as is known, so that a failure says nothing about its id. Not after 15 minutes: if every remaining id makes
+   * the server fail, their attempts have to be counted.
    */
   get isCircuitOpen(): boolean {
     const now = this.#options.clock();
@@ -158,8 +158,8 @@ export class TargetLimiter {
   }
 
   /**
-   * Records the statement of an answer about the target. `why`: the reason of an outage, for people. `hasFailed`: the id has failed before, so
-   * its new failure may be its own fault.
+   * Records the statement of an answer about the target. `why`: the reason of an outage, for people. `hasFailed`: the id has failed before, so its
+   * new failure may be its own fault.
    */
   observe(epoch: number, signal: Signal, ms: number, why: string, hasFailed = false): void {
     const isBack = signal === 'nothing' && this.#reply?.closed === 'unreachable'; // a 401 also shows that the API can be reached
@@ -182,8 +182,7 @@ export class TargetLimiter {
   }
 
   /**
-   * Records what the server reports: the requests left for the next `resetMs`, out of `quota` per window (null = unknown). The latest
-   * report counts.
+   * Records what the server reports: the requests left for the next `resetMs`, out of `quota` per window (null = unknown). The latest report counts.
    */
   announce({ remaining, quota, resetMs }: { remaining: number; quota: number | null; resetMs: number }): void {
     this.#claim = { remaining, quota, endsAtMs: this.#options.clock() + resetMs };

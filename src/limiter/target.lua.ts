@@ -9,12 +9,10 @@ const ceilingLivesMs = 60_000;
  * leases the next permits. The state is one hash. The first call when an update of the state is due gets the sums since the last update instead of
  * permits, writes the next state with `storeStateLua`, and calls again. Running it twice counts answers twice, and has no other effect.
  *
- * While the target is closed (see learning/closed.ts), one id is occasionally sent as a probe. While it is stopped there are no permits,
- * not even for
+ * While the target is closed (see learning/closed.ts), one id is occasionally sent as a probe. While it is stopped there are no permits, not even for
  * a probe, and that time is not counted.
  *
- * The lowest --rate of all processes is the ceiling of the target, for all its limiters together, whether that process sends anything or
- * not. It ends
+ * The lowest --rate of all processes is the ceiling of the target, for all its limiters together, whether that process sends anything or not. It ends
  * when the process withdraws it, and a minute after the last call of a dead process. Its hash has `p:<process>` (its last call, its rate),
  * `s:<limiter>` (the last call that wanted permits of it, the rate it could use) and `tat`, of the ceiling's permits.
  *
@@ -108,8 +106,8 @@ if redis.call('HSET', KEYS[5], asked.process, string.format('%.3f ', now) .. ask
 end
 redis.call('PEXPIRE', KEYS[5], 60000)
 
--- 1. The server asks for a wait: no process sends before its end.
--- If a process does not know of a release yet, its report is about the wait that was released.
+-- 1. The server asks for a wait: no process sends before its end. If a process does not know of a release yet, its report is about the wait that was
+-- released.
 local isReleased = tonumber(asked.epoch) < number('releasedEpoch')
 local throttleFor = isReleased and 0 or tonumber(asked.holdMs)
 if throttleFor > 0 and now + throttleFor > number('holdUntil') then
@@ -172,8 +170,7 @@ local back = tonumber(asked.unused)
 returnToQuotas(KEYS[3], now, limits, back, tonumber(asked.unusedSince)) -- first: it may be all the room that is left
 if s.closed and back > 0 then putTime('probeAt', math.min(number('probeAt'), now + probeAgain)) end -- a probe that was not sent
 local room, quotaUntil = quotaRoom(KEYS[3], now, limits)
--- The time for which requests have been refused or failed and none was accepted. During a wait that the server asked for, no process wants
--- a permit.
+-- The time for which requests have been refused or failed and none was accepted. During a wait that the server asked for, no process wants a permit.
 for i = answersFrom, #ARGV, 4 do add('dryAnswers', tonumber(ARGV[i + 2]) + tonumber(ARGV[i + 3])) end
 local isAtWork = wants or (s.wantedAt and now < number('holdUntil'))
 local isNewWork = isAtWork and (not s.wantedAt or now - number('wantedAt') > ${workPauseMs})

@@ -5,8 +5,8 @@ const firstLocalMs = 500;
 const maxLocalMs = 4_000;
 
 /**
- * Why a process does not send: the server asked for a wait, or requests fail from this process alone (local backoff). The server's wait
- * is reported to Redis, and through it to the other processes.
+ * Why a process does not send: the server asked for a wait, or requests fail from this process alone (local backoff). The server's wait is reported
+ * to Redis, and through it to the other processes.
  */
 export class Throttles {
   readonly #clock: () => number;
@@ -40,8 +40,7 @@ export class Throttles {
   }
 
   /**
-   * Backs off alone, because other processes succeed, so that this process does not spend their rate. Longer each time, because at first it
-   * may be an
+   * Backs off alone, because other processes succeed, so that this process does not spend their rate. Longer each time, because at first it may be an
    * outage that the others have not noticed yet.
    */
   backOffLocally(why: string): void {

@@ -30,8 +30,8 @@ const rowsMax = 100;
 const keysPerRead = 16;
 
 /**
- * Finds the rows of a run with this id: the row that is sent, and rows that were settled while reading. Reads a few chunks at a time; calls
- * `onRows` with how many ids or rows were searched. Only reads. Throws INTERNAL for a chunk that Redis has lost.
+ * Finds the rows of a run with this id: the row that is sent, and rows that were settled while reading. Reads a few chunks at a time; calls `onRows`
+ * with how many ids or rows were searched. Only reads. Throws INTERNAL for a chunk that Redis has lost.
  */
 export async function findId(
   redis: RedisClient,

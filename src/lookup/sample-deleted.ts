@@ -14,8 +14,7 @@ export type DeletedId = Position & { resource: Resource; id: string };
 const keysPerRead = 16; // chunks in memory
 
 /**
- * Chooses `size` of the `deleted` ids of a run, each with the same probability and none twice, in the order of the ledger; all if there are
- * no more.
+ * Chooses `size` of the `deleted` ids of a run, each with the same probability and none twice, in the order of the ledger; all if there are no more.
  * Reads each cell once and decodes the ids of the chosen chunks only. `random` is from 0 up to 1. Throws INTERNAL for a chunk that Redis has lost.
  */
 export async function sampleDeleted(
@@ -42,8 +41,8 @@ export async function sampleDeleted(
 }
 
 /**
- * Chooses `size` different numbers from 0 up to `of`, ascending, each as likely as any other (Floyd's algorithm); all if there are no more.
- * Pure but for `random`.
+ * Chooses `size` different numbers from 0 up to `of`, ascending, each as likely as any other (Floyd's algorithm); all if there are no more. Pure but
+ * for `random`.
  */
 export function chooseOrdinals(of: number, size: number, random: () => number): number[] {
   const chosen = new Set<number>();

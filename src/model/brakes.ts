@@ -1,6 +1,5 @@
 /**
- * Reads the rungs of `--canary`: `1,10,100` = the first id, then up to 10, then up to 100, then all. Throws an Error that says what was
- * expected.
+ * Reads the rungs of `--canary`: `1,10,100` = the first id, then up to 10, then up to 100, then all. Throws an Error that says what was expected.
  */
 export function parseCanary(text: string): number[] {
   const rungs = text.split(',').map((part) => Number(/^ *(\d{1,6}) *$/.exec(part)?.[1] ?? 0));

@@ -8,8 +8,7 @@ export type Canonical =
   | { readonly [name: string]: Canonical };
 
 /**
- * Writes canonical JSON. The same value always gives the same text: names sorted by their UTF-16 code units, no space, strings as in RFC
- * 8785. Pure.
+ * Writes canonical JSON. The same value always gives the same text: names sorted by their UTF-16 code units, no space, strings as in RFC 8785. Pure.
  */
 export function canonicalJson(value: Canonical): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value);

@@ -41,8 +41,8 @@ export const strictRules: IdRules = {
 };
 
 /**
- * Why this id must not be sent, or null. Ids are opaque: nothing is trimmed, cast or guessed. An id is rejected if its request could reach
- * another object, or if it is the text that programs leave in place of a lost id. `plainly`: whether it `isPlain`.
+ * Why this id must not be sent, or null. Ids are opaque: nothing is trimmed, cast or guessed. An id is rejected if its request could reach another
+ * object, or if it is the text that programs leave in place of a lost id. `plainly`: whether it `isPlain`.
  */
 export function checkId(id: string, rules: IdRules = strictRules, plainly = isPlain(id)): RejectCode | null {
   if (!rules.allowPlaceholders) {
@@ -93,8 +93,8 @@ function checkCharacters(id: string, { allowIdChars: allowed, allowInvisible }: 
 }
 
 /**
- * Whether a server that decodes the id could read it, or a part of it, as the folder itself, its parent or nothing: `.`, `..`, `a/../b`,
- * `a//b`, `%2e%2e`, and `..;x`, whose end some servers drop.
+ * Whether a server that decodes the id could read it, or a part of it, as the folder itself, its parent or nothing: `.`, `..`, `a/../b`, `a//b`,
+ * `%2e%2e`, and `..;x`, whose end some servers drop.
  */
 function hasDotSegment(id: string): boolean {
   const decoded = id.replace(/%2e/gi, '.').replace(/%2f|%5c/gi, '/');
@@ -109,8 +109,8 @@ function hasOuterWhiteSpace(id: string, allowed: string): boolean {
   return ends.some((end) => end !== ' ' || !allowed.includes(' '));
 }
 
-// A long number that a spreadsheet or a program has shortened: 1.2E+05, 1,2E+05 (decimal comma), 123.5E+15, 1.2e+05. The sign of the
-// exponent distinguishes it from an id like 1e3; a negative exponent needs decimals, so that 2e-4 stays an id.
+// A long number that a spreadsheet or a program has shortened: 1.2E+05, 1,2E+05 (decimal comma), 123.5E+15, 1.2e+05. The sign of the exponent
+// distinguishes it from an id like 1e3; a negative exponent needs decimals, so that 2e-4 stays an id.
 const scientific = /^[-−]?\d{1,3}(?:(?:[.,٫]\d*)?e\+|[.,٫]\d+e[-−])\d{1,3}$/i;
 
 // A whole number that was read as a decimal number, as pandas does with a column that has gaps.
@@ -129,8 +129,7 @@ function isStable(path: string): boolean {
 }
 
 /**
- * Why a line of plain text is not an id, or null: it holds white space, or begins or ends with a character that quotes or separates values.
- * In other
+ * Why a line of plain text is not an id, or null: it holds white space, or begins or ends with a character that quotes or separates values. In other
  * formats such characters were quoted on purpose. `allowed`: characters that ids may hold nevertheless.
  */
 export function checkLine(line: string, allowed: string): RejectCode | null {

@@ -5,8 +5,8 @@ import { suggest } from './suggest.ts';
 export type StatusOverride = { status: number; word: StatusAction };
 
 /**
- * Reads a text like `409=retry,404=failed`, sorted by status; '' gives none. Throws an Error that says what was expected. Rejects a rule that
- * would report a false success, wait for ever, or fail ids because of a token or a rate limit.
+ * Reads a text like `409=retry,404=failed`, sorted by status; '' gives none. Throws an Error that says what was expected. Rejects a rule that would
+ * report a false success, wait for ever, or fail ids because of a token or a rate limit.
  */
 export function parseOnStatus(text: string): StatusOverride[] {
   const overrides = text === '' ? [] : text.split(',').map((part) => readOne(part.trim()));

@@ -9,8 +9,8 @@ type OutcomeFacts = ({ by: 'answer'; rank: number; inDoubt?: string } | { by: 'f
 };
 
 /**
- * The final result of one row: every value of the `outcome` column of a report, in the order in which they are shown. Every row of a
- * run gets exactly one. Cells and the scripts that merge them, counters, summaries, files and schedules follow from this table.
+ * The final result of one row: every value of the `outcome` column of a report, in the order in which they are shown. Every row of a run gets exactly
+ * one. Cells and the scripts that merge them, counters, summaries, files and schedules follow from this table.
  *
  * by            what settles the row: an answer to its request, the end of an unfinished run, when it is finalized, or reading, in which case it is never
  * sent rank          for outcomes by an answer: from 1, at most 7, without a gap. A higher rank replaces a lower one, so that a success replaces
@@ -150,8 +150,8 @@ export function sumOutcomes(counts: Readonly<OutcomeCounts>, isCounted: (outcome
 }
 
 /**
- * What decided a cell, as 9 bits. An HTTP status from 200 to 599 is stored as itself − 88 (112 … 511); lower numbers are indexes of
- * this table. Append only: the numbers are in ledgers that outlive a version of expunge.
+ * What decided a cell, as 9 bits. An HTTP status from 200 to 599 is stored as itself − 88 (112 … 511); lower numbers are indexes of this table.
+ * Append only: the numbers are in ledgers that outlive a version of expunge.
  */
 export const codeWords = [
   'none',

@@ -2,8 +2,8 @@
 type Bound = { count: number; perMs: number };
 
 /**
- * A limit on requests: one bound or more, each with another period, the shortest first. The first is the pace and is spread evenly:
- * 6000/min is one request per 10 ms. Each further bound is a quota: never more than its count in any window of its period.
+ * A limit on requests: one bound or more, each with another period, the shortest first. The first is the pace and is spread evenly: 6000/min is one
+ * request per 10 ms. Each further bound is a quota: never more than its count in any window of its period.
  */
 export type Rate = readonly Bound[];
 

@@ -1,5 +1,5 @@
-// A pattern of base URLs: a host name, and around it, if wanted, the protocol, the port and the first segments of the path.
-// `api.example.com` · `https://api.example.com/eu` · `*.staging.example.com` · `localhost:*`
+// A pattern of base URLs: a host name, and around it, if wanted, the protocol, the port and the first segments of the path. `api.example.com` ·
+// `https://api.example.com/eu` · `*.staging.example.com` · `localhost:*`
 
 /** The host of a base URL that matches one of the patterns, as a person has to type it; null if none matches. */
 export function protectedHost(patterns: readonly string[] | undefined, baseUrl: string): string | null {
@@ -26,8 +26,8 @@ export function targetPattern(text: string, isStrict: boolean): string {
 }
 
 /**
- * Whether a base URL in normal form matches a pattern in normal form. What the pattern leaves out matches anything: any protocol, any port, any
- * path. A path matches by whole segments.
+ * Whether a base URL in normal form matches a pattern in normal form. What the pattern leaves out matches anything: any protocol, any port, any path.
+ * A path matches by whole segments.
  */
 export function matchesTarget(pattern: string, baseUrl: string): boolean {
   const { protocol, hostname, port, path } = read(pattern)!;

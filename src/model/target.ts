@@ -20,8 +20,8 @@ export function isWithin(reach: Reach, { baseUrl, account }: Pick<Target, 'baseU
 }
 
 /**
- * The identity of a list for a target: the same rows for the same target are the same run. The rows of a retried run are a different list
- * from the same rows in a file.
+ * The identity of a list for a target: the same rows for the same target are the same run. The rows of a retried run are a different list from the
+ * same rows in a file.
  */
 export function hashList({ fp }: Target, rowsSha256: string, retryOf = ''): string {
   const of = retryOf === '' ? '' : `retry of ${retryOf}\n`;

@@ -8,8 +8,7 @@ const dayMinutes = 1_440;
 const weekMinutes = 7 * dayMinutes;
 
 /**
- * Reads `--window`: `Mon-Fri 22:00-06:00, Sat 08:00-24:00 Europe/Berlin`. Without days it means every day, without a zone UTC. The day is
- * the one on
+ * Reads `--window`: `Mon-Fri 22:00-06:00, Sat 08:00-24:00 Europe/Berlin`. Without days it means every day, without a zone UTC. The day is the one on
  * which a span begins, as a span may continue past midnight. Throws an Error that says what was expected.
  */
 export function parseTimeWindow(text: string): TimeWindow {

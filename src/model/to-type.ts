@@ -2,7 +2,7 @@ import { quoteForShell } from './shell-word.ts';
 
 /**
  * The only function that writes a command of expunge for a reader to type, as in `toType('runs remove', id)`. It starts the command as this reader
- * has to, with each word quoted for a shell. `…` stands for a value that the reader knows. Text of users never passes through it.
+ * has to, with each word quoted for a shell. `…` is a placeholder for a value that the reader knows. Text of users never passes through it.
  */
 export type ToType = (command: string, ...words: readonly string[]) => string;
 
@@ -15,8 +15,8 @@ export const toTypeAnywhere: ToType = (command, ...words) => typedLine('expunge'
 const hardBlank = '\ue000';
 
 /**
- * Text that `lay` lays out in lines without breaking a command, because the shell would take the first part for the whole command. A command
- * that is longer than a line is left to the terminal, which breaks it without a newline.
+ * Text that `lay` lays out in lines without breaking a command, because the shell would take the first part for the whole command. A command that is
+ * longer than a line is left to the terminal, which breaks it without a newline.
  */
 export function unbroken(toType: ToType, lay: (toType: ToType) => string): string {
   const laid = lay((command, ...words) => toType(command, ...words).replaceAll(' ', hardBlank));

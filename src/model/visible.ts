@@ -1,8 +1,8 @@
 // The only place that decides which characters are invisible, and how people see them.
 
 /**
- * Characters that leave no mark on a screen or change the order of others: zero-width and direction marks, byte order marks, fillers, white
- * space other than the plain space. Two ids that differ only in such characters look alike.
+ * Characters that leave no mark on a screen or change the order of others: zero-width and direction marks, byte order marks, fillers, white space
+ * other than the plain space. Two ids that differ only in such characters look alike.
  */
 const invisible = /[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Zl}\p{Zp}\u2800]|(?! )\p{Zs}/u;
 const invisibleOrControl = new RegExp(`${invisible.source}|\\p{Cc}|\\p{Surrogate}`, 'gu');

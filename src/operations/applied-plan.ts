@@ -65,8 +65,8 @@ function refuseSecondRun(carriedOutBy: string, run: string | undefined): void {
 }
 
 /**
- * Throws GUARD if an action that should make a run would act on an existing one, because a person may have paused it, or a guard halted it. A run that
- * an action of the same person left behind before it was started is completed.
+ * Throws GUARD if an action that should make a run would act on an existing one, because a person may have paused it, or a guard halted it. A run
+ * that an action of the same person left behind before it was started is completed.
  */
 export function refuseKnownRun({ by, newRunOnly }: ListAction, last: Run | null, applied: AppliedPlan | null): void {
   if (!newRunOnly || last === null) return;
@@ -96,7 +96,7 @@ function otherRulesOf(run: Run, plan: SealedPlan, { config }: Pick<ListAction, '
   return others.map((name) => `run ${run.id} of the same list has a different --${rowOf(name).flag}`);
 }
 
-/** Records the run as the one that carries out the plan. Throws GUARD if another run has done that. Repeating it is harmless. */
+/** Records that the run carries out the plan. Throws GUARD if another run has done that. Repeating it is harmless. */
 export async function claimFor(
   redis: RedisClient,
   { fp }: Pick<Target, 'fp'>,

@@ -10,8 +10,8 @@ import { isPartial, otherIds, otherRules, type SealedInput, type SealedPlan, wit
 import { targetOfSettings } from './target-of-settings.ts';
 
 /**
- * The action for a run with the rules of the plan, and its target. Throws GUARD if another person has to apply the plan, or the settings of the action
- * differ from it.
+ * The action for a run with the rules of the plan, and its target. Throws GUARD if another person has to apply the plan, or the settings of the
+ * action differ from it.
  */
 export function actionOfPlan(given: ListAction, { plan }: AppliedPlan): { action: ListAction; target: Target } {
   refuseOtherPerson(plan, given.by.who);

@@ -15,7 +15,7 @@ export async function planOfDryRun(action: ListAction, work: ListWork): Promise<
   return { plan, notes: [...notesOf(looked), ...(late === null ? [] : [refused(`${late.reason}; ${late.next}`)])] };
 }
 
-/** What Redis knows about the list of a plan, as far as it can be read. An unfinished run of the list is the one that `apply` resumes. */
+/** What Redis knows about the list of a plan, as far as it can be read. `apply` resumes an unfinished run of the list. */
 export async function historyForPlan(
   action: ListAction,
   work: Omit<ListWork, 'applied'>,

@@ -92,8 +92,7 @@ function refusalOf(error: unknown): { refusal: string } {
 }
 
 /**
- * The private Redis of a state folder if it runs. Otherwise the reason why it does not answer, '' if there never was one. Starts and
- * creates nothing.
+ * The private Redis of a state folder if it runs. Otherwise the reason why it does not answer, '' if there never was one. Starts and creates nothing.
  */
 async function findPrivateRedis(stateDir: string, env: NodeJS.ProcessEnv): Promise<RedisAddress | string> {
   const place = privatePlace(stateDir);

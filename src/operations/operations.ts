@@ -52,7 +52,7 @@ export type RunOperations = {
   findHalted(target: Target, halt: HaltCode): Promise<Run[]>;
   /** Throws USAGE for a run that has ended. */
   pause(action: RunAction): Promise<SteeredRun>;
-  /** Throws USAGE for a run that has ended, and GUARD for one that has moved since it was shown. */
+  /** Throws USAGE for a run that has ended, and GUARD if the run has moved since it was shown. */
   resume(action: ResumeAction): Promise<Resumed>;
   /** Returns once the requests in flight have their answers; calls `onWait` if that takes longer than 2 s. */
   cancel(action: RunAction, onWait: () => void): Promise<SteeredRun>;
@@ -60,7 +60,7 @@ export type RunOperations = {
   changePace(action: PaceAction): Promise<PaceChange>;
   /** Throws USAGE for a run that has ended. */
   changePriority(action: PriorityAction): Promise<PriorityChange>;
-  /** Removes an ended run, with all its keys. Throws USAGE for any other run, and GUARD for one that has moved since it was shown. */
+  /** Removes an ended run, with all its keys. Throws USAGE for any other run, and GUARD if the run has moved since it was shown. */
   remove(action: SeenAction): Promise<Removed>;
 };
 

@@ -151,7 +151,7 @@ function existingOf(run: ListedRun) {
 }
 
 /**
- * The rules of the run once this command has set its own, and which rules only an earlier command set: the user of this command may not expect those.
+ * The rules of the run once this command has set its own, and which rules only an earlier command set, which the user of this command may not expect.
  */
 function rulesOf(action: ListAction, existing: Run | null): { rules: RunRules; kept: RuleName[] } {
   const given = givenRules(action);

@@ -32,8 +32,8 @@ function adviceToEnd({ id, state, command, detached }: Live, toType: ToType): st
 }
 
 /**
- * The action with the settings of the retried run, unless the action sets them itself. If unknown ids are retried, many may be gone. Throws USAGE for a
- * rate that this version cannot read: without it nothing would bound the retry.
+ * The action with the settings of the retried run, unless the action sets them itself. If unknown ids are retried, many may be gone. Throws USAGE for
+ * a rate that this version cannot read: without it nothing would bound the retry.
  */
 export function inherit(action: ListAction, { run, chosen }: Retries): ListAction {
   const { config, options } = action;

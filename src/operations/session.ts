@@ -37,9 +37,9 @@ export type EarlySession = Session & {
 type RedisPlace = { config: Config; env: NodeJS.ProcessEnv; address?: RedisAddress };
 
 /**
- * Connects to Redis, checks it, and calls `body`. Throws UNREACHABLE if it cannot be reached or does not meet the requirements, and USAGE
- * if the state folder never had a private Redis, unless `mayBegin` allows a new one. The last client that leaves a private Redis stops it,
- * unless a run is `running`.
+ * Connects to Redis, checks it, and calls `body`. Throws UNREACHABLE if it cannot be reached or does not meet the requirements, and USAGE if the
+ * state folder never had a private Redis, unless `mayBegin` allows a new one. The last client that leaves a private Redis stops it, unless a run is
+ * `running`.
  */
 export async function withRedis<T>(
   place: RedisPlace,

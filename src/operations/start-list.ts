@@ -29,7 +29,7 @@ import { leaveToWorkers } from './steer-run.ts';
 import { refuseFixedRules, submitRun } from './submit-run.ts';
 import { requireTypedHost } from './typed-host.ts';
 
-/** A list that was read, and where it is deleted. `retries`: the run whose ids these are. `applied`: the sealed plan that is carried out. */
+/** A list that was read, and where it is deleted. `retries`: the run whose ids are sent again. `applied`: the sealed plan that is carried out. */
 export type ListWork = { target: Target; list: List; retries: Retries | null; applied: AppliedPlan | null };
 
 /** The action as it applies to the run, with the settings of a retried run; the run to resume, if any; and the plan that a person is shown. */

@@ -183,7 +183,7 @@ function countWorkers(session: Session, run: Run): Promise<number | null> {
   return withQueueOf(session, run, (queue) => queue.workers());
 }
 
-/** The states in which an action has nothing left to do. A pause is also kept for a halted run, and for one that is being written. */
+/** The states in which an action has nothing left to do. A pause is also kept for a halted run, and for a run that is being written. */
 export const goals: Record<Action, readonly RunState[]> = {
   pause: ['paused', 'halted', 'preparing'],
   resume: ['running', 'completed'],

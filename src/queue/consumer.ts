@@ -54,8 +54,8 @@ const pollEveryMs = 5;
 const finishMs = 500;
 
 /**
- * Takes jobs one at a time, while this process can work on another chunk; other jobs are left to other processes. BullMQ's own loop keeps
- * a fixed number of jobs, so it is not used, and locks are renewed here.
+ * Takes jobs one at a time, while this process can work on another chunk; other jobs are left to other processes. BullMQ's own loop keeps a fixed
+ * number of jobs, so it is not used, and locks are renewed here.
  */
 export function openConsumer(
   { address, canTakeMore, handle, onDue, requeue, log }: ConsumerOptions,

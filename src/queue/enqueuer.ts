@@ -35,8 +35,8 @@ export async function registerWithWorkers({ redis }: Ledger, { id, fp }: Pick<Ru
 }
 
 /**
- * Starts a planned run and registers it with the workers of its target. Repeating it is harmless. Returns false if
- * `startRun` does. Throws if Redis does not answer.
+ * Starts a planned run and registers it with the workers of its target. Repeating it is harmless. Returns false if `startRun` does. Throws if Redis
+ * does not answer.
  */
 export async function startDetachedRun(
   ledger: Ledger,

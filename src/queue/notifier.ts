@@ -35,8 +35,8 @@ const overdueAfterMs = 30_000;
 const closeMs = 400;
 
 /**
- * Opens the notifier for the schedules of one source. It connects with its first use. Its queue is never paused, because BullMQ would notify
- * twice afterwards.
+ * Opens the notifier for the schedules of one source. It connects with its first use. Its queue is never paused, because BullMQ would notify twice
+ * afterwards.
  */
 export function openNotifier({ fp, source, connection }: NotifierAddress): Notifier {
   const queue = lazily(() => {
@@ -72,8 +72,8 @@ const notificationOptions = { removeOnComplete: true, removeOnFail: true };
 export type Listener = { start(): void; drain(): Promise<void> };
 
 /**
- * Opens a listener, which connects when it starts. `onNotification` gets the name of a due schedule. It is not awaited, so that it never delays
- * the next notification.
+ * Opens a listener, which connects when it starts. `onNotification` gets the name of a due schedule. It is not awaited, so that it never delays the
+ * next notification.
  */
 export function openListener(
   { fp, source, connection }: NotifierAddress,

@@ -67,9 +67,8 @@ export type ChunkQueue = {
   /** Throws an Error if the queue was not used before. */
   depth(): Promise<QueueDepth>;
   /**
-   * Removes the queue and everything in it, unless a worker consumes it. If Redis doesn't say whether one does, removes it only if
-   * `isOver`: no process
-   * needs it any more.
+   * Removes the queue and everything in it, unless a worker consumes it. If Redis doesn't say whether one does, removes it only if `isOver`: no
+   * process needs it any more.
    */
   remove(isOver: boolean): Promise<void>;
   close(): Promise<void>;
@@ -125,8 +124,7 @@ function isNone(count: number | null): boolean | null {
 }
 
 /**
- * Removes all keys of a queue. If another process removes them at the same moment, BullMQ finds that the queue is no longer paused: then it
- * is gone.
+ * Removes all keys of a queue. If another process removes them at the same moment, BullMQ finds that the queue is no longer paused: then it is gone.
  */
 async function removeKeys(queue: Queue): Promise<void> {
   try {
@@ -235,8 +233,8 @@ export function errorLogger(log: Log, message: string, clock: () => number): (er
 export const errorBackoffMs = 500;
 
 /**
- * Pauses the loop of a BullMQ worker for half a second after an error. BullMQ itself pauses only after a lost connection, and calls a
- * Redis that rejects writes thousands of times per second.
+ * Pauses the loop of a BullMQ worker for half a second after an error. BullMQ itself pauses only after a lost connection, and calls a Redis that
+ * rejects writes thousands of times per second.
  */
 export function backOffOnErrors(worker: Pick<Worker, 'on' | 'pause' | 'resume' | 'closing'>): void {
   let isPaused = false;

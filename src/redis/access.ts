@@ -25,8 +25,8 @@ export type RedisAccess = Partial<Pick<Config, keyof typeof all>>;
 
 /**
  * Adds the logins and the TLS of these settings to the address. Their files are read again before each connect. While a file cannot be read or is
- * invalid, its last valid content is used, because a replacement may be in progress. Throws CREDENTIALS or USAGE if a file cannot be read
- * or is invalid now, and USAGE for settings that the address cannot use.
+ * invalid, its last valid content is used, because a replacement may be in progress. Throws CREDENTIALS or USAGE if a file cannot be read or is
+ * invalid now, and USAGE for settings that the address cannot use.
  */
 export function withAccess(address: RedisAddress, access: RedisAccess): RedisAddress {
   refuseUselessFlags(address, access);

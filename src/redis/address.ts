@@ -40,8 +40,8 @@ const cluster = 'redis+cluster://[user:password@]host[:port],host[:port]';
 const forms = `${one}, ${socket}, ${sentinel} or ${cluster}; with TLS rediss:// and rediss+…://`;
 
 /**
- * Reads REDIS_URL. Throws USAGE for any other form, and for a server on another machine without TLS unless
- * `allowPlaintext`. Errors never contain the text, because it may hold a password in an unexpected place.
+ * Reads REDIS_URL. Throws USAGE for any other form, and for a server on another machine without TLS unless `allowPlaintext`. Errors never contain the
+ * text, because it may hold a password in an unexpected place.
  */
 export function addressFromUrl(text: string, allowPlaintext: boolean): RedisAddress {
   const [, setUp] = /^rediss?\+(sentinel|cluster):/.exec(text) ?? [];

@@ -9,8 +9,8 @@ const firstRepeatMs = 5_000;
 const maxRepeatMs = 60_000;
 
 /**
- * Waits until the connection is usable, however long that takes, or until `stop` is aborted. Reports why it is not usable: a changed reason at
- * once, the same reason at growing intervals. Throws UNREACHABLE if waiting does not help.
+ * Waits until the connection is usable, however long that takes, or until `stop` is aborted. Reports why it is not usable: a changed reason at once,
+ * the same reason at growing intervals. Throws UNREACHABLE if waiting does not help.
  */
 export async function awaitRedis(
   redis: RedisClient,

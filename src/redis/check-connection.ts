@@ -12,8 +12,8 @@ const soonMs = 14 * 86_400_000;
 const late = new Error(`no answer in ${deadlineMs / 1_000} s`);
 
 /**
- * Connects to a server as a client does and reports each step: the connection, its TLS certificate, the login. Ends with the first step that
- * fails. Sends nothing but the login and a PING; never throws.
+ * Connects to a server as a client does and reports each step: the connection, its TLS certificate, the login. Ends with the first step that fails.
+ * Sends nothing but the login and a PING; never throws.
  */
 export async function* probeConnection(options: RedisOptions): AsyncGenerator<Finding> {
   const steps = [probeAddress, ...(options.tls ? [probeTls] : []), probeLogin];

@@ -14,8 +14,8 @@ import { readServerSettings } from './server-settings.ts';
 import { probeWrites } from './writes.ts';
 
 /**
- * Checks the Redis of an address, from the connection to its durability, and yields one finding after the other. Ends early if the rest cannot
- * be checked. Writes one key, which expires after a second. Never throws.
+ * Checks the Redis of an address, from the connection to its durability, and yields one finding after the other. Ends early if the rest cannot be
+ * checked. Writes one key, which expires after a second. Never throws.
  */
 export async function* inspectRedis(address: RedisAddress): AsyncGenerator<Finding> {
   let isReached = false;

@@ -47,8 +47,7 @@ export class OurSentinelConnector extends parent {
   }
 
   /**
-   * Connections to sentinels have no listener for errors, so the errors of an unreachable sentinel would be written to the console. The
-   * commands that
+   * Connections to sentinels have no listener for errors, so the errors of an unreachable sentinel would be written to the console. The commands that
    * fail report them.
    */
   override connectToSentinel(...args: unknown[]): Redis {
@@ -125,8 +124,8 @@ export async function readClock(redis: RedisClient, key: string): Promise<number
 }
 
 /**
- * Reads the values of keys of one run, null for a missing one, in one round trip. Uses a GET for each key: while a slot of a cluster moves to
- * another server, MGET would fail until all keys have moved.
+ * Reads the values of keys of one run, null for a missing one, in one round trip. Uses a GET for each key: while a slot of a cluster moves to another
+ * server, MGET would fail until all keys have moved.
  */
 export function readValues(redis: RedisClient, keys: readonly string[]): Promise<(Buffer | null)[]> {
   return Promise.all(keys.map((key) => redis.getBuffer(key)));

@@ -4,8 +4,7 @@ import { type RedisClient, readClock } from './client.ts';
 export type RedisClock = { now(): number; sync(): Promise<void> };
 
 /**
- * Follows the clock of the server that holds a key. Before the first `sync` it is the clock of this machine. `sync` throws if Redis does
- * not answer.
+ * Follows the clock of the server that holds a key. Before the first `sync` it is the clock of this machine. `sync` throws if Redis does not answer.
  */
 export function openRedisClock(redis: RedisClient, key: string): RedisClock {
   let aheadMs = 0;

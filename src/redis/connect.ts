@@ -82,8 +82,8 @@ async function describeOutcome(address: RedisAddress, outcome: string): Promise<
 }
 
 /**
- * Sends a first command to every primary. The client of a cluster connects to a server with its first command, and rejects other commands until
- * it has connected. Returns 'ready', or the reason why it is not. Never throws.
+ * Sends a first command to every primary. The client of a cluster connects to a server with its first command, and rejects other commands until it
+ * has connected. Returns 'ready', or the reason why it is not. Never throws.
  */
 export async function reach(redis: RedisClient): Promise<string> {
   if (!isCluster(redis)) return 'ready';
@@ -124,8 +124,8 @@ export function isPermanent(error: Error, isService = false): boolean {
 }
 
 /**
- * Finds why the client of a cluster does not become ready, which ioredis does not report. The state of the cluster, as one of its servers reports
- * it, takes precedence over the error of another server.
+ * Finds why the client of a cluster does not become ready, which ioredis does not report. The state of the cluster, as one of its servers reports it,
+ * takes precedence over the error of another server.
  */
 async function describeClusterError({ nodes = [], options }: RedisAddress): Promise<string> {
   const said = await Promise.all(nodes.map((node) => ask({ ...options, ...node })));

@@ -33,8 +33,8 @@ export function unreachable(address: RedisAddress, words: string): ExpungeError 
 }
 
 /**
- * Describes an ioredis error in text that is safe to print. The error object is not safe: it carries the arguments of the failed command, which
- * for AUTH are the password.
+ * Describes an ioredis error in text that is safe to print. The error object is not safe: it carries the arguments of the failed command, which for
+ * AUTH are the password.
  */
 export function describeRedisError(error: unknown): string {
   const root = findRootError(error);
@@ -111,8 +111,8 @@ function deniedAdvice(said: string): Advice | null {
 }
 
 /**
- * Describes why Redis rejects a command that it may accept later: `its disk is full (MISCONF)`; '' for any other error. The text never contains
- * the command.
+ * Describes why Redis rejects a command that it may accept later: `its disk is full (MISCONF)`; '' for any other error. The text never contains the
+ * command.
  */
 export function describeRejection(error: unknown): string {
   const message = messageOf(error);

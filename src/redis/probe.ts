@@ -83,9 +83,9 @@ export function watchFirstError(redis: Redis): () => unknown {
 const greetingMs = 500;
 
 /**
- * Reads the error that Redis sends to a new connection before any command, without its dash; '' for none within half a second. A client that
- * sends a command at once does not see this error: Redis closes the connection with the command unread, which resets it. Does not work with TLS.
- * Never throws.
+ * Reads the error that Redis sends to a new connection before any command, without its dash; '' for none within half a second. A client that sends a
+ * command at once does not see this error: Redis closes the connection with the command unread, which resets it. Does not work with TLS. Never
+ * throws.
  */
 export function readGreeting({ host, port, path, tls }: RedisOptions): Promise<string> {
   if (tls) return Promise.resolve('');

@@ -30,8 +30,8 @@ export const rightsAdvice: Advice = (toType) =>
 const maxNamed = 8;
 
 /**
- * Throws UNREACHABLE for a login that lacks a right, before any work begins. In a cluster it checks every primary, because each has its own
- * logins. Redis 6.2 cannot answer the question, so there a command that needs the right fails later.
+ * Throws UNREACHABLE for a login that lacks a right, before any work begins. In a cluster it checks every primary, because each has its own logins.
+ * Redis 6.2 cannot answer the question, so there a command that needs the right fails later.
  */
 export async function checkRights(redis: RedisClient): Promise<void> {
   const rows = isCluster(redis) ? [...neededCommands, neededInCluster] : neededCommands;

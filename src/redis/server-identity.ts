@@ -25,9 +25,9 @@ export function hasAllOf(now: ServerIdentity, before: ServerIdentity): boolean {
 }
 
 /**
- * Asks once for each connection, because the process behind it stays the same. With a proxy, or when a slot of a cluster moves, it may be
- * another process; the claim notices that, because it asks in a script. In a cluster it asks again after each refresh of the slots, because another
- * primary may have taken over from a primary that hangs and is still connected.
+ * Asks once for each connection, because the process behind it stays the same. With a proxy, or when a slot of a cluster moves, it may be another
+ * process; the claim notices that, because it asks in a script. In a cluster it asks again after each refresh of the slots, because another primary
+ * may have taken over from a primary that hangs and is still connected.
  */
 export function cacheServerIdentity(redis: RedisClient): ServerIdentityCache {
   const known = new Map<string, Promise<ServerIdentity>>();

@@ -15,9 +15,9 @@ export type WriteStatus = {
 const settledMs = 1_000;
 
 /**
- * Tracks rejected writes. In a cluster one node may reject writes while another accepts them, so a success counts only if no write was rejected
- * for a second. `onChange` is called when Redis begins to reject writes, when the reason changes, and when it accepts them again (''). `clock`:
- * monotonic ms.
+ * Tracks rejected writes. In a cluster one node may reject writes while another accepts them, so a success counts only if no write was rejected for a
+ * second. `onChange` is called when Redis begins to reject writes, when the reason changes, and when it accepts them again (''). `clock`: monotonic
+ * ms.
  */
 export function trackWrites(clock: () => number, onChange: (rejection: string) => void): WriteStatus {
   let rejection = '';

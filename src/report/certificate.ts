@@ -7,8 +7,8 @@ import { labelsFrom } from '../model/labels.ts';
 import { perOutcome } from '../model/outcome.ts';
 import type { Sink } from './report.ts';
 
-// A certificate is NDJSON: a line `certificate`, a line `row` for each row of the run, and a line `end`. Each is canonical JSON. Each has its
-// number `n`, the hash of the line before it as `previous`, and the SHA-256 of all its other fields as `hash`. The hash of the end is the `root`.
+// A certificate is NDJSON: a line `certificate`, a line `row` for each row of the run, and a line `end`. Each is canonical JSON. Each has its number
+// `n`, the hash of the line before it as `previous`, and the SHA-256 of all its other fields as `hash`. The hash of the end is the `root`.
 
 /** The fields of a line, without its hash. */
 export type CertificateLine = { readonly [field: string]: Canonical };

@@ -7,9 +7,9 @@ import { removeDrafts } from './report.ts';
  * How long the files in a state folder are kept.
  *
  * The report may be the only record of what happened to the ids of a run. A folder may be used with several Redis servers, so none of them decides.
- * The file `kept-until` in a run's folder holds the date. It is written with the report of a finalized run, and users may change or remove it.
- * After that date, only files that expunge writes are removed, and the folder if nothing else is in it. Each plan of the same list writes
- * the lists of rejected rows again, so they are removed by their age.
+ * The file `kept-until` in a run's folder holds the date. It is written with the report of a finalized run, and users may change or remove it. After
+ * that date, only files that expunge writes are removed, and the folder if nothing else is in it. Each plan of the same list writes the lists of
+ * rejected rows again, so they are removed by their age.
  */
 
 const dateFile = 'kept-until';
@@ -40,8 +40,8 @@ export async function readKeptUntil(folder: string): Promise<number | null> {
 }
 
 /**
- * Removes expired reports, and lists of rejected rows older than `keepMs` (at least 30 days). Never throws: files that can't be removed stay.
- * `now`: ms since 1970.
+ * Removes expired reports, and lists of rejected rows older than `keepMs` (at least 30 days). Never throws: files that can't be removed stay. `now`:
+ * ms since 1970.
  */
 export async function removeOldFiles(stateDir: string, keepMs: number, now: number): Promise<void> {
   await Promise.all([removeOldReports(stateDir, now), removeOldRejects(stateDir, keepMs, now)]).catch(() => {});

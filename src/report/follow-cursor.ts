@@ -2,9 +2,8 @@ import { createHash } from 'node:crypto';
 import { ExpungeError } from '../errors.ts';
 
 /**
- * The rows of a run that were written. Chunks and blocks are written as wholes, so a run of 10 million ids needs 20,000 bits. `chunk` is
- * the chunk that
- * is being written, null for a block or for corrections; `rows` of that part are written already.
+ * The rows of a run that were written. Chunks and blocks are written as wholes, so a run of 10 million ids needs 20,000 bits. `chunk` is the chunk
+ * that is being written, null for a block or for corrections; `rows` of that part are written already.
  */
 export type FollowCursor = {
   blocks: number; // blocks of rows settled while reading, counted from the first

@@ -13,8 +13,7 @@ export type FollowPart = { cursor: string; rows: OutcomeRow[]; isCorrection: boo
 const chunksAtOnce = 16;
 
 /**
- * Yields the rows of a run to write since `cursor`, which moves on with each part that the caller has taken. It yields blocks, then
- * corrections, then
+ * Yields the rows of a run to write since `cursor`, which moves on with each part that the caller has taken. It yields blocks, then corrections, then
  * the chunks whose ids all have an outcome (all chunks if the run is finalized). A settled outcome changes only if a former holder of its chunk had
  * better evidence. The update then notes it in `improved`, and a chunk that was already written gets a correction. Only reads; holds a few chunks in
  * memory. Throws INTERNAL for a chunk that Redis has lost.
@@ -91,8 +90,7 @@ async function findReady(redis: RedisClient, run: Run, { written }: FollowCursor
 }
 
 /**
- * A text that changes with each outcome of a run, each chunk that is returned and each correction. If it is equal, there is nothing new
- * to write.
+ * A text that changes with each outcome of a run, each chunk that is returned and each correction. If it is equal, there is nothing new to write.
  */
 export async function readProgress(redis: RedisClient, run: string): Promise<string> {
   const [fields, ...counts] = await Promise.all([

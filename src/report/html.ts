@@ -6,8 +6,8 @@ import { visible } from '../model/visible.ts';
 export type Markup = { readonly markup: string };
 
 /**
- * A template whose values are escaped, unless they are markup themselves; lists are joined. Ids, reasons and answers of servers are hostile:
- * they can neither end a tag nor change the direction of the text after them.
+ * A template whose values are escaped, unless they are markup themselves; lists are joined. Ids, reasons and answers of servers are hostile: they can
+ * neither end a tag nor change the direction of the text after them.
  */
 export function html(parts: TemplateStringsArray, ...values: (string | number | Markup | readonly Markup[])[]): Markup {
   const texts = values.map((value) => {

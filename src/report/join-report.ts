@@ -21,9 +21,8 @@ export type JoinedFiles = { files: InputFile[]; options: InputOptions; limit: nu
 type JoinedRecord = CsvRecord & { file: number; outcome: OutcomeRow | null };
 
 /**
- * Writes the records of the files unchanged, each followed by its outcome, and returns the number of rows. Holds one page of rows and one
- * of outcomes.
- * Throws USAGE at the first row that differs from the run's, so call `checkJoined` first if the written text cannot be taken back.
+ * Writes the records of the files unchanged, each followed by its outcome, and returns the number of rows. Holds one page of rows and one of
+ * outcomes. Throws USAGE at the first row that differs from the run's, so call `checkJoined` first if the written text cannot be taken back.
  */
 export async function writeJoined(
   joined: JoinedFiles,

@@ -80,10 +80,9 @@ export async function writeReportFile<T>(path: string, run: string, body: (sink:
 }
 
 /**
- * A report that replaces a file. States: open → committed | discarded. With `commit` the complete file appears under its name, readable by
- * its owner only. Before that, and after `discard`, the existing file of that name is unchanged. A pipe or a device is written directly.
- * All methods
- * but `discard` throw INTERNAL for errors of the file system, which do not change the run.
+ * A report that replaces a file. States: open → committed | discarded. With `commit` the complete file appears under its name, readable by its owner
+ * only. Before that, and after `discard`, the existing file of that name is unchanged. A pipe or a device is written directly. All methods but
+ * `discard` throw INTERNAL for errors of the file system, which do not change the run.
  */
 export class ReportFile {
   readonly path: string;

@@ -14,9 +14,8 @@ type TextOf = (redis: RedisClient, run: Run) => AsyncIterable<string>;
 
 /**
  * The results of a run that has ended, in the order in which they are written. The summary comes last: if it exists, the others are complete. The
- * results of a finalized run are the same each time they are written. Exceptions: the last measures on the page, and answers with a body that
- * a process
- * reports late.
+ * results of a finalized run are the same each time they are written. Exceptions: the last measures on the page, and answers with a body that a
+ * process reports late.
  */
 export const resultFiles: Readonly<Record<string, TextOf>> = {
   'outcomes.csv': (redis, run) => rowsText(readOutcomes(redis, run)),

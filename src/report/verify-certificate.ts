@@ -3,7 +3,7 @@ import { canonicalJson } from '../model/canonical.ts';
 import { type Outcome, type OutcomeCounts, outcomes, perOutcome } from '../model/outcome.ts';
 import { type CertificateLine, firstPrevious, hashLine } from './certificate.ts';
 
-/** The place where a certificate differs from what was written. `line`: its number in the file, from 1. */
+/** The place at which a certificate differs from what was written. `line`: its number in the file, from 1. */
 type CertificateProblem = { line: number; problem: string };
 
 /** A certificate whose lines fit together. `publicKey`: the key of its signature, base64 of SPKI; null = it is not signed. */

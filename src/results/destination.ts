@@ -19,8 +19,8 @@ export type Destination = {
   /** A label for people, without secrets. */
   label: string;
   /**
-   * Delivers the results of a run that has ended, and returns where they are. Repeating it replaces them. Throws any problem, including a lost
-   * lease: then nothing is replaced that another process may have delivered.
+   * Delivers the results of a run that has ended, and returns where they are. Repeating it replaces them. Throws any problem, including a lost lease:
+   * then nothing is replaced that another process may have delivered.
    */
   deliver(redis: RedisClient, run: Run, lease: DeliveryLease): Promise<string>;
 };

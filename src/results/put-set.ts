@@ -16,9 +16,9 @@ const idleMs = 60_000;
 const types: Readonly<Record<string, string>> = { csv: 'text/csv; charset=utf-8', json: 'application/json' };
 
 /**
- * Sends the files of a set to `{url}/{run}/{name}`, the summary last, each with the query of the URL. A file is read while it is
- * sent. `isReplacing`: an earlier set is there. Its summary, which vouches for its files, is replaced first. Repeating it replaces the files.
- * Throws an Error that says which file was refused and why, without query or headers.
+ * Sends the files of a set to `{url}/{run}/{name}`, the summary last, each with the query of the URL. A file is read while it is sent. `isReplacing`:
+ * an earlier set is there. Its summary, which vouches for its files, is replaced first. Repeating it replaces the files. Throws an Error that says
+ * which file was refused and why, without query or headers.
  */
 export async function putSet(
   receiver: Receiver,

@@ -14,9 +14,9 @@ export type ResultSet = { run: string; folder: string; names: readonly string[] 
 const names = Object.keys(resultFiles);
 
 /**
- * Writes the results of a run into a new hidden folder in `parent`, readable by its owner only, and returns it once the disk has them. Removes
- * the remains of other deliveries of the run: the caller holds the lease of the run, so no other process will finish them. Throws errors
- * of the file system and of Redis, 'stopped' when `signal` is aborted, and an error if the files might not belong together; then nothing remains.
+ * Writes the results of a run into a new hidden folder in `parent`, readable by its owner only, and returns it once the disk has them. Removes the
+ * remains of other deliveries of the run: the caller holds the lease of the run, so no other process will finish them. Throws errors of the file
+ * system and of Redis, 'stopped' when `signal` is aborted, and an error if the files might not belong together; then nothing remains.
  */
 export async function writeSet(redis: RedisClient, run: Run, parent: string, signal: AbortSignal): Promise<ResultSet> {
   await mkdir(parent, { recursive: true, mode: 0o700 });
@@ -46,10 +46,9 @@ export async function removeSet({ folder }: ResultSet): Promise<void> {
 }
 
 /**
- * Moves a set to its place next to it, `<parent>/<run>`. The whole folder appears at once. If the place is taken by a set of an earlier
- * halt, or of a
- * delivery that was not recorded, its files are replaced one by one; until the end it has no summary. Repeating it with an equal set changes
- * nothing. The caller removes the rest of the set. Throws errors of the file system.
+ * Moves a set to its place next to it, `<parent>/<run>`. The whole folder appears at once. If the place is taken by a set of an earlier halt, or of a
+ * delivery that was not recorded, its files are replaced one by one; until the end it has no summary. Repeating it with an equal set changes nothing.
+ * The caller removes the rest of the set. Throws errors of the file system.
  */
 export async function moveSet(set: ResultSet): Promise<string> {
   const parent = dirname(set.folder);

@@ -37,7 +37,7 @@ export function answerFault(fault: Fault, response: ServerResponse, nowMs: numbe
 
 function answerStatus({ status, retryAfter }: Fault, response: ServerResponse, nowMs: number): void {
   const headers: OutgoingHttpHeaders = {};
-  // A client must not follow this redirect; one that does requests a path that no object has.
+  // A client must not follow this redirect. If it does, it requests a path that no object has.
   if (status >= 300 && status < 400) headers.location = `/redirected${response.req.url}`;
   if (status === 401) headers['www-authenticate'] = 'Bearer error="invalid_token"';
   if (retryAfter) headers['retry-after'] = formatRetryAfter(retryAfter.form, retryAfter.seconds, nowMs);

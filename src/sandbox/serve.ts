@@ -15,7 +15,7 @@ import { answerTokenRequest, type TokenService } from './tokens.ts';
 /** The path of the token endpoint: at the root for any base path, because an authorization server is another service. */
 export const tokenPath = '/oauth/token';
 
-/** The path where a recording sandbox serves its journal. It does not belong to the API, and its requests do not count. */
+/** The path at which a recording sandbox serves its journal. It does not belong to the API, and its requests do not count. */
 export const journalPath = '/journal';
 
 /** The state of a sandbox. */

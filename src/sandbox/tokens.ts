@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** The access tokens that the sandbox accepts, one that never expires and those it issued, and its refresh token. */
+/** The access tokens that the sandbox accepts (a token that never expires, and the issued tokens), and its refresh token. */
 type Tokens = {
   accepts(authorization: string | undefined): boolean;
   issue(): string;

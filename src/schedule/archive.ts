@@ -19,8 +19,8 @@ export async function findArchive(source: ListSource, { files }: ReadFiles): Pro
 
 /**
  * Moves the files of a run into a folder of their own in the archive, and returns which files it moved and which it left. A file that has changed
- * since it was read stays, because its new ids were not deleted. Repeating it is harmless. `files` comes from Redis, and anyone who can write
- * there must not be able to have other files moved, or files moved to another place.
+ * since it was read stays, because its new ids were not deleted. Repeating it is harmless. `files` comes from Redis, and anyone who can write there
+ * must not be able to have other files moved, or files moved to another place.
  */
 export async function archiveFiles(
   { folder: archive, known }: Archive,

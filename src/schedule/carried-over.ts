@@ -21,9 +21,8 @@ const unclaimedKeptMs = 3_600_000;
 type StoredRow = [file: number, line: number, resource: Resource, id: string];
 
 /**
- * Writes the ids that a spool holds back, in addition to the ids that the schedule carries over already, which they replace when the run claims
- * its occurrence.
- * Repeating it writes the same.
+ * Writes the ids that a spool holds back, in addition to the ids that the schedule carries over already, which they replace when the run claims its
+ * occurrence. Repeating it writes the same.
  */
 export async function writeCarriedOver(
   redis: RedisClient,

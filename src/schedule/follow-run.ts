@@ -30,8 +30,8 @@ export async function removeUnstartedRun(
 }
 
 /**
- * Starts the last run if a crash left it unstarted, or records how it ended. The heartbeat is due if it went well. Its files are archived if it
- * went well, or left only ids that the next occurrence retries from its ledger. A run that found none of its ids pauses the schedule.
+ * Starts the last run if a crash left it unstarted, or records how it ended. The heartbeat is due if it went well. Its files are archived if it went
+ * well, or left only ids that the next occurrence retries from its ledger. A run that found none of its ids pauses the schedule.
  */
 export async function follow(
   deps: ScheduleDeps,

@@ -23,8 +23,8 @@ export type ListRejection = { guard: ListGuardCode; reason: string };
 const comparedFrom = 3;
 
 /**
- * Why the list of a schedule is rejected, or null. A waived guard accepts this list. `--max-deletes` always applies, since an operator
- * confirmed it. `hasList`: false if the source has nothing, and only ids that earlier occurrences left are to be deleted. Pure.
+ * Why the list of a schedule is rejected, or null. A waived guard accepts this list. `--max-deletes` always applies, since an operator confirmed it.
+ * `hasList`: false if the source has nothing, and only ids that earlier occurrences left are to be deleted. Pure.
  */
 export function findRejection(list: ListFacts, schedule: Schedule, hasList = true): ListRejection | null {
   const { maxDeletes, expectCount, allowEmpty } = parseStoredSettings(schedule);
@@ -89,14 +89,14 @@ function checkEmpty({ rows }: ListFacts, allowEmpty: boolean): ListRejection | n
   return reason === null ? null : { guard: 'empty', reason };
 }
 
-/** Checks for a repeated list. It is no reason to stop if earlier occurrences have left ids: then only those ids are deleted. */
+/** Checks for a repeated list. It is not a reason to stop if earlier occurrences have left ids: then only those ids are deleted. */
 function checkSame(list: ListFacts, schedule: Schedule): ListRejection | null {
   if (list.left > 0 || !isSameAsLast(list, schedule)) return null;
   return { guard: 'same', reason: `the list is the same as last time, in run ${schedule.lastRun}` };
 }
 
 /**
- * Whether this is the list of the last run, which completed, and nobody has accepted the list again. It may be the same after a run that was
+ * Whether this is the list of the last run, which completed, and no one has accepted the list again. It may be the same after a run that was
  * cancelled, or that found none of its ids: such a run pauses the schedule, so an operator has looked at it.
  */
 export function isSameAsLast(

@@ -52,7 +52,7 @@ async function findRetried(
   if (found === null || found.schema !== schemaVersion) {
     const ended = (await readHistory(redis, fp, name)).find(({ run }) => run === lastRun)?.ended;
     const note = `Redis no longer has run ${lastRun}: ids that it left are not retried`;
-    // With --at-most alone, only ids that were never sent are passed to the next occurrence, and a completed run has left none of them.
+    // With --at-most alone, only ids that were never sent are carried over, and a completed run has left none of them.
     const hasLeft = ended?.left !== 0 && (retryFailed || ended?.state !== 'completed');
     return hasLeft ? { retried: null, note } : none;
   }

@@ -39,8 +39,8 @@ type Trigger = { occurrence: number; isManual: boolean };
 
 /**
  * Makes the run of an occurrence: reads the list, evaluates the guards, writes the run, and starts it if the occurrence has no run yet. The history
- * records the result. Throws errors of Redis; then nothing was started, or the schedule knows the started run. Repeating it makes no
- * second run for an occurrence.
+ * records the result. Throws errors of Redis; then nothing was started, or the schedule knows the started run. Repeating it makes no second run for
+ * an occurrence.
  */
 export async function makeRun(
   deps: ScheduleDeps,
@@ -227,8 +227,8 @@ export function creatorPrefix(schedule: string): string {
 }
 
 /**
- * Whether the process that holds the lease now makes or has made this same run. The list is the same, and this process may have hung before it
- * wrote the record.
+ * Whether the process that holds the lease now makes or has made this same run. The list is the same, and this process may have hung before it wrote
+ * the record.
  */
 async function isOfOther(
   { ledger: { redis } }: ScheduleDeps,
@@ -242,8 +242,7 @@ async function isOfOther(
 }
 
 /**
- * The settings of the run. Many ids with the outcome `unknown` may be gone, so a retry of them expects that. A few such ids must not switch
- * the guard
+ * The settings of the run. Many ids with the outcome `unknown` may be gone, so a retry of them expects that. A few such ids must not switch the guard
  * off for a whole list.
  */
 function settingsForRun(schedule: Schedule, { facts, retried }: OccurrenceList) {

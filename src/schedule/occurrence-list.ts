@@ -34,8 +34,7 @@ export type OccurrenceList = {
 
 /**
  * Reads the list of a schedule and the ids that its earlier occurrences left, calls `body` with both as one list, and removes it. The list starts
- * with the
- * carried-over ids, followed by the source, then the retried ids. An id in several of them is sent once. Throws as `withScheduledList`.
+ * with the carried-over ids, followed by the source, then the retried ids. An id in several of them is sent once. Throws as `withScheduledList`.
  */
 export async function withOccurrenceList<T>(
   deps: ScheduleDeps,

@@ -7,9 +7,8 @@ const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
 /**
- * The time in ms for which a number of occurrences with this trouble in a row counts as usual for the schedule, so that it is not reported again.
- * A run that
- * takes longer than the time between two occurrences skips every second one. A folder to which files come once a week is empty on six days.
+ * The time in ms for which a number of occurrences with this trouble in a row counts as usual for the schedule, so that it is not reported again. A
+ * run that takes longer than the time between two occurrences skips every second one. A folder to which files come once a week is empty on six days.
  */
 const usualMs: Record<OccurrenceTrouble, number> = { failed: 0, missed: hourMs, skipped: 7 * dayMs, empty: 30 * dayMs };
 

@@ -5,10 +5,10 @@ import { type Change, checkZone, findChange, offset } from '../model/time-zone.t
 export type Timing = { cron: string; tz: string };
 
 /**
- * The next occurrence after a moment, in ms since 1970. The parser works in UTC, and each time it gives is converted to the zone. At a clock
- * change, a time that does not exist moves forward by the missing time, and a time that comes twice counts once. Patterns of every hour follow
- * the clocks through the change. Libraries that know zones have other rules: croner moves a missing time to the end of the gap, and runs
- * `15,45 1,2,3 * * *` twice in a repeated hour.
+ * The next occurrence after a moment, in ms since 1970. The parser works in UTC, and each time it gives is converted to the zone. At a clock change,
+ * a time that does not exist moves forward by the missing time, and a time that comes twice counts once. Patterns of every hour follow the clocks
+ * through the change. Libraries that know zones have other rules: croner moves a missing time to the end of the gap, and runs `15,45 1,2,3 * * *`
+ * twice in a repeated hour.
  */
 export function nextOccurrence({ cron, tz }: Timing, after: number): number {
   const everyHour = CronExpressionParser.parse(cron, { tz: 'UTC' }).fields.hour.values.length === 24;

@@ -46,9 +46,9 @@ const maxStderrLength = 4_096;
 const graceMs = 1_000;
 
 /**
- * The ids that a command prints. It runs without a shell and without input. Reading throws USAGE, after the output, if the command cannot
- * start, ends with another code than 0, takes too long, or leaves a process behind that may still print. In the last two cases its process group
- * is killed. So the list is complete, or reading it throws.
+ * The ids that a command prints. It runs without a shell and without input. Reading throws USAGE, after the output, if the command cannot start, ends
+ * with another code than 0, takes too long, or leaves a process behind that may still print. In the last two cases its process group is killed. So
+ * the list is complete, or reading it throws.
  */
 function commandFile(
   name: string,
@@ -141,9 +141,8 @@ function logStderr(log: SourceDeps['log'], name: string): (stderr: string) => vo
 type FileSnapshot = Map<string, { size: number; mtimeMs: number; ino: number }>;
 
 /**
- * The files of a pattern that no program is writing to: their size and time are the same before and after the settling time. Other files are left
- * for the next occurrence. Without such a file there is nothing to do if files are archived; otherwise it throws USAGE, as it does for a missing
- * folder.
+ * The files of a pattern that no program is writing to: their size and time are the same before and after the settling time. Other files are left for
+ * the next occurrence. Without such a file there is nothing to do if files are archived; otherwise it throws USAGE, as it does for a missing folder.
  */
 async function openGlob(
   name: string,
@@ -199,8 +198,8 @@ function folderOf(pattern: string): string {
 }
 
 /**
- * The list at a URL. Reading it throws USAGE for any status but 200, and for an answer that is cut off or takes too long; redirects are not
- * followed. The URL's query is never shown, and no token is sent.
+ * The list at a URL. Reading it throws USAGE for any status but 200, and for an answer that is cut off or takes too long; redirects are not followed.
+ * The URL's query is never shown, and no token is sent.
  */
 function urlFile(
   name: string,

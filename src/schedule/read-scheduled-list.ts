@@ -19,8 +19,8 @@ export type ScheduledList = Pick<List, 'spool'> & Omit<OpenSource, 'files'>;
 
 /**
  * Reads the whole list of a schedule, calls `body` with it, and removes it. Throws USAGE if the source does not give a complete list, or if the
- * protected ids cannot be read on this machine. Throws GUARD if only a worker of the target names protected ids. Throws the reason of `stop`.
- * Nothing is sent or stored before that.
+ * protected ids cannot be read on this machine. Throws GUARD if only a worker of the target names protected ids. Throws the reason of `stop`. Nothing
+ * is sent or stored before that.
  */
 export async function withScheduledList<T>(
   deps: ScheduleDeps,

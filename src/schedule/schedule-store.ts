@@ -77,8 +77,8 @@ export async function readAudit(redis: RedisClient, fp: string, name: string): P
 
 /**
  * Adds a schedule. `same`: it exists with this definition, and nothing changed. `exists`: another schedule has the name, and `replace` is false.
- * `stale`: `seen` is given, and the schedule with this name now has another revision (0 = there is none); nothing changed.
- * A replaced schedule keeps its history and state; a run that is being made of it is discarded. Repeating it gives `same`.
+ * `stale`: `seen` is given, and the schedule with this name now has another revision (0 = there is none); nothing changed. A replaced schedule keeps
+ * its history and state; a run that is being made of it is discarded. Repeating it gives `same`.
  */
 export async function addSchedule(
   redis: RedisClient,
@@ -109,8 +109,8 @@ export type ScheduleActionName = 'pause' | 'resume' | 'remove';
 
 /**
  * Pauses, resumes or removes a schedule for an operator. `event`: the event for receivers if its state changes. `stale`: `seen` is given, and the
- * schedule now has another revision; nothing changed, as with `same`. A resume waives the guard that paused it for the next list. Repeating
- * it changes nothing.
+ * schedule now has another revision; nothing changed, as with `same`. A resume waives the guard that paused it for the next list. Repeating it
+ * changes nothing.
  */
 export async function steerSchedule(
   redis: RedisClient,
@@ -167,10 +167,9 @@ export type ScheduleUpdate = {
 };
 
 /**
- * Writes the whole update, or nothing. `lost`: another process holds the lease now. `stopped`: the schedule is removed, or is not
- * active and has to be. `taken`: the occurrence has another run. Repeating a claim after `done` changes nothing and gives `done`, whichever
- * process holds the
- * lease by then.
+ * Writes the whole update, or nothing. `lost`: another process holds the lease now. `stopped`: the schedule is removed, or is not active and has to
+ * be. `taken`: the occurrence has another run. Repeating a claim after `done` changes nothing and gives `done`, whichever process holds the lease by
+ * then.
  */
 export async function updateSchedule(
   redis: RedisClient,
@@ -249,9 +248,9 @@ return isThere and 'changed' or 'added'
 `;
 
 /**
- * KEYS  1 schedule  2 schedules  3 audit  4 history  5 carried over  6 outbox  7 events
+ * KEYS  1 schedule  2 schedules  3 audit  4 history  5 carried over  6 outbox  7 events  8 lifted actions
  * ARGV  1 pause, resume or remove  2 name  3 reason  4 who  5 now  6 audit entry  7 ms to keep a removed one  8 id of the event
- *       9 event or ''  10 names the action  11 the revision that was seen, or ''  KEYS 8 lifted actions
+ *       9 event or ''  10 names the action  11 the revision that was seen, or ''
  * returns changed, same, stale or missing. A pause of a schedule that is paused already is kept for its audit trail. Occurrences that passed while it
  * was paused are not backfilled.
  */

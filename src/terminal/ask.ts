@@ -19,7 +19,7 @@ const done = { delete: 'deleted', send: 'sent' } as const;
 type Question = {
   expected: number;
   what: string; // '1,203 views on api.example.com'
-  verb?: keyof typeof done; // the action in question; 'delete' if missing
+  verb?: keyof typeof done; // what is done to them, in the question; 'delete' if missing
   yes: boolean; // --yes
   confirm: number | null; // --confirm
 };

@@ -62,8 +62,8 @@ export function wrap(text: string, width: number, lines: number): string[] {
 }
 
 /**
- * Text in lines of this width, broken between words. Nothing is cut off: a wider word has its own line. `fast-wrap-ansi` does not
- * fit: it composes characters (NFC), so an id or a file name to copy would become another one.
+ * Text in lines of this width, broken between words. Nothing is cut off: a wider word has its own line. `fast-wrap-ansi` does not fit: it composes
+ * characters (NFC), so an id or a file name to copy would become another one.
  */
 export function wrapWhole(text: string, width: number): string[] {
   const lines: string[] = [];

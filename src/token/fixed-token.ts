@@ -12,8 +12,8 @@ export function fixedToken(token: string, source: string, clock = () => performa
 }
 
 /**
- * The token in a file, which is read again a second after it was last read, so that a rotated token is used before the old one is refused.
- * Throws CREDENTIALS if the file holds no token at first. Later the old token stays while the file holds none. `clock`: monotonic ms.
+ * The token in a file, which is read again a second after it was last read, so that a rotated token is used before the old one is refused. Throws
+ * CREDENTIALS if the file holds no token at first. Later the old token stays while the file holds none. `clock`: monotonic ms.
  */
 export function tokenFile(path: string, clock: () => number): Token {
   return new GivenToken(`the file ${path}`, () => readTokenFile('--token-file', path), clock);
@@ -35,8 +35,8 @@ export async function readSecret(path: string): Promise<string> {
 const maxCharacters = 200;
 
 /**
- * Makes untrusted text safe to show: one line of at most 200 characters, without these secrets in any form they were sent in, and without
- * text that looks like a secret. It masks too much rather than too little.
+ * Makes untrusted text safe to show: one line of at most 200 characters, without these secrets in any form they were sent in, and without text that
+ * looks like a secret. It masks too much rather than too little.
  */
 export function maskSecrets(text: string, secrets: readonly string[]): string {
   let masked = text.replace(/[\p{C}\s]+/gu, ' ').trim();

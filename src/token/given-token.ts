@@ -4,8 +4,7 @@ import { describeDoubt, refusedWords, TokenInUse } from './token-in-use.ts';
 const readAgainAfterMs = 1_000;
 
 /**
- * A token that comes from outside, where it may be replaced. It is read again a second after it was last read, and never requested. States:
- * in use →
+ * A token that comes from outside, where it may be replaced. It is read again a second after it was last read, and never requested. States: in use →
  * refused for good, which another token or `start` ends.
  */
 export class GivenToken implements Token {

@@ -33,8 +33,8 @@ export function oauthSource({ tokenUrl, clientId }: Pick<OAuthClient, 'tokenUrl'
 }
 
 /**
- * An issuer of tokens by a refresh token (RFC 6749 §6). A rotated refresh token is on disk before its access token is used, so that the
- * next process can continue after a crash. Use one file for each process, because two would invalidate each other's token.
+ * An issuer of tokens by a refresh token (RFC 6749 §6). A rotated refresh token is on disk before its access token is used, so that the next process
+ * can continue after a crash. Use one file for each process, because two would invalidate each other's token.
  */
 export function refreshGrant(client: OAuthClient, file: RefreshTokenFile): Issuer {
   let unstored: string | null = null; // a token that could not be written, while the one in the file is no longer valid
@@ -125,7 +125,7 @@ async function toIssueResult(issue: () => Promise<IssueResult>): Promise<IssueRe
   }
 }
 
-/** Reads the token in an answer. A token of another type, or one that cannot be in a header, is refused, because the next would be the same. */
+/** Reads the token in an answer. A token that is of another type, or cannot be in a header, is refused, because the next would be the same. */
 async function readToken(client: OAuthClient, answer: OAuthAnswer): Promise<IssueResult> {
   const { status, body, secrets } = answer;
   if (status !== 200 || body === null || typeof body.error === 'string') return readErrorAnswer(answer, secrets);
@@ -149,7 +149,7 @@ async function isBearer(client: OAuthClient, body: Record<string, unknown>): Pro
 const onlyInPlace = ['EBUSY', 'EXDEV', 'EACCES', 'EPERM', 'EROFS'];
 
 /**
- * Replaces a file by a new file of the same name, so that a crash leaves one or the other. Writes in place if the file is a mount or its folder is
+ * Replaces a file with a new file of the same name, so that a crash leaves one or the other. Writes in place if the file is a mount or its folder is
  * read-only.
  */
 async function replaceContent(path: string, content: Buffer): Promise<void> {

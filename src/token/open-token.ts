@@ -33,8 +33,7 @@ export type TokenDeps = {
 };
 
 /**
- * Opens the token from `--token-file`, `--token-command` or `--token-url`, or otherwise from EXPUNGE_TOKEN. Sends and runs nothing yet.
- * Throws USAGE
+ * Opens the token from `--token-file`, `--token-command` or `--token-url`, or otherwise from EXPUNGE_TOKEN. Sends and runs nothing yet. Throws USAGE
  * for settings that contradict each other, and CREDENTIALS for a secret that is missing or invalid.
  */
 export function openToken(settings: TokenSettings, deps: TokenDeps): Token {

@@ -45,11 +45,11 @@ const lastChanceMs = 10_000;
 const maxLateMs = 5_500;
 
 /**
- * A token that is replaced before it expires, and when the API refuses it. States: none → requested → held, while the next one is requested
- * in the background and the old one stays in use → …, or refused for good, which only `start` ends.
+ * A token that is replaced before it expires, and when the API refuses it. States: none → requested → held, while the next one is requested in the
+ * background and the old one stays in use → …, or refused for good, which only `start` ends.
  *
- * Single flight by generation: another token is requested only when the held one is refused again, and never while a request for one is under way.
- * So a thousand requests that are refused together cost one token, and requests that are refused later with the old header cost none.
+ * Single flight by generation: another token is requested only when the held one is refused again, and never while a request for one is under way. So
+ * a thousand requests that are refused together cost one token, and requests that are refused later with the old header cost none.
  */
 export class RefreshingToken implements Token {
   readonly #issuer: Issuer;

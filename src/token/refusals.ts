@@ -28,8 +28,8 @@ const backoffCapMs = 30_000;
 const maxAskedMs = 3_600_000;
 
 /**
- * The wait before the next request after this many failures in a row: a second plus full jitter, up to 30 s. A wait that the server asks
- * for is kept, without jitter, up to an hour.
+ * The wait before the next request after this many failures in a row: a second plus full jitter, up to 30 s. A wait that the server asks for is kept,
+ * without jitter, up to an hour.
  */
 export function retryDelayMs(failures: number, askedMs: number | null, random: number): number {
   if (askedMs !== null) return Math.min(maxAskedMs, Math.max(minWaitMs, askedMs));
@@ -59,10 +59,10 @@ const growthFactor = 1.5;
 /**
  * The history after one more refusal.
  *
- * There are four reasons for refusing a token: it has expired, it was revoked once, it is not meant for the API, or the authorization server
- * keeps one live token per client and another process requested a newer one. Only the last two repeat, and then each
- * new token is refused early. A refusal while a newer token is requested is expected and does not count. For tokens without `expires_in` the
- * life is learned: the next token is replaced before it is as old as this one.
+ * There are four reasons for refusing a token: it has expired, it was revoked once, it is not meant for the API, or the authorization server keeps
+ * one live token per client and another process requested a newer one. Only the last two repeat, and then each new token is refused early. A refusal
+ * while a newer token is requested is expected and does not count. For tokens without `expires_in` the life is learned: the next token is replaced
+ * before it is as old as this one.
  */
 export function afterRefusal({ early, young, lifeMs: learnedMs }: RefusalHistory, token: RefusedToken): RefusalHistory {
   const { ageMs, isBeingReplaced } = token;
@@ -83,8 +83,8 @@ export function afterRecovery({ lifeMs }: RefusalHistory): RefusalHistory {
 }
 
 /**
- * Whether more requests are pointless: two tokens in a row were refused early. Two processes that revoke each other's tokens may do so more
- * slowly if the life is unknown; ten young tokens in a row also end that.
+ * Whether more requests are pointless: two tokens in a row were refused early. Two processes that revoke each other's tokens may do so more slowly if
+ * the life is unknown; ten young tokens in a row also end that.
  */
 export function shouldGiveUp({ early, young }: RefusalHistory): boolean {
   return early >= maxEarly || young >= maxYoung;

@@ -2,8 +2,7 @@ import type { HeaderFields } from '../http/retry-after.ts';
 import { maskSecrets } from './fixed-token.ts';
 
 /**
- * Reads the API's own words for why it refused a token, or '': `error_description`, otherwise `error`, of WWW-Authenticate (RFC 6750 §3) or
- * of a JSON
+ * Reads the API's own words for why it refused a token, or '': `error_description`, otherwise `error`, of WWW-Authenticate (RFC 6750 §3) or of a JSON
  * body. One line of at most 200 characters, without the token.
  */
 export function refusalWords(headers: HeaderFields, body: string, authorization: string): string {

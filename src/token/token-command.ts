@@ -9,9 +9,9 @@ import { parseLifeMs } from './refusals.ts';
 import { type IssueResult, type Issuer, refused, unavailable } from './token.ts';
 
 /**
- * An issuer of tokens that a command prints: the token alone, or JSON with `access_token` and, if known, `expires_in`. The command is a
- * line for `sh`. A command that fails before it ever gave a token is refused for good, because a wrong command line is likelier than a
- * passing failure; later it is run again. `secrets` are masked in its stderr.
+ * An issuer of tokens that a command prints: the token alone, or JSON with `access_token` and, if known, `expires_in`. The command is a line for
+ * `sh`. A command that fails before it ever gave a token is refused for good, because a wrong command line is likelier than a passing failure; later
+ * it is run again. `secrets` are masked in its stderr.
  */
 export function tokenCommand(line: string, env: NodeJS.ProcessEnv, secrets: readonly string[]): Issuer {
   let hasWorked = false;
@@ -79,8 +79,8 @@ const maxOutputLength = 65_536;
 const graceMs = 500;
 
 /**
- * Runs a line by `sh -c`, without input, to its end. After 30 s or 64 KiB of output, or when `closing` aborts, its process group is killed.
- * A process that it leaves behind may continue, and its output counts for another half second. Never rejects.
+ * Runs a line by `sh -c`, without input, to its end. After 30 s or 64 KiB of output, or when `closing` aborts, its process group is killed. A process
+ * that it leaves behind may continue, and its output counts for another half second. Never rejects.
  */
 function runShell(line: string, env: NodeJS.ProcessEnv, closing: AbortSignal): Promise<CommandResult> {
   const child = startChild('sh', ['-c', line], env);

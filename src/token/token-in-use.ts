@@ -1,6 +1,6 @@
 /**
- * The meaning of a 401 for the token it was sent with. 'elsewhere': other requests with this token get through, so one server is in trouble.
- * 'again': the token is in doubt, and is occasionally asked again. 'dead': it was asked again for long enough, and no request got through.
+ * The meaning of a 401 for the token it was sent with. 'elsewhere': other requests with this token get through, so one server is in trouble. 'again':
+ * the token is in doubt, and is occasionally asked again. 'dead': it was asked again for long enough, and no request got through.
  */
 export type Refusal = 'elsewhere' | 'again' | 'dead';
 
@@ -29,10 +29,10 @@ const firstWaitMs = 100;
 const maxWaitMs = 1_000;
 
 /**
- * The header that requests are sent with. A 401 alone does not prove that a token is dead: an API may learn late of a new one, and one of
- * its servers may refuse tokens that the others accept. So a token that refusals put in doubt is asked again, with one request at a time and
- * growing waits. As soon as one gets through, all requests are sent again. If none gets through for 8 s, after at least five refusals, the token is
- * dead. That takes at most 20 requests in addition to those in flight.
+ * The header that requests are sent with. A 401 alone does not prove that a token is dead: an API may learn late of a new one, and one of its servers
+ * may refuse tokens that the others accept. So a token that refusals put in doubt is asked again, with one request at a time and growing waits. As
+ * soon as one gets through, all requests are sent again. If none gets through for 8 s, after at least five refusals, the token is dead. That takes at
+ * most 20 requests in addition to those in flight.
  *
  * A new token is tried in the same way while the previous token still works: all other requests are sent with the previous one.
  */
@@ -147,8 +147,7 @@ export class TokenInUse {
   }
 
   /**
-   * Whether the latest token was refused again when it was asked again, so its refusals are not only from one server that many requests had
-   * reached.
+   * Whether the latest token was refused again when it was asked again, so its refusals are not only from one server that many requests had reached.
    */
   get isRefusedAgain(): boolean {
     const latest = this.#latest;

@@ -62,9 +62,8 @@ const tryLaterStatuses = [408, 425, throttlingStatus];
 const tryLaterErrors = ['temporarily_unavailable', 'server_error', 'slow_down'];
 
 /**
- * Decides the meaning of an answer without a token (RFC 6749 §5.2). Errors of the server and redirects, which are not followed, may pass.
- * Any other 4xx
- * is about the request, and would be repeated. `secrets` are masked in the text of the server.
+ * Decides the meaning of an answer without a token (RFC 6749 §5.2). Errors of the server and redirects, which are not followed, may pass. Any other
+ * 4xx is about the request, and would be repeated. `secrets` are masked in the text of the server.
  */
 export function readErrorAnswer({ status, headers, body }: ErrorAnswer, secrets: readonly string[]): IssueResult {
   const asked = retryAfterMs({ ...optional(headers, 'retry-after'), ...optional(headers, 'date') }, Date.now());
@@ -95,8 +94,8 @@ const deadlineMs = 10_000;
 const maxBodyLength = 65_536;
 
 /**
- * Sends one request for a token, on a connection of its own, which is closed afterwards. Redirects are not followed. Throws NoAnswer unless
- * a complete answer of at most 64 KiB comes within 10 s.
+ * Sends one request for a token, on a connection of its own, which is closed afterwards. Redirects are not followed. Throws NoAnswer unless a
+ * complete answer of at most 64 KiB comes within 10 s.
  */
 async function sendTokenRequest(route: Route, url: string, request: TokenRequest): Promise<Response> {
   const dispatcher = openDispatcher(new URL(url).origin, route);

@@ -39,8 +39,8 @@ export type Token = {
 };
 
 /**
- * A source of tokens, called for each new one. `issue` never throws for errors of the source, and is not called again before it has
- * ended. Aborting ends it early if that loses nothing.
+ * A source of tokens, called for each new one. `issue` never throws for errors of the source, and is not called again before it has ended. Aborting
+ * ends it early if that loses nothing.
  */
 export type Issuer = {
   /** The source of the tokens, in words. */

@@ -5,8 +5,8 @@ type Count = { readonly counter: string; answers: number; stored: number };
 const maxRuns = 100;
 
 /**
- * Counts, for each run, the answers to this process that were a 204 with a body. No other answer costs anything here. Beyond 100 runs it
- * forgets the oldest run that is stored. If that run continues, it gets a counter with a new name.
+ * Counts, for each run, the answers to this process that were a 204 with a body. No other answer costs anything here. Beyond 100 runs it forgets the
+ * oldest run that is stored. If that run continues, it gets a counter with a new name.
  */
 export class BodyCounter {
   readonly #store: (run: string, counter: string, answers: number) => Promise<void>;

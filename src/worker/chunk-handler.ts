@@ -22,8 +22,8 @@ type HandlerDeps = {
 const resumeAdvice = 'bring its data back and resume, or cancel it';
 
 /**
- * Does one pass over the chunk of a job, if the token is valid and the run can use another chunk in this process. While room is short,
- * only runs without a leased chunk are admitted. So each run gets its share at once, however long the other passes take.
+ * Does one pass over the chunk of a job, if the token is valid and the run can use another chunk in this process. While room is short, only runs
+ * without a leased chunk are admitted. So each run gets its share at once, however long the other passes take.
  */
 export function chunkHandler({
   deleting,
@@ -90,8 +90,8 @@ type CredentialDeps = {
 };
 
 /**
- * Halts the runs with leased chunks once the token is rejected for good. The next chunk of a run asks for a token again, because an
- * operator may have replaced the credentials.
+ * Halts the runs with leased chunks once the token is rejected for good. The next chunk of a run asks for a token again, because an operator may have
+ * replaced the credentials.
  */
 export function watchCredentials(token: Token, { changed, runs, halt }: CredentialDeps): Credentials {
   let rejection = '';

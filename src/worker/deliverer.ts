@@ -39,9 +39,9 @@ const waits = { firstMs: 2_000, maxMs: 300_000 };
 const problemLength = 300;
 
 /**
- * Delivers the results of a target's detached runs that have ended, one run after the other. Any number of workers can do this. The holder of a
- * run's lease delivers the run. If a worker dies halfway, the next one starts over. After a failure, this process tries the run again
- * after 2 s to 5 min; other runs and deletions do not wait for it.
+ * Delivers the results of a target's detached runs that have ended, one run after the other. Any number of workers can do this. The holder of a run's
+ * lease delivers the run. If a worker dies halfway, the next one starts over. After a failure, this process tries the run again after 2 s to 5 min;
+ * other runs and deletions do not wait for it.
  */
 export class Deliverer {
   readonly #options: DelivererOptions;
@@ -93,8 +93,8 @@ export class Deliverer {
   }
 
   /**
-   * Whether the run still waits. A run that is gone, has resumed or is delivered does not, and is removed from the queue. A run of another
-   * version is left to that version.
+   * Whether the run still waits. A run that is gone, has resumed or is delivered does not, and is removed from the queue. A run of another version is
+   * left to that version.
    */
   async #isWaiting(one: Undelivered): Promise<boolean> {
     const { redis, fp } = this.#options;

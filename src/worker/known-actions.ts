@@ -48,10 +48,10 @@ const lookAtRunsEvery = 5; // looks
 const maxKnownRuns = 1_000;
 
 /**
- * Remembers the actions for a target and its runs that this process has seen in Redis: stops, pauses, cancels, the pinned rate, the budget,
- * the minimum of grace periods and paused schedules. Redis may lose acknowledged actions: an action that is neither in force nor lifted is written
- * again. While that is uncertain, nothing is sent that the action would hold back. An action that cannot be written again is a loss, which a person has to acknowledge. States: stopped →
- * started → stopped.
+ * Remembers the actions for a target and its runs that this process has seen in Redis: stops, pauses, cancels, the pinned rate, the budget, the
+ * minimum of grace periods and paused schedules. Redis may lose acknowledged actions: an action that is neither in force nor lifted is written again.
+ * While that is uncertain, nothing is sent that the action would hold back. An action that cannot be written again is a loss, which a person has to
+ * acknowledge. States: stopped → started → stopped.
  */
 export class KnownActions {
   readonly #options: KnownActionsOptions;

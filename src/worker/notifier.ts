@@ -34,10 +34,10 @@ const waits = { firstMs: 2_000, maxMs: 600_000 };
 const triesOfRefused = 5;
 
 /**
- * Posts the events of a target to one receiver, in order. If several workers have this receiver, the holder of its lease posts.
- * The cursor moves after each event, so after a crash at most one event is posted again, with the same id. Each worker tries again 2 s to
- * 10 min after a failure, which may be due to its own network, for as long as the outbox has the event. If the receiver refuses an event as such
- * (400, 413, 422), it is skipped after five tries, counted over all workers, which share the waits between them.
+ * Posts the events of a target to one receiver, in order. If several workers have this receiver, the holder of its lease posts. The cursor moves
+ * after each event, so after a crash at most one event is posted again, with the same id. Each worker tries again 2 s to 10 min after a failure,
+ * which may be due to its own network, for as long as the outbox has the event. If the receiver refuses an event as such (400, 413, 422), it is
+ * skipped after five tries, counted over all workers, which share the waits between them.
  */
 export class Notifier {
   readonly #options: NotifierOptions;
@@ -72,8 +72,7 @@ export class Notifier {
   }
 
   /**
-   * Posts until the receiver has everything, which returns '', or until `signal` is aborted, which returns the reason for the delay. Throws
-   * if Redis
+   * Posts until the receiver has everything, which returns '', or until `signal` is aborted, which returns the reason for the delay. Throws if Redis
    * does not answer.
    */
   async finish(signal: AbortSignal): Promise<string> {

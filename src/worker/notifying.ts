@@ -25,8 +25,8 @@ const lookEveryMs = 3_000;
 const lookForWaitsEveryMs = 30_000;
 
 /**
- * The parts that find the events of a target, and post them to each receiver separately, so that no receiver waits for another. None
- * without receivers.
+ * The parts that find the events of a target, and post them to each receiver separately, so that no receiver waits for another. None without
+ * receivers.
  */
 export function notifyingParts(notifying: Notifying): Part[] {
   const { redis, target, receivers, runs, log } = notifying;
@@ -39,8 +39,8 @@ export function notifyingParts(notifying: Notifying): Part[] {
 }
 
 /**
- * The same for the process that deletes a run, with the changes of the run. A receiver that is named for the first time gets events from
- * the start on.
+ * The same for the process that deletes a run, with the changes of the run. A receiver that is named for the first time gets events from the start
+ * on.
  */
 export function runNotifyingParts(notifying: Notifying, run: string): Part[] {
   const { redis, target, receivers, dashboardUrl, log } = notifying;

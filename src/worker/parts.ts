@@ -16,8 +16,8 @@ const stopMs = 500;
 const drainMs = 11_200; // for all parts together, because a process ends within 12 s after its stop signal
 
 /**
- * The parts of a process. They start in the order of the list and drain in reverse order, so a part is drained before the parts that it uses.
- * States: idle → starting → up → draining → drained; draining may begin at any time.
+ * The parts of a process. They start in the order of the list and drain in reverse order, so a part is drained before the parts that it uses. States:
+ * idle → starting → up → draining → drained; draining may begin at any time.
  */
 export class Parts {
   readonly #parts: readonly Part[];
@@ -36,8 +36,8 @@ export class Parts {
   }
 
   /**
-   * Starts one part after another. If `stop` is aborted, it drains at once, and returns even if a part is still starting.
-   * Throws what a part throws; call `drain` then.
+   * Starts one part after another. If `stop` is aborted, it drains at once, and returns even if a part is still starting. Throws what a part throws;
+   * call `drain` then.
    */
   async start(stop: AbortSignal): Promise<void> {
     this.#state = 'starting';
@@ -77,8 +77,8 @@ export class Parts {
 }
 
 /**
- * A part that repeats its task, each time `everyMs` after the end of the last. Logs a failure once, and again when the reason changes
- * or the task has succeeded in between. `stop`: the signal of a task that can take long; the drain gives it half a second to give up leases.
+ * A part that repeats its task, each time `everyMs` after the end of the last. Logs a failure once, and again when the reason changes or the task has
+ * succeeded in between. `stop`: the signal of a task that can take long; the drain gives it half a second to give up leases.
  */
 export function repeat(
   name: string,

@@ -61,8 +61,8 @@ type WatchedRun = {
 };
 
 /**
- * Asks Redis ten times a second about the runs with leased chunks, opens and closes their gates, and leases permits of their own rates.
- * The gate of a run is closed if the run isn't `running` or Redis has not answered for a second. States: stopped → started → stopped.
+ * Asks Redis ten times a second about the runs with leased chunks, opens and closes their gates, and leases permits of their own rates. The gate of a
+ * run is closed if the run isn't `running` or Redis has not answered for a second. States: stopped → started → stopped.
  */
 export class RunWatch {
   readonly #options: WatchOptions;
@@ -134,8 +134,7 @@ export class RunWatch {
   }
 
   /**
-   * Whether the leased chunks of this run are enough for its own rate: more would take places from other runs. With other runs in the
-   * process, a run
+   * Whether the leased chunks of this run are enough for its own rate: more would take places from other runs. With other runs in the process, a run
    * with a rate gets a second chunk only while fewer than half of the places are taken.
    */
   isFull(run: string): boolean {

@@ -15,9 +15,9 @@ const heartbeatWaits = { firstMs: 3_000, maxMs: 300_000 };
 const drainMs = 500; // a lease that is not released expires
 
 /**
- * Handles the schedules whose source this process has: listens for their notifications, and checks them every 3 s. A check restores
- * notifications that BullMQ has lost, and handles occurrences whose notification was missed. Even if several processes do this at once, each
- * occurrence is handled once.
+ * Handles the schedules whose source this process has: listens for their notifications, and checks them every 3 s. A check restores notifications
+ * that BullMQ has lost, and handles occurrences whose notification was missed. Even if several processes do this at once, each occurrence is handled
+ * once.
  */
 export class Scheduler {
   readonly #deps: ScheduleDeps;

@@ -191,8 +191,8 @@ function logRejection(rejection: string, log: Log): void {
 }
 
 /**
- * The part that gets the first token, and at its end stores a token that is being replaced. At the start, throws if the token is rejected for
- * good. Calls `onWait` with the reason if the start takes more than 2 s.
+ * The part that gets the first token, and at its end stores a token that is being replaced. At the start, throws if the token is rejected for good.
+ * Calls `onWait` with the reason if the start takes more than 2 s.
  */
 export function tokenPart(token: Token, onWait: (waiting: string) => void): Part {
   return { name: 'token', start: () => startToken(token, onWait), drain: () => token.close() };
@@ -226,8 +226,7 @@ function watchPart(watch: RunWatch): Part {
 }
 
 /**
- * Stores the number of answers with a body. It comes before the senders, so it drains after them: their connections may bring such a body
- * until they
+ * Stores the number of answers with a body. It comes before the senders, so it drains after them: their connections may bring such a body until they
  * close.
  */
 function bodyPart(bodies: BodyCounter, log: Log): Part {
@@ -262,8 +261,8 @@ function paceKeys(run: string) {
 }
 
 /**
- * Whether runs wait for their share of this process: they are running, have no leased chunk here, and do not wait for a permit of their
- * own rate (`isServed`). Only then does a saturated process take further chunks.
+ * Whether runs wait for their share of this process: they are running, have no leased chunk here, and do not wait for a permit of their own rate
+ * (`isServed`). Only then does a saturated process take further chunks.
  */
 class WaitingRuns {
   readonly #readRunning: () => Promise<string[]>;

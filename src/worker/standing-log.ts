@@ -14,8 +14,8 @@ const minMs = 20_000;
 const repeatAfterMs = 600_000;
 
 /**
- * Logs why nothing is sent: one warning once a cause has lasted 20 s, and one line at its end. A cause that recurs, like the waits of a
- * limit, is logged at most every ten minutes.
+ * Logs why nothing is sent: one warning once a cause has lasted 20 s, and one line at its end. A cause that recurs, like the waits of a limit, is
+ * logged at most every ten minutes.
  */
 export class StandingLog {
   readonly #log: Log;

@@ -7,8 +7,7 @@ import { systemCode } from '../system-errors.ts';
 /** A file that stops this process while it exists. States: open → started → closed; after that the last result stays. */
 export type StopFile = {
   /**
-   * The stop, or null while the file doesn't exist. Before the first check, and while checks hang, the state is unknown, which also counts
-   * as a stop.
+   * The stop, or null while the file doesn't exist. Before the first check, and while checks hang, the state is unknown, which also counts as a stop.
    */
   readonly stop: Stop | null;
   start(): void;

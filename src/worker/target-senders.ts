@@ -176,10 +176,9 @@ const lateMs = 20; // delay of a call due every 100 ms that shows that other pro
 const callEveryMs = 100;
 
 /**
- * Returns a function that finds, at each call, whether this process had next to no time to spare since the last call. Its event loop was at
- * work all
- * the time (which includes the time that others took the processor from it), or the call itself comes late. Its latencies then say little about
- * the server. `nowMs`: monotonic.
+ * Returns a function that finds, at each call, whether this process had next to no time to spare since the last call. Its event loop was at work all
+ * the time (which includes the time that others took the processor from it), or the call itself comes late. Its latencies then say little about the
+ * server. `nowMs`: monotonic.
  */
 function watchOwnLoad(nowMs: number): (nowMs: number) => boolean {
   let last = { nowMs, loop: performance.eventLoopUtilization() };

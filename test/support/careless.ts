@@ -9,7 +9,7 @@ import type { Careless } from './action-walk-scene.ts';
 type Cut = { file: string; from: string; to: string };
 
 const writeEach = `keys.audit(id), ...whole)) === 1) {
-    for (const [field, value] of Object.entries(actionFields(plan))) await redis.hset(keys.run(id), field, value);
+    for (const [field, value] of Object.entries(producerFields(plan))) await redis.hset(keys.run(id), field, value);
     return;
   }`;
 
@@ -37,8 +37,8 @@ const cuts: Record<Careless, readonly Cut[]> = {
   'single-write': [
     {
       file: 'ledger/create-run.ts',
-      from: '[actionFields(plan), other',
-      to: '[actionFields({ ...plan, ...noRules }), other',
+      from: '[producerFields(plan), other',
+      to: '[producerFields({ ...plan, ...noRules }), other',
     },
     { file: 'ledger/create-run.ts', from: 'keys.audit(id), ...whole)) === 1) return;', to: writeEach },
   ],

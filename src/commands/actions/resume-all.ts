@@ -11,8 +11,8 @@ import { type Invocation, jsonLines } from '../command.ts';
 import { askYes } from '../session.ts';
 
 /**
- * The halt of `--all --halted`; null if the action names one run or schedule. Throws USAGE if it does neither, or both. `one`: what an action names, 'a
- * run'.
+ * The halt of `--all --halted`; null if the command names one run or schedule. Throws USAGE if it does neither, or both. `one`: what a command names,
+ * 'a run'.
  */
 export function haltOfAll({ commandName, args, options }: Invocation, one: string): HaltCode | null {
   const { all = false, halted } = options;
@@ -23,7 +23,7 @@ export function haltOfAll({ commandName, args, options }: Invocation, one: strin
   });
 }
 
-/** The things that one action resumes. `resume`: resumes one of them as it was shown, and throws what a single action throws. */
+/** The things that the command resumes. `resume`: resumes one of them as it was shown, and throws what the command for one throws. */
 type Work<T> = {
   target: Target;
   halt: HaltCode;
@@ -55,8 +55,8 @@ export const haltedSchedules: Table<Schedule> = {
 };
 
 /**
- * Shows everything that the action reaches, asks once, and resumes each thing as it was shown. A refused one, for example because it has changed
- * since, does not stop the others: it is named, and the action throws afterwards. Throws USAGE if there is nothing to resume.
+ * Shows everything that the command reaches, asks once, and resumes each thing as it was shown. A refused thing, for example because it has changed
+ * since, does not stop the others: its name is shown, and the command fails afterwards. Throws USAGE if there is nothing to resume.
  */
 export async function resumeAll<T>(
   invocation: Invocation,

@@ -16,8 +16,8 @@ import { byOf, writeWarnings } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 
 /**
- * `target release`, `forget-rate`, `pin-rate`, `budget`, `grace` and `acknowledge`: from any machine, for all processes of the target, within a second.
- * Repeating them changes nothing.
+ * `target release`, `forget-rate`, `pin-rate`, `budget`, `grace` and `acknowledge`: from any machine, for all processes of the target, within a
+ * second. Repeating them changes nothing.
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { commandName, args, config } = invocation;

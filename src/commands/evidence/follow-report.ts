@@ -39,8 +39,8 @@ export async function followReport(invocation: Invocation, records: RecordOperat
 
 /**
  * Writes the rows of a run as their outcomes become known, until it ends; then its summary. Returns 0, or 130 or 143 after a signal, with the command
- * that continues. If a request fails, `retryReason` returns the reason to retry, or null. Only reads, so it can be cut off anywhere, repeated, and run
- * twice at once.
+ * that continues. If a request fails, `retryReason` returns the reason to retry, or null. Only reads, so it can be cut off anywhere, repeated, and
+ * run twice at once.
  */
 async function follow(
   { options, toType, stdout, stderr, outputClosed, ...context }: Invocation,

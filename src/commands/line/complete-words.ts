@@ -20,8 +20,8 @@ type Read = {
 };
 
 /**
- * Finds the words that can follow at the end of a line, as far as the declarations of commands and options tell. `line`: the words after the name of the
- * program; the last one may be incomplete. Pure; skips unknown words.
+ * Finds the words that can follow at the end of a line, as far as the declarations of commands and options tell. `line`: the words after the name of
+ * the program; the last one may be incomplete. Pure; skips unknown words.
  */
 export function completeWords(root: Program, commands: readonly Command[], line: readonly string[]) {
   const current = line.at(-1) ?? '';
@@ -98,7 +98,7 @@ function argumentsOf(program: Program, args: number, current: string): Completio
   );
 }
 
-/** The literal words in `<high|normal|low>` and `<rate|none>`. A word that is also the name of a setting stands for its value. */
+/** The literal words in `<high|normal|low>` and `<rate|none>`. A word that is also the name of a setting is a placeholder for its value. */
 function literalsOf(name: string): string[] {
   return name.split('|').filter((word, _, all) => all.length > 1 && !Object.hasOwn(settings, word));
 }

@@ -120,8 +120,8 @@ async function openLog({ logFormat }: Config, stderr: NodeJS.WriteStream): Promi
 }
 
 /**
- * Loads the code of a command: with --server the variant for the API of that server, otherwise the command itself. Throws USAGE for a command that needs Redis
- * itself.
+ * Loads the code of a command: with --server the variant for the API of that server, otherwise the command itself. Throws USAGE for a command that
+ * needs Redis itself.
  */
 function loaderOf(
   { load, overServer, settings }: Command,

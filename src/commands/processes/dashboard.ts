@@ -12,7 +12,7 @@ const defaultPort = 9465;
 
 /**
  * Serves the dashboard and the API on this machine until a signal. It deletes nothing itself, and needs no access token. Like `run`, it may start a
- * private Redis, because a folder without runs is where the first one is made.
+ * private Redis, because the first run is often made in such a folder.
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { config, sources, env, options, stdout, stderr, verbosity } = invocation;

@@ -42,8 +42,8 @@ import { listenForInterrupts } from '../interrupts.ts';
 import { byOf } from '../session.ts';
 
 /**
- * Deletes chunks of all detached runs of its target until SIGTERM or SIGINT; then it returns the chunks it has leased and exits 0. With
- * `--workers N` it supervises N processes that do this.
+ * Deletes chunks of all detached runs of its target until SIGTERM or SIGINT; then it returns its chunks and exits 0. With `--workers N` it supervises
+ * N processes that do this.
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { config, env } = invocation;

@@ -38,7 +38,7 @@ const progressEveryMs = 10_000;
 
 /**
  * Deletes a run in this process, with its own queue, and reports. Returns when the run is finalized or halted, or after a signal: then requests in
- * flight finish, the other ids are released, and the run can be resumed.
+ * flight finish, the chunks are returned, and the run can be resumed.
  */
 export async function deleteInForeground(work: ForegroundDeletion): Promise<number> {
   const { invocation, session, target, credentials, run, receivers } = work;
@@ -91,8 +91,8 @@ function sayUndelivered({ stderr }: Invocation, undelivered: Awaited<ReturnType<
 }
 
 /**
- * Polls the run until it is finalized, halted, lost, or its time is up, and returns its last state; null if it is lost, and after a signal. While Redis
- * is unreachable it waits, and nothing is sent.
+ * Polls the run until it is finalized, halted, lost, or its time is up, and returns its last state; null if it is lost, and after a signal. While
+ * Redis is unreachable it waits, and nothing is sent.
  */
 async function follow(
   { invocation, session, run }: ForegroundDeletion,

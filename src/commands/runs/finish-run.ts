@@ -146,16 +146,16 @@ function isPermanentError(error: unknown): boolean {
 }
 
 /**
- * The exit code of a run. A finalized run has ended even if a signal has come in the meantime: there is nothing to resume. A run that was resumed since
- * counts as `left`.
+ * The exit code of a run. A finalized run has ended even if a signal has come in the meantime: there is nothing to resume. A run that was resumed
+ * since counts as `left`.
  */
 function exitCodeOf(run: Run, interrupts: Interrupts, left: Run | null): number {
   return toExitCode(run) ?? interrupts.exit() ?? (left && toExitCode(left)) ?? exitCodes.INTERNAL.exit;
 }
 
 /**
- * Pauses the run if no process would delete it any more, tallies it if it is finalized, and returns it. Returns null if Redis is unreachable or has lost
- * the run. If Redis does not say whether another command deletes the run, that command undoes the pause.
+ * Pauses the run if no process would delete it any more, tallies it if it is finalized, and returns it. Returns null if Redis is unreachable or has
+ * lost the run. If Redis does not say whether another command deletes the run, that command undoes the pause.
  */
 async function leaveRun(work: Finish, interrupts: Interrupts, left: Run | null): Promise<Run | null> {
   const { session, run, invocation } = work;

@@ -96,8 +96,8 @@ function unreachable(where: string, error: unknown): ExpungeError {
 }
 
 /**
- * Deletes the object of a probe with one request, and evaluates the answer by the verdict table. Nothing is sent while the target is
- * stopped or throttled. The audit trail of the target records the probe.
+ * Deletes the object of a probe with one request, and evaluates the answer by the verdict table. Nothing is sent while the target is stopped or
+ * throttled. The audit trail of the target records the probe.
  */
 export async function* sendProbe(
   invocation: Invocation,

@@ -1,7 +1,7 @@
 /**
- * The window that a server announces in its headers: a number of requests is left until the end of the window. expunge believes it only while
- * it agrees with the answers: its end stays at the same moment, and the requests left fall by at least the number accepted. A sliding window,
- * a bucket, and a stuck or wrong header do neither. Their limits are learned as if they announced nothing.
+ * The window that a server announces in its headers: a number of requests is left until the end of the window. expunge believes it only while it
+ * agrees with the answers: its end stays at the same moment, and the requests left fall by at least the number accepted. A sliding window, a bucket,
+ * and a stuck or wrong header do neither. Their limits are learned as if they announced nothing.
  */
 export type AnnouncedWindow = {
   /** The earliest end that was claimed. Rounding and delays only make a claimed end later. */
@@ -96,8 +96,8 @@ export function announcedRate(window: AnnouncedWindow | null, now: number): numb
 }
 
 /**
- * Returns the rate that uses half of the requests left until the window is judged. If the window ends too soon to be judged, the rate only
- * keeps the search from using up the requests left.
+ * Returns the rate that uses half of the requests left until the window is judged. If the window ends too soon to be judged, the rate only keeps the
+ * search from using up the requests left.
  */
 function unjudgedRate({ remaining, isShort, endsAtMs }: AnnouncedWindow, now: number): number {
   if (isShort) return (remaining * 1_000) / Math.min(rules.minUseUpMs, endsAtMs - now);

@@ -15,9 +15,9 @@ import {
 
 /**
  * Whether refusals are about the rate. If the same share is still refused at a lower rate, something other than the rate causes the refusals: the
- * ids, other tenants, broken servers behind the address. This share is then the background. As many refusals are forgiven, and the rate goes back
- * up. Errors (5xx and lost answers) can also be throttling: they count as refusals after a lower rate has ended them, until they come at a much
- * lower rate anyway.
+ * ids, other tenants, broken servers behind the address. This share is then the background. As many refusals are forgiven, and the rate goes back up.
+ * Errors (5xx and lost answers) can also be throttling: they count as refusals after a lower rate has ended them, until they come at a much lower
+ * rate anyway.
  */
 export type Blame = {
   /** Share of answers that are refused at any rate. */
@@ -197,8 +197,8 @@ function forgive(state: Blame, raw: Counts, rate: LearnedRate): { counts: Counts
 }
 
 /**
- * Lowers the start of a ramp with a background so far under `low` that no refusal there is about the rate, although some were forgiven when `low`
- * was found. Otherwise an overestimated background would hide the limit, and so prove itself.
+ * Lowers the start of a ramp with a background so far under `low` that no refusal there is about the rate, although some were forgiven when `low` was
+ * found. Otherwise an overestimated background would hide the limit, and so prove itself.
  */
 export function lowerRampStart(before: LearnedRate, after: LearnedRate, { background: share }: Blame): LearnedRate {
   if (share === 0 || !isNewRamp(before, after)) return after;

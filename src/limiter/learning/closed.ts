@@ -4,8 +4,8 @@ import { knownLimit, meanOnRamp, noCost, startRamp } from './ramp.ts';
 import type { Alarm, Sums } from './sums.ts';
 
 /**
- * The reason why nothing is accepted. One probe is sent at a time, and the first accepted probe opens the target again. `refused`: every answer is
- * a 429; `held`: the server asked for a long wait (`askedMs`); the other kinds: see `Alarm`.
+ * The reason why nothing is accepted. One probe is sent at a time, and the first accepted probe opens the target again. `refused`: every answer is a
+ * 429; `held`: the server asked for a long wait (`askedMs`); the other kinds: see `Alarm`.
  */
 export type Closed = {
   kind: 'refused' | 'held' | Alarm['kind'];
@@ -288,8 +288,8 @@ function reopenAfterWait(rate: LearnedRate, cycle: Cycle, next: Opened, waitMs: 
 }
 
 /**
- * Returns the rate after an outage. Measurements in progress are dropped, and knowledge stays. The first rate is the rate of the whole cycle, in
- * case the target answers requests beyond its limit with errors. It is not much lower than the known rate, in case the target does not.
+ * Returns the rate after an outage. Measurements in progress are dropped, and knowledge stays. The first rate is the rate of the whole cycle, in case
+ * the target answers requests beyond its limit with errors. It is not much lower than the known rate, in case the target does not.
  */
 function rateAfterOutage(rate: LearnedRate, cycle: Cycle, now: number): LearnedRate {
   const isExempt = now < cycle.exemptUntilMs;

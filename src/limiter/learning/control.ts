@@ -32,7 +32,7 @@ export type TargetControl = {
   inFlight: InFlight;
 };
 
-/** The version of the state's form. The state stays in Redis for 90 days, so a process may find the state of another version. */
+/** The number of the form in which the state is stored. Redis keeps it for 90 days, so a process may find a state in another form. */
 const stateVersion = 13;
 
 /** Returns the next state of a target. Pure. */

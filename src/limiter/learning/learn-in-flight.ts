@@ -75,9 +75,9 @@ export function firstInFlight(now: number, max: number): InFlight {
 
 /**
  * Learns how many requests in flight a target serves, from the latency of its answers. While processes wait for a free connection, throughput is
- * limit ÷ latency. The limit doubles as long as the throughput grows with it. If it does not, requests only queue, so the limit goes down
- * until a lower limit would cost throughput. While the processes themselves have no time left, latencies show their own load and not the
- * target's. Then every request that waits gets a connection. Pure; called with every update.
+ * limit ÷ latency. The limit doubles as long as the throughput grows with it. If it does not, requests only queue, so the limit goes down until a
+ * lower limit would cost throughput. While the processes themselves have no time left, latencies show their own load and not the target's. Then every
+ * request that waits gets a connection. Pure; called with every update.
  */
 export function learnInFlight(before: InFlight, seen: Observation, max: number): InFlight {
   const state = { ...adjustToFleet(before, max), lookedAtMs: seen.now };
@@ -146,7 +146,7 @@ function cutAfterLoss(state: InFlight, now: Latency): InFlight {
   return step({ ...state, restUntilMs, losses: noLosses }, limit, 'hold', now);
 }
 
-/** Restores the limit before, for a while. With all connections in use each rest is longer, because each trial of fewer connections costs a little. */
+/** Restores the limit before, for a while. With all connections in use each rest is longer, as each trial of fewer connections costs a little. */
 function restoreAndHold(state: InFlight, now: Latency): InFlight {
   const { limit } = state.compared;
   const restUntilMs = state.lookedAtMs + state.restMs;

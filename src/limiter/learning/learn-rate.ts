@@ -14,12 +14,10 @@ import { rateRules as rules } from './rate-rules.ts';
 
 /**
  * Learns the rate of a target that publishes none, from the observations of all processes since the last update. Pure; the state is plain JSON.
- * Called about ten times a second; a later call does no harm. `ceiling` (requests per second) bounds the rate, never the knowledge about the
- * target.
+ * Called about ten times a second; a later call does no harm. `ceiling` (requests per second) bounds the rate, never the knowledge about the target.
  *
  * While a target refuses, its limit is the rate that it accepts. So the search has three phases. Seek doubles the rate until the first refusal.
- * Measure counts what is accepted. Ramp settles just under that rate and creeps up again, at a known price. A Retry-After is a wait, not a new
- * rate.
+ * Measure counts what is accepted. Ramp settles just under that rate and creeps up again, at a known price. A Retry-After is a wait, not a new rate.
  */
 export function learnRate(before: LearnedRate, seen: Observation, ceiling: number | null, cycleMs = 0): LearnedRate {
   const openMs = Math.max(0, seen.now - before.lookedAtMs - seen.blockedMs);

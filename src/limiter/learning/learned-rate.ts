@@ -35,7 +35,7 @@ export type LearnedRate = {
   climbMs: number;
   /** Ramps that began above the limit although they began at what seemed to be the limit: see ramp.ts. */
   earlyRamps: number;
-  /** Further such ramps that ended too soon to tell anything about a burst: perhaps the limit was just not known yet. */
+  /** Further such ramps that ended too soon to show anything about a burst: perhaps the limit was just not known yet. */
   shortRamps: number;
   /** Rate that the limit was not below when the server last asked for a wait; 0 = nothing is sure. */
   sure: number;

@@ -10,8 +10,8 @@ type Cost = { refused: number; blockedMs: number; isQuick?: boolean };
 export const noCost: Cost = { refused: 0, blockedMs: 0 };
 
 /**
- * Settles on new bounds. The rate steps to just under `low` and creeps up from there, past `high`. The more the last refusal cost, the slower
- * the ramp, because the next refusal will cost about as much.
+ * Settles on new bounds. The rate steps to just under `low` and creeps up from there, past `high`. The more the last refusal cost, the slower the
+ * ramp, because the next refusal will cost about as much.
  */
 export function startRamp(state: LearnedRate, bounds: Bounds, cost: Cost, fromMs: number, cycleMs = 0): LearnedRate {
   const low = Math.max(bounds.low, rules.minPerSecond);
@@ -56,17 +56,17 @@ function rampLengthMs(low: number, spread: number, cost: Cost, cycleMs: number):
 }
 
 /**
- * Returns the burst that a target seems to allow, in ms of its limit. It is the shortest burst at first. It doubles when ramps begin above the
- * limit again and again, because a larger burst hides that they do.
+ * Returns the burst that a target seems to allow, in ms of its limit. It is the shortest burst at first. It doubles when ramps begin above the limit
+ * again and again, because a larger burst hides that they do.
  */
 export function burstMs(earlyRamps: number): number {
   return Math.min(rules.maxBurstMs, rules.minBurstMs * 2 ** Math.max(0, earlyRamps - 1));
 }
 
 /**
- * Returns the limit, per second, of a target whose burst was full when the ramp began and is used up now. It is the rate above which the ramp
- * sent as many requests as the burst holds. A Retry-After leaves time to fill the burst. The limit is found by halving, between half the first
- * rate of the ramp and the last.
+ * Returns the limit, per second, of a target whose burst was full when the ramp began and is used up now. It is the rate above which the ramp sent as
+ * many requests as the burst holds. A Retry-After leaves time to fill the burst. The limit is found by halving, between half the first rate of the
+ * ramp and the last.
  */
 export function limitOnRamp(state: LearnedRate, earlyRamps: number): number {
   const untilMs = Math.max(state.rampedMs / 2, state.rampedMs - rules.behindMs);
@@ -90,8 +90,8 @@ export function nextEarlyRamps(state: LearnedRate, earlyRamps: number): number {
 }
 
 /**
- * A straight line from one rate (per second) to another in `rampMs`, then an ever steeper climb. The rate grows by `climbShare` in `climbMs`, and
- * by 8 times that share in twice this time.
+ * A straight line from one rate (per second) to another in `rampMs`, then an ever steeper climb. The rate grows by `climbShare` in `climbMs`, and by
+ * 8 times that share in twice this time.
  */
 type RampLine = { from: number; to: number; rampMs: number; climbMs: number };
 

@@ -2,9 +2,9 @@ import type { LearnedRate } from './learned-rate.ts';
 import type { Sums } from './sums.ts';
 
 /**
- * Whether the target throttles by errors (5xx and lost answers). Errors count as refusals until `countUntilMs`, because a rate of
- * `endedByPerSecond` seems to end them. If `seenLower` errors come at a much lower rate anyway, they do not depend on the rate. The question is
- * then not asked again until `exemptUntilMs`. Each such time is longer than the last.
+ * Whether the target throttles by errors (5xx and lost answers). Errors count as refusals until `countUntilMs`, because a rate of `endedByPerSecond`
+ * seems to end them. If `seenLower` errors come at a much lower rate anyway, they do not depend on the rate. The question is then not asked again
+ * until `exemptUntilMs`. Each such time is longer than the last.
  */
 export type ThrottlingErrors = {
   countUntilMs: number;

@@ -6,8 +6,8 @@ const serverPackage = 'redis-tools'; // contains the server's binary; the packag
 const fetchMs = 120_000;
 
 /**
- * Downloads Redis, and the libraries that this machine lacks, from the machine's package sources and unpacks them into `folder`. Returns the
- * size of the packages in bytes. Throws an Error whose message is for people. Changes nothing outside the folder.
+ * Downloads Redis, and the libraries that this machine lacks, from the machine's package sources and unpacks them into `folder`. Returns the size of
+ * the packages in bytes. Throws an Error whose message is for people. Changes nothing outside the folder.
  */
 export async function unpackPackages(folder: string, env: NodeJS.ProcessEnv): Promise<number> {
   const apt = openApt(join(folder, 'apt'), env);

@@ -8,8 +8,8 @@ import { makeFolderId, readFolderId, type StartDeps, type StartMethod, type Star
 import { findOnPath, lastLine, type ProgramResult, runProgram, storeArguments } from './server-process.ts';
 
 /**
- * Redis in a container of Docker or Podman, on a random loopback port and with a password, its data in a volume of its own. The container is
- * removed when Redis stops; the volume stays.
+ * Redis in a container of Docker or Podman, on a random loopback port and with a password, its data in a volume of its own. The container is removed
+ * when Redis stops; the volume stays.
  */
 export const containerServer: StartMethod = { store: 'container', start: startContainer };
 

@@ -48,8 +48,7 @@ export function takeMarkerFile(place: PrivatePlace): string {
 }
 
 /**
- * The files of the data, each with its inode and ctime. A container has its data in a volume, so the files in the folder that name the
- * volume count.
+ * The files of the data, each with its inode and ctime. A container has its data in a volume, so the files in the folder that name the volume count.
  */
 function filesOf({ folder, containerFile, folderIdFile }: PrivatePlace): string {
   const data = join(folder, 'appendonlydir');

@@ -27,8 +27,8 @@ export type StartDeps = { place: PrivatePlace; env: NodeJS.ProcessEnv; say: (lin
 export type StartResult = { options: RedisOptions; how: string } | { closed: string };
 
 /**
- * A method to start a private Redis. A failed start leaves nothing behind. `store`: where the data are. A state folder keeps the first kind that
- * it used, so that no run disappears.
+ * A method to start a private Redis. A failed start leaves nothing behind. `store`: where the data are. A state folder keeps the first kind that it
+ * used, so that no run disappears.
  */
 export type StartMethod = { store: 'folder' | 'container'; start: (deps: StartDeps) => Promise<StartResult> };
 

@@ -30,8 +30,8 @@ function describe(program: ServerProgram, place: PrivatePlace): string {
 const loadingMs = 600_000; // a large append-only file takes time to load
 
 /**
- * Starts the server as a process that outlives this one, and waits until it answers; it loads the data in the folder. Returns why it did not
- * start, or null. Call it under the start lock, because two servers on one folder would mix their files.
+ * Starts the server as a process that outlives this one, and waits until it answers; it loads the data in the folder. Returns why it did not start,
+ * or null. Call it under the start lock, because two servers on one folder would mix their files.
  */
 export async function startProcess(program: ServerProgram, place: PrivatePlace): Promise<string | null> {
   const folderId = makeFolderId(place);
@@ -55,8 +55,8 @@ export async function startProcess(program: ServerProgram, place: PrivatePlace):
 }
 
 /**
- * Polls until Redis answers, and returns true. Returns false if it ended, did not react in `firstSignMs`, or loads its file for more than
- * ten minutes.
+ * Polls until Redis answers, and returns true. Returns false if it ended, did not react in `firstSignMs`, or loads its file for more than ten
+ * minutes.
  */
 export async function waitForAnswer(
   poll: () => Promise<Answer>,
@@ -92,8 +92,7 @@ export function serverPid(place: PrivatePlace): number | null {
 }
 
 /**
- * Whether the process exists and its working folder is this one. If the system does not show the folder, an existing pid counts as the
- * server: it is
+ * Whether the process exists and its working folder is this one. If the system does not show the folder, an existing pid counts as the server: it is
  * better to start none than a second one.
  */
 export function isServer(pid: number, place: PrivatePlace): boolean {
@@ -101,8 +100,7 @@ export function isServer(pid: number, place: PrivatePlace): boolean {
 }
 
 /**
- * Whether the folder is the working folder of the process: after a reboot another process may have the pid. Null if the system doesn't show
- * it; then
+ * Whether the folder is the working folder of the process: after a reboot another process may have the pid. Null if the system doesn't show it; then
  * send no signal.
  */
 export function worksIn(pid: number, folder: string, processes = '/proc'): boolean | null {
@@ -165,7 +163,7 @@ export type ProgramResult = { ok: boolean; stdout: string; stderr: string };
 
 type ProgramOptions = { env: NodeJS.ProcessEnv; deadlineMs: number; cwd?: string };
 
-/** Runs a program to its end, without a shell, without input and without the secrets of expunge in its environment. Never rejects; killed at the deadline. */
+/** Runs a program to its end, without a shell, input, or secrets of expunge in its environment. Never rejects; kills the program at the deadline. */
 export function runProgram(
   program: string,
   args: string[],

@@ -13,8 +13,8 @@ const released = 'over';
  * Runs `work` under the lock of this folder, which one process has at a time. Waits for the lock for at most `waitMs`, then throws UNREACHABLE.
  * Throws what `work` throws.
  *
- * A lock is a file `lock.<n>` with the pid of its owner, or `over`. Numbers only grow and the highest file is never removed. The lock of a dead
- * owner is skipped by taking n + 1, and no process can remove a lock by mistake.
+ * A lock is a file `lock.<n>` with the pid of its owner, or `over`. Numbers only grow and the highest file is never removed. The lock of a dead owner
+ * is skipped by taking n + 1, and no process can remove a lock by mistake.
  */
 export async function withStartLock<T>(folder: string, waitMs: number, work: () => Promise<T>): Promise<T> {
   let lock: string | null = null;

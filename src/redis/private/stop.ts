@@ -17,8 +17,8 @@ const disconnectNoticeMs = 500; // Redis notices a closed connection a little la
 
 /**
  * Stops the private Redis of a state folder; its data is kept. If other processes use it, `confirm` is called first with their descriptions; if it
- * throws, the Redis keeps running. Throws UNREACHABLE if it does not end, and USAGE if a process began to use it without a confirmation.
- * Repeating it is harmless: 'not_running'.
+ * throws, the Redis keeps running. Throws UNREACHABLE if it does not end, and USAGE if a process began to use it without a confirmation. Repeating it
+ * is harmless: 'not_running'.
  */
 export async function stopPrivateRedis(
   stateDir: string,

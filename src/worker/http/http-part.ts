@@ -53,8 +53,8 @@ export function httpPart(address: ListenAddress, app: Hono, options: HttpPartOpt
 }
 
 /**
- * Closes each connection that takes nothing of an answer for `ms`: otherwise it and the unsent data would stay for ever. Data that its peer sends
- * in the meantime does not count. Returns a function that ends this.
+ * Closes each connection that takes nothing of an answer for `ms`: otherwise it and the unsent data would stay for ever. Data that its peer sends in
+ * the meantime does not count. Returns a function that ends this.
  */
 function closeStalled(server: Server, ms: number): () => void {
   const known = new Map<Socket, { taken: number; at: number }>();

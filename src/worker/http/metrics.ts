@@ -41,8 +41,8 @@ type Family = {
 };
 
 /**
- * Every metric of expunge. Labels have few values, whatever is deleted: a run, an id, a file or a host is never a label. Metrics "of the
- * target" are read from Redis and are the same on all its workers, so take their maximum, not their sum.
+ * Every metric of expunge. Labels have few values, whatever is deleted: a run, an id, a file or a host is never a label. Metrics "of the target" are
+ * read from Redis and are the same on all its workers, so take their maximum, not their sum.
  */
 export const families: readonly Family[] = [
   {

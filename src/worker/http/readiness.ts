@@ -6,8 +6,7 @@ import type { Parts } from '../parts.ts';
 import { singleFlight } from './single-flight.ts';
 
 /**
- * The state of one thing that a worker needs. `words` name the fact and no operator's reason, because anyone may read them. `decides`:
- * without it the
+ * The state of one thing that a worker needs. `words` name the fact and no operator's reason, because anyone may read them. `decides`: without it the
  * worker is not ready.
  */
 type Check = { ok: boolean; decides: boolean; words: string };

@@ -59,8 +59,8 @@ export function openHttp(
 type AppOptions = { readiness: () => Promise<Readiness>; metrics: Metrics; log: Log; site: Site };
 
 /**
- * The HTTP endpoints of a worker. `/healthz`: whether its event loop answers, without Redis, because a restart does not repair Redis.
- * `/readyz`: whether it can delete, with its checks. `/metrics`: Prometheus text.
+ * The HTTP endpoints of a worker. `/healthz`: whether its event loop answers, without Redis, because a restart does not repair Redis. `/readyz`:
+ * whether it can delete, with its checks. `/metrics`: Prometheus text.
  */
 function createApp({ readiness, metrics, log, site }: AppOptions): Hono {
   const app = new Hono();

@@ -10,8 +10,8 @@ type SingleFlightOptions = {
 };
 
 /**
- * Bounds the cost of a call that may be slow: each caller gets the answer, or null if the call failed or took too long. At most one call
- * runs at a time, however long it takes, so that calls don't pile up while one hangs. Never rejects.
+ * Bounds the cost of a call that may be slow: each caller gets the answer, or null if the call failed or took too long. At most one call runs at a
+ * time, however long it takes, so that calls don't pile up while one hangs. Never rejects.
  */
 export function singleFlight<T>(
   call: () => Promise<T>,

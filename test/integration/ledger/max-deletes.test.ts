@@ -30,7 +30,7 @@ async function openRun(atEnd: AtEnd, maxDeletes: number | null, canary = '') {
   const record = async () => (await readRun(redis, id))!;
   const start = () => ledger.steer(id, Date.now(), { action: 'start', reason: '', by: 'operator', who: 'test' });
   await start();
-  /** Claims an open chunk, settles all ids of it that may be sent, and hands it back. Returns how many those were. */
+  /** Claims an open chunk, settles all ids of it that may be sent, and returns the chunk. The result is the number of these ids. */
   const work = async (chunk: number) => {
     const { epoch, sendable, ledgerChunk } = await claimChunk(ledger, id, chunk);
     const sent = ledgerChunk.cells.flatMap((cell, index) => (index < sendable && !isSettled(cell) ? [index] : []));
