@@ -32,8 +32,8 @@ import { keys } from '../redis/keys.ts';
 type PublishedChanges = { changes: number; published: number };
 
 /**
- * Passes the changes of a run's state on to the outbox of its target, which has another hash tag. Repeating it adds no event twice, even by
- * two workers at once or after a crash. `dashboardUrl`: for a link to a run before its start; '' = not known.
+ * Passes the changes of a run's state on to the outbox of its target, which has another hash tag. Repeating it adds no event twice, even by two
+ * workers at once or after a crash. `dashboardUrl`: for a link to a run before its start; '' = not known.
  */
 export async function publishChanges(
   redis: RedisClient,
