@@ -165,7 +165,7 @@ function strokeOf({ style }: Series, isStacked: boolean) {
 
 const dashes: Record<number, number[]> = { 1: [6, 3], 4: [2, 3] };
 
-/** What is under the pointer; null if it is elsewhere. */
+/** The time under the pointer, with the point and the wait there; null if the pointer is elsewhere. */
 function pointedIn({ cursor: { left, idx }, posToVal }: UPlot, { points, waits }: Shown): Pointed | null {
   if (left === undefined || left < 0) return null;
   const at = posToVal(left, 'x') * 1_000;

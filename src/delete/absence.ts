@@ -46,8 +46,8 @@ const newStreak = (): Streak => ({ ids: 0, again: 0, deletions: 0, hasBegun: fal
 const maxExamples = 3;
 
 /**
- * An id that is not there. `asked`: how often it was asked for again. `before`: the number of `deletions` when it was last not there; null if this is
- * the first time. `isInDoubt`: an earlier request may have deleted it. `ms`: how long the answer took.
+ * An id that is not there. `asked`: how often expunge asked for it again. `before`: the number of `deletions` when it was last not there; null if
+ * this is the first time. `isInDoubt`: an earlier request may have deleted it. `ms`: how long the answer took.
  */
 export type Missing = { id: string; asked: number; before: number | null; isInDoubt: boolean; ms: number };
 

@@ -87,7 +87,7 @@ type OpenId = {
   attempts: number;
   doubtful: boolean;
   answer: Answer;
-  /** The number of times it was asked for again because it was not there. */
+  /** How often expunge asked for it again because it was not there. */
   asked: number;
   /** The number of deletions when it was last not there; null if it never was. */
   before: number | null;

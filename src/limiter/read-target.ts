@@ -131,7 +131,7 @@ export async function readStart(
   return learnedStart(targets, wanted, pin && paceOf(pin.rate));
 }
 
-/** What is known of those limiters together; null if nothing was learned yet. Pure. */
+/** The learned rate of these limiters together; null if nothing was learned yet. Pure. */
 export function learnedStart(
   targets: readonly TargetState[],
   wanted: readonly LimiterScope[],

@@ -121,7 +121,7 @@ function boundsOf({ rate, pin, quotas, window, startsAt, stopAt, maxActiveMs }: 
 /** Whether the use of a quota, and the way it is counted, is assumed to be favourable or unfavourable. */
 type Likely = 'soonest' | 'late';
 
-/** The progress of a run in a forecast. `waits`: what it waited for. */
+/** The progress of a run in a forecast. `waits`: the causes of its waits. */
 type Sent = { at: number; left: number; openings: number; waits: ReadonlySet<Cause> };
 
 const maxSteps = 500; // after that, the rest is as fast as everything before

@@ -76,7 +76,7 @@ export type SearchOptions = Pick<Search, 'target' | 'wanted' | 'searched' | 'onP
 
 /** Queries about runs and their rows. They only read, except `noteReport`. */
 export type RecordOperations = {
-  /** What is asked, in words for people: Redis or a server. */
+  /** The place that is asked, in words for people: Redis or a server. */
   place: string;
   /** The interval at which it may be asked, in ms. */
   pollMs: number;

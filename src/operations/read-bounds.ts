@@ -37,7 +37,7 @@ export const noBounds: TargetBounds = {
 /** The surroundings of a target: its limiters, its stops, and the stop file of this process. */
 export type Surroundings = AroundTarget & { ownStop: Stop | null };
 
-/** What is known about a target before a run of it: what bounds its rate, and what holds it back. */
+/** The facts about a target before a run of it: the bounds of its rate, and the causes that hold it back. */
 type BeforeRun = { bounds: TargetBounds; around: Surroundings };
 
 /** Reads a target once for both. `scopes`: the limiters that admit its requests. */

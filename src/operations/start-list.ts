@@ -35,7 +35,7 @@ export type ListWork = { target: Target; list: List; retries: Retries | null; ap
 /** The action as it applies to the run, with the settings of a retried run; the run to resume, if any; and the plan that a person is shown. */
 export type FoundList = { action: ListAction; existing: Run | null; plan: Plan };
 
-/** What is known about a list. `ended`: its run has ended, and the action sends nothing. */
+/** The facts about a list. `ended`: its run has ended, and the action sends nothing. */
 export type KnownList = { ended: Run } | ({ ended: null } & FoundList);
 
 /** Finds the run of a list, and what to show about it. Only reads. Throws USAGE and GUARD if the action cannot be for that run. */

@@ -39,7 +39,7 @@ export async function readRunContext(redis: RedisClient, { id, fp }: Pick<Run, '
   return { ...own, stops, refused, quotas };
 }
 
-/** What is known about a run now. `seen`: what a process knows in addition if it deletes the run, or gets no answer. */
+/** The facts about a run now. `seen`: what a process knows in addition if it deletes the run, or gets no answer. */
 function readingOf(
   run: Run,
   { isAbandoned = false, quotas: _, ...context }: RunContext,

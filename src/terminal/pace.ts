@@ -58,7 +58,7 @@ function isIdle(idleMs: number, live: readonly TargetState[], own: number | null
   return idleMs >= Math.max(minIdleMs, (idleAnswers * 1_000) / slowest);
 }
 
-/** What one limiter does. One of two limiters may be held while the other sends. */
+/** The activity of one limiter. One of two limiters may be held while the other sends. */
 function describeTarget(target: TargetState, own: number | null): string {
   const { hold, outage, at } = target;
   if (hold !== null) return sinceAccepted(target, `Waiting ${duration(hold.leftMs)}: ${hold.reason}.`);

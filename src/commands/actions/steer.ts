@@ -96,7 +96,7 @@ function sayOutcome(
   return 0;
 }
 
-/** What was done, then what to do next. */
+/** The result of the action, then the next step. */
 function outcomeLines(action: ActionName, steered: Steered, toType: ToType): string[] {
   const { before, run, isChanged, context } = steered;
   if (run.state === 'preparing') return preparingLines(action, run, toType);

@@ -54,7 +54,7 @@ function isFiltered({ states, since, target, list, by, label }: RunChoice): bool
   return [states, since, target, list, by, label].some((filter) => filter !== undefined);
 }
 
-/** The runs as a table. `where`: what they were read from. */
+/** The runs as a table. `where`: their source, in words. */
 function listText(
   { runs, hasMore }: ChosenRuns,
   {

@@ -38,7 +38,7 @@ function flagsOfPlace(command: Command, words: readonly string[], { flags, confi
 
 const namesTarget: readonly SettingName[] = ['baseUrl', 'account', 'clientId'];
 
-/** Commands for which a target is what they ask about, not a place. */
+/** Commands that ask about a target: for them it is not a place. */
 const asksAboutTargets: readonly string[] = ['status', 'explain'];
 
 function placeOf({ name }: Command, words: readonly string[]): readonly SettingName[] {
