@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config/settings.ts';
 import { type ErrorCode, ExpungeError } from '../errors.ts';
 import { openDispatcher } from '../http/send-once.ts';
+import type { Role } from '../model/role.ts';
 import { type Advice, readAdvice } from '../model/to-type.ts';
 import { visibleLine } from '../model/visible.ts';
 import { explainConnectionError } from '../system-errors.ts';
@@ -75,7 +76,7 @@ function readServerToken({ serverTokenFile: path }: Settings, env: NodeJS.Proces
 const tokenAdvice: Advice = (toType) =>
   `set EXPUNGE_SERVER_TOKEN, or name a file with --server-token-file FILE; ${toType('token add', 'NAME')} makes one`;
 
-type Me = { name: string; role: string; version?: unknown };
+type Me = { name: string; role: Role; version?: unknown };
 
 /** Throws for another version: versions differ in what they store of a run, and so in what a server sends about it. */
 function refuseOtherVersion(url: string, { version }: Me): void {
@@ -100,7 +101,7 @@ class BeingDone extends ExpungeError {
 /** The API of one server. */
 export class ApiClient {
   readonly url: string;
-  role = ''; // role of the token, once the server has sent it
+  role: Role = 'read'; // role of the token, once the server has sent it
   readonly #authorization: string;
   readonly #timeouts: ClientTimeouts;
   readonly #dispatcher: Dispatcher;

@@ -34,7 +34,7 @@ const ofProtectFile: readonly SettingName[] = ['protectColumn', 'expectUnprotect
 /** The action as a command line would give it. Throws `invalid` for any value that a flag would also refuse. */
 export function listActionOf(
   { config, sources, env }: Pick<ApiDeps, 'config' | 'sources' | 'env'>,
-  { name: who }: Caller,
+  { name: who, role }: Caller,
   { target, texts = {}, options = {}, reason, isAsked = false, onRun }: Given,
 ): ListAction {
   const given = parsed(texts);
@@ -53,6 +53,7 @@ export function listActionOf(
     env,
     options,
     by: { who, reason },
+    role,
     command: '',
     isAsked,
     newRunOnly: true,

@@ -1,37 +1,41 @@
-import { createReadStream } from 'node:fs';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { parse } from 'csv-parse';
 import { z } from 'zod';
 import { ExpungeError } from '../errors.ts';
-import { isoTime, plural } from '../format.ts';
+import { plural } from '../format.ts';
 import type { List } from '../input/with-list.ts';
 import { findRunOfList } from '../ledger/create-run.ts';
+import type { KeptPlan } from '../ledger/kept-plans.ts';
 import { findOverlappingRuns } from '../ledger/list-runs.ts';
 import { refuseUnprotected } from '../ledger/protection.ts';
 import { isFinalized } from '../ledger/run.ts';
 import { readAbsentAnswers } from '../ledger/semantics.ts';
+import { approverText, mayApprove, parseApprover } from '../model/approver.ts';
+import { maxReasonLength, storedReason } from '../model/person.ts';
 import { priorities } from '../model/priority.ts';
-import { sumIds } from '../model/resource.ts';
-import { hashList, type Target } from '../model/target.ts';
+import { mayAct } from '../model/role.ts';
+import { hashList, type Target, targetOf } from '../model/target.ts';
 import { protectedHost } from '../model/target-pattern.ts';
 import { mapAdvice } from '../model/to-type.ts';
-import { type AppliedPlan, requirePlanCode } from '../operations/applied-plan.ts';
-import { actionOfPlan, checkPlanned, refuseChangedFiles } from '../operations/apply-plan.ts';
+import { keepPlan, type PlanAnswer, planClock, planFacts, readShown, undecidable } from '../operations/kept-plan.ts';
+import { type PlanFiles, readKept } from '../operations/kept-plan-files.ts';
 import type { ListAction, RunOptions } from '../operations/list-action.ts';
-import { type MadePlan, makePlan, newOrigin } from '../operations/make-plan.ts';
+import { applyKeptPlan, refuseKeptPlan, withdrawPlan } from '../operations/local-plans.ts';
+import { makePlan, newOrigin } from '../operations/make-plan.ts';
 import { readPlanFile } from '../operations/plan-file.ts';
 import { type ListHistory, noListHistory } from '../operations/plan-list.ts';
 import { readBeforeRun } from '../operations/read-bounds.ts';
 import { withUpload } from '../operations/read-list.ts';
-import { changedRules, isPartial, planCode } from '../operations/sealed-plan.ts';
-import { scopesOf, startList } from '../operations/start-list.ts';
+import { changedTexts, isPartial, type SealedPlan } from '../operations/sealed-plan.ts';
+import { readRejectedRows } from '../operations/shown-plan.ts';
+import { scopesOf } from '../operations/start-list.ts';
 import type { RedisClient } from '../redis/client.ts';
-import { forecastFacts } from '../terminal/forecast-text.ts';
-import type { Plan } from '../terminal/plan-text.ts';
+import type { Caller } from './access.ts';
 import { listActionOf } from './list-action.ts';
 import { withOwnRedis } from './own-redis.ts';
-import { forgottenAt, type KeptPlan, PlanStore } from './plan-store.ts';
-import { Problem } from './problem.ts';
+import { Uploads } from './plan-store.ts';
+import { findPlan, plansOf } from './plans.ts';
+import { Problem, parsedAs } from './problem.ts';
 import { type Call, type Route, route } from './route.ts';
 import { reason } from './run-routes.ts';
 import { listSettings, ruleSettings } from './sent-settings.ts';
@@ -53,7 +57,8 @@ const planQuery = z.strictObject({
   ...queryFields(listSettings),
   partial,
   piped: flag.describe('a program wrote the list: a last line without its newline is refused, since it may be cut off'),
-  approve_by: z.string().min(1).max(100).optional().describe('who has to apply it'),
+  approve_by: z.string().min(1).max(100).optional().describe('who has to apply it: a name, role:operate or role:admin'),
+  wait: flag.describe('leave it in the inbox; so are plans with approve_by, and all plans of the role plan'),
   reason,
 });
 
@@ -70,6 +75,15 @@ const applyBody = z.strictObject({
   reason,
 });
 
+/** Whoever made the plan learns why. */
+const refusal = z
+  .string()
+  .trim()
+  .min(1)
+  .max(maxReasonLength)
+  .overwrite(storedReason)
+  .describe('why, for the planner and the audit trail');
+
 const uploads = {
   'text/csv': '.csv',
   'text/tab-separated-values': '.tsv',
@@ -81,9 +95,22 @@ const uploads = {
 /** Routes for lists that are sent to the server: read and planned first, then deleted by the workers of the target. */
 export const planRoutes: readonly Route[] = [
   route({
+    method: 'get',
+    path: '/plans',
+    role: 'read',
+    about: 'within reach',
+    summary: 'the plans that wait for approval',
+    query: z.strictObject({ all: flag.describe('also those that were decided, or have expired, in the last 30 days') }),
+    answer: shapes.list(shapes.keptPlan),
+    handle: async ({ deps, caller, query }) => {
+      const items = (await plansOf(deps.session, caller.reach)).map((plan) => factsFor(caller, plan));
+      return { items: items.filter(({ state }) => query.all === 'true' || state === 'waiting') };
+    },
+  }),
+  route({
     method: 'post',
     path: '/plans',
-    role: 'operate',
+    role: 'plan',
     about: 'target',
     summary: 'read a list, and say what would be deleted',
     query: planQuery,
@@ -95,30 +122,46 @@ export const planRoutes: readonly Route[] = [
   route({
     method: 'get',
     path: '/plans/{plan}',
-    role: 'operate',
-    summary: 'a plan that was not applied yet',
+    role: 'read',
+    summary: 'a plan that still waits',
     answer: shapes.plan,
-    handle: async ({ deps, params }) => (await storeOf(deps).find(params.plan!)).shown,
+    handle: async ({ deps, caller, params }) => {
+      const kept = await findWaiting(deps, params.plan!);
+      return shownTo({ deps, caller }, { kept, shown: await readShown(deps.session.redis, kept) });
+    },
   }),
   route({
     method: 'get',
     path: '/plans/{plan}/rejects',
-    role: 'operate',
+    role: 'read',
     summary: 'all rows of its list that hold no usable id, and why',
     answer: null,
     types: ['text/csv'],
-    handle: async ({ deps, params }) => rejectsAnswer(await storeOf(deps).find(params.plan!)),
+    handle: async ({ deps, params }) => rejectsAnswer(deps, await findWaiting(deps, params.plan!)),
   }),
   route({
     method: 'delete',
     path: '/plans/{plan}',
-    role: 'operate',
-    summary: 'forget a plan and its list',
+    role: 'plan',
+    summary: 'withdraw a plan, and forget its list',
     answer: z.object({ plan: z.string() }),
-    handle: async ({ deps, params }) => {
-      const { id } = await storeOf(deps).find(params.plan!);
-      await storeOf(deps).remove(id);
-      return { plan: id };
+    handle: async ({ deps, caller, params }) => {
+      const kept = await findPlan(deps.session, params.plan!);
+      await withdrawPlan(deps.session, kept, caller);
+      return { plan: kept.id };
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/plans/{plan}/refuse',
+    role: 'operate',
+    summary: 'refuse a plan for good',
+    body: z.strictObject({ reason: refusal }),
+    answer: shapes.keptPlan,
+    handle: async ({ deps, caller, params, body }) => {
+      const kept = await findPlan(deps.session, params.plan!);
+      const by = { who: caller.name, reason: body.reason };
+      return factsFor(caller, await refuseKeptPlan(deps.session, kept, by));
     },
   }),
   route({
@@ -132,13 +175,35 @@ export const planRoutes: readonly Route[] = [
     isCreating: true,
     handle: (call) =>
       apply(call).catch((error) => {
-        throw withoutPaths(error, [storeOf(call.deps).pathOf(call.params.plan!), call.deps.config.stateDir]);
+        throw withoutPaths(error, [call.deps.config.stateDir]);
       }),
   }),
 ];
 
-function storeOf({ config }: { config: { stateDir: string } }): PlanStore {
-  return new PlanStore(config.stateDir);
+/** The plan with this id. Throws not_found, and GUARD if the plan does not wait any more. */
+async function findWaiting({ session }: Pick<Call['deps'], 'session'>, id: string): Promise<KeptPlan> {
+  const kept = await findPlan(session, id);
+  const error = undecidable(kept, await planClock(session.redis, kept));
+  if (error !== null) throw error;
+  return kept;
+}
+
+/** A plan as the API shows it to a caller. */
+export type ShownPlan = ReturnType<typeof shownTo>;
+
+function shownTo(
+  { deps, caller }: Pick<Call, 'deps' | 'caller'>,
+  { kept, shown }: { kept: KeptPlan; shown: PlanAnswer },
+) {
+  const protected_host = protectedHost(deps.config.protectedTargets, kept.baseUrl);
+  return { ...factsFor(caller, kept), ...shown, waits: !kept.isDraft, protected_host };
+}
+
+/** The facts about a plan, and whether this person may apply it. */
+function factsFor({ name: who, role }: Caller, kept: KeptPlan) {
+  const facts = planFacts(kept, Date.now());
+  const isAllowed = mayAct(role, 'operate') && mayApprove(kept.approver, kept.by, { who, role });
+  return { ...facts, may_apply: facts.state === 'waiting' && isAllowed };
 }
 
 async function plan(call: Call<z.output<typeof planQuery>>) {
@@ -150,40 +215,37 @@ async function plan(call: Call<z.output<typeof planQuery>>) {
   }
 }
 
-/** A plan as the API shows it. */
-export type ShownPlan = Awaited<ReturnType<typeof planUpload>>;
-
-async function planUpload({ deps, query, context, caller }: Call<z.output<typeof planQuery>>) {
-  const { target: fp, name, reason, approve_by: approveBy, partial, piped, ...others } = query;
+async function planUpload({ deps, query, context, caller }: Call<z.output<typeof planQuery>>): Promise<ShownPlan> {
+  const { target: fp, name, reason, approve_by: approveBy, partial, piped, wait, ...others } = query;
   const target = await knownTargetOf(deps.session, fp);
-  const store = storeOf(deps);
+  const { redis } = deps.session;
+  const uploads = new Uploads(deps.config.stateDir);
   const bytes = Number(context.req.header('content-length') ?? 0);
-  const { id, list } = await store.open(`${name}${suffixOf(context.req.header('content-type'))}`, bytes);
+  const file = `${name}${suffixOf(context.req.header('content-type'))}`;
+  const { id, list } = await uploads.open(file, bytes);
   try {
-    await store.write(context.req.raw.body as Parameters<PlanStore['write']>[0], list);
-    const settings = settingsOf(others);
-    const at = Date.now();
+    await uploads.write(context.req.raw.body as Parameters<Uploads['write']>[0], list);
     const isPiped = piped === 'true';
     const options = { partial: partial === 'true' };
-    const action = listActionOf(deps, caller, { target, texts: settings, options, reason });
+    const action = listActionOf(deps, caller, { target, texts: settingsOf(others), options, reason });
+    const approver = approveBy === undefined ? undefined : parsedAs('query.approve_by', approveBy, parseApprover);
     const made = await makePlan(action, {
       paths: [list],
-      read: (body) => withUpload(action.config, { folder: store.pathOf(id), path: list, isPiped }, body),
-      output: store.pathOf(id, 'plan.json'),
-      origin: newOrigin(action.by, approveBy),
-      historyOf: (read) => readHistory(deps.session.redis, action, target, read),
+      read: (body) => withUpload(action.config, { folder: uploads.pathOf(id), path: list, isPiped }, body),
+      output: uploads.pathOf(id, '.plan'),
+      origin: newOrigin(action.by, approver),
+      historyOf: (read) => readHistory(redis, action, target, read),
     });
     // The protected ids are read again when the plan is applied.
-    await refuseUnprotected(deps.session.redis, fp, { isProtected: made.plan.protect !== null, ids: [] });
-    const rejected_samples = await readRejectedRows(made.shown.rejectsFile);
-    const protected_host = protectedHost(deps.config.protectedTargets, target.baseUrl);
-    const plan = { plan: id, expires_at: isoTime(forgottenAt(at)), fp, name, protected_host };
-    const shown = { ...plan, ...shownPlan(made), rejected_samples };
-    await store.keep({ id, by: caller.name, fp, at, list, settings, shown, rejects: made.shown.rejectsFile });
-    return shown;
+    await refuseUnprotected(redis, fp, { isProtected: made.plan.protect !== null, ids: [] });
+    const rejected = await readRejectedRows(made.shown.rejectsFile);
+    const isDraft = wait !== 'true' && approver === undefined && mayAct(caller.role, 'operate');
+    const kept = await keepPlan(redis, { made, target, name: file, title: name, path: list, rejected, isDraft });
+    return shownTo({ deps, caller }, kept);
   } catch (error) {
-    await store.remove(id);
-    throw withoutPaths(error, [store.pathOf(id), deps.config.stateDir]);
+    throw withoutPaths(error, [uploads.pathOf(id), deps.config.stateDir]);
+  } finally {
+    await uploads.remove(id);
   }
 }
 
@@ -203,30 +265,11 @@ async function readHistory(redis: RedisClient, action: ListAction, target: Targe
   return { ...noListHistory, ...before, proof, last, overlapping };
 }
 
-/** A rejected row of a list, and the reason, also in words. */
-type RejectedRow = { line: number; id: string; code: string; reason?: string };
-
-const shownRows = 20;
-const shownLength = 200;
-
-/** The first rows in a file of rejected rows; none without a file. */
-async function readRejectedRows(path: string | null): Promise<RejectedRow[]> {
-  if (path === null) return [];
-  const rows: RejectedRow[] = [];
-  const file = createReadStream(path);
-  try {
-    for await (const { line, id_safe: id, code, reason } of file.pipe(parse({ columns: true, to: shownRows })))
-      rows.push({ line: Number(line), id: id.slice(0, shownLength), code, reason });
-  } finally {
-    file.destroy();
-  }
-  return rows;
-}
-
-function rejectsAnswer({ rejects, shown: { name } }: KeptPlan): Response {
-  if (!rejects) throw new Problem('not_found', 'no row of this list was rejected');
-  const body = Readable.toWeb(createReadStream(rejects)) as ConstructorParameters<typeof Response>[0];
-  const file = `rejected-rows-of-${String(name).replace(/[^\w-]/g, '_')}.csv`;
+async function rejectsAnswer({ session: { redis } }: Pick<Call['deps'], 'session'>, kept: KeptPlan): Promise<Response> {
+  const { name, rejected_samples: rows } = await readShown(redis, kept);
+  if (rows.length === 0) throw new Problem('not_found', 'no row of this list was rejected');
+  const body = Readable.toWeb(readKept(redis, kept.id, 'rejects')) as ConstructorParameters<typeof Response>[0];
+  const file = `rejected-rows-of-${name.replace(/[^\w-]/g, '_')}.csv`;
   const headers = {
     'content-type': 'text/csv; charset=utf-8',
     'content-disposition': `attachment; filename="${file}"`,
@@ -252,57 +295,20 @@ function suffixOf(type = ''): string {
 }
 
 /** The settings by their names in the API. */
-function settingsOf(given: Record<string, string | undefined>): KeptPlan['settings'] {
+function settingsOf(given: Record<string, string | undefined>): Record<string, string | undefined> {
   const entries = Object.entries(given).filter(([, value]) => value !== undefined);
   return Object.fromEntries(
     entries.map(([name, value]) => [name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase()), value]),
   );
 }
 
-function shownPlan({ plan, sha256, shown }: MadePlan) {
-  const { target, account } = { target: shown.baseUrl, account: shown.account };
-  return {
-    code: planCode(sha256),
-    plan_sha256: sha256,
-    target,
-    account,
-    confirm: sumIds(shown.ids),
-    counts: { rows: shown.rows, ...shown.ids, ...shown.settled },
-    rejected: shown.rejected,
-    duplicates: shown.settled.duplicate,
-    samples: shown.samples,
-    column: shown.column,
-    first: shown.firstUrl === null ? null : { url: shown.firstUrl },
-    forecast: plan.forecast,
-    expected: forecastFacts(shown.forecast),
-    rules: plan.rules,
-    changed_rules: changedRules(plan),
-    limited: shown.limited,
-    protected_read: shown.protectedRead,
-    record: {
-      ...shown,
-      rejectsFile: null,
-      tokenSource: 'its workers',
-    } satisfies Plan,
-    planned_by: plan.planned_by,
-    planned_at: plan.planned_at,
-    approve_by: plan.approve_by,
-    reason: plan.reason,
-  };
-}
-
-/** Carries out the plan, or a plan of the same ids with other rules; after that Redis has the list, and the plan is forgotten. */
+/** Carries out the plan, or a plan of the same ids with other rules; after that the run has the list. */
 async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.output<typeof applyBody>>) {
-  const store = storeOf(deps);
-  const kept = await store.find(params.plan!);
+  const kept = await findPlan(deps.session, params.plan!);
   const { confirm, confirm_host: confirmHost, reason, priority, ...timed } = body;
   const { start_at: startAt, stop_at: stopAt, max_duration_seconds: maxDuration, ...more } = timed;
   const { expect_unprotected: isExpected, ...others } = more;
-  requireConfirmedCount(confirm, Number(kept.shown.confirm));
-  const target = await knownTargetOf(deps.session, kept.fp);
-  const { file, code } = await sealedFor({ deps, caller }, kept, target, others);
-  const applied: AppliedPlan = { ...(await readPlanFile(file)), isUpload: true };
-  requirePlanCode(applied, code);
+  requireConfirmedCount(confirm, kept.ids);
   const options: RunOptions = {
     detach: true,
     confirmHost,
@@ -311,21 +317,12 @@ async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.outp
     ...(stopAt && { stopAt: Date.parse(stopAt) }),
     ...(maxDuration && { maxDuration: maxDuration * 1_000 }),
   };
+  const target = targetOf(kept.baseUrl, kept.account);
   const isAsked = isExpected === 'true';
   const given = listActionOf(deps, caller, { target, options, reason, isAsked, onRun });
-  const { action } = actionOfPlan(given, applied);
-  await refuseChangedFiles(applied, [kept.list]);
-  const { run, warnings } = await withUpload(action.config, uploadOf(store, kept), (list) => {
-    checkPlanned(action, applied, list);
-    return withOwnRedis(deps, (session) => startList(session, action, { target, list, retries: null, applied }));
-  });
-  await store.remove(kept.id);
+  const seal = (files: PlanFiles) => sealedFor({ deps, caller }, kept, files, others);
+  const { run, warnings } = await withOwnRedis(deps, (session) => applyKeptPlan(session, given, kept, seal));
   return { run: run.id, ...spellOutWarnings(warnings) };
-}
-
-/** An upload that was already read completely. */
-function uploadOf(store: PlanStore, { id, list }: KeptPlan) {
-  return { folder: store.pathOf(id), path: list, isPiped: false };
 }
 
 function requireConfirmedCount(confirm: number, ids: number): void {
@@ -339,42 +336,45 @@ function requireConfirmedCount(confirm: number, ids: number): void {
 }
 
 /**
- * The file and the code of the plan; with other rules those of a new plan of the same ids, with the date and the planner of the old one. Throws
- * conflict if the list now reads differently.
+ * The plan as it was kept; with other rules a new plan of the same ids, with the date and the planner of the old one. Throws conflict if another
+ * person approves it, or the list now reads differently.
  */
 async function sealedFor(
   { deps, caller }: Pick<Call, 'deps' | 'caller'>,
   kept: KeptPlan,
-  target: Target,
+  { folder, list, plan: file }: PlanFiles,
   { partial, ...others }: Record<string, string | undefined>,
 ) {
+  const planned = await readPlanFile(file);
   const rules = settingsOf(others);
-  const store = storeOf(deps);
-  if (Object.keys(rules).length === 0)
-    return { file: store.pathOf(kept.id, 'plan.json'), code: String(kept.shown.code) };
-  if (kept.shown.approve_by !== null)
+  if (Object.keys(rules).length === 0) return planned;
+  const { plan: before } = planned;
+  if (before.approve_by !== null)
     throw new Problem(
       'conflict',
-      `${kept.shown.approve_by} approves the plan as it is`,
+      `${approverText(before.approve_by)} approves the plan as it is`,
       'apply it without other rules',
     );
-  const file = store.pathOf(kept.id, `plan-${Date.now()}.json`);
-  const { plan: before } = await readPlanFile(store.pathOf(kept.id, 'plan.json'));
-  const { planned_at, planned_by, approve_by, reason } = before;
-  const origin = { planned_at, planned_by, approve_by, reason };
   const action = listActionOf(deps, caller, {
-    target,
-    texts: { ...kept.settings, ...rules },
+    target: targetOf(kept.baseUrl, kept.account),
+    texts: { ...textsOf(before), ...rules },
     options: { partial: partial === 'true' || isPartial(before) },
-    reason,
+    reason: before.reason,
   });
-  const { plan, sha256 } = await makePlan(action, {
-    paths: [kept.list],
-    read: (body) => withUpload(action.config, uploadOf(store, kept), body),
-    output: file,
-    origin,
+  const { planned_at, planned_by, approve_by, reason } = before;
+  const made = await makePlan(action, {
+    paths: [list],
+    read: (body) => withUpload(action.config, { folder, path: list, isPiped: false }, body),
+    output: join(folder, 'plan-with-rules.json'),
+    origin: { planned_at, planned_by, approve_by, reason },
   });
-  if (plan.ids.sha256 !== before.ids.sha256 || plan.ids.rows !== before.ids.rows)
+  if (made.plan.ids.sha256 !== before.ids.sha256 || made.plan.ids.rows !== before.ids.rows)
     throw new Problem('conflict', 'the list reads otherwise with these rules', 'plan it again');
-  return { file, code: planCode(sha256) };
+  return { plan: made.plan, sha256: made.sha256 };
+}
+
+/** The settings of a plan that are not as by default; without its file of protected ids, which is the one of this server. */
+function textsOf(plan: SealedPlan): Record<string, string> {
+  const { protect: _, protectColumn: __, ...texts } = changedTexts(plan);
+  return texts;
 }

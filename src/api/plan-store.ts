@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -13,26 +13,14 @@ import { systemCode } from '../system-errors.ts';
 import { type Part, repeat } from '../worker/parts.ts';
 import { Problem } from './problem.ts';
 
-/** What a server keeps of a list that was sent to it, until the plan is applied or a day has passed. */
-export type KeptPlan = {
-  id: string;
-  by: string;
-  fp: string;
-  at: number; // ms since 1970
-  list: string; // the file of the list
-  rejects?: string | null; // the file of its rejected rows; an older version kept none
-  settings: Record<string, string | undefined>; // how to read and delete the list, as texts for flags
-  shown: Record<string, unknown>; // the answer that described it
-};
-
 const keptMs = 86_400_000;
-const maxPlans = 1_000;
+const maxLists = 1_000;
 const maxTotalBytes = 32e9;
 const lookEveryBytes = 16e6; // an upload may exceed the limits by this much
 const idleMs = 60_000;
 
-/** Lists and plans below the state folder, one folder for each. Servers of one machine may share it. */
-export class PlanStore {
+/** Lists that are being sent, below the state folder, one folder for each: until their plans are in Redis. Servers of one machine may share it. */
+export class Uploads {
   readonly #stateDir: string;
   readonly #folder: string;
 
@@ -59,26 +47,12 @@ export class PlanStore {
     return join(this.#folder, id, ...names);
   }
 
-  async keep(plan: KeptPlan): Promise<void> {
-    const draft = this.pathOf(plan.id, 'kept.part');
-    await writeFile(draft, JSON.stringify(plan), { mode: 0o600 });
-    await rename(draft, this.pathOf(plan.id, 'kept.json'));
-  }
-
-  /** Finds a plan. Throws not_found if it was applied, removed or forgotten. */
-  async find(id: string): Promise<KeptPlan> {
-    const text = /^[0-9a-f]{18}$/.test(id) ? await readFile(this.pathOf(id, 'kept.json'), 'utf8').catch(() => '') : '';
-    const plan = text === '' ? null : (JSON.parse(text) as KeptPlan);
-    if (plan !== null && Date.now() < plan.at + keptMs) return plan;
-    throw noPlan(id);
-  }
-
-  /** Removes a plan. Repeating it is harmless. */
+  /** Removes a list. Repeating it is harmless. */
   async remove(id: string): Promise<void> {
     await rm(this.pathOf(id), { recursive: true, force: true });
   }
 
-  /** Removes plans older than a day, including those of a server that died. */
+  /** Removes lists older than a day, of servers that died. */
   async removeOld(): Promise<void> {
     for (const { id, at } of await this.#all()) if (at < Date.now() - keptMs) await this.remove(id);
   }
@@ -122,17 +96,17 @@ export class PlanStore {
 
   async #refuseFull(more: { lists: number; bytes: number }): Promise<void> {
     const all = await this.#all();
-    const bytes = all.reduce((sum, plan) => sum + plan.bytes, 0);
-    if (all.length + more.lists <= maxPlans && bytes + more.bytes <= maxTotalBytes) return;
+    const bytes = all.reduce((sum, list) => sum + list.bytes, 0);
+    if (all.length + more.lists <= maxLists && bytes + more.bytes <= maxTotalBytes) return;
     const oldest = Math.min(...all.map(({ at }) => at));
     throw new Problem(
       'no_space',
-      `this server keeps ${plural(all.length, 'lists')} of ${gigabytes(bytes)}, and at most ${count(maxPlans)} of ${gigabytes(maxTotalBytes)}`,
-      `apply a plan, or remove one: DELETE /api/v1/plans/PLAN; the oldest goes by itself at ${isoTime(forgottenAt(oldest))}`,
+      `this server keeps ${plural(all.length, 'lists')} of ${gigabytes(bytes)}, and at most ${count(maxLists)} of ${gigabytes(maxTotalBytes)}`,
+      `send it again when they have been read; what a server left goes by itself at ${isoTime(oldest + keptMs)}`,
     );
   }
 
-  /** The plans that exist now. Other processes may remove some in the meantime. */
+  /** The lists that exist now. Other processes may remove some in the meantime. */
   async #all(): Promise<{ id: string; at: number; bytes: number }[]> {
     const ids = await readdir(this.#folder).catch(() => []);
     const found = await Promise.all(ids.map(async (id) => ({ id, ...(await this.#sizeOf(id)) })));
@@ -151,16 +125,7 @@ const removeEveryMs = 10 * 60_000;
 
 /** Removes old lists when the process starts, and regularly after that. */
 export function oldListsPart(stateDir: string, log: Log): Part {
-  return repeat('uploads', removeEveryMs, () => new PlanStore(stateDir).removeOld(), log);
-}
-
-/** The problem for a plan that does not exist. */
-export function noPlan(id: string): Problem {
-  return new Problem(
-    'not_found',
-    `this server has no plan "${id}"`,
-    'it is kept for a day, or until it is applied; send the list again',
-  );
+  return repeat('uploads', removeEveryMs, () => new Uploads(stateDir).removeOld(), log);
 }
 
 function tooLarge(): Problem {
@@ -169,9 +134,4 @@ function tooLarge(): Problem {
 
 function gigabytes(bytes: number): string {
   return `${(bytes / 1e9).toFixed(1)} GB`;
-}
-
-/** When a plan of this time is forgotten, in ms since 1970. */
-export function forgottenAt(at: number): number {
-  return at + keptMs;
 }

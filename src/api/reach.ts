@@ -1,6 +1,7 @@
+import { targetInPlanId } from '../ledger/kept-plans.ts';
 import { readRun } from '../ledger/run.ts';
 import { isWithin, type Reach } from '../model/target.ts';
-import { noPlan, PlanStore } from './plan-store.ts';
+import { noPlan } from './plans.ts';
 import { Problem } from './problem.ts';
 import type { About, Call, Route } from './route.ts';
 import { noRun } from './run-view.ts';
@@ -27,10 +28,10 @@ const refuse: Record<Exclude<About, 'within reach' | 'everything'>, (reach: Boun
     const run = await readRun(deps.session.redis, id);
     if (run === null || !isWithin(reach, run)) throw noRun(id);
   },
-  async plan(reach, { deps, params }) {
+  async plan(reach, { params }) {
     const id = params.plan!;
-    const plan = await new PlanStore(deps.config.stateDir).find(id).catch(() => null); // an applied plan may be applied again with its key
-    if (plan !== null && !hasTarget(reach, plan.fp)) throw noPlan(id);
+    const fp = targetInPlanId(id);
+    if (fp === null || !hasTarget(reach, fp)) throw noPlan(id);
   },
   async target(reach, { params, query, body }) {
     const fp = String(params.fp ?? query.target ?? body.target);

@@ -6,16 +6,18 @@ import { detectDelimiter, type Format } from '../input/input-options.ts';
 import type { InputFile } from '../input/open-inputs.ts';
 import type { Run } from '../ledger/run.ts';
 import { isGone, type Outcome, outcomes } from '../model/outcome.ts';
-import { sumIds } from '../model/resource.ts';
+import { mayAct, type Role } from '../model/role.ts';
 import { isChosenToRetry, type Selection } from '../model/selection.ts';
 import type { Target } from '../model/target.ts';
 import { mapAdvice } from '../model/to-type.ts';
+import type { PlanFacts } from '../operations/kept-plan.ts';
 import type { ListAction } from '../operations/list-action.ts';
+import type { PlanOperations } from '../operations/operations.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 import { type ApiClient, isAway } from './client.ts';
 import { refuseUnknownTarget } from './remote-targets.ts';
 import { listSettings } from './sent-settings.ts';
-import type { AnsweredWarnings } from './warnings.ts';
+import { type AnsweredWarnings, readWarnings } from './warnings.ts';
 
 // Requests about lists: a server makes a plan of a list, carries the plan out or forgets it, and makes runs of ids that are retried.
 
@@ -26,14 +28,25 @@ export type PlanAtServer = { plan: string; record: Plan; protected_host: string 
 export type MadeAtServer = AnsweredWarnings & { run: string };
 
 /** A list to send. `onBytes`: called with the number of bytes of the file that were sent. */
-type Sent = { target: Target; file: InputFile; format: Format; onBytes(bytes: number): void };
+type Sent = {
+  target: Target;
+  file: InputFile;
+  format: Format;
+  query?: Readonly<Record<string, string | undefined>>; // more fields of the plan
+  onBytes(bytes: number): void;
+};
 
 /** Throws if the server would refuse the list, before a long list is sent. */
-export async function requireUploadAllowed(api: ApiClient, target: Target): Promise<void> {
-  if (api.role === 'read')
-    throw new ExpungeError('CREDENTIALS', 'this token has the role "read", but run requires "operate"', {
-      next: (toType) => `ask for a token with that role: ${toType('token add', 'NAME', '--role', 'operate')}`,
-    });
+export async function requireUploadAllowed(api: ApiClient, target: Target, needed: Role): Promise<void> {
+  if (!mayAct(api.role, needed))
+    throw new ExpungeError(
+      'CREDENTIALS',
+      `this token has the role "${api.role}", but this command requires "${needed}"`,
+      {
+        next: (toType) =>
+          `ask for a token with that role: ${toType('token add', 'NAME', '--role', needed)}${api.role === 'plan' ? `; or have it approved: ${toType('plan', 'FILE')}` : ''}`,
+      },
+    );
   await refuseUnknownTarget(api, target);
 }
 
@@ -45,11 +58,11 @@ const types: Record<Format, string> = {
 };
 
 /** Sends a list, of which the server makes a plan. Throws the refusal of the server, with the name that the list has here. */
-export async function sendList(
+export async function sendList<T extends PlanAtServer>(
   api: ApiClient,
   action: Pick<ListAction, 'config' | 'sources' | 'options' | 'by'>,
-  { target, file, format, onBytes }: Sent,
-): Promise<PlanAtServer> {
+  { target, file, format, query: more, onBytes }: Sent,
+): Promise<T> {
   const { config, options, by } = action;
   async function* parts() {
     let bytes = 0;
@@ -68,10 +81,11 @@ export async function sendList(
     partial: options.partial === true ? 'true' : undefined,
     piped: file.isPipe ? 'true' : undefined,
     reason: by.reason,
+    ...more,
   };
   try {
     const upload = { type: types[format], parts: parts() };
-    return await api.json<PlanAtServer>({ method: 'POST', path: '/plans', query, upload, isLong: true });
+    return await api.json<T>({ method: 'POST', path: '/plans', query, upload, isLong: true });
   } catch (error) {
     throw named(error, `${query.name}.${format === 'lines' ? 'txt' : format}`, file.name);
   }
@@ -81,11 +95,12 @@ export async function sendList(
 export function carryOut(
   api: ApiClient,
   { options, by, isAsked }: Pick<ListAction, 'options' | 'by' | 'isAsked'>,
-  { plan, record }: PlanAtServer,
+  plan: string,
+  confirm: number,
 ): Promise<MadeAtServer> {
   const { startAt = 0, stopAt = 0, maxDuration = 0, priority, confirmHost } = options;
   const body = {
-    confirm: sumIds(record.ids),
+    confirm,
     confirm_host: confirmHost,
     reason: by.reason,
     priority,
@@ -103,6 +118,25 @@ export function carryOut(
  */
 export async function forgetPlan(api: ApiClient, { plan }: PlanAtServer, error: unknown): Promise<void> {
   if (!isAway(error)) await api.json({ method: 'DELETE', path: `/plans/${plan}` }).catch(() => {});
+}
+
+/** Actions on plans through the API of a server, whose audit trail records the name of the token. */
+export function remotePlans(api: ApiClient): PlanOperations {
+  return {
+    async list() {
+      const query = { all: 'true' };
+      return (await api.json<{ items: PlanFacts[] }>({ method: 'GET', path: '/plans', query })).items;
+    },
+    show: (id) => api.json({ method: 'GET', path: `/plans/${id}` }),
+    async apply(id, action, confirm) {
+      const made = await carryOut(api, action, id, confirm);
+      return { run: made.run, warnings: readWarnings(made) };
+    },
+    refuse: (id, { reason }) => api.json({ method: 'POST', path: `/plans/${id}/refuse`, body: { reason } }),
+    async withdraw(id) {
+      await api.json({ method: 'DELETE', path: `/plans/${id}` });
+    },
+  };
 }
 
 /** Rows of a run with the same outcome and code. */

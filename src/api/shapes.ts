@@ -284,6 +284,29 @@ const expected = z.object({
   because: z.array(text),
 });
 
+/** A plan that Redis keeps, and the decision about it. */
+const keptPlanFields = {
+  plan: text,
+  fp: text,
+  target: text,
+  account: text,
+  name: text,
+  state: z.enum(['waiting', 'applied', 'refused', 'expired']),
+  confirm: count.describe('how many ids it deletes'),
+  planned_by: text,
+  planned_at: time,
+  reason: text,
+  approve_by: optional(text).describe('who has to apply it: a name, role:operate or role:admin; null: anyone who may'),
+  expires_at: time,
+  decided_by: optional(text),
+  decided_at: optional(time),
+  decision: optional(text).describe('why it was applied or refused'),
+  run: optional(text).describe('the run that carries it out'),
+  may_apply: z.boolean().optional().describe('whether the caller may apply it'),
+};
+
+export const keptPlan = z.object(keptPlanFields);
+
 export const plan = z.looseObject({
   plan: text,
   code: text,
@@ -292,6 +315,9 @@ export const plan = z.looseObject({
   target: text,
   account: text,
   name: text,
+  state: text,
+  may_apply: z.boolean().describe('whether the caller may apply it'),
+  waits: z.boolean().describe('whether it is in the inbox'),
   confirm: count,
   counts: z.record(text, count),
   rejected: z.record(text, count).describe('rows by the code of their rejection'),

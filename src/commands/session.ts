@@ -39,6 +39,7 @@ export function listActionOf(invocation: Invocation): ListAction {
     env,
     options,
     by: byOf(invocation),
+    role: 'admin',
     command: `cd ${quoteForShell(process.cwd())} && ${commandLine(program, argv)}`,
     isAsked: options.yes !== true || options.dryRun === true,
     newRunOnly: false,

@@ -16,6 +16,7 @@ const local: { [F in Family]: () => Promise<(session: EarlySession, invocation: 
     const { localSchedules } = await import('../operations/local-schedules.ts');
     return (session, invocation) => localSchedules(session, placeOf(invocation));
   },
+  plans: async () => (await import('../operations/local-plans.ts')).localPlans,
   targets: async () => {
     const { localTargets } = await import('../operations/local-targets.ts');
     return (session, { config }) => localTargets(session, config.separateLimits);
@@ -26,6 +27,7 @@ const remote: { [F in Family]: () => Promise<(api: ApiClient, invocation: Invoca
   runs: async () => (await import('../api/remote-runs.ts')).remoteRuns,
   records: async () => (await import('../api/remote-records.ts')).remoteRecords,
   schedules: async () => (await import('../api/remote-schedules.ts')).remoteSchedules,
+  plans: async () => (await import('../api/remote-lists.ts')).remotePlans,
   targets: async () => (await import('../api/remote-targets.ts')).remoteTargets,
 };
 

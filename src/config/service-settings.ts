@@ -1,4 +1,5 @@
 import { logFormats } from '../log-text.ts';
+import { roles } from '../model/role.ts';
 import * as parse from './parse-setting.ts';
 import * as url from './parse-url.ts';
 import { setting } from './setting.ts';
@@ -64,9 +65,9 @@ export const serviceSettings = {
     flag: 'trust-proxy-role',
     env: 'EXPUNGE_TRUST_PROXY_ROLE',
     arg: '<role>',
-    parse: parse.oneOf(['read', 'operate', 'admin']),
+    parse: parse.oneOf(roles),
     fallback: undefined,
-    help: 'the role of those users: read (the default without --trust-proxy-groups), operate or admin',
+    help: 'the role of those users: read (the default without --trust-proxy-groups), plan, operate or admin',
   }),
   trustProxyGroups: setting({
     use: 'process',

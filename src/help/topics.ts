@@ -5,7 +5,7 @@ export const topics = {
   examples: 'a command line for each task',
   guarantees: 'what holds for every run, and what each outcome proves',
   input: 'list formats, refused lists, rejected rows, protected ids',
-  plans: 'a plan in a file, its code, and a second person who approves it',
+  plans: 'plan now, delete later, and a second person who approves it',
   check: 'whether settings, token, Redis and the API are ready for a run',
   outcomes: 'what each row ends with, what each answer means, what halts a run',
   'exit-codes': 'what a script can rely on',

@@ -1,5 +1,5 @@
 /** The roles over HTTP; each role may do everything that the earlier ones may. */
-export const roles = ['read', 'operate', 'admin'] as const;
+export const roles = ['read', 'plan', 'operate', 'admin'] as const;
 
 export type Role = (typeof roles)[number];
 

@@ -2,12 +2,14 @@ import { count, duration, isoTime, plural } from '../format.ts';
 import type { RunChange } from '../ledger/changes.ts';
 import { conclusionText, judgeRun } from '../ledger/conclusion.ts';
 import { type HaltExample, haltExampleText, haltSelection } from '../ledger/halt-examples.ts';
+import type { KeptPlan } from '../ledger/kept-plans.ts';
 import type { OutboxEvent } from '../ledger/outbox.ts';
 import { countPending, isFinalized, type Run } from '../ledger/run.ts';
 import { type Standing, standingAdvice, standingFacts } from '../ledger/standing.ts';
 import { toExitCode } from '../ledger/summary.ts';
 import type { Loss } from '../ledger/target-actions.ts';
 import type { TargetState } from '../limiter/read-target.ts';
+import { approverText } from '../model/approver.ts';
 import { labelsFrom } from '../model/labels.ts';
 import { outcomes, perOutcome } from '../model/outcome.ts';
 import type { Target } from '../model/target.ts';
@@ -115,6 +117,38 @@ export function waitingEvent(run: Run, standings: readonly Standing[], since: nu
     data: facts,
     text: visibleLine(advice === '' ? words : `${words}. ${advice}`),
   };
+}
+
+/** An event: a plan waits for approval, or was applied or refused. */
+export function planEvent(plan: KeptPlan): OutboxEvent {
+  const { id, state, decision, name, ids, by, approver, reason, expiresAt } = plan;
+  return {
+    id: `plan-${id}-${state}`,
+    type: `plan.${state}`,
+    timestamp: isoTime(decision?.at ?? plan.at),
+    data: {
+      plan: id,
+      ...ofTarget(plan),
+      list: name,
+      ids,
+      planned_by: by,
+      approve_by: approver,
+      reason,
+      expires_at: isoTime(expiresAt),
+      ...(decision === null ? {} : { decided_by: decision.who, decision: decision.reason, run: decision.run || null }),
+    },
+    text: `Plan ${id} of ${visibleLine(by)} to delete ${plural(ids, 'ids')} on ${hostOf(plan)} ${planText(plan)}`,
+  };
+}
+
+function planText({ id, decision, approver, reason, expiresAt }: KeptPlan): string {
+  if (decision !== null) {
+    const made = decision.run && `, as run ${decision.run}`;
+    return `was ${made === '' ? 'refused' : 'applied'}${reasonText(decision.who, decision.reason)}${made}`;
+  }
+  const whose = approver === null ? '' : ` for ${approverText(approver)}`;
+  const see = toTypeAnywhere('plans', 'show', id);
+  return visibleLine(`waits${whose} until ${isoTime(expiresAt)}${reason && `: ${reason}`}. See it: ${see}`);
 }
 
 type ScheduleOf = { target: Target; name: string; at: number; reason: string };
@@ -279,7 +313,7 @@ export function lossEvent(target: Target, { id, what, at }: Loss): OutboxEvent {
   };
 }
 
-function ofTarget({ baseUrl, account }: Target) {
+function ofTarget({ baseUrl, account }: Pick<Target, 'baseUrl' | 'account'>) {
   return { base_url: baseUrl, account };
 }
 

@@ -3,6 +3,7 @@ import { type NotedPlan, notePlan } from '../ledger/audit.ts';
 import { type BeforeStart, claimPlan, findRunOfPlan } from '../ledger/create-run.ts';
 import { isFinalized, isOver, type Run } from '../ledger/run.ts';
 import { givenRules, isSameRule, noRules, type RunRules, rowOf, ruleNames } from '../ledger/run-rules.ts';
+import { roleIn } from '../model/approver.ts';
 import { isSamePerson } from '../model/person.ts';
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -11,8 +12,15 @@ import type { ListAction } from './list-action.ts';
 import { isCodeOf, type SealedPlan, withRules } from './sealed-plan.ts';
 import type { Session } from './session.ts';
 
-/** A plan that is carried out. `sha256`: the hash of its file. `isUpload`: whether a server has made it from a list that was sent to it. */
-export type AppliedPlan = { plan: SealedPlan; sha256: string; isUpload?: true };
+/** A plan that is carried out. `sha256`: the hash of its file. */
+export type AppliedPlan = {
+  plan: SealedPlan;
+  sha256: string;
+  /** Whether Redis keeps the plan and its list. */
+  isKept?: true;
+  /** Records that this run carries out the kept plan, before the run can start. Throws GUARD after another decision about the plan. */
+  decide?(run: string): Promise<void>;
+};
 
 /** Throws USAGE for a code that does not match the plan: it belongs to another plan, or the file was edited. */
 export function requirePlanCode({ sha256 }: AppliedPlan, code: string): void {
@@ -96,13 +104,14 @@ function otherRulesOf(run: Run, plan: SealedPlan, { config }: Pick<ListAction, '
   return others.map((name) => `run ${run.id} of the same list has a different --${rowOf(name).flag}`);
 }
 
-/** Records that the run carries out the plan. Throws GUARD if another run has done that. Repeating it is harmless. */
+/** Records that the run carries out the plan. Throws GUARD if another run does, or the plan was refused. Repeating it is harmless. */
 export async function claimFor(
   redis: RedisClient,
   { fp }: Pick<Target, 'fp'>,
-  { sha256 }: AppliedPlan,
+  { sha256, decide }: AppliedPlan,
   id: string,
 ): Promise<void> {
+  await decide?.(id);
   refuseSecondRun(await claimPlan(redis, fp, sha256, id), id);
 }
 
@@ -111,9 +120,15 @@ export async function claimFor(
  * making a plan.
  */
 export function recordedPlan(by: By, applied: AppliedPlan): NonNullable<BeforeStart['applied']> {
-  const { plan, sha256, isUpload = false } = applied;
-  const isSubmission = isUpload && plan.approve_by === null && isSamePerson(plan.planned_by, by.who);
-  return { plan: sha256, approver: plan.approve_by ?? '', noted: isSubmission ? null : notedPlan(by, applied) };
+  const { plan, sha256, isKept = false } = applied;
+  const isSubmission = isKept && plan.approve_by === null && isSamePerson(plan.planned_by, by.who);
+  return { plan: sha256, approver: approverOf(plan, by), noted: isSubmission ? null : notedPlan(by, applied) };
+}
+
+/** The only person who may loosen the rules of the run; '' = anyone. If a role had to approve, that is whoever did. */
+function approverOf({ approve_by: approver }: SealedPlan, { who }: By): string {
+  if (approver === null) return '';
+  return roleIn(approver) === null ? approver : who;
 }
 
 function notedPlan(by: By, { plan, sha256 }: AppliedPlan): NotedPlan {
@@ -137,5 +152,5 @@ export async function takeOver(action: ListAction, { redis }: Session, applied: 
   if (run.plan === applied.sha256) return;
   refuseDrift(otherRulesOf(run, applied.plan, action));
   await claimFor(redis, run, applied, run.id);
-  await notePlan(redis, run.id, applied.plan.approve_by ?? '', notedPlan(action.by, applied));
+  await notePlan(redis, run.id, approverOf(applied.plan, action.by), notedPlan(action.by, applied));
 }

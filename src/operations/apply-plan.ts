@@ -1,25 +1,40 @@
 import { ExpungeError } from '../errors.ts';
 import type { List } from '../input/with-list.ts';
-import { isSamePerson } from '../model/person.ts';
+import { approverText, mayApprove, roleIn } from '../model/approver.ts';
 import type { Target } from '../model/target.ts';
 import { type AppliedPlan, refuseDrift } from './applied-plan.ts';
 import type { ListAction } from './list-action.ts';
 import { sealFiles } from './make-plan.ts';
 import { checkList, checkProtection } from './plan-list.ts';
-import { isPartial, otherIds, otherRules, type SealedInput, type SealedPlan, withRules } from './sealed-plan.ts';
+import {
+  isPartial,
+  otherIds,
+  otherRules,
+  type SealedInput,
+  type SealedPlan,
+  type SealedSetting,
+  withRules,
+} from './sealed-plan.ts';
 import { targetOfSettings } from './target-of-settings.ts';
+
+/**
+ * Settings about the protected ids of this machine. A kept plan may come from another machine with another name for
+ * their file: the ids themselves are compared.
+ */
+const ofProtectFile: readonly SealedSetting[] = ['protect', 'protectColumn'];
 
 /**
  * The action for a run with the rules of the plan, and its target. Throws GUARD if another person has to apply the plan, or the settings of the
  * action differ from it.
  */
-export function actionOfPlan(given: ListAction, { plan }: AppliedPlan): { action: ListAction; target: Target } {
-  refuseOtherPerson(plan, given.by.who);
+export function actionOfPlan(given: ListAction, { plan, isKept }: AppliedPlan): { action: ListAction; target: Target } {
+  refuseOtherPerson(plan, given);
   const target = targetOfPlan(given, plan);
-  refuseDrift(otherRules(plan, given.config, given.sources));
+  const own = isKept ? ofProtectFile : [];
+  refuseDrift(otherRules(plan, given.config, given.sources, own));
   const action: ListAction = {
     ...given,
-    config: withRules(given.config, plan),
+    config: withRules(given.config, plan, own),
     options: { ...given.options, partial: isPartial(plan) },
     by: { ...given.by, reason: given.by.reason || plan.reason },
   };
@@ -54,9 +69,16 @@ function otherInput(plan: SealedPlan, now: readonly SealedInput[]): string[] {
 }
 
 /** Throws GUARD if another person has to apply the plan. People give their own names, without proof. */
-function refuseOtherPerson({ approve_by: approver, planned_by: planner }: SealedPlan, who: string): void {
-  if (approver === null || (isSamePerson(approver, who) && !isSamePerson(planner, who))) return;
-  throw new ExpungeError('GUARD', `only ${approver} may apply this plan of ${planner}, not ${who}; nothing was sent`, {
-    next: `let ${approver} apply it, under a login or an EXPUNGE_USER of that name`,
+function refuseOtherPerson(
+  { approve_by: approver, planned_by: planner }: Pick<SealedPlan, 'approve_by' | 'planned_by'>,
+  { by: { who }, role }: Pick<ListAction, 'by' | 'role'>,
+): void {
+  if (approver === null || mayApprove(approver, planner, { who, role })) return;
+  const name = approverText(approver);
+  throw new ExpungeError('GUARD', `only ${name} may apply this plan of ${planner}, not ${who}; nothing was sent`, {
+    next:
+      roleIn(approver) === null
+        ? `let ${name} apply it, under a login or an EXPUNGE_USER of that name`
+        : `let ${name} apply it, but not ${planner}`,
   });
 }

@@ -1,6 +1,7 @@
 import type { Sources } from '../config/read-config.ts';
 import type { Config } from '../config/settings.ts';
 import type { Priority } from '../model/priority.ts';
+import type { Role } from '../model/role.ts';
 import type { By } from './action.ts';
 
 /** Options of a run in addition to its settings; see the rows of `run-rules.ts`. */
@@ -22,6 +23,8 @@ export type ListAction = {
   env: NodeJS.ProcessEnv;
   options: RunOptions;
   by: By;
+  /** The role of that person. A command at Redis has the role admin. */
+  role: Role;
   /** The line to type again; '' for an action over HTTP. */
   command: string;
   /** Whether a person sees the plan before it is carried out. */

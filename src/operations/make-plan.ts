@@ -3,7 +3,8 @@ import { ExpungeError } from '../errors.ts';
 import { isoTime } from '../format.ts';
 import { openInputs } from '../input/open-inputs.ts';
 import type { List } from '../input/with-list.ts';
-import { isSamePerson, storedName } from '../model/person.ts';
+import { parseApprover } from '../model/approver.ts';
+import { isSamePerson } from '../model/person.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 import type { By } from './action.ts';
 import { requireEndInTime } from './forecast-list.ts';
@@ -50,13 +51,13 @@ export async function makePlan(
   });
 }
 
-/** The origin of a plan made now. `approver`: the person who has to apply it; throws USAGE if that is the planner. */
+/** The origin of a plan made now. `approver`: who has to apply it, as --approve-by takes it; throws USAGE if that is the planner. */
 export function newOrigin({ who, reason }: By, approver: string | undefined): PlanOrigin {
   if (approver !== undefined && isSamePerson(approver, who))
     throw new ExpungeError('USAGE', `--approve-by ${approver}: expected someone other than the planner, ${who}`, {
       next: 'name another person, as EXPUNGE_USER or their login names them',
     });
-  const approve_by = approver === undefined ? null : storedName(approver);
+  const approve_by = approver === undefined ? null : parseApprover(approver);
   return { planned_at: isoTime(Date.now()), planned_by: who, approve_by, reason };
 }
 

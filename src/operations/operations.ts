@@ -6,12 +6,13 @@ import type { StandingFacts } from '../ledger/standing.ts';
 import type { Rate } from '../model/rate.ts';
 import type { Selection } from '../model/selection.ts';
 import type { Target } from '../model/target.ts';
-import type { ToType } from '../model/to-type.ts';
+import type { Advice, ToType } from '../model/to-type.ts';
 import type { FollowCursor } from '../report/follow-cursor.ts';
 import type { ReportFormat, Sink } from '../report/report.ts';
 import type { ScheduleDryRun } from '../schedule/follow-run.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import type {
+  By,
   RunAction,
   ScheduleAction,
   SeenAction,
@@ -22,6 +23,8 @@ import type {
 import type { AddAction, Added } from './add-schedule.ts';
 import type { PaceAction, PaceChange, PriorityAction, PriorityChange } from './change-run.ts';
 import type { Found, WrittenRows } from './follow-run.ts';
+import type { PlanAnswer, PlanFacts } from './kept-plan.ts';
+import type { ListAction } from './list-action.ts';
 import type { Removed } from './remove-run.ts';
 import type { RunRecord } from './run-record.ts';
 import type { DryRunAction, MadeNow, RunScheduleAction } from './run-schedule.ts';
@@ -42,6 +45,7 @@ export type Operations = {
   records: RecordOperations;
   schedules: ScheduleOperations;
   targets: TargetOperations;
+  plans: PlanOperations;
 };
 
 /** Actions that steer runs. All but `resume` and `remove` can be repeated at will. */
@@ -130,6 +134,19 @@ export type ScheduleOperations = {
   resume(action: SeenScheduleAction): Promise<SteeredSchedule>;
   /** Removes a schedule; its runs stay. Throws GUARD if it has changed since it was shown. */
   remove(action: SeenScheduleAction): Promise<SteeredSchedule>;
+};
+
+/** Actions on plans that Redis keeps, by their whole id. An unknown plan throws USAGE, and a plan that does not wait any more GUARD. */
+export type PlanOperations = {
+  /** The plans in all inboxes, the oldest first, also those that were decided or have expired. */
+  list(): Promise<PlanFacts[]>;
+  /** `protected_host`: the host that the server wants to be typed; null = none. */
+  show(id: string): Promise<PlanAnswer & { protected_host: string | null }>;
+  /** Makes the run of a plan, which workers delete. Throws GUARD if another person has to apply it, or anything differs from it. */
+  apply(id: string, action: ListAction, confirmed: number): Promise<{ run: string; warnings: Advice[] }>;
+  refuse(id: string, by: By): Promise<PlanFacts>;
+  /** Removes a plan and its list. */
+  withdraw(id: string, by: By): Promise<void>;
 };
 
 /** A target after an action, and whether the action changed anything. */

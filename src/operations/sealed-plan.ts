@@ -19,7 +19,7 @@ import { noBounds } from './read-bounds.ts';
 /** The settings that a plan seals: which ids a list holds, and how they are deleted. */
 export const sealedSettings = [...input, ...ofRuns] as const satisfies readonly SettingName[];
 
-type SealedSetting = (typeof sealedSettings)[number];
+export type SealedSetting = (typeof sealedSettings)[number];
 
 /** One file of the list, byte for byte. */
 export type SealedInput = { name: string; bytes: number; sha256: string };
@@ -30,7 +30,7 @@ export type SealedPlan = {
   type: 'plan';
   planned_at: string;
   planned_by: string;
-  approve_by: string | null; // who has to apply it; null: anyone
+  approve_by: string | null; // who has to apply it: a name, or a role like role:admin; null: anyone
   reason: string;
   target: { base_url: string; account: string };
   input: SealedInput[];
@@ -100,13 +100,17 @@ export function isPartial({ ids, forecast }: SealedPlan): boolean {
 }
 
 /**
- * The settings of a command with those of a plan in their place; the longer grace period counts. Throws USAGE for a value that no plan of this
- * version holds.
+ * The settings of a command with those of a plan in their place, except its `own`; the longer grace period counts. Throws USAGE for a value that no
+ * plan of this version holds.
  */
-export function withRules(config: Config, { rules }: SealedPlan): Config {
-  const values = sealedSettings.map((name) => [name, ruleOf(name, rules[name])]);
+export function withRules(config: Config, { rules }: SealedPlan, own: readonly SealedSetting[] = []): Config {
+  const values = withoutOwn(own).map((name) => [name, ruleOf(name, rules[name])]);
   const sealed: Config = { ...config, ...Object.fromEntries(values) };
   return Object.freeze({ ...sealed, grace: Math.max(config.grace, sealed.grace) });
+}
+
+function withoutOwn(own: readonly SealedSetting[]): readonly SealedSetting[] {
+  return sealedSettings.filter((name) => !own.includes(name));
 }
 
 /** The text of a default, such as the text of an empty list, need not be a value that can be given. */
@@ -125,8 +129,13 @@ function ruleOf(name: SealedSetting, text: string | null): unknown {
 }
 
 /** The settings of a flag, a variable or the configuration file that differ from the plan: `--rate 500/s instead of 200/s`. Pure. */
-export function otherRules({ rules }: SealedPlan, config: Config, sources: Sources): string[] {
-  return sealedSettings.flatMap((name) => {
+export function otherRules(
+  { rules }: SealedPlan,
+  config: Config,
+  sources: Sources,
+  own: readonly SealedSetting[] = [],
+): string[] {
+  return withoutOwn(own).flatMap((name) => {
     const text = textOf(name, config[name]);
     if (sources[name] === 'default' || text === rules[name] || isLongerGrace(name, rules.grace, config)) return [];
     return [`--${settings[name].flag} ${text} instead of ${rules[name] || 'none'}`];
@@ -138,10 +147,16 @@ function isLongerGrace(name: SealedSetting, planned: string | null, { grace }: C
   return name === 'grace' && grace > (ruleOf('grace', planned) as number);
 }
 
-/** The rules that differ from their default, by their flags. Pure. */
-export function changedRules({ rules }: SealedPlan): Record<string, string> {
+/** The rules that differ from their default, as texts. Pure. */
+export function changedTexts({ rules }: SealedPlan): Partial<Record<SealedSetting, string>> {
   const changed = sealedSettings.filter((name) => rules[name] !== textOf(name, settings[name].fallback as never));
-  return Object.fromEntries(changed.map((name) => [`--${settings[name].flag}`, rules[name] ?? '']));
+  return Object.fromEntries(changed.map((name) => [name, rules[name] ?? '']));
+}
+
+/** The same by their flags. Pure. */
+export function changedRules(plan: SealedPlan): Record<string, string> {
+  const changed = Object.entries(changedTexts(plan));
+  return Object.fromEntries(changed.map(([name, text]) => [`--${settings[name as SealedSetting].flag}`, text]));
 }
 
 /** How another reading of the list differs from the plan, in words. Pure. */

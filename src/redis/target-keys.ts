@@ -17,6 +17,21 @@ export const targetKeys = {
     writers: ['ledger/create-run.ts'],
     expires: '1 year',
   },
+  plans: {
+    key: (fp: string) => `expunge:{${fp}}:plans`,
+    type: 'hash',
+    contents: 'id → a kept plan without its files, and the decision about it; at most 100 that wait',
+    writers: ['ledger/kept-plans.ts'],
+    expires: '30 days after the last change',
+  },
+  planFiles: {
+    key: (fp: string, id: string) => `expunge:{${fp}}:plans:${id}`,
+    type: 'hash',
+    contents:
+      'the list of a kept plan, its rejected rows, the sealed plan and how it is shown, in parts, packed with zstd',
+    writers: ['ledger/kept-plans.ts'],
+    expires: 'with the plan: after 7 days, or 1 day for a draft',
+  },
   results: {
     key: (fp: string) => `expunge:{${fp}}:results`,
     type: 'string',

@@ -1,5 +1,6 @@
 import * as parse from '../../config/parse-setting.ts';
 import { baseUrl } from '../../config/parse-url.ts';
+import { roles } from '../../model/role.ts';
 import { type Command, json, store } from '../command.ts';
 
 // The commands for access over HTTP: the dashboard, and the tokens that open it.
@@ -44,8 +45,8 @@ export const token: Command = {
         },
         {
           flags: '--role <role>',
-          help: 'read, operate or admin (default: read)',
-          parse: parse.oneOf(['read', 'operate', 'admin']),
+          help: 'read, plan, operate or admin (default: read)',
+          parse: parse.oneOf(roles),
         },
         {
           flags: '--expires <duration>',

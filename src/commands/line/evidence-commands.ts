@@ -1,4 +1,5 @@
 import * as parse from '../../config/parse-setting.ts';
+import { parseApprover } from '../../model/approver.ts';
 import { resources } from '../../model/resource.ts';
 import { input, ofRuns } from '../../operations/list-settings.ts';
 import {
@@ -23,30 +24,104 @@ import {
 
 // The commands that agree on a run before it starts, and that show and prove its outcomes afterwards.
 
-const planFile: OwnOption = { flags: '-o, --output <file>', help: 'the file of the plan; needed' };
+const planFile: OwnOption = {
+  flags: '-o, --output <file>',
+  help: 'seal the plan in this file, for apply, instead of leaving it in the inbox',
+};
 
 export const plan: Command = {
   name: 'plan',
-  summary: 'seal what a run would delete, where and how, in a file; send nothing',
+  summary: 'seal what a run would delete, where and how, for approval; send nothing',
   arguments: '<files...>',
-  settings: [...input, ...targetName, ...ofRuns, ...store, 'keep'],
+  settings: [...input, ...targetName, ...ofRuns, ...store, ...server, 'keep'],
   options: [
     planFile,
     partial,
     finishBy,
     {
-      flags: '--approve-by <name>',
-      help: 'who must apply it: the login or EXPUNGE_USER of another person',
-      parse: parse.textUpTo(100),
+      flags: '--approve-by <who>',
+      help: 'who must apply it: the login or EXPUNGE_USER of another person, or, for any other person with that role, role:operate or role:admin',
+      parse: parseApprover,
     },
     reason,
     json,
   ],
   examples: [
-    ['expunge plan old.csv --resource annotations --output plan.json', 'prints the code of the plan'],
+    ['expunge plan old.csv --resource annotations', 'leaves the plan in the inbox'],
+    ['expunge plan old.csv --resource annotations --output plan.json', 'in a file, and prints its code'],
     ['expunge plan old.csv --resource views --rate 200/s --approve-by ben -o plan.json', 'for a second person'],
   ],
-  load: () => import('../runs/make-plan.ts'),
+  overServer: true,
+  load: () => import('../runs/plan.ts'),
+};
+
+const plansCommand = () => import('../runs/plans.ts');
+const inInbox = [...store, ...server];
+
+export const plans: Command = {
+  name: 'plans',
+  summary: 'list the plans that wait to be approved, and approve or refuse them',
+  settings: inInbox,
+  options: [{ flags: '--all', help: 'also those that were decided, or have expired, in the last 30 days' }, json],
+  examples: [
+    ['expunge plans', 'what waits, for whom and since when'],
+    ['expunge plans approve 3f9a1c20', 'a plan by the end of its id'],
+  ],
+  subcommands: [
+    {
+      name: 'show',
+      summary: 'show a plan that waits',
+      arguments: '<plan>',
+      settings: inInbox,
+      options: [json],
+      examples: [['expunge plans show 3f9a1c20', 'its ids, target and rules']],
+      overServer: true,
+      load: plansCommand,
+    },
+    {
+      name: 'approve',
+      summary: 'have a plan carried out by the workers of its target, if everything is still as planned',
+      arguments: '<plan>',
+      settings: [...inInbox, ...targetName],
+      options: [
+        yes,
+        { flags: '--confirm <n>', help: 'confirm if exactly this many ids would be deleted', parse: parse.count },
+        startAt,
+        confirmHost,
+        share,
+        reason,
+        json,
+      ],
+      examples: [
+        ['expunge plans approve 3f9a1c20', 'shows it and asks for the number of ids'],
+        ['expunge plans approve 3f9a1c20 --confirm 6001 --reason OPS-77', 'for scripts'],
+      ],
+      overServer: true,
+      load: plansCommand,
+    },
+    {
+      name: 'refuse',
+      summary: 'refuse a plan for good',
+      arguments: '<plan>',
+      settings: inInbox,
+      options: [reason, json],
+      examples: [['expunge plans refuse 3f9a1c20 --reason "wrong list"', 'and say why']],
+      overServer: true,
+      load: plansCommand,
+    },
+    {
+      name: 'withdraw',
+      summary: 'remove a plan and its list from the inbox',
+      arguments: '<plan>',
+      settings: inInbox,
+      options: [yes, json],
+      examples: [['expunge plans withdraw 3f9a1c20', 'asks first']],
+      overServer: true,
+      load: plansCommand,
+    },
+  ],
+  overServer: true,
+  load: plansCommand,
 };
 
 export const apply: Command = {

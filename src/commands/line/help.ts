@@ -63,6 +63,7 @@ export const furtherReading: Readonly<Record<string, readonly Topic[]>> = {
   run: ['input', 'outcomes', 'rates', 'exit-codes'],
   plan: ['plans', 'input'],
   apply: ['plans', 'exit-codes'],
+  plans: ['plans', 'dashboard', 'exit-codes'],
   worker: ['workers', 'results', 'notifications', 'monitoring', 'upgrade', 'exit-codes'],
   schedule: ['schedules', 'notifications'],
   dashboard: ['dashboard', 'proxy', 'control'],

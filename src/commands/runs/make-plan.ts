@@ -1,5 +1,4 @@
 import { readTarget } from '../../config/check-target.ts';
-import { ExpungeError } from '../../errors.ts';
 import { historyForPlan } from '../../operations/dry-plan.ts';
 import { type MadePlan, makePlan, newOrigin } from '../../operations/make-plan.ts';
 import { planCode } from '../../operations/sealed-plan.ts';
@@ -10,24 +9,29 @@ import { type Invocation, jsonLines } from '../command.ts';
 import { infoWriter, lineWriter, listActionOf } from '../session.ts';
 import { withNamedList } from './run.ts';
 
-/** `plan`: reads the list as `run` would, and seals what `apply` may do in a file. Sends nothing; needs neither a token nor Redis. */
-export async function execute(invocation: Invocation): Promise<number> {
+/** Seals the plan of a command in a file. */
+export async function planInFile(invocation: Invocation, output: string): Promise<number> {
+  await makeShownPlan(invocation, output, (made) => tell(invocation, output, made));
+  return 0;
+}
+
+/** Makes the plan of a command in a file, shows it, and then calls `body`, while its list is still there. */
+export async function makeShownPlan<T>(
+  invocation: Invocation,
+  output: string,
+  body: (made: MadePlan) => T,
+): Promise<Awaited<T>> {
   const { args: paths, options, toType, stdout, stderr } = invocation;
-  const output = outputOf(invocation);
   const action = listActionOf(invocation);
-  const origin = newOrigin(action.by, options.approveBy);
   const notes: string[] = [];
   const made = await makePlan(action, {
     paths,
     output,
-    origin,
-    read: (body) => withNamedList(invocation, paths, body),
+    origin: newOrigin(action.by, options.approveBy),
+    read: (read) => withNamedList(invocation, paths, read),
     historyOf: async (list) => {
-      const { history, notes: told } = await historyForPlan(action, {
-        target: readTarget(action.config, action.env),
-        list,
-        retries: null,
-      });
+      const target = readTarget(action.config, action.env);
+      const { history, notes: told } = await historyForPlan(action, { target, list, retries: null });
       notes.push(...told);
       return history;
     },
@@ -35,13 +39,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const out = options.json ? stderr : stdout; // the plan is the result
   out.write(`${planText({ ...made.shown, toType }, styleOf(out), out.columns || undefined)}\n`);
   for (const note of notes) lineWriter(stderr)(note);
-  tell(invocation, output, made);
-  return 0;
-}
-
-function outputOf({ options }: Invocation): string {
-  if (typeof options.output === 'string') return options.output;
-  throw new ExpungeError('USAGE', 'expected a file for the plan, got none', { next: 'add --output plan.json' });
+  return await body(made);
 }
 
 function tell(invocation: Invocation, file: string, { plan, sha256, shown, replaced }: MadePlan): void {

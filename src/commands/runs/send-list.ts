@@ -33,17 +33,15 @@ import { showPlan } from './show-plan.ts';
  * it names the unfinished run of the list, and makes no second one. A dry run needs no server.
  */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { args, options, config, stdin } = invocation;
+  const { options, config } = invocation;
   if (options.dryRun) return runHere(invocation);
   refuseUnsupportedOptions(invocation);
   const target = namedTarget(config);
-  const files = await openInputs(args, stdin);
-  const file = onlyFile(files);
-  const format = detectFormat(file, config.format ?? null);
+  const sent = await openOneList(invocation);
   const action = listActionOf(invocation);
   return withServer(invocation, infoWriter(invocation), async (api) => {
-    await requireUploadAllowed(api, target);
-    const planned = await send(invocation, api, action, { target, file, format });
+    await requireUploadAllowed(api, target, 'operate');
+    const planned = await sendOneList(invocation, api, action, { target, ...sent });
     const plan = planWithin(planned.record, options);
     let made: MadeAtServer;
     try {
@@ -51,7 +49,8 @@ export async function execute(invocation: Invocation): Promise<number> {
       requireEndInTime(plan.work, options, Date.now());
       await confirm(invocation, plan);
       const confirmHost = await askHost(invocation, target, planned.protected_host);
-      made = await carryOut(api, { ...action, options: { ...action.options, confirmHost } }, planned);
+      const given = { ...action, options: { ...action.options, confirmHost } };
+      made = await carryOut(api, given, planned.plan, sumIds(planned.record.ids));
     } catch (error) {
       await forgetPlan(api, planned, error);
       throw error;
@@ -81,6 +80,12 @@ export function requireDetach(invocation: Invocation): void {
     throw new ExpungeError('USAGE', '--keep: the server decides how long it keeps a run');
 }
 
+/** The only list of a command, and its format. Throws USAGE for several. */
+export async function openOneList({ args, config, stdin }: Invocation): Promise<{ file: InputFile; format: Format }> {
+  const file = onlyFile(await openInputs(args, stdin));
+  return { file, format: detectFormat(file, config.format ?? null) };
+}
+
 function onlyFile([file, ...others]: InputFile[]): InputFile {
   if (file !== undefined && others.length === 0) return file;
   throw new ExpungeError('USAGE', `a server takes one list at a time, got ${others.length + 1}`, {
@@ -88,19 +93,20 @@ function onlyFile([file, ...others]: InputFile[]): InputFile {
   });
 }
 
-async function send(
+/** Sends a list, of which the server makes a plan, and shows the progress. `query`: more fields of the plan. */
+export async function sendOneList<T extends PlanAtServer = PlanAtServer>(
   invocation: Invocation,
   api: ApiClient,
   action: ListAction,
-  sent: { target: Target; file: InputFile; format: Format },
-): Promise<PlanAtServer> {
+  sent: { target: Target; file: InputFile; format: Format; query?: Readonly<Record<string, string | undefined>> },
+): Promise<T> {
   let bytes = 0;
   const text = () => `Sending ${sent.file.name}: ${(bytes / 1e6).toFixed(1)} MB`;
   const progress = startProgress(progressStream(invocation), invocation.env, text);
   const onBytes = (sent: number) => {
     bytes = sent;
   };
-  return sendList(api, action, { ...sent, onBytes }).finally(() => progress.stop());
+  return sendList<T>(api, action, { ...sent, onBytes }).finally(() => progress.stop());
 }
 
 /** The plan with the times that only this command knows. */

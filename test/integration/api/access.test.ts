@@ -9,7 +9,8 @@ import { type Api, openApi } from '../../support/api.ts';
 import { until } from '../../support/processes.ts';
 
 const enough: Record<Role, readonly (Role | null)[]> = {
-  read: ['read', 'operate', 'admin'],
+  read: ['read', 'plan', 'operate', 'admin'],
+  plan: ['plan', 'operate', 'admin'],
   operate: ['operate', 'admin'],
   admin: ['admin'],
 };

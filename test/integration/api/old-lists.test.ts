@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, truncateSync, utimesSync, writeFile
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { PlanStore } from '../../../src/api/plan-store.ts';
+import { Uploads } from '../../../src/api/plan-store.ts';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
 import { openApi } from '../../support/api.ts';
 import { until } from '../../support/processes.ts';
@@ -58,7 +58,7 @@ describe('the lists of a server', () => {
     const { send, uploads, call, folders } = await openWithLists(15.9e9, 16.2e9);
     const refused = await send('id\na\n');
     expect(refused.body).toMatchObject({ status: 507, code: 'no_space', detail: expect.stringContaining('32.1 GB') });
-    expect(refused.body.next).toMatch(/DELETE .*\d{4}-\d\d-\d\dT/);
+    expect(refused.body.next).toMatch(/when they have been read.*\d{4}-\d\d-\d\dT/);
     truncateSync(join(folders[0]!, 'list.csv'), 15e9);
     const planned = await send('id\na\n');
     expect(planned.status, planned.text).toBe(201);
@@ -74,7 +74,7 @@ describe('the lists of a server', () => {
 
   test('are given up where nothing comes for a minute', async () => {
     const { harness } = await openWithLists();
-    const store = new PlanStore(harness.stateDir);
+    const store = new Uploads(harness.stateDir);
     const { list } = await store.open('list.csv', 0);
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());

@@ -1,4 +1,5 @@
-import { readdirSync, writeFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
+import { zstdCompressSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
 import { openLedger } from '../../../src/ledger/ledger.ts';
@@ -235,7 +236,7 @@ describe('a list that was sent', () => {
   });
 
   test('leaves nothing of its rows on the server once its plan is forgotten or applied, nor when it is refused', async () => {
-    const { plan, call, harness } = await openWithTarget();
+    const { plan, call, harness, redis } = await openWithTarget();
     const raw = 'id\no-000001\nsecret\u0007a\n';
     const leftIn = () =>
       readdirSync(harness.stateDir, { recursive: true }).filter((name) => /rejects|csv$/.test(String(name)));
@@ -243,6 +244,8 @@ describe('a list that was sent', () => {
     expect(forgotten.body.rejected_samples).toMatchObject([{ line: 3, code: 'control_character' }]);
     await call('operate', `/plans/${forgotten.body.plan}`, { method: 'DELETE' });
     expect(leftIn()).toEqual([]);
+    const kept = () => redis.exists(keys.planFiles(harness.target.fp, forgotten.body.plan));
+    expect(await kept()).toBe(0);
     const applied = await plan('&rate=5/s', raw);
     const made = await call('operate', `/plans/${applied.body.plan}/apply`, post({ confirm: 1, rate: '6/s' }));
     expect(made.status, made.text).toBe(201);
@@ -252,7 +255,7 @@ describe('a list that was sent', () => {
     const other = await plan('&column=nowhere');
     expect(other.body).toMatchObject({ status: 422, detail: expect.stringMatching(/^list\.csv:1: no column/) });
     const { plan: id } = (await plan('&limit=2')).body;
-    writeFileSync(`${harness.stateDir}/uploads/${id}/list.csv`, 'id\no-000005\n');
+    await redis.hset(keys.planFiles(harness.target.fp, id), 'list.0', zstdCompressSync('id\no-000005\n'));
     const changed = await call('operate', `/plans/${id}/apply`, post({ confirm: 2 }));
     expect(changed.body).toMatchObject({ status: 409, detail: expect.stringContaining('list.csv was changed') });
     await call('operate', `/plans/${id}`, { method: 'DELETE' });

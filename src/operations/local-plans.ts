@@ -1,0 +1,149 @@
+import { ExpungeError } from '../errors.ts';
+import { noteTargetAction } from '../ledger/audit.ts';
+import {
+  decidePlan,
+  dropPlanFiles,
+  forgetPlan,
+  type KeptPlan,
+  listKeptPlans,
+  readKeptPlan,
+} from '../ledger/kept-plans.ts';
+import { type Run, readRun } from '../ledger/run.ts';
+import { openRunIndex } from '../lookup/run-index.ts';
+import { isSamePerson } from '../model/person.ts';
+import { mayAct, type Role } from '../model/role.ts';
+import { targetOf } from '../model/target.ts';
+import type { Advice } from '../model/to-type.ts';
+import type { RedisClient } from '../redis/client.ts';
+import type { By } from './action.ts';
+import type { AppliedPlan } from './applied-plan.ts';
+import { actionOfPlan, checkPlanned, refuseChangedFiles } from './apply-plan.ts';
+import { noteOf, planClock, planFacts, readShown, undecidable, unknownPlan } from './kept-plan.ts';
+import { type PlanFiles, withPlanFiles } from './kept-plan-files.ts';
+import type { ListAction } from './list-action.ts';
+import type { PlanOperations } from './operations.ts';
+import { readPlanFile } from './plan-file.ts';
+import { withUpload } from './read-list.ts';
+import type { Session } from './session.ts';
+import { startList } from './start-list.ts';
+
+/** Actions on the plans in the Redis of this session, with everything that its login allows: the role admin. */
+export function localPlans(session: Session): PlanOperations {
+  const { redis } = session;
+  const known = async (id: string) => {
+    const kept = await readKeptPlan(redis, id);
+    if (kept === null) throw unknownPlan(id);
+    return kept;
+  };
+  return {
+    list: async () =>
+      (await listKeptPlans(redis, (await openRunIndex(redis).read()).targets)).map((plan) =>
+        planFacts(plan, Date.now()),
+      ),
+    async show(id) {
+      const kept = await known(id);
+      const error = undecidable(kept, await planClock(redis, kept));
+      if (error !== null) throw error;
+      return { ...(await readShown(redis, kept)), protected_host: null };
+    },
+    async apply(id, action) {
+      const { run, warnings } = await applyKeptPlan(session, action, await known(id));
+      return { run: run.id, warnings };
+    },
+    refuse: async (id, by) => planFacts(await refuseKeptPlan(session, await known(id), by), Date.now()),
+    withdraw: async (id, { who }) => withdrawPlan(session, await known(id), { name: who, role: 'admin' }),
+  };
+}
+
+/** The plan that is carried out, by its files: the plan that was kept, or one of the same ids with other rules. */
+type Seal = (files: PlanFiles) => Promise<Pick<AppliedPlan, 'plan' | 'sha256'>>;
+
+/**
+ * Makes the run of a kept plan, which workers delete. Its list is read again, so that everything that differs from the plan is found. Throws GUARD for
+ * a plan that was decided or has expired, that another person has to apply, or that no longer matches; by then nothing was sent. Repeating it
+ * completes the run that the same person has begun.
+ */
+export async function applyKeptPlan(
+  session: Session,
+  given: ListAction,
+  kept: KeptPlan,
+  seal: Seal = ({ plan }) => readPlanFile(plan),
+): Promise<{ run: Run; warnings: Advice[] }> {
+  const { redis } = session;
+  await refuseDecided(redis, kept, given.by);
+  const made = await withPlanFiles(redis, given.config.stateDir, kept, async (files) => {
+    const decide = async (run: string) => void (await decideOnce(redis, kept, 'applied', given.by, run));
+    const applied: AppliedPlan = { ...(await seal(files)), isKept: true, decide };
+    const { action, target } = actionOfPlan(given, applied);
+    await refuseChangedFiles(applied, [files.list]);
+    return withUpload(action.config, { folder: files.folder, path: files.list, isPiped: false }, (list) => {
+      checkPlanned(action, applied, list);
+      return startList(session, action, { target, list, retries: null, applied });
+    });
+  });
+  await decideOnce(redis, kept, 'applied', given.by, made.run.id); // a run that had ended was not written
+  await dropPlanFiles(redis, kept);
+  return made;
+}
+
+/** Refuses a kept plan for good. Throws USAGE without a reason, and GUARD if the plan does not wait any more. Repeating it is harmless. */
+export async function refuseKeptPlan({ redis }: Pick<Session, 'redis'>, kept: KeptPlan, by: By): Promise<KeptPlan> {
+  if (by.reason === '')
+    throw new ExpungeError('USAGE', 'expected a reason, which the planner reads; got none', {
+      next: (toType) => `say why: ${toType('plans refuse', kept.id, '--reason', '…')}`,
+    });
+  return decideOnce(redis, kept, 'refused', by, '');
+}
+
+/** Removes a plan and its list. Throws GUARD for a plan of another person, unless the role of the person is enough to decide about it. */
+export async function withdrawPlan(
+  { redis }: Pick<Session, 'redis'>,
+  kept: KeptPlan,
+  { name: who, role }: { name: string; role: Role },
+): Promise<void> {
+  if (!mayAct(role, 'operate') && !isSamePerson(kept.by, who))
+    throw new ExpungeError('GUARD', `plan ${kept.id} is of ${kept.by}, not of ${who}; nothing was removed`, {
+      next: `let ${kept.by} withdraw it, or anyone with the role operate`,
+    });
+  await forgetPlan(redis, kept);
+  if (kept.isDraft) return;
+  const { baseUrl, account, id: plan, by: planned_by } = kept;
+  const entry = {
+    at: Date.now(),
+    action: 'withdraw_plan',
+    by: 'operator',
+    who,
+    reason: '',
+    plan,
+    planned_by,
+    run: '',
+  } as const;
+  await noteTargetAction(redis, targetOf(baseUrl, account).fp, entry);
+}
+
+/** Throws GUARD for a plan that does not wait, unless the same person has begun to apply it and its run has not started. */
+async function refuseDecided(redis: RedisClient, kept: KeptPlan, { who }: By): Promise<void> {
+  const { decision, state } = kept;
+  if (state === 'applied' && isSamePerson(decision!.who, who)) {
+    const run = await readRun(redis, decision!.run);
+    if (run?.state === 'preparing' || run?.state === 'planned') return;
+  }
+  const error = undecidable(kept, await planClock(redis, kept));
+  if (error !== null) throw error;
+}
+
+/** Decides about a plan. Throws GUARD if it is decided otherwise, also by another person in the same way. */
+async function decideOnce(
+  redis: RedisClient,
+  kept: KeptPlan,
+  state: 'applied' | 'refused',
+  { who, reason }: By,
+  run: string,
+): Promise<KeptPlan> {
+  const now = await planClock(redis, kept);
+  const after = await decidePlan(redis, kept.id, state, { who, at: now, reason, run }, noteOf);
+  if (after === null) throw unknownPlan(kept.id);
+  const { decision } = after;
+  if (after.state === state && decision!.run === run && isSamePerson(decision!.who, who)) return after;
+  throw undecidable(after, now) ?? unknownPlan(kept.id);
+}

@@ -1,0 +1,217 @@
+import { describe, expect, test } from 'vitest';
+import { readAudit, readTargetAudit } from '../../../src/ledger/audit.ts';
+import { noteTarget } from '../../../src/ledger/known-targets.ts';
+import { readEvents } from '../../../src/ledger/outbox.ts';
+import { keys } from '../../../src/redis/keys.ts';
+import { inboxIds, openInbox, wayNames } from '../../support/inbox.ts';
+
+describe.each(wayNames)('a plan that waits, through %s', (name) => {
+  test('is listed, and is deleted by the workers once another person approves it: the trail names both', async () => {
+    const { ways, harness, redis, kept, sent } = await openInbox();
+    const way = ways[name]!;
+    const planned = await way.plan('ana', 'ben');
+    expect(planned.isDone, planned.words).toBe(true);
+    expect(await way.list('ben')).toMatch(new RegExp(`${planned.id}.*ana`, 's'));
+    expect([await harness.runs(), sent()]).toEqual([[], 0]);
+    const approved = await way.approve('ben', planned.id);
+    expect(approved.isDone, approved.words).toBe(true);
+    const run = await harness.onlyRun();
+    expect(run).toMatchObject({ createdBy: expect.stringMatching(/^ben/), detached: true, approver: 'ben', ids: 6 });
+    const entry = (await readAudit(redis, run)).find(({ action }) => action === 'approve');
+    expect(entry).toMatchObject({ who: expect.stringMatching(/^ben/), planned_by: expect.stringMatching(/^ana/) });
+    expect(await kept(planned.id)).toMatchObject({ state: 'applied', decision: { run: run.id } });
+    expect(await way.list('ben')).not.toContain(planned.id);
+    expect(await redis.exists(keys.planFiles(harness.target.fp, planned.id))).toBe(0);
+    await harness.worker();
+    expect((await harness.runIs('completed', ({ state }) => state === 'completed')).counts.deleted).toBe(6);
+    const trail = (await readTargetAudit(redis, harness.target.fp)).map(({ action, who }) => [action, who]);
+    expect(trail).toEqual([
+      ['plan', expect.stringMatching(/^ana/)],
+      ['apply_plan', expect.stringMatching(/^ben/)],
+    ]);
+    const events = await readEvents(redis, harness.target.fp, 0, 100);
+    const plans = events.map(({ event }) => event).filter(({ type }) => type.startsWith('plan.'));
+    expect(plans.map(({ type }) => type)).toEqual(['plan.waiting', 'plan.applied']);
+    expect(plans[0]!.text).toMatch(
+      /^Plan \S+ of ana\S* to delete 6 ids on .* waits for ben until .*: OPS-77\. See it: /,
+    );
+  });
+
+  test.each([
+    ['its planner', 'ben', 'ben', 'ben', 'expected someone other than the planner'],
+    ['somebody else', 'ana', 'ben', 'carl', 'only ben may apply this plan of ana'],
+    [
+      'the planner, whatever their role',
+      'dora',
+      'role:operate',
+      'dora',
+      'only someone with the role operate may apply',
+    ],
+  ] as const)('is not approved by %s', async (_, planner, approver, who, words) => {
+    const { ways, harness, sent } = await openInbox();
+    const way = ways[name]!;
+    const planned = await way.plan(planner, approver);
+    const refused = planned.isDone ? await way.approve(who, planned.id) : planned;
+    expect([refused.code, refused.words]).toEqual([planned.isDone ? 'guard' : 'usage', expect.stringContaining(words)]);
+    expect([await harness.runs(), sent()]).toEqual([[], 0]);
+  });
+
+  test('is approved by anyone else with the role that it names', async () => {
+    const { ways, harness } = await openInbox();
+    const way = ways[name]!;
+    const planned = await way.plan('ana', 'role:admin');
+    const approved = await way.approve('dora', planned.id);
+    expect(approved.isDone, approved.words).toBe(true);
+    expect(await harness.onlyRun()).toMatchObject({ approver: expect.stringMatching(/^dora/) });
+  });
+
+  test('is not approved once it was refused, and says by whom and why; nor is it refused twice', async () => {
+    const { ways, harness, redis, sent } = await openInbox();
+    const way = ways[name]!;
+    const { id } = await way.plan('ana');
+    const refused = await way.refuse('ben', id, 'wrong list');
+    expect(refused.isDone, refused.words).toBe(true);
+    for (const again of [await way.approve('carl', id), await way.refuse('carl', id, 'me too')]) {
+      expect(again.code).toBe('guard');
+      expect(again.words).toMatch(/ben\S* refused plan \S+ of ana\S* \(6 ids\) at .*: wrong list; nothing was sent/);
+    }
+    expect([await harness.runs(), sent()]).toEqual([[], 0]);
+    const events = await readEvents(redis, harness.target.fp, 0, 100);
+    expect(events.at(-1)!.event).toMatchObject({
+      type: 'plan.refused',
+      text: expect.stringMatching(/was refused by ben\S*: wrong list$/),
+    });
+  });
+
+  test('is not approved once it has expired', async () => {
+    const { ways, harness, expire, sent } = await openInbox();
+    const way = ways[name]!;
+    const { id } = await way.plan('ana');
+    await expire(id);
+    const late = await way.approve('ben', id);
+    expect([late.code, late.words]).toEqual(['guard', expect.stringMatching(/expired at .*; nothing was sent/)]);
+    expect([await harness.runs(), sent()]).toEqual([[], 0]);
+  });
+
+  test('makes exactly one run if two people approve it at once, and the other one learns who was first', async () => {
+    const { ways, harness, kept } = await openInbox();
+    const way = ways[name]!;
+    const { id } = await way.plan('ana');
+    const results = await Promise.all([way.approve('ben', id), way.approve('carl', id)]);
+    expect(
+      results.filter(({ isDone }) => isDone),
+      JSON.stringify(results),
+    ).toHaveLength(1);
+    const other = results.find(({ isDone }) => !isDone)!;
+    const { decision } = (await kept(id))!;
+    expect([other.code, other.words]).toEqual([
+      'guard',
+      expect.stringContaining(`${decision!.who} applied plan ${id} of`),
+    ]);
+    expect(await harness.runs()).toMatchObject([{ id: decision!.run, createdBy: decision!.who, state: 'running' }]);
+  });
+
+  test('is not applied if its list is damaged in Redis', async () => {
+    const { ways, harness, redis, sent } = await openInbox();
+    const way = ways[name]!;
+    const { id } = await way.plan('ana');
+    await redis.hset(keys.planFiles(harness.target.fp, id), 'list.0', 'nonsense');
+    const refused = await way.approve('ben', id);
+    expect([refused.code, refused.words]).toEqual(['guard', expect.stringContaining('damaged in Redis')]);
+    expect([await harness.runs(), sent()]).toEqual([[], 0]);
+  });
+});
+
+describe('a plan that waits', () => {
+  test('is refused if the rules or the protected ids of whoever approves it have changed', async () => {
+    const { ways, harness, sent } = await openInbox();
+    const { id } = await ways['the command at Redis']!.plan('ana');
+    const protect = harness.file('kept.txt', `${inboxIds[0]}\n`);
+    const approve = (env: NodeJS.ProcessEnv) =>
+      harness.expunge(['plans', 'approve', id, '--confirm', '6'], { env: { EXPUNGE_USER: 'ben', ...env } });
+    for (const [env, words] of [
+      [{ EXPUNGE_RATE: '9/s' }, '--rate 9/s instead of none'],
+      [{ EXPUNGE_ACCOUNT: 'another' }, 'target'],
+      [{ EXPUNGE_PROTECT: protect }, 'protected'],
+    ] as const) {
+      const refused = await approve(env);
+      expect([refused.code, refused.stderr]).toEqual([4, expect.stringContaining('no longer matches the plan')]);
+      expect(refused.stderr).toContain(words);
+      expect(refused.stderr).toContain('nothing was sent');
+    }
+    expect([await harness.runs(), sent()]).toEqual([[], 0]);
+    expect((await approve({})).code).toBe(0); // it waits on
+  });
+
+  test('is applied by any server, also when the one that made it is gone', async () => {
+    const { ways, harness, server, token } = await openInbox();
+    const { id } = await ways['the API']!.plan('ana');
+    server.signal('SIGTERM');
+    await server.ended;
+    const worker = await harness.worker(['--http', '0'], { EXPUNGE_STATE_DIR: `${harness.folder}/another` });
+    const url = /http:\/\/[\d.]+:\d+/.exec(worker.stdout + worker.stderr)![0];
+    const body = JSON.stringify({ confirm: 6 });
+    const headers = { authorization: `Bearer ${await token('operate')}`, 'content-type': 'application/json' };
+    const answer = await fetch(`${url}/api/v1/plans/${id}/apply`, { method: 'POST', body, headers });
+    expect(answer.status, await answer.clone().text()).toBe(201);
+    await harness.runIs('completed', ({ state }) => state === 'completed');
+  });
+
+  test('is withdrawn by its planner or an operator, and by nobody else who may only plan', async () => {
+    const { call, tokens, ways, kept } = await openInbox();
+    const plans = [await ways['the API']!.plan('ana'), await ways['the API']!.plan('ben')];
+    const withdraw = (who: 'ana' | 'ben', id: string) =>
+      call(null, `/plans/${id}`, { method: 'DELETE', headers: { authorization: `Bearer ${tokens.get(who)}` } });
+    expect((await withdraw('ana', plans[1]!.id)).body).toMatchObject({ status: 409, code: 'guard' });
+    expect((await withdraw('ana', plans[0]!.id)).status).toBe(200);
+    expect((await withdraw('ben', plans[1]!.id)).status).toBe(200);
+    expect(await kept(plans[1]!.id)).toBeNull();
+  });
+
+  test('is one of a hundred at most for each target, and none is removed for another one', async () => {
+    const { ways, harness, redis, kept } = await openInbox();
+    const way = ways['the API']!;
+    const { id } = await way.plan('ana');
+    const plan = (await kept(id))!;
+    const { fp } = harness.target;
+    const others = Array.from({ length: 99 }, (_, n) => `${fp}-${n.toString(16).padStart(8, '0')}`);
+    for (const other of others) await redis.hset(keys.plans(fp), other, JSON.stringify({ ...plan, id: other }));
+    const refused = await way.plan('ana');
+    expect([refused.code, refused.words]).toEqual(['usage', expect.stringContaining('at most 100 of 1,000 MB')]);
+    expect(await redis.keys(`${keys.plans(fp)}:*`)).toEqual([keys.planFiles(fp, id)]);
+    await way.refuse('ben', id, 'room');
+    expect((await way.plan('ana')).isDone).toBe(true);
+  });
+
+  test('is left there by everybody who may only plan, and a role that may not apply is told so', async () => {
+    const { call, tokens, harness, ways, atServer } = await openInbox();
+    const send = (who: 'ana' | 'eve', path: string, options: object) =>
+      call(null, path, {
+        ...options,
+        headers: { authorization: `Bearer ${tokens.get(who)}`, 'content-type': 'text/csv' },
+      });
+    const path = `/plans?target=${harness.target.fp}&resource=annotations`;
+    const planned = await send('ana', path, { method: 'POST', raw: 'id\nw-000001\n' });
+    expect(planned.body).toMatchObject({ waits: true, may_apply: false, planned_by: 'ana', state: 'waiting' });
+    expect((await send('eve', path, { method: 'POST', raw: 'id\nw-000001\n' })).status).toBe(403);
+    expect((await ways['the API']!.approve('ana', planned.body.plan)).code).toBe('forbidden');
+    const args = ['run', 'old.csv', '--resource', 'annotations', '--detach', '--yes'];
+    const run = await harness.expunge(args, { env: atServer('ana') });
+    expect([run.code, run.stderr]).toEqual([
+      5,
+      expect.stringMatching(/role "plan", but .* requires "operate"(.|\n)*plan FILE/),
+    ]);
+    expect(await harness.runs()).toEqual([]);
+  });
+
+  test('is none while the person who sent a list confirms it at once', async () => {
+    const { call, tokens, harness, redis } = await openInbox();
+    await noteTarget(redis, harness.target, Date.now());
+    const headers = { authorization: `Bearer ${tokens.get('ben')}`, 'content-type': 'text/csv' };
+    const path = `/plans?target=${harness.target.fp}&resource=annotations`;
+    const planned = await call(null, path, { method: 'POST', raw: 'id\nw-000001\n', headers });
+    expect(planned.body).toMatchObject({ waits: false, may_apply: true });
+    expect((await call('read', '/plans?all=true')).body.items).toEqual([]);
+    expect(await readEvents(redis, harness.target.fp, 0, 100)).toEqual([]);
+  });
+});
