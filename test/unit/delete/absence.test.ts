@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Absence, type Belief } from '../../../src/delete/absence.ts';
 import type { Streaks } from '../../../src/limiter/run-pace.ts';
 
@@ -6,6 +6,10 @@ const open = new AbortController().signal;
 
 beforeEach(() => {
   vi.useFakeTimers();
+});
+
+afterEach(() => {
+  vi.useRealTimers(); // test files of a process share their timers
 });
 
 /** What one process knows of a run; `hear` is called ten times a second, as the watch of runs does. */
