@@ -7,7 +7,7 @@ import { storedName } from '../model/person.ts';
 import { mayAct, type Role, roles } from '../model/role.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { inTime, Problem } from './problem.ts';
-import { hashOf, type Person, personOf, readSession, readToken } from './token-store.ts';
+import { hashSecret, type Person, readSession, readToken, toPerson } from './token-store.ts';
 
 /** The person who sends a request, and how they proved who they are. */
 export type Caller = Person & { by: 'token' | 'session' | 'proxy' };
@@ -59,8 +59,8 @@ function connectionOf(context: Context): { incoming?: { socket?: Socket } } {
 async function findCaller(context: Context, { redis, proxy, linked }: Authority, now: number): Promise<Caller | null> {
   const token = tokenIn(context);
   if (token !== undefined) {
-    const known = token.length > maxSecretLength ? null : await readToken(redis, hashOf(token), now);
-    return known && { ...personOf(known), by: 'token' };
+    const known = token.length > maxSecretLength ? null : await readToken(redis, hashSecret(token), now);
+    return known && { ...toPerson(known), by: 'token' };
   }
   const named = proxy === null ? '' : (context.req.header(proxy.header) ?? '').trim();
   if (proxy !== null && named !== '' && proxy.isTrusted(addressOf(context))) {
@@ -68,10 +68,10 @@ async function findCaller(context: Context, { redis, proxy, linked }: Authority,
     const name = storedName(named);
     return { name, role: roleAt(proxy, name, context), reach: null, by: 'proxy' };
   }
-  const cookie = getCookie(context, cookieNameOf(context));
+  const cookie = getCookie(context, sessionCookieName(context));
   if (cookie === undefined || cookie.length > maxSecretLength) return null;
   const session = linked(cookie, now) ?? (await readSession(redis, cookie, now));
-  return session && { ...personOf(session), by: 'session' };
+  return session && { ...toPerson(session), by: 'session' };
 }
 
 function tokenIn({ req }: Context): string | undefined {
@@ -113,7 +113,7 @@ const isOwnAddress = addressFilter(['127.0.0.0/8', '::1']);
  * a proxy on this machine is trusted only for its stated names, or for the names of this machine if none are stated. Pure.
  */
 export function isNameOfProxy(hosts: readonly string[], address: string, host: string): boolean {
-  const name = nameIn(host);
+  const name = parseHostName(host);
   if (hosts.length > 0) return name !== null && hosts.includes(name);
   return !isOwnAddress(address) || isOwnName(host);
 }
@@ -123,12 +123,12 @@ export function isNameOfProxy(hosts: readonly string[], address: string, host: s
  * then read the answers.
  */
 export function isOwnName(host: string): boolean {
-  const name = nameIn(host);
+  const name = parseHostName(host);
   return name !== null && isLoopback(name);
 }
 
 /** The name in `name:port`, in the form of a URL; null if there is none. */
-export function nameIn(host: string): string | null {
+export function parseHostName(host: string): string | null {
   return urlOf(host)?.hostname ?? null;
 }
 
@@ -140,7 +140,7 @@ function urlOf(host: string): URL | null {
  * The name of the cookie of a session, with the port that the browser asks unless that is the usual one: browsers send a cookie to all ports of a
  * name, and two dashboards on one machine would log each other out.
  */
-export function cookieNameOf({ req }: Context): string {
+export function sessionCookieName({ req }: Context): string {
   const port = urlOf(req.header('host') ?? '')?.port ?? '';
   return port === '' ? sessionCookie : `${sessionCookie}_${port}`;
 }
@@ -165,7 +165,7 @@ export function requireRole(context: Context, caller: Caller | null, needed: Rol
 function whyUnknown(context: Context): string {
   if (tokenIn(context) !== undefined)
     return 'this server does not know the token: it was mistyped or revoked, or it has expired';
-  if (getCookie(context, cookieNameOf(context)) !== undefined) return 'the session has ended';
+  if (getCookie(context, sessionCookieName(context)) !== undefined) return 'the session has ended';
   return 'expected a token or a session, got none';
 }
 
@@ -179,7 +179,7 @@ function addressOf(context: Context): string {
  * The address of the person behind a request: the address of the connection or, behind a trusted proxy, the last address in X-Forwarded-For that is
  * not a trusted proxy itself.
  */
-export function personAddressOf(context: Context, proxy: TrustedProxy | null): string {
+export function findPersonAddress(context: Context, proxy: TrustedProxy | null): string {
   const address = addressOf(context);
   if (proxy === null || !proxy.isTrusted(address)) return address;
   return lastForwarded(context.req.header('x-forwarded-for') ?? '', proxy.isTrusted) ?? address;

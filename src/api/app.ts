@@ -2,21 +2,21 @@ import { type Context, Hono, type MiddlewareHandler } from 'hono';
 import { secureHeaders } from 'hono/secure-headers';
 import { ExpungeError } from '../errors.ts';
 import { readVersion } from '../version.ts';
-import { cookieNameOf, isOwnName, maxNameLength, refuseCrossSite, requireRole } from './access.ts';
-import { assetAnswer, readAssetAt, readPageFile } from './assets.ts';
+import { isOwnName, maxNameLength, refuseCrossSite, requireRole, sessionCookieName } from './access.ts';
+import { assetAnswer, readAsset, readPageFile } from './assets.ts';
 import { evidenceRoutes } from './evidence-routes.ts';
 import { doOnce, type Work } from './idempotency.ts';
 import { type Login, loginPath } from './login.ts';
-import { openApiOf } from './openapi.ts';
+import { describeApi } from './openapi.ts';
 import { planRoutes } from './plan-routes.ts';
-import { Problem, type ProblemDocument, problemAnswer, problemOf, problemPage } from './problem.ts';
+import { Problem, type ProblemDocument, problemAnswer, problemPage, toProblem } from './problem.ts';
 import { refuseBeyondReach } from './reach.ts';
 import { readJson } from './read-body.ts';
 import { readRoutes } from './read-routes.ts';
 import { type ApiDeps, checked, type Route } from './route.ts';
 import { runRoutes } from './run-routes.ts';
 import { scheduleRoutes } from './schedule-routes.ts';
-import { fieldsIn } from './setting-fields.ts';
+import { findFields } from './setting-fields.ts';
 import { targetRoutes } from './target-routes.ts';
 import { tokenRoutes } from './token-routes.ts';
 
@@ -51,14 +51,14 @@ export function openSite(options: SiteOptions): Hono {
   if (options.isLocal) app.use(refuseOtherHosts);
   app.onError((error, context) => {
     const { path } = context.req;
-    const problem = problemOf(error, log, path);
+    const problem = toProblem(error, log, path);
     const isPage = !path.startsWith('/api/') && context.req.header('accept')?.includes('text/html');
     return isPage ? problemPage(problem) : answerOf(problem);
   });
   for (const route of routes) serve(app, route, options);
   app.get(`${apiPath}/openapi.json`, async (context) => {
     requireRole(context, await login.caller(context), 'read');
-    return context.json(openApiOf(routes, readVersion(), cookieNameOf(context)));
+    return context.json(describeApi(routes, readVersion(), sessionCookieName(context)));
   });
   for (const path of [...new Set(routes.map(({ path }) => path)), '/openapi.json'])
     refuseOtherMethods(app, path, login);
@@ -70,9 +70,7 @@ export function openSite(options: SiteOptions): Hono {
       'GET /api/v1/openapi.json lists what there is',
     );
   });
-  app.get('/assets/*', async (context) =>
-    fileOf(context, await readAssetAt(context.req.path.slice('/assets/'.length))),
-  );
+  app.get('/assets/*', async (context) => fileOf(context, await readAsset(context.req.path.slice('/assets/'.length))));
   login.serve(app);
   app.get('*', async (context) => {
     const { pathname, search } = new URL(context.req.url);
@@ -146,7 +144,7 @@ function serve(app: Hono, route: Route, options: SiteOptions): void {
   app.on(route.method.toUpperCase(), servedAt(route.path), (context) =>
     answer(context).catch((error) => {
       if (!(error instanceof ExpungeError)) throw error;
-      return answerOf(withFields(problemOf(error, options.log, context.req.path), route));
+      return answerOf(withFields(toProblem(error, options.log, context.req.path), route));
     }),
   );
 }
@@ -169,7 +167,7 @@ function servedAt(path: string): string {
 
 /** The problem with the fields of the route added for the flags that the text names. */
 function withFields(problem: ProblemDocument, { query, body }: Route): ProblemDocument {
-  const fields = fieldsIn(`${problem.detail} ${problem.next ?? ''}`, body === null ? [query] : [query, body]);
+  const fields = findFields(`${problem.detail} ${problem.next ?? ''}`, body === null ? [query] : [query, body]);
   return fields.length === 0 ? problem : { ...problem, fields };
 }
 
@@ -182,7 +180,7 @@ function fileOf(context: Context, asset: Awaited<ReturnType<typeof readPageFile>
   return assetAnswer(asset, context.req.header('if-none-match'));
 }
 
-function answerOf(problem: ReturnType<typeof problemOf>): Response {
+function answerOf(problem: ReturnType<typeof toProblem>): Response {
   const { status, seconds, allow } = problem as { status: number; seconds?: number; allow?: string };
   return problemAnswer(problem, {
     ...(status === 401 && { 'www-authenticate': 'Bearer' }),

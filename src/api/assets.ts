@@ -47,7 +47,7 @@ function folderOf(url: string): string {
 
 /** Reads a file of the pages by its name, a script by its name in a build; null if there is none. */
 export function readPageFile(name: string): Promise<Asset | null> {
-  return readAsset(pages, name);
+  return readFromFolder(pages, name);
 }
 
 /** The login page, which leads to `to`. With a problem it shows the sentence about it, which is otherwise hidden; that works without a script. */
@@ -62,14 +62,14 @@ export async function readLoginPage(problem: string, to: string): Promise<Asset 
 }
 
 /** Reads the file of a path below /assets, already decoded; null if none is served there. */
-export function readAssetAt(path: string): Promise<Asset | null> {
+export function readAsset(path: string): Promise<Asset | null> {
   const [first = '', ...rest] = path.split('/');
   const isInFolder = rest.length > 0 && Object.hasOwn(folders, first);
-  return isInFolder ? readAsset(folders[first]!, rest.join('/')) : readPageFile(path);
+  return isInFolder ? readFromFolder(folders[first]!, rest.join('/')) : readPageFile(path);
 }
 
 /** Reads a file. Paths have only plain names, so none leads out of its folder. */
-async function readAsset(folder: string, name: string): Promise<Asset | null> {
+async function readFromFolder(folder: string, name: string): Promise<Asset | null> {
   const isOurs = isSource && (folder === pages || folder === model);
   const path = isOurs ? name.replace(/\.js$/, '.ts') : name;
   const hasTypes = isOurs && extname(path) === '.ts'; // pages import each other by these names

@@ -11,7 +11,7 @@ import { explainConnectionError } from '../system-errors.ts';
 import { bareToken, readTokenFile, readTokenVariable } from '../token/bearer-token.ts';
 import { readVersion } from '../version.ts';
 import type { ProblemDocument, ProblemKind } from './problem.ts';
-import { type AnsweredWarnings, commandsIn, readWarnings } from './warnings.ts';
+import { type AnsweredWarnings, readCommands, readWarnings } from './warnings.ts';
 
 /** A request to the API; `path` is below /api/v1. */
 type ApiRequest = {
@@ -211,7 +211,7 @@ export class ApiClient {
       return Object.assign(new BeingDone('UNREACHABLE', said, { next: doubtAbout(request) }), { seconds });
     const shown =
       typeof next === 'string' && isForCommands(code)
-        ? readAdvice(visibleLine(next), commandsIn(commands))
+        ? readAdvice(visibleLine(next), readCommands(commands))
         : (advice[code] ?? null);
     return new ExpungeError(codes[code] ?? 'USAGE', said, { next: shown });
   }

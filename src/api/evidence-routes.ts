@@ -6,8 +6,8 @@ import { isSuccess, sumOutcomes } from '../model/outcome.ts';
 import { resources } from '../model/resource.ts';
 import { parseSelection } from '../model/selection.ts';
 import type { Target } from '../model/target.ts';
-import { cursorAt, requireWrittenList, WrittenRows, writeNewRows } from '../operations/follow-run.ts';
-import { type Appearance, appearancesIn, noRunHas, type Search, searchRuns } from '../operations/search-runs.ts';
+import { parseCursor, requireWrittenList, WrittenRows, writeNewRows } from '../operations/follow-run.ts';
+import { type Appearance, noRunHas, type Search, searchRuns, toAppearances } from '../operations/search-runs.ts';
 import type { Session } from '../operations/session.ts';
 import { type Verification, verify } from '../operations/verify-run.ts';
 import { htmlReport } from '../report/html-report.ts';
@@ -17,7 +17,7 @@ import { Problem, parsedAs } from './problem.ts';
 import { type ApiDeps, type Call, type Route, route } from './route.ts';
 import { findRunById } from './run-view.ts';
 import * as shapes from './shapes.ts';
-import { knownTargetOf } from './targets.ts';
+import { findKnownTarget } from './targets.ts';
 
 const reportQuery = z.strictObject({
   only: z.string().min(1).max(1_000).optional().describe('outcomes and codes, with commas: failed,http_409'),
@@ -127,7 +127,7 @@ async function outcomes({ deps, params, query, context }: Call<z.output<typeof o
   const { redis } = deps.session;
   const run = await findRunById(deps.session, params.run!);
   requireWrittenList(run);
-  const cursor = parsedAs('query.from', query.from ?? '', () => cursorAt(run, query.from));
+  const cursor = parsedAs('query.from', query.from ?? '', () => parseCursor(run, query.from));
   const end = deps.streams.begin('downloads');
   const write = async (sink: Sink) => {
     const written = new WrittenRows(sink, run.id, query.from ?? null, context.req.raw.signal);
@@ -179,9 +179,9 @@ async function explain(call: Call<{ target: string }>) {
   const { deps, params, query } = call;
   const resource = resources.find((known) => known === params.resource);
   if (resource === undefined) throw new Problem('invalid', `expected a resource like ${resources.join(', ')}`);
-  const search = searchOf(call, await knownTargetOf(deps.session, query.target), { resource, id: params.id! });
+  const search = searchOf(call, await findKnownTarget(deps.session, query.target), { resource, id: params.id! });
   const found = await searchWith(call, search);
-  if (found.length > 0) return { items: found.flatMap(({ run, found }) => appearancesIn(run, found, Date.now())) };
+  if (found.length > 0) return { items: found.flatMap(({ run, found }) => toAppearances(run, found, Date.now())) };
   const { message, next } = noRunHas(search);
   throw new Problem('not_found', message, next);
 }
@@ -189,7 +189,7 @@ async function explain(call: Call<{ target: string }>) {
 async function find(call: Call<Search['wanted']>) {
   const { deps, params, query } = call;
   const warnings: string[] = [];
-  const search = searchOf(call, await knownTargetOf(deps.session, params.fp!), query, warnings);
+  const search = searchOf(call, await findKnownTarget(deps.session, params.fp!), query, warnings);
   return { items: await searchWith(call, search), searched: search.searched, warnings };
 }
 

@@ -7,7 +7,7 @@ import { keys } from '../redis/keys.ts';
 import { acquireLease, type Lease } from '../redis/lease.ts';
 import type { Caller } from './access.ts';
 import { Problem } from './problem.ts';
-import { hashOf } from './token-store.ts';
+import { hashSecret } from './token-store.ts';
 
 /** What is known of a request: its content, the run that it makes ('' = none yet), and its answer; null = none yet. */
 type Noted = { request: string; run: string; answer: unknown };
@@ -45,8 +45,8 @@ export async function doOnce(
   const given = req.header('idempotency-key');
   if (given === undefined) return { answer: await work.handle(async () => {}), isRepeated: false };
   if (!keyPattern.test(given)) throw new Problem('invalid', 'Idempotency-Key: expected 1 to 100 visible characters');
-  const hash = hashOf([caller.name, req.method, req.path, given].join('\n'));
-  const request = hashOf(JSON.stringify(facts));
+  const hash = hashSecret([caller.name, req.method, req.path, given].join('\n'));
+  const request = hashSecret(JSON.stringify(facts));
   const key = keys.apiRequest(hash);
   const lease = await waitForLease(redis, keys.apiRequest(`${hash}:lease`), () => readNoted(redis, key, request));
   if (lease === null) return repeated(await readNoted(redis, key, request));

@@ -32,7 +32,7 @@ const ofLists = scheduledSettings.filter((name) => name !== 'protect' && name !=
 const ofProtectFile: readonly SettingName[] = ['protectColumn', 'expectUnprotected'];
 
 /** The action as a command line would give it. Throws `invalid` for any value that a flag would also refuse. */
-export function listActionOf(
+export function toListAction(
   { config, sources, env }: Pick<ApiDeps, 'config' | 'sources' | 'env'>,
   { name: who, role }: Caller,
   { target, texts = {}, options = {}, reason, isAsked = false, onRun }: Given,

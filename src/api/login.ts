@@ -6,9 +6,9 @@ import type { RedisClient } from '../redis/client.ts';
 import {
   authenticate,
   type Caller,
-  cookieNameOf,
-  personAddressOf,
+  findPersonAddress,
   refuseCrossSite,
+  sessionCookieName,
   type TrustedProxy,
 } from './access.ts';
 import { assetAnswer, readLoginPage } from './assets.ts';
@@ -18,13 +18,13 @@ import { readText } from './read-body.ts';
 import {
   beginSession,
   endSession,
-  hashOf,
+  hashSecret,
   type LoggedIn,
   type Person,
-  personOf,
   randomSecret,
   readToken,
   sessionMs,
+  toPerson,
 } from './token-store.ts';
 
 const onceMs = 10 * 60_000;
@@ -50,13 +50,17 @@ export class Login {
   /** The path of a link that logs this person in as admin, once and within ten minutes. A new link replaces the last one. */
   newLink(name: string): string {
     const secret = randomSecret();
-    this.#once = { hash: hashOf(secret), who: { name, role: 'admin', reach: null }, until: performance.now() + onceMs };
+    this.#once = {
+      hash: hashSecret(secret),
+      who: { name, role: 'admin', reach: null },
+      until: performance.now() + onceMs,
+    };
     return `/login?once=${secret}`;
   }
 
   /** The person who sends a request; null if no one is logged in. */
   caller(context: Context): Promise<Caller | null> {
-    const linked = (cookie: string, now: number) => this.#linkedBy(hashOf(cookie), now);
+    const linked = (cookie: string, now: number) => this.#linkedBy(hashSecret(cookie), now);
     return authenticate(context, { redis: this.#redis, proxy: this.#proxy, linked }, Date.now());
   }
 
@@ -79,9 +83,9 @@ export class Login {
     app.post('/logout', async (context) => {
       refuseCrossSite(context, true);
       const caller = await this.caller(context);
-      const cookieName = cookieNameOf(context);
+      const cookieName = sessionCookieName(context);
       const cookie = getCookie(context, cookieName);
-      if (caller !== null && cookie !== undefined && !this.#linked.delete(hashOf(cookie)))
+      if (caller !== null && cookie !== undefined && !this.#linked.delete(hashSecret(cookie)))
         await endSession(this.#redis, cookie);
       deleteCookie(context, cookieName, { path: '/' });
       return context.redirect('/login', 303);
@@ -93,26 +97,26 @@ export class Login {
    */
   #byLink(context: Context, secret: string): Response {
     const once = this.#once;
-    if (once === null || once.hash !== hashOf(secret) || performance.now() > once.until)
+    if (once === null || once.hash !== hashSecret(secret) || performance.now() > once.until)
       return context.redirect('/login?problem=link', 303);
     this.#once = null;
     const cookie = randomSecret();
-    this.#linked.set(hashOf(cookie), { who: once.who, until: Date.now() + sessionMs });
+    this.#linked.set(hashSecret(cookie), { who: once.who, until: Date.now() + sessionMs });
     return this.#enter(context, cookie, '/');
   }
 
   async #byToken(context: Context): Promise<Response> {
     refuseCrossSite(context, false);
-    const address = personAddressOf(context, this.#proxy);
+    const address = findPersonAddress(context, this.#proxy);
     const waitSeconds = this.#limit.waitOf(address);
     if (waitSeconds > 0) return this.#refuse(context, '/', { problem: 'busy', seconds: waitSeconds });
     const form = new URLSearchParams(await readText(context));
     const secret = (form.get('token') ?? '').trim();
     const to = pagePath(form.get('to') ?? '/');
-    const hash = hashOf(secret);
+    const hash = hashSecret(secret);
     const known = secret === '' ? null : await readToken(this.#redis, hash, Date.now());
     if (known !== null) {
-      const who: LoggedIn = { ...personOf(known), token: hash };
+      const who: LoggedIn = { ...toPerson(known), token: hash };
       return this.#enter(context, await beginSession(this.#redis, who), to);
     }
     this.#limit.failed(address);
@@ -129,7 +133,7 @@ export class Login {
 
   #enter(context: Context, cookie: string, to: string): Response {
     const host = new URL(`http://${context.req.header('host') ?? 'localhost'}`).hostname;
-    setCookie(context, cookieNameOf(context), cookie, {
+    setCookie(context, sessionCookieName(context), cookie, {
       path: '/',
       httpOnly: true,
       sameSite: 'Strict',

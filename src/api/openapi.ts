@@ -6,7 +6,7 @@ import { commands } from './shapes.ts';
 const jsonType = 'application/json';
 
 /** The description of the API in OpenAPI 3.1, from the table of its routes. `cookieName`: the name of the session cookie here. Pure. */
-export function openApiOf(routes: readonly Route[], version: string, cookieName: string) {
+export function describeApi(routes: readonly Route[], version: string, cookieName: string) {
   const paths: Record<string, Record<string, object>> = {};
   for (const route of routes) paths[route.path] = { ...paths[route.path], [route.method]: operationOf(route) };
   return {

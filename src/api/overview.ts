@@ -56,7 +56,7 @@ export class OverviewReader {
     const { redis } = this.#session;
     const [facts, workers, schedules] = await Promise.all([
       targetFacts(this.#session, target, this.#separateLimits, active),
-      workersOf(this.#session, target),
+      readWorkers(this.#session, target),
       listSchedules(redis, target.fp),
     ]);
     const shown = await Promise.all(schedules.map((schedule) => shortSchedule(this.#session, target, schedule, now)));
@@ -101,13 +101,13 @@ export function statusFacts(status: TargetStatus, active: readonly ListedRun[]) 
 }
 
 /** The processes that may send to a target now. */
-export async function workersOf({ redis }: Session, target: Target) {
+export async function readWorkers({ redis }: Session, target: Target) {
   const [processes, connections] = await Promise.all([
     readProcesses(redis, target.fp),
     readConnections(redis, target.fp),
   ]);
   return processes.map(({ name, seenAt, stop }) => ({
-    ...placeOf(target),
+    ...targetFields(target),
     process: name,
     seen_at: isoTime(seenAt),
     stop: stopFacts(stop),
@@ -117,7 +117,11 @@ export async function workersOf({ redis }: Session, target: Target) {
 
 /** A schedule as `schedule list --json` prints it, and when it is due in words. */
 export async function wholeSchedule(session: Session, target: Target, schedule: Schedule, now: number) {
-  return { ...(await scheduleFacts(session, target, schedule, now)), ...placeOf(target), when: whenText(schedule) };
+  return {
+    ...(await scheduleFacts(session, target, schedule, now)),
+    ...targetFields(target),
+    when: whenText(schedule),
+  };
 }
 
 async function shortSchedule(session: Session, target: Target, schedule: Schedule, now: number) {
@@ -126,7 +130,7 @@ async function shortSchedule(session: Session, target: Target, schedule: Schedul
 }
 
 /** The fields that name the target of an answer. */
-export function placeOf({ fp, baseUrl, account }: Target) {
+export function targetFields({ fp, baseUrl, account }: Target) {
   return { fp, target: baseUrl, account };
 }
 

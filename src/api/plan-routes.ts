@@ -28,10 +28,10 @@ import { readBeforeRun } from '../operations/read-bounds.ts';
 import { withUpload } from '../operations/read-list.ts';
 import { changedTexts, isPartial, type SealedPlan } from '../operations/sealed-plan.ts';
 import { readRejectedRows } from '../operations/shown-plan.ts';
-import { scopesOf } from '../operations/start-list.ts';
+import { limiterScopesFor } from '../operations/start-list.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { Caller } from './access.ts';
-import { listActionOf } from './list-action.ts';
+import { toListAction } from './list-action.ts';
 import { withOwnRedis } from './own-redis.ts';
 import { Uploads } from './plan-store.ts';
 import { findPlan, plansOf } from './plans.ts';
@@ -41,7 +41,7 @@ import { reason } from './run-routes.ts';
 import { listSettings, ruleSettings } from './sent-settings.ts';
 import { queryFields } from './setting-fields.ts';
 import * as shapes from './shapes.ts';
-import { knownTargetOf } from './targets.ts';
+import { findKnownTarget } from './targets.ts';
 import { spellOutWarnings } from './warnings.ts';
 
 const flag = z.enum(['true', 'false']).optional();
@@ -217,7 +217,7 @@ async function plan(call: Call<z.output<typeof planQuery>>) {
 
 async function planUpload({ deps, query, context, caller }: Call<z.output<typeof planQuery>>): Promise<ShownPlan> {
   const { target: fp, name, reason, approve_by: approveBy, partial, piped, wait, ...others } = query;
-  const target = await knownTargetOf(deps.session, fp);
+  const target = await findKnownTarget(deps.session, fp);
   const { redis } = deps.session;
   const uploads = new Uploads(deps.config.stateDir);
   const bytes = Number(context.req.header('content-length') ?? 0);
@@ -227,7 +227,7 @@ async function planUpload({ deps, query, context, caller }: Call<z.output<typeof
     await uploads.write(context.req.raw.body as Parameters<Uploads['write']>[0], list);
     const isPiped = piped === 'true';
     const options = { partial: partial === 'true' };
-    const action = listActionOf(deps, caller, { target, texts: settingsOf(others), options, reason });
+    const action = toListAction(deps, caller, { target, texts: settingsOf(others), options, reason });
     const approver = approveBy === undefined ? undefined : parsedAs('query.approve_by', approveBy, parseApprover);
     const made = await makePlan(action, {
       paths: [list],
@@ -259,7 +259,7 @@ async function readHistory(redis: RedisClient, action: ListAction, target: Targe
   const files = isUnfinished ? [] : list.spool.files.filter((name) => !namesOfNothing.includes(name));
   const [overlapping, before, proof] = await Promise.all([
     findOverlappingRuns(redis, target, { files }),
-    readBeforeRun(redis, target.fp, scopesOf(action, list), null),
+    readBeforeRun(redis, target.fp, limiterScopesFor(action, list), null),
     readAbsentAnswers(redis, target.fp),
   ]);
   return { ...noListHistory, ...before, proof, last, overlapping };
@@ -319,7 +319,7 @@ async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.outp
   };
   const target = targetOf(kept.baseUrl, kept.account);
   const isAsked = isExpected === 'true';
-  const given = listActionOf(deps, caller, { target, options, reason, isAsked, onRun });
+  const given = toListAction(deps, caller, { target, options, reason, isAsked, onRun });
   const seal = (files: PlanFiles) => sealedFor({ deps, caller }, kept, files, others);
   const { run, warnings } = await withOwnRedis(deps, (session) => applyKeptPlan(session, given, kept, seal));
   return { run: run.id, ...spellOutWarnings(warnings) };
@@ -355,7 +355,7 @@ async function sealedFor(
       `${approverText(before.approve_by)} approves the plan as it is`,
       'apply it without other rules',
     );
-  const action = listActionOf(deps, caller, {
+  const action = toListAction(deps, caller, {
     target: targetOf(kept.baseUrl, kept.account),
     texts: { ...textsOf(before), ...rules },
     options: { partial: partial === 'true' || isPartial(before) },

@@ -71,7 +71,7 @@ const ofCommands: Partial<Record<ErrorCode, readonly [status: number, title: str
 };
 
 /** The document of an error. An unexpected error may contain anything, so it is logged and its text is not sent. */
-export function problemOf(error: unknown, log: Log, path: string): ProblemDocument {
+export function toProblem(error: unknown, log: Log, path: string): ProblemDocument {
   if (error instanceof Problem) return documentOf(error.kind, error.message, error.next, error.facts);
   if (error instanceof ExpungeError) {
     const [status, title] = ofCommands[error.code] ?? kinds.internal;

@@ -18,13 +18,13 @@ import type { Schedule } from '../schedule/schedule.ts';
 import { listSchedules, readSchedule } from '../schedule/schedule-store.ts';
 import { readVersion } from '../version.ts';
 import type { Edition } from './live.ts';
-import { OverviewReader, runSummary, targetFacts, wholeSchedule, workersOf } from './overview.ts';
+import { OverviewReader, readWorkers, runSummary, targetFacts, wholeSchedule } from './overview.ts';
 import { Problem, type ProblemDocument, parsedAs, problemAnswer } from './problem.ts';
 import { hasTarget, reachKey } from './reach.ts';
 import { type ApiDeps, type Call, type Route, route } from './route.ts';
-import { historyOf, RunView } from './run-view.ts';
+import { RunView, readHistoryFacts } from './run-view.ts';
 import * as shapes from './shapes.ts';
-import { knownTargetOf, targetsOf } from './targets.ts';
+import { findKnownTarget, listTargets } from './targets.ts';
 import { reachFacts } from './token-store.ts';
 
 const listQuery = z.strictObject({
@@ -151,7 +151,7 @@ export const readRoutes: readonly Route[] = [
     role: 'read',
     summary: 'how a run went',
     answer: shapes.history,
-    handle: async ({ deps, params }) => historyOf(deps.session, params.run!),
+    handle: async ({ deps, params }) => readHistoryFacts(deps.session, params.run!),
   }),
   route({
     method: 'get',
@@ -197,7 +197,7 @@ export const readRoutes: readonly Route[] = [
     summary: 'a target as --server shows it',
     answer: shapes.targetRecord,
     handle: async ({ deps: { session, config }, params }) =>
-      readTargetRecord(session.redis, await knownTargetOf(session, params.fp!), config.separateLimits),
+      readTargetRecord(session.redis, await findKnownTarget(session, params.fp!), config.separateLimits),
   }),
   route({
     method: 'get',
@@ -206,7 +206,7 @@ export const readRoutes: readonly Route[] = [
     summary: 'schedules as --server shows them',
     answer: shapes.scheduleRecords,
     handle: async ({ deps: { session }, params }) => {
-      const records = await readScheduleRecords(session, await knownTargetOf(session, params.fp!), Date.now());
+      const records = await readScheduleRecords(session, await findKnownTarget(session, params.fp!), Date.now());
       const items = records.map(({ schedule, ...others }) => ({ ...others, schedule: withoutSecrets(schedule) }));
       return { items };
     },
@@ -231,8 +231,8 @@ export const readRoutes: readonly Route[] = [
     summary: 'every process that may send now',
     answer: shapes.list(shapes.worker),
     handle: async ({ deps: { session }, caller }) => {
-      const targets = await targetsOf(session, caller.reach);
-      const each = await Promise.all(targets.map((target) => workersOf(session, target)));
+      const targets = await listTargets(session, caller.reach);
+      const each = await Promise.all(targets.map((target) => readWorkers(session, target)));
       return { items: each.flat() };
     },
   }),
@@ -244,7 +244,7 @@ export const readRoutes: readonly Route[] = [
     summary: 'every schedule',
     answer: shapes.list(shapes.schedule),
     handle: async ({ deps: { session }, caller }) => {
-      const each = (await targetsOf(session, caller.reach)).map(async (target) => {
+      const each = (await listTargets(session, caller.reach)).map(async (target) => {
         const all = await listSchedules(session.redis, target.fp);
         return Promise.all(all.map((schedule) => wholeSchedule(session, target, schedule, Date.now())));
       });
@@ -258,7 +258,7 @@ export const readRoutes: readonly Route[] = [
     summary: 'a schedule',
     answer: shapes.schedule,
     handle: async ({ deps: { session }, params }) => {
-      const target = await knownTargetOf(session, params.fp!);
+      const target = await findKnownTarget(session, params.fp!);
       const schedule = await readSchedule(session.redis, target.fp, params.name!);
       if (schedule === null || schedule.state === 'removed')
         throw new Problem('not_found', `no schedule of this target is called "${params.name}"`);
@@ -320,11 +320,11 @@ function readCursor(text: string): RunCursor {
 }
 
 async function targetDetail({ session, config }: ApiDeps, fp: string) {
-  const target = await knownTargetOf(session, fp);
+  const target = await findKnownTarget(session, fp);
   const { active } = await openRunIndex(session.redis).read();
   const [facts, workers, audit] = await Promise.all([
     targetFacts(session, target, config.separateLimits, active),
-    workersOf(session, target),
+    readWorkers(session, target),
     readTargetAudit(session.redis, fp),
   ]);
   return { ...facts, workers, audit: audit.map(auditFacts) };

@@ -7,7 +7,7 @@ import { parseRun, type Run } from '../ledger/run.ts';
 import { listedFacts } from '../ledger/summary.ts';
 import { perOutcome } from '../model/outcome.ts';
 import { visibleLine } from '../model/visible.ts';
-import { type Found, isLineOf, type WrittenRows } from '../operations/follow-run.ts';
+import { type Found, isLineType, type WrittenRows } from '../operations/follow-run.ts';
 import type { RecordOperations, ReportStyle, SearchOptions } from '../operations/operations.ts';
 import type { Appearance, Search } from '../operations/search-runs.ts';
 import type { Sink } from '../report/report.ts';
@@ -169,10 +169,10 @@ async function copyNewRows(api: ApiClient, { id }: Run, written: WrittenRows, si
   const text = api.text({ method: 'GET', path: `/runs/${id}/outcomes`, query, signal }, 'application/x-ndjson');
   for await (const lines of wholeLines(text)) {
     const last = lines.at(-1)!;
-    const problem = isLineOf('problem', last) ? JSON.parse(lines.pop()!) : null;
+    const problem = isLineType('problem', last) ? JSON.parse(lines.pop()!) : null;
     if (lines.length > 0 && !(await written.copy(lines))) return 'closed';
     if (problem !== null) throw new ExpungeError('INTERNAL', visibleLine(String(problem.detail)));
-    if (isLineOf('summary', last)) return 'all';
+    if (isLineType('summary', last)) return 'all';
   }
   return 'more';
 }

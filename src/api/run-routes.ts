@@ -19,7 +19,7 @@ import { localRuns } from '../operations/local.ts';
 import type { RunOperations } from '../operations/operations.ts';
 import { retryRun } from '../operations/retry-list.ts';
 import type { SteeredRun } from '../operations/steer-run.ts';
-import { listActionOf } from './list-action.ts';
+import { toListAction } from './list-action.ts';
 import { runSummary } from './overview.ts';
 import { withOwnRedis } from './own-redis.ts';
 import { Problem, parsedAs } from './problem.ts';
@@ -199,7 +199,7 @@ async function retry({ deps, params, body, caller, onRun }: RetryCall, only: Sel
     ...(startAt && { startAt: Date.parse(startAt) }),
   };
   const target = targetOf(baseUrl, account);
-  const action = listActionOf(deps, caller, { target, texts: { grace }, options, reason, onRun });
+  const action = toListAction(deps, caller, { target, texts: { grace }, options, reason, onRun });
   return withOwnRedis(deps, (session) => retryRun(session, action, { run: id, only, expected }));
 }
 

@@ -65,7 +65,7 @@ export class RunView {
     return {
       ...runSummary(withStanding(run, snapshot.standings), now, snapshot),
       sentence: describeActivity(snapshot),
-      eta: etaOf(run, snapshot.perSecond, now),
+      eta: estimateEnd(run, snapshot.perSecond, now),
       abandoned,
       has_command: hasCommand,
       by: run.by || null,
@@ -90,13 +90,13 @@ export class RunView {
 
   /** The run and its history, for its page. */
   async readWithHistory() {
-    const [run, history] = await Promise.all([this.read(), historyOf(this.#session, this.#id)]);
+    const [run, history] = await Promise.all([this.read(), readHistoryFacts(this.#session, this.#id)]);
     return { run, history };
   }
 }
 
 /** The points and events of `status --json --history`. */
-export async function historyOf(session: Session, id: string) {
+export async function readHistoryFacts(session: Session, id: string) {
   return historyFacts(await readHistory(session.redis, await findRunById(session, id)));
 }
 
@@ -104,7 +104,7 @@ export async function historyOf(session: Session, id: string) {
  * When the run will have ended, between its speed now and its average speed, which its rate may no longer allow. Null while it is not running, or
  * nothing was settled. Pure.
  */
-export function etaOf(run: Run, perSecond: number | null, now: number) {
+export function estimateEnd(run: Run, perSecond: number | null, now: number) {
   const seconds = sumActiveMs(run, now) / 1_000;
   const left = run.ids - run.settled;
   const paces = [perSecond, seconds > 0 ? run.settled / seconds : null].filter((pace) => pace !== null && pace > 0);

@@ -10,7 +10,7 @@ import { localSchedules } from '../operations/local-schedules.ts';
 import { burstWithoutRate } from '../operations/lone-burst.ts';
 import type { ScheduleOperations } from '../operations/operations.ts';
 import { dryRunFacts, madeFacts } from '../operations/run-schedule.ts';
-import { definitionOf } from '../operations/schedule-definition.ts';
+import { toDefinition } from '../operations/schedule-definition.ts';
 import {
   type Definition,
   missedPolicies,
@@ -22,7 +22,7 @@ import {
 } from '../schedule/schedule.ts';
 import { readSchedule } from '../schedule/schedule-store.ts';
 import { whenText } from '../terminal/schedule-text.ts';
-import { placeOf } from './overview.ts';
+import { targetFields } from './overview.ts';
 import { withOwnRedis } from './own-redis.ts';
 import { Problem, parsedAs } from './problem.ts';
 import { type Call, type Route, route } from './route.ts';
@@ -30,7 +30,7 @@ import { reason } from './run-routes.ts';
 import { scheduleSettings } from './sent-settings.ts';
 import { bodyFields } from './setting-fields.ts';
 import * as shapes from './shapes.ts';
-import { knownTargetOf } from './targets.ts';
+import { findKnownTarget } from './targets.ts';
 import { spellOutWarnings } from './warnings.ts';
 
 const name = z.string().regex(namePattern, `expected a name of ${nameRule}`);
@@ -152,7 +152,7 @@ type ActionCall = Call<unknown, { reason: string }>;
 
 /** An action for the schedule of the path, in the name of the caller. */
 async function actionOf({ deps, params, body, caller }: ActionCall): Promise<ScheduleAction> {
-  const target = await knownTargetOf(deps.session, params.fp!);
+  const target = await findKnownTarget(deps.session, params.fp!);
   return { target, name: params.name!, by: { who: caller.name, reason: body.reason } };
 }
 
@@ -179,14 +179,14 @@ async function run(call: Call<unknown, z.output<typeof runNow>>) {
 }
 
 function placed(target: Target, facts: Record<string, unknown>, warnings: readonly Advice[]) {
-  return { ...facts, ...placeOf(target), ...spellOutWarnings(warnings) };
+  return { ...facts, ...targetFields(target), ...spellOutWarnings(warnings) };
 }
 
 type Body = z.output<typeof definition>;
 
 async function add(call: Call<unknown, Body>) {
   const { deps, caller, body } = call;
-  const target = await knownTargetOf(deps.session, body.target);
+  const target = await findKnownTarget(deps.session, body.target);
   const found = body.replace === true ? await readSchedule(deps.session.redis, target.fp, body.name) : null;
   const before = found?.state === 'removed' ? null : found;
   const action = {
@@ -211,7 +211,7 @@ async function add(call: Call<unknown, Body>) {
  */
 function definedBy(body: Body, before: Schedule | null, own: Config): Definition {
   const { max_delay_seconds: maxDelaySeconds, max_duration_seconds: maxSeconds, stop_at: stopAt } = body;
-  return definitionOf({
+  return toDefinition({
     cron: body.cron,
     tz: body.tz ?? before?.tz,
     from: body.from,

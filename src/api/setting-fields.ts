@@ -35,7 +35,7 @@ function kindOf(name: SettingName, flag: z.ZodType): z.ZodType {
 }
 
 /** The fields of a request that replace the flags in a text, such as `--allow-empty`. */
-export function fieldsIn(text: string, known: readonly z.ZodType[]): string[] {
+export function findFields(text: string, known: readonly z.ZodType[]): string[] {
   const names = new Set(known.flatMap((shape) => (shape instanceof z.ZodObject ? Object.keys(shape.shape) : [])));
   const flags = [...text.matchAll(/(?<![\w-])--([a-z][a-z-]*[a-z])/g)].map(([, flag]) => flag!.replaceAll('-', '_'));
   return [...new Set(flags)].filter((field) => names.has(field));

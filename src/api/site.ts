@@ -9,13 +9,13 @@ import {
   type Caller,
   type GroupRoles,
   isOwnName,
-  nameIn,
+  parseHostName,
   requireRole,
   type TrustedProxy,
 } from './access.ts';
 import { openSite } from './app.ts';
 import { Login } from './login.ts';
-import { Problem, problemAnswer, problemOf } from './problem.ts';
+import { Problem, problemAnswer, toProblem } from './problem.ts';
 import { hasTarget } from './reach.ts';
 import type { ApiDeps } from './route.ts';
 import { Streams } from './streams.ts';
@@ -37,7 +37,7 @@ export function openWorkerSite({ host }: ListenAddress, deps: SiteDeps): { app: 
     try {
       refuseForeignMetrics(requireRole(context, await login.caller(context), 'read'), deps.workerOf);
     } catch (error) {
-      return problemAnswer(problemOf(error, log, context.req.path), { 'www-authenticate': 'Bearer' });
+      return problemAnswer(toProblem(error, log, context.req.path), { 'www-authenticate': 'Bearer' });
     }
     return next();
   };
@@ -98,7 +98,7 @@ function readOf<T>(flag: string, read: () => T): T {
 }
 
 function readName(text: string): string {
-  const name = nameIn(text.trim());
+  const name = parseHostName(text.trim());
   if (name === null) throw new Error(`"${text}": expected a name like expunge.example.com`);
   return name;
 }

@@ -3,7 +3,7 @@ import { streamSSE } from 'hono/streaming';
 import type { Log } from '../logger.ts';
 import type { Caller } from './access.ts';
 import { Live } from './live.ts';
-import { Problem, problemOf } from './problem.ts';
+import { Problem, toProblem } from './problem.ts';
 
 const maxStreams = 100; // of the 512 connections of the server; the others are for requests and probes
 const maxStreamsOfOne = 10; // a page on screen has one
@@ -60,7 +60,7 @@ export class Streams {
     if (known !== undefined) return known;
     const idle = [...this.#lives].filter(([, { viewers }]) => viewers === 0).map(([other]) => other);
     for (const other of idle.slice(0, Math.max(0, idle.length - idleKept))) this.#lives.delete(other);
-    const problem = (error: unknown) => problemOf(error, this.#log, name);
+    const problem = (error: unknown) => toProblem(error, this.#log, name);
     const live = new Live({ read: makeRead(), event, everyMs, problem });
     this.#lives.set(name, live);
     return live;

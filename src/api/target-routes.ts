@@ -9,7 +9,7 @@ import { statusFacts } from './overview.ts';
 import { type Call, type Route, route } from './route.ts';
 import { reason } from './run-routes.ts';
 import * as shapes from './shapes.ts';
-import { knownTargetOf } from './targets.ts';
+import { findKnownTarget } from './targets.ts';
 
 type Work = (targets: TargetOperations, action: TargetAction) => Promise<TargetChange>;
 
@@ -106,7 +106,7 @@ function seeing(
 /** Does an action on the target of the path, in the name of the caller. */
 async function change({ deps, params, body, caller }: Call<unknown, { reason: string }>, work: Work) {
   const { session, config } = deps;
-  const target = await knownTargetOf(session, params.fp!);
+  const target = await findKnownTarget(session, params.fp!);
   const action = { target, by: { who: caller.name, reason: body.reason } };
   const { status, isChanged } = await work(localTargets(session, config.separateLimits), action);
   const { active } = await openRunIndex(session.redis).read();

@@ -4,13 +4,13 @@ import type { Session } from '../operations/session.ts';
 import { Problem } from './problem.ts';
 
 /** The targets within reach that this Redis knows. */
-export async function targetsOf({ redis }: Pick<Session, 'redis'>, reach: Reach): Promise<Target[]> {
+export async function listTargets({ redis }: Pick<Session, 'redis'>, reach: Reach): Promise<Target[]> {
   return (await openRunIndex(redis).read(reach)).targets;
 }
 
 /** The target with this fingerprint. Throws not_found: the API steers only targets that have been used by a worker, run or schedule. */
-export async function knownTargetOf(session: Pick<Session, 'redis'>, fp: string): Promise<Target> {
-  const target = (await targetsOf(session, null)).find((known) => known.fp === fp);
+export async function findKnownTarget(session: Pick<Session, 'redis'>, fp: string): Promise<Target> {
+  const target = (await listTargets(session, null)).find((known) => known.fp === fp);
   if (target !== undefined) return target;
   throw noTarget(fp);
 }

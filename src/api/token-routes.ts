@@ -5,7 +5,7 @@ import { roles } from '../model/role.ts';
 import { Problem } from './problem.ts';
 import { type Route, route } from './route.ts';
 import * as shapes from './shapes.ts';
-import { knownTargetOf } from './targets.ts';
+import { findKnownTarget } from './targets.ts';
 import { addToken, listTokens, readTokenAudit, revokeToken, tokenFacts } from './token-store.ts';
 
 const maxDays = 3_650;
@@ -45,7 +45,7 @@ export const tokenRoutes: readonly Route[] = [
     handle: async ({ deps, caller, body: { name, role, targets, expires_days: days = 0 } }) => {
       const at = Date.now();
       const reach =
-        targets === undefined ? null : await Promise.all(targets.map((fp) => knownTargetOf(deps.session, fp)));
+        targets === undefined ? null : await Promise.all(targets.map((fp) => findKnownTarget(deps.session, fp)));
       const made = { name, role, reach, at, who: caller.name, expiresAt: days > 0 ? at + days * 86_400_000 : 0 };
       const token = await addToken(deps.session.redis, made);
       deps.log.info({ name, role, who: caller.name }, 'a token was made');

@@ -14,7 +14,7 @@ export type KnownToken = Person & { at: number; who: string; expiresAt: number }
 export type Person = { name: string; role: Role; reach: Reach };
 
 /** The person of a token or a session, without its other facts. */
-export function personOf({ name, role, reach }: Person): Person {
+export function toPerson({ name, role, reach }: Person): Person {
   return { name, role, reach };
 }
 
@@ -22,7 +22,7 @@ const tokenPrefix = 'expunge_';
 const maxTokens = 1_000;
 
 /** The hash under which a token or a session is stored. Both are random, so that one round of SHA-256 is enough. */
-export function hashOf(secret: string): string {
+export function hashSecret(secret: string): string {
   return createHash('sha256').update(secret).digest('hex');
 }
 
@@ -45,7 +45,7 @@ export async function addToken(redis: RedisClient, token: KnownToken): Promise<s
   const entry: AuditEntry = { at, action: 'add', by: 'operator', who, reason: '', name, role, ...targets };
   const added = await redis.eval(
     ...[addLua, 2, keys.apiTokens, keys.apiTokenAudit],
-    ...[hashOf(secret), name, JSON.stringify(token), maxTokens, storedEntry(entry)],
+    ...[hashSecret(secret), name, JSON.stringify(token), maxTokens, storedEntry(entry)],
   );
   if (added === 1) return secret;
   const what =
@@ -120,13 +120,13 @@ export const sessionMs = 12 * 3_600_000;
 /** Begins a session, and returns the value of its cookie. */
 export async function beginSession(redis: RedisClient, who: LoggedIn): Promise<string> {
   const cookie = randomSecret();
-  await redis.set(keys.apiSession(hashOf(cookie)), JSON.stringify(who), 'PX', sessionMs);
+  await redis.set(keys.apiSession(hashSecret(cookie)), JSON.stringify(who), 'PX', sessionMs);
   return cookie;
 }
 
 /** The person with this cookie; null once the session or its token has ended. */
 export async function readSession(redis: RedisClient, cookie: string, now: number): Promise<LoggedIn | null> {
-  const text = await redis.get(keys.apiSession(hashOf(cookie)));
+  const text = await redis.get(keys.apiSession(hashSecret(cookie)));
   if (text === null) return null;
   const who = JSON.parse(text) as LoggedIn;
   const token = await readToken(redis, who.token, now);
@@ -135,7 +135,7 @@ export async function readSession(redis: RedisClient, cookie: string, now: numbe
 
 /** Ends a session. Repeating it is harmless. */
 export async function endSession(redis: RedisClient, cookie: string): Promise<void> {
-  await redis.del(keys.apiSession(hashOf(cookie)));
+  await redis.del(keys.apiSession(hashSecret(cookie)));
 }
 
 /** A token for `--json` and the API: never the token itself. */

@@ -11,12 +11,12 @@ export function spellOutWarnings(warnings: readonly Advice[]): AnsweredWarnings 
 
 /** Reads the warnings of an answer. A server may be of another version, and name its commands in another way or not at all. */
 export function readWarnings({ warnings, commands }: AnsweredWarnings): Advice[] {
-  const named = commandsIn(commands);
+  const named = readCommands(commands);
   return warnings.map((text) => readAdvice(text, named));
 }
 
 /** The commands that a server names. */
-export function commandsIn(named: unknown): TypedWords[] {
+export function readCommands(named: unknown): TypedWords[] {
   return Array.isArray(named) ? named.filter(isCommand) : [];
 }
 

@@ -79,7 +79,7 @@ export function jsonLines(stdout: NodeJS.WriteStream, wanted: unknown): JsonLine
 }
 
 /** The text of `--reason`, for the audit trail; '' if not given. */
-export function reasonOf({ reason = '' }: Pick<Options, 'reason'>): string {
+export function readReason({ reason = '' }: Pick<Options, 'reason'>): string {
   return storedReason(reason);
 }
 

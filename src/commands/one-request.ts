@@ -14,7 +14,7 @@ import { commandFor, type Target } from '../model/target.ts';
 import type { Session } from '../operations/session.ts';
 import { sleepUntilAborted } from '../wait.ts';
 import { readStopFile } from '../worker/stop-file.ts';
-import { type Invocation, reasonOf } from './command.ts';
+import { type Invocation, readReason } from './command.ts';
 import type { Credentials } from './credentials.ts';
 import { whoAmI } from './session.ts';
 
@@ -60,7 +60,7 @@ export async function sendDelete(
   const path = idPath(object.resource, object.id);
   const authorization = credentials.token.authorization();
   if (authorization === null) throw new ExpungeError('UNREACHABLE', `not sent: ${credentials.token.waiting}`);
-  const author = { at: Date.now(), who: whoAmI(invocation.env), reason: reasonOf(invocation.options) };
+  const author = { at: Date.now(), who: whoAmI(invocation.env), reason: readReason(invocation.options) };
   await noteTargetAction(redis, target.fp, { ...author, by: 'operator', action, what: path });
   return ask(
     // One request needs only one connection. If it stays open, a late body is noticed.

@@ -10,7 +10,7 @@ import type { By } from '../operations/action.ts';
 import type { ListAction } from '../operations/list-action.ts';
 import { confirmCount, confirmYes, typeHost } from '../terminal/ask.ts';
 import { commandLine } from '../terminal/style.ts';
-import { type Invocation, reasonOf } from './command.ts';
+import { type Invocation, readReason } from './command.ts';
 
 /** The operator's name for the audit trail: EXPUNGE_USER if it is set, otherwise `user@machine`. */
 export function whoAmI(env: NodeJS.ProcessEnv): string {
@@ -26,19 +26,19 @@ function nameHere(): string {
 }
 
 /** Who asks for an action, and the reason. */
-export function byOf({ env, options }: Pick<Invocation, 'env' | 'options'>): By {
-  return { who: whoAmI(env), reason: reasonOf(options) };
+export function readBy({ env, options }: Pick<Invocation, 'env' | 'options'>): By {
+  return { who: whoAmI(env), reason: readReason(options) };
 }
 
 /** How to read and delete the list of a command. */
-export function listActionOf(invocation: Invocation): ListAction {
+export function toListAction(invocation: Invocation): ListAction {
   const { config, sources, env, options, program, argv } = invocation;
   return {
     config,
     sources,
     env,
     options,
-    by: byOf(invocation),
+    by: readBy(invocation),
     role: 'admin',
     command: `cd ${quoteForShell(process.cwd())} && ${commandLine(program, argv)}`,
     isAsked: options.yes !== true || options.dryRun === true,

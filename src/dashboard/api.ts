@@ -1,5 +1,5 @@
 import { withoutFlags } from './format.ts';
-import { type ProblemWords, type Trouble, troubleOf } from './trouble.ts';
+import { judgeAnswer, type ProblemWords, type Trouble } from './trouble.ts';
 
 // Calls of the API. The session is a cookie that no script can read.
 
@@ -10,7 +10,7 @@ class Refusal extends Error {
   readonly trouble: Trouble;
 
   constructor(status: number, words: ProblemWords) {
-    const trouble = troubleOf({ status, ...words });
+    const trouble = judgeAnswer({ status, ...words });
     super(words.detail ?? words.title ?? `${trouble.title}.`);
     this.status = status;
     this.next = words.next ?? '';
@@ -73,7 +73,7 @@ export function isMissing(error: unknown) {
 }
 
 /** The error in words for people. */
-export function wordsOf(error: unknown) {
+export function describeError(error: unknown) {
   if (!(error instanceof Error)) return String(error);
   const next = error instanceof Refusal && error.next ? ` → ${asOnPage(error.next)}` : '';
   return `${asOnPage(error.message)}${next}`;
@@ -86,6 +86,6 @@ function asOnPage(text: string) {
 }
 
 /** The reason why something cannot be shown. */
-export function troubleIn(error: unknown): Trouble {
-  return error instanceof Refusal ? error.trouble : troubleOf({ status: 500, detail: wordsOf(error) });
+export function toTrouble(error: unknown): Trouble {
+  return error instanceof Refusal ? error.trouble : judgeAnswer({ status: 500, detail: describeError(error) });
 }

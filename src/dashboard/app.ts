@@ -1,4 +1,4 @@
-import { get, troubleIn } from './api.ts';
+import { get, toTrouble } from './api.ts';
 import { leaveQuestion } from './ask.ts';
 import { ConnectionState } from './connection.ts';
 import { count, zone } from './format.ts';
@@ -190,7 +190,7 @@ async function start() {
     const [person, words] = await Promise.all([get<Person>('/me'), get<Words>('/words')]);
     setMe({ ...person, ...words });
   } catch (error) {
-    setConnection(troubleIn(error));
+    setConnection(toTrouble(error));
     setTimeout(start, retryMs);
     return;
   }

@@ -1,4 +1,4 @@
-import { wordsOf } from './api.ts';
+import { describeError } from './api.ts';
 import { html, nothing, render } from './markup.ts';
 import { alarm, type Content } from './parts.ts';
 
@@ -50,8 +50,8 @@ export function ask(question: Question) {
       if (isAsked()) dialog.close();
       tell(done);
     } catch (error) {
-      if (isAsked()) show(wordsOf(error), false);
-      else notice(`Not done: ${question.label}`, [wordsOf(error)]);
+      if (isAsked()) show(describeError(error), false);
+      else notice(`Not done: ${question.label}`, [describeError(error)]);
     }
   };
   const isAsked = () => asked === question && dialog.open; // false once its page has been left
@@ -106,8 +106,8 @@ function formOf(question: Question, checked: string[], { problem, isBusy, submit
   return html`<form @submit=${submit} autocomplete="off" aria-labelledby="question">
     <h2 id="question">${title}</h2>
     ${text ? html`<p>${text}</p>` : nothing}
-    ${checks.length > 0 ? html`<fieldset @change=${change}><legend>Which ids</legend>${checks.map(checkOf)}</fieldset>` : nothing}
-    ${[...asked, reasonField].map(fieldOf)}
+    ${checks.length > 0 ? html`<fieldset @change=${change}><legend>Which ids</legend>${checks.map(renderCheck)}</fieldset>` : nothing}
+    ${[...asked, reasonField].map(renderField)}
     ${alarm(problem)}
     <p class="buttons">
       <button class=${isDangerous ? 'danger' : 'main'} ?disabled=${!isReady}>${label}</button>
@@ -115,11 +115,11 @@ function formOf(question: Question, checked: string[], { problem, isBusy, submit
     </p></form>`;
 }
 
-function checkOf({ value, label, isChecked }: Check) {
+function renderCheck({ value, label, isChecked }: Check) {
   return html`<label class="check"><input type="checkbox" name="check" value=${value} ?checked=${isChecked}> <span>${label}</span></label>`;
 }
 
-export function fieldOf({ name, label, hint, value = '', choices, isOptional, isNumber, mustBe }: Field) {
+export function renderField({ name, label, hint, value = '', choices, isOptional, isNumber, mustBe }: Field) {
   const id = `field-${name}`;
   const about = hint ? html`<small id="${id}-hint">${hint}</small>` : nothing;
   const control = choices

@@ -3,7 +3,7 @@ import { html, nothing } from './markup.ts';
 import { type Content, swatch, table, time } from './parts.ts';
 import { type Chart, drawPlot, type Pointed, type Series } from './plot.ts';
 import type { Point, RunHistory, Wait } from './types.ts';
-import { countOf, sentOutcomes, styleNumber } from './words.ts';
+import { countOutcome, sentOutcomes, styleNumber } from './words.ts';
 
 /** A count as a rate over the whole bin. */
 function perSecond(n: number, { from, to }: Point) {
@@ -20,7 +20,7 @@ function charts(): Chart[] {
       series: sentOutcomes().map((word) => ({
         name: word.outcome,
         style: styleNumber(word),
-        of: (point) => perSecond(countOf(point, word), point),
+        of: (point) => perSecond(countOutcome(point, word), point),
       })),
     },
     {

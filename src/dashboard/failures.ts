@@ -1,9 +1,9 @@
-import { address, get, wordsOf } from './api.ts';
+import { address, describeError, get } from './api.ts';
 import { count, plural } from './format.ts';
 import { html, nothing } from './markup.ts';
 import { alarm, idText, swatch, table } from './parts.ts';
 import type { FailureGroup, OutcomeWord, RunSummary } from './types.ts';
-import { countOf, failuresOf, isFailure, leftOf, me, styleNumber } from './words.ts';
+import { countFailures, countLeft, countOutcome, isFailure, me, styleNumber } from './words.ts';
 
 const minWaitMs = 5_000; // reading them takes the server longer than anything else
 
@@ -38,7 +38,7 @@ export class Failures {
       this.#groups = found.items;
       this.#problem = '';
     } catch (error) {
-      this.#problem = wordsOf(error);
+      this.#problem = describeError(error);
     }
     this.#isReading = false;
     this.#readAt = performance.now();
@@ -47,7 +47,7 @@ export class Failures {
 
   /** The view. The counters of the run give the totals and the files with all failures; groups are read later. */
   view(run: RunSummary) {
-    const total = failuresOf(run);
+    const total = countFailures(run);
     const groups = this.#groups.filter(({ outcome }) => wordOf(outcome)?.is_left !== true);
     const grouped = groups.reduce((sum, group) => sum + group.count, 0);
     const lag =
@@ -61,9 +61,9 @@ export class Failures {
   #left(run: RunSummary) {
     const only = had(run, ({ is_left }) => is_left);
     if (only === '') return nothing;
-    return html`<h3>Left <span class="soft">${count(leftOf(run))}</span></h3>
+    return html`<h3>Left <span class="soft">${count(countLeft(run))}</span></h3>
       <p>The run ended before these ids were sent: the API got no request for them.</p>
-      ${downloads(this.#id, plural(leftOf(run), 'ids'), only)}`;
+      ${downloads(this.#id, plural(countLeft(run), 'ids'), only)}`;
   }
 
   #group({ outcome, code, words, count: n, samples }: FailureGroup) {
@@ -89,7 +89,7 @@ function wordOf(outcome: string) {
 /** The outcomes of this kind that rows of the run have, as a report takes them. */
 function had(run: RunSummary, isMeant: (word: OutcomeWord) => boolean) {
   return me.outcomes
-    .filter((word) => isMeant(word) && countOf(run, word) > 0)
+    .filter((word) => isMeant(word) && countOutcome(run, word) > 0)
     .map(({ outcome }) => outcome)
     .join();
 }

@@ -78,7 +78,7 @@ export function endRange({ least, most }: { least: number; most: number }, now: 
 const minStep = 10;
 
 /** An extrapolated time as a range: the last minutes say little about the next ones. */
-export function rangeOf(seconds: number) {
+export function estimateRange(seconds: number) {
   return { least: seconds * 0.9, most: seconds * 1.2 + minStep };
 }
 
@@ -121,6 +121,6 @@ export function utc(iso: string) {
 }
 
 /** The host in a base URL, with its path. */
-export function hostOf(url: string) {
+export function parseHost(url: string) {
   return url.replace(/^https?:\/\//, '');
 }

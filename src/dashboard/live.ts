@@ -1,6 +1,6 @@
 import type { ProblemDocument } from '../api/problem.ts';
-import { address, isMissing, troubleIn } from './api.ts';
-import { type Trouble, troubleOf } from './trouble.ts';
+import { address, isMissing, toTrouble } from './api.ts';
+import { judgeAnswer, type Trouble } from './trouble.ts';
 
 /**
  * The connection of a page. live: it shows the current state; none: it needs no connection. A trouble gives the reason why it may show an old state.
@@ -55,7 +55,7 @@ export function follow<T>({ path, event, read, onData, onState, onMissing }: Fol
       (error) => {
         if (isOver || document.hidden) return;
         if (!isMissing(error)) {
-          onState(troubleIn(error));
+          onState(toTrouble(error));
           return later(reopen, retryMs);
         }
         onState('none');
@@ -77,7 +77,7 @@ export function follow<T>({ path, event, read, onData, onState, onMissing }: Fol
     opened.addEventListener('problem', (message) => {
       hasData = true;
       later(reopen, silentMs);
-      onState(troubleOf(JSON.parse(message.data) as ProblemDocument));
+      onState(judgeAnswer(JSON.parse(message.data) as ProblemDocument));
     });
     opened.addEventListener('error', () => {
       if (source !== opened) return;

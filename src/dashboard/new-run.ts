@@ -1,6 +1,6 @@
-import { address, get, post, postFile, troubleIn, wordsOf } from './api.ts';
-import { fieldOf, tell } from './ask.ts';
-import { count, duration, hostOf, plural, size } from './format.ts';
+import { address, describeError, get, post, postFile, toTrouble } from './api.ts';
+import { renderField, tell } from './ask.ts';
+import { count, duration, parseHost, plural, size } from './format.ts';
 import { html, nothing, visibleId } from './markup.ts';
 import type { Page, Surroundings } from './page.ts';
 import { alarm, facts, idText, table, time, word } from './parts.ts';
@@ -19,7 +19,7 @@ export function openNewRun({ show, go, connection }: Surroundings): Page {
       () => isOver || connection('none'),
       (error) => {
         if (isOver) return;
-        connection(troubleIn(error));
+        connection(toTrouble(error));
         timer = window.setTimeout(load, retryMs);
       },
     );
@@ -66,7 +66,7 @@ class NewRun {
     try {
       await task();
     } catch (error) {
-      this.#problem = wordsOf(error);
+      this.#problem = describeError(error);
     }
     this.#busy = '';
     this.#show();
@@ -190,7 +190,7 @@ class NewRun {
     return html`<section id="plan" class="card" aria-labelledby="the-plan"><h2 id="the-plan">The plan</h2>
       ${facts([
         ['list', plan.name],
-        ['target', html`<b>${hostOf(plan.target)}</b> ${plan.account}`],
+        ['target', html`<b>${parseHost(plan.target)}</b> ${plan.account}`],
         ['rows', count(counts.rows ?? 0)],
         ['ids to delete', html`<b>${count(n)}</b>`],
         ['for example', plan.samples.map(visibleId).join(', ')],
@@ -211,9 +211,9 @@ class NewRun {
   #confirmation(plan: Plan) {
     const n = plan.confirm;
     return html`<form autocomplete="off" @submit=${(event: SubmitEvent) => this.#apply(event, plan)}>
-      ${fieldOf(typed(n, 'ids to delete'))}
-      ${plan.protected_host ? fieldOf(typedHost(plan.protected_host)) : nothing}
-      ${fieldOf({ name: 'reason', label: 'Reason', hint: 'is recorded in the audit trail' })}
+      ${renderField(typed(n, 'ids to delete'))}
+      ${plan.protected_host ? renderField(typedHost(plan.protected_host)) : nothing}
+      ${renderField({ name: 'reason', label: 'Reason', hint: 'is recorded in the audit trail' })}
       ${alarm(isUnprotected(plan) ? `None of the ${count(plan.protected_read ?? 0)} ids that the server protects is in this list. Is it the right one?` : '')}
       ${alarm(this.#problem)}
       <p class="buttons"><button class="danger" ?disabled=${this.#busy !== ''}>Delete ${deletedBy(plan)}</button>
@@ -223,7 +223,7 @@ class NewRun {
 
 /** `api.example.com/v2 (main)`: a target with its account. */
 function nameOf({ target, account }: Pick<Target, 'target' | 'account'>) {
-  return `${hostOf(target)}${account ? ` (${account})` : ''}`;
+  return `${parseHost(target)}${account ? ` (${account})` : ''}`;
 }
 
 /** `3 annotations at api.example.com/v2` */

@@ -1,19 +1,19 @@
-import { count, hostOf, moment, percent, plural, utc } from './format.ts';
+import { count, moment, parseHost, percent, plural, utc } from './format.ts';
 import { html, nothing, svg, type TemplateResult, visibleId } from './markup.ts';
 import type { OutcomeWord, RunSummary } from './types.ts';
 import {
-  countOf,
-  idsOf,
+  countIds,
+  countLeft,
+  countOutcome,
+  countSettled,
   isFinalized,
-  leftOf,
   me,
-  reasonOf,
   sentOutcomes,
-  settledOf,
+  stateReason,
+  stateSymbol,
+  stateTone,
   strokes,
   styleNumber,
-  symbolOf,
-  toneOf,
 } from './words.ts';
 
 /** Content of a page. */
@@ -36,35 +36,35 @@ export function word(code: string) {
 
 /** A target, which may be broken into lines at its slashes. */
 export function host(url: string) {
-  const [first = '', ...rest] = hostOf(url).split('/');
+  const [first = '', ...rest] = parseHost(url).split('/');
   return html`<b class="host">${first}${rest.map((part) => html`/<wbr>${part}`)}</b>`;
 }
 
 /** The state of a run; for a running run that sends nothing, also why: `running · no worker`. */
 export function stateBadge(run: RunSummary) {
   const cause = run.state === 'running' && run.standing ? ` · ${run.standing.why.replaceAll('_', ' ')}` : '';
-  return html`<span class="badge ${toneOf(run)}"><span aria-hidden="true">${symbolOf(run)}&#xfe0e;</span> ${run.state}${cause}</span>`;
+  return html`<span class="badge ${stateTone(run)}"><span aria-hidden="true">${stateSymbol(run)}&#xfe0e;</span> ${run.state}${cause}</span>`;
 }
 
 export function why(run: RunSummary) {
-  const reason = reasonOf(run);
+  const reason = stateReason(run);
   return reason === '' ? nothing : html`<span class="why">${reason}</span>`;
 }
 
 /** `26.2 % of 2,000 ids`; for a cancelled run, also how many ids it left. */
 export function progressText(run: RunSummary) {
-  const [ids, left] = [idsOf(run), leftOf(run)];
+  const [ids, left] = [countIds(run), countLeft(run)];
   const rest = isFinalized(run) && left > 0 ? html`, <b>${count(left)}</b> left` : nothing;
   return html`<b>${percent(ids - left, ids)}</b> of ${plural(ids, 'ids')}${rest}`;
 }
 
 /** A bar of all ids of a run, split by outcome. Ids that are left are empty space. */
 export function progressBar(run: RunSummary) {
-  const ids = idsOf(run);
-  const settled = settledOf(run);
+  const ids = countIds(run);
+  const settled = countSettled(run);
   let from = 0;
   const parts = sentOutcomes().map((word) => {
-    const share = ids === 0 ? 0 : (countOf(run, word) / ids) * 100;
+    const share = ids === 0 ? 0 : (countOutcome(run, word) / ids) * 100;
     const x = from;
     from += share;
     return share > 0 ? svg`<rect class="p${styleNumber(word)}" x="${x}%" width="${share}%" height="100%"/>` : nothing;
@@ -91,9 +91,10 @@ export function swatch(n: number) {
 /** The outcomes of the rows of a run, each with its pattern, its number and its share. */
 export function outcomeList(run: RunSummary) {
   const entry = (word: OutcomeWord) => html`<li title=${word.means}>
-    ${word.of_id ? swatch(styleNumber(word)) : nothing}${word.outcome} <b>${count(countOf(run, word))}</b></li>`;
-  const shown = me.outcomes.filter((word) => !word.is_left && countOf(run, word) > 0);
-  const left = leftOf(run) > 0 ? html`<li title="without an outcome">left <b>${count(leftOf(run))}</b></li>` : nothing;
+    ${word.of_id ? swatch(styleNumber(word)) : nothing}${word.outcome} <b>${count(countOutcome(run, word))}</b></li>`;
+  const shown = me.outcomes.filter((word) => !word.is_left && countOutcome(run, word) > 0);
+  const left =
+    countLeft(run) > 0 ? html`<li title="without an outcome">left <b>${count(countLeft(run))}</b></li>` : nothing;
   return html`<ul class="outcomes" aria-label="Outcomes">${shown.map(entry)}${left}</ul>`;
 }
 

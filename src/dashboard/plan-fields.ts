@@ -1,4 +1,4 @@
-import { fieldOf } from './ask.ts';
+import { renderField } from './ask.ts';
 import { html } from './markup.ts';
 import type { PlanField } from './types.ts';
 import { me } from './words.ts';
@@ -58,6 +58,6 @@ export function planFields(part: Part) {
 function fieldFor(name: string, { label, hint = '', isNumber = false, isSwitch }: Asked) {
   if (isSwitch)
     return html`<label class="check"><input type="checkbox" name=${name} value="true"> <span>${label}<br><small>${hint}</small></span></label>`;
-  if (name === 'resource') return fieldOf({ name, label, choices: me.resources });
-  return fieldOf({ name, label, hint, isNumber, isOptional: true });
+  if (name === 'resource') return renderField({ name, label, choices: me.resources });
+  return renderField({ name, label, hint, isNumber, isOptional: true });
 }

@@ -1,9 +1,9 @@
 import { post } from './api.ts';
 import { ask, type Question } from './ask.ts';
-import { count, duration, hostOf, plural } from './format.ts';
+import { count, duration, parseHost, plural } from './format.ts';
 import { html, nothing } from './markup.ts';
 import type { Run } from './types.ts';
-import { countOf, isFinalized, mayOperate, me, sum } from './words.ts';
+import { countOutcome, isFinalized, mayOperate, me, sum } from './words.ts';
 
 /** The actions that an operator can take on a run in its state. Each action asks for a reason. */
 export function actionButtons(run: Run, go: (path: string) => void) {
@@ -45,7 +45,7 @@ function pauseQuestion(run: Run): Question {
   return {
     title: 'Pause this run?',
     label: 'Pause',
-    text: `No more requests are sent to ${hostOf(run.target)} for it. ${plural(run.pending, 'ids')} wait until it is resumed.`,
+    text: `No more requests are sent to ${parseHost(run.target)} for it. ${plural(run.pending, 'ids')} wait until it is resumed.`,
     act: ({ reason }) => give(run, 'pause', { reason }),
   };
 }
@@ -63,7 +63,7 @@ function leaveQuestion(run: Run): Question {
   return {
     title: 'Leave this run to workers?',
     label: 'Leave to workers',
-    text: html`Its command has ended, so nothing deletes it. The workers of <b>${hostOf(run.target)}</b> delete the
+    text: html`Its command has ended, so nothing deletes it. The workers of <b>${parseHost(run.target)}</b> delete the
       ${plural(run.pending, 'ids')} that are left.`,
     act: ({ reason }) => give(run, 'resume', { reason, seen: run.revision, detach: true }),
   };
@@ -75,7 +75,7 @@ function resumeQuestion(run: Run): Question {
   return {
     title: 'Resume this run?',
     label: 'Resume',
-    text: html`It deletes the ${plural(run.pending, 'ids')} that are left at <b>${hostOf(run.target)}</b>.
+    text: html`It deletes the ${plural(run.pending, 'ids')} that are left at <b>${parseHost(run.target)}</b>.
       ${run.has_command === true ? 'Its command is there, and continues.' : nothing}`,
     fields: [
       ...whoField(run),
@@ -130,7 +130,7 @@ function cancelQuestion(run: Run): Question {
     title: `Cancel run ${run.run}?`,
     label: 'Cancel the run',
     isDangerous: true,
-    text: html`It ends for good. <b>${plural(left, 'ids')}</b> at <b>${hostOf(run.target)}</b> have no outcome yet and are left; what is deleted
+    text: html`It ends for good. <b>${plural(left, 'ids')}</b> at <b>${parseHost(run.target)}</b> have no outcome yet and are left; what is deleted
       stays deleted.`,
     fields: [typed(left, 'ids that are left')],
     act: ({ reason, number }) =>
@@ -139,7 +139,7 @@ function cancelQuestion(run: Run): Question {
 }
 
 function retryQuestion(run: Run, go: (path: string) => void): Question {
-  const words = me.outcomes.filter((word) => word.is_retryable && countOf(run, word) > 0);
+  const words = me.outcomes.filter((word) => word.is_retryable && countOutcome(run, word) > 0);
   const key = { 'idempotency-key': crypto.randomUUID() }; // makes a repeated action the same run
   const hostFields = run.protected_host === null ? [] : [typedHost(run.protected_host)];
   const chosenOf = (checked: string[]) => sum(run, ({ outcome }) => checked.includes(outcome));
@@ -147,10 +147,10 @@ function retryQuestion(run: Run, go: (path: string) => void): Question {
     title: 'Which ids are to be sent again?',
     label: 'Make the run',
     isDangerous: true,
-    text: html`A new run sends them to <b>${hostOf(run.target)}</b>.`,
+    text: html`A new run sends them to <b>${parseHost(run.target)}</b>.`,
     checks: words.map((word) => ({
       value: word.outcome,
-      label: html`${word.outcome} <b>${count(countOf(run, word))}</b><br><small>${word.means}</small>`,
+      label: html`${word.outcome} <b>${count(countOutcome(run, word))}</b><br><small>${word.means}</small>`,
       isChecked: !(word.is_left && run.state === 'cancelled'), // ids of a cancelled run: they may have been left on purpose
     })),
     fields: (checked) =>

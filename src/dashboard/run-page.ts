@@ -1,7 +1,7 @@
 import { address, get } from './api.ts';
 import { Charts } from './charts.ts';
 import { Failures } from './failures.ts';
-import { duration, endRange, leftText, percent, plural, rangeOf, rate, withoutFlags } from './format.ts';
+import { duration, endRange, estimateRange, leftText, percent, plural, rate, withoutFlags } from './format.ts';
 import { follow } from './live.ts';
 import { html, nothing } from './markup.ts';
 import type { Page, Surroundings } from './page.ts';
@@ -20,9 +20,9 @@ import {
   word,
 } from './parts.ts';
 import { actionButtons } from './run-actions.ts';
-import { standstillOf } from './standing.ts';
+import { renderStandstill } from './standing.ts';
 import type { AuditEntry, Run, RunEvent, RunHistory } from './types.ts';
-import { failuresOf, idsOf, isFinalized, reasonOf, settledOf } from './words.ts';
+import { countFailures, countIds, countSettled, isFinalized, stateReason } from './words.ts';
 
 /** One run: its progress, its activity, its history, its failures and its audit trail. */
 export function openRun(id: string, { show, go, connection, asOf, say }: Surroundings): Page {
@@ -40,10 +40,10 @@ export function openRun(id: string, { show, go, connection, asOf, say }: Surroun
       return { run, history };
     },
     onData: (found) => {
-      if (run && run.state !== found.run.state) say(`The run is ${found.run.state}. ${reasonOf(found.run)}`);
+      if (run && run.state !== found.run.state) say(`The run is ${found.run.state}. ${stateReason(found.run)}`);
       ({ run, history } = found);
       charts.history = history;
-      failures.expect(failuresOf(run), isFinalized(run));
+      failures.expect(countFailures(run), isFinalized(run));
       show();
     },
     onState: connection,
@@ -52,7 +52,7 @@ export function openRun(id: string, { show, go, connection, asOf, say }: Surroun
       show();
     },
   });
-  const titleNow = () => (run ? `${percent(settledOf(run), idsOf(run))} ${run.state} · ${id}` : id);
+  const titleNow = () => (run ? `${percent(countSettled(run), countIds(run))} ${run.state} · ${id}` : id);
   return {
     title: () => (isMissing ? 'No such run' : titleNow()),
     view: () =>
@@ -80,7 +80,7 @@ function headline(run: Run, go: (path: string) => void, asOf: string) {
     <section class="card" aria-label="Progress">
       <p class="far">${progressText(run)}</p>
       ${progressBar(run)}${outcomeList(run)}
-      <p class="now">${asOf}${run.standing ? standstillOf(run.standing) : withoutFlags(run.sentence) || why(run)}${failureLink(run)}</p>
+      <p class="now">${asOf}${run.standing ? renderStandstill(run.standing) : withoutFlags(run.sentence) || why(run)}${failureLink(run)}</p>
       <p class="pace">${asOf === '' ? paceOf(run) : nothing}</p>
     </section>
     ${haltSection(run)}${run.warnings.map((words) => alarm(withoutFlags(words)))}${alarm(failedAction(run.audit))}
@@ -107,14 +107,14 @@ function failedAction(audit: AuditEntry[]) {
 
 /** A link to the rows without success, once the run has ended. */
 function failureLink(run: Run) {
-  const n = failuresOf(run);
+  const n = countFailures(run);
   return isFinalized(run) && n > 0 ? html` <a href="#failures">${plural(n, 'rows')} without success</a>.` : nothing;
 }
 
 function paceOf(run: Run) {
   const { per_second: perSecond, eta, seconds, settings } = run;
   const left = eta ? { least: eta.at_least_seconds, most: eta.at_most_seconds } : null;
-  const estimate = left ?? (run.seconds_left === null ? null : rangeOf(run.seconds_left));
+  const estimate = left ?? (run.seconds_left === null ? null : estimateRange(run.seconds_left));
   const isRunning = run.state === 'running';
   return [
     isRunning && perSecond !== null ? rate(perSecond) : '',

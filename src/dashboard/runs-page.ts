@@ -1,5 +1,5 @@
-import { get, wordsOf } from './api.ts';
-import { count, endRange, leftText, plural, rangeOf, rate } from './format.ts';
+import { describeError, get } from './api.ts';
+import { count, endRange, estimateRange, leftText, plural, rate } from './format.ts';
 import { follow } from './live.ts';
 import { html, nothing } from './markup.ts';
 import type { Page, Surroundings } from './page.ts';
@@ -7,7 +7,7 @@ import { alarm, host, outcomeList, progressBar, progressText, stateBadge, table,
 import { shortStandstill } from './standing.ts';
 import { scheduleSection, targetSection, workerSection } from './surroundings.ts';
 import type { Overview, RunPage, RunSummary } from './types.ts';
-import { failuresOf, finalized, isFinalized, leftOf, mayOperate, me, reasonOf, sum } from './words.ts';
+import { countFailures, countLeft, finalized, isFinalized, mayOperate, me, stateReason, sum } from './words.ts';
 
 /** All active runs, and the ended ones. */
 export function openRuns({ show, rename, connection, asOf, say, query }: Surroundings): Page {
@@ -47,7 +47,7 @@ function tellChanges(before: RunSummary[], after: RunSummary[], say: (words: str
   const changed = after.filter(({ run, state }) => states.has(run) && states.get(run) !== state);
   const gone = before.filter(({ run }) => !after.some((other) => other.run === run));
   const words = [
-    ...changed.map((run) => `Run ${run.run} is ${run.state}. ${reasonOf(run)}`),
+    ...changed.map((run) => `Run ${run.run} is ${run.state}. ${stateReason(run)}`),
     ...gone.map(({ run }) => `Run ${run} has ended.`),
   ];
   if (words.length > 0) say(words.join(' '));
@@ -80,7 +80,7 @@ function card(run: RunSummary, now: number, asOf: string) {
 
 function paceOf({ state, per_second: perSecond, seconds_left: left }: RunSummary, now: number) {
   if (state !== 'running' || !perSecond) return '';
-  const range = left === null ? null : rangeOf(left);
+  const range = left === null ? null : estimateRange(left);
   return `${rate(perSecond)}${range ? `, ${leftText(range)} left, ends ${endRange(range, now)}` : ''}`;
 }
 
@@ -117,7 +117,7 @@ class EndedRuns {
       if (asked !== this.#asked) return; // another page was requested in the meantime
       [this.#items, this.#next, this.#problem] = [items, next ?? '', ''];
     } catch (error) {
-      this.#problem = wordsOf(error);
+      this.#problem = describeError(error);
     }
     this.#isLoading = false;
     this.#show();
@@ -194,8 +194,8 @@ function endedTable(runs: RunSummary[]) {
     host(run.target),
     count(run.rows),
     count(sum(run, ({ is_success }) => is_success)),
-    failuresOf(run) > 0 ? html`<b class="bad">${count(failuresOf(run))}</b>` : '0',
-    leftOf(run) > 0 ? count(leftOf(run)) : '0',
+    countFailures(run) > 0 ? html`<b class="bad">${count(countFailures(run))}</b>` : '0',
+    countLeft(run) > 0 ? count(countLeft(run)) : '0',
     html`${run.created_by}${run.note ? html` <br><span class="soft">${run.note}</span>` : nothing}${labelsOf(run)}`,
     time(run.ended_at),
   ]);

@@ -39,7 +39,7 @@ export function shortStandstill(run: RunSummary): Content {
 }
 
 /** The whole text, for the page of the run, which has the buttons. */
-export function standstillOf(standing: Standing): Content {
+export function renderStandstill(standing: Standing): Content {
   const [text, rest] = clausesOf(withoutFlags(standing.text));
   return standingOf({ ...standing, text }, rest, nothing);
 }

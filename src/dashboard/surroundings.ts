@@ -1,6 +1,6 @@
 import { post } from './api.ts';
 import { ask } from './ask.ts';
-import { count, hostOf, plural, rate } from './format.ts';
+import { count, parseHost, plural, rate } from './format.ts';
 import { html, nothing } from './markup.ts';
 import type { Content } from './parts.ts';
 import { host, table, time } from './parts.ts';
@@ -85,7 +85,7 @@ function targetButtons(target: Target) {
   const isHeld = limiters.some(({ hold, outage }) => hold?.why === 'retry_after' || outage); // only these can be released
   const opens = (action: string, title: string, text: string) => () =>
     ask({
-      title: `${title} ${hostOf(target.target)}?`,
+      title: `${title} ${parseHost(target.target)}?`,
       text,
       label: title,
       isDangerous: action === 'stop',

@@ -19,7 +19,7 @@ export const noAnswer: Trouble = {
 };
 
 /** The meaning of an answer, for people. Pure. */
-export function troubleOf({ status, title = '', detail = '' }: Answer): Trouble {
+export function judgeAnswer({ status, title = '', detail = '' }: Answer): Trouble {
   if (status === 0) return noAnswer;
   if (status === 502 || status === 504)
     return {

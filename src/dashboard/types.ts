@@ -3,7 +3,7 @@ import type { FailureGroup } from '../api/evidence-routes.ts';
 import type { OverviewReader, runSummary } from '../api/overview.ts';
 import type { ShownPlan } from '../api/plan-routes.ts';
 import type { words } from '../api/read-routes.ts';
-import type { historyOf, RunView } from '../api/run-view.ts';
+import type { RunView, readHistoryFacts } from '../api/run-view.ts';
 import type { PlanField } from '../api/sent-settings.ts';
 import type { reachFacts } from '../api/token-store.ts';
 
@@ -28,7 +28,7 @@ export type Schedule = Overview['schedules'][number];
 
 export type Run = Awaited<ReturnType<RunView['read']>>;
 export type AuditEntry = Run['audit'][number] & { [fact: string]: unknown };
-export type RunHistory = Awaited<ReturnType<typeof historyOf>>;
+export type RunHistory = Awaited<ReturnType<typeof readHistoryFacts>>;
 export type Point = RunHistory['points'][number];
 export type RunEvent = RunHistory['events'][number];
 export type Wait = RunHistory['waits'][number];

@@ -59,14 +59,14 @@ export const strokes: Record<number, string> = {
 };
 
 /** Number of rows of a run with this outcome. */
-export function countOf(run: Readonly<Record<string, unknown>>, { outcome }: OutcomeWord) {
+export function countOutcome(run: Readonly<Record<string, unknown>>, { outcome }: OutcomeWord) {
   const n = run[outcome];
   return typeof n === 'number' ? n : 0;
 }
 
 /** Number of rows of a run with an outcome of this kind. */
 export function sum(run: Readonly<Record<string, unknown>>, isCounted: (word: OutcomeWord) => boolean) {
-  return me.outcomes.filter(isCounted).reduce((total, word) => total + countOf(run, word), 0);
+  return me.outcomes.filter(isCounted).reduce((total, word) => total + countOutcome(run, word), 0);
 }
 
 /** Whether a row with this outcome needs attention. */
@@ -75,23 +75,23 @@ export function isFailure({ is_success, is_left }: OutcomeWord) {
 }
 
 /** Number of rows of a run that need attention. */
-export function failuresOf(run: RunSummary) {
+export function countFailures(run: RunSummary) {
   return sum(run, isFailure);
 }
 
 /** Number of ids of the run that were to be sent. */
-export function idsOf(run: RunSummary) {
+export function countIds(run: RunSummary) {
   return run.pending + sum(run, ({ of_id }) => of_id);
 }
 
 /** Number of those ids that have no outcome by a request: they wait, or were left when the run ended. */
-export function leftOf(run: RunSummary) {
+export function countLeft(run: RunSummary) {
   return run.pending + sum(run, ({ is_left }) => is_left);
 }
 
 /** Number of those ids that have an outcome. */
-export function settledOf(run: RunSummary) {
-  return idsOf(run) - leftOf(run);
+export function countSettled(run: RunSummary) {
+  return countIds(run) - countLeft(run);
 }
 
 /** The states of ended runs. */
@@ -112,11 +112,11 @@ const symbols: Record<string, string> = {
 };
 
 /** A symbol next to the word, for people who cannot see colours. */
-export function symbolOf(run: RunSummary) {
+export function stateSymbol(run: RunSummary) {
   return run.state === 'completed' && run.exit !== 0 ? '⚠' : (symbols[run.state] ?? '…');
 }
 
-export function toneOf(run: RunSummary) {
+export function stateTone(run: RunSummary) {
   if (run.state === 'halted') return 'bad';
   if (run.state === 'running') return run.standing ? 'warn' : 'good';
   if (!isFinalized(run)) return 'warn';
@@ -125,7 +125,7 @@ export function toneOf(run: RunSummary) {
 }
 
 /** The reason for the state of a run: `Paused by ana: release window`; '' if there is none. */
-export function reasonOf({ state, who, by, reason }: RunSummary & { by?: string | null }) {
+export function stateReason({ state, who, by, reason }: RunSummary & { by?: string | null }) {
   if (state === 'completed' || state === 'running') return reason;
   const whose = who || (by === 'guard' ? 'a guard' : '');
   const words = `${capital(state)}${whose ? ` by ${whose}` : ''}`;

@@ -6,7 +6,7 @@ import { type AuditEntry, noteAuditOfRunLua, noteLoosenedFunction, storedEntry }
 import { revisionFunctions } from './changes.lua.ts';
 import { changeMaxDeletes } from './max-deletes.ts';
 import { isFinalized, type Run, readRunAgain } from './run.ts';
-import { isSameRule, type RuleName, type RunRules, rowOf, ruleText } from './run-rules.ts';
+import { findRule, isSameRule, type RuleName, type RunRules, ruleText } from './run-rules.ts';
 import { startTimeFunctions } from './start-time.lua.ts';
 
 /** Who changes rules, when and why. */
@@ -54,7 +54,7 @@ function changesOf(run: Run, wanted: Partial<RunRules>): RuleChange[] {
   const after: RunRules = { ...run, ...wanted };
   const names = (Object.keys(wanted) as RuleName[]).filter((name) => !isSameRule(name, run, after));
   return names.map((name) => {
-    const { plan, isLooser } = rowOf(name);
+    const { plan, isLooser } = findRule(name);
     const isLoosened = run.plan !== '' && plan !== 'free' && isLooser(run[name], after[name]);
     return { name, from: ruleText(run, name), to: ruleText(after, name), value: after[name], isLoosened };
   });
@@ -63,7 +63,7 @@ function changesOf(run: Run, wanted: Partial<RunRules>): RuleChange[] {
 function refuseLoosening({ id, approver }: Run, changes: readonly RuleChange[], who: string): void {
   const loosened = changes.filter(({ isLoosened }) => isLoosened);
   if (loosened.length === 0 || approver === '' || isSamePerson(approver, who)) return;
-  const rules = loosened.map(({ name, from, to }) => `--${rowOf(name).flag} ${from} to ${to}`).join(', ');
+  const rules = loosened.map(({ name, from, to }) => `--${findRule(name).flag} ${from} to ${to}`).join(', ');
   throw new ExpungeError(
     'GUARD',
     `run ${id} carries out a plan that ${approver} approved: only ${approver} may loosen ${rules}; nothing was changed`,
@@ -73,12 +73,12 @@ function refuseLoosening({ id, approver }: Run, changes: readonly RuleChange[], 
 
 function entryOf({ name, from, to }: RuleChange, action: RuleAction): AuditEntry {
   const { at, by, who, reason } = action;
-  return { at, action: rowOf(name).flag, by, who, reason, from, to };
+  return { at, action: findRule(name).flag, by, who, reason, from, to };
 }
 
 /** The note in the record of a plan's run about a change; '' = none. */
 function noteOf({ name, from, to, isLoosened }: RuleChange, { who }: RuleAction): string {
-  return isLoosened ? `${rowOf(name).flag} ${from} to ${to} by ${who}` : '';
+  return isLoosened ? `${findRule(name).flag} ${from} to ${to} by ${who}` : '';
 }
 
 /** Returns false, and changes nothing, if a rule or the plan of the run is no longer what the caller saw. */
@@ -90,13 +90,13 @@ async function write(
 ): Promise<boolean> {
   const lines = changes.flatMap((change) => {
     const { name, value } = change;
-    const { stored, isAbsentWhenUnset, unset } = rowOf(name);
+    const { stored, isAbsentWhenUnset, unset } = findRule(name);
     const seen = (name === 'rate' && run.unreadRate) || stored(run[name]);
     const isGone = isAbsentWhenUnset === true && stored(value) === stored(unset);
     const fields = [name, stored(unset), seen, isGone ? 'HDEL' : 'HSET', stored(value)];
     return [...fields, noteOf(change, action), storedEntry(entryOf(change, action))];
   });
-  const also = changes.flatMap(({ name }) => Object.entries(rowOf(name).with ?? {}).flat());
+  const also = changes.flatMap(({ name }) => Object.entries(findRule(name).with ?? {}).flat());
   const all = [keys.run(run.id), keys.audit(run.id)];
   const answer = await redis.eval(changeRulesLua, 2, ...all, run.plan, changes.length, ...lines, ...also);
   return answer === 1;

@@ -1,7 +1,7 @@
 import { ExpungeError } from '../errors.ts';
 import { stateText } from '../format.ts';
 import type { Run } from './run.ts';
-import { isSameRule, rowOf, ruleNames, ruleText } from './run-rules.ts';
+import { findRule, isSameRule, ruleNames, ruleText } from './run-rules.ts';
 
 /**
  * Refuses an action whose run has changed since it was shown. Names the present state, and the differences if the run that was shown is known.
@@ -22,7 +22,7 @@ function differencesOf(seen: Run, now: Run): string[] {
   const state = was === is ? [] : [`it was ${was}, and is ${is}`];
   const rules = ruleNames
     .filter((name) => !isSameRule(name, seen, now))
-    .map((name) => `--${rowOf(name).flag} was ${ruleText(seen, name)}, and is ${ruleText(now, name)}`);
+    .map((name) => `--${findRule(name).flag} was ${ruleText(seen, name)}, and is ${ruleText(now, name)}`);
   const pauses = now.pauses
     .filter(({ id }) => !seen.pauses.some((pause) => pause.id === id))
     .map(({ who }) => `${who} has paused it`);

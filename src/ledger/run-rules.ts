@@ -374,12 +374,12 @@ export type RunSettings = Pick<Config, RuleSetting>;
 export const ruleNames = Object.keys(runRules) as RuleName[];
 
 /** The row of a rule, for code that handles all rules alike. */
-export function rowOf(name: RuleName): Rule<unknown, RuleSetting | null> {
+export function findRule(name: RuleName): Rule<unknown, RuleSetting | null> {
   return runRules[name];
 }
 
 function rulesFrom<T>(read: (name: RuleName, row: Rule<unknown, RuleSetting | null>) => T): Record<RuleName, T> {
-  return Object.fromEntries(ruleNames.map((name) => [name, read(name, rowOf(name))])) as Record<RuleName, T>;
+  return Object.fromEntries(ruleNames.map((name) => [name, read(name, findRule(name))])) as Record<RuleName, T>;
 }
 
 /** The rules of a run that has none. */
@@ -392,40 +392,40 @@ export function parseRules(hash: Record<string, string>): RunRules {
 
 /** The rules that a command gives, without the others. Pure. */
 export function givenRules(said: GivenSettings): Partial<RunRules> {
-  const given = ruleNames.map((name) => [name, rowOf(name).given(said)] as const);
+  const given = ruleNames.map((name) => [name, findRule(name).given(said)] as const);
   return Object.fromEntries(given.filter(([, value]) => value !== undefined));
 }
 
 /** The fields that are missing from a record if their rule is unset. */
-export const optionalFields = ruleNames.filter((name) => rowOf(name).isAbsentWhenUnset === true);
+export const optionalFields = ruleNames.filter((name) => findRule(name).isAbsentWhenUnset === true);
 
 /** The fields of the record. Pure. */
 export function storedRules(rules: RunRules): Record<string, string | number> {
   const present = ruleNames.filter((name) => !optionalFields.includes(name) || isSet(rules, name));
-  return Object.fromEntries(present.map((name) => [name, rowOf(name).stored(rules[name])]));
+  return Object.fromEntries(present.map((name) => [name, findRule(name).stored(rules[name])]));
 }
 
 /** Whether two runs have the same rule. Pure. */
 export function isSameRule(name: RuleName, a: RunRules, b: RunRules): boolean {
-  const { stored } = rowOf(name);
+  const { stored } = findRule(name);
   return stored(a[name]) === stored(b[name]);
 }
 
 /** Whether a run has this rule at all. Pure. */
 export function isSet(rules: RunRules, name: RuleName): boolean {
-  const { stored, unset } = rowOf(name);
+  const { stored, unset } = findRule(name);
   return stored(rules[name]) !== stored(unset);
 }
 
 /** A rule for people, in the form of its flag; `none` if it is unset. Pure. */
 export function ruleText(rules: RunRules, name: RuleName): string {
-  return isSet(rules, name) ? rowOf(name).text(rules[name]) : none;
+  return isSet(rules, name) ? findRule(name).text(rules[name]) : none;
 }
 
 /** The rules of a run in the API; null = unset, false for a switch. Pure. */
 export function ruleFacts(rules: RunRules): Record<string, unknown> {
   const facts = ruleNames.map((name) => {
-    const { fact, text, shown = text, unset } = rowOf(name);
+    const { fact, text, shown = text, unset } = findRule(name);
     const isShown = isSet(rules, name) || name === 'priority';
     return [fact, isShown ? shown(rules[name]) : unset === false ? false : null] as const;
   });
@@ -434,15 +434,15 @@ export function ruleFacts(rules: RunRules): Record<string, unknown> {
 
 /** The lines about a run's rules in one part of its page; '' for a rule that is unset. Pure. */
 export function ruleLines(rules: RunRules, page: 'guards' | 'plan'): [label: string, text: string][] {
-  const names = ruleNames.filter((name) => rowOf(name).page === page);
-  return names.map((name) => [rowOf(name).label, isSet(rules, name) ? ruleText(rules, name) : '']);
+  const names = ruleNames.filter((name) => findRule(name).page === page);
+  return names.map((name) => [findRule(name).label, isSet(rules, name) ? ruleText(rules, name) : '']);
 }
 
 /** The rules that a retry takes over from its run, as settings of its command. The settings of the command itself take precedence. Pure. */
 export function inheritedSettings(run: RunRules, said: GivenSettings): Partial<Config> {
   const names = ruleNames.filter((name) => {
-    const { retry, given, setting } = rowOf(name);
+    const { retry, given, setting } = findRule(name);
     return retry === 'inherit' && setting !== null && given(said) === undefined && isSet(run, name);
   });
-  return Object.fromEntries(names.map((name) => [rowOf(name).setting, run[name]]));
+  return Object.fromEntries(names.map((name) => [findRule(name).setting, run[name]]));
 }

@@ -2,14 +2,14 @@ import { ExpungeError } from '../errors.ts';
 import { type NotedPlan, notePlan } from '../ledger/audit.ts';
 import { type BeforeStart, claimPlan, findRunOfPlan } from '../ledger/create-run.ts';
 import { isFinalized, isOver, type Run } from '../ledger/run.ts';
-import { givenRules, isSameRule, noRules, type RunRules, rowOf, ruleNames } from '../ledger/run-rules.ts';
+import { findRule, givenRules, isSameRule, noRules, type RunRules, ruleNames } from '../ledger/run-rules.ts';
 import { roleIn } from '../model/approver.ts';
 import { isSamePerson } from '../model/person.ts';
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { By } from './action.ts';
 import type { ListAction } from './list-action.ts';
-import { isCodeOf, type SealedPlan, withRules } from './sealed-plan.ts';
+import { isPlanCode, type SealedPlan, withRules } from './sealed-plan.ts';
 import type { Session } from './session.ts';
 
 /** A plan that is carried out. `sha256`: the hash of its file. */
@@ -24,7 +24,7 @@ export type AppliedPlan = {
 
 /** Throws USAGE for a code that does not match the plan: it belongs to another plan, or the file was edited. */
 export function requirePlanCode({ sha256 }: AppliedPlan, code: string): void {
-  if (isCodeOf(sha256, code)) return;
+  if (isPlanCode(sha256, code)) return;
   throw new ExpungeError('USAGE', `the code ${code.trim() || '""'} does not match this plan; nothing was sent`, {
     next: (toType) =>
       `check that this is the right file and was not edited since, or make a new plan: ${toType('plan')}`,
@@ -97,15 +97,15 @@ export function refuseKnownRun({ by, newRunOnly }: ListAction, last: Run | null,
 function otherRulesOf(run: Run, plan: SealedPlan, { config }: Pick<ListAction, 'config'>): string[] {
   const planned: RunRules = { ...noRules, ...givenRules({ config: withRules(config, plan) }) };
   const others = ruleNames.filter((name) => {
-    const { plan: policy, resume, isLooser } = rowOf(name);
+    const { plan: policy, resume, isLooser } = findRule(name);
     if (policy !== 'sealed') return false;
     return resume === 'add' ? isLooser(planned[name], run[name]) : !isSameRule(name, run, planned);
   });
-  return others.map((name) => `run ${run.id} of the same list has a different --${rowOf(name).flag}`);
+  return others.map((name) => `run ${run.id} of the same list has a different --${findRule(name).flag}`);
 }
 
 /** Records that the run carries out the plan. Throws GUARD if another run does, or the plan was refused. Repeating it is harmless. */
-export async function claimFor(
+export async function claimForRun(
   redis: RedisClient,
   { fp }: Pick<Target, 'fp'>,
   { sha256, decide }: AppliedPlan,
@@ -151,6 +151,6 @@ function notedPlan(by: By, { plan, sha256 }: AppliedPlan): NotedPlan {
 export async function takeOver(action: ListAction, { redis }: Session, applied: AppliedPlan, run: Run): Promise<void> {
   if (run.plan === applied.sha256) return;
   refuseDrift(otherRulesOf(run, applied.plan, action));
-  await claimFor(redis, run, applied, run.id);
+  await claimForRun(redis, run, applied, run.id);
   await notePlan(redis, run.id, approverOf(applied.plan, action.by), notedPlan(action.by, applied));
 }

@@ -4,7 +4,7 @@ import type { Plan } from '../terminal/plan-text.ts';
 import { explainLate } from './forecast-list.ts';
 import type { ListAction } from './list-action.ts';
 import { lookAtRedis } from './look-at-redis.ts';
-import { type ListHistory, noListHistory, planOf } from './plan-list.ts';
+import { type ListHistory, makeListPlan, noListHistory } from './plan-list.ts';
 import { findList, type KnownList, type ListWork, readHistory } from './start-list.ts';
 
 /** The plan that the same action would show before it asks, as far as Redis can be read, with notes for people. Sends and writes nothing. */
@@ -43,5 +43,5 @@ function planFound(action: ListAction, work: ListWork, found: KnownList): Plan {
 }
 
 function planAlone(action: ListAction, { target, list, retries }: ListWork, history: ListHistory): Plan {
-  return planOf(action, target, list, { ...history, retries });
+  return makeListPlan(action, target, list, { ...history, retries });
 }

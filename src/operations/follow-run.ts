@@ -16,7 +16,7 @@ export function requireWrittenList({ id, state, command }: Run): void {
 }
 
 /** The cursor in a text that `--follow` printed; the cursor of the beginning without a text. Throws USAGE for any other text. */
-export function cursorAt({ id, chunks }: Run, text: string | undefined): FollowCursor {
+export function parseCursor({ id, chunks }: Run, text: string | undefined): FollowCursor {
   return text === undefined ? firstCursor(chunks) : decodeCursor(id, chunks, text);
 }
 
@@ -71,7 +71,7 @@ export class WrittenRows {
   async copy(lines: readonly string[]): Promise<boolean> {
     if (this.#stop.aborted || !(await this.#sink(`${lines.join('\n')}\n`))) return false;
     for (const line of lines) {
-      const isCursor = isLineOf('cursor', line);
+      const isCursor = isLineType('cursor', line);
       if (isCursor) this.#cursor = JSON.parse(line).cursor;
       this.#rows = isCursor ? 0 : this.#rows + 1;
     }
@@ -94,6 +94,6 @@ function lineOf(type: 'cursor' | 'problem', facts: object): string {
 }
 
 /** Whether a line is of this type; rows have no type. */
-export function isLineOf(type: 'cursor' | 'problem' | 'summary', line: string): boolean {
+export function isLineType(type: 'cursor' | 'problem' | 'summary', line: string): boolean {
   return line.startsWith(`{"v":1,"type":"${type}"`);
 }

@@ -10,7 +10,7 @@ import type { RunOptions } from './list-action.ts';
 import type { TargetBounds } from './read-bounds.ts';
 
 /** Number of ids of a list that are sent: the first ones, up to `--max-deletes`. */
-export function requestsOf({ spool }: List, { maxDeletes }: { maxDeletes?: number | null | undefined }): number {
+export function countRequests({ spool }: List, { maxDeletes }: { maxDeletes?: number | null | undefined }): number {
   return Math.min(sumIds(spool.ids), maxDeletes ?? Number.POSITIVE_INFINITY);
 }
 
@@ -22,7 +22,7 @@ type ToSend = {
 };
 
 /** The facts that decide how long a run takes, before it begins. */
-export function workOf(
+export function toWork(
   { requests, rules, startsAt = 0 }: ToSend,
   { learned, isLimit, pin, quotas }: TargetBounds,
 ): Work {
@@ -43,7 +43,7 @@ export function workOf(
  * The time before which nothing of a run is sent if it is made now; 0 = it starts at once. `acceptedAt`: when its grace period began. Redis computes
  * the same by its own clock; see `start-time.lua.ts`. Pure.
  */
-export function startOf(
+export function findStart(
   { graceMs, startAt }: Pick<RunRules, 'graceMs' | 'startAt'>,
   minGraceMs: number,
   acceptedAt: number,

@@ -11,7 +11,7 @@ import { requireEndInTime } from './forecast-list.ts';
 import type { ListAction } from './list-action.ts';
 import { requireRateForBurst } from './lone-burst.ts';
 import { readPlanInPlace, writePlanFile } from './plan-file.ts';
-import { checkList, type ListHistory, noListHistory, planOf } from './plan-list.ts';
+import { checkList, type ListHistory, makeListPlan, noListHistory } from './plan-list.ts';
 import { type PlanOrigin, type SealedInput, type SealedPlan, sealInputs, sealPlan } from './sealed-plan.ts';
 
 /** An action to make a plan. */
@@ -43,7 +43,7 @@ export async function makePlan(
   const input = await sealFiles(paths);
   return read(async (list) => {
     checkList(action, list.spool);
-    const shown = planOf(action, target, list, await historyOf(list));
+    const shown = makeListPlan(action, target, list, await historyOf(list));
     requireEndInTime(shown.work, action.options, Date.now());
     const plan = sealPlan(origin, action.config, target, input, list);
     const sha256 = await writePlanFile(output, plan);

@@ -18,7 +18,7 @@ import { stdinName } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
 import { filesText, type Plan } from '../terminal/plan-text.ts';
 import { tokenSource } from '../token/open-token.ts';
-import { requestsOf, startOf, workOf } from './forecast-list.ts';
+import { countRequests, findStart, toWork } from './forecast-list.ts';
 import type { ListAction, RunOptions } from './list-action.ts';
 import { noBounds, type Surroundings, type TargetBounds } from './read-bounds.ts';
 import type { Retries } from './retried-run.ts';
@@ -49,19 +49,19 @@ export const noListHistory: ListHistory = {
 };
 
 /** The plan of a run of the list, shown before anything is sent. Reads only the list and what is on this machine. */
-export function planOf(action: ListAction, target: Target, list: List, known: ListHistory): Plan {
+export function makeListPlan(action: ListAction, target: Target, list: List, known: ListHistory): Plan {
   const { config, env } = action;
   const { spool, rejectsFile, openEnd } = list;
   const { first } = spool;
   const { retries, bounds, around, proof, existing, nextTryAt, isJoined, last, overlapping } = known;
   const lastId = retries === null && spool.files.length === 1 ? (spool.last?.id ?? null) : null;
   const { rules, kept } = rulesOf(action, existing);
-  const requests = existing === null ? requestsOf(list, rules) : countPending(existing);
+  const requests = existing === null ? countRequests(list, rules) : countPending(existing);
   const [minGraceMs, acceptedAt] =
     existing === null || existing.acceptedAt === 0
       ? [bounds.minGrace?.ms ?? 0, Date.now()]
       : [existing.minGraceMs, existing.acceptedAt];
-  const work = workOf({ requests, rules, startsAt: startOf(rules, minGraceMs, acceptedAt) }, bounds);
+  const work = toWork({ requests, rules, startsAt: findStart(rules, minGraceMs, acceptedAt) }, bounds);
   return {
     ...rules,
     kept,
@@ -91,7 +91,7 @@ export function planOf(action: ListAction, target: Target, list: List, known: Li
     minGrace: existing === null ? bounds.minGrace : null,
     work,
     forecast: forecast(work, Date.now()),
-    deadline: deadlineOf(work, action.options.finishBy),
+    deadline: toDeadline(work, action.options.finishBy),
     maxConcurrency: config.maxConcurrency,
     seen: around && seenBy(action, target, { ...around, existing, nextTryAt, rules }),
     proof,
@@ -137,7 +137,7 @@ function samplesOf(spool: Spool): string[] {
 }
 
 /** The time that an action names, and the rate needed to end by then; null without one. */
-export function deadlineOf(work: Work, finishBy: number | undefined): Plan['deadline'] {
+export function toDeadline(work: Work, finishBy: number | undefined): Plan['deadline'] {
   return finishBy === undefined ? null : { at: finishBy, perSecond: neededRate(work, finishBy, Date.now()) };
 }
 

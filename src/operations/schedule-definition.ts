@@ -11,7 +11,7 @@ export type GivenDefinition = { settings: ScheduledSettings } & {
 };
 
 /** The definition of a schedule. Throws USAGE for missing or contradictory options. */
-export function definitionOf({ settings, ...given }: GivenDefinition): Definition {
+export function toDefinition({ settings, ...given }: GivenDefinition): Definition {
   const timing = timingOf(given);
   const { maxDeletes } = settings;
   if (maxDeletes === undefined || maxDeletes === null) {

@@ -12,7 +12,7 @@ import { forecast } from '../model/forecast.ts';
 import type { ReadOutcome } from '../model/outcome.ts';
 import { type Resource, sumIds } from '../model/resource.ts';
 import type { Target } from '../model/target.ts';
-import { requestsOf, workOf } from './forecast-list.ts';
+import { countRequests, toWork } from './forecast-list.ts';
 import { input, ofRuns } from './list-settings.ts';
 import { noBounds } from './read-bounds.ts';
 
@@ -58,7 +58,7 @@ export function sealPlan(
   list: List,
 ): SealedPlan {
   const { spool } = list;
-  const requests = requestsOf(list, config);
+  const requests = countRequests(list, config);
   return {
     v: 2,
     type: 'plan',
@@ -76,7 +76,7 @@ export function sealPlan(
 function minSeconds(requests: number, rate: Config['rate']): number | null {
   if (rate === undefined) return null;
   const rules = { ...noRules, rate };
-  return Math.ceil(forecast(workOf({ requests, rules }, noBounds), Date.now()).secondsFrom);
+  return Math.ceil(forecast(toWork({ requests, rules }, noBounds), Date.now()).secondsFrom);
 }
 
 function sealedIds(spool: Spool): SealedIds {
@@ -205,7 +205,7 @@ export function planCode(sha256: string): string {
 }
 
 /** Whether a text is the code of the plan, in upper or lower case, with or without the hyphen, or its whole hash. */
-export function isCodeOf(sha256: string, text: string): boolean {
+export function isPlanCode(sha256: string, text: string): boolean {
   const typed = text.replace(/\s/g, '').toUpperCase();
   return typed === sha256.toUpperCase() || typed.replace('-', '') === planCode(sha256).replace('-', '');
 }

@@ -62,7 +62,7 @@ async function searchRun(redis: RedisClient, run: Run, wanted: Wanted, onRows: (
 }
 
 /** The rows of a run with the id, for `--json` and the API. */
-export function appearancesIn(run: Run, { rows }: FoundRows, now: number): Record<string, unknown>[] {
+export function toAppearances(run: Run, { rows }: FoundRows, now: number): Record<string, unknown>[] {
   return rows.map((row) => ({ run: run.id, state: run.state, ...factsOf(row), why: whyText(run, row, now) }));
 }
 

@@ -21,7 +21,7 @@ import { type AppliedPlan, refuseKnownRun, refuseOtherRun, takeOver } from './ap
 import type { ListAction } from './list-action.ts';
 import { hasForegroundCommand } from './liveness.ts';
 import { requireRateForBurst } from './lone-burst.ts';
-import { type ListHistory, planOf } from './plan-list.ts';
+import { type ListHistory, makeListPlan } from './plan-list.ts';
 import { readBeforeRun } from './read-bounds.ts';
 import { inherit, type Retries } from './retried-run.ts';
 import { refuseOtherVersion, type Session } from './session.ts';
@@ -57,7 +57,7 @@ export async function findList(session: Session, given: ListAction, work: ListWo
   requireRateForBurst(action, existing?.rate ?? null);
   await refuseOtherMode(action, session, existing);
   const history = await readHistory(session, action, work, last);
-  const plan = planOf(action, target, list, history);
+  const plan = makeListPlan(action, target, list, history);
   if (existing === null) refuseStopBeforeStart(plan);
   return { ended: null, action, existing, plan };
 }
@@ -78,7 +78,7 @@ export async function readHistory(
 ): Promise<ListHistory> {
   const { redis } = session;
   const existing = last !== null && !isFinalized(last.state) ? last : null;
-  const before = await readBeforeRun(redis, target.fp, scopesOf(action, list), await ownStop(action));
+  const before = await readBeforeRun(redis, target.fp, limiterScopesFor(action, list), await ownStop(action));
   const isJoined = existing !== null && (await hasForegroundCommand(session, existing)) === true;
   const retryOf = retries?.run.id ?? '';
   const overlapping = existing === null ? await findOverlappingRuns(redis, target, list.spool, retryOf) : [];
@@ -176,6 +176,6 @@ async function refuseOtherMode({ options }: ListAction, session: Session, run: R
 }
 
 /** The limiters that apply to the requests of the list. */
-export function scopesOf({ config }: Pick<ListAction, 'config'>, { spool }: List): LimiterScope[] {
+export function limiterScopesFor({ config }: Pick<ListAction, 'config'>, { spool }: List): LimiterScope[] {
   return config.separateLimits ? resources.filter((resource) => spool.ids[resource] > 0) : ['all'];
 }

@@ -7,20 +7,20 @@ import { type BeforeStart, claimList, planRun, writeRun } from '../ledger/create
 import { noteRetry } from '../ledger/retries.ts';
 import { type Run, readRun } from '../ledger/run.ts';
 import {
+  findRule,
   givenRules,
   isSameRule,
   isSet,
   noRules,
   type RuleName,
   type RunRules,
-  rowOf,
   ruleNames,
   ruleText,
 } from '../ledger/run-rules.ts';
 import { chunkSize } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
-import { type AppliedPlan, claimFor, recordedPlan } from './applied-plan.ts';
+import { type AppliedPlan, claimForRun, recordedPlan } from './applied-plan.ts';
 import type { ListAction, RunOptions } from './list-action.ts';
 import type { Session } from './session.ts';
 
@@ -61,7 +61,7 @@ export async function submitRun(
   const noted = { ...by, by: 'operator' } as const;
   const link = async () => {
     if (retryOf !== '') await noteRetry(redis, retryOf, id, { at: Date.now(), action: 'retry', ...noted });
-    if (applied !== null) await claimFor(redis, target, applied, id);
+    if (applied !== null) await claimForRun(redis, target, applied, id);
   };
   const before: BeforeStart = { link, applied: applied && recordedPlan(by, applied) };
   const chunks = readChunks(spool, chunkSizes(config.canary));
@@ -86,7 +86,7 @@ function refusePassedMoment({ stopAt }: RunOptions): void {
 function refuseOtherAction(run: Run, wanted: RunRules): void {
   const others = ruleNames.filter((name) => !isSameRule(name, run, wanted));
   if (others.length === 0) return;
-  const names = others.map((name) => rowOf(name).flag).join(', ');
+  const names = others.map((name) => findRule(name).flag).join(', ');
   throw new ExpungeError('GUARD', `run ${run.id} of these ids was started with a different ${names}`, {
     next: (toType) => `follow it, or cancel it first: ${toType('cancel', run.id)}`,
   });
@@ -97,10 +97,10 @@ export function refuseFixedRules(run: Run | null, given: Partial<RunRules>): voi
   if (run === null) return;
   const after: RunRules = { ...noRules, ...given };
   const isOther = (name: RuleName) =>
-    rowOf(name).resume === 'refuse' && given[name] !== undefined && !isSameRule(name, run, after);
+    findRule(name).resume === 'refuse' && given[name] !== undefined && !isSameRule(name, run, after);
   const other = ruleNames.find(isOther);
   if (other === undefined) return;
-  const { flag } = rowOf(other);
+  const { flag } = findRule(other);
   const before = isSet(run, other) ? `with --${flag} ${ruleText(run, other)}` : `without --${flag}`;
   throw new ExpungeError(
     'USAGE',

@@ -12,7 +12,7 @@ import { probeWritesOfOthers } from '../redis/writes.ts';
 import { RateMeter } from '../terminal/panel.ts';
 import type { Snapshot } from '../terminal/snapshot.ts';
 import type { Token } from '../token/token.ts';
-import { secondsLeftOf } from './time-left.ts';
+import { estimateSecondsLeft } from './time-left.ts';
 
 /** What a deleting process knows about itself. */
 export type LocalView = {
@@ -141,7 +141,7 @@ export class SnapshotTaker {
       inFlight: this.#local?.senders.inFlight ?? null,
       perSecond,
       idleMs: this.#idleMs,
-      secondsLeft: secondsLeftOf(run, { perSecond, targets, quotas: quotas.map(toBound) }, at),
+      secondsLeft: estimateSecondsLeft(run, { perSecond, targets, quotas: quotas.map(toBound) }, at),
       targets,
       rate: run.rate,
       elapsedMs: sumActiveMs(run, at),

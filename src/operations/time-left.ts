@@ -11,7 +11,7 @@ type Seen = { perSecond: number | null; targets: readonly TargetState[]; quotas?
  * The seconds until a run has ended, including the waits for its quotas and its window; null for a run that is not running, or if it cannot be known.
  * Pure.
  */
-export function secondsLeftOf(run: Run, { perSecond, targets, quotas = [] }: Seen, at: number): number | null {
+export function estimateSecondsLeft(run: Run, { perSecond, targets, quotas = [] }: Seen, at: number): number | null {
   if (run.state !== 'running') return null;
   const { window, startsAt } = run;
   const bounds = { quotas: [...ownQuotas(run, at), ...quotas], window: readTimeWindow(window), startsAt };

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import { describe, test } from 'vitest';
-import { hostOf } from '../../src/dashboard/format.ts';
+import { parseHost } from '../../src/dashboard/format.ts';
 import { noteFailedAction } from '../../src/ledger/audit.ts';
 import { noteTarget } from '../../src/ledger/known-targets.ts';
 import { targetOf } from '../../src/model/target.ts';
@@ -293,7 +293,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     expect(harness.arrivals).toHaveLength(0);
     await page.getByLabel('Type the number').fill('40');
     await page.getByLabel('Reason').fill('ticket 4711');
-    await page.getByRole('button', { name: `Delete 40 annotations at ${hostOf(harness.target.baseUrl)}` }).click();
+    await page.getByRole('button', { name: `Delete 40 annotations at ${parseHost(harness.target.baseUrl)}` }).click();
     await showsState(page, 'completed');
     expect(harness.arrivals).toHaveLength(40);
     expect((await harness.onlyRun()).note).toBe('ticket 4711');
@@ -323,7 +323,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
       [() => page.getByLabel('Limit', { exact: true }).fill('2'), 'Delete 2 views at b.example'],
       [() => page.getByLabel('Rate').pressSequentially('5'), ''],
     ];
-    await show(`Delete 3 annotations at ${hostOf(harness.target.baseUrl)} (${harness.target.account})`);
+    await show(`Delete 3 annotations at ${parseHost(harness.target.baseUrl)} (${harness.target.account})`);
     for (const [change, button] of changes) {
       await page.getByLabel('Type the number').fill('3');
       await change();

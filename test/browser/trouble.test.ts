@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { describe, test } from 'vitest';
-import { hostOf } from '../../src/dashboard/format.ts';
+import { parseHost } from '../../src/dashboard/format.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { barriersOn, browserOfSuite, logIn, noBrowser, openDashboard, signIn } from '../support/browser.ts';
 import { annotations, makeIds } from '../support/ids.ts';
@@ -142,7 +142,7 @@ describe.skipIf(noBrowser !== null)('the pages', () => {
     const dashboard = await openDashboard(browser(), onTestFinished, { objects });
     const { harness, url } = dashboard;
     const others = ['https://a.example.com/v2', 'https://b.example.com'];
-    const place = (address: string) => `${hostOf(address)} (${harness.target.account})`;
+    const place = (address: string) => `${parseHost(address)} (${harness.target.account})`;
     const pageOf = async (name: string, targets: string[]) => {
       const bound = targets.length > 0 ? ['--target', targets.join(), '--account', harness.target.account] : [];
       const { stdout } = await harness.expunge(['token', 'add', name, '--role', 'operate', ...bound]);

@@ -3,7 +3,7 @@ import { ExpungeError, messageOf } from '../../errors.ts';
 import { type Priority, priorities } from '../../model/priority.ts';
 import type { PriorityChange } from '../../operations/change-run.ts';
 import { type Invocation, jsonLines } from '../command.ts';
-import { byOf } from '../session.ts';
+import { readBy } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 
 /**
@@ -15,7 +15,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const priority = readPriority(args[1] ?? ''); // a mistake costs no request
   return withOperations(invocation, 'runs', async (runs) => {
     const { id: run } = await runs.find(args[0]);
-    const change = await runs.changePriority({ run, by: byOf(invocation), priority });
+    const change = await runs.changePriority({ run, by: readBy(invocation), priority });
     stderr.write(`${changeText(change)}\n`);
     jsonLines(stdout, options.json)('priority', change);
     return 0;

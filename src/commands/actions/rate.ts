@@ -2,7 +2,7 @@ import { ExpungeError, messageOf } from '../../errors.ts';
 import { parseRate, type Rate, rateText } from '../../model/rate.ts';
 import type { PaceAction, PaceChange, PaceFacts } from '../../operations/change-run.ts';
 import { type Invocation, jsonLines } from '../command.ts';
-import { byOf, infoWriter } from '../session.ts';
+import { infoWriter, readBy } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 
 /** Gives a live run another rate, from any machine, within a second. Throws USAGE for a run that has ended. Repeating it changes nothing. */
@@ -11,7 +11,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const pace = readPace(args[1] ?? '', options.burst); // a mistake costs no request
   return withOperations(invocation, 'runs', async (runs) => {
     const { id: run } = await runs.find(args[0]);
-    return sayChange(invocation, await runs.changePace({ run, by: byOf(invocation), pace }));
+    return sayChange(invocation, await runs.changePace({ run, by: readBy(invocation), pace }));
   });
 }
 

@@ -11,7 +11,7 @@ import { goals, type Resumed, type SteeredRun } from '../../operations/steer-run
 import { standingSummary } from '../../operations/take-snapshot.ts';
 import type { Invocation } from '../command.ts';
 import { sayDetached } from '../runs/finish-run.ts';
-import { askYes, byOf, infoWriter, writeWarnings } from '../session.ts';
+import { askYes, infoWriter, readBy, writeWarnings } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 import { haltedRuns, haltOfAll, resumeAll } from './resume-all.ts';
 
@@ -31,13 +31,13 @@ type Action = (invocation: Invocation, runs: RunOperations, run: Run) => Promise
 
 const actions: Record<ActionName, Action> = {
   async pause(invocation, runs, { id: run }) {
-    return sayOutcome(invocation, 'pause', await runs.pause({ run, by: byOf(invocation) }));
+    return sayOutcome(invocation, 'pause', await runs.pause({ run, by: readBy(invocation) }));
   },
   async cancel(invocation, runs, run) {
     if (!isFinalized(run.state))
       await askYes(invocation, `Cancel run ${run.id} for good, with ${plural(countPending(run), 'ids')} left?`);
     const onWait = () => infoWriter(invocation)(waitsForAnswers);
-    return sayOutcome(invocation, 'cancel', await runs.cancel({ run: run.id, by: byOf(invocation) }, onWait));
+    return sayOutcome(invocation, 'cancel', await runs.cancel({ run: run.id, by: readBy(invocation) }, onWait));
   },
   resume,
 };
@@ -49,7 +49,7 @@ async function resume(invocation: Invocation, runs: RunOperations, run: Run): Pr
   const resumed = await runs.resume({
     run: run.id,
     seen: run.revision,
-    by: byOf(invocation),
+    by: readBy(invocation),
     rules: givenRules({ config: given }),
     detach: options.detach === true,
   });

@@ -8,7 +8,7 @@ import { type Advice, joinAdvice } from '../../model/to-type.ts';
 import type { Reached } from '../../operations/stop-targets.ts';
 import { notReachedText, type StopResult, startedText, stoppedText, targetName } from '../../terminal/stop-text.ts';
 import { type Invocation, jsonLines } from '../command.ts';
-import { byOf } from '../session.ts';
+import { readBy } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 
 /**
@@ -17,7 +17,7 @@ import { withOperations } from '../with-operations.ts';
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { commandName, config, options } = invocation;
-  const action = { target: namedTarget(config), allAccounts: options.allAccounts === true, by: byOf(invocation) };
+  const action = { target: namedTarget(config), allAccounts: options.allAccounts === true, by: readBy(invocation) };
   return withOperations(invocation, 'targets', async (targets) => {
     if (commandName === 'stop-all') reportStopped(invocation, await targets.stopAll(action));
     else reportStarted(invocation, await targets.startAll(action));

@@ -12,7 +12,7 @@ import { targetStatusFacts } from '../../operations/target-status.ts';
 import { notReachedText, targetName } from '../../terminal/stop-text.ts';
 import { type Invocation, jsonLines } from '../command.ts';
 import { targetStatusLines, unknownTargetLines } from '../evidence/target-status.ts';
-import { byOf, writeWarnings } from '../session.ts';
+import { readBy, writeWarnings } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 
 /**
@@ -33,7 +33,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     const warnings = isBound
       ? await unknownTargetLines(before, `${commandName} ${args[0]}`, targets.known, invocation.toType)
       : [];
-    const action = { target, by: byOf(invocation), seen: before.revision };
+    const action = { target, by: readBy(invocation), seen: before.revision };
     const change = await actions[commandName]!(targets, action, rate, graceMs);
     return sayChanged(invocation, change, warnings);
   });

@@ -11,7 +11,7 @@ import { systemCode } from '../../system-errors.ts';
 import { type Invocation, jsonLines } from '../command.ts';
 import type { Options } from '../options.ts';
 import { lineWriter } from '../session.ts';
-import { sinkOf } from './report-sink.ts';
+import { toSink } from './report-sink.ts';
 
 /** A run, its rows in input order, and a count of them in the ledger: from Redis, or from a server. */
 export type Evidence = {
@@ -32,7 +32,7 @@ export async function certify(invocation: Invocation, evidence: Evidence): Promi
   };
   const write = (sink: Sink) => writeCertificate(evidence.rows(), run, certificate, sink);
   const { rows, root } = await (output === undefined
-    ? write(sinkOf(stdout, run.id))
+    ? write(toSink(stdout, run.id))
     : writeReportFile(output, run.id, write));
   if (root === null) return 0; // the reader closed stdout
   lineWriter(stderr)(`${count(rows)} rows in ${output ?? 'the certificate'}, its root is ${root}`);

@@ -4,7 +4,7 @@ import { ExpungeError, exitCodes, messageOf } from '../../errors.ts';
 import { count, plural } from '../../format.ts';
 import type { Wanted } from '../../lookup/find-id.ts';
 import { type Resource, resources } from '../../model/resource.ts';
-import { type Appearance, appearancesIn, noRunHas } from '../../operations/search-runs.ts';
+import { type Appearance, noRunHas, toAppearances } from '../../operations/search-runs.ts';
 import { explainText } from '../../terminal/explain-text.ts';
 import { startProgress } from '../../terminal/live-panel.ts';
 import { targetName } from '../../terminal/stop-text.ts';
@@ -60,5 +60,5 @@ function showAppearance({ options, stdout }: Invocation, { run, found, proof }: 
   const look = { style: styleOf(stdout), columns: stdout.columns || Number.POSITIVE_INFINITY };
   if (!options.json) stdout.write(`${explainText(run, { ...found, proof }, now, look)}\n`);
   const line = jsonLines(stdout, options.json);
-  for (const facts of appearancesIn(run, found, now)) line('appearance', facts);
+  for (const facts of toAppearances(run, found, now)) line('appearance', facts);
 }

@@ -1,12 +1,12 @@
 import { ExpungeError, exitCodes } from '../../errors.ts';
 import type { Run } from '../../ledger/run.ts';
-import { cursorAt, type Found, requireWrittenList, WrittenRows } from '../../operations/follow-run.ts';
+import { type Found, parseCursor, requireWrittenList, WrittenRows } from '../../operations/follow-run.ts';
 import type { RecordOperations } from '../../operations/operations.ts';
 import { sleepUntilAborted } from '../../wait.ts';
 import type { Invocation } from '../command.ts';
 import { listenForInterrupts } from '../interrupts.ts';
 import { lineWriter } from '../session.ts';
-import { sinkOf } from './report-sink.ts';
+import { toSink } from './report-sink.ts';
 
 const pollMs = 1_000;
 
@@ -33,7 +33,7 @@ export function refuseFollowConflicts({ options }: Invocation): void {
 /** `report --follow`: polls for new rows. */
 export async function followReport(invocation: Invocation, records: RecordOperations, run: Run): Promise<number> {
   requireWrittenList(run);
-  const cursor = cursorAt(run, invocation.options.from);
+  const cursor = parseCursor(run, invocation.options.from);
   return follow(invocation, run, records.follow(run, cursor), records.retryReason);
 }
 
@@ -51,7 +51,7 @@ async function follow(
   const interrupts = listenForInterrupts(context, () => {});
   const stop = AbortSignal.any([interrupts.signal, outputClosed]);
   const say = lineWriter(stderr);
-  const written = new WrittenRows(sinkOf(stdout, id), id, options.from ?? null, stop);
+  const written = new WrittenRows(toSink(stdout, id), id, options.from ?? null, stop);
   const sayHowToResume = () =>
     say(
       `Continue: ${toType('report', id, '--follow', ...(written.resumeCursor === null ? [] : ['--from', written.resumeCursor]))}`,

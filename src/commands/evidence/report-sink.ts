@@ -7,7 +7,7 @@ import { dataOutput } from '../../terminal/safe-output.ts';
  * A sink that writes a report to stdout: byte for byte to a file or pipe; on a terminal with invisible characters made visible. If it fails, a
  * redirected stdout holds a part of the report, and the error says so.
  */
-export function sinkOf(out: NodeJS.WritableStream & { isTTY?: boolean }, run: string): Sink {
+export function toSink(out: NodeJS.WritableStream & { isTTY?: boolean }, run: string): Sink {
   const file = fileOf(out);
   const sink = file === null ? streamSink(dataOutput(out)) : fileSink(file);
   return (text) =>

@@ -22,7 +22,7 @@ import { infoWriter, lineWriter } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 import { certify, type Evidence, refuseCertificateConflicts } from './certify.ts';
 import { followReport, refuseFollowConflicts } from './follow-report.ts';
-import { sinkOf } from './report-sink.ts';
+import { toSink } from './report-sink.ts';
 
 /** `report`: for a run that has not ended, writes the rows that are settled. Only reads, so repeating it is harmless. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -95,7 +95,7 @@ export async function reportRun(deps: ReportDeps): Promise<number> {
   refuseOptionConflicts(deps);
   if (deps.verify) return showVerification(await deps.records.verify(deps.run), deps);
   if (deps.join !== null) await checkJoined(deps.join, deps.run, deps.records.rows(deps.run));
-  await (deps.output === null ? writeRows(deps, sinkOf(deps.out, deps.run.id)) : toFile(deps, deps.output));
+  await (deps.output === null ? writeRows(deps, toSink(deps.out, deps.run.id)) : toFile(deps, deps.output));
   return exitCodes.OK.exit;
 }
 

@@ -12,7 +12,7 @@ import { visibleLine } from '../../model/visible.ts';
 import { requireEndedForRemoval } from '../../operations/remove-run.ts';
 import { columns, type TableFit, tableFit } from '../../terminal/style.ts';
 import { type Invocation, jsonLines } from '../command.ts';
-import { askYes, byOf, writeWarnings } from '../session.ts';
+import { askYes, readBy, writeWarnings } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 import { describeReportLocation, describeResults } from './report-location.ts';
 
@@ -118,7 +118,7 @@ async function remove(invocation: Invocation): Promise<number> {
     const run = await runs.find(args[0]);
     requireEndedForRemoval(run);
     await askYes(invocation, `Remove run ${run.id} (${count(run.rows)} rows) from Redis?${lostWith(run)}`);
-    const { warnings } = await runs.remove({ run: run.id, seen: run.revision, by: byOf(invocation) });
+    const { warnings } = await runs.remove({ run: run.id, seen: run.revision, by: readBy(invocation) });
     stderr.write(`Removed run ${run.id}; ${await describeReportLocation(run)}.\n`);
     writeWarnings(stderr, warnings, toType);
     jsonLines(stdout, options.json)('removed', { run: run.id, rows: run.rows, report: run.reportIn || null });

@@ -28,7 +28,7 @@ import { trackWrites } from '../../redis/writes.ts';
 import { startProgress } from '../../terminal/live-panel.ts';
 import { startToken } from '../../token/open-token.ts';
 import { openTargetSenders } from '../../worker/target-senders.ts';
-import { type Invocation, jsonLines, reasonOf } from '../command.ts';
+import { type Invocation, jsonLines, readReason } from '../command.ts';
 import { type Credentials, readCredentials, serviceOptions } from '../credentials.ts';
 import { type Interrupts, listenForInterrupts } from '../interrupts.ts';
 import { whyNotSent } from '../one-request.ts';
@@ -137,7 +137,7 @@ async function verifySample(work: Work): Promise<number> {
     at: Date.now(),
     by: 'operator',
     who: whoAmI(invocation.env),
-    reason: reasonOf(invocation.options),
+    reason: readReason(invocation.options),
   } as const;
   await startToken(credentials.token, (waiting) => lineWriter(invocation.stderr)(`Waiting: ${visibleLine(waiting)}`));
   // This is written before the requests: after a crash it shows that they may have been sent.

@@ -4,7 +4,7 @@ import { keepNewSpace } from '../../new-space.ts';
 import { explainFileError, systemCode } from '../../system-errors.ts';
 import { safeOutput } from '../../terminal/safe-output.ts';
 import { complain, complainingBefore, executeLine } from './execute.ts';
-import { programOf } from './program.ts';
+import { nameProgram } from './program.ts';
 
 // By default V8 lets the heap grow to several times the memory in use, because a run allocates much in a short time. This setting keeps a run of
 // millions of ids under 200 MB at no measurable cost.
@@ -13,7 +13,7 @@ keepNewSpace();
 
 const { env, stdin } = process;
 const [stdout, stderr] = [safeOutput(process.stdout), safeOutput(process.stderr)];
-const program = programOf({ node: process.argv0, script: process.argv[1] ?? '' }, env);
+const program = nameProgram({ node: process.argv0, script: process.argv[1] ?? '' }, env);
 const complaining = complainingBefore({ program, env });
 complaining.isVerbose ||= process.argv.some((arg) => arg === '-v' || arg === '--verbose');
 const outputClosed = new AbortController();

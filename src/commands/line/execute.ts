@@ -11,7 +11,7 @@ import { dataOutput, safeOutput } from '../../terminal/safe-output.ts';
 import { readVersion } from '../../version.ts';
 import type { Command, CommandModule, Invocation, StatusAnswer } from '../command.ts';
 import { type Call, readCommandLine } from './command-line.ts';
-import { nothingGiven, toTypeFrom } from './place.ts';
+import { makeToType, nothingGiven } from './place.ts';
 
 // This file imports only what it needs to read a command line and print help. The code of a command is loaded on demand.
 
@@ -24,7 +24,7 @@ export type Complaining = { isVerbose: boolean; toType: ToType; log: Log | null 
 /** How to report an error before the command line has been read. */
 export function complainingBefore({ program, env }: Pick<Deps, 'program' | 'env'>): Complaining {
   const isVerbose = env.EXPUNGE_LOG_LEVEL === 'debug';
-  return { isVerbose, toType: toTypeFrom(program, nothingGiven), log: null };
+  return { isVerbose, toType: makeToType(program, nothingGiven), log: null };
 }
 
 /**
@@ -42,7 +42,7 @@ export async function executeLine(
     const call = readCommandLine([...argv], readVersion(), (text) => deps.stdout.write(text));
     if (call === null) return exitCodes.OK.exit;
     complaining.isVerbose ||= call.verbosity === 'verbose';
-    complaining.toType = toTypeFrom(deps.program, call);
+    complaining.toType = makeToType(deps.program, call);
     return await execute(call, argv, deps, complaining);
   } catch (error) {
     return complain(error, deps.stderr, complaining);

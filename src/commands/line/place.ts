@@ -15,7 +15,7 @@ export const nothingGiven: Given = { flags: {}, configFile: undefined };
  * Returns a function that writes commands that work where this command was started: with the same program, and with those of its flags that say where
  * things are, as far as the command takes them. A command that names a target itself gets no other target.
  */
-export function toTypeFrom(program: string, given: Given): ToType {
+export function makeToType(program: string, given: Given): ToType {
   return (commandName, ...words) => {
     const command = findCommand(commands, commandName.split(' '));
     const flags = command === undefined || words.includes('--help') ? [] : flagsOfPlace(command, words, given);

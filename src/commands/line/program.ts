@@ -9,7 +9,7 @@ type Started = { node: string; script: string };
  * The command, for a shell, with which the user can start this program again: `expunge` if the PATH of the shell finds it, otherwise the file that
  * was started, such as `./expunge` in a checkout or `node ./dist/bin.js`.
  */
-export function programOf({ node, script }: Started, env: NodeJS.ProcessEnv): string {
+export function nameProgram({ node, script }: Started, env: NodeJS.ProcessEnv): string {
   if (script === '') return 'expunge';
   const launcher = basename(script) === 'bin.js' ? launcherOf(script) : script;
   if (isSame(foundIn(foldersOf(env)), launcher ?? script)) return 'expunge';

@@ -39,7 +39,7 @@ import { superviseWorkers } from '../../worker/supervisor.ts';
 import type { Invocation } from '../command.ts';
 import { type Credentials, readCredentials, serviceOptions } from '../credentials.ts';
 import { listenForInterrupts } from '../interrupts.ts';
-import { byOf } from '../session.ts';
+import { readBy } from '../session.ts';
 
 /**
  * Deletes chunks of all detached runs of its target until SIGTERM or SIGINT; then it returns its chunks and exits 0. With `--workers N` it supervises
@@ -140,7 +140,7 @@ async function partsOf(work: WorkerDeps): Promise<Part[]> {
     place: { config: invocation.config, env: invocation.env, log },
     target,
     enqueuer: service.enqueuer,
-    by: byOf(invocation),
+    by: readBy(invocation),
   });
   const scheduler = new Scheduler(schedules, session.queueConnection);
   const { dashboardUrl } = invocation.config;

@@ -3,7 +3,7 @@ import { actionOfPlan, checkPlanned, refuseChangedFiles } from '../../operations
 import { readPlanFile } from '../../operations/plan-file.ts';
 import type { Invocation } from '../command.ts';
 import { readCredentials } from '../credentials.ts';
-import { listActionOf } from '../session.ts';
+import { toListAction } from '../session.ts';
 import { refuseWorkerFlags, withNamedList } from './run.ts';
 
 /** `apply`: makes the run of a sealed plan if nothing differs from the plan, then continues as `run` does. Repeating it resumes the run. */
@@ -12,7 +12,7 @@ export async function execute(given: Invocation): Promise<number> {
   const applied = await readPlanFile(args[0]!);
   if (options.code !== undefined) requirePlanCode(applied, options.code);
   if (options.detach) refuseWorkerFlags(given);
-  const { action, target } = actionOfPlan(listActionOf(given), applied);
+  const { action, target } = actionOfPlan(toListAction(given), applied);
   const paths = applied.plan.input.map(({ name }) => name);
   const invocation = {
     ...given,

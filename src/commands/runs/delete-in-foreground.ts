@@ -17,7 +17,7 @@ import { sleepUntilAborted } from '../../wait.ts';
 import { type Notifying, postLast, runNotifyingParts } from '../../worker/notifying.ts';
 import { type Part, Parts } from '../../worker/parts.ts';
 import { openService, type Service, tokenPart } from '../../worker/service.ts';
-import { type Invocation, jsonLines, reasonOf } from '../command.ts';
+import { type Invocation, jsonLines, readReason } from '../command.ts';
 import { type Credentials, serviceOptions } from '../credentials.ts';
 import { type Interrupts, listenForInterrupts, orAborted } from '../interrupts.ts';
 import { lineWriter, progressStream, whoAmI } from '../session.ts';
@@ -48,7 +48,7 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
   const log = logFor(invocation, tell);
   const options = serviceOptions(invocation, session, target, credentials);
   const service = openService({ ...options, queueName, log });
-  const by = { who: whoAmI(invocation.env), reason: reasonOf(invocation.options) };
+  const by = { who: whoAmI(invocation.env), reason: readReason(invocation.options) };
   const startIt: Part = { name: 'run', start: () => startSeen(session, run, by) }; // after the token: a run without one does not start
   const sayWaiting = (reason: string) => lineWriter(invocation.stderr)(`Waiting: ${visibleLine(reason)}`);
   const { dashboardUrl = '' } = invocation.config;

@@ -15,7 +15,7 @@ import { readRejectedRows } from '../../operations/shown-plan.ts';
 import { planText } from '../../terminal/plan-text.ts';
 import { styleOf } from '../../terminal/style.ts';
 import { type Invocation, jsonLines } from '../command.ts';
-import { infoWriter, lineWriter, listActionOf } from '../session.ts';
+import { infoWriter, lineWriter, toListAction } from '../session.ts';
 import { makeShownPlan } from './make-plan.ts';
 import { openOneList, sendOneList } from './send-list.ts';
 
@@ -63,7 +63,7 @@ export async function leavePlanAtServer(invocation: Invocation): Promise<number>
   });
   const target = namedTarget(config);
   const sent = await openOneList(invocation);
-  const action = listActionOf(invocation);
+  const action = toListAction(invocation);
   return withServer(invocation, infoWriter(invocation), async (api) => {
     await requireUploadAllowed(api, target, 'plan');
     const query = { wait: 'true', approve_by: options.approveBy };

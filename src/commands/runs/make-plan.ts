@@ -6,7 +6,7 @@ import { forecastFacts } from '../../terminal/forecast-text.ts';
 import { planText } from '../../terminal/plan-text.ts';
 import { styleOf } from '../../terminal/style.ts';
 import { type Invocation, jsonLines } from '../command.ts';
-import { infoWriter, lineWriter, listActionOf } from '../session.ts';
+import { infoWriter, lineWriter, toListAction } from '../session.ts';
 import { withNamedList } from './run.ts';
 
 /** Seals the plan of a command in a file. */
@@ -22,7 +22,7 @@ export async function makeShownPlan<T>(
   body: (made: MadePlan) => T,
 ): Promise<Awaited<T>> {
   const { args: paths, options, toType, stdout, stderr } = invocation;
-  const action = listActionOf(invocation);
+  const action = toListAction(invocation);
   const notes: string[] = [];
   const made = await makePlan(action, {
     paths,

@@ -8,7 +8,7 @@ import type { PlanOperations } from '../../operations/operations.ts';
 import { deletedText, planText } from '../../terminal/plan-text.ts';
 import { columns, styleOf, tableFit } from '../../terminal/style.ts';
 import { type Invocation, jsonLines } from '../command.ts';
-import { askCount, askHost, askYes, byOf, infoWriter, lineWriter, listActionOf, writeWarnings } from '../session.ts';
+import { askCount, askHost, askYes, infoWriter, lineWriter, readBy, toListAction, writeWarnings } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 
 /** `plans`: lists the plans that wait to be approved, shows one, and approves, refuses or withdraws it. */
@@ -99,7 +99,7 @@ async function approve(invocation: Invocation, plans: PlanOperations, { plan: id
 
 /** The action for the run of a plan, which names the target: no token is sent from here. Other settings that name another target are refused. */
 function actionFor(invocation: Invocation, { target: baseUrl, account }: PlanAnswer): ListAction {
-  const action = listActionOf(invocation);
+  const action = toListAction(invocation);
   const place = { baseUrl, account, allowHttp: new URL(baseUrl).hostname, clientId: undefined };
   return {
     ...action,
@@ -112,7 +112,7 @@ function actionFor(invocation: Invocation, { target: baseUrl, account }: PlanAns
 
 async function refuse(invocation: Invocation, plans: PlanOperations, { plan: id }: PlanFacts): Promise<number> {
   const { options, stdout, stderr } = invocation;
-  const by = byOf(invocation);
+  const by = readBy(invocation);
   const refused = await plans.refuse(id, by);
   lineWriter(stderr)(`Refused plan ${id} of ${visibleLine(refused.planned_by)}. Nobody can apply it any more.`);
   jsonLines(stdout, options.json)('plan', refused);
@@ -123,7 +123,7 @@ async function withdraw(invocation: Invocation, plans: PlanOperations, plan: Pla
   const { options, stdout, stderr } = invocation;
   const whose = `plan ${plan.plan} of ${visibleLine(plan.planned_by)}`;
   await askYes(invocation, `Forget ${whose} and its list?`);
-  await plans.withdraw(plan.plan, byOf(invocation));
+  await plans.withdraw(plan.plan, readBy(invocation));
   lineWriter(stderr)(`Forgot ${whose}. Nothing was sent.`);
   jsonLines(stdout, options.json)('withdrawn', { plan: plan.plan });
   return 0;

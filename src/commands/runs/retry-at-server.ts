@@ -11,7 +11,7 @@ import { ofRuns } from '../../operations/list-settings.ts';
 import { requireEndedForRetry } from '../../operations/retried-run.ts';
 import { targetOfRun } from '../../operations/retry-list.ts';
 import { type Invocation, protectReading, retryInput } from '../command.ts';
-import { askCount, askHost, infoWriter, listActionOf } from '../session.ts';
+import { askCount, askHost, infoWriter, toListAction } from '../session.ts';
 import { sayDetached } from './finish-run.ts';
 import { sayNothing } from './retry.ts';
 import { requireDetach } from './send-list.ts';
@@ -25,7 +25,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   requireDetach(invocation);
   refuseUnsupportedOptions(invocation);
   const only = options.only ?? worthRetry;
-  const action = listActionOf(invocation);
+  const action = toListAction(invocation);
   return withServer(invocation, infoWriter(invocation), async (api) => {
     const { run } = await readRecord(api, args[0]);
     requireEndedForRetry(run);

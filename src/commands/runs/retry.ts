@@ -2,14 +2,14 @@ import { exitCodes } from '../../errors.ts';
 import { count } from '../../format.ts';
 import type { Run } from '../../ledger/run.ts';
 import { type Selection, worthRetry } from '../../model/selection.ts';
-import { noListHistory, planOf } from '../../operations/plan-list.ts';
+import { makeListPlan, noListHistory } from '../../operations/plan-list.ts';
 import { inherit, requireEndedForRetry } from '../../operations/retried-run.ts';
 import { targetOfRun, withRetried } from '../../operations/retry-list.ts';
 import { type EarlySession, findRun, withRedis } from '../../operations/session.ts';
 import { startProgress } from '../../terminal/live-panel.ts';
 import { type Invocation, jsonLines } from '../command.ts';
 import { readCredentials } from '../credentials.ts';
-import { infoWriter, lineWriter, listActionOf, progressStream } from '../session.ts';
+import { infoWriter, lineWriter, progressStream, toListAction } from '../session.ts';
 import { refuseWorkerFlags, showDryRun } from './run.ts';
 import { runIn } from './run-list.ts';
 
@@ -21,7 +21,7 @@ export async function execute(invocation: Invocation): Promise<number> {
 
 async function retry(invocation: Invocation, session: EarlySession): Promise<number> {
   const { args, env, options } = invocation;
-  const action = listActionOf(invocation);
+  const action = toListAction(invocation);
   const run = await findRun(session, args[0]);
   requireEndedForRetry(run);
   const target = targetOfRun(action, run);
@@ -39,7 +39,7 @@ async function retry(invocation: Invocation, session: EarlySession): Promise<num
     if (list.spool.rows === 0) return sayNothing(invocation, run, only);
     if (!options.dryRun)
       return runIn(session, invocation, { action, target, credentials, list, retries, applied: null });
-    const plan = planOf(inherit(action, retries), target, list, { ...noListHistory, retries });
+    const plan = makeListPlan(inherit(action, retries), target, list, { ...noListHistory, retries });
     return showDryRun(invocation, list, plan);
   }).finally(() => progress.stop());
 }

@@ -9,7 +9,7 @@ import { type AppliedPlan, requirePlanCode } from '../../operations/applied-plan
 import { requireEndInTime } from '../../operations/forecast-list.ts';
 import type { ListAction } from '../../operations/list-action.ts';
 import type { Retries } from '../../operations/retried-run.ts';
-import { isCodeOf } from '../../operations/sealed-plan.ts';
+import { isPlanCode } from '../../operations/sealed-plan.ts';
 import { type EarlySession, type Session, withRedis } from '../../operations/session.ts';
 import { type FoundList, findList, type ListWork, submitList } from '../../operations/start-list.ts';
 import { leaveToWorkers } from '../../operations/steer-run.ts';
@@ -20,7 +20,7 @@ import { startProgress } from '../../terminal/live-panel.ts';
 import { deletedText, type Plan } from '../../terminal/plan-text.ts';
 import type { Invocation } from '../command.ts';
 import type { Credentials } from '../credentials.ts';
-import { askCount, askHost, byOf, infoWriter, lineWriter, progressStream } from '../session.ts';
+import { askCount, askHost, infoWriter, lineWriter, progressStream, readBy } from '../session.ts';
 import { deleteInForeground } from './delete-in-foreground.ts';
 import { finishEnded, sayDetached } from './finish-run.ts';
 import { showPlan } from './show-plan.ts';
@@ -83,13 +83,13 @@ async function confirmPlan(
   what: string,
 ): Promise<void> {
   const given = options.code;
-  const isRight = (typed: string) => isCodeOf(applied.sha256, typed);
+  const isRight = (typed: string) => isPlanCode(applied.sha256, typed);
   requirePlanCode(applied, given ?? (await confirmCode(what, isRight, { stdin, stderr, env, stdinIsData: false })));
 }
 
 /** Leaves a run to the workers of its target, and warns if none is alive. Repeating it is harmless. */
 async function detach(invocation: Invocation, session: Session, run: Run): Promise<number> {
-  const { context, warnings } = await leaveToWorkers(session, run, byOf(invocation));
+  const { context, warnings } = await leaveToWorkers(session, run, readBy(invocation));
   const now = (await readRun(session.redis, run.id)) ?? run;
   return sayDetached(invocation, now, context, warnings);
 }

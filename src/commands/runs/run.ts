@@ -14,13 +14,13 @@ import { type Plan, planText } from '../../terminal/plan-text.ts';
 import { styleOf } from '../../terminal/style.ts';
 import { type Invocation, jsonLines, notifying, sending } from '../command.ts';
 import { readCredentials } from '../credentials.ts';
-import { infoWriter, listActionOf, progressStream } from '../session.ts';
+import { infoWriter, progressStream, toListAction } from '../session.ts';
 
 /** Reads the list, then plans, confirms, deletes and reports. Repeating the command resumes its run. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { config, env, options } = invocation;
   if (options.detach) refuseWorkerFlags(invocation);
-  const action = listActionOf(invocation);
+  const action = toListAction(invocation);
   const target = readTarget(config, env);
   const credentials = options.dryRun ? null : readCredentials(invocation);
   return withNamedList(invocation, invocation.args, async (list) => {

@@ -19,11 +19,11 @@ import { sumIds } from '../../model/resource.ts';
 import type { Target } from '../../model/target.ts';
 import { requireEndInTime } from '../../operations/forecast-list.ts';
 import type { ListAction } from '../../operations/list-action.ts';
-import { deadlineOf } from '../../operations/plan-list.ts';
+import { toDeadline } from '../../operations/plan-list.ts';
 import { startProgress } from '../../terminal/live-panel.ts';
 import { deletedText, type Plan } from '../../terminal/plan-text.ts';
 import type { Invocation } from '../command.ts';
-import { askCount, askHost, infoWriter, listActionOf, progressStream } from '../session.ts';
+import { askCount, askHost, infoWriter, progressStream, toListAction } from '../session.ts';
 import { sayDetached } from './finish-run.ts';
 import { refuseWorkerFlags, execute as runHere } from './run.ts';
 import { showPlan } from './show-plan.ts';
@@ -38,7 +38,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   refuseUnsupportedOptions(invocation);
   const target = namedTarget(config);
   const sent = await openOneList(invocation);
-  const action = listActionOf(invocation);
+  const action = toListAction(invocation);
   return withServer(invocation, infoWriter(invocation), async (api) => {
     await requireUploadAllowed(api, target, 'operate');
     const planned = await sendOneList(invocation, api, action, { target, ...sent });
@@ -114,7 +114,7 @@ function planWithin(record: Plan, options: Invocation['options']): Plan {
   const { startAt = 0, stopAt = 0, maxDuration = 0, finishBy } = options;
   const limits = { startAt, stopAt, maxActiveMs: maxDuration };
   const work = { ...record.work, ...limits, startsAt: Math.max(record.work.startsAt, startAt) };
-  return { ...record, ...limits, work, forecast: forecast(work, Date.now()), deadline: deadlineOf(work, finishBy) };
+  return { ...record, ...limits, work, forecast: forecast(work, Date.now()), deadline: toDeadline(work, finishBy) };
 }
 
 async function confirm(invocation: Invocation, plan: Plan): Promise<void> {

@@ -3,11 +3,11 @@ import { isName, nameRule } from '../../config/list-source.ts';
 import { ExpungeError } from '../../errors.ts';
 import type { Added } from '../../operations/add-schedule.ts';
 import { requireRateForBurst } from '../../operations/lone-burst.ts';
-import { definitionOf } from '../../operations/schedule-definition.ts';
+import { toDefinition } from '../../operations/schedule-definition.ts';
 import type { Definition } from '../../schedule/schedule.ts';
 import { addedText } from '../../terminal/schedule-text.ts';
-import { type Invocation, jsonLines, reasonOf } from '../command.ts';
-import { askHost, byOf, writeWarnings } from '../session.ts';
+import { type Invocation, jsonLines, readReason } from '../command.ts';
+import { askHost, readBy, writeWarnings } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 
 /** Adds a schedule, or changes one with --replace. Repeating it changes nothing. */
@@ -19,7 +19,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   if (!isName(name)) throw new ExpungeError('USAGE', `"${name}": expected a name of ${nameRule}`);
   const definition = readDefinition(invocation); // a mistake costs no request
   const confirmHost = await askHost(invocation, target);
-  const action = { target, name, by: byOf(invocation), definition, replace: options.replace === true, confirmHost };
+  const action = { target, name, by: readBy(invocation), definition, replace: options.replace === true, confirmHost };
   const added = await withOperations(invocation, 'schedules', (schedules) => schedules.add(action), true);
   sayAdded(invocation, name, added);
   jsonLines(stdout, options.json)('schedule', { done: added.done, ...added.facts });
@@ -38,7 +38,7 @@ function sayAdded({ config, toType, stderr, verbosity }: Invocation, name: strin
 export function readDefinition({ options, config }: Pick<Invocation, 'options' | 'config'>): Definition {
   const { heartbeat = '', maxDelay: maxDelayMs, maxDuration: maxActiveMs, ...given } = options;
   const { stopAt } = options as { stopAt?: unknown }; // a time of day here, and a moment for the commands that make a run
-  return definitionOf({
+  return toDefinition({
     cron: given.cron,
     tz: given.tz,
     from: given.from,
@@ -53,7 +53,7 @@ export function readDefinition({ options, config }: Pick<Invocation, 'options' |
     stopAt: typeof stopAt === 'string' ? stopAt : undefined,
     settings: config,
     heartbeat: readHeartbeat(heartbeat, config),
-    note: reasonOf(options),
+    note: readReason(options),
   });
 }
 

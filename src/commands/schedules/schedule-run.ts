@@ -5,7 +5,7 @@ import { dryRunFacts, type MadeNow, madeFacts } from '../../operations/run-sched
 import type { ScheduleDryRun } from '../../schedule/follow-run.ts';
 import { type Invocation, jsonLines } from '../command.ts';
 import { listenForInterrupts } from '../interrupts.ts';
-import { byOf, writeWarnings } from '../session.ts';
+import { readBy, writeWarnings } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 
 /**
@@ -20,7 +20,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     // A server carries an action out even if its client leaves, so with a server an interrupt ends this command at once.
     const interrupts = config.server === undefined ? listenForStop(invocation) : null;
     const stop = interrupts?.signal ?? new AbortController().signal;
-    const action = { target, name, by: byOf(invocation), seen, stop };
+    const action = { target, name, by: readBy(invocation), seen, stop };
     try {
       await (options.dryRun ? tell(invocation, schedules, action) : make(invocation, schedules, action));
     } finally {

@@ -4,7 +4,7 @@ import type { ScheduleActionName } from '../../schedule/schedule-store.ts';
 import { steeredText } from '../../terminal/schedule-text.ts';
 import { haltedSchedules, haltOfAll, resumeAll } from '../actions/resume-all.ts';
 import { type Invocation, jsonLines } from '../command.ts';
-import { askYes, byOf } from '../session.ts';
+import { askYes, readBy } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 
 /** `schedule pause`, `resume` and `remove`. Repeating them changes nothing. */
@@ -16,7 +16,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   return withOperations(invocation, 'schedules', async (schedules) => {
     const steer = async (schedule: Schedule) => {
       const { name, revision: seen } = schedule;
-      const { at, facts } = await schedules[action]({ target, name, by: byOf(invocation), seen });
+      const { at, facts } = await schedules[action]({ target, name, by: readBy(invocation), seen });
       stderr.write(`${steeredText(action, schedule, at, { toType, isQuiet: verbosity === 'quiet' })}\n`);
       jsonLines(stdout, options.json)('schedule', facts);
     };

@@ -2,17 +2,17 @@ import { posix } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import * as fromSource from '../../../src/api/assets.ts';
 
-type Assets = Pick<typeof fromSource, 'readPageFile' | 'readAssetAt'>;
+type Assets = Pick<typeof fromSource, 'readPageFile' | 'readAsset'>;
 
 const built = new URL('../../../dist/api/assets.js', import.meta.url).href;
 
 /** The scripts that a browser loads for all pages, by their paths below /assets; what they import is asked for as it stands there. */
-async function loadScripts({ readPageFile, readAssetAt }: Assets) {
+async function loadScripts({ readPageFile, readAsset }: Assets) {
   const page = Buffer.from((await readPageFile('index.html'))!.body).toString();
   const scripts = new Map<string, { type: string; text: string } | null>();
   const due = [...page.matchAll(/src="\/assets\/([^"]+)"/g)].map(([, path]) => path!);
   for (const path of due) {
-    const file = await readAssetAt(path);
+    const file = await readAsset(path);
     const text = file === null ? '' : Buffer.from(file.body).toString();
     scripts.set(path, file && { type: file.type, text });
     const named = [...text.matchAll(/^(?:im|ex)port [^;]*?from ['"]([./][^'"]+)['"]|\bimport\(['"](\.[^'"]+)['"]\)/gm)];
@@ -28,9 +28,9 @@ async function loadScripts({ readPageFile, readAssetAt }: Assets) {
 test('serves a page from the sources without a word of Node about it, and as the same file again', async () => {
   const warned = vi.spyOn(process, 'emitWarning');
   onTestFinished(() => warned.mockRestore());
-  const first = await fromSource.readAssetAt('words.js');
+  const first = await fromSource.readAsset('words.js');
   expect(first?.tag).toMatch(/^"[\w-]{22}"$/);
-  expect(await fromSource.readAssetAt('words.js')).toEqual(first);
+  expect(await fromSource.readAsset('words.js')).toEqual(first);
   expect(warned).not.toHaveBeenCalled();
 });
 

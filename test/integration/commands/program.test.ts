@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, w
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { programOf } from '../../../src/commands/line/program.ts';
+import { nameProgram } from '../../../src/commands/line/program.ts';
 
 /** Files and links in a folder of the test. */
 function openFolder(files: readonly string[], links: Record<string, string> = {}) {
@@ -24,7 +24,7 @@ function openFolder(files: readonly string[], links: Record<string, string> = {}
 
 /** What is said of a script that `node` was started with. */
 function started(script: string, env: NodeJS.ProcessEnv): string {
-  return programOf({ node: 'node', script }, env);
+  return nameProgram({ node: 'node', script }, env);
 }
 
 const checkout = ['home/expunge', 'home/src/bin.js', 'home/dist/bin.js'];
@@ -67,7 +67,7 @@ describe('the program is', () => {
     const path = openFolder(checkout);
     const script = path('home/dist/bin.js');
     expect(started(script, { PATH: '/usr/bin' })).toBe(`node ${script}`);
-    expect(programOf({ node: '/my node/node', script }, {})).toBe(`'/my node/node' ${script}`);
+    expect(nameProgram({ node: '/my node/node', script }, {})).toBe(`'/my node/node' ${script}`);
     expect(started(join(process.cwd(), 'dist/bin.js'), {})).toBe('node ./dist/bin.js');
   });
 

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { Hono } from 'hono';
 import { expect, onTestFinished, test } from 'vitest';
-import { assetAnswer, readAssetAt } from '../../../src/api/assets.ts';
+import { assetAnswer, readAsset } from '../../../src/api/assets.ts';
 import { until } from '../../support/processes.ts';
 import { serveApp } from '../../support/served-app.ts';
 
@@ -9,7 +9,7 @@ import { serveApp } from '../../support/served-app.ts';
 async function openFiles(stalledMs: number): Promise<string> {
   const app = new Hono();
   app.get('/healthz', (context) => context.json({ ok: true }));
-  app.get('/assets/*', async ({ req }) => assetAnswer((await readAssetAt(req.path.slice('/assets/'.length)))!, ''));
+  app.get('/assets/*', async ({ req }) => assetAnswer((await readAsset(req.path.slice('/assets/'.length)))!, ''));
   return serveApp(onTestFinished, app, stalledMs);
 }
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { etaOf } from '../../../src/api/run-view.ts';
+import { estimateEnd } from '../../../src/api/run-view.ts';
 import { parseRun } from '../../../src/ledger/run.ts';
 
 const now = Date.parse('2026-11-26T12:00Z');
@@ -20,5 +20,5 @@ it.each([
   ['lies between the speed of now and that on average', {}, 50, 200],
   ['is no sooner than its rate allows, though it was faster before', { rate: '5/1000' }, 200, 200],
 ] as const)('the end of a run %s', (_, more, least, most) => {
-  expect(etaOf(run(more), 5, now)).toEqual({ at_least_seconds: least, at_most_seconds: most });
+  expect(estimateEnd(run(more), 5, now)).toEqual({ at_least_seconds: least, at_most_seconds: most });
 });

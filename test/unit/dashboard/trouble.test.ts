@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { troubleOf } from '../../../src/dashboard/trouble.ts';
+import { judgeAnswer } from '../../../src/dashboard/trouble.ts';
 
 describe('a trouble', () => {
   test.each([
@@ -15,7 +15,7 @@ describe('a trouble', () => {
       'This role is not allowed to do that.',
     ],
   ])('of %j is "%s"', (answer, title, detail) => {
-    const trouble = troubleOf(answer);
+    const trouble = judgeAnswer(answer);
     expect([trouble.title, trouble.detail]).toEqual([title, detail]);
     expect(trouble.advice).not.toBe('');
   });

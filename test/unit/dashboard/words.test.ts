@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import * as page from '../../../src/dashboard/words.ts';
 
-type Summary = Parameters<typeof page.toneOf>[0];
+type Summary = Parameters<typeof page.stateTone>[0];
 
 describe('the mark of a run on the pages', () => {
   // By the exit code: the counts of a run that found none of its ids are those of one that expected that.
@@ -16,6 +16,6 @@ describe('the mark of a run on the pages', () => {
     ['paused', null, 'warn', '‖'],
   ])('that is %s with exit code %s is "%s" and %s', (state, exit, tone, symbol) => {
     const run = { state, exit, absent: 3 } as unknown as Summary;
-    expect([page.toneOf(run), page.symbolOf(run)]).toEqual([tone, symbol]);
+    expect([page.stateTone(run), page.stateSymbol(run)]).toEqual([tone, symbol]);
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/read-config.ts';
 import { settings, settingText } from '../../../src/config/settings.ts';
 import {
-  isCodeOf,
+  isPlanCode,
   otherRules,
   planCode,
   type SealedPlan,
@@ -52,7 +52,7 @@ describe('the code of a plan', () => {
     [hash.slice(0, 10), false],
     ['', false],
   ] as const)('%s is taken for it: %s', ([text, isCode]) => {
-    expect(isCodeOf(hash, text)).toBe(isCode);
+    expect(isPlanCode(hash, text)).toBe(isCode);
   });
 });
 

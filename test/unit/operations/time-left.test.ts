@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { parseRun } from '../../../src/ledger/run.ts';
-import { secondsLeftOf } from '../../../src/operations/time-left.ts';
+import { estimateSecondsLeft } from '../../../src/operations/time-left.ts';
 
 const now = Date.parse('2026-11-26T12:00Z');
 const day = 86_400;
@@ -18,7 +18,7 @@ it.each([
   ['is a day where what is left is more than its quota', { rate: '100/1000,300/86400000' }, seen, day],
   ['goes on where its window opens', { window: '13:00-14:00' }, seen, 3_625],
 ] as const)('the time left %s', (_, more, given, seconds) => {
-  const found = secondsLeftOf(run(more), given, now);
+  const found = estimateSecondsLeft(run(more), given, now);
   if (seconds === null) expect(found).toBeNull();
   else expect(found! / seconds).toBeCloseTo(1, 1);
 });

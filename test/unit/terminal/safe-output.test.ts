@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { sinkOf } from '../../../src/commands/evidence/report-sink.ts';
+import { toSink } from '../../../src/commands/evidence/report-sink.ts';
 import { bareOutput, ownMark, safeOutput, safeText } from '../../../src/terminal/safe-output.ts';
 import { clip, styleOf, textWidth } from '../../../src/terminal/style.ts';
 
@@ -81,7 +81,7 @@ describe('a safe stream', () => {
     [false, 'a\u202e,1\n'],
   ])('of a report on a terminal (%s) shows what cannot be seen, in a pipe each byte', async (isTTY, text) => {
     const { stream, written } = openStream({ isTTY });
-    expect(await sinkOf(safeOutput(stream), 'r1')('a\u202e,1\n')).toBe(true);
+    expect(await toSink(safeOutput(stream), 'r1')('a\u202e,1\n')).toBe(true);
     expect(written()).toBe(text);
   });
 });

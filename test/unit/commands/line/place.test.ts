@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { readCommandLine } from '../../../../src/commands/line/command-line.ts';
-import { nothingGiven, toTypeFrom } from '../../../../src/commands/line/place.ts';
+import { makeToType, nothingGiven } from '../../../../src/commands/line/place.ts';
 
 /** What a command line that was started so prints to be typed. */
 function toTypeAt(line: string, program = 'expunge') {
-  return toTypeFrom(program, readCommandLine(line.split(' '), '', () => {})!);
+  return makeToType(program, readCommandLine(line.split(' '), '', () => {})!);
 }
 
 describe('a command that a command prints', () => {
@@ -45,21 +45,21 @@ describe('a command that a command prints', () => {
 
   it('has the flags of its place as words of a shell', () => {
     const given = { flags: { stateDir: "it's here", redisPasswordFile: '-p' }, configFile: 'my config.json' };
-    expect(toTypeFrom('expunge', given)('runs')).toBe(
+    expect(makeToType('expunge', given)('runs')).toBe(
       "expunge runs --config 'my config.json' --state-dir 'it'\\''s here' --redis-password-file=-p",
     );
   });
 
   it('shows no secret', () => {
     const flags = { server: 'https://ana:geheim@s.example', tokenCommand: 'pass geheim' };
-    const shown = toTypeFrom('expunge', { flags, configFile: undefined });
+    const shown = makeToType('expunge', { flags, configFile: undefined });
     expect(shown('status', 'r1')).toBe("expunge status r1 --server 'https://***@s.example'");
     expect(shown('check')).toBe("expunge check --token-command '***'");
   });
 
   it('is started as this one was, also before the command line is read', () => {
-    expect(toTypeFrom('./expunge', nothingGiven)('schedule add', '--help')).toBe('./expunge schedule add --help');
-    expect(toTypeFrom('node ./dist/bin.js', nothingGiven)('', '--help')).toBe('node ./dist/bin.js --help');
+    expect(makeToType('./expunge', nothingGiven)('schedule add', '--help')).toBe('./expunge schedule add --help');
+    expect(makeToType('node ./dist/bin.js', nothingGiven)('', '--help')).toBe('node ./dist/bin.js --help');
     expect(toTypeAt('runs', "'/my bin/expunge'")('target acknowledge')).toBe("'/my bin/expunge' target acknowledge");
   });
 });
