@@ -158,6 +158,7 @@ function planSection(run: Run) {
     ['plan', run.plan],
     ['changed since', run.plan_changed],
     ['in doubt', run.doubt],
+    ['nothing sent before', run.starts_at ? time(run.starts_at) : ''],
     ['submitted', html`${time(run.created_at)} by ${run.created_by}`],
     ['because', run.note],
     ['ended', run.ended_at ? time(run.ended_at) : ''],

@@ -207,6 +207,7 @@ function guards(run: Run, audit: readonly AuditEntry[]): Markup {
   const acted = audit.filter(({ by }) => by === 'guard').slice(-guardsMax);
   const settings = facts([
     ['halted by', run.halt],
+    ['nothing sent before', run.startsAt > 0 ? utcTime(run.startsAt, 'second') : ''],
     ...ruleLines(run, 'guards').map(([label, text]) => [label, cut(text, textLength)] as [string, string]),
     ['plan', run.plan],
     ['changed since', cut(run.planChanged, textLength)],

@@ -1,3 +1,4 @@
+import { changeRules } from '../ledger/change-rules.ts';
 import { noteTarget } from '../ledger/known-targets.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { isFinalized, type OperatorPause, type Run, readRun } from '../ledger/run.ts';
@@ -36,6 +37,9 @@ type KnownActionsOptions = {
 /** The actions of operators for a run: pauses that were not lifted, or to cancel it. */
 type RunActions = { pauses: readonly OperatorPause[]; cancel: Pick<Run, 'by' | 'who' | 'reason'> | null };
 
+/** The start of a run as it was in a revision of the run. */
+type KnownStart = Pick<Run, 'startsAt' | 'revision'>;
+
 /** The actions for a target as one process remembers them. */
 export function openKnownActions(options: KnownActionsOptions): KnownActions {
   return new KnownActions(options);
@@ -46,6 +50,7 @@ const lookEveryMs = 1_000;
 const retryEveryMs = 100; // while it is not sure
 const lookAtRunsEvery = 5; // looks
 const maxKnownRuns = 1_000;
+const byGuard = { by: 'guard', who: '' } as const;
 
 /**
  * Remembers the actions for a target and its runs that this process has seen in Redis: stops, pauses, cancels, the pinned rate, the budget, the
@@ -61,7 +66,7 @@ export class KnownActions {
   #schedules = new Map<string, ScheduleAction | null>();
   readonly #runs = new Map<string, RunActions>();
   #liveRuns = new Set<string>();
-  readonly #earlyRuns = new Set<string>(); // runs before their start, which people cancel at the last moment: looked at every second
+  readonly #starts = new Map<string, KnownStart>(); // of runs that people may cancel at the last moment: looked at every second
   #losses = new Map<string, Loss>();
   #lossCount = 0;
   #isSure = false;
@@ -167,7 +172,7 @@ export class KnownActions {
       const restored = await this.#lookAtTarget(isBack && isNew);
       const isWhole = !wasSure || wentBack || this.#count++ % lookAtRunsEvery === 0;
       if (isWhole) restored.push(...(await this.#lookAtRuns(isBack)));
-      else for (const run of this.#earlyRuns) restored.push(...(await this.#lookAtRun(run)).again);
+      else for (const run of this.#starts.keys()) restored.push(...(await this.#lookAtRun(run)).again);
       this.#looks = looks;
       if (server === 'lost' || isBack || restored.length > 0) this.#sayWhatStands();
     } catch (error) {
@@ -266,15 +271,13 @@ export class KnownActions {
   async #lookAtRun(id: string): Promise<{ isFound: boolean; again: string[] }> {
     const { ledger } = this.#options;
     const run = await readRun(ledger.redis, id);
-    if (run === null) this.#earlyRuns.delete(id);
+    if (run === null) this.#starts.delete(id);
     if (run === null) return { isFound: false, again: [] };
     if (isFinalized(run.state)) this.#liveRuns.delete(id);
     else this.#liveRuns.add(id);
-    if (!isFinalized(run.state) && run.startsAt > Date.now()) this.#earlyRuns.add(id);
-    else this.#earlyRuns.delete(id);
     const { pauses, cancel } = this.#runs.get(id) ?? { pauses: [], cancel: null };
     const isEnding = run.state === 'cancelling' || isFinalized(run.state);
-    const again: string[] = [];
+    const again: string[] = isEnding ? [] : await this.#lookAtStart(run);
     if (!isEnding && cancel !== null) {
       const steering = {
         action: 'cancel',
@@ -298,8 +301,33 @@ export class KnownActions {
       }
     }
     const now = again.length === 0 ? run : await readRun(ledger.redis, id);
-    if (now !== null) this.#remember(now, cancel);
+    if (now !== null) {
+      this.#rememberStart(now);
+      this.#remember(now, cancel);
+    }
     return { isFound: true, again };
+  }
+
+  /** Delays a run again whose later start Redis has lost: an older revision of the run has an earlier start. */
+  async #lookAtStart(run: Run): Promise<string[]> {
+    const { id, revision } = run;
+    const known = this.#starts.get(id);
+    if (known === undefined || known.revision <= revision || known.startsAt <= run.startsAt) return [];
+    const reason = 'Redis had lost its later start';
+    await changeRules(
+      this.#options.ledger.redis,
+      run,
+      { startAt: known.startsAt },
+      { ...byGuard, at: Date.now(), reason },
+    );
+    return [this.#sayRestored('start', { who: '', reason }, id)];
+  }
+
+  #rememberStart({ id, state, startsAt, revision }: Run): void {
+    this.#starts.delete(id);
+    if (isFinalized(state) || startsAt <= Date.now()) return;
+    this.#starts.set(id, { startsAt, revision });
+    if (this.#starts.size > maxKnownRuns) this.#starts.delete(this.#starts.keys().next().value!);
   }
 
   #remember(run: Run, before: RunActions['cancel']): void {

@@ -73,6 +73,23 @@ test('negative control: without the cancel every request arrives after the start
   expect(Math.min(...arrivals(scene))).toBeGreaterThanOrEqual(startsAt);
 });
 
+test('a later start that Redis loses is written again by a worker that has seen it, and nothing is sent before', async () => {
+  const { harness, redis, id, startsAt } = await openScene();
+  const older = aofBytes(redis);
+  const later = startsAt + 12_000;
+  const again = ['run', harness.list(ids), '--resource', 'annotations', '--detach', '--yes'];
+  expect((await harness.expunge([...again, '--start-at', new Date(later).toISOString()])).code).toBe(0);
+  expect(await harness.onlyRun()).toMatchObject({ id, startsAt: later });
+  await sleep(2_500); // a worker looks every second
+  await truncateAof(redis, older);
+  await harness.runIs('delayed again', (run) => run.startsAt === later, 60_000);
+  await sleep(Math.max(0, startsAt + 3_000 - Date.now()));
+  expect(harness.sandbox.seen).toEqual([]);
+  await harness.runIs('ended', ({ state }) => state === 'completed', 60_000);
+  const first = Math.min(...harness.arrivals.map((at) => performance.timeOrigin + at));
+  expect(first).toBeGreaterThanOrEqual(later);
+});
+
 test('a cancel that Redis loses before the start is written again by a worker that has seen it, and nothing is sent', async () => {
   const { harness, redis, id, startsAt } = await openScene();
   const older = aofBytes(redis);

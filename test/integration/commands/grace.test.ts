@@ -2,6 +2,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { summaryIn } from '../../support/command.ts';
 import { type AtEnd, openHarness } from '../../support/harness.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
+import { until } from '../../support/processes.ts';
 
 const ids = makeIds('a', 3);
 const minute = 60_000;
@@ -20,8 +21,11 @@ describe('a run with a grace period', () => {
     const { id, startsAt, acceptedAt } = await harness.runIs('running', ({ state }) => state === 'running');
     expect(startsAt - acceptedAt).toBe(120 * minute);
     const words = 'in its grace period, nothing is sent yet';
-    const { stdout } = await harness.expunge(['status', id]);
-    expect(stdout).toMatch(new RegExp(`Waiting until .* \\((2 h|1 h 59 min)\\): ${words}\\.`));
+    const waiting = new RegExp(`Waiting until .* \\((2 h|1 h 59 min)\\): ${words}\\.`);
+    const stdout = await until('its command is known to live', async () => {
+      const { stdout } = await harness.expunge(['status', id]);
+      return waiting.test(stdout) ? stdout : null;
+    });
     expect(stdout).toContain(`Cancel it: expunge cancel ${id}`);
     const status = summaryIn(await harness.expunge(['status', id, '--json']));
     expect(status).toMatchObject({ state: 'running', starts_at: new Date(startsAt).toISOString() });
@@ -38,6 +42,25 @@ describe('a run with a grace period', () => {
     expect([done.code, state]).toEqual([0, 'completed']);
     expect(Math.min(...harness.arrivals) + performance.timeOrigin).toBeGreaterThanOrEqual(startsAt);
     expect(harness.sandbox.seen).toHaveLength(ids.length);
+  });
+
+  test('is retried, and made by apply, in the foreground as well', async () => {
+    const { harness, list, line } = await open(onTestFinished);
+    await harness.expunge([...line, '--detach', '--grace', '2h']);
+    const { id } = await harness.onlyRun();
+    await harness.expunge(['cancel', id, '--yes']);
+    const retried = await harness.expunge(['retry', id, '--yes', '--grace', '2s']);
+    expect(retried.code, retried.stderr).toBe(0);
+    const retry = (await harness.runs()).find(({ retryOf }) => retryOf === id)!;
+    const first = Math.min(...harness.arrivals) + performance.timeOrigin;
+    expect([retry.startsAt - retry.acceptedAt, retry.startsAt <= first]).toEqual([2_000, true]);
+    const plan = await harness.expunge(['plan', list, '--resource', 'annotations', '-o', 'plan.json']);
+    const code = /its code is (\S+)/.exec(plan.stderr)![1]!;
+    const startAt = Date.now() + 3_000;
+    const sent = harness.arrivals.length;
+    const apply = ['apply', 'plan.json', '--code', code, '--start-at', new Date(startAt).toISOString()];
+    expect((await harness.expunge(apply)).code).toBe(3); // the ids are gone
+    expect(harness.arrivals[sent]! + performance.timeOrigin).toBeGreaterThanOrEqual(startAt);
   });
 
   test('has a plan that shows the start; the same command again moves nothing, another --start-at does', async () => {

@@ -101,6 +101,15 @@ describe('forecast', () => {
     expect(found).toMatchObject({ openings, zone: window.tz });
   });
 
+  it('begins at its start, from which its deleting time counts', () => {
+    const startsAt = noon + 600_000;
+    const whole = at({ learned: fresh });
+    expect(at({ learned: fresh, startsAt }).seconds! - whole.seconds!).toBeCloseTo(600, 0);
+    expect(at({ learned: fresh, startsAt, maxActiveMs: 20_000 })).toMatchObject({ seconds: 620, fits: 2_000 });
+    expect(at({ learned: fresh, startsAt, stopAt: startsAt + 20_000 }).fits).toBe(2_000);
+    expect(at({ learned: fresh, startsAt: noon - 600_000 })).toEqual(whole); // it has come
+  });
+
   it('says how many ids fit before it pauses', () => {
     const bounds = [{ stopAt: noon + 20_000 }, { maxActiveMs: 20_000 }];
     for (const bound of bounds) expect(at({ learned: fresh, ...bound })).toMatchObject({ seconds: 20, fits: 2_000 });

@@ -17,6 +17,7 @@ it.each([
   ['is until the next day where its own quota is spent', spent(), { ...seen, perSecond: 0 }, 3_602.5],
   ['is a day where what is left is more than its quota', { rate: '100/1000,300/86400000' }, seen, day],
   ['goes on where its window opens', { window: '13:00-14:00' }, seen, 3_625],
+  ['goes on at its start', { startsAt: String(now + 3_600_000) }, seen, 3_625],
 ] as const)('the time left %s', (_, more, given, seconds) => {
   const found = estimateSecondsLeft(run(more), given, now);
   if (seconds === null) expect(found).toBeNull();
