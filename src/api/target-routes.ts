@@ -69,7 +69,7 @@ export const targetRoutes: readonly Route[] = [
     handle: (call) => {
       const { seen, grace_seconds: seconds } = call.body;
       const graceMs = Math.round(1_000 * seconds);
-      return change(call, (targets, order) => targets.setMinGrace({ ...order, seen, graceMs }));
+      return change(call, (targets, action) => targets.setMinGrace({ ...action, seen, graceMs }));
     },
   }),
 ];

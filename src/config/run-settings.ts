@@ -211,7 +211,7 @@ export const runSettings = {
     arg: '<list>',
     parse: parse.canary,
     fallback: undefined,
-    help: 'delete the first 1,10,100 ids, and continue after each step only if none of its ids failed',
+    help: 'delete the first 1,10,100 ids, and continue after each part only if none of its ids failed',
   }),
   maxFailures: setting({
     use: 'rule',
