@@ -15,6 +15,7 @@ type Common = {
   yes?: boolean;
   reason?: string;
   dryRun?: boolean;
+  rehearse?: boolean;
   all?: boolean;
   confirm?: number; // number of ids or requests
 };

@@ -34,7 +34,7 @@ export const topics = {
   recovery: 'after a crash, a halt, an outage, or a loss in Redis',
   upgrade: 'verify another version of expunge, replace workers with it, and roll back',
   troubleshooting: 'what you see, why, and what to do',
-  sandbox: 'an API of the same kind on this machine, with faults on demand',
+  sandbox: 'rehearse a run, or serve an API of the same kind, with faults on demand',
   benchmarks: 'what was measured, when, on which machine',
 } as const;
 

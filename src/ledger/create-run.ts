@@ -40,10 +40,11 @@ export type RunPlan = RunRules & {
   detached: boolean;
   who: string;
   command: string;
+  rehearsalOf?: string | undefined; // the base URL that a rehearsal stands for
 };
 
 /** Who makes a run, why, which run it retries, and how it is to be deleted. */
-type Origin = Pick<RunPlan, 'note' | 'retryOf' | 'detached' | 'who' | 'command'>;
+type Origin = Pick<RunPlan, 'note' | 'retryOf' | 'detached' | 'who' | 'command' | 'rehearsalOf'>;
 
 /** Plans a run for a list that was read. `options`: the rules that are not settings, as a command gives them. Pure. */
 export function planRun(
@@ -224,7 +225,7 @@ return 1
 `;
 
 /** All fields of a plan, and the first values of the run's other fields. */
-type RunRecord = Record<Exclude<keyof RunPlan, 'target' | 'settled'>, string | number> &
+type RunRecord = Record<Exclude<keyof RunPlan, 'target' | 'settled' | 'rehearsalOf'>, string | number> &
   Partial<Record<keyof Run | ReadOutcome | 'epoch', string | number>>;
 
 type ProducerField = keyof RunRules | 'layout' | 'files' | 'command' | 'note' | 'who' | 'protectedRead' | 'detached';
@@ -265,6 +266,7 @@ function otherFields({ target, settled, ...plan }: RunPlan, now: number) {
     canary: plan.canary,
     sendable: '',
     retryOf: plan.retryOf,
+    ...(plan.rehearsalOf === undefined ? {} : { rehearsalOf: plan.rehearsalOf }),
     createdAt: now,
   } satisfies Omit<RunRecord, ProducerField>;
 }

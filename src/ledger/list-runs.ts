@@ -24,6 +24,7 @@ const listed = [
     'files',
     'note',
     'labels',
+    'rehearsalOf',
     'retryOf',
     'retriedBy',
     'rows',

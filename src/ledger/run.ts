@@ -74,6 +74,7 @@ export type Run = RunRules & {
   sha256: string;
   list: string;
   note: string; // --reason
+  rehearsalOf: string; // the base URL of the run that it rehearses against a sandbox; '' = a real run
   retryOf: string; // the run whose ids it sends again; a run of a schedule can also have ids of a list; '' = none
   retriedBy: string[]; // the runs that retry ids of this run, oldest first
   plan: string; // the SHA-256 of the sealed plan that it carries out; '' = none
@@ -201,6 +202,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     sha256: text('sha256'),
     list: text('list'),
     note: text('note'),
+    rehearsalOf: text('rehearsalOf'),
     retryOf: text('retryOf'),
     retriedBy: text('retriedBy').split(' ').filter(Boolean),
     plan: text('plan'),

@@ -2,6 +2,7 @@ import { type ErrorCode, exitCodes } from '../errors.ts';
 import { isoTime } from '../format.ts';
 import { labelsFrom } from '../model/labels.ts';
 import { perOutcome } from '../model/outcome.ts';
+import { rehearsalFacts } from '../model/rehearsal.ts';
 import { conclusionExits, judgeRun } from './conclusion.ts';
 import type { ListedRun } from './list-runs.ts';
 import { resultsFacts } from './results.ts';
@@ -16,6 +17,7 @@ export function toSummary(run: ListedRun, exit: number | null, now: number) {
   return {
     v: 1,
     type: 'summary',
+    ...rehearsalFacts(run),
     run: run.id,
     state: run.state,
     reason: run.reason,

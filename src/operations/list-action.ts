@@ -31,6 +31,8 @@ export type ListAction = {
   isAsked: boolean;
   /** Whether the action must make a new run: it does not touch an existing one. */
   newRunOnly: boolean;
+  /** The base URL of the run that is rehearsed. */
+  rehearsalOf?: string;
   /** Called with a run before it is written, so that an action that breaks off does not make a second run. */
   onRun?: ((run: string) => Promise<void>) | undefined;
 };

@@ -106,6 +106,8 @@ export async function findRun({ redis }: Session, text: string | undefined, reac
       next: (toType) => `${toType('runs')} lists them`,
     });
   refuseOtherVersion(run);
+  if (run.rehearsalOf !== '')
+    throw new ExpungeError('USAGE', `run ${run.id} is a rehearsal: only its command can work with it`);
   return run;
 }
 

@@ -45,7 +45,7 @@ export async function submitRun(
   { target, spool }: { target: Target; spool: Spool },
   { retryOf, applied, accept, onProgress }: Submission,
 ): Promise<Run> {
-  const { config, options, by, command } = action;
+  const { config, options, by, command, rehearsalOf } = action;
   refusePassedMoment(options);
   const { who, reason: note } = by;
   const plan = planRun(config, target, spool, {
@@ -54,6 +54,7 @@ export async function submitRun(
     who,
     detached: options.detach === true,
     command,
+    rehearsalOf,
     options,
   });
   const id = await claimList(redis, plan.list, Date.now());

@@ -6,6 +6,7 @@ import { toExitCode, toSummary } from '../ledger/summary.ts';
 import { type QuotaUse, toBound } from '../limiter/quotas.ts';
 import { readQuotas, readTargetState } from '../limiter/read-target.ts';
 import { readStops, type Stop } from '../limiter/stop.ts';
+import { rehearsalFacts } from '../model/rehearsal.ts';
 import type { ToType } from '../model/to-type.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { probeWritesOfOthers } from '../redis/writes.ts';
@@ -127,7 +128,8 @@ export class SnapshotTaker {
     return {
       at,
       runId: run.id,
-      host: new URL(run.baseUrl).host,
+      host: new URL(run.rehearsalOf || run.baseUrl).host,
+      rehearsalOf: run.rehearsalOf,
       state: run.state,
       conclusion: judgeRun(run),
       reason: run.reason,
@@ -153,6 +155,7 @@ export class SnapshotTaker {
   facts(): Record<string, unknown> {
     const { runId, state, reason, rows, pending, counts, perSecond, standings } = this.take();
     return {
+      ...rehearsalFacts(this.#run),
       run: runId,
       state,
       reason,

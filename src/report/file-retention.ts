@@ -1,5 +1,5 @@
 import { lstat, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { isoTime } from '../format.ts';
 import { removeDrafts } from './report.ts';
 
@@ -19,6 +19,11 @@ const minRejectsKeepMs = 30 * 86_400_000; // other lists may have been read with
 /** The folder of the report files of a run. */
 export function runFolder(stateDir: string, run: string): string {
   return join(stateDir, 'runs', run);
+}
+
+/** The folder of the report files of a rehearsal. */
+export function rehearsalFolder(stateDir: string, run: string): string {
+  return join(stateDir, 'rehearsals', run);
 }
 
 /** Finds the folders of report files here for a run id, or for the end or the beginning of an id. */
@@ -48,9 +53,13 @@ export async function removeOldFiles(stateDir: string, keepMs: number, now: numb
 }
 
 async function removeOldReports(stateDir: string, now: number): Promise<void> {
-  const found = await readdir(join(stateDir, 'runs'), { withFileTypes: true }).catch(() => []);
+  for (const folderOf of [runFolder, rehearsalFolder]) await removeExpired(dirname(folderOf(stateDir, 'x')), now);
+}
+
+async function removeExpired(parent: string, now: number): Promise<void> {
+  const found = await readdir(parent, { withFileTypes: true }).catch(() => []);
   for (const entry of found) {
-    const folder = runFolder(stateDir, entry.name);
+    const folder = join(parent, entry.name);
     const until = entry.isDirectory() ? await readKeptUntil(folder) : null; // a link leads to a folder elsewhere, which is not ours
     if (until !== null && until < now) await removeReport(folder);
   }

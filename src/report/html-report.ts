@@ -11,6 +11,7 @@ import { readStandings } from '../ledger/run-standings.ts';
 import type { Standing } from '../ledger/standing.ts';
 import { readProof } from '../ledger/verification.ts';
 import { isSuccess, type Outcome, outcomes, outcomeText, sumOutcomes } from '../model/outcome.ts';
+import { rehearsalMark, rehearsalPrefix, rehearsalText } from '../model/rehearsal.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { cut, facts, html, type Markup, noMarkup, page, section, table } from './html.ts';
 import { drawCharts } from './html-charts.ts';
@@ -104,7 +105,8 @@ export class FailureSamples {
 
 /** Builds the page. Pure. */
 export function renderPage({ run, standing, history, measures, audit, failures, proof }: PageFacts): string {
-  return page(`Run ${run.id}`, [
+  return page(`${rehearsalPrefix(run, ': ')}Run ${run.id}`, [
+    rehearsalBanner(run),
     headline(run, standing),
     html`${proof.map((sentence) => html`<p>${cut(sentence, proofLength)}</p>`)}`,
     section('Outcomes', totals(run)),
@@ -117,6 +119,12 @@ export function renderPage({ run, standing, history, measures, audit, failures, 
   ]);
 }
 
+/** The mark of a rehearsal, which stays in view and is on every printed page. */
+function rehearsalBanner({ rehearsalOf }: Run): Markup {
+  if (rehearsalOf === '') return noMarkup;
+  return html`<p class="rehearsal"><b>${rehearsalMark}</b> of ${cut(rehearsalOf, textLength)}: ${rehearsalText(rehearsalOf)}.</p>\n`;
+}
+
 function headline(run: Run, standing: Standing | null): Markup {
   const { id, state, reason, counts, rows } = run;
   const conclusion = judgeRun(run);
@@ -127,7 +135,7 @@ function headline(run: Run, standing: Standing | null): Markup {
   const why = cut(standing === null ? ended : heldText(state, standing), textLength);
   const open = countPending(run);
   const good = fault === '' ? `, ${count(sumOutcomes(counts, isSuccess))} of them without a problem` : '';
-  return html`<h1>Run ${id}</h1>
+  return html`<h1>${rehearsalPrefix(run, ' · ')}Run ${id}</h1>
 <p><b class="${tone}">${state}</b>${why}</p>
 <p>${plural(rows, 'rows')}${good}${open > 0 ? `, ${count(open)} open` : ''}
 · ${cut(run.baseUrl, textLength)}${run.account === '' ? '' : ` (${cut(run.account, textLength)})`}</p>

@@ -81,6 +81,7 @@ th,td{text-align:left;vertical-align:top;padding:.25rem .6rem .25rem 0;border-bo
 th{color:var(--soft);font-weight:500}.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap;padding-right:1.2rem;min-width:0}
 td:first-child{overflow-wrap:break-word}
 dl{display:grid;grid-template-columns:minmax(7rem,auto) 1fr;gap:.2rem 1rem;margin:0}dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
+.rehearsal{position:sticky;top:0;margin:0;padding:.4rem .8rem;background:var(--bad);color:var(--back)}@media print{.rehearsal{position:fixed;left:0;right:0}h1{margin-top:4rem}}
 code{font:.9em ui-monospace,monospace;overflow-wrap:anywhere}
 figure{margin:1rem 0;padding:.8rem;background:var(--panel);border-radius:6px}
 figcaption{display:flex;flex-wrap:wrap;gap:.2rem 1rem;font-size:.9rem}figcaption b{font-weight:600}

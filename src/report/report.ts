@@ -2,6 +2,7 @@ import { type FileHandle, open, readdir, realpath, rename, rm, stat } from 'node
 import { basename, dirname, join } from 'node:path';
 import { ExpungeError } from '../errors.ts';
 import type { OutcomeRow } from '../ledger/outcome-rows.ts';
+import { rehearsalMark } from '../model/rehearsal.ts';
 import { csvCell, neutralised } from '../model/row.ts';
 import { isChosen, type Selection } from '../model/selection.ts';
 import { isStalePath, processName } from '../stale-path.ts';
@@ -11,6 +12,9 @@ export type ReportFormat = 'csv' | 'ndjson';
 
 /** How a report is written. `spreadsheetSafe`: ids that a spreadsheet would run as a formula are changed, and the header says so. */
 export type ReportStyle = { format: ReportFormat; spreadsheetSafe: boolean };
+
+/** A style, and whether each row is marked as one of a rehearsal. */
+export type RowStyle = ReportStyle & { isRehearsal?: boolean };
 
 /** Writes text, and resolves when there is room for more. Returns false once the reader has closed the stream. */
 export type Sink = (text: string) => Promise<boolean>;
@@ -36,22 +40,23 @@ export async function writeReport(
 }
 
 /** The header of a report; '' for NDJSON. The column of changed ids is named `id_safe`, so that it is not read back as ids. */
-export function reportHeader({ format, spreadsheetSafe }: ReportStyle): string {
+export function reportHeader({ format, spreadsheetSafe, isRehearsal }: RowStyle): string {
   if (format === 'ndjson') return '';
-  return `file,line,resource,${spreadsheetSafe ? 'id_safe' : 'id'},${resultColumns.join(',')}\n`;
+  return `${isRehearsal ? 'rehearsal,' : ''}file,line,resource,${spreadsheetSafe ? 'id_safe' : 'id'},${resultColumns.join(',')}\n`;
 }
 
 /** The rows as text. NDJSON is lossless; in a CSV, `file` and `excerpt` never begin a formula. */
-export function reportText(rows: OutcomeRow[], style: ReportStyle): string {
+export function reportText(rows: OutcomeRow[], style: RowStyle): string {
   let text = '';
-  for (const row of rows) text += style.format === 'csv' ? csvLine(row, style.spreadsheetSafe) : ndjsonLine(row);
+  for (const row of rows) text += style.format === 'csv' ? csvLine(row, style) : ndjsonLine(row, style);
   return text;
 }
 
-function csvLine(row: OutcomeRow, spreadsheetSafe: boolean): string {
+function csvLine(row: OutcomeRow, { spreadsheetSafe, isRehearsal }: RowStyle): string {
   const file = csvCell(neutralised(row.file));
   const id = csvCell(spreadsheetSafe ? neutralised(row.id) : row.id);
-  return `${file},${row.line},${row.resource ?? ''},${id},${resultCells(row).map(csvCell).join(',')}\n`;
+  const mark = isRehearsal ? `${rehearsalMark},` : '';
+  return `${mark}${file},${row.line},${row.resource ?? ''},${id},${resultCells(row).map(csvCell).join(',')}\n`;
 }
 
 /** The last columns of a report: the outcome of a row. */
@@ -62,9 +67,10 @@ export function resultCells({ outcome, status, attempts, settledAt, code, excerp
   return [outcome, String(status ?? ''), String(attempts), settledAt, code, neutralised(excerpt)];
 }
 
-function ndjsonLine(row: OutcomeRow): string {
+function ndjsonLine(row: OutcomeRow, { isRehearsal }: RowStyle): string {
   const { settledAt, code, excerpt, ...rest } = row;
-  return `${JSON.stringify({ ...rest, settled_at: settledAt, code, excerpt })}\n`;
+  const mark = isRehearsal ? { rehearsal: true } : {};
+  return `${JSON.stringify({ ...mark, ...rest, settled_at: settledAt, code, excerpt })}\n`;
 }
 
 /** Writes a report that replaces a file, as `ReportFile` does it, and returns what `body` returns. If `body` fails, the old file stays. */

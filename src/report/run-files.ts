@@ -4,18 +4,17 @@ import { auditFacts, readAudit } from '../ledger/audit.ts';
 import { type OutcomeRow, readOutcomes } from '../ledger/outcome-rows.ts';
 import { isFinalized, type Run } from '../ledger/run.ts';
 import { isSuccess, isWorthAnotherRun, type Outcome, outcomes } from '../model/outcome.ts';
+import { rehearsalFacts } from '../model/rehearsal.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keepUntil } from './file-retention.ts';
 import { FailureSamples, renderRun } from './html-report.ts';
-import { notWritten, ReportFile, type ReportStyle, reportHeader, reportText, writeReportFile } from './report.ts';
+import { notWritten, ReportFile, type RowStyle, reportHeader, reportText, writeReportFile } from './report.ts';
 
 /** A file of a run and its number of rows, without the header. */
 type RunFile = { path: string; rows: number };
 
 /** The files of a run; `failures` is null if no row needs another run. */
 export type RunFiles = { outcomes: RunFile; failures: RunFile | null; groups: FailureGroup[] };
-
-const style: ReportStyle = { format: 'csv', spreadsheetSafe: false };
 
 /**
  * Writes `outcomes.csv` with all rows, `failures.csv` with the rows worth another run and `report.html` with a page, in one pass over the ledger.
@@ -24,11 +23,13 @@ const style: ReportStyle = { format: 'csv', spreadsheetSafe: false };
  */
 export async function writeRunFiles(redis: RedisClient, run: Run, folder: string): Promise<RunFiles> {
   await makeFolder(folder, run);
-  if (isFinalized(run.state)) await keepUntil(folder, Date.now() + run.keepMs).catch(() => {}); // without a date they are kept for ever
+  const isRehearsal = run.rehearsalOf !== '';
+  const style: RowStyle = { format: 'csv', spreadsheetSafe: false, isRehearsal };
+  if (isFinalized(run.state) || isRehearsal) await keepUntil(folder, Date.now() + run.keepMs).catch(() => {}); // without a date they are kept for ever
   await writeAudit(redis, run, join(folder, 'audit.ndjson'));
-  const all = new List(await ReportFile.open(join(folder, 'outcomes.csv'), run.id));
+  const all = new List(await ReportFile.open(join(folder, 'outcomes.csv'), run.id), style);
   try {
-    const failed = new List(await ReportFile.open(join(folder, 'failures.csv'), run.id));
+    const failed = new List(await ReportFile.open(join(folder, 'failures.csv'), run.id), style);
     try {
       const samples = new FailureSamples();
       const groups = await fillLists(readOutcomes(redis, run), all, failed, samples);
@@ -52,7 +53,9 @@ async function makeFolder(folder: string, run: Run): Promise<void> {
 }
 
 async function writeAudit(redis: RedisClient, run: Run, path: string): Promise<void> {
-  const lines = (await readAudit(redis, run)).map((entry) => `${JSON.stringify(auditFacts(entry))}\n`);
+  const lines = (await readAudit(redis, run)).map(
+    (entry) => `${JSON.stringify({ ...rehearsalFacts(run), ...auditFacts(entry) })}\n`,
+  );
   await writeReportFile(path, run.id, (sink) => sink(lines.join('')));
 }
 
@@ -86,19 +89,21 @@ async function keepIfAny(list: List): Promise<RunFile | null> {
 /** A report file and its number of rows. */
 class List {
   readonly file: ReportFile;
+  readonly #style: RowStyle;
   rows = 0;
 
-  constructor(file: ReportFile) {
+  constructor(file: ReportFile, style: RowStyle) {
     this.file = file;
+    this.#style = style;
   }
 
   async begin(): Promise<void> {
-    await this.file.write(reportHeader(style));
+    await this.file.write(reportHeader(this.#style));
   }
 
   async add(page: OutcomeRow[]): Promise<void> {
     this.rows += page.length;
-    if (page.length > 0) await this.file.write(reportText(page, style));
+    if (page.length > 0) await this.file.write(reportText(page, this.#style));
   }
 
   async keep(): Promise<RunFile> {

@@ -11,6 +11,7 @@ import {
   outcomeText,
   sumOutcomes,
 } from '../model/outcome.ts';
+import { rehearsalMark, rehearsalPrefix, rehearsalText } from '../model/rehearsal.ts';
 import type { ToType } from '../model/to-type.ts';
 import { visibleId, visibleLine } from '../model/visible.ts';
 import { plainStyle, type Style } from './style.ts';
@@ -35,6 +36,8 @@ export type Ending = {
   who: string;
   halt: HaltCode | '';
   retryOf: string; // the run whose ids were retried, or ''
+  rehearsalOf: string; // as in the record of the run
+  brakes: readonly string[]; // what the brakes did in a rehearsal
   rows: number;
   ids: number;
   isEveryIdAbsent: boolean; // whether none of the ids existed, without --expect-absent
@@ -60,7 +63,7 @@ export type Ending = {
  */
 export function endingText(ending: Ending, style: Style = plainStyle, isQuiet = false): string {
   const parts = hasOutcomes(ending)
-    ? [tableLines(ending, style), ...rest.map((linesOf) => linesOf(ending, style))]
+    ? [rehearsalLines(ending, style), tableLines(ending, style), ...rest.map((linesOf) => linesOf(ending, style))]
     : [];
   const next = (isQuiet ? [] : nextSteps(ending)).map(([does, command]) => `  ${does}: ${style.bold(command)}`);
   return [[style.bold(headline(ending))], ...parts, next]
@@ -82,6 +85,13 @@ const rest = [
   fileLines,
 ];
 
+/** The lines that say what a rehearsal is not, and what its brakes did. */
+function rehearsalLines({ rehearsalOf, brakes }: Ending, style: Style): string[] {
+  if (rehearsalOf === '') return [];
+  const what = `  ${style.yellow(`${rehearsalMark} of ${visibleLine(rehearsalOf)}: ${rehearsalText(rehearsalOf)}.`)}`;
+  return [what, ...brakes.map((text) => `  Brakes: ${visibleLine(text)}`)];
+}
+
 function hasOutcomes({ kind }: Ending): boolean {
   return kind !== 'detached';
 }
@@ -90,17 +100,18 @@ function headline(ending: Ending): string {
   const { kind, runId, ids, pending, who, reason } = ending;
   const why = visibleLine(`${who ? ` by ${who}` : ''}${reason ? `: ${reason.replace(/\.$/, '')}` : ''}`);
   const settled = `${count(ids - pending)} of ${count(ids)} ids are settled, ${count(pending)} left`;
+  const safe = ending.rehearsalOf === '' ? 'Nothing is lost.' : 'A rehearsal cannot be resumed.';
   const words: Record<EndingKind, string> = {
     completed: `Run ${runId} completed: ${plural(ids, 'ids')}${speed(ending)}.`,
     cancelled: `Run ${runId} cancelled${why}.`,
     halted: `Run ${runId} halted${why}. ${settled}.`,
-    interrupted: `Run ${runId} stopped${why}. ${settled}. Nothing is lost.`,
-    paused: `Run ${runId} stays paused${why}. ${settled}. Nothing is lost.`,
+    interrupted: `Run ${runId} stopped${why}. ${settled}. ${safe}`,
+    paused: `Run ${runId} stays paused${why}. ${settled}. ${safe}`,
     cancelling: `Left run ${runId}, which is being cancelled${why}. ${settled}.`,
     left: `Left run ${runId} to the other command that is deleting it. ${settled}.`,
     detached: `Run ${runId} is left to the workers: ${plural(pending, 'ids')}.`,
   };
-  return words[kind];
+  return `${rehearsalPrefix(ending, ' · ')}${words[kind]}`;
 }
 
 function speed({ ids, activeMs }: Ending): string {
@@ -181,6 +192,8 @@ type Step = [does: string, command: string];
 
 /** The next commands after each kind of ending. */
 function nextSteps(ending: Ending): Step[] {
+  if (ending.rehearsalOf !== '')
+    return ending.kind === 'completed' ? [['Delete them', 'the same command without --rehearse']] : [];
   return steps[ending.kind](ending);
 }
 

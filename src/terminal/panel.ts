@@ -2,6 +2,7 @@ import { count, duration, percent, plural, rate, timeLeft } from '../format.ts';
 import { conclusionText } from '../ledger/conclusion.ts';
 import type { RunState } from '../ledger/run.ts';
 import { idOutcomes, isAlwaysShown, isFailure } from '../model/outcome.ts';
+import { rehearsalPrefix } from '../model/rehearsal.ts';
 import { visibleLine } from '../model/visible.ts';
 import { describePace, heldText } from './pace.ts';
 import { foldCommand } from './render-markdown.ts';
@@ -44,13 +45,16 @@ export function lineText(snapshot: Snapshot): string {
   const { runId, ids } = snapshot;
   const settled = countSettled(snapshot);
   const progress = `${percent(settled, ids)}, ${count(settled)} of ${count(ids)}`;
-  return [`${runId}: ${progress}`, ...outcomeCounts(snapshot), ...pace(snapshot), describeActivity(snapshot)].join(
-    ' · ',
-  );
+  return [
+    `${rehearsalPrefix(snapshot)}${runId}: ${progress}`,
+    ...outcomeCounts(snapshot),
+    ...pace(snapshot),
+    describeActivity(snapshot),
+  ].join(' · ');
 }
 
-function header({ runId, host, elapsedMs }: Snapshot, style: Style): string {
-  return `Run ${runId} · ${style.bold(visibleLine(host))} · ${duration(Math.floor(elapsedMs / 1_000) * 1_000)}`;
+function header({ runId, host, elapsedMs, rehearsalOf }: Snapshot, style: Style): string {
+  return `${style.yellow(rehearsalPrefix({ rehearsalOf }, ' · '))}Run ${runId} · ${style.bold(visibleLine(host))} · ${duration(Math.floor(elapsedMs / 1_000) * 1_000)}`;
 }
 
 function progress(snapshot: Snapshot, width: number, style: Style): string {

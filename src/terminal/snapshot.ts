@@ -10,6 +10,7 @@ export type Snapshot = {
   at: number; // ms since 1970
   runId: string;
   host: string;
+  rehearsalOf: string; // as in the record of the run
   state: RunState;
   conclusion: Conclusion | null; // null until the run has ended
   reason: string; // reason for its state, or ''

@@ -174,6 +174,8 @@ function describe({ code, message }: CommanderError, program: Program): string {
   const subcommands = program.commands.map((sub) => sub.name());
   if (code === 'commander.unknownOption' && quoted === '--server')
     return `no such option: ${quoted}. ${pathOf(program)} cannot be done over a server`;
+  if (code === 'commander.unknownOption' && quoted === '--rehearse')
+    return `no such option: ${quoted}. Only the command run rehearses a list`;
   if (isNeedlessToken(code, quoted))
     return `no such option: ${quoted}. ${pathOf(program)} sends no request to the API, and needs no token`;
   if (isSwitch(code, quoted, program)) return `${quoted} takes no value`;

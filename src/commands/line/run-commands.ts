@@ -15,6 +15,7 @@ import {
   partial,
   reason,
   retryInput,
+  sandboxFaults,
   sending,
   server,
   share,
@@ -59,15 +60,22 @@ const deletion: readonly OwnOption[] = [
   reason,
 ];
 
+/** Options of a rehearsal. */
+const rehearsal: readonly OwnOption[] = [
+  { flags: '--rehearse', help: 'do everything against a sandbox on this machine that holds the ids; delete nothing' },
+  ...sandboxFaults.map((option) => ({ ...option, help: `with --rehearse: ${option.help}`, isRare: true as const })),
+];
+
 export const run: Command = {
   name: 'run',
   summary: 'delete the ids of a list and report what happened to each; repeat to resume',
   arguments: '<files...>',
   settings: [...input, ...target, ...ofRuns, ...sending, ...notifying, ...store, ...server, 'keep'],
-  options: deletion,
+  options: [...deletion, ...rehearsal],
   examples: [
     ['expunge run old.csv --resource annotations --dry-run', 'show what would happen'],
     ['expunge run old.csv.gz --resource views --column view_id --rate 400/s', 'delete at most 400 a second'],
+    ['expunge run old.csv --resource views --rehearse --faults status-503=0.02', 'against a sandbox with faults'],
     ['zcat old.txt.gz | expunge run - --resource views --confirm 1203', 'take ids from a pipe'],
   ],
   overServer: () => import('../runs/send-list.ts'),

@@ -4,15 +4,16 @@ import { count } from '../../format.ts';
 import { anyResource, perResource, resources } from '../../model/resource.ts';
 import { throttlingStatus } from '../../model/status.ts';
 import type { ToType } from '../../model/to-type.ts';
+import type { Capacity } from '../../sandbox/capacity.ts';
 import { type FaultTable, parseFaults } from '../../sandbox/faults.ts';
 import { madeId, readObjects } from '../../sandbox/objects.ts';
 import type { RateLimit } from '../../sandbox/rate-limit.ts';
 import { journalPath, writeToken } from '../../sandbox/serve.ts';
-import { type Sandbox, startSandbox } from '../../sandbox/server.ts';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../sandbox/server.ts';
 import { explainListenError, systemCode } from '../../system-errors.ts';
 import { type Invocation, type JsonLines, jsonLines } from '../command.ts';
 import { listenForInterrupts } from '../interrupts.ts';
-import type { SandboxFlags } from '../options.ts';
+import type { Options, SandboxFlags } from '../options.ts';
 
 const usuallyMade = 1_000; // number of objects without the flag
 
@@ -20,11 +21,16 @@ const usuallyMade = 1_000; // number of objects without the flag
 export async function execute(invocation: Invocation): Promise<number> {
   const { options, stdout } = invocation;
   const interrupts = listenForInterrupts(invocation, () => {});
-  const { writeToken, tokenLife, rateLimit, rateWindow, json, ...rest } = options;
-  const renamed = { tokenFile: writeToken, rate: rateLimit, rateWindowMs: rateWindow };
-  const flags = { ...rest, ...renamed, tokenLifeSeconds: tokenLife && tokenLife / 1_000 };
+  const { json } = options;
+  const flags = sandboxFlagsOf(options);
   const out = json ? () => {} : (line: string) => void stdout.write(`${line}\n`);
   return runSandbox(flags, { out, toType: invocation.toType }, interrupts.signal, jsonLines(stdout, json));
+}
+
+/** The flags of the sandbox among the options of a command. */
+export function sandboxFlagsOf({ writeToken, tokenLife, rateLimit, rateWindow, ...rest }: Options): SandboxFlags {
+  const renamed = { tokenFile: writeToken, rate: rateLimit, rateWindowMs: rateWindow };
+  return { ...rest, ...renamed, tokenLifeSeconds: tokenLife && tokenLife / 1_000 };
 }
 
 /**
@@ -52,20 +58,28 @@ export async function runSandbox(
 }
 
 async function start(flags: SandboxFlags): Promise<Sandbox> {
-  refuseIdleFlags(flags);
-  const faults = readFaults(flags);
-  const capacity = flags.capacity ? { atOnce: flags.capacity, serviceMs: flags.serviceMs ?? 50 } : undefined;
+  const behaviour = behaviourOf(flags);
   const objects = flags.objects
     ? await readObjects(flags.objects)
     : perResource((resource) => flags[resource] ?? usuallyMade);
   try {
-    return await startSandbox({ ...flags, objects, faults, capacity, record: flags.journal });
+    return await startSandbox({ ...flags, objects, ...behaviour, record: flags.journal });
   } catch (error) {
     if (systemCode(error) === '') throw error;
     const where = flags.host === undefined ? '--port: cannot listen on ' : `--host: cannot listen on ${flags.host}:`;
     const { words, next } = explainListenError(error);
     throw new ExpungeError('USAGE', `${where}${flags.port ?? 0}: ${words}`, { cause: error, next });
   }
+}
+
+/** How a sandbox answers. */
+type Behaviour = { faults: FaultTable; capacity: Capacity | undefined } & Pick<SandboxOptions, 'seed' | 'latencyMs'>;
+
+/** How a sandbox with these flags answers. Throws USAGE for flags that would do nothing, and for invalid faults. */
+export function behaviourOf(flags: SandboxFlags): Behaviour {
+  refuseIdleFlags(flags);
+  const { seed, latencyMs, capacity: atOnce, serviceMs = 50 } = flags;
+  return { faults: readFaults(flags), seed, latencyMs, capacity: atOnce ? { atOnce, serviceMs } : undefined };
 }
 
 function readFaults(flags: SandboxFlags): FaultTable {
@@ -127,7 +141,8 @@ function summaryOf({ counts, remaining }: Sandbox): Record<string, unknown> {
   return { requests: counts.requests, answers, deleted: counts.executed, remaining: remaining() };
 }
 
-function faultsOf({ faults, rate, capacity }: SandboxFlags): string[] {
+/** The faults and limits in words; [] = none. */
+export function faultsOf({ faults, rate, capacity }: SandboxFlags): string[] {
   return [
     ...(faults ? [faults] : []),
     ...(rate === undefined ? [] : [`${throttlingStatus} above ${count(rate)}/s`]),

@@ -9,6 +9,7 @@ import { countPending, isFinalized, type Run, readRun, sumActiveMs } from '../..
 import { toExitCode } from '../../ledger/summary.ts';
 import { checkConservation, tallyIfFinalized, tallyLedger } from '../../ledger/tally.ts';
 import { readProof } from '../../ledger/verification.ts';
+import { rehearsalFacts } from '../../model/rehearsal.ts';
 import { type Advice, adviceText } from '../../model/to-type.ts';
 import { hasOtherForegroundCommand, removeOwnQueue } from '../../operations/liveness.ts';
 import type { Session } from '../../operations/session.ts';
@@ -18,6 +19,7 @@ import { type RunFiles, writeRunFiles } from '../../report/run-files.ts';
 import { type Ending, type EndingKind, endingText } from '../../terminal/ending.ts';
 import { startProgress } from '../../terminal/live-panel.ts';
 import { paceFacts, paceLines, paceSummary } from '../../terminal/pace.ts';
+import { brakeTexts } from '../../terminal/rehearsal-text.ts';
 import { commandLine, styleOf } from '../../terminal/style.ts';
 import { sleepUntilAborted } from '../../wait.ts';
 import { lostReason } from '../../worker/run-stopper.ts';
@@ -40,7 +42,7 @@ export async function finishRun(work: Finish, interrupts: Interrupts, left: Run 
   const reported = await report(work, run, interrupts);
   if (reported === null) return interrupts.exit() ?? exitCodes.UNREACHABLE.exit;
   const { files, problem } = reported;
-  if (files !== null) await deliver(work, run).catch(() => {}); // best effort: the report is already written
+  if (files !== null && run.rehearsalOf === '') await deliver(work, run).catch(() => {}); // best effort: the report is already written
   if (isFinalized(run.state)) await removeOwnQueue(session, run); // also removes the queue that a killed command or an outage of Redis left behind
   const exit = problem === null ? exitCodeOf(run, interrupts, left) : exitCodes.INTERNAL.exit;
   const { stderr, stdout, options, verbosity } = invocation;
@@ -52,10 +54,11 @@ export async function finishRun(work: Finish, interrupts: Interrupts, left: Run 
   const isQuiet = verbosity === 'quiet';
   stderr.write(`${isQuiet ? '' : '\n'}${endingText(endingOf(run, kindOf(run), details), styleOf(stderr), isQuiet)}\n`);
   if (problem !== null) stderr.write(`error: ${problem}\n`);
-  jsonLines(stdout, options.json)('pace', { run: run.id, ...paceFacts(pace) });
+  jsonLines(stdout, options.json)('pace', { ...rehearsalFacts(run), run: run.id, ...paceFacts(pace) });
   if (options.json) {
-    const summary = standingSummary(run, null, { toType: invocation.toType, exit });
-    stdout.write(`${JSON.stringify({ ...summary, examples })}\n`);
+    const { standing, ...summary } = standingSummary(run, null, { toType: invocation.toType, exit });
+    const held = standing !== null && run.rehearsalOf !== '' ? { ...standing, next: null } : standing; // it cannot be resumed
+    stdout.write(`${JSON.stringify({ ...summary, standing: held, examples })}\n`);
   }
   return exit;
 }
@@ -88,7 +91,8 @@ type EndingDetails = {
 /** The facts of the final summary of a command. */
 function endingOf(run: Run, kind: EndingKind, details: EndingDetails): Ending {
   const { typed, files = null, pace = [], examples = [], proof = [] } = details;
-  const { id, reason, who, halt, doubt, retryOf, rows, ids, counts, protectedRead, attempts, bodies } = run;
+  const { id, reason, who, halt, doubt, retryOf, rehearsalOf, rows, ids, counts, protectedRead, attempts, bodies } =
+    run;
   const written = files === null ? [] : [files.outcomes, files.failures].filter((file) => file !== null);
   return {
     kind,
@@ -98,6 +102,8 @@ function endingOf(run: Run, kind: EndingKind, details: EndingDetails): Ending {
     halt,
     doubt,
     retryOf,
+    rehearsalOf,
+    brakes: rehearsalOf === '' ? [] : brakeTexts(run),
     rows,
     ids,
     isEveryIdAbsent: judgeRun(run) === 'none_there',
@@ -218,7 +224,7 @@ type Reported = { files: RunFiles | null; problem: string | null };
 /** Verifies the tally and writes the report. Both can be repeated, so an error is returned and the run is kept. Returns null after a signal. */
 async function report(work: Finish, run: Run, interrupts: Interrupts): Promise<Reported | null> {
   const { session, invocation, outputFolder } = work;
-  if (!isFinalized(run.state)) return { files: null, problem: null };
+  if (!isFinalized(run.state) && run.rehearsalOf === '') return { files: null, problem: null };
   const progress = startProgress(
     progressStream(invocation),
     invocation.env,

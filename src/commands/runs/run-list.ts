@@ -56,7 +56,8 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
   return deleteInForeground({ invocation, session, target, credentials, receivers, run, outputFolder });
 }
 
-async function submit(invocation: Invocation, session: Session, known: FoundList, work: ListWork): Promise<Run> {
+/** Writes the list to Redis as a run, and shows the progress. */
+export async function submit(invocation: Invocation, session: Session, known: FoundList, work: ListWork): Promise<Run> {
   let ids = 0;
   const text = () => `Writing the list to Redis: ${count(ids)} ids`;
   const progress = startProgress(progressStream(invocation), invocation.env, text);

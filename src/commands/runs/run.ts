@@ -1,3 +1,4 @@
+import { Option } from 'commander';
 import { readTarget } from '../../config/check-target.ts';
 import { settings } from '../../config/settings.ts';
 import { ExpungeError } from '../../errors.ts';
@@ -12,13 +13,18 @@ import { forecastFacts } from '../../terminal/forecast-text.ts';
 import { type Progress, startProgress } from '../../terminal/live-panel.ts';
 import { type Plan, planText } from '../../terminal/plan-text.ts';
 import { styleOf } from '../../terminal/style.ts';
-import { type Invocation, jsonLines, notifying, sending } from '../command.ts';
+import { type Invocation, jsonLines, notifying, sandboxFaults, sending } from '../command.ts';
 import { readCredentials } from '../credentials.ts';
 import { infoWriter, progressStream, toListAction } from '../session.ts';
 
 /** Reads the list, then plans, confirms, deletes and reports. Repeating the command resumes its run. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { config, env, options } = invocation;
+  if (options.rehearse) {
+    const { rehearse } = await import('./rehearse.ts');
+    return rehearse(invocation, (here, body) => withNamedList(here, here.args, body));
+  }
+  refuseSandboxFlags(options);
   if (options.detach) refuseWorkerFlags(invocation);
   const action = toListAction(invocation);
   const target = readTarget(config, env);
@@ -35,6 +41,15 @@ export async function execute(invocation: Invocation): Promise<number> {
     const { runList } = await import('./run-list.ts'); // a dry run and a refused list do not need it
     return runList(invocation, { action, target, credentials, list, retries: null, applied: null });
   });
+}
+
+/** Throws USAGE for flags of the sandbox without --rehearse. */
+function refuseSandboxFlags(options: Invocation['options']): void {
+  const names = sandboxFaults
+    .map(({ flags }) => new Option(flags))
+    .filter((option) => option.attributeName() in options);
+  if (names.length > 0)
+    throw new ExpungeError('USAGE', `${names[0]!.long} needs --rehearse: it describes the sandbox of a rehearsal`);
 }
 
 /**

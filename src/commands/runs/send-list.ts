@@ -34,7 +34,7 @@ import { showPlan } from './show-plan.ts';
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { options, config } = invocation;
-  if (options.dryRun) return runHere(invocation);
+  if (options.dryRun || options.rehearse) return runHere(invocation);
   refuseUnsupportedOptions(invocation);
   const target = namedTarget(config);
   const sent = await openOneList(invocation);

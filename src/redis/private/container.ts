@@ -124,3 +124,8 @@ export async function removeContainer(container: Named, env: NodeJS.ProcessEnv):
   await runProgram(container.engine, ['rm', '--force', container.name], { env, deadlineMs: upMs });
   await waitUntil(async () => !(await containerExists(container, env)), upMs, 50);
 }
+
+/** Removes the volume of a container that is removed, with all its data. */
+export async function removeVolume({ engine, name }: Named, env: NodeJS.ProcessEnv): Promise<void> {
+  await runProgram(engine, ['volume', 'rm', '--force', name], { env, deadlineMs: upMs });
+}

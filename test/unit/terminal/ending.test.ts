@@ -12,6 +12,8 @@ const ending: Ending = {
   who: '',
   halt: '',
   retryOf: '',
+  rehearsalOf: '',
+  brakes: [],
   rows: 1_010,
   ids: 1_003,
   isEveryIdAbsent: false,

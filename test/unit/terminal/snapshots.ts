@@ -12,6 +12,7 @@ export function snapshot(changes: Partial<Snapshot> = {}): Snapshot {
     at: Date.UTC(2026, 10, 20, 16, 6, 7),
     runId: '20261120-1602-m4tz',
     host: 'api.example.com',
+    rehearsalOf: '',
     state: 'running',
     conclusion: null,
     reason: '',
