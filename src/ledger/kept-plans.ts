@@ -71,8 +71,8 @@ export async function listKeptPlans(redis: RedisClient, targets: readonly Target
 export type PlanNote = { entry: AuditEntry; event: OutboxEvent } | null;
 
 /**
- * Enters a plan whose files are written. Throws USAGE if the target has too many plans, or too large ones. Until then the plan is invisible. Repeating
- * it is harmless.
+ * Enters a plan whose files are written. Throws USAGE if the target has too many plans, or too large ones. Until then the plan is invisible.
+ * Repeating it is harmless.
  */
 export async function enterPlan(redis: RedisClient, plan: KeptPlan, note: PlanNote): Promise<void> {
   const { fp } = targetOf(plan.baseUrl, plan.account);

@@ -18,8 +18,8 @@ import {
 import { targetOfSettings } from './target-of-settings.ts';
 
 /**
- * Settings about the protected ids of this machine. A kept plan may come from another machine with another name for
- * their file: the ids themselves are compared.
+ * Settings about the protected ids of this machine. A kept plan may come from another machine with another name for their file: the ids themselves
+ * are compared.
  */
 const ofProtectFile: readonly SealedSetting[] = ['protect', 'protectColumn'];
 

@@ -59,8 +59,8 @@ export function localPlans(session: Session): PlanOperations {
 type Seal = (files: PlanFiles) => Promise<Pick<AppliedPlan, 'plan' | 'sha256'>>;
 
 /**
- * Makes the run of a kept plan, which workers delete. Its list is read again, so that everything that differs from the plan is found. Throws GUARD for
- * a plan that was decided or has expired, that another person has to apply, or that no longer matches; by then nothing was sent. Repeating it
+ * Makes the run of a kept plan, which workers delete. Its list is read again, so that everything that differs from the plan is found. Throws GUARD
+ * for a plan that was decided or has expired, that another person has to apply, or that no longer matches; by then nothing was sent. Repeating it
  * completes the run that the same person has begun.
  */
 export async function applyKeptPlan(
