@@ -25,7 +25,7 @@ export function roleIn(approver: string): Role | null {
   return approvingRoles.find((role) => approver === prefix + role) ?? null;
 }
 
-/** Whether someone may apply a plan. `approver`: as `parseApprover` returned it; null: anyone may. Nobody approves their own plan. */
+/** Whether someone may apply a plan. `approver`: as `parseApprover` returned it; null: anyone may. No one approves their own plan. */
 export function mayApprove(approver: string | null, planner: string, { who, role }: Approver): boolean {
   if (approver === null) return true;
   if (isSamePerson(planner, who)) return false;

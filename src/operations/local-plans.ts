@@ -102,8 +102,8 @@ export async function withdrawPlan(
   { name: who, role }: { name: string; role: Role },
 ): Promise<void> {
   if (!mayAct(role, 'operate') && !isSamePerson(kept.by, who))
-    throw new ExpungeError('GUARD', `plan ${kept.id} is of ${kept.by}, not of ${who}; nothing was removed`, {
-      next: `let ${kept.by} withdraw it, or anyone with the role operate`,
+    throw new ExpungeError('GUARD', `plan ${kept.id} belongs to ${kept.by}, not to ${who}; nothing was removed`, {
+      next: `let ${kept.by}, or anyone with the role operate, withdraw it`,
     });
   await forgetPlan(redis, kept);
   if (kept.isDraft) return;

@@ -114,7 +114,7 @@ async function refuse(invocation: Invocation, plans: PlanOperations, { plan: id 
   const { options, stdout, stderr } = invocation;
   const by = readBy(invocation);
   const refused = await plans.refuse(id, by);
-  lineWriter(stderr)(`Refused plan ${id} of ${visibleLine(refused.planned_by)}. Nobody can apply it any more.`);
+  lineWriter(stderr)(`Refused plan ${id} of ${visibleLine(refused.planned_by)}. No one can apply it any more.`);
   jsonLines(stdout, options.json)('plan', refused);
   return 0;
 }
