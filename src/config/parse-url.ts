@@ -1,3 +1,4 @@
+import { plainPath } from '../model/url-path.ts';
 import { text } from './parse-setting.ts';
 
 // Each parser takes the text of a URL and returns it in normal form, or throws an Error that says what was expected and shows no secret.
@@ -24,7 +25,7 @@ export const baseUrl = (value: string): string => {
   if (url.search || value.includes('?'))
     throw new Error('a base URL cannot hold a query: ids are appended to its path');
   if (url.hash || value.includes('#')) throw new Error('a base URL cannot hold a fragment');
-  return url.origin + url.pathname.replace(/\/+$/, '');
+  return url.origin + plainPath(url);
 };
 
 /** The address of an expunge server, to which paths are appended. http only on this machine, because the server gets a token. */

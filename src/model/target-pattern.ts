@@ -1,3 +1,5 @@
+import { plainPath } from './url-path.ts';
+
 // A pattern of base URLs: a host name, and around it, if wanted, the protocol, the port and the first segments of the path. `api.example.com` ·
 // `https://api.example.com/eu` · `*.staging.example.com` · `localhost:*`
 
@@ -37,34 +39,48 @@ export function matchesTarget(pattern: string, baseUrl: string): boolean {
     isSame(protocol, url.protocol) &&
     isHost(hostname, plainHost(url.hostname)) &&
     (port === '*' || isSame(port, url.port || defaultPorts[url.protocol]!)) &&
-    `${url.pathname.replace(/\/+$/, '')}/`.startsWith(`${path}/`)
+    `${plainPath(url)}/`.startsWith(`${path}/`)
   );
 }
 
 const defaultPorts: Record<string, string> = { 'http:': '80', 'https:': '443' };
 
+/** Each `*` stands for the shortest text that fits, so that no pattern takes long. */
 function isHost(pattern: string, hostname: string): boolean {
-  const parts = pattern.split('*').map((part) => part.replace(/[.\\[\]]/g, '\\$&'));
-  return new RegExp(`^${parts.join('.*')}$`).test(hostname);
+  const [first = '', ...others] = pattern.split('*');
+  const last = others.pop();
+  if (last === undefined) return hostname === pattern;
+  let end = hostname.startsWith(first) ? first.length : -1;
+  for (const part of others) {
+    const start = end < 0 ? -1 : hostname.indexOf(part, end);
+    end = start < 0 ? -1 : start + part.length;
+  }
+  return end >= 0 && hostname.length - last.length >= end && hostname.endsWith(last);
 }
 
 /** `api.example.com.` names the same host as `api.example.com`. */
 function plainHost(hostname: string): string {
-  return hostname.replace(/\.$/, '');
+  return hostname.replace(/\.+$/, '');
 }
 
 const form = /^(?:(https?:)\/\/)?(\[[\da-f:.]+\]|[^/?#@:[\]\s\\]+)(?::(\*|\d{1,5}))?(\/[^?#\s]*)?$/i;
 
 function read(text: string): Pattern | null {
-  const [, protocol = null, host = '', port = null, path = ''] = form.exec(text) ?? [];
+  const [, protocol = null, host = '', givenPort = null, path = ''] = form.exec(text) ?? [];
   const hostname = normalHost(host);
-  if (hostname === '') return null;
-  const { pathname } = new URL(path, 'https://x');
-  return { protocol: protocol?.toLowerCase() ?? null, hostname, port, path: pathname.replace(/\/+$/, '') };
+  const port = givenPort === null || givenPort === '*' ? givenPort : String(Number(givenPort));
+  if (hostname === '' || Number(port) > 65_535) return null;
+  return { protocol: protocol?.toLowerCase() ?? null, hostname, port, path: plainPath(new URL(`http://x${path}`)) };
 }
 
 /** The host name as a URL writes it; '' if there can be no such host. */
 function normalHost(host: string): string {
-  if (host.includes('*')) return /^[\w.*-]+$/.test(host) ? plainHost(host.toLowerCase()) : '';
-  return URL.canParse(`http://${host}`) ? plainHost(new URL(`http://${host}`).hostname) : '';
+  if (!host.includes('*')) return URL.canParse(`http://${host}`) ? plainHost(new URL(`http://${host}`).hostname) : '';
+  const hostname = plainHost(host).split('.').map(normalLabel).join('.');
+  return /^[\w*-]+(\.[\w*-]+)*$/.test(hostname) ? hostname : '';
+}
+
+function normalLabel(label: string): string {
+  if (label.includes('*')) return label.toLowerCase();
+  return URL.canParse(`http://${label}.x`) ? new URL(`http://${label}.x`).hostname.slice(0, -'.x'.length) : '';
 }

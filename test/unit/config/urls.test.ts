@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { folderOrUrl, listOrigins, webhookUrl, webhookUrls } from '../../../src/config/parse-url.ts';
+import { baseUrl, folderOrUrl, listOrigins, webhookUrl, webhookUrls } from '../../../src/config/parse-url.ts';
 import { shownSetting } from '../../../src/config/settings.ts';
 
 describe('where results go', () => {
@@ -47,5 +47,26 @@ describe('who is told', () => {
 
   it('is refused with the scheme that it has', () => {
     expect(() => webhookUrl('ftp://hooks.example.com/geheim')).toThrow(/, got one with ftp:$/);
+  });
+});
+
+describe('a base URL', () => {
+  it.each([
+    ['https://api.example.com/', 'https://api.example.com'],
+    ['HTTPS://API.example.com:443/v1//', 'https://api.example.com/v1'],
+    ['https://api.example.com/%70rod', 'https://api.example.com/prod'],
+    ['https://api.example.com/a%c3%a9', 'https://api.example.com/a%C3%A9'],
+    ['https://api.example.com/eu/../us', 'https://api.example.com/us'],
+  ])('has one text, which decides its target: %s', (text, value) => {
+    expect(baseUrl(text)).toBe(value);
+  });
+
+  it.each([
+    'https://api.example.com//prod',
+    'https://api.example.com/eu/..%2fus',
+    'https://api.example.com/eu/%252e%252e/us',
+    'https://api.example.com/eu/..;/us',
+  ])('has no path that servers read in several ways: %s', (text) => {
+    expect(() => baseUrl(text)).toThrow('expected a path that every server reads alike');
   });
 });

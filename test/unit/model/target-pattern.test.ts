@@ -28,6 +28,11 @@ describe('a pattern of targets', () => {
     ['[::1]:8208', 'http://[::1]:8208', true],
     ['bücher.example', 'https://xn--bcher-kva.example', true],
     ['127.0.0.1', 'http://127.0.0.1:8080', true],
+    ['https://api.example.com/%65u', 'https://api.example.com/eu', true],
+    ['api.example.com:0443', 'https://api.example.com', true],
+    ['a+b.example.com', 'https://a+b.example.com', true],
+    ['a(b.example.com', 'https://a(b.example.com', true],
+    ['*.bücher.example', 'https://api.xn--bcher-kva.example', true],
   ])('%s: %s → %s', (pattern, baseUrl, isMatch) => {
     expect(matchesTarget(targetPattern(pattern, true), baseUrl)).toBe(isMatch);
   });
@@ -36,6 +41,11 @@ describe('a pattern of targets', () => {
     ['*prod*', 'https://api-prod.example.com', true],
     ['*prod*', 'https://api.product.example.com', true],
     ['*prod*', 'https://api.example.com/prod', false],
+    ['*prod*', 'https://prod', true],
+    ['*-prod.*.com', 'https://api-prod.example.com', true],
+    ['*-prod.*.com', 'https://api-prod.com', false],
+    ['aba*aba', 'https://aba', false],
+    ['aba*aba', 'https://ababa', false],
     ['api.*', 'https://api.example.com', true],
   ])('%s can protect: %s → %s', (pattern, baseUrl, isMatch) => {
     expect(matchesTarget(targetPattern(pattern, false), baseUrl)).toBe(isMatch);
@@ -59,8 +69,28 @@ describe('a pattern of targets', () => {
     '/path',
     '[::1',
     'a:b',
+    'example.com:65536',
+    '*..example.com',
   ])('refuses "%s"', (text) => {
     expect(() => targetPattern(text, false)).toThrow('expected a pattern like');
+  });
+
+  it.each([
+    'https://api.example.com//eu',
+    'https://api.example.com///eu',
+    'api.example.com/eu/..%2Fus',
+    'api.example.com/eu/%252e%252e/us',
+    'api.example.com/eu/..;/us',
+    'api.example.com/eu%5cus',
+  ])('refuses "%s", which servers read in several ways', (text) => {
+    expect(() => targetPattern(text, true)).toThrow('expected a path that every server reads alike');
+  });
+
+  it('takes no long time for a pattern of many stars', () => {
+    const pattern = targetPattern(`${'*a'.repeat(30)}*b`, false);
+    const start = performance.now();
+    expect(matchesTarget(pattern, `https://${'a'.repeat(5_000)}.example`)).toBe(false);
+    expect(performance.now() - start).toBeLessThan(500);
   });
 
   it.each(['https://api.example.com/eu', '*.example.com:*', '[::1]:80'])('keeps %s as it is written', (text) => {
