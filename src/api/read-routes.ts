@@ -5,7 +5,7 @@ import { pageOfRuns, pageOrders, type RunCursor } from '../ledger/list-runs.ts';
 import { type RunState, runStates } from '../ledger/run.ts';
 import { readStandings } from '../ledger/run-standings.ts';
 import { openRunIndex } from '../lookup/run-index.ts';
-import { labelsSetting } from '../model/labels.ts';
+import { labelsSetting, maxLabelText } from '../model/labels.ts';
 import { idOutcomes, isLeft, isSuccess, isWorthAnotherRun, outcomes, outcomeText } from '../model/outcome.ts';
 import { priorities } from '../model/priority.ts';
 import { resources } from '../model/resource.ts';
@@ -43,7 +43,7 @@ const listQuery = z.strictObject({
   label: z
     .string()
     .min(1)
-    .max(500)
+    .max(maxLabelText)
     .optional()
     .describe('labels that the run has, like ticket=OPS-77, separated by commas'),
   sort: z.enum(pageOrders).default('created').describe('newest first: when they were made, or when they ended'),

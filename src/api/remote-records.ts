@@ -56,12 +56,12 @@ const maxPageSize = 500;
 /** The runs of the server, newest first, as far as the choice may need them; `items` collects the answers. */
 async function* pagesOf(
   api: ApiClient,
-  { states, target, since = 0, list, by, sort, limit }: RunChoice,
+  { states, target, since = 0, list, by, label, sort, limit }: RunChoice,
   items: Map<string, RunItem>,
 ): AsyncGenerator<ListedRun[]> {
   const isEachShown = sort === 'created' && list === undefined && by === undefined;
   const size = isEachShown ? Math.min(maxPageSize, limit + 1) : maxPageSize; // one more shows whether there are more
-  const query = { state: states?.join(','), target, limit: String(size) };
+  const query = { state: states?.join(','), target, label, limit: String(size) };
   for (let cursor: string | null | undefined; cursor !== null; ) {
     const request = { method: 'GET', path: '/runs', query: { ...query, cursor } } as const;
     const page = await api.json<{ items: RunItem[]; next: string | null }>(request);

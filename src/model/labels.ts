@@ -2,8 +2,12 @@
 export type Labels = Readonly<Record<string, string>>;
 
 const maxLabels = 16;
-const maxLength = 100;
-const name = /^[a-z][a-z\d_.-]{0,49}$/;
+const maxName = 50;
+const maxValue = 100;
+const name = new RegExp(`^[a-z][a-z\\d_.-]{0,${maxName - 1}}$`);
+
+/** The largest number of characters of all labels of a run. */
+export const maxLabelText = maxLabels * (maxName + maxValue + '=,'.length);
 
 /**
  * Reads labels like `ticket=OPS-77,team=ops`, and returns them sorted by name, so that the same labels give the same text. Throws an Error that
@@ -34,8 +38,9 @@ export function hasLabels(setting: string, wanted: string): boolean {
 }
 
 function readLabel(label: string): [name: string, value: string] {
-  const [key = '', value = ''] = label.split(/=(.*)/s);
-  const isValue = value !== '' && value.length <= maxLength && /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]+$/u.test(value);
+  const [key = '', given = ''] = label.split(/=(.*)/s);
+  const value = given.trim().normalize('NFC'); // `é` has one text, whatever keyboard wrote it
+  const isValue = value !== '' && value.length <= maxValue && /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]+$/u.test(value);
   if (name.test(key) && isValue) return [key, value];
   throw new Error(`expected labels like ticket=OPS-77,team=ops, got "${label}"`);
 }

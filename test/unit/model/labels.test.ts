@@ -7,6 +7,8 @@ describe('labels', () => {
     ['ticket=OPS-77, team=ops', 'team=ops,ticket=OPS-77'],
     ['url=https://jira/x?a=b', 'url=https://jira/x?a=b'],
     ['who=Jürgen Groß', 'who=Jürgen Groß'],
+    ['who=Ju\u0308rgen', 'who=J\u00fcrgen'],
+    ['team= ops', 'team=ops'],
   ])('reads %s as %s, whose labels are the same again', (text, normal) => {
     expect(labelsSetting(text)).toBe(normal);
     expect(labelsSetting(normal)).toBe(normal);
