@@ -153,6 +153,11 @@ export async function readChosen(api: ApiClient, { id, counts }: Run, only: Sele
   return [...items, ...gone].filter((group) => group.count > 0 && isChosenToRetry(only, group));
 }
 
+/** The host that the server wants typed before it retries ids of this run; null if none. */
+export async function readProtectedHost(api: ApiClient, { id }: Pick<Run, 'id'>): Promise<string | null> {
+  return (await api.json<{ protected_host: string | null }>({ method: 'GET', path: `/runs/${id}` })).protected_host;
+}
+
 /** Has a run made of ids of another run. `expected`: how many ids a person has confirmed. */
 export function retryRun(
   api: ApiClient,

@@ -208,13 +208,14 @@ export const startAt: OwnOption = {
   parse: parse.orNone((text) => parse.futureMoment(text), 0),
 };
 
-/** Lets `--max-deletes` delete a part of a list that holds more ids. */
+/** Names the host of a protected target. */
 export const confirmHost: OwnOption = {
   flags: '--confirm-host <host>',
   isRare: true,
   help: 'confirm a protected target by its host name, instead of typing it',
 };
 
+/** Lets `--max-deletes` delete a part of a list that holds more ids. */
 export const partial: OwnOption = {
   flags: '--partial',
   isRare: true,

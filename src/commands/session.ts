@@ -8,6 +8,7 @@ import { type Advice, adviceText, type ToType } from '../model/to-type.ts';
 import { visibleLine } from '../model/visible.ts';
 import type { By } from '../operations/action.ts';
 import type { ListAction } from '../operations/list-action.ts';
+import { requireHost } from '../operations/typed-host.ts';
 import { confirmCount, confirmYes, typeHost } from '../terminal/ask.ts';
 import { commandLine } from '../terminal/style.ts';
 import { type Invocation, readReason } from './command.ts';
@@ -96,8 +97,8 @@ export function askCount(
 }
 
 /**
- * The host of a protected target: from --confirm-host, or typed by the operator; undefined for other targets. `atServer`: the host that a server
- * requires.
+ * The host of a protected target: from --confirm-host, or typed by the operator; undefined for other targets. Throws USAGE for any other host: a
+ * server without that pattern would accept it. `atServer`: the host that a server requires.
  */
 export async function askHost(
   { args, options, config, stdin, stderr, env }: Invocation,
@@ -105,8 +106,11 @@ export async function askHost(
   atServer: string | null = null,
 ): Promise<string | undefined> {
   const host = protectedHost(config.protectedTargets, baseUrl) ?? atServer;
-  if (host === null || options.confirmHost !== undefined) return options.confirmHost;
-  return typeHost(host, { stdin, stderr, env, stdinIsData: args.includes('-') });
+  if (host === null) return options.confirmHost;
+  const asking = { stdin, stderr, env, stdinIsData: args.includes('-') };
+  const typed = options.confirmHost ?? (await typeHost(host, asking));
+  requireHost(host, typed);
+  return typed;
 }
 
 /** Returns when the question has been answered with yes, by --yes or by the person who is asked. Throws USAGE otherwise. */

@@ -21,7 +21,7 @@ export function namedTarget({ baseUrl, account, clientId }: Named): Target {
  */
 export function readTarget(settings: Settings, env: NodeJS.ProcessEnv): Target {
   const target = namedTarget(settings);
-  requireAllowed(target, settings.allowedTargets);
+  requireAllowed(settings, target);
   refusePlainHttp('--base-url', target.baseUrl, settings.allowHttp);
   if (env.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
     throw new ExpungeError('USAGE', 'NODE_TLS_REJECT_UNAUTHORIZED=0 would send the token to any server', {
@@ -31,7 +31,11 @@ export function readTarget(settings: Settings, env: NodeJS.ProcessEnv): Target {
   return target;
 }
 
-function requireAllowed({ baseUrl }: Target, allowed: Config['allowedTargets']): void {
+/** Throws USAGE for a base URL outside `allowedTargets`. */
+export function requireAllowed(
+  { allowedTargets: allowed }: Pick<Config, 'allowedTargets'>,
+  { baseUrl }: Pick<Target, 'baseUrl'>,
+): void {
   if (allowed === undefined || allowed.some((pattern) => matchesTarget(pattern, baseUrl))) return;
   throw new ExpungeError(
     'USAGE',

@@ -1,3 +1,4 @@
+import { requireAllowed } from '../config/check-target.ts';
 import { isName, nameRule } from '../config/list-source.ts';
 import { ExpungeError } from '../errors.ts';
 import type { ProtectedList } from '../input/spool.ts';
@@ -47,6 +48,7 @@ export type Added = {
 export async function addSchedule(session: Session, place: SchedulePlace, action: AddAction): Promise<Added> {
   const { target, name, by, definition, replace } = action;
   if (!isName(name)) throw new ExpungeError('USAGE', `"${name}": expected a name of ${nameRule}`);
+  requireAllowed(place.config, target); // a server knows its targets from Redis
   requireTypedHost(place.config, target, action.confirmHost);
   const { redis } = session;
   const protectedList = await protectedListOf(place, action);

@@ -5,7 +5,7 @@ import { protectedHost } from '../model/target-pattern.ts';
 
 /**
  * Throws USAGE unless a person has typed the host of a protected target. Every operation that makes a run or a schedule asks here, so that no
- * command, route or page can forget it. `typed`: what that person typed.
+ * command, route or page can forget it. `typed`: what that person typed; undefined = nothing.
  */
 export function requireTypedHost(
   { protectedTargets }: Pick<Config, 'protectedTargets'>,
@@ -13,7 +13,12 @@ export function requireTypedHost(
   typed: string | undefined,
 ): void {
   const host = protectedHost(protectedTargets, baseUrl);
-  if (host === null || typed?.trim().toLowerCase() === host) return;
+  if (host !== null) requireHost(host, typed);
+}
+
+/** Throws USAGE unless this host was typed. */
+export function requireHost(host: string, typed: string | undefined): void {
+  if (typed?.trim().toLowerCase() === host) return;
   const got = typed === undefined ? '' : `, got "${typed}"`;
   throw new ExpungeError(
     'USAGE',

@@ -32,7 +32,7 @@ import { type Invocation, jsonLines, readReason } from '../command.ts';
 import { type Credentials, readCredentials, serviceOptions } from '../credentials.ts';
 import { type Interrupts, listenForInterrupts } from '../interrupts.ts';
 import { whyNotSent } from '../one-request.ts';
-import { askCount, infoWriter, lineWriter, progressStream, whoAmI } from '../session.ts';
+import { askCount, askHost, infoWriter, lineWriter, progressStream, whoAmI } from '../session.ts';
 
 /**
  * Sends the DELETE of a random sample of the `deleted` ids of a run again, after a confirmation: all must be gone. Only this command sends an id
@@ -119,6 +119,7 @@ async function confirm(invocation: Invocation, run: Run, ids: number): Promise<v
     `Sends ${count(ids)} of the ${plural(run.counts.deleted, 'ids')} again that run ${run.id} deleted on ${host}. Objects that still exist are deleted by this.`,
   );
   await askCount(invocation, ids, what, 'send');
+  await askHost(invocation, run);
 }
 
 type Work = {

@@ -243,6 +243,7 @@ export const verify: Command = {
     },
     yes,
     { flags: '--confirm <n>', help: 'confirm if exactly this many requests would be sent', parse: parse.count },
+    confirmHost,
     reason,
     json,
   ],

@@ -3,6 +3,7 @@ import { flagSettings } from '../../config/settings.ts';
 import { resources } from '../../model/resource.ts';
 import {
   type Command,
+  confirmHost,
   json,
   notifying,
   type OwnOption,
@@ -80,6 +81,7 @@ export const check: Command = {
       help: 'confirm --semantics if exactly this many requests would be sent',
       parse: parse.count,
     },
+    confirmHost,
     reason,
     json,
   ],

@@ -1,5 +1,5 @@
 import { withServer } from '../../api/client.ts';
-import { type RowGroup, readChosen, retryRun } from '../../api/remote-lists.ts';
+import { type RowGroup, readChosen, readProtectedHost, retryRun } from '../../api/remote-lists.ts';
 import { readRecord } from '../../api/remote-runs.ts';
 import { readWarnings } from '../../api/warnings.ts';
 import { type SettingName, settings } from '../../config/settings.ts';
@@ -33,7 +33,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     const chosen = await readChosen(api, run, only);
     if (chosen.length === 0) return sayNothing(invocation, run, only);
     const expected = await confirm(invocation, run, chosen);
-    const confirmHost = await askHost(invocation, run);
+    const confirmHost = await askHost(invocation, run, await readProtectedHost(api, run));
     const given = { ...action, options: { ...action.options, confirmHost } };
     const made = await retryRun(api, given, { run, only: options.only, expected });
     const { run: retry, context } = await readRecord(api, made.run);

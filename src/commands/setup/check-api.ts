@@ -25,6 +25,7 @@ import {
   sendDelete,
   whyNotSent,
 } from '../one-request.ts';
+import { askHost } from '../session.ts';
 
 /** Reads `--probe-id`; null without it. Throws USAGE like `readObject`. */
 export async function readProbe(invocation: Invocation): Promise<OneObject | null> {
@@ -96,8 +97,8 @@ function unreachable(where: string, error: unknown): ExpungeError {
 }
 
 /**
- * Deletes the object of a probe with one request, and evaluates the answer by the verdict table. Nothing is sent while the target is stopped or
- * throttled. The audit trail of the target records the probe.
+ * Deletes the object of a probe with one request, after the host of a protected target was typed, and evaluates the answer by the verdict table.
+ * Nothing is sent while the target is stopped or throttled. The audit trail of the target records the probe.
  */
 export async function* sendProbe(
   invocation: Invocation,
@@ -105,6 +106,7 @@ export async function* sendProbe(
   probe: OneObject,
 ): AsyncGenerator<Finding & { exit: number }> {
   const target = readTarget(invocation.config, invocation.env);
+  await askHost(invocation, target);
   yield await withRedis(
     invocation,
     () => {},

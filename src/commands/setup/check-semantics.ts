@@ -15,7 +15,7 @@ import { type Finding, fail } from '../../redis/server.ts';
 import type { Invocation } from '../command.ts';
 import type { Credentials } from '../credentials.ts';
 import { describeAnswer, type OneObject, quoteAnswer, sendDelete, whyNotSent } from '../one-request.ts';
-import { askCount, whoAmI } from '../session.ts';
+import { askCount, askHost, whoAmI } from '../session.ts';
 import { evaluate, readObject } from './check-api.ts';
 
 /**
@@ -70,10 +70,12 @@ async function findClosed(invocation: Invocation, session: Session, target: Targ
 }
 
 /** Shows what is sent also with --yes, because these requests belong to no list. */
-async function confirm(invocation: Invocation, { baseUrl }: Target, absent: readonly OneObject[]): Promise<void> {
+async function confirm(invocation: Invocation, target: Target, absent: readonly OneObject[]): Promise<void> {
+  const { baseUrl } = target;
   for (const { resource, id } of absent) invocation.stderr.write(`Sends DELETE ${baseUrl}${idPath(resource, id)}\n`);
   const what = `${plural(absent.length, 'requests')} for what should not exist on ${new URL(baseUrl).host}`;
   await askCount(invocation, absent.length, what, 'send');
+  await askHost(invocation, target);
 }
 
 type Asking = { target: Target; credentials: Credentials; object: OneObject };

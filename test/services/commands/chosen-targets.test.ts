@@ -78,6 +78,23 @@ describe('a target that is not allowed', () => {
     expect(done).toMatchObject({ code: 2, stderr: expect.stringContaining('is not among the allowed targets') });
     expect(await harness.runs()).toEqual([]);
   });
+
+  test('gets no schedule from a server', async () => {
+    const { harness, redis, call } = await openApi(onTestFinished, { objects: annotations(ids), env: elsewhere });
+    await noteTarget(redis, harness.target, Date.now());
+    const body = {
+      target: harness.target.fp,
+      name: 'n',
+      cron: '0 3 * * *',
+      from: 'expired',
+      resource: 'annotations',
+      max_deletes: 9,
+    };
+    const headers = { 'idempotency-key': 'a' };
+    const refused = await call('operate', '/schedules', { method: 'POST', headers, body });
+    expect(refused).toMatchObject({ status: 422 });
+    expect(JSON.stringify(refused.body)).toContain('is not among the allowed targets');
+  });
 });
 
 describe('a protected target', () => {
@@ -94,6 +111,28 @@ describe('a protected target', () => {
     expect(await harness.runs()).toEqual([]);
     expect(await harness.run([...list, '--yes', '--confirm-host', host], { env: guarded })).toMatchObject({ code: 0 });
     expect(harness.sandbox.remaining()).toBe(0);
+  });
+
+  test('gets nothing from check and verify before its host name is given', async () => {
+    const { harness, list, host } = await openList();
+    expect(await harness.run([...list, '--yes'])).toMatchObject({ code: 0 });
+    const { id } = await harness.onlyRun();
+    const sent = harness.sandbox.seen.length;
+    const lines = [
+      ['verify', id, '--sample', '2', '--yes'],
+      ['check', '--semantics', '--resource', 'annotations', '--yes'],
+      ['check', '--probe-id', 'c-0', '--resource', 'annotations'],
+    ];
+    for (const line of lines) {
+      const { code, stdout, stderr } = await harness.expunge(line, { env: guarded });
+      expect([code, stdout + stderr]).toEqual([2, expect.stringContaining(`add --confirm-host ${host}`)]);
+      expect(await harness.expunge([...line, '--confirm-host', 'x'], { env: guarded })).toMatchObject({ code: 2 });
+    }
+    expect(harness.sandbox.seen).toHaveLength(sent);
+    for (const [n, line] of lines.entries()) {
+      await harness.expunge([...line, '--confirm-host', host], { env: guarded });
+      expect(harness.sandbox.seen.length).toBeGreaterThan(sent + n);
+    }
   });
 
   test('needs no host name where no pattern matches', async () => {
@@ -121,6 +160,35 @@ describe('a protected target', () => {
     expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining(`add --confirm-host ${host}`) });
     expect((await harness.expunge(['schedule', 'list', '--json'])).stdout).toBe('');
     expect(await harness.expunge([...line, '--confirm-host', host], { env: guarded })).toMatchObject({ code: 0 });
+  });
+
+  test('has its host typed before a retry at a server that protects it', async () => {
+    const { harness, url, token } = await openApi(onTestFinished, { objects: annotations([]), env: guarded });
+    const host = new URL(harness.target.baseUrl).hostname;
+    harness.list(ids);
+    const line = ['list.txt', '--resource', 'annotations', '--expect-absent', '--yes'];
+    expect(await harness.run(line)).toMatchObject({ code: 0 });
+    const { id } = await harness.onlyRun();
+    const env = { EXPUNGE_SERVER: url, EXPUNGE_SERVER_TOKEN: await token('operate'), REDIS_URL: 'redis://127.0.0.1:1' };
+    const typed = [['Type its host name', `${host}\r`]] as const;
+    const again = await harness.expunge(['retry', id, '--only', 'absent', '--detach', '--yes'], { env, typed });
+    expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining(`${host} is a protected target`) });
+  });
+
+  test('is one for a client whose server does not protect it', async () => {
+    const { harness, redis, url, token } = await openApi(onTestFinished, { objects: annotations(ids) });
+    const host = new URL(harness.target.baseUrl).hostname;
+    await noteTarget(redis, harness.target, Date.now());
+    harness.list(ids);
+    const server = { EXPUNGE_SERVER: url, EXPUNGE_SERVER_TOKEN: await token('operate') };
+    const env = { ...server, REDIS_URL: 'redis://127.0.0.1:1', ...guarded };
+    const line = ['run', 'list.txt', '--resource', 'annotations', '--detach', '--yes'];
+    const wrong = await harness.expunge([...line, '--confirm-host', 'api.example.com'], { env });
+    expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('got "api.example.com"') });
+    const stopped = await harness.expunge(line, { env, typed: [['Type its host name', '\r']] });
+    expect(stopped.code).toBe(2);
+    expect(await harness.runs()).toEqual([]);
+    expect(await harness.expunge([...line, '--confirm-host', host], { env })).toMatchObject({ code: 0 });
   });
 
   test('is one for a server as well: for its API, its plans and commands with --server', async () => {
