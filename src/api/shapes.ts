@@ -331,6 +331,9 @@ export const plan = z.looseObject({
   first: optional(z.object({ url: text })),
   forecast,
   expected,
+  starts_after_seconds: z
+    .number()
+    .describe('how long after it is accepted its run starts, by its grace period and the minimum of the target'),
 });
 
 export const failures = z.object({

@@ -184,7 +184,7 @@ class NewRun {
   }
 
   #planView(plan: Plan) {
-    const { counts, duplicates, rejected, first, forecast, confirm: n } = plan;
+    const { counts, duplicates, rejected, first, forecast, starts_after_seconds: startsAfter, confirm: n } = plan;
     const reasons = Object.entries(rejected).filter(([, many]) => many > 0);
     const { seconds } = forecast;
     return html`<section id="plan" class="card" aria-labelledby="the-plan"><h2 id="the-plan">The plan</h2>
@@ -199,6 +199,7 @@ class NewRun {
         ['rejected', reasons.map(([code, many]) => `${code} ${count(many)}`).join(', ')],
         ['first request', first ? html`<code>DELETE ${first.url}</code>` : 'none'],
         ['rules', rulesOf(plan).join(', ')],
+        ['starts', startsAfter > 0 ? `${duration(startsAfter)} after it is accepted` : ''],
         ['forecast', seconds === null ? 'not known without a rate' : `at least ${duration(seconds)}`],
         ['code', html`<code>${plan.code}</code>`],
         ['valid until', time(plan.expires_at)],

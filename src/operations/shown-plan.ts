@@ -43,6 +43,7 @@ export function shownPlan({ plan, sha256, shown }: MadePlan, rejected_samples: R
     first: shown.firstUrl === null ? null : { url: shown.firstUrl },
     forecast: plan.forecast,
     expected: forecastFacts(shown.forecast),
+    starts_after_seconds: Math.max(shown.graceMs, shown.minGrace?.ms ?? 0) / 1_000,
     rules: plan.rules,
     changed_rules: changedRules(plan),
     limited: shown.limited,

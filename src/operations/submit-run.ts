@@ -75,10 +75,13 @@ export async function submitRun(
   return changeRules(redis, run, given, { at: Date.now(), ...noted });
 }
 
-/** Throws USAGE if the time of --stop-at passed before the action was confirmed. A resumed run ignores a time that has passed. */
-function refusePassedMoment({ stopAt }: RunOptions): void {
-  if (stopAt === undefined || stopAt === 0 || stopAt > Date.now()) return;
-  throw new ExpungeError('USAGE', `--stop-at ${isoTime(stopAt)} is in the past; nothing was sent`, {
+/** Throws USAGE if the time of --start-at or --stop-at passed before the action was confirmed. A resumed run ignores a time that has passed. */
+function refusePassedMoment({ startAt = 0, stopAt = 0 }: RunOptions): void {
+  const now = Date.now();
+  const passed = [`--start-at ${isoTime(startAt)}`, `--stop-at ${isoTime(stopAt)}`];
+  const which = [startAt, stopAt].findIndex((at) => at !== 0 && at <= now);
+  if (which === -1) return;
+  throw new ExpungeError('USAGE', `${passed[which]} is in the past; nothing was sent`, {
     next: 'give a future time, or none',
   });
 }

@@ -42,6 +42,7 @@ const lines: [commandName: string, args: string, types: string[]][] = [
   ['target forget-rate', '', ['target']],
   ['target pin-rate', '200/s', ['target']],
   ['target budget', '100000/day', ['target']],
+  ['target grace', '10min', ['target']],
   ['target acknowledge', '', ['target']],
   ['cancel', 'RUN --yes', ['summary']],
   ['status', 'RUN --watch', ['summary']],

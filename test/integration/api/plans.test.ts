@@ -66,15 +66,28 @@ describe('an action that makes a run', () => {
     expect((await call('operate', `/plans/${planned.plan}`)).status).toBe(200); // it can be applied later
   });
 
-  test('makes none that is to pause at a moment that is over', async () => {
+  test('says when the run of a plan starts, by its grace period and by the minimum of the target', async () => {
+    const { plan, call, harness } = await openWithTarget();
+    expect((await plan()).body).toMatchObject({ starts_after_seconds: 0 });
+    expect((await plan('&grace=15min')).body).toMatchObject({ starts_after_seconds: 900 });
+    const { fp } = harness.target;
+    const { revision } = (await call('operate', `/targets/${fp}`)).body;
+    const least = post({ reason: 'as agreed', seen: revision, grace_seconds: 1_800 });
+    expect((await call('operate', `/targets/${fp}/grace`, least)).status).toBe(200);
+    expect((await plan('&grace=15min')).body).toMatchObject({ starts_after_seconds: 1_800 });
+  });
+
+  test('makes none that is to start or pause at a moment that is over', async () => {
     const { plan, apply, call } = await openWithTarget();
     const { body: planned } = await plan();
-    const refused = await apply(planned.plan, { stop_at: '2026-01-01T00:00:00Z' });
-    expect(refused.body).toMatchObject({
-      status: 422,
-      code: 'usage',
-      detail: expect.stringContaining('is in the past; nothing was sent'),
-    });
+    for (const field of ['stop_at', 'start_at']) {
+      const refused = await apply(planned.plan, { [field]: '2026-01-01T00:00:00Z' });
+      expect(refused.body, field).toMatchObject({
+        status: 422,
+        code: 'usage',
+        detail: expect.stringContaining('is in the past; nothing was sent'),
+      });
+    }
     expect((await call('read', '/runs')).body.items).toEqual([]);
   });
 
