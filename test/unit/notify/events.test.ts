@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { RunChange } from '../../../src/ledger/changes.ts';
+import type { KeptPlan } from '../../../src/ledger/kept-plans.ts';
 import { parseRun } from '../../../src/ledger/run.ts';
 import type { TargetState } from '../../../src/limiter/read-target.ts';
 import { targetOf } from '../../../src/model/target.ts';
@@ -10,6 +11,7 @@ import {
   outageChanges,
   outageEvent,
   pausedEvent,
+  planEvent,
   recoveredOccurrenceEvent,
   refusedEvent,
   runEvent,
@@ -218,6 +220,48 @@ describe('that nothing was accepted for a quarter of an hour', () => {
   });
 });
 
+const plan: KeptPlan = {
+  id: `${target.fp}-0a1b2c3d`,
+  ...target,
+  name: 'old.csv',
+  by: 'ana@here',
+  at,
+  reason: 'OPS-1',
+  approver: 'ben',
+  ids: 3,
+  bytes: 100,
+  expiresAt: at + 86_400_000,
+  isDraft: false,
+  state: 'waiting',
+  decision: null,
+};
+const decision = { who: 'ben', at: at + 1, reason: 'too many', run: '' };
+
+describe('the event of a plan', () => {
+  it('names who made it, who has to decide and, once that is done, who did and why', () => {
+    const waiting = planEvent(plan);
+    expect(waiting).toMatchObject({
+      id: `plan-${plan.id}-waiting`,
+      type: 'plan.waiting',
+      timestamp: '2027-01-01T12:00:00.000Z',
+      data: { plan: plan.id, list: 'old.csv', ids: 3, planned_by: 'ana@here', approve_by: 'ben', reason: 'OPS-1' },
+    });
+    expect(waiting.data).not.toHaveProperty('decided_by');
+    expect(waiting.text).toContain('of ana@here to delete 3 ids on api.example.com');
+    const refused = planEvent({ ...plan, state: 'refused', decision });
+    expect(refused).toMatchObject({
+      type: 'plan.refused',
+      timestamp: '2027-01-01T12:00:00.001Z',
+      data: { planned_by: 'ana@here', decided_by: 'ben', decision: 'too many', run: null },
+    });
+    const applied = planEvent({ ...plan, state: 'applied', decision: { ...decision, run: 'r1' } });
+    expect(applied).toMatchObject({
+      type: 'plan.applied',
+      data: { planned_by: 'ana@here', decided_by: 'ben', run: 'r1' },
+    });
+  });
+});
+
 describe('the page about notifications', () => {
   const page = readFileSync('src/help/notifications.md', 'utf8');
   const rows = page.split('\n').filter((line) => /^\| `\w+\.\w+`/.test(line));
@@ -241,6 +285,9 @@ describe('the page about notifications', () => {
     outageEvent(target, { ...outage, from: 1, to: null }),
     stallEvent(target, stall)!,
     stallEvent(target, { ...stall, from: 1, to: null })!,
+    planEvent(plan),
+    planEvent({ ...plan, state: 'applied', decision: { ...decision, run: 'r1' } }),
+    planEvent({ ...plan, state: 'refused', decision }),
     lossEvent(target, { id: 'l1', what: 'schedule nightly', at }),
   ];
 
