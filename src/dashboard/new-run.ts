@@ -1,13 +1,13 @@
-import { address, describeError, get, post, postFile, toTrouble } from './api.ts';
+import { describeError, get, post, postFile, toTrouble } from './api.ts';
 import { renderField, tell } from './ask.ts';
-import { count, duration, parseHost, plural, size } from './format.ts';
-import { html, nothing, visibleId } from './markup.ts';
+import { size } from './format.ts';
+import { html, nothing } from './markup.ts';
 import type { Page, Surroundings } from './page.ts';
-import { alarm, facts, idText, table, time, word } from './parts.ts';
+import { alarm } from './parts.ts';
 import { planFields } from './plan-fields.ts';
+import { deletedBy, isUnprotected, nameOf, planView, unprotectedAlarm } from './plan-view.ts';
 import { typed, typedHost } from './run-actions.ts';
 import type { Plan, Target } from './types.ts';
-import { me } from './words.ts';
 
 /** Makes a run of a list: the list is read, its plan is shown, and nothing is sent before the number of ids is typed. */
 export function openNewRun({ show, go, connection }: Surroundings): Page {
@@ -138,7 +138,7 @@ class NewRun {
 
   view() {
     return html`<h1>New run</h1>${this.#targets === null ? html`<p>Loading …</p>` : this.#form(this.#targets)}
-      ${this.#plan ? this.#planView(this.#plan) : nothing}`;
+      ${this.#plan ? planView(this.#plan, this.#confirmation(this.#plan)) : nothing}`;
   }
 
   #form(targets: Target[]) {
@@ -183,87 +183,17 @@ class NewRun {
       <small id="list-hint">CSV, plain lines (.txt), NDJSON or JSON, also compressed (.gz, .zst)</small></div>`;
   }
 
-  #planView(plan: Plan) {
-    const { counts, duplicates, rejected, first, forecast, starts_after_seconds: startsAfter, confirm: n } = plan;
-    const reasons = Object.entries(rejected).filter(([, many]) => many > 0);
-    const { seconds } = forecast;
-    return html`<section id="plan" class="card" aria-labelledby="the-plan"><h2 id="the-plan">The plan</h2>
-      ${facts([
-        ['list', plan.name],
-        ['target', html`<b>${parseHost(plan.target)}</b> ${plan.account}`],
-        ['rows', count(counts.rows ?? 0)],
-        ['ids to delete', html`<b>${count(n)}</b>`],
-        ['for example', plan.samples.map(visibleId).join(', ')],
-        ['duplicates', duplicates > 0 ? count(duplicates) : ''],
-        ['protected', counts.protected ? count(counts.protected) : ''],
-        ['rejected', reasons.map(([code, many]) => `${code} ${count(many)}`).join(', ')],
-        ['first request', first ? html`<code>DELETE ${first.url}</code>` : 'none'],
-        ['rules', rulesOf(plan).join(', ')],
-        ['starts', startsAfter > 0 ? `${duration(startsAfter)} after it is accepted` : ''],
-        ['forecast', seconds === null ? 'not known without a rate' : `at least ${duration(seconds)}`],
-        ['code', html`<code>${plan.code}</code>`],
-        ['valid until', time(plan.expires_at)],
-      ])}
-      ${rejectedTable(plan)}
-      ${n === 0 ? html`<p><b>${nothingIn(plan)}</b> Nothing was sent.</p>` : this.#confirmation(plan)}
-    </section>`;
-  }
-
   #confirmation(plan: Plan) {
     const n = plan.confirm;
     return html`<form autocomplete="off" @submit=${(event: SubmitEvent) => this.#apply(event, plan)}>
       ${renderField(typed(n, 'ids to delete'))}
       ${plan.protected_host ? renderField(typedHost(plan.protected_host)) : nothing}
       ${renderField({ name: 'reason', label: 'Reason', hint: 'is recorded in the audit trail' })}
-      ${alarm(isUnprotected(plan) ? `None of the ${count(plan.protected_read ?? 0)} ids that the server protects is in this list. Is it the right one?` : '')}
+      ${alarm(unprotectedAlarm(plan))}
       ${alarm(this.#problem)}
       <p class="buttons"><button class="danger" ?disabled=${this.#busy !== ''}>Delete ${deletedBy(plan)}</button>
         <span class="soft">This cannot be undone.</span></p></form>`;
   }
-}
-
-/** `api.example.com/v2 (main)`: a target with its account. */
-function nameOf({ target, account }: Pick<Target, 'target' | 'account'>) {
-  return `${parseHost(target)}${account ? ` (${account})` : ''}`;
-}
-
-/** `3 annotations at api.example.com/v2` */
-function deletedBy(plan: Plan) {
-  const { counts } = plan;
-  const kinds = me.resources.filter((resource) => counts[resource] > 0);
-  return `${kinds.map((resource) => plural(counts[resource], resource)).join(' and ')} at ${nameOf(plan)}`;
-}
-
-/** The rules that differ from their default: `rate 200/s`; a rule without a value is only named. */
-function rulesOf({ changed_rules: rules = {} }: Plan) {
-  return Object.entries(rules).map(([flag, value]) => {
-    const name = flag.replace(/^--/, '').replaceAll('-', ' ');
-    return value === 'true' ? name : `${name} ${value}`;
-  });
-}
-
-/** The reason why a plan deletes nothing. */
-function nothingIn({ counts }: Plan) {
-  const { rows = 0, rejected = 0, protected: kept = 0 } = counts;
-  if (rows === 0) return 'The list holds no rows.';
-  if (rejected === rows) return 'No row of the list holds a usable id.';
-  return kept > 0 ? 'All ids of the list are protected.' : 'No id of the list is to be deleted.';
-}
-
-/** Whether the server protects ids, but none of them is in the list: the person who confirms the plan is warned. */
-function isUnprotected({ protected_read: read, counts }: Plan) {
-  return typeof read === 'number' && !counts.protected;
-}
-
-function rejectedTable({ plan, rejected_samples: rows, counts: { rejected = rows.length } }: Plan) {
-  if (rows.length === 0) return nothing;
-  const all = html`<p class="soft"><a href=${address(`/plans/${plan}/rejects`)} download>Download all ${count(rejected)}</a></p>`;
-  const fields = rows.map(({ line, id, code, reason }) => [
-    String(line),
-    idText(id),
-    html`${word(code)} <small>${reason}</small>`,
-  ]);
-  return html`<h3>Rejected rows <span class="soft">${count(rejected)}</span></h3>${table('Rejected rows', ['Line', 'Value', 'Why'], fields, [0], 'flow')}${all}`;
 }
 
 /** The content type for a list, by the ending of its name. */

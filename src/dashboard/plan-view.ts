@@ -1,0 +1,84 @@
+import { address } from './api.ts';
+import { count, duration, parseHost, plural } from './format.ts';
+import { html, nothing, visibleId } from './markup.ts';
+import { type Content, facts, idText, table, time, word } from './parts.ts';
+import type { Plan, Target } from './types.ts';
+import { me } from './words.ts';
+
+/** A plan, with `content` below it. */
+export function planView(plan: Plan, content: Content) {
+  const { counts, duplicates, rejected, first, forecast, starts_after_seconds: startsAfter, confirm: n } = plan;
+  const reasons = Object.entries(rejected).filter(([, many]) => many > 0);
+  const { seconds } = forecast;
+  return html`<section id="plan" class="card" aria-labelledby="the-plan"><h2 id="the-plan">The plan</h2>
+    ${facts([
+      ['list', plan.name],
+      ['target', html`<b>${parseHost(plan.target)}</b> ${plan.account}`],
+      ['rows', count(counts.rows ?? 0)],
+      ['ids to delete', html`<b>${count(n)}</b>`],
+      ['for example', plan.samples.map(visibleId).join(', ')],
+      ['duplicates', duplicates > 0 ? count(duplicates) : ''],
+      ['protected', counts.protected ? count(counts.protected) : ''],
+      ['rejected', reasons.map(([code, many]) => `${code} ${count(many)}`).join(', ')],
+      ['first request', first ? html`<code>DELETE ${first.url}</code>` : 'none'],
+      ['rules', rulesOf(plan).join(', ')],
+      ['starts', startsAfter > 0 ? `${duration(startsAfter)} after it is accepted` : ''],
+      ['forecast', seconds === null ? 'not known without a rate' : `at least ${duration(seconds)}`],
+      ['code', html`<code>${plan.code}</code>`],
+      ['valid until', time(plan.expires_at)],
+    ])}
+    ${rejectedTable(plan)}
+    ${n === 0 ? html`<p><b>${nothingIn(plan)}</b> Nothing was sent.</p>` : content}
+  </section>`;
+}
+
+/** `api.example.com/v2 (main)`: a target with its account. */
+export function nameOf({ target, account }: Pick<Target, 'target' | 'account'>) {
+  return `${parseHost(target)}${account ? ` (${account})` : ''}`;
+}
+
+/** `3 annotations at api.example.com/v2` */
+export function deletedBy(plan: Plan) {
+  const { counts } = plan;
+  const kinds = me.resources.filter((resource) => counts[resource] > 0);
+  return `${kinds.map((resource) => plural(counts[resource], resource)).join(' and ')} at ${nameOf(plan)}`;
+}
+
+/** The rules that differ from their default: `rate 200/s`; a rule without a value is only named. */
+function rulesOf({ changed_rules: rules = {} }: Plan) {
+  return Object.entries(rules).map(([flag, value]) => {
+    const name = flag.replace(/^--/, '').replaceAll('-', ' ');
+    return value === 'true' ? name : `${name} ${value}`;
+  });
+}
+
+/** The reason why a plan deletes nothing. */
+function nothingIn({ counts }: Plan) {
+  const { rows = 0, rejected = 0, protected: kept = 0 } = counts;
+  if (rows === 0) return 'The list holds no rows.';
+  if (rejected === rows) return 'No row of the list holds a usable id.';
+  return kept > 0 ? 'All ids of the list are protected.' : 'No id of the list is to be deleted.';
+}
+
+/** Whether the server protects ids, but none of them is in the list: the person who confirms the plan is warned. */
+export function isUnprotected({ protected_read: read, counts }: Plan) {
+  return typeof read === 'number' && !counts.protected;
+}
+
+/** Warns the person who confirms a plan in which no id is protected, although the server protects some. */
+export function unprotectedAlarm(plan: Plan) {
+  return isUnprotected(plan)
+    ? `None of the ${count(plan.protected_read ?? 0)} ids that the server protects is in this list. Is it the right one?`
+    : '';
+}
+
+function rejectedTable({ plan, rejected_samples: rows, counts: { rejected = rows.length } }: Plan) {
+  if (rows.length === 0) return nothing;
+  const all = html`<p class="soft"><a href=${address(`/plans/${plan}/rejects`)} download>Download all ${count(rejected)}</a></p>`;
+  const fields = rows.map(({ line, id, code, reason }) => [
+    String(line),
+    idText(id),
+    html`${word(code)} <small>${reason}</small>`,
+  ]);
+  return html`<h3>Rejected rows <span class="soft">${count(rejected)}</span></h3>${table('Rejected rows', ['Line', 'Value', 'Why'], fields, [0], 'flow')}${all}`;
+}
