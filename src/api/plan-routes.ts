@@ -199,6 +199,9 @@ function shownTo(
   return { ...factsFor(caller, kept), ...shown, waits: !kept.isDraft, protected_host };
 }
 
+/** A plan in a list, as the API shows it to a caller. */
+export type KeptPlanFacts = ReturnType<typeof factsFor>;
+
 /** The facts about a plan, and whether this person may apply it. */
 function factsFor({ name: who, role }: Caller, kept: KeptPlan) {
   const facts = planFacts(kept, Date.now());

@@ -6,11 +6,12 @@ import type { Connection } from './live.ts';
 import { html, nothing, render, visible } from './markup.ts';
 import type { Page, Surroundings } from './page.ts';
 import { host, patterns } from './parts.ts';
+import { openPlans } from './plans-page.ts';
 import { openRun } from './run-page.ts';
 import { openRuns } from './runs-page.ts';
 import { noAnswer } from './trouble.ts';
 import type { Person, Words } from './types.ts';
-import { mayOperate, me, setMe } from './words.ts';
+import { mayPlan, me, setMe } from './words.ts';
 
 // The pages that show runs are loaded with the first one, so that they also open while the server is away.
 
@@ -40,7 +41,7 @@ function layout(page: Page | null) {
   return html`${patterns()}
     <header>
       <a class="brand" href="/">expunge</a>
-      <nav aria-label="Pages">${link('/', 'Runs')}${mayOperate() ? link('/new', 'New run') : nothing}</nav>
+      <nav aria-label="Pages">${link('/', 'Runs')}${mayPlan() ? link('/new', 'New run') : nothing}${link('/plans', 'Plans')}</nav>
       ${connection.badge()}
       ${me.name ? html`<form class="who" method="post" action="/logout"><div>${me.name} <small>${me.role}</small>${reach()}</div><button>Sign out</button></form>` : nothing}
     </header>
@@ -74,7 +75,7 @@ const openNothing = openWords('No such page', () => html`Nothing is at <code>${l
 
 const openForbidden = openWords(
   'Not allowed',
-  () => html`Your token may only read. To delete a list, sign in with a token of the role <b>operate</b>;
+  () => html`Your token may only read. To delete a list, sign in with a token of the role <b>operate</b>, or <b>plan</b> to have it approved;
     whoever gave you yours can make one.`,
 );
 
@@ -141,7 +142,9 @@ function pageAt(path: string): (surroundings: Surroundings) => Page {
   const [, first = '', id = '', more] = path.split('/');
   const run = first === 'runs' && more === undefined ? decoded(id) : '';
   if (run !== '') return (surroundings) => openRun(run, surroundings);
-  if (path === '/new') return mayOperate() ? openLater : openForbidden;
+  const plan = first === 'plans' && more === undefined ? decoded(id) : '';
+  if (plan !== '' || path === '/plans') return (surroundings) => openPlans(plan, surroundings);
+  if (path === '/new') return mayPlan() ? openLater : openForbidden;
   return path === '/' ? openRuns : openNothing;
 }
 

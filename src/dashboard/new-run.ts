@@ -138,7 +138,7 @@ class NewRun {
 
   view() {
     return html`<h1>New run</h1>${this.#targets === null ? html`<p>Loading …</p>` : this.#form(this.#targets)}
-      ${this.#plan ? planView(this.#plan, this.#confirmation(this.#plan)) : nothing}`;
+      ${this.#plan ? planView(this.#plan, this.#plan.waits ? waiting(this.#plan) : this.#confirmation(this.#plan)) : nothing}`;
   }
 
   #form(targets: Target[]) {
@@ -156,6 +156,7 @@ class NewRun {
       </details>
       <details><summary>More settings</summary>
         ${planFields('more')}
+        ${renderField({ name: 'approve_by', label: 'Approved by', hint: 'another person, or role:admin; the plan then waits', isOptional: true })}
       </details>
       ${this.#plan ? nothing : alarm(this.#problem)}
       <p class="buttons"><button class=${this.#plan ? '' : 'main'} ?disabled=${this.#busy !== ''}>Show the plan</button>
@@ -194,6 +195,12 @@ class NewRun {
       <p class="buttons"><button class="danger" ?disabled=${this.#busy !== ''}>Delete ${deletedBy(plan)}</button>
         <span class="soft">This cannot be undone.</span></p></form>`;
   }
+}
+
+/** What follows after a plan that another person approves. */
+function waiting({ plan, approve_by: approver }: Plan) {
+  const whose = approver === null ? '' : ` for ${approver}`;
+  return html`<p role="status"><b>Nothing was sent.</b> The plan waits${whose}: <a href="/plans/${plan}">plan ${plan}</a>.</p>`;
 }
 
 /** The content type for a list, by the ending of its name. */

@@ -22,7 +22,7 @@ export function actionButtons(run: Run, go: (path: string) => void) {
       ${button('Cancel', isOpen, () => ask(cancelQuestion(run)), 'danger')}
       ${isOpen ? countdown(run) : nothing}
     </div>
-    ${mayOperate() || (isFinalized(run) && leftOver(run) === 0) ? nothing : html`<p class="soft">Your token may only read: actions need the role operate.</p>`}`;
+    ${mayOperate() || (isFinalized(run) && leftOver(run) === 0) ? nothing : html`<p class="soft">Your token has the role ${me.role}: actions need the role operate.</p>`}`;
 }
 
 /** The time until the run sends its first request; nothing after that. */

@@ -1,7 +1,7 @@
 import type { Caller } from '../api/access.ts';
 import type { FailureGroup } from '../api/evidence-routes.ts';
 import type { OverviewReader, runSummary } from '../api/overview.ts';
-import type { ShownPlan } from '../api/plan-routes.ts';
+import type { KeptPlanFacts, ShownPlan } from '../api/plan-routes.ts';
 import type { words } from '../api/read-routes.ts';
 import type { RunView, readHistoryFacts } from '../api/run-view.ts';
 import type { PlanField } from '../api/sent-settings.ts';
@@ -33,4 +33,4 @@ export type Point = RunHistory['points'][number];
 export type RunEvent = RunHistory['events'][number];
 export type Wait = RunHistory['waits'][number];
 
-export type { FailureGroup, ShownPlan as Plan };
+export type { FailureGroup, KeptPlanFacts as KeptPlan, ShownPlan as Plan };

@@ -22,6 +22,10 @@ export function setMe(found: Me) {
 }
 
 export function mayOperate() {
+  return me.role === 'operate' || me.role === 'admin';
+}
+
+export function mayPlan() {
   return me.role !== 'read';
 }
 

@@ -355,7 +355,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     await showsState(page, 'running');
     await page.getByText('because').waitFor();
     expect(await entries()).toBe(before + 2);
-    expect(posts.map((path) => path.replace(/[0-9a-f]{18}/, 'PLAN'))).toEqual([
+    expect(posts.map((path) => path.replace(/[0-9a-f]{16}-[0-9a-f]{8}/, 'PLAN'))).toEqual([
       '/api/v1/plans',
       '/api/v1/plans/PLAN/apply',
     ]);

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import axe from 'axe-core';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll } from 'vitest';
+import type { Role } from '../../src/model/role.ts';
 import { type AtEnd, type Harness, type HarnessOptions, openHarness } from './harness.ts';
 import { openOwnRedis } from './own-redis.ts';
 import { type Running, until } from './processes.ts';
@@ -40,9 +41,9 @@ export type Dashboard = {
   /** What the browser complained about, on all pages: nothing is right. */
   readonly complaints: readonly string[];
   /** A page logged in with a new token of this role; null: nobody is logged in there. */
-  page(role: 'read' | 'operate' | null, options?: BrowserContextOptions): Promise<Page>;
+  page(role: Role | null, options?: BrowserContextOptions): Promise<Page>;
   /** A new token of this role. */
-  token(role: 'read' | 'operate'): Promise<string>;
+  token(role: Role): Promise<string>;
   /** A detached run of these ids; its id. */
   submit(ids: readonly string[], args?: string[]): Promise<string>;
   /** Ends the process. */

@@ -1,5 +1,5 @@
-import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
+import { zstdCompressSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
 import { keys } from '../../../src/redis/keys.ts';
@@ -43,9 +43,9 @@ describe('a plan', () => {
 
 describe('a plan with other rules', () => {
   test('deletes the ids that were shown, not as many others', async () => {
-    const { plan, call, harness } = await openWithTarget();
+    const { plan, call, harness, redis } = await openWithTarget();
     const { plan: id } = (await plan('id\ng-000004\n')).body;
-    writeFileSync(`${harness.stateDir}/uploads/${id}/list.csv`, 'id\ng-000005\n');
+    await redis.hset(keys.planFiles(harness.target.fp, id), 'list.0', zstdCompressSync('id\ng-000005\n'));
     const body = { confirm: 1, rate: '5/s' };
     const refused = await call('operate', `/plans/${id}/apply`, { method: 'POST', body });
     expect(refused.body).toMatchObject({ status: 409, code: 'conflict' });

@@ -172,7 +172,13 @@ describe('run --detach with --server', () => {
   });
 
   test.each([
-    ['a token that may only read', 'read', [], 5, 'this token has the role "read", but run requires "operate"'],
+    [
+      'a token that may only read',
+      'read',
+      [],
+      5,
+      'this token has the role "read", but this command requires "operate"',
+    ],
     ['a target that the server does not know', 'operate', ['--account', 'other'], 2, 'knows no target'],
     ['a number of ids that was not expected', 'operate', ['--expect-count', '7'], 4, '7'],
     ['a file of ids to protect, which the server does not have', 'operate', ['--protect', 'p.txt'], 2, '--protect'],
