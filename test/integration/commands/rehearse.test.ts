@@ -245,6 +245,21 @@ describe('a rehearsal', () => {
     expect([temporary(killed.pid), commandOf(redis)]).toEqual([[], '']);
   });
 
+  test('does not wait for a window, a grace period or a start, and forecasts them', async ({ onTestFinished }) => {
+    const harness = await openHarness(onTestFinished);
+    const hour = (new Date().getUTCHours() + 12) % 24;
+    const closed = `Mon-Sun ${String(hour).padStart(2, '0')}:00-${String(hour).padStart(2, '0')}:30 UTC`;
+    for (const waits of [
+      ['--window', closed],
+      ['--grace', '1h'],
+      ['--start-at', isoIn(3_600_000)],
+    ]) {
+      const command = [harness.list(ids), '--resource', 'views', '--rate', '1000/s', '--rehearse', ...waits];
+      const { code, stderr } = await harness.run(command, { env: { REDIS_URL: '' } });
+      expect([waits, code, stderr]).toEqual([waits, 0, expect.stringMatching(/Forecast of the run: .*ends \w{3} \d/)]);
+    }
+  });
+
   test('is refused where the run would be', async ({ onTestFinished }) => {
     const harness = await openHarness(onTestFinished);
     const list = harness.list(ids);
