@@ -196,7 +196,7 @@ export function allHalted(things: string): readonly OwnOption[] {
 
 export const share: OwnOption = {
   flags: '--priority <share>',
-  help: 'its share of the workers: high, normal or low (default: normal)',
+  help: 'its share of the workers: high, normal (default), low',
   parse: parse.oneOf(priorities),
 };
 

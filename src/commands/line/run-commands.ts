@@ -62,7 +62,7 @@ const deletion: readonly OwnOption[] = [
 
 /** Options of a rehearsal. */
 const rehearsal: readonly OwnOption[] = [
-  { flags: '--rehearse', help: 'do everything against a sandbox on this machine that holds the ids; delete nothing' },
+  { flags: '--rehearse', help: 'do it all against a sandbox here, and delete nothing' },
   ...sandboxFaults.map((option) => ({ ...option, help: `with --rehearse: ${option.help}`, isRare: true as const })),
 ];
 
@@ -75,7 +75,6 @@ export const run: Command = {
   examples: [
     ['expunge run old.csv --resource annotations --dry-run', 'show what would happen'],
     ['expunge run old.csv.gz --resource views --column view_id --rate 400/s', 'delete at most 400 a second'],
-    ['expunge run old.csv --resource views --rehearse --faults status-503=0.02', 'against a sandbox with faults'],
     ['zcat old.txt.gz | expunge run - --resource views --confirm 1203', 'take ids from a pipe'],
   ],
   overServer: () => import('../runs/send-list.ts'),

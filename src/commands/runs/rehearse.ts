@@ -162,7 +162,7 @@ function* objectsIn({ spool }: List): Generator<SandboxObject> {
 }
 
 /** The maximum number of ids: the sandbox holds them in memory. */
-const maxIds = 5_000_000;
+const maxIds = 2_000_000; // a million take 430 MB
 
 function refuseTooMany({ spool }: List): void {
   const ids = sumIds(spool.ids);
