@@ -15,8 +15,13 @@ export function storedReason(reason: string): string {
   return storedLine(reason, maxReasonLength);
 }
 
-/** Whether two names are of one login: in `ana@host`, only `ana` is compared, without regard to case. */
+/** Whether two names are of one login: in `ana@host`, only `ana` is compared, without regard to case and white space. */
 export function isSamePerson(a: string, b: string): boolean {
-  const login = (name: string) => name.trim().toLowerCase().split('@', 1)[0];
-  return login(a) === login(b);
+  return loginOf(a) === loginOf(b);
+}
+
+/** The login in a name, in one spelling: `ana` of `Ana @host`; '' if there is none. */
+export function loginOf(name: string): string {
+  const [login = ''] = name.normalize('NFKC').toLowerCase().split('@', 1);
+  return login.replace(/\s+/g, ' ').trim();
 }

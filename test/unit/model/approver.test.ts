@@ -8,12 +8,15 @@ describe('--approve-by', () => {
     [' ben@laptop ', 'ben@laptop'],
     ['role:admin', 'role:admin'],
     ['role:operate', 'role:operate'],
+    ['Role: Admin', 'role:admin'],
   ])('takes "%s"', (text, approver) => {
     expect(parseApprover(text)).toBe(approver);
   });
 
   it.each([
     ['', 'expected a name'],
+    [' @laptop', 'expected a name'],
+    ['ROLE:plan', 'role:operate or role:admin'],
     ['role:read', 'role:operate or role:admin'],
     ['role:plan', 'role:operate or role:admin'],
     ['role:owner', 'role:operate or role:admin'],
@@ -30,6 +33,9 @@ describe('--approve-by', () => {
     ['role:admin', 'ana', 'carl', 'operate', false],
     ['role:operate', 'ana', 'dora', 'admin', true],
     ['role:operate', 'ana', 'ana', 'admin', false],
+    ['role:operate', 'ana', ' ANA @laptop', 'admin', false],
+    ['role:operate', 'ana', 'ａｎａ', 'admin', false],
+    ['ben', 'ana', 'Ben @laptop', 'operate', true],
     ['role:operate', 'ana', 'eve', 'plan', false],
   ])('%s: of a plan by %s, %s with the role %s: %s', (approver, planner, who, role, isAllowed) => {
     expect(mayApprove(approver, planner, { who, role })).toBe(isAllowed);
