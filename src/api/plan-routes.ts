@@ -11,7 +11,7 @@ import { refuseUnprotected } from '../ledger/protection.ts';
 import { isFinalized } from '../ledger/run.ts';
 import { readAbsentAnswers } from '../ledger/semantics.ts';
 import { approverText, mayApprove, parseApprover } from '../model/approver.ts';
-import { maxReasonLength, storedReason } from '../model/person.ts';
+import { isSamePerson, maxReasonLength, storedReason } from '../model/person.ts';
 import { priorities } from '../model/priority.ts';
 import { mayAct } from '../model/role.ts';
 import { hashList, type Target, targetOf } from '../model/target.ts';
@@ -339,8 +339,8 @@ function requireConfirmedCount(confirm: number, ids: number): void {
 }
 
 /**
- * The plan as it was kept; with other rules a new plan of the same ids, with the date and the planner of the old one. Throws conflict if another
- * person approves it, or the list now reads differently.
+ * The plan as it was kept; with other rules a new plan of the same ids, with the date and the planner of the old one. Throws conflict if that would
+ * name another person as the planner of these rules, if the plan has to be approved, or if the list now reads differently.
  */
 async function sealedFor(
   { deps, caller }: Pick<Call, 'deps' | 'caller'>,
@@ -352,10 +352,10 @@ async function sealedFor(
   const rules = settingsOf(others);
   if (Object.keys(rules).length === 0) return planned;
   const { plan: before } = planned;
-  if (before.approve_by !== null)
+  if (before.approve_by !== null || (!kept.isDraft && !isSamePerson(before.planned_by, caller.name)))
     throw new Problem(
       'conflict',
-      `${approverText(before.approve_by)} approves the plan as it is`,
+      `${approverText(before.approve_by ?? caller.name)} approves the plan of ${before.planned_by} as it is`,
       'apply it without other rules',
     );
   const action = toListAction(deps, caller, {

@@ -20,7 +20,7 @@ export function isSamePerson(a: string, b: string): boolean {
   return loginOf(a) === loginOf(b);
 }
 
-/** The login in a name, in one spelling: `ana` of `Ana @host`; '' if there is none. */
+/** The login in a name, in one spelling: `ana` of `Ana @host`, or ''. */
 export function loginOf(name: string): string {
   const [login = ''] = name.normalize('NFKC').toLowerCase().split('@', 1);
   return login.replace(/\s+/g, ' ').trim();

@@ -1,12 +1,13 @@
 import { ExpungeError } from '../errors.ts';
 import { isoTime, plural } from '../format.ts';
-import { enterPlan, type KeptPlan, newPlanId, type PlanNote } from '../ledger/kept-plans.ts';
+import { enterPlan, forgetPlan, type KeptPlan, newPlanId, type PlanNote } from '../ledger/kept-plans.ts';
 import { noteTarget } from '../ledger/known-targets.ts';
 import { sumIds } from '../model/resource.ts';
 import { type Target, targetOf } from '../model/target.ts';
 import { planEvent } from '../notify/events.ts';
 import { type RedisClient, readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
+import { hasAllOf, readServerIdentity } from '../redis/server-identity.ts';
 import { keepFile, keepText, readKeptText } from './kept-plan-files.ts';
 import type { MadePlan } from './make-plan.ts';
 import { planFileText } from './sealed-plan.ts';
@@ -55,6 +56,7 @@ export async function keepPlan(
       bytes,
       expiresAt,
       isDraft,
+      server: await readServerIdentity(redis, fp),
       state: 'waiting',
       decision: null,
     };
@@ -62,7 +64,7 @@ export async function keepPlan(
     await enterPlan(redis, plan, noteOf(plan));
     return { kept: plan, shown };
   } catch (error) {
-    await redis.unlink(keys.planFiles(fp, id)).catch(() => {}); // they expire anyway
+    await forgetPlan(redis, id).catch(() => {}); // without an answer it may have been entered; its files expire anyway
     throw error;
   }
 }
@@ -155,6 +157,19 @@ export function undecidable(plan: KeptPlan, now: number): ExpungeError | null {
   return new ExpungeError('GUARD', `${who} applied ${whose} at ${isoTime(at)}, as run ${run}; no other run was made`, {
     next: (toType) => `see it: ${toType('status', run)}`,
   });
+}
+
+/**
+ * Throws GUARD if Redis may have lost a decision about a plan that waits, because another process of Redis has it now: it may come from an older copy,
+ * and the plan may have been carried out.
+ */
+export async function refuseLostDecision(
+  redis: RedisClient,
+  { id, baseUrl, account, server }: KeptPlan,
+): Promise<void> {
+  if (hasAllOf(await readServerIdentity(redis, targetOf(baseUrl, account).fp), server)) return;
+  const words = `Redis was restarted or replaced since plan ${id} was made, and may have lost that someone applied or refused it; nothing was sent`;
+  throw new ExpungeError('GUARD', words, { next: (toType) => `make the plan again: ${toType('plan')}` });
 }
 
 /** The error for a plan that Redis does not keep. */

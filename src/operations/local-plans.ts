@@ -1,24 +1,23 @@
 import { ExpungeError } from '../errors.ts';
-import { noteTargetAction } from '../ledger/audit.ts';
+import type { AuditEntry } from '../ledger/audit.ts';
 import {
   decidePlan,
   dropPlanFiles,
-  forgetPlan,
   type KeptPlan,
   listKeptPlans,
   readKeptPlan,
+  removeWaiting,
 } from '../ledger/kept-plans.ts';
 import { type Run, readRun } from '../ledger/run.ts';
 import { openRunIndex } from '../lookup/run-index.ts';
 import { isSamePerson } from '../model/person.ts';
 import { mayAct, type Role } from '../model/role.ts';
-import { targetOf } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { By } from './action.ts';
 import type { AppliedPlan } from './applied-plan.ts';
 import { actionOfPlan, checkPlanned, refuseChangedFiles } from './apply-plan.ts';
-import { noteOf, planClock, planFacts, readShown, undecidable, unknownPlan } from './kept-plan.ts';
+import { noteOf, planClock, planFacts, readShown, refuseLostDecision, undecidable, unknownPlan } from './kept-plan.ts';
 import { type PlanFiles, withPlanFiles } from './kept-plan-files.ts';
 import type { ListAction } from './list-action.ts';
 import type { PlanOperations } from './operations.ts';
@@ -71,6 +70,7 @@ export async function applyKeptPlan(
 ): Promise<{ run: Run; warnings: Advice[] }> {
   const { redis } = session;
   await refuseDecided(redis, kept, given.by);
+  await refuseLostDecision(redis, kept);
   const made = await withPlanFiles(redis, given.config.stateDir, kept, async (files) => {
     const decide = async (run: string) => void (await decideOnce(redis, kept, 'applied', given.by, run));
     const applied: AppliedPlan = { ...(await seal(files)), isKept: true, decide };
@@ -95,7 +95,10 @@ export async function refuseKeptPlan({ redis }: Pick<Session, 'redis'>, kept: Ke
   return decideOnce(redis, kept, 'refused', by, '');
 }
 
-/** Removes a plan and its list. Throws GUARD for a plan of another person, unless the role of the person is enough to decide about it. */
+/**
+ * Removes a plan and its list. Throws GUARD for a plan of another person, unless the role of the person is enough to decide about it, and for a plan
+ * that does not wait any more: the decision about it stays known.
+ */
 export async function withdrawPlan(
   { redis }: Pick<Session, 'redis'>,
   kept: KeptPlan,
@@ -105,20 +108,14 @@ export async function withdrawPlan(
     throw new ExpungeError('GUARD', `plan ${kept.id} belongs to ${kept.by}, not to ${who}; nothing was removed`, {
       next: `let ${kept.by}, or anyone with the role operate, withdraw it`,
     });
-  await forgetPlan(redis, kept);
-  if (kept.isDraft) return;
-  const { baseUrl, account, id: plan, by: planned_by } = kept;
-  const entry = {
-    at: Date.now(),
-    action: 'withdraw_plan',
-    by: 'operator',
-    who,
-    reason: '',
-    plan,
-    planned_by,
-    run: '',
-  } as const;
-  await noteTargetAction(redis, targetOf(baseUrl, account).fp, entry);
+  const error = undecidable(kept, await planClock(redis, kept));
+  if (error !== null) throw error;
+  const after = await removeWaiting(redis, kept.id, kept.isDraft ? null : withdrawal(kept, who));
+  if (after !== null) throw undecidable(after, await planClock(redis, after)) ?? unknownPlan(kept.id);
+}
+
+function withdrawal({ id: plan, by: planned_by }: KeptPlan, who: string): AuditEntry {
+  return { at: Date.now(), action: 'withdraw_plan', by: 'operator', who, reason: '', plan, planned_by, run: '' };
 }
 
 /** Throws GUARD for a plan that does not wait, unless the same person has begun to apply it and its run has not started. */

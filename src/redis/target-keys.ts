@@ -20,7 +20,7 @@ export const targetKeys = {
   plans: {
     key: (fp: string) => `expunge:{${fp}}:plans`,
     type: 'hash',
-    contents: 'id → a kept plan without its files, and the decision about it; at most 100 that wait',
+    contents: 'id → a kept plan without its files, and the decision about it; at most 100 that wait, and 100 drafts',
     writers: ['ledger/kept-plans.ts'],
     expires: '30 days after the last change',
   },

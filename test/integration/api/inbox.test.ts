@@ -175,7 +175,8 @@ describe('a plan that waits', () => {
     const plan = (await kept(id))!;
     const { fp } = harness.target;
     const others = Array.from({ length: 99 }, (_, n) => `${fp}-${n.toString(16).padStart(8, '0')}`);
-    for (const other of others) await redis.hset(keys.plans(fp), other, JSON.stringify({ ...plan, id: other }));
+    for (const [n, other] of others.entries())
+      await redis.hset(keys.plans(fp), other, JSON.stringify({ ...plan, id: other, by: `planner-${n}` }));
     const refused = await way.plan('ana');
     expect([refused.code, refused.words]).toEqual(['usage', expect.stringContaining('at most 100 of 1,000 MB')]);
     expect(await redis.keys(`${keys.plans(fp)}:*`)).toEqual([keys.planFiles(fp, id)]);

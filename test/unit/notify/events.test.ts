@@ -232,6 +232,7 @@ const plan: KeptPlan = {
   bytes: 100,
   expiresAt: at + 86_400_000,
   isDraft: false,
+  server: { process: 'p', history: '', isDurable: true, ancestors: [] },
   state: 'waiting',
   decision: null,
 };
