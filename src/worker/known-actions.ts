@@ -20,6 +20,7 @@ import type { Log } from '../logger.ts';
 import { commandFor, type Target } from '../model/target.ts';
 import { toTypeAnywhere } from '../model/to-type.ts';
 import { lossEvent } from '../notify/events.ts';
+import { openRedisClock, type RedisClock } from '../redis/clock.ts';
 import { keys } from '../redis/keys.ts';
 import { hasAllOf, readServerIdentity, type ServerIdentity } from '../redis/server-identity.ts';
 import type { Part } from './parts.ts';
@@ -60,6 +61,7 @@ const byGuard = { by: 'guard', who: '' } as const;
  */
 export class KnownActions {
   readonly #options: KnownActionsOptions;
+  readonly #clock: RedisClock;
   #stops = new Map<string, StopAction>();
   #isStopSure = true; // whether Redis has confirmed each of these stops
   #bounds: Record<(typeof boundKinds)[number], BoundAction | null> = { pin: null, budget: null, grace: null };
@@ -81,6 +83,7 @@ export class KnownActions {
 
   constructor(options: KnownActionsOptions) {
     this.#options = options;
+    this.#clock = openRedisClock(options.ledger.redis, keys.witness(options.target.fp));
   }
 
   /** The part of a process. Its start does not wait for Redis. */
@@ -164,7 +167,7 @@ export class KnownActions {
     const wasSure = this.#isSure;
     this.#isSure = true; // unless the connection breaks before the end
     try {
-      const { looks, isNew } = await countLook(ledger.redis, target.fp);
+      const [{ looks, isNew }] = await Promise.all([countLook(ledger.redis, target.fp), this.#clock.sync()]);
       const wentBack = looks <= this.#looks;
       const server = wasSure && !wentBack ? null : await this.#compareServer();
       const isBack = this.#looks > 0 && (wentBack || server === 'lost');
@@ -172,7 +175,7 @@ export class KnownActions {
       const restored = await this.#lookAtTarget(isBack && isNew);
       const isWhole = !wasSure || wentBack || this.#count++ % lookAtRunsEvery === 0;
       if (isWhole) restored.push(...(await this.#lookAtRuns(isBack)));
-      else for (const run of this.#starts.keys()) restored.push(...(await this.#lookAtRun(run)).again);
+      else for (const run of [...this.#starts.keys()]) restored.push(...(await this.#lookAtRun(run)).again);
       this.#looks = looks;
       if (server === 'lost' || isBack || restored.length > 0) this.#sayWhatStands();
     } catch (error) {
@@ -325,7 +328,7 @@ export class KnownActions {
 
   #rememberStart({ id, state, startsAt, revision }: Run): void {
     this.#starts.delete(id);
-    if (isFinalized(state) || startsAt <= Date.now()) return;
+    if (isFinalized(state) || startsAt <= this.#clock.now()) return;
     this.#starts.set(id, { startsAt, revision });
     if (this.#starts.size > maxKnownRuns) this.#starts.delete(this.#starts.keys().next().value!);
   }
