@@ -70,7 +70,7 @@ const applyBody = z.strictObject({
   expect_unprotected: flag.describe('the person has seen that the list holds none of the ids that the server protects'),
   priority: z.enum(priorities).optional(),
   start_at: shapes.startAt,
-  stop_at: z.iso.datetime().optional(),
+  stop_at: shapes.stopAt,
   max_duration_seconds: z.int().min(1).max(31_536_000).optional(),
   reason,
 });

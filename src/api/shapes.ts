@@ -41,8 +41,14 @@ export const confirmHost = z
   .optional()
   .describe('the host of a protected target, as a person typed it');
 
+/** A moment that a body gives. A moment of 1970 or before would mean none, as 0 does in a record. */
+const givenMoment = z.iso.datetime().refine((text) => Date.parse(text) > 0, 'expected a future time');
+
 /** The earliest start of a run, in a body that makes one. */
-export const startAt = z.iso.datetime().optional().describe('nothing of the run is sent before then');
+export const startAt = givenMoment.optional().describe('nothing of the run is sent before then');
+
+/** When a run pauses, in a body that makes one. */
+export const stopAt = givenMoment.optional();
 
 export const words = z.object({
   outcomes: z.array(outcomeWord),

@@ -68,7 +68,7 @@ export const targetRoutes: readonly Route[] = [
     answer: changed,
     handle: (call) => {
       const { seen, grace_seconds: seconds } = call.body;
-      const graceMs = Math.round(1_000 * seconds);
+      const graceMs = Math.ceil(1_000 * seconds);
       return change(call, (targets, action) => targets.setMinGrace({ ...action, seen, graceMs }));
     },
   }),

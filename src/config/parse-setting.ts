@@ -155,8 +155,15 @@ export const longDuration = (value: string): number => {
   throw new Error(`expected a duration of at least 1s, got "${value}"`);
 };
 
+/** The longest grace period, in ms: a longer one is a slip, and its end need not be a date. */
+const maxGraceMs = 365 * unitsMs.d!;
+
 /** A grace period in ms; 0 = none. */
-export const graceTime = orNone(longDuration, 0);
+export const graceTime = orNone((value: string): number => {
+  const ms = longDuration(value);
+  if (ms <= maxGraceMs) return ms;
+  throw new Error(`expected at most 365d, got "${value}"`);
+}, 0);
 
 /** Ms since 1970 for a date in UTC, or for a time with its offset from UTC. */
 export const moment = (value: string): number => {

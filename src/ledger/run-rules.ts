@@ -287,7 +287,7 @@ const runRules = completeRules({
     label: 'grace period',
     fact: 'grace',
     unset: 0,
-    given: ({ config, sources }) => (sources?.grace === 'default' ? undefined : config.grace),
+    given: ({ config, sources }) => ((sources?.grace ?? 'flag') === 'flag' ? config.grace : undefined), // configured: for new runs
     stored: (ms) => ms,
     read: Number,
     text: durationText,

@@ -57,7 +57,7 @@ function examplesText(run: Run, examples: readonly HaltExample[]): string {
 /**
  * An event for a run that waits for its start, with its ids, its start and the command that cancels it. `dashboardUrl`: '' = not known.
  */
-export function startingEvent(run: Run, { n, at }: Pick<RunChange, 'n' | 'at'>, dashboardUrl: string): OutboxEvent {
+export function startingEvent(run: Run, { at }: Pick<RunChange, 'at'>, dashboardUrl: string): OutboxEvent {
   const [starts, cancel] = [isoTime(run.startsAt), toTypeAnywhere('cancel', run.id)];
   const url = dashboardUrl === '' ? null : `${dashboardUrl}/runs/${run.id}`;
   const what = `${plural(countPending(run), 'ids')} of ${run.files.join(', ')}`;
@@ -78,11 +78,12 @@ export function startingEvent(run: Run, { n, at }: Pick<RunChange, 'n' | 'at'>, 
     pending: countPending(run),
     submitted_by: run.createdBy,
     note: run.note,
+    labels: labelsFrom(run.labels),
   };
   const by = `${reasonText(run.createdBy, run.note)}`;
   const link = url === null ? '' : ` · ${url}`;
   return {
-    id: `waiting-${run.id}-grace-${n}`,
+    id: `waiting-${run.id}-grace-${run.startsAt}`, // once for each start, whether it was paused in between or not
     type: 'run.waiting',
     timestamp: isoTime(at),
     data,

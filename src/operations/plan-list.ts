@@ -155,7 +155,7 @@ function existingOf(run: ListedRun) {
  */
 function rulesOf(action: ListAction, existing: Run | null): { rules: RunRules; kept: RuleName[] } {
   const given = givenRules(action);
-  if (existing === null) return { rules: { ...noRules, ...given }, kept: [] };
+  if (existing === null) return { rules: { ...noRules, ...given, graceMs: action.config.grace }, kept: [] };
   const before: Run = { ...existing, stopAt: stopAtOf(existing) };
   const merged = ruleNames.map((name) => [name, given[name] === undefined ? before[name] : given[name]]);
   return {

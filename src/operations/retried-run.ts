@@ -46,7 +46,13 @@ export function inherit(action: ListAction, { run, chosen }: Retries): ListActio
   const expectAbsent = config.expectAbsent || run.expectAbsent || chosen.unknown > 0;
   return {
     ...action,
-    config: { ...config, ...inherited, burst: isPaced ? config.burst : (burst ?? config.burst), expectAbsent },
+    config: {
+      ...config,
+      ...inherited,
+      grace: Math.max(config.grace, inherited.grace ?? 0),
+      burst: isPaced ? config.burst : (burst ?? config.burst),
+      expectAbsent,
+    },
     options: { ...options, priority: options.priority ?? run.priority },
   };
 }

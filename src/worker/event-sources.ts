@@ -45,7 +45,7 @@ export async function publishChanges(
     if (change.state === 'cancelling') continue;
     const examples = change.state === 'halted' ? await haltExamples(redis, run) : [];
     await addEvent(redis, run.fp, runEvent(run, change, examples));
-    if (change.state === 'running' && run.startsAt > change.at)
+    if (change.state === 'running' && run.state === 'running' && run.startsAt > change.at)
       await addEvent(redis, run.fp, startingEvent(run, change, dashboardUrl));
   }
   await markPublished(redis, run.id, changes);

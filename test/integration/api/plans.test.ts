@@ -87,6 +87,8 @@ describe('an action that makes a run', () => {
         code: 'usage',
         detail: expect.stringContaining('is in the past; nothing was sent'),
       });
+      const first = await apply(planned.plan, { [field]: '1970-01-01T00:00:00Z' });
+      expect([first.status, first.body.code]).toEqual([400, 'invalid']); // as a number it would be none
     }
     expect((await call('read', '/runs')).body.items).toEqual([]);
   });

@@ -51,7 +51,7 @@ describe('the event of a run', () => {
     const early = { ...run, state: 'running' as const, startsAt: Date.parse(starts), rows: 9, files: ['old.csv'] };
     const event = startingEvent(early, change, 'https://ops.example.com');
     expect(event).toMatchObject({
-      id: 'waiting-r1-grace-2',
+      id: `waiting-r1-grace-${Date.parse(starts)}`,
       type: 'run.waiting',
       data: {
         why: 'grace',
