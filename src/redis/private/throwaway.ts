@@ -1,4 +1,4 @@
-import { readdir, rm } from 'node:fs/promises';
+import { lstat, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { isStalePath, processName } from '../../stale-path.ts';
@@ -18,7 +18,7 @@ export async function withThrowawayState<T>(
   const left = (await readdir(tmpdir())).filter((name) => name.startsWith(start));
   for (const name of left) {
     const folder = join(tmpdir(), name);
-    if (await isStalePath(folder, name.slice(start.length))) await remove(folder);
+    if ((await isOwn(folder)) && (await isStalePath(folder, name.slice(start.length)))) await remove(folder);
   }
   const folder = join(tmpdir(), `${start}${processName()}`);
   try {
@@ -26,6 +26,15 @@ export async function withThrowawayState<T>(
   } finally {
     await remove(folder);
   }
+}
+
+/**
+ * Whether this user made the folder, and no other could write to it. Any user can make one of this name in the folder for temporary files, and its
+ * files name a program to run and a folder to remove.
+ */
+async function isOwn(folder: string): Promise<boolean> {
+  const found = await lstat(folder).catch(() => null);
+  return found?.isDirectory() === true && found.uid === process.getuid?.() && (found.mode & 0o077) === 0;
 }
 
 /** Never throws: the next rehearsal removes the rest. */
