@@ -3,7 +3,7 @@ import { type SettingName, settings } from '../../config/settings.ts';
 import { ExpungeError } from '../../errors.ts';
 import { count } from '../../format.ts';
 import { readChunks } from '../../input/chunk-ids.ts';
-import type { List } from '../../input/with-list.ts';
+import { type List, makeStateDir } from '../../input/with-list.ts';
 import { rehearsalMark, rehearsalText } from '../../model/rehearsal.ts';
 import { sumIds } from '../../model/resource.ts';
 import { type Target, targetOf } from '../../model/target.ts';
@@ -40,6 +40,7 @@ export async function rehearse(given: Invocation, readList: ReadList): Promise<n
   const behaviour = behaviourOf(sandboxFlagsOf(given.options));
   const action = toListAction(given);
   const target = readTarget(given.config, given.env);
+  await makeStateDir(given.config.stateDir); // its report, the only copy, is written last
   return withThrowawayState((stateDir, remove) =>
     endingEarly(given, remove, (isDeleting) =>
       readList(apart(given, stateDir), async (list) => {

@@ -272,6 +272,7 @@ describe('a rehearsal', () => {
       [['--rate', '10/min', '--finish-by', isoIn(60_000)], 4, 'not by'],
       [['--burst', '5'], 2, '--burst needs a rate'],
       [['--faults', 'status-99=1'], 2, '--faults: "status-99" is not a fault'],
+      [['--state-dir', harness.file('a-file', '')], 2, 'it is a file'],
       [['--dry-run'], 2, '--rehearse and --dry-run exclude each other'],
       [['--detach'], 2, 'omit --detach'],
       [['--server', 'http://127.0.0.1:9', '--detach'], 2, 'omit --detach'],
