@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { Option } from 'commander';
 import { readTarget } from '../../config/check-target.ts';
 import { settings } from '../../config/settings.ts';
@@ -22,7 +23,8 @@ export async function execute(invocation: Invocation): Promise<number> {
   const { config, env, options } = invocation;
   if (options.rehearse) {
     const { rehearse } = await import('./rehearse.ts');
-    return rehearse(invocation, (here, body) => withNamedList(here, here.args, body));
+    const rejectsFolder = join(config.stateDir, 'rejects'); // messages name it, and the folder of a rehearsal is removed
+    return rehearse(invocation, (here, body) => withNamedList(here, here.args, body, { rejectsFolder }));
   }
   refuseSandboxFlags(options);
   if (options.detach) refuseWorkerFlags(invocation);
@@ -104,6 +106,7 @@ export async function withNamedList<T>(
   invocation: Invocation,
   paths: string[],
   body: (list: List) => Promise<T>,
+  elsewhere: { rejectsFolder?: string } = {},
 ): Promise<T> {
   const { config, stdin, env } = invocation;
   const shown: Progress[] = [];
@@ -117,7 +120,7 @@ export async function withNamedList<T>(
       rows += n;
     };
     shown.push(startProgress(progressStream(invocation), env, () => `Reading ${names}: ${count(rows)} rows`));
-    return { files, onRows };
+    return { ...elsewhere, files, onRows };
   };
   try {
     return await withReadList(config, open, (list) => {
