@@ -96,9 +96,14 @@ function planToDecide(plan: Plan, go: (path: string) => void) {
   const buttons = html`<div class="buttons" role="group" aria-label="Actions">
       <button class="danger" ?disabled=${!isAllowed} @click=${() => ask(approval(plan, go))}>Approve …</button>
       <button ?disabled=${!mayOperate()} @click=${() => ask(refusal(plan, go))}>Refuse …</button></div>
-    ${isAllowed ? nothing : html`<p class="soft">Only ${approverOf(plan)} can approve it, and not ${by}.</p>`}`;
+    ${isAllowed ? nothing : html`<p class="soft">${whoApproves(plan)}</p>`}`;
   return html`<p>${by} made this plan ${time(plan.planned_at)}${reason ? `: ${reason}` : ''}. It waits for ${approverOf(plan)}.</p>
     ${planView(plan, buttons)}`;
+}
+
+function whoApproves(plan: Plan) {
+  if (plan.approve_by === null) return 'Your login cannot approve plans: an operator can.';
+  return `Only ${approverOf(plan)} can approve it, and not ${plan.planned_by}.`;
 }
 
 function approval(plan: Plan, go: (path: string) => void): Question {
