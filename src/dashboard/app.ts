@@ -161,10 +161,18 @@ function openLater(surroundings: Surroundings): Page {
     } catch {
       if (isOver) return;
       surroundings.connection(noAnswer);
-      timer = window.setTimeout(load, retryMs);
+      timer = window.setTimeout(reload, retryMs);
     }
     show();
   };
+  // Browsers do not repeat an import that failed, so the whole page is loaded again once its server answers.
+  const reload = () =>
+    get('/me').then(
+      () => isOver || location.reload(),
+      () => {
+        if (!isOver) timer = window.setTimeout(reload, retryMs);
+      },
+    );
   load();
   return {
     title: () => 'New run',
