@@ -6,7 +6,6 @@ import type { Connection } from './live.ts';
 import { html, nothing, render, visible } from './markup.ts';
 import type { Page, Surroundings } from './page.ts';
 import { host, patterns } from './parts.ts';
-import { openPlans } from './plans-page.ts';
 import { openRun } from './run-page.ts';
 import { openRuns } from './runs-page.ts';
 import { noAnswer } from './trouble.ts';
@@ -143,45 +142,49 @@ function pageAt(path: string): (surroundings: Surroundings) => Page {
   const run = first === 'runs' && more === undefined ? decoded(id) : '';
   if (run !== '') return (surroundings) => openRun(run, surroundings);
   const plan = first === 'plans' && more === undefined ? decoded(id) : '';
-  if (plan !== '' || path === '/plans') return (surroundings) => openPlans(plan, surroundings);
-  if (path === '/new') return mayPlan() ? openLater : openForbidden;
+  if (plan !== '' || path === '/plans')
+    return openLater('Plans', async (surroundings) => (await import('./plans-page.ts')).openPlans(plan, surroundings));
+  if (path === '/new') return mayPlan() ? openNew : openForbidden;
   return path === '/' ? openRuns : openNothing;
 }
 
-/** The page of a new run. It is loaded when it is opened, because it is useless without its server. */
-function openLater(surroundings: Surroundings): Page {
-  let opened: Page | null = null;
-  let timer = 0;
-  let isOver = false;
-  const load = async () => {
-    try {
-      const { openNewRun } = await import('./new-run.ts');
-      if (isOver) return;
-      opened = openNewRun(surroundings);
-    } catch {
-      if (isOver) return;
-      surroundings.connection(noAnswer);
-      timer = window.setTimeout(reload, retryMs);
-    }
-    show();
-  };
-  // Browsers do not repeat an import that failed, so the whole page is loaded again once its server answers.
-  const reload = () =>
-    get('/me').then(
-      () => isOver || location.reload(),
-      () => {
-        if (!isOver) timer = window.setTimeout(reload, retryMs);
+const openNew = openLater('New run', async (surroundings) => (await import('./new-run.ts')).openNewRun(surroundings));
+
+/** A page whose code is loaded when it is opened, because it is useless without its server. */
+function openLater(title: string, open: (surroundings: Surroundings) => Promise<Page>) {
+  return (surroundings: Surroundings): Page => {
+    let opened: Page | null = null;
+    let timer = 0;
+    let isOver = false;
+    const load = async () => {
+      try {
+        opened = await open(surroundings);
+        if (isOver) opened.close();
+      } catch {
+        if (isOver) return;
+        surroundings.connection(noAnswer);
+        timer = window.setTimeout(reload, retryMs);
+      }
+      if (!isOver) show();
+    };
+    // Browsers do not repeat an import that failed, so the whole page is loaded again once its server answers.
+    const reload = () =>
+      get('/me').then(
+        () => isOver || location.reload(),
+        () => {
+          if (!isOver) timer = window.setTimeout(reload, retryMs);
+        },
+      );
+    load();
+    return {
+      title: () => opened?.title() ?? title,
+      view: () => opened?.view() ?? html`<h1>${title}</h1><p>Loading …</p>`,
+      close: () => {
+        isOver = true;
+        clearTimeout(timer);
+        opened?.close();
       },
-    );
-  load();
-  return {
-    title: () => 'New run',
-    view: () => opened?.view() ?? html`<h1>New run</h1><p>Loading …</p>`,
-    close: () => {
-      isOver = true;
-      clearTimeout(timer);
-      opened?.close();
-    },
+    };
   };
 }
 

@@ -306,7 +306,7 @@ export class KnownActions {
     const now = again.length === 0 ? run : await readRun(ledger.redis, id);
     if (now !== null) {
       this.#rememberStart(now);
-      this.#remember(now, cancel);
+      this.#remember(now);
     }
     return { isFound: true, again };
   }
@@ -333,7 +333,9 @@ export class KnownActions {
     if (this.#starts.size > maxKnownRuns) this.#starts.delete(this.#starts.keys().next().value!);
   }
 
-  #remember(run: Run, before: RunActions['cancel']): void {
+  /** A cancel stays known: another look may have read the run before it was cancelled, and come back only now. */
+  #remember(run: Run): void {
+    const before = this.#runs.get(run.id)?.cancel ?? null;
     const isCancelled = run.state === 'cancelling' || run.state === 'cancelled';
     const cancel = isCancelled ? { by: run.by, who: run.who, reason: run.reason } : before;
     const pauses = run.pauses.filter(({ id }) => id !== '');

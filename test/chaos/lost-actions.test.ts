@@ -49,6 +49,7 @@ describe('a Redis that has lost an action which it had acknowledged', () => {
     mark();
     expect((await say(harness, `cancel ${id} --yes`)).code).toBe(0);
     const sent = harness.sandbox.seen.length;
+    await seenByWorker(harness);
     await lose();
     const run = await harness.runIs('cancelled again', ({ state }) => state === 'cancelled');
     expect(run).toMatchObject({ who: 'ana' });
