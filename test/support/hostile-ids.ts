@@ -29,7 +29,7 @@ export async function sendHostileIds(count: number, seed: number, { format, allo
     const before = harness.sandbox.remaining();
     const file = `hostile.${format}`;
     harness.file(file, format === 'csv' ? asCsv(listed) : asNdjson(listed));
-    const flags = allowed === '' ? [] : ['--allow-id-chars', allowed];
+    const flags = ['--allow-column-names', ...(allowed === '' ? [] : ['--allow-id-chars', allowed])];
     const ended = await harness.run([file, '--resource-column', 'resource', '--yes', '--json', ...flags]);
     expect(ended.stderr).not.toContain('error:');
     const summary = summaryIn(ended);
