@@ -33,7 +33,6 @@ import type { RedisClient } from '../redis/client.ts';
 import type { Caller } from './access.ts';
 import { toListAction } from './list-action.ts';
 import { withOwnRedis } from './own-redis.ts';
-import { Uploads } from './plan-store.ts';
 import { findPlan, plansOf } from './plans.ts';
 import { Problem, parsedAs } from './problem.ts';
 import { type Call, type Route, route } from './route.ts';
@@ -42,6 +41,7 @@ import { listSettings, ruleSettings } from './sent-settings.ts';
 import { queryFields } from './setting-fields.ts';
 import * as shapes from './shapes.ts';
 import { findKnownTarget } from './targets.ts';
+import { Uploads } from './uploads.ts';
 import { spellOutWarnings } from './warnings.ts';
 
 const flag = z.enum(['true', 'false']).optional();

@@ -33,7 +33,7 @@ export async function execute(invocation: Invocation): Promise<number> {
       );
       if (hasNoRuns) infoWriter(invocation)(firstSteps(invocation.toType));
     };
-    const { oldListsPart } = await import('../../api/plan-store.ts');
+    const { oldListsPart } = await import('../../api/uploads.ts');
     const parts = new Parts(
       [httpPart(address, app, { flag: '--port', onListening }), oldListsPart(config.stateDir, log)],
       log,

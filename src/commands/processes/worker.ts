@@ -241,7 +241,7 @@ async function httpParts(work: WorkerDeps, service: Service): Promise<Part[]> {
   const build = { version: readVersion(), revision: env.EXPUNGE_REVISION ?? '' };
   const { redis, connectionError } = session;
   const { openWorkerSite } = await import('../../api/site.ts');
-  const { oldListsPart } = await import('../../api/plan-store.ts');
+  const { oldListsPart } = await import('../../api/uploads.ts');
   return [
     openHttp(portOf(config.http, supervision), {
       build,

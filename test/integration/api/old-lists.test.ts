@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, truncateSync, utimesSync, writeFile
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { Uploads } from '../../../src/api/plan-store.ts';
+import { Uploads } from '../../../src/api/uploads.ts';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
 import { openApi } from '../../support/api.ts';
 import { until } from '../../support/processes.ts';
