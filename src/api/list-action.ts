@@ -1,3 +1,4 @@
+import { settingsOfTarget } from '../config/check-target.ts';
 import type { Source, Sources } from '../config/read-config.ts';
 import { apiField, type Config, type SettingName, settings } from '../config/settings.ts';
 import type { Target } from '../model/target.ts';
@@ -41,14 +42,8 @@ export function toListAction(
   const isOwnFile = config.protect !== undefined && given.protect === undefined;
   const replaced = ofLists.filter((name) => !(isOwnFile && ofProtectFile.includes(name)));
   const defaults = Object.fromEntries(replaced.map((name) => [name, settings[name].fallback]));
-  const place = {
-    baseUrl: target.baseUrl,
-    account: target.account,
-    allowHttp: new URL(target.baseUrl).hostname,
-    clientId: undefined,
-  };
   return {
-    config: Object.freeze({ ...config, ...defaults, ...place, ...given }) as Config,
+    config: Object.freeze({ ...config, ...defaults, ...settingsOfTarget(target), ...given }) as Config,
     sources: sourcesOf(sources, Object.keys(given) as SettingName[]),
     env,
     options,

@@ -7,7 +7,6 @@ import type { List } from '../input/with-list.ts';
 import { findRunOfList } from '../ledger/create-run.ts';
 import type { KeptPlan } from '../ledger/kept-plans.ts';
 import { findOverlappingRuns } from '../ledger/list-runs.ts';
-import { refuseUnprotected } from '../ledger/protection.ts';
 import { isFinalized } from '../ledger/run.ts';
 import { readAbsentAnswers } from '../ledger/semantics.ts';
 import { approverText, mayApprove, parseApprover } from '../model/approver.ts';
@@ -17,23 +16,22 @@ import { mayAct } from '../model/role.ts';
 import { hashList, type Target, targetOf } from '../model/target.ts';
 import { protectedHost } from '../model/target-pattern.ts';
 import { mapAdvice } from '../model/to-type.ts';
-import { keepPlan, type PlanAnswer, planClock, planFacts, readShown, undecidable } from '../operations/kept-plan.ts';
+import { keepPlan, type PlanAnswer, planFacts, readShown, requireWaiting } from '../operations/kept-plan.ts';
 import { type PlanFiles, readKept } from '../operations/kept-plan-files.ts';
 import type { ListAction, RunOptions } from '../operations/list-action.ts';
-import { applyKeptPlan, refuseKeptPlan, withdrawPlan } from '../operations/local-plans.ts';
+import { applyKeptPlan, listPlans, refuseKeptPlan, withdrawPlan } from '../operations/local-plans.ts';
 import { makePlan, newOrigin } from '../operations/make-plan.ts';
 import { readPlanFile } from '../operations/plan-file.ts';
 import { type ListHistory, noListHistory } from '../operations/plan-list.ts';
 import { readBeforeRun } from '../operations/read-bounds.ts';
 import { withUpload } from '../operations/read-list.ts';
 import { changedTexts, isPartial, type SealedPlan } from '../operations/sealed-plan.ts';
-import { readRejectedRows } from '../operations/shown-plan.ts';
 import { limiterScopesFor } from '../operations/start-list.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { Caller } from './access.ts';
 import { toListAction } from './list-action.ts';
 import { withOwnRedis } from './own-redis.ts';
-import { findPlan, plansOf } from './plans.ts';
+import { findPlan } from './plans.ts';
 import { Problem, parsedAs } from './problem.ts';
 import { type Call, type Route, route } from './route.ts';
 import { reason } from './run-routes.ts';
@@ -103,7 +101,7 @@ export const planRoutes: readonly Route[] = [
     query: z.strictObject({ all: flag.describe('also those that were decided, or have expired, in the last 30 days') }),
     answer: shapes.list(shapes.keptPlan),
     handle: async ({ deps, caller, query }) => {
-      const items = (await plansOf(deps.session, caller.reach)).map((plan) => factsFor(caller, plan));
+      const items = (await listPlans(deps.session, caller.reach)).map((plan) => factsFor(caller, plan));
       return { items: items.filter(({ state }) => query.all === 'true' || state === 'waiting') };
     },
   }),
@@ -183,8 +181,7 @@ export const planRoutes: readonly Route[] = [
 /** The plan with this id. Throws not_found, and GUARD if the plan does not wait any more. */
 async function findWaiting({ session }: Pick<Call['deps'], 'session'>, id: string): Promise<KeptPlan> {
   const kept = await findPlan(session, id);
-  const error = undecidable(kept, await planClock(session.redis, kept));
-  if (error !== null) throw error;
+  await requireWaiting(session.redis, kept);
   return kept;
 }
 
@@ -239,11 +236,8 @@ async function planUpload({ deps, query, context, caller }: Call<z.output<typeof
       origin: newOrigin(action.by, approver),
       historyOf: (read) => readHistory(redis, action, target, read),
     });
-    // The protected ids are read again when the plan is applied.
-    await refuseUnprotected(redis, fp, { isProtected: made.plan.protect !== null, ids: [] });
-    const rejected = await readRejectedRows(made.shown.rejectsFile);
     const isDraft = wait !== 'true' && approver === undefined && mayAct(caller.role, 'operate');
-    const kept = await keepPlan(redis, { made, target, name: file, title: name, path: list, rejected, isDraft });
+    const kept = await keepPlan(redis, { made, target, name: file, title: name, path: list, isDraft });
     return shownTo({ deps, caller }, kept);
   } catch (error) {
     throw withoutPaths(error, [uploads.pathOf(id), deps.config.stateDir]);

@@ -15,6 +15,11 @@ export function namedTarget({ baseUrl, account, clientId }: Named): Target {
   });
 }
 
+/** The settings that name a known target, for an action from which no token is sent: http to another machine is not refused. */
+export function settingsOfTarget({ baseUrl, account }: Pick<Target, 'baseUrl' | 'account'>) {
+  return { baseUrl, account, allowHttp: new URL(baseUrl).hostname, clientId: undefined };
+}
+
 /**
  * The target of a command that sends to it. Throws USAGE without a base URL, for a base URL outside `allowedTargets`, for http to another machine,
  * and if the environment switches certificate checks off.

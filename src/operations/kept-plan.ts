@@ -2,6 +2,7 @@ import { ExpungeError } from '../errors.ts';
 import { isoTime, plural } from '../format.ts';
 import { enterPlan, forgetPlan, type KeptPlan, newPlanId, type PlanNote } from '../ledger/kept-plans.ts';
 import { noteTarget } from '../ledger/known-targets.ts';
+import { refuseUnprotected } from '../ledger/protection.ts';
 import { sumIds } from '../model/resource.ts';
 import { type Target, targetOf } from '../model/target.ts';
 import { planEvent } from '../notify/events.ts';
@@ -11,7 +12,7 @@ import { hasAllOf, readServerIdentity } from '../redis/server-identity.ts';
 import { keepFile, keepText, readKeptText } from './kept-plan-files.ts';
 import type { MadePlan } from './make-plan.ts';
 import { planFileText } from './sealed-plan.ts';
-import { type RejectedRow, shownPlan } from './shown-plan.ts';
+import { readRejectedRows, shownPlan } from './shown-plan.ts';
 
 const draftMs = 86_400_000;
 const waitingMs = 7 * 86_400_000;
@@ -23,24 +24,28 @@ type NewPlan = {
   name: string;
   title: string;
   path: string;
-  rejected: RejectedRow[];
   isDraft: boolean;
 };
 
 /** A kept plan as the API shows it. */
 export type PlanAnswer = ReturnType<typeof shownPlan> & { plan: string; expires_at: string; fp: string; name: string };
 
-/** Keeps a plan and its list in Redis, and returns it, also as it is shown. Throws USAGE without room for it, and keeps nothing then. */
+/**
+ * Keeps a plan and its list in Redis, and returns it, also as it is shown. Throws what refuses a run that is left to workers for its protected ids, and
+ * USAGE without room for the plan; nothing is kept then.
+ */
 export async function keepPlan(
   redis: RedisClient,
   { made, target, isDraft, ...given }: NewPlan,
 ): Promise<{ kept: KeptPlan; shown: PlanAnswer }> {
   const { fp } = target;
+  // The protected ids are read again when the plan is applied.
+  await refuseUnprotected(redis, fp, { isProtected: made.plan.protect !== null, ids: [] });
   const id = newPlanId(fp);
   const at = await planClock(redis, target);
   const expiresAt = at + (isDraft ? draftMs : waitingMs);
-  const { title: name, rejected } = given;
-  const shown = { plan: id, expires_at: isoTime(expiresAt), fp, name, ...shownPlan(made, rejected) };
+  const rejected = await readRejectedRows(made.shown.rejectsFile);
+  const shown = { plan: id, expires_at: isoTime(expiresAt), fp, name: given.title, ...shownPlan(made, rejected) };
   try {
     const bytes = await keepFiles(redis, id, made, given.path, shown);
     const plan: KeptPlan = {
@@ -157,6 +162,12 @@ export function undecidable(plan: KeptPlan, now: number): ExpungeError | null {
   return new ExpungeError('GUARD', `${who} applied ${whose} at ${isoTime(at)}, as run ${run}; no other run was made`, {
     next: (toType) => `see it: ${toType('status', run)}`,
   });
+}
+
+/** Throws GUARD for a plan that was decided or has expired by the clock of Redis. */
+export async function requireWaiting(redis: RedisClient, kept: KeptPlan): Promise<void> {
+  const error = undecidable(kept, await planClock(redis, kept));
+  if (error !== null) throw error;
 }
 
 /**

@@ -12,12 +12,22 @@ import { type Run, readRun } from '../ledger/run.ts';
 import { openRunIndex } from '../lookup/run-index.ts';
 import { isSamePerson } from '../model/person.ts';
 import { mayAct, type Role } from '../model/role.ts';
+import type { Reach } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { By } from './action.ts';
 import type { AppliedPlan } from './applied-plan.ts';
 import { actionOfPlan, checkPlanned, refuseChangedFiles } from './apply-plan.ts';
-import { noteOf, planClock, planFacts, readShown, refuseLostDecision, undecidable, unknownPlan } from './kept-plan.ts';
+import {
+  noteOf,
+  planClock,
+  planFacts,
+  readShown,
+  refuseLostDecision,
+  requireWaiting,
+  undecidable,
+  unknownPlan,
+} from './kept-plan.ts';
 import { type PlanFiles, withPlanFiles } from './kept-plan-files.ts';
 import type { ListAction } from './list-action.ts';
 import type { PlanOperations } from './operations.ts';
@@ -35,14 +45,10 @@ export function localPlans(session: Session): PlanOperations {
     return kept;
   };
   return {
-    list: async () =>
-      (await listKeptPlans(redis, (await openRunIndex(redis).read()).targets)).map((plan) =>
-        planFacts(plan, Date.now()),
-      ),
+    list: async () => (await listPlans(session, null)).map((plan) => planFacts(plan, Date.now())),
     async show(id) {
       const kept = await known(id);
-      const error = undecidable(kept, await planClock(redis, kept));
-      if (error !== null) throw error;
+      await requireWaiting(redis, kept);
       return { ...(await readShown(redis, kept)), protected_host: null };
     },
     async apply(id, action) {
@@ -52,6 +58,11 @@ export function localPlans(session: Session): PlanOperations {
     refuse: async (id, by) => planFacts(await refuseKeptPlan(session, await known(id), by), Date.now()),
     withdraw: async (id, { who }) => withdrawPlan(session, await known(id), { name: who, role: 'admin' }),
   };
+}
+
+/** The plans in the inboxes of the targets within reach, the oldest first. */
+export async function listPlans({ redis }: Pick<Session, 'redis'>, reach: Reach): Promise<KeptPlan[]> {
+  return listKeptPlans(redis, (await openRunIndex(redis).read(reach)).targets);
 }
 
 /** The plan that is carried out, by its files: the plan that was kept, or one of the same ids with other rules. */
@@ -108,8 +119,7 @@ export async function withdrawPlan(
     throw new ExpungeError('GUARD', `plan ${kept.id} belongs to ${kept.by}, not to ${who}; nothing was removed`, {
       next: `let ${kept.by}, or anyone with the role operate, withdraw it`,
     });
-  const error = undecidable(kept, await planClock(redis, kept));
-  if (error !== null) throw error;
+  await requireWaiting(redis, kept);
   const after = await removeWaiting(redis, kept.id, kept.isDraft ? null : withdrawal(kept, who));
   if (after !== null) throw undecidable(after, await planClock(redis, after)) ?? unknownPlan(kept.id);
 }
@@ -125,8 +135,7 @@ async function refuseDecided(redis: RedisClient, kept: KeptPlan, { who }: By): P
     const run = await readRun(redis, decision!.run);
     if (run?.state === 'preparing' || run?.state === 'planned') return;
   }
-  const error = undecidable(kept, await planClock(redis, kept));
-  if (error !== null) throw error;
+  await requireWaiting(redis, kept);
 }
 
 /** Decides about a plan. Throws GUARD if it is decided otherwise, also by another person in the same way. */

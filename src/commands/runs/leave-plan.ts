@@ -5,19 +5,14 @@ import { refuseProtectFile } from '../../api/sent-settings.ts';
 import { namedTarget, readTarget } from '../../config/check-target.ts';
 import { ExpungeError } from '../../errors.ts';
 import { withSpoolFolder } from '../../input/with-list.ts';
-import { refuseUnprotected } from '../../ledger/protection.ts';
-import { approverText } from '../../model/approver.ts';
-import { visibleLine } from '../../model/visible.ts';
 import { keepPlan, type PlanAnswer } from '../../operations/kept-plan.ts';
 import type { MadePlan } from '../../operations/make-plan.ts';
 import { type Session, withRedis } from '../../operations/session.ts';
-import { readRejectedRows } from '../../operations/shown-plan.ts';
-import { planText } from '../../terminal/plan-text.ts';
-import { styleOf } from '../../terminal/style.ts';
 import { type Invocation, jsonLines } from '../command.ts';
 import { infoWriter, lineWriter, toListAction } from '../session.ts';
 import { makeShownPlan } from './make-plan.ts';
 import { openOneList, sendOneList } from './send-list.ts';
+import { waitText, writePlan } from './show-plan.ts';
 
 // `plan` without a file: the plan waits in the inbox of Redis, or of the Redis of a server, until someone approves it.
 
@@ -46,11 +41,8 @@ async function keep(
   path: string,
 ): Promise<PlanAnswer> {
   const target = readTarget(config, env);
-  // The protected ids are read again when the plan is applied.
-  await refuseUnprotected(redis, target.fp, { isProtected: made.plan.protect !== null, ids: [] });
-  const rejected = await readRejectedRows(made.shown.rejectsFile);
   const name = basename(path);
-  const { shown } = await keepPlan(redis, { made, target, name, title: name, path, rejected, isDraft: false });
+  const { shown } = await keepPlan(redis, { made, target, name, title: name, path, isDraft: false });
   return shown;
 }
 
@@ -69,7 +61,7 @@ export async function leavePlanAtServer(invocation: Invocation): Promise<number>
     const query = { wait: 'true', approve_by: options.approveBy };
     const planned = await sendOneList<PlanAtServer & PlanAnswer>(invocation, api, action, { target, ...sent, query });
     const out = options.json ? stderr : stdout;
-    out.write(`${planText({ ...planned.record, toType }, styleOf(out), out.columns || undefined)}\n`);
+    writePlan(out, planned.record, toType);
     sayWaiting(invocation, planned);
     return 0;
   });
@@ -89,9 +81,8 @@ function refuseOwnFiles({ args, sources, config }: Invocation): void {
 }
 
 function sayWaiting(invocation: Invocation, shown: PlanAnswer): void {
-  const { plan, approve_by: approver, expires_at: until } = shown;
-  const whose = approver === null ? '' : ` for ${visibleLine(approverText(approver))}`;
-  lineWriter(invocation.stderr)(`Nothing was sent. Plan ${plan} waits${whose} until ${until}.`);
+  const { plan } = shown;
+  lineWriter(invocation.stderr)(`Nothing was sent. Plan ${plan} ${waitText(shown)}.`);
   infoWriter(invocation)(`  Approve it: ${invocation.toType('plans approve', plan)}`);
   const { record: _, ...facts } = shown;
   jsonLines(invocation.stdout, invocation.options.json)('plan', facts);

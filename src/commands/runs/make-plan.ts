@@ -3,11 +3,10 @@ import { historyForPlan } from '../../operations/dry-plan.ts';
 import { type MadePlan, makePlan, newOrigin } from '../../operations/make-plan.ts';
 import { planCode } from '../../operations/sealed-plan.ts';
 import { forecastFacts } from '../../terminal/forecast-text.ts';
-import { planText } from '../../terminal/plan-text.ts';
-import { styleOf } from '../../terminal/style.ts';
 import { type Invocation, jsonLines } from '../command.ts';
 import { infoWriter, lineWriter, toListAction } from '../session.ts';
 import { withNamedList } from './run.ts';
+import { writePlan } from './show-plan.ts';
 
 /** Seals the plan of a command in a file. */
 export async function planInFile(invocation: Invocation, output: string): Promise<number> {
@@ -37,7 +36,7 @@ export async function makeShownPlan<T>(
     },
   });
   const out = options.json ? stderr : stdout; // the plan is the result
-  out.write(`${planText({ ...made.shown, toType }, styleOf(out), out.columns || undefined)}\n`);
+  writePlan(out, made.shown, toType);
   for (const note of notes) lineWriter(stderr)(note);
   return await body(made);
 }

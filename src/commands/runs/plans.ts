@@ -1,3 +1,4 @@
+import { settingsOfTarget } from '../../config/check-target.ts';
 import { count, isoTime } from '../../format.ts';
 import { approverText } from '../../model/approver.ts';
 import { anyResource } from '../../model/resource.ts';
@@ -5,11 +6,12 @@ import { visibleLine } from '../../model/visible.ts';
 import { findPlanIn, type PlanAnswer, type PlanFacts } from '../../operations/kept-plan.ts';
 import type { ListAction } from '../../operations/list-action.ts';
 import type { PlanOperations } from '../../operations/operations.ts';
-import { deletedText, planText } from '../../terminal/plan-text.ts';
-import { columns, styleOf, tableFit } from '../../terminal/style.ts';
+import { deletedText } from '../../terminal/plan-text.ts';
+import { columns, tableFit } from '../../terminal/style.ts';
 import { type Invocation, jsonLines } from '../command.ts';
 import { askCount, askHost, askYes, infoWriter, lineWriter, readBy, toListAction, writeWarnings } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
+import { waitText, writePlan } from './show-plan.ts';
 
 /** `plans`: lists the plans that wait to be approved, shows one, and approves, refuses or withdraws it. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -73,12 +75,9 @@ async function show(invocation: Invocation, plans: PlanOperations, { plan: id }:
 }
 
 function write({ toType }: Invocation, out: NodeJS.WriteStream, shown: PlanAnswer): void {
-  const { plan, planned_by: planner, approve_by: approver, expires_at: until, reason } = shown;
-  const whose = approver === null ? '' : ` for ${visibleLine(approverText(approver))}`;
-  out.write(`${planText({ ...shown.record, toType }, styleOf(out), out.columns || undefined)}\n`);
-  out.write(
-    `Plan ${plan} of ${visibleLine(planner)} waits${whose} until ${until}${reason && `: ${visibleLine(reason)}`}\n`,
-  );
+  const { plan, planned_by: planner, reason } = shown;
+  writePlan(out, shown.record, toType);
+  out.write(`Plan ${plan} of ${visibleLine(planner)} ${waitText(shown)}${reason && `: ${visibleLine(reason)}`}\n`);
 }
 
 async function approve(invocation: Invocation, plans: PlanOperations, { plan: id }: PlanFacts): Promise<number> {
@@ -100,7 +99,7 @@ async function approve(invocation: Invocation, plans: PlanOperations, { plan: id
 /** The action for the run of a plan, which names the target: no token is sent from here. Other settings that name another target are refused. */
 function actionFor(invocation: Invocation, { target: baseUrl, account }: PlanAnswer): ListAction {
   const action = toListAction(invocation);
-  const place = { baseUrl, account, allowHttp: new URL(baseUrl).hostname, clientId: undefined };
+  const place = settingsOfTarget({ baseUrl, account });
   return {
     ...action,
     config: action.config.baseUrl === undefined ? Object.freeze({ ...action.config, ...place }) : action.config,

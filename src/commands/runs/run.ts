@@ -12,11 +12,11 @@ import { checkList, checkProtection, dryRunRefusal } from '../../operations/plan
 import { withReadList } from '../../operations/read-list.ts';
 import { forecastFacts } from '../../terminal/forecast-text.ts';
 import { type Progress, startProgress } from '../../terminal/live-panel.ts';
-import { type Plan, planText } from '../../terminal/plan-text.ts';
-import { styleOf } from '../../terminal/style.ts';
+import type { Plan } from '../../terminal/plan-text.ts';
 import { type Invocation, jsonLines, notifying, sandboxFaults, sending } from '../command.ts';
 import { readCredentials } from '../credentials.ts';
 import { infoWriter, progressStream, toListAction } from '../session.ts';
+import { writePlan } from './show-plan.ts';
 
 /** Reads the list, then plans, confirms, deletes and reports. Repeating the command resumes its run. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -76,7 +76,7 @@ export async function showDryRun(
   notes: readonly string[] = [],
 ): Promise<number> {
   const out = options.json ? stderr : stdout; // the plan is the result
-  out.write(`${planText({ ...plan, toType }, styleOf(out), out.columns || undefined)}\n`);
+  writePlan(out, plan, toType);
   for (const note of notes.filter(Boolean)) stderr.write(`${note}\n`);
   out.write(`${dryRunEnd(plan.ids, verbosity === 'quiet')}\n`);
   const { rows, ids, sha256 } = spool;
