@@ -1,12 +1,11 @@
-import { describeError, get, post, postFile, toTrouble } from './api.ts';
+import { describeError, get, postFile, toTrouble } from './api.ts';
 import { renderField, tell } from './ask.ts';
 import { size } from './format.ts';
 import { html, nothing } from './markup.ts';
 import type { Page, Surroundings } from './page.ts';
 import { alarm } from './parts.ts';
 import { planFields } from './plan-fields.ts';
-import { deletedBy, isUnprotected, nameOf, planView, unprotectedAlarm } from './plan-view.ts';
-import { typed, typedHost } from './run-actions.ts';
+import { applyPlan, deletedBy, nameOf, planConfirmFields, planView, unprotectedAlarm } from './plan-view.ts';
 import type { Plan, Target } from './types.ts';
 
 /** Makes a run of a list: the list is read, its plan is shown, and nothing is sent before the number of ids is typed. */
@@ -118,19 +117,10 @@ class NewRun {
 
   #apply(event: SubmitEvent, plan: Plan) {
     event.preventDefault();
-    const values = new FormData(event.currentTarget as HTMLFormElement);
-    const confirm = Number(String(values.get('number')).replaceAll(',', ''));
+    const given = [...new FormData(event.currentTarget as HTMLFormElement)];
+    const values = Object.fromEntries(given.map(([name, value]) => [name, String(value)]));
     this.#try('Making the run …', async () => {
-      const made = await post<{ run: string }>(
-        `/plans/${plan.plan}/apply`,
-        {
-          confirm,
-          reason: String(values.get('reason')),
-          ...(isUnprotected(plan) && { expect_unprotected: 'true' }),
-          ...(plan.protected_host && { confirm_host: String(values.get('host')) }),
-        },
-        { 'idempotency-key': this.#key },
-      );
+      const made = await applyPlan(plan, values, this.#key);
       this.#go(`/runs/${made.run}`);
       tell(made);
     });
@@ -185,10 +175,8 @@ class NewRun {
   }
 
   #confirmation(plan: Plan) {
-    const n = plan.confirm;
     return html`<form autocomplete="off" @submit=${(event: SubmitEvent) => this.#apply(event, plan)}>
-      ${renderField(typed(n, 'ids to delete'))}
-      ${plan.protected_host ? renderField(typedHost(plan.protected_host)) : nothing}
+      ${planConfirmFields(plan).map(renderField)}
       ${renderField({ name: 'reason', label: 'Reason', hint: 'is recorded in the audit trail' })}
       ${alarm(unprotectedAlarm(plan))}
       ${alarm(this.#problem)}

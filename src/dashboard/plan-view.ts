@@ -1,7 +1,8 @@
-import { address } from './api.ts';
+import { address, post } from './api.ts';
 import { count, duration, parseHost, plural } from './format.ts';
 import { html, nothing, visibleId } from './markup.ts';
 import { type Content, facts, idText, table, time, word } from './parts.ts';
+import { confirmation, confirmFields } from './run-actions.ts';
 import type { Plan, Target } from './types.ts';
 import { me } from './words.ts';
 
@@ -61,8 +62,19 @@ function nothingIn({ counts }: Plan) {
 }
 
 /** Whether the server protects ids, but none of them is in the list: the person who confirms the plan is warned. */
-export function isUnprotected({ protected_read: read, counts }: Plan) {
+function isUnprotected({ protected_read: read, counts }: Plan) {
   return typeof read === 'number' && !counts.protected;
+}
+
+/** Has a plan carried out. `values`: the values of its fields, and the reason; `key`: makes a repeated action the same run. */
+export function applyPlan(plan: Plan, values: Record<string, string>, key: string) {
+  const body = { ...confirmation(values), ...(isUnprotected(plan) && { expect_unprotected: 'true' }) };
+  return post<{ run: string }>(`/plans/${plan.plan}/apply`, body, { 'idempotency-key': key });
+}
+
+/** The fields that a person has to type before a plan is carried out. */
+export function planConfirmFields({ confirm: n, protected_host: host }: Plan) {
+  return confirmFields(n, 'ids to delete', host);
 }
 
 /** Warns the person who confirms a plan in which no id is protected, although the server protects some. */

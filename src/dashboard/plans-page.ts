@@ -4,8 +4,7 @@ import { count, plural } from './format.ts';
 import { html, nothing } from './markup.ts';
 import type { Page, Surroundings } from './page.ts';
 import { alarm, table, time } from './parts.ts';
-import { deletedBy, isUnprotected, nameOf, planView, unprotectedAlarm } from './plan-view.ts';
-import { typed, typedHost } from './run-actions.ts';
+import { applyPlan, deletedBy, nameOf, planConfirmFields, planView, unprotectedAlarm } from './plan-view.ts';
 import type { KeptPlan, Plan } from './types.ts';
 import { mayOperate } from './words.ts';
 
@@ -107,22 +106,15 @@ function whoApproves(plan: Plan) {
 }
 
 function approval(plan: Plan, go: (path: string) => void): Question {
-  const key = { 'idempotency-key': crypto.randomUUID() }; // makes a repeated action the same run
-  const { plan: id, confirm: n, planned_by: by, protected_host: host } = plan;
+  const key = crypto.randomUUID(); // makes a repeated action the same run
   return {
-    title: `Approve the plan of ${by}?`,
+    title: `Approve the plan of ${plan.planned_by}?`,
     label: `Delete ${deletedBy(plan)}`,
     isDangerous: true,
-    text: html`Workers delete ${plural(n, 'ids')}. This cannot be undone. ${alarm(unprotectedAlarm(plan))}`,
-    fields: [typed(n, 'ids to delete'), ...(host === null ? [] : [typedHost(host)])],
-    act: async ({ reason, number, host: typedName }) => {
-      const body = {
-        confirm: Number(number?.replaceAll(',', '')),
-        reason,
-        ...(isUnprotected(plan) && { expect_unprotected: 'true' }),
-        ...(typedName && { confirm_host: typedName }),
-      };
-      const made = await post<{ run: string }>(`/plans/${id}/apply`, body, key);
+    text: html`Workers delete ${plural(plan.confirm, 'ids')}. This cannot be undone. ${alarm(unprotectedAlarm(plan))}`,
+    fields: planConfirmFields(plan),
+    act: async (values) => {
+      const made = await applyPlan(plan, values, key);
       go(`/runs/${made.run}`);
       return made;
     },

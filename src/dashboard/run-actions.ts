@@ -133,15 +133,13 @@ function cancelQuestion(run: Run): Question {
     text: html`It ends for good. <b>${plural(left, 'ids')}</b> at <b>${parseHost(run.target)}</b> have no outcome yet and are left; what is deleted
       stays deleted.`,
     fields: [typed(left, 'ids that are left')],
-    act: ({ reason, number }) =>
-      give(run, 'cancel', { reason, left: Number(number?.replaceAll(',', '')), shown: left }),
+    act: ({ reason, number }) => give(run, 'cancel', { reason, left: readNumber(number), shown: left }),
   };
 }
 
 function retryQuestion(run: Run, go: (path: string) => void): Question {
   const words = me.outcomes.filter((word) => word.is_retryable && countOutcome(run, word) > 0);
   const key = { 'idempotency-key': crypto.randomUUID() }; // makes a repeated action the same run
-  const hostFields = run.protected_host === null ? [] : [typedHost(run.protected_host)];
   const chosenOf = (checked: string[]) => sum(run, ({ outcome }) => checked.includes(outcome));
   return {
     title: 'Which ids are to be sent again?',
@@ -154,18 +152,31 @@ function retryQuestion(run: Run, go: (path: string) => void): Question {
       isChecked: !(word.is_left && run.state === 'cancelled'), // ids of a cancelled run: they may have been left on purpose
     })),
     fields: (checked) =>
-      checked.length === 0 ? [] : [typed(chosenOf(checked), 'ids that are sent again'), ...hostFields],
-    act: async ({ reason, number, host }, only) => {
-      const confirm = Number(number?.replaceAll(',', ''));
-      const made = await give(run, 'retry', { reason, confirm, only, ...(host && { confirm_host: host }) }, key);
+      checked.length === 0 ? [] : confirmFields(chosenOf(checked), 'ids that are sent again', run.protected_host),
+    act: async (values, only) => {
+      const made = await give(run, 'retry', { ...confirmation(values), only }, key);
       go(`/runs/${made.run}`);
       return made;
     },
   };
 }
 
+/** The fields that a person has to type before ids are sent. `host`: the host of a protected target; null = none. */
+export function confirmFields(n: number, what: string, host: string | null) {
+  return [typed(n, what), ...(host === null ? [] : [typedHost(host)])];
+}
+
+/** The typed values of these fields, and the reason, as the API takes them. */
+export function confirmation({ number, host, reason }: Record<string, string>) {
+  return { confirm: readNumber(number), reason, ...(host && { confirm_host: host }) };
+}
+
+function readNumber(text = '') {
+  return Number(text.replaceAll(',', ''));
+}
+
 /** A field that accepts only this number, so that the person has to read it. */
-export function typed(n: number, what: string) {
+function typed(n: number, what: string) {
   return {
     name: 'number',
     label: `Type the number of ${what}: ${count(n)}`,
@@ -175,7 +186,7 @@ export function typed(n: number, what: string) {
 }
 
 /** A field that accepts only the host name of a protected target. */
-export function typedHost(host: string) {
+function typedHost(host: string) {
   return {
     name: 'host',
     label: `This target is protected. Type its host name: ${host}`,
