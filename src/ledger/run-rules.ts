@@ -77,8 +77,8 @@ function isHigher<T>(unset: T) {
   return (from: T, to: T) => from !== unset && (to === unset || Number(to) > Number(from));
 }
 
-/** Lower is looser: the run can start earlier. */
-function isEarlier(from: number, to: number): boolean {
+/** Lower is looser. */
+function isLower(from: number, to: number): boolean {
   return to < from;
 }
 
@@ -182,7 +182,7 @@ const runRules = completeRules({
     stored: (ms) => ms,
     read: Number,
     text: durationText,
-    isLooser: (from, to) => to < from, // the evidence of how the run went is gone earlier
+    isLooser: isLower, // the evidence of how the run went is gone earlier
     resume: 'change',
     onResume: false,
     retry: 'drop',
@@ -291,7 +291,7 @@ const runRules = completeRules({
     stored: (ms) => ms,
     read: Number,
     text: durationText,
-    isLooser: isEarlier,
+    isLooser: isLower, // the run can start earlier
     isAbsentWhenUnset: true,
     resume: 'change',
     onResume: false,
@@ -309,7 +309,7 @@ const runRules = completeRules({
     stored: (at) => at,
     read: Number,
     text: isoTime,
-    isLooser: isEarlier,
+    isLooser: isLower, // the run can start earlier
     isAbsentWhenUnset: true,
     resume: 'change',
     onResume: false,

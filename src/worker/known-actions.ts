@@ -274,8 +274,10 @@ export class KnownActions {
   async #lookAtRun(id: string): Promise<{ isFound: boolean; again: string[] }> {
     const { ledger } = this.#options;
     const run = await readRun(ledger.redis, id);
-    if (run === null) this.#starts.delete(id);
-    if (run === null) return { isFound: false, again: [] };
+    if (run === null) {
+      this.#starts.delete(id);
+      return { isFound: false, again: [] };
+    }
     if (isFinalized(run.state)) this.#liveRuns.delete(id);
     else this.#liveRuns.add(id);
     const { pauses, cancel } = this.#runs.get(id) ?? { pauses: [], cancel: null };

@@ -23,9 +23,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const { commandName, args, config } = invocation;
   const target = namedTarget(config);
   const isBound = bounds.includes(commandName);
-  const isGrace = commandName === graceCommand;
-  const rate = isBound && !isGrace ? readBound(commandName, args[0] ?? '') : null; // a mistake costs no request
-  const graceMs = isGrace ? readGrace(args[0] ?? '') : 0;
+  const act = actions[commandName]!(args[0] ?? ''); // a mistake costs no request
   return withOperations(invocation, 'targets', async (targets) => {
     const before = await targets.status(target);
     const mayBeNew = isBound || commandName === 'target acknowledge'; // Redis may have lost what it knew of the target
@@ -34,13 +32,11 @@ export async function execute(invocation: Invocation): Promise<number> {
       ? await unknownTargetLines(before, `${commandName} ${args[0]}`, targets.known, invocation.toType)
       : [];
     const action = { target, by: readBy(invocation), seen: before.revision };
-    const change = await actions[commandName]!(targets, action, rate, graceMs);
-    return sayChanged(invocation, change, warnings);
+    return sayChanged(invocation, await act(targets, action), warnings);
   });
 }
 
-const graceCommand = 'target grace';
-const bounds = ['target pin-rate', 'target budget', graceCommand];
+const bounds = ['target pin-rate', 'target budget', 'target grace'];
 
 /** Reports what was done, and the state of the target now. Returns the exit code. */
 function sayChanged(
@@ -56,20 +52,25 @@ function sayChanged(
   return 0;
 }
 
-type Do = (
-  targets: TargetOperations,
-  action: SeenTargetAction,
-  rate: Rate | null,
-  graceMs: number,
-) => Promise<TargetChange>;
+type Act = (targets: TargetOperations, action: SeenTargetAction) => Promise<TargetChange>;
 
-const actions: Record<string, Do> = {
-  'target release': (targets, action) => targets.release(action),
-  'target forget-rate': (targets, action) => targets.forgetRate(action),
-  'target pin-rate': (targets, action, rate) => targets.pinRate({ ...action, rate }),
-  'target budget': (targets, action, rate) => targets.setBudget({ ...action, rate }),
-  'target grace': (targets, action, _, graceMs) => targets.setMinGrace({ ...action, graceMs }),
-  'target acknowledge': (targets, action) => targets.acknowledge(action),
+/** The action of each command, which reads its argument first; throws USAGE for a wrong one. */
+const actions: Record<string, (text: string) => Act> = {
+  'target release': () => (targets, action) => targets.release(action),
+  'target forget-rate': () => (targets, action) => targets.forgetRate(action),
+  'target pin-rate': (text) => {
+    const rate = readPinned(text);
+    return (targets, action) => targets.pinRate({ ...action, rate });
+  },
+  'target budget': (text) => {
+    const rate = readBound(text, parseRate, null);
+    return (targets, action) => targets.setBudget({ ...action, rate });
+  },
+  'target grace': (text) => {
+    const graceMs = readBound(text, graceTime, 0);
+    return (targets, action) => targets.setMinGrace({ ...action, graceMs });
+  },
+  'target acknowledge': () => (targets, action) => targets.acknowledge(action),
 };
 
 /** The text for a change, and the text if nothing changed. */
@@ -88,24 +89,20 @@ const messages: Record<string, [string, string]> = {
   ],
 };
 
-/** A budget, or a single rate; null for `none`. Throws USAGE, also for a pin with quotas: it has no single starting rate. */
-function readBound(commandName: string, text: string): Rate | null {
-  if (text === 'none') return null;
-  try {
-    const rate = parseRate(text);
-    if (rate.length === 1 || commandName === 'target budget') return rate;
-  } catch (error) {
-    throw new ExpungeError('USAGE', `${messageOf(error)}; "none" ends it`);
-  }
+/** A single rate; null for `none`. Throws USAGE, also for a rate with quotas, which has no single starting rate. */
+function readPinned(text: string): Rate | null {
+  const rate = readBound(text, parseRate, null);
+  if (rate === null || rate.length === 1) return rate;
   throw new ExpungeError('USAGE', `expected one rate like 200/s, got "${text}"`, {
     next: (toType) => `for a quota over all runs of the target: ${toType('target budget', '100000/day')}`,
   });
 }
 
-/** The shortest grace period in ms; 0 for `none`. Throws USAGE. */
-function readGrace(text: string): number {
+/** The value of a bound; `unset` for `none`. Throws USAGE. */
+function readBound<T, N>(text: string, parse: (text: string) => T, unset: N): T | N {
+  if (text === 'none') return unset;
   try {
-    return graceTime(text);
+    return parse(text);
   } catch (error) {
     throw new ExpungeError('USAGE', `${messageOf(error)}; "none" ends it`);
   }

@@ -7,6 +7,7 @@ import { keepTimeMs } from '../../ledger/end-run.ts';
 import { haltExampleText, haltSelection } from '../../ledger/halt-examples.ts';
 import { awaitsResults } from '../../ledger/results.ts';
 import { isFinalized, type Run, sumActiveMs } from '../../ledger/run.ts';
+import { ruleText } from '../../ledger/run-rules.ts';
 import { standingText } from '../../ledger/standing.ts';
 import { toExitCode } from '../../ledger/summary.ts';
 import { isWorthAnotherRun, sumOutcomes } from '../../model/outcome.ts';
@@ -121,7 +122,7 @@ async function statusText(record: RunRecord, invocation: Invocation): Promise<st
     ...retryLines(run),
     ...(isQuiet ? [] : [...absenceAdvice(run), ...retryAdvice(run, toType)]),
     ...pace(record),
-    ...(run.labels === '' ? [] : [`labels: ${visibleLine(run.labels.replaceAll(',', ', '))}`]),
+    ...(run.labels === '' ? [] : [`labels: ${visibleLine(ruleText(run, 'labels'))}`]),
     `submitted by ${run.createdBy}${run.note ? `, because: ${run.note}` : ''}`,
     ...results(run),
     ...(await expiry(run, invocation)),

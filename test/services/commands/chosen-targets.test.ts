@@ -9,6 +9,20 @@ const elsewhere = { EXPUNGE_ALLOWED_TARGETS: 'api.example.com,*.staging.example.
 const here = { EXPUNGE_ALLOWED_TARGETS: 'localhost,127.0.0.1' };
 const guarded = { EXPUNGE_PROTECTED_TARGETS: '*prod*,localhost,127.0.0.1' };
 
+const scheduleLine = [
+  'schedule',
+  'add',
+  'n',
+  '--cron',
+  '0 3 * * *',
+  '--from',
+  'expired',
+  '--resource',
+  'annotations',
+  '--max-deletes',
+  '9',
+];
+
 async function openList() {
   const harness = await openHarness(onTestFinished, { objects: annotations(ids) });
   const list = ['list.txt', '--resource', 'annotations'];
@@ -26,22 +40,7 @@ describe('a target that is not allowed', () => {
     ['plan', ['plan', 'list.txt', '--resource', 'annotations', '--output', 'plan.json']],
     ['worker', ['worker']],
     ['check', ['check', '--probe-id', 'c-0', '--resource', 'annotations']],
-    [
-      'schedule add',
-      [
-        'schedule',
-        'add',
-        'n',
-        '--cron',
-        '0 3 * * *',
-        '--from',
-        'expired',
-        '--resource',
-        'annotations',
-        '--max-deletes',
-        '9',
-      ],
-    ],
+    ['schedule add', scheduleLine],
   ])('is refused by %s, which sends nothing', async (_, line) => {
     const { harness } = await openList();
     const { baseUrl } = harness.target;
@@ -143,23 +142,12 @@ describe('a protected target', () => {
 
   test('gets no schedule before its host name is given', async () => {
     const { harness, host } = await openList();
-    const line = [
-      'schedule',
-      'add',
-      'n',
-      '--cron',
-      '0 3 * * *',
-      '--from',
-      'expired',
-      '--resource',
-      'annotations',
-      '--max-deletes',
-      '9',
-    ];
-    const refused = await harness.expunge(line, { env: guarded });
+    const refused = await harness.expunge(scheduleLine, { env: guarded });
     expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining(`add --confirm-host ${host}`) });
     expect((await harness.expunge(['schedule', 'list', '--json'])).stdout).toBe('');
-    expect(await harness.expunge([...line, '--confirm-host', host], { env: guarded })).toMatchObject({ code: 0 });
+    expect(await harness.expunge([...scheduleLine, '--confirm-host', host], { env: guarded })).toMatchObject({
+      code: 0,
+    });
   });
 
   test('has its host typed before a retry at a server that protects it', async () => {
