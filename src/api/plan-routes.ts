@@ -16,7 +16,7 @@ import { mayAct } from '../model/role.ts';
 import { hashList, type Target, targetOf } from '../model/target.ts';
 import { protectedHost } from '../model/target-pattern.ts';
 import { mapAdvice } from '../model/to-type.ts';
-import { keepPlan, type PlanAnswer, planFacts, readShown, requireWaiting } from '../operations/kept-plan.ts';
+import { keepPlan, type PlanAnswer, planFacts, readShown } from '../operations/kept-plan.ts';
 import { type PlanFiles, readKept } from '../operations/kept-plan-files.ts';
 import type { ListAction, RunOptions } from '../operations/list-action.ts';
 import { applyKeptPlan, listPlans, refuseKeptPlan, withdrawPlan } from '../operations/local-plans.ts';
@@ -124,7 +124,7 @@ export const planRoutes: readonly Route[] = [
     summary: 'a plan that still waits',
     answer: shapes.plan,
     handle: async ({ deps, caller, params }) => {
-      const kept = await findWaiting(deps, params.plan!);
+      const kept = await findPlan(deps.session, params.plan!);
       return shownTo({ deps, caller }, { kept, shown: await readShown(deps.session.redis, kept) });
     },
   }),
@@ -135,7 +135,7 @@ export const planRoutes: readonly Route[] = [
     summary: 'all rows of its list that hold no usable id, and why',
     answer: null,
     types: ['text/csv'],
-    handle: async ({ deps, params }) => rejectsAnswer(deps, await findWaiting(deps, params.plan!)),
+    handle: async ({ deps, params }) => rejectsAnswer(deps, await findPlan(deps.session, params.plan!)),
   }),
   route({
     method: 'delete',
@@ -177,13 +177,6 @@ export const planRoutes: readonly Route[] = [
       }),
   }),
 ];
-
-/** The plan with this id. Throws not_found, and GUARD if the plan does not wait any more. */
-async function findWaiting({ session }: Pick<Call['deps'], 'session'>, id: string): Promise<KeptPlan> {
-  const kept = await findPlan(session, id);
-  await requireWaiting(session.redis, kept);
-  return kept;
-}
 
 /** A plan as the API shows it to a caller. */
 export type ShownPlan = ReturnType<typeof shownTo>;

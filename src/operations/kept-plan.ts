@@ -1,6 +1,6 @@
 import { ExpungeError } from '../errors.ts';
 import { isoTime, plural } from '../format.ts';
-import { enterPlan, forgetPlan, type KeptPlan, newPlanId, type PlanNote } from '../ledger/kept-plans.ts';
+import { enterPlan, forgetPlan, type KeptPlan, newPlanId, type PlanNote, readKeptPlan } from '../ledger/kept-plans.ts';
 import { noteTarget } from '../ledger/known-targets.ts';
 import { refuseUnprotected } from '../ledger/protection.ts';
 import { sumIds } from '../model/resource.ts';
@@ -93,9 +93,11 @@ async function keepFiles(redis: RedisClient, id: string, made: MadePlan, list: s
   return bytes.reduce((sum, one) => sum + one, 0);
 }
 
-/** A kept plan as the API shows it. Throws GUARD if it is damaged or gone. */
-export async function readShown(redis: RedisClient, { id }: Pick<KeptPlan, 'id'>): Promise<PlanAnswer> {
-  return JSON.parse(await readKeptText(redis, id, 'shown')) as PlanAnswer;
+/** A plan that waits, as the API shows it. Throws GUARD if it does not wait any more, and if it is damaged or gone. */
+export async function readShown(redis: RedisClient, kept: KeptPlan): Promise<PlanAnswer> {
+  await requireWaiting(redis, kept);
+  const text = readKeptText(redis, kept.id, 'shown').catch((error) => explainedByDecision(redis, kept, error));
+  return JSON.parse(await text) as PlanAnswer;
 }
 
 const actions = { waiting: 'plan', applied: 'apply_plan', refused: 'refuse_plan' } as const;
@@ -168,6 +170,13 @@ export function undecidable(plan: KeptPlan, now: number): ExpungeError | null {
 export async function requireWaiting(redis: RedisClient, kept: KeptPlan): Promise<void> {
   const error = undecidable(kept, await planClock(redis, kept));
   if (error !== null) throw error;
+}
+
+/** Throws GUARD with the decision about a plan if it was made since the plan was read, which removes its files; otherwise the error. */
+export async function explainedByDecision(redis: RedisClient, kept: KeptPlan, error: unknown): Promise<never> {
+  const now = await readKeptPlan(redis, kept.id);
+  if (kept.decision !== null || now === null || now.decision === null) throw error;
+  throw undecidable(now, now.at) ?? error;
 }
 
 /**

@@ -19,6 +19,7 @@ import type { By } from './action.ts';
 import type { AppliedPlan } from './applied-plan.ts';
 import { actionOfPlan, checkPlanned, refuseChangedFiles } from './apply-plan.ts';
 import {
+  explainedByDecision,
   noteOf,
   planClock,
   planFacts,
@@ -47,9 +48,7 @@ export function localPlans(session: Session): PlanOperations {
   return {
     list: async () => (await listPlans(session, null)).map((plan) => planFacts(plan, Date.now())),
     async show(id) {
-      const kept = await known(id);
-      await requireWaiting(redis, kept);
-      return { ...(await readShown(redis, kept)), protected_host: null };
+      return { ...(await readShown(redis, await known(id))), protected_host: null };
     },
     async apply(id, action) {
       const { run, warnings } = await applyKeptPlan(session, action, await known(id));
@@ -82,8 +81,12 @@ export async function applyKeptPlan(
   const { redis } = session;
   await refuseDecided(redis, kept, given.by);
   await refuseLostDecision(redis, kept);
+  let isDecided = false; // by this call
   const made = await withPlanFiles(redis, given.config.stateDir, kept, async (files) => {
-    const decide = async (run: string) => void (await decideOnce(redis, kept, 'applied', given.by, run));
+    const decide = async (run: string) => {
+      await decideOnce(redis, kept, 'applied', given.by, run);
+      isDecided = true;
+    };
     const applied: AppliedPlan = { ...(await seal(files)), isKept: true, decide };
     const { action, target } = actionOfPlan(given, applied);
     await refuseChangedFiles(applied, [files.list]);
@@ -91,6 +94,9 @@ export async function applyKeptPlan(
       checkPlanned(action, applied, list);
       return startList(session, action, { target, list, retries: null, applied });
     });
+  }).catch((error) => {
+    if (isDecided) throw error;
+    return explainedByDecision(redis, kept, error);
   });
   await decideOnce(redis, kept, 'applied', given.by, made.run.id); // a run that had ended was not written
   await dropPlanFiles(redis, kept);

@@ -5,8 +5,9 @@ import { text as textOf } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { routes } from '../../../src/api/app.ts';
 import { type Role, roles } from '../../../src/model/role.ts';
-import { type Api, openApi } from '../../support/api.ts';
+import { openApi } from '../../support/api.ts';
 import { until } from '../../support/processes.ts';
+import { redisContent } from '../../support/redis-content.ts';
 
 const enough: Record<Role, readonly (Role | null)[]> = {
   read: ['read', 'plan', 'operate', 'admin'],
@@ -20,12 +21,6 @@ function pathOf(template: string): string {
   return template.replace(/\{\w+\}/g, '0000000000000000');
 }
 
-async function everything({ redis }: Api): Promise<string> {
-  const keys = (await redis.keys('expunge*')).sort();
-  const dumps = await Promise.all(keys.map(async (key) => [key, (await redis.dumpBuffer(key))?.toString('hex')]));
-  return JSON.stringify(dumps.filter(([key]) => !key?.includes(':limiter') && !key?.includes(':request:')));
-}
-
 describe('access', () => {
   /**
    * @invariant roles-and-targets: Over HTTP no one does what their role does not allow, whatever they send. A token that is bound to a
@@ -34,7 +29,7 @@ describe('access', () => {
   test('is as the table of routes says, for each route, each role and nobody', async () => {
     const api = await openApi(onTestFinished);
     await Promise.all(roles.map((role) => api.token(role)));
-    const before = await everything(api);
+    const before = await redisContent(api.redis);
     const wrong: string[] = [];
     for (const { method, path, role: needed, types } of routes) {
       for (const role of [null, ...roles]) {
@@ -49,7 +44,7 @@ describe('access', () => {
       }
     }
     expect(wrong, api.server.stderr).toEqual([]);
-    expect(await everything(api)).toBe(before);
+    expect(await redisContent(api.redis)).toBe(before);
   });
 
   test('without a login is to the login page and the files of the pages only', async () => {

@@ -8,6 +8,7 @@ import { type Target, targetOf } from '../../../src/model/target.ts';
 import { type Answer, type Api, openApi } from '../../support/api.ts';
 import { liveRun } from '../../support/live-run.ts';
 import type { Description, Operation } from '../../support/openapi.ts';
+import { redisContent } from '../../support/redis-content.ts';
 import { storeSchedule } from '../../support/schedules.ts';
 
 /** What a request of a route names: the parts of its path, and values for fields that it has to have. */
@@ -107,13 +108,6 @@ async function firstEvent(url: string, headers: Record<string, string>): Promise
 const none = 'f'.repeat(16);
 const nowhere = { plan: `${none}-99999999`, run: '20200101-0000-none', fp: none, target: none };
 
-/** Everything that actions could change. */
-async function stateOf({ redis }: Api): Promise<string> {
-  const keys = (await redis.keys('expunge*')).filter((key) => !/:probe$|:limiter|:request:/.test(key)).sort();
-  const dumps = await Promise.all(keys.map(async (key) => `${key} ${(await redis.dumpBuffer(key))?.toString('hex')}`));
-  return dumps.join('\n');
-}
-
 const name = ({ method, path }: Route) => `${method} ${path}`;
 
 describe('a token that is bound to a target', () => {
@@ -121,7 +115,7 @@ describe('a token that is bound to a target', () => {
   test('finds nothing of another one on any route, as if that were not there, and changes nothing of it', async () => {
     const { api, own, other, namesOf, send } = await openTwo();
     const secrets = await namesOf(own);
-    const before = await stateOf(api);
+    const before = await redisContent(api.redis);
     const wrong: string[] = [];
     for (const route of routes) {
       const { status, text } = await send(other, route, secrets);
@@ -139,7 +133,7 @@ describe('a token that is bound to a target', () => {
       }
     }
     expect(wrong, api.server.stderr).toEqual([]);
-    expect(await stateOf(api)).toBe(before);
+    expect(await redisContent(api.redis)).toBe(before);
     expect((await api.call('operate', `/plans/${secrets.plan}`)).status).toBe(200);
   });
 

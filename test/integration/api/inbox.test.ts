@@ -123,6 +123,19 @@ describe.each(wayNames)('a plan that waits, through %s', (name) => {
 });
 
 describe('a plan that waits', () => {
+  test('tells everyone who approves it at the same time who was first, whatever of it is gone by then', async () => {
+    for (let i = 0; i < 4; i++) {
+      const { ways, kept } = await openInbox();
+      const way = ways['the API']!;
+      const { id } = await way.plan('ana');
+      const people = ['ben', 'carl', 'ben', 'carl'] as const;
+      const results = await Promise.all(people.map((who) => way.approve(who, id)));
+      const late = results.filter(({ isDone }) => !isDone);
+      const { decision } = (await kept(id))!;
+      for (const { words } of late) expect(words).toContain(`${decision!.who} applied plan ${id} of`);
+    }
+  });
+
   test('is refused if the rules or the protected ids of whoever approves it have changed', async () => {
     const { ways, harness, sent } = await openInbox();
     const { id } = await ways['the command at Redis']!.plan('ana');

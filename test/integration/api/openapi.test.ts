@@ -5,6 +5,7 @@ import { noteTarget } from '../../../src/ledger/known-targets.ts';
 import { type Api, openApi } from '../../support/api.ts';
 import { liveRun } from '../../support/live-run.ts';
 import { type Description, type Made, requestsOf } from '../../support/openapi.ts';
+import { redisContent } from '../../support/redis-content.ts';
 
 async function openDescribed() {
   const api = await openApi(onTestFinished);
@@ -20,13 +21,6 @@ function send({ call }: Api, role: Parameters<Api['call']>[0], { method, path, b
   if (method === 'GET' || body === undefined) return call(role, path, { method });
   if (type === 'application/json') return call(role, path, { method, body });
   return call(role, path, { method, raw: String(body), headers: { 'content-type': type! } });
-}
-
-/** Everything that actions could change. */
-async function stateOf({ redis }: Api): Promise<string> {
-  const keys = (await redis.keys('expunge*')).filter((key) => !/:probe$|:limiter|:request:/.test(key)).sort();
-  const dumps = await Promise.all(keys.map(async (key) => `${key} ${(await redis.dumpBuffer(key))?.toString('hex')}`));
-  return dumps.join('\n');
 }
 
 // FUZZ_REQUESTS=10000 sends more.
@@ -180,7 +174,7 @@ describe('the description of the API', () => {
       api.token('read'),
       ...runs.map((run) => api.call('operate', `/runs/${run}/pause`, { method: 'POST', body: {} })),
     ]);
-    const before = await stateOf(api);
+    const before = await redisContent(api.redis);
     const sent = fc.asyncProperty(
       requests,
       fc.constantFrom('read', null) as fc.Arbitrary<'read' | null>,
@@ -191,6 +185,6 @@ describe('the description of the API', () => {
       },
     );
     await fc.assert(sent, { numRuns: requestsSent, endOnFailure: true });
-    expect(await stateOf(api)).toBe(before);
+    expect(await redisContent(api.redis)).toBe(before);
   });
 });

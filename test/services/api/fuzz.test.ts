@@ -7,6 +7,7 @@ import { targetOf } from '../../../src/model/target.ts';
 import { type Api, openApi } from '../../support/api.ts';
 import { liveRun } from '../../support/live-run.ts';
 import { type Made, requestsOf } from '../../support/openapi.ts';
+import { redisContent } from '../../support/redis-content.ts';
 import { storeSchedule } from '../../support/schedules.ts';
 import { sized } from '../../support/size.ts';
 
@@ -86,13 +87,6 @@ async function send({ url }: Api, token: string | undefined, { method, path, hea
   return { status: answer.status, text: isStream ? '' : await answer.text() };
 }
 
-/** Everything that actions could change. */
-async function stateOf({ redis }: Api): Promise<string> {
-  const keys = (await redis.keys('expunge*')).filter((key) => !/:probe$|:limiter|:request:/.test(key)).sort();
-  const dumps = await Promise.all(keys.map(async (key) => `${key} ${(await redis.dumpBuffer(key))?.toString('hex')}`));
-  return dumps.join('\n');
-}
-
 describe('whatever is sent to the API', () => {
   test('has an answer that is no internal error, changes nothing without the role, and leaves the server alive', async () => {
     const { api, runs, fp, tokens, requests } = await openFuzzed();
@@ -108,12 +102,12 @@ describe('whatever is sent to the API', () => {
       });
       await fc.assert(sent, { numRuns: requestsSent / 2, endOnFailure: true });
     };
-    const before = await stateOf(api);
+    const before = await redisContent(api.redis);
     await fuzz([null, 'read', 'bound'], (sender, status, text) => {
       if (sender === null) expect([401, 303, 400]).toContain(status);
       if (sender === 'bound' && status < 300) for (const secret of [...runs, fp]) expect(text).not.toContain(secret);
     });
-    expect(await stateOf(api)).toBe(before);
+    expect(await redisContent(api.redis)).toBe(before);
     await fuzz(['operate', 'admin'], () => {});
     expect((await api.call(null, '//healthz')).status).toBeLessThan(500);
     expect((await api.call('read', '/overview')).status).toBe(200);
