@@ -32,6 +32,27 @@ function failurePlace(json: string, message: string): string {
 /** One token after another: its string, if it is one, and the colon that follows a key. */
 const tokens = /[ \t\r\n]*(?:("[^"\\]*(?:\\.[^"\\]*)*")([ \t\r\n]*:)?|[{}[\],:]|true|false|null|-?\d[\d.eE+-]*)/gy;
 
+/**
+ * The line of a key in a JSON text that is known to be valid, counted from 1. `keys`: the names that lead to it from the outermost object. For a missing
+ * key, the line of the last name that was found.
+ */
+export function lineOfKey(text: string, keys: readonly string[]): number {
+  let [depth, found, at] = [0, 0, 0]; // open objects and lists; names found so far
+  for (const { 0: token, 1: written, 2: colon, index } of text.matchAll(tokens)) {
+    const sign = written === undefined ? token.at(-1) : '';
+    if (colon !== undefined && depth === found + 1 && JSON.parse(written!) === keys[found]) {
+      found += 1;
+      at = index + token.indexOf('"');
+      if (found === keys.length) break;
+    } else if (sign === '{' || sign === '[') depth += 1;
+    else if (sign === '}' || sign === ']') {
+      depth -= 1;
+      if (depth < found) break; // the object of the last name has ended
+    }
+  }
+  return text.slice(0, at).split('\n').length;
+}
+
 /** Finds the first key that occurs twice in one object, and its place; null if there is none. The text is known to be JSON. */
 function findRepeatedKey(json: string): { key: string; at: number } | null {
   const open: (Set<string> | null)[] = []; // the keys of each object that is not closed yet; null for an array

@@ -16,6 +16,7 @@ import { whyText } from '../terminal/explain-text.ts';
 import { Problem, parsedAs } from './problem.ts';
 import { type ApiDeps, type Call, type Route, route } from './route.ts';
 import { findRunById } from './run-view.ts';
+import { resourceField } from './setting-fields.ts';
 import * as shapes from './shapes.ts';
 import { findKnownTarget } from './targets.ts';
 
@@ -93,7 +94,7 @@ export const evidenceRoutes: readonly Route[] = [
     path: '/targets/{fp}/found',
     role: 'read',
     summary: 'an id in each run, as --server shows it',
-    query: z.strictObject({ resource: z.enum(resources), id: z.string().min(1).max(2_000) }),
+    query: z.strictObject({ resource: resourceField, id: z.string().min(1).max(2_000) }),
     answer: shapes.found,
     handle: find,
   }),

@@ -8,7 +8,7 @@ import { openRunIndex } from '../lookup/run-index.ts';
 import { labelsSetting, maxLabelText } from '../model/labels.ts';
 import { idOutcomes, isLeft, isSuccess, isWorthAnotherRun, outcomes, outcomeText } from '../model/outcome.ts';
 import { priorities } from '../model/priority.ts';
-import { resources } from '../model/resource.ts';
+import { definitionsText, readDefinitions, resources } from '../model/resource.ts';
 import { isWithin } from '../model/target.ts';
 import { readRunRecord } from '../operations/run-record.ts';
 import { readScheduleRecords } from '../operations/schedule-record.ts';
@@ -66,6 +66,9 @@ export const words = {
     is_left: isLeft(outcome),
   })),
   resources,
+  get definitions() {
+    return readDefinitions(definitionsText(resources));
+  },
   priorities,
 };
 

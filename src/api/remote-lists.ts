@@ -5,7 +5,9 @@ import { isoTime } from '../format.ts';
 import { detectDelimiter, type Format } from '../input/input-options.ts';
 import type { InputFile } from '../input/open-inputs.ts';
 import type { Run } from '../ledger/run.ts';
+import { definitionsFor, requireSameAtServer } from '../ledger/same-definitions.ts';
 import { isGone, type Outcome, outcomes } from '../model/outcome.ts';
+import type { Definitions } from '../model/resource.ts';
 import { mayAct, type Role } from '../model/role.ts';
 import { isChosenToRetry, type Selection } from '../model/selection.ts';
 import type { Target } from '../model/target.ts';
@@ -50,6 +52,13 @@ export async function requireUploadAllowed(api: ApiClient, target: Target, neede
   await refuseUnknownTarget(api, target);
 }
 
+/** Throws GUARD if the server defines a resource of these definitions in another way. */
+export async function refuseOtherDefinitions(api: ApiClient, definitions: string): Promise<void> {
+  if (definitions === '') return;
+  const words = await api.json<{ definitions: Definitions }>({ method: 'GET', path: '/words' });
+  requireSameAtServer(definitions, words.definitions);
+}
+
 const types: Record<Format, string> = {
   csv: 'text/csv',
   lines: 'text/plain',
@@ -64,6 +73,7 @@ export async function sendList<T extends PlanAtServer>(
   { target, file, format, query: more, onBytes }: Sent,
 ): Promise<T> {
   const { config, options, by } = action;
+  await refuseOtherDefinitions(api, definitionsFor(config));
   async function* parts() {
     let bytes = 0;
     for await (const part of file.open()) {

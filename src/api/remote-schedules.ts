@@ -11,6 +11,7 @@ import type { SteeredSchedule } from '../operations/steer-schedule.ts';
 import type { Definition, Schedule } from '../schedule/schedule.ts';
 import type { ScheduleActionName } from '../schedule/schedule-store.ts';
 import type { ApiClient } from './client.ts';
+import { refuseOtherDefinitions } from './remote-lists.ts';
 import { readRecord, unlessAway } from './remote-runs.ts';
 import { refuseUnknownTarget } from './remote-targets.ts';
 import { refuseProtectFile, scheduleSettings } from './sent-settings.ts';
@@ -57,6 +58,7 @@ async function find(api: ApiClient, target: Target, name: string): Promise<Sched
 async function add(api: ApiClient, { target, name, by, definition, replace, confirmHost }: AddAction): Promise<Added> {
   if (definition.heartbeat !== '')
     throw new ExpungeError('USAGE', '--heartbeat: a server takes no URLs for schedules', { next: elsewhere });
+  await refuseOtherDefinitions(api, definition.definitions);
   const look = async () => (await readRecords(api, target)).find(({ schedule }) => schedule.name === name)?.schedule;
   const before = (await look()) ?? null;
   const body = {

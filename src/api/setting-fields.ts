@@ -7,6 +7,11 @@ export type Field<N extends string> = N extends `${infer First}${infer Rest}`
   ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${Field<Rest>}`
   : N;
 
+/** A resource that this server knows. */
+export const resourceField = z
+  .string()
+  .refine((text) => resources.includes(text), { error: () => `expected ${resources.join(', ')}` });
+
 const maxLength = 4_000; // a query has to fit into the head of a request
 
 /** These settings as parameters of a query, each a text for its flag; all may be missing. */
@@ -30,7 +35,7 @@ function fieldsOf(names: readonly SettingName[], shapeOf: (name: SettingName) =>
 }
 
 function kindOf(name: SettingName, flag: z.ZodType): z.ZodType {
-  if (name === 'resource') return z.enum(resources);
+  if (name === 'resource') return resourceField;
   return settings[name].arg === null ? flag : z.string().min(1).max(maxLength);
 }
 

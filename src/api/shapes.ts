@@ -53,6 +53,7 @@ export const stopAt = givenMoment.optional();
 export const words = z.object({
   outcomes: z.array(outcomeWord),
   resources: z.array(text),
+  definitions: z.record(text, z.looseObject({ path: text })).describe('how the configured resources are deleted'),
   priorities: z.array(text),
 });
 

@@ -8,7 +8,7 @@ import { noteTargetAction } from '../ledger/audit.ts';
 import { readTargetState } from '../limiter/read-target.ts';
 import { readStops, stopAdvice } from '../limiter/stop.ts';
 import { idPath } from '../model/check-id.ts';
-import type { Resource } from '../model/resource.ts';
+import { definitionOf, type RequestForm, type Resource } from '../model/resource.ts';
 import { successStatus } from '../model/status.ts';
 import { commandFor, type Target } from '../model/target.ts';
 import type { Session } from '../operations/session.ts';
@@ -66,19 +66,19 @@ export async function sendDelete(
     // One request needs only one connection. If it stays open, a late body is noticed.
     new TargetConnection({ ...connectionOptions(invocation, credentials.ca), strictConnections: false }),
     new URL(target.baseUrl).pathname.replace(/\/$/, '') + path,
-    authorization,
+    { authorization, form: definitionOf(object.resource) },
   );
 }
 
 const lateBodyMs = 500;
 
 /** Sends the request, and after a 204 waits half a second for a body. */
-async function ask(connection: TargetConnection, path: string, authorization: string) {
+async function ask(connection: TargetConnection, path: string, sent: { authorization: string; form: RequestForm }) {
   const body = new AbortController();
   const noteBody = () => body.abort();
   try {
     const answer = await new Promise<Answer>((resolve) => {
-      connection.send({ path, authorization, maySend: () => true, noteBody }, (answer) => resolve(answer!)); // null only if sending is not allowed
+      connection.send({ path, ...sent, maySend: () => true, noteBody }, (answer) => resolve(answer!)); // null only if sending is not allowed
     });
     if (answer.kind === 'status' && answer.status === successStatus) await sleepUntilAborted(lateBodyMs, body.signal);
     return { answer, bodies: body.signal.aborted ? 1 : 0 };

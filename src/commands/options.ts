@@ -1,6 +1,6 @@
 import type { RunChoice } from '../ledger/list-runs.ts';
 import type { HaltCode } from '../ledger/run.ts';
-import type { Resource } from '../model/resource.ts';
+import type { IdCounts } from '../model/resource.ts';
 import type { Role } from '../model/role.ts';
 import type { Selection } from '../model/selection.ts';
 import type { RunOptions } from '../operations/list-action.ts';
@@ -68,7 +68,8 @@ type OfServices = Partial<Omit<GivenDefinition, 'settings' | 'maxDelayMs' | 'max
 };
 
 /** Options of the sandbox that are not in `SandboxFlags`. */
-type OfSandbox = Omit<SandboxFlags, 'rate' | 'rateWindowMs' | 'tokenFile' | 'tokenLifeSeconds'> & {
+type OfSandbox = Omit<SandboxFlags, 'made' | 'rate' | 'rateWindowMs' | 'tokenFile' | 'tokenLifeSeconds'> & {
+  resource?: IdCounts; // the number of objects of each resource to make
   rateLimit?: number; // per second
   rateWindow?: number; // ms
   writeToken?: string;
@@ -80,11 +81,9 @@ type OfSandbox = Omit<SandboxFlags, 'rate' | 'rateWindowMs' | 'tokenFile' | 'tok
  */
 export type Options = Common & OfLists & OfRuns & Chosen & OfEvidence & OfServices & OfSandbox;
 
-/** Number of objects of each resource to make. */
-type HowMany = { [R in Resource]?: number | undefined };
-
 /** Options of the sandbox. Numbers are already checked, the text of `faults` is not. */
-export type SandboxFlags = HowMany & {
+export type SandboxFlags = {
+  made?: IdCounts | undefined; // the number of objects of each resource to make
   port?: number | undefined;
   host?: string | undefined; // 127.0.0.1 by default
   objects?: string | undefined; // path of a CSV of resource,id instead of made objects

@@ -2,7 +2,7 @@ import { parseCanary, parseExpectedCount, parseMaxFailures } from '../model/brak
 import { labelsSetting } from '../model/labels.ts';
 import { formatOnStatus, parseOnStatus } from '../model/on-status.ts';
 import { paceOf, parseRate } from '../model/rate.ts';
-import { resources } from '../model/resource.ts';
+import { type IdCounts, resources } from '../model/resource.ts';
 import { parseRetrySelection, parseSelection, retryWords, selectionWords } from '../model/selection.ts';
 import { suggest } from '../model/suggest.ts';
 import { targetPattern } from '../model/target-pattern.ts';
@@ -90,6 +90,13 @@ export const oneOf = <const W extends string>(words: readonly W[]) => {
 };
 
 export const resource = oneOf(resources);
+
+/** The number of objects of each resource: `annotations=5000,views=20`. */
+export const objectCounts = (value: string): IdCounts => {
+  const parts = value.split(',').map((part) => /^([^=]+)=(\d{1,8})$/.exec(part));
+  if (parts.includes(null)) throw new Error(`expected numbers like annotations=5000,views=20, got "${value}"`);
+  return Object.fromEntries(parts.map((part) => [resource(part![1]!), Number(part![2])]));
+};
 
 export const delimiter = (value: string): string => {
   if (value === 'tab' || value === '\\t') return '\t';

@@ -1,10 +1,12 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { ExpungeError, messageOf } from '../errors.ts';
+import type { Definitions } from '../model/resource.ts';
 import { suggest } from '../model/suggest.ts';
-import { parseStrictJson } from '../strict-json.ts';
+import { lineOfKey, parseStrictJson } from '../strict-json.ts';
 import { explainFileError } from '../system-errors.ts';
 import { type ListSources, readSources } from './list-source.ts';
 import { takenBy } from './parse-setting.ts';
+import { readResources, WrongResource } from './read-resources.ts';
 import { type Config, type SettingName, settings } from './settings.ts';
 
 /** The origin of the value of a setting, for `config show`. */
@@ -20,13 +22,14 @@ type Inputs = {
 /**
  * Reads all settings. A flag takes precedence over a variable, a variable over the configuration file, and the file over the default. An empty
  * variable counts as unset, because compose, env files and systemd units set variables without a value. Throws USAGE for unknown names and unreadable
- * values.
+ * values. The process has to know the resources of the configuration file by then; see `findResources`.
  */
 export function loadConfig({ flags, env, configFile }: Inputs): { config: Config; sources: Sources } {
   refuseUnknownVariables(env);
-  const { file, lists } =
+  const { file, lists, resourcesFor } =
     configFile === null ? noFile : readConfigFile(configFile ?? (env.EXPUNGE_CONFIG || undefined));
-  const values: Record<string, unknown> = { sources: lists };
+  const [, baseUrl] = pick('baseUrl', flags, env, file);
+  const values: Record<string, unknown> = { sources: lists, resources: resourcesFor(baseUrl) }; // first: a value may name one
   const sources = {} as Sources;
   for (const name of Object.keys(settings) as SettingName[]) {
     const row = settings[name];
@@ -35,6 +38,20 @@ export function loadConfig({ flags, env, configFile }: Inputs): { config: Config
     sources[name] = source;
   }
   return { config: Object.freeze(values) as Config, sources };
+}
+
+/**
+ * The resources in the configuration file that a command line will use, before it is read: they are part of its help, and of what its flags take. No
+ * resources if anything is wrong with the file; `loadConfig` says what.
+ */
+export function findResources(argv: readonly string[], env: NodeJS.ProcessEnv): Definitions {
+  const at = argv.findIndex((arg) => arg === '--config' || arg.startsWith('--config='));
+  const flag = at === -1 ? undefined : (/^--config=(.*)$/.exec(argv[at]!)?.[1] ?? argv[at + 1]);
+  try {
+    return readConfigFile(flag ?? (env.EXPUNGE_CONFIG || undefined), true).resourcesFor(undefined);
+  } catch {
+    return {};
+  }
 }
 
 function pick(
@@ -88,20 +105,46 @@ function refuseUnknownVariables(env: NodeJS.ProcessEnv): void {
   }
 }
 
-type ConfigFile = { file: Record<string, string>; lists: ListSources };
+/** `resourcesFor`: reads the resources, with the base URL for messages. Throws USAGE with the line of a mistake. */
+type ConfigFile = {
+  file: Record<string, string>;
+  lists: ListSources;
+  resourcesFor(baseUrl: string | undefined): Definitions;
+};
 
-const noFile: ConfigFile = { file: {}, lists: {} };
+const noFile: ConfigFile = { file: {}, lists: {}, resourcesFor: () => ({}) };
 
-function readConfigFile(named: string | undefined): ConfigFile {
+/** `onlyResources`: reads its resources only. */
+function readConfigFile(named: string | undefined, onlyResources = false): ConfigFile {
   const path = named ?? './expunge.config.json';
   if (!named && !existsSync(path)) return noFile;
-  const content = parseJson(readFile(path), path);
+  const json = readFile(path);
+  const content = parseJson(json, path);
   if (typeof content !== 'object' || content === null || Array.isArray(content)) {
     throw new ExpungeError('USAGE', `${path}: expected a JSON object with settings`);
   }
-  const { sources = {}, $schema: _, ...others } = content as Record<string, unknown>; // editors use "$schema"
+  const { sources = {}, resources = {}, $schema: _, ...others } = content as Record<string, unknown>; // editors use "$schema"
+  const resourcesFor = (baseUrl: string | undefined) => readDefinitions(resources, { json, path, baseUrl });
+  if (onlyResources) return { ...noFile, resourcesFor };
   const texts = Object.entries(others).map(([name, value]) => [name, asText(value, knownName(name, path), path)]);
-  return { file: Object.fromEntries(texts), lists: readLists(sources, path) };
+  return { file: Object.fromEntries(texts), lists: readLists(sources, path), resourcesFor };
+}
+
+function readDefinitions(
+  value: unknown,
+  { json, path, baseUrl }: { json: string; path: string; baseUrl: string | undefined },
+): Definitions {
+  try {
+    return readResources(value, baseUrl?.replace(/\/$/, ''));
+  } catch (error) {
+    if (!(error instanceof WrongResource)) throw error;
+    const keys = ['resources', ...error.keys];
+    const where = `${path}:${lineOfKey(json, keys)}: ${keys.map((key) => `"${key}"`).join(': ')}`;
+    throw new ExpungeError('USAGE', `${where}: ${error.message}`, {
+      cause: error,
+      next: (toType) => `${toType('help', 'resources')} shows how to define one`,
+    });
+  }
 }
 
 function readLists(value: unknown, path: string): ListSources {
@@ -158,6 +201,6 @@ function knownName(name: string, path: string): SettingName {
   if (Object.hasOwn(settings, name)) return name as SettingName;
   throw new ExpungeError(
     'USAGE',
-    `${path}: "${name}" is not a setting.${suggest(name, [...Object.keys(settings), 'sources'])}`,
+    `${path}: "${name}" is not a setting.${suggest(name, [...Object.keys(settings), 'sources', 'resources'])}`,
   );
 }

@@ -30,7 +30,9 @@ export const runSettings = {
     arg: '<kind>',
     parse: parse.resource,
     fallback: undefined,
-    help: `what the ids name: ${resourcesText('or')}`,
+    get help() {
+      return `what the ids name: ${resourcesText('or')}`;
+    },
   }),
   resourceColumn: setting({
     use: 'list',
@@ -294,7 +296,9 @@ export const runSettings = {
     arg: null,
     parse: parse.flag,
     fallback: false,
-    help: `the API limits ${resourcesText('and')} separately`,
+    get help() {
+      return `the API limits ${resourcesText('and')} separately`;
+    },
   }),
   maxConcurrency: setting({
     use: 'process',

@@ -1,4 +1,5 @@
 import { type Rate, rateSetting } from '../model/rate.ts';
+import type { Definitions } from '../model/resource.ts';
 import type { ListSources } from './list-source.ts';
 import * as parse from './parse-setting.ts';
 import * as url from './parse-url.ts';
@@ -38,6 +39,8 @@ type Value<S> = S extends { parse: (text: string) => infer T; fallback: infer F 
 export type Config = { readonly [K in SettingName]: Value<(typeof settings)[K]> } & {
   /** The sources of schedules, which only the configuration file can define. */
   readonly sources: ListSources;
+  /** The resources that the configuration file defines. */
+  readonly resources: Definitions;
 };
 
 /** The value of a setting as text for its flag, or null if it is unset. Parsing the text gives the same value. */

@@ -40,9 +40,9 @@ export function nameOf({ target, account }: Pick<Target, 'target' | 'account'>) 
 
 /** `3 annotations at api.example.com/v2` */
 export function deletedBy(plan: Plan) {
-  const { counts } = plan;
-  const kinds = me.resources.filter((resource) => counts[resource] > 0);
-  return `${kinds.map((resource) => plural(counts[resource], resource)).join(' and ')} at ${nameOf(plan)}`;
+  const counts: Readonly<Record<string, number>> = plan.counts;
+  const kinds = me.resources.filter((resource) => counts[resource]! > 0);
+  return `${kinds.map((resource) => plural(counts[resource]!, resource)).join(' and ')} at ${nameOf(plan)}`;
 }
 
 /** The rules that differ from their default: `rate 200/s`; a rule without a value is only named. */

@@ -9,7 +9,7 @@ import type { reachFacts } from '../api/token-store.ts';
 
 // The types of what the API sends, from its own source: pages import only types from there.
 
-export type Words = { [name in keyof typeof words]: readonly (typeof words)[name][number][] };
+export type Words = { [name in Exclude<keyof typeof words, 'definitions'>]: readonly (typeof words)[name][number][] };
 export type OutcomeWord = Words['outcomes'][number];
 export type Person = Pick<Caller, 'name' | 'role'> & {
   worker_of: string | null;

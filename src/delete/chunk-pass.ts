@@ -1,12 +1,13 @@
 import { type Cell, type CellResult, countAttempts, isSettled, settle, unmark } from '../ledger/cell.ts';
 import type { Grant } from '../ledger/ledger.ts';
 import { codeOfStatus } from '../model/outcome.ts';
+import type { RequestForm } from '../model/resource.ts';
 import { successStatus } from '../model/status.ts';
 import type { Absence, Belief, Missing } from './absence.ts';
 import type { QueuedRequest } from './connection-pool.ts';
 import { type DeleteIdDeps, deleteId } from './delete-id.ts';
 import type { PoolHandle } from './run-request-queue.ts';
-import { type Answer, noContent, waitStatuses } from './verdict.ts';
+import { type Answer, confirmerOf, noContent, waitStatuses } from './verdict.ts';
 
 const flushAfterMs = 100;
 const maxPassMs = 30_000;
@@ -14,11 +15,13 @@ const timeSliceMs = 2_000; // the age at which a pass that delays another run en
 /** A pass ends when it would have to wait longer than this, or until an operator lifts a stop. */
 export const maxWaitMs = 5_000;
 const markLifetimeMs = 1_000;
-const successCode = codeOfStatus(successStatus);
+const noContentCode = codeOfStatus(successStatus);
 
 /** The dependencies of a pass. */
 export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait' | 'rest' | 'judgeAbsence' | 'idText'> & {
   absence: Absence;
+  /** The place of the token and the fixed headers of its requests. */
+  form: RequestForm;
   /** The id at an index of `cells`. */
   idAt(index: number): string;
   handle: PoolHandle;
@@ -40,9 +43,9 @@ export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait' | 'rest' | 'judgeAbsen
    * passed.
    */
   update(results: CellResult[], wanted: number[], isLast: boolean): Promise<Grant>;
-  /** Counts an answer and its latency, for the measures of the run. */
-  measure(answer: Answer, ms: number): void;
-  /** Keeps the server's answer for an id that was settled without a 204. */
+  /** Counts an answer and its latency, for the measures of the run. `isConfirmed`: it confirms a delete. */
+  measure(answer: Answer, ms: number, isConfirmed: boolean): void;
+  /** Keeps the server's answer for an id whose delete was not confirmed. */
   note(index: number, cell: Cell, answer: Answer): void;
   /** Counts a 204 that had a body. The bytes of the body may come after the pass has ended. */
   noteBody(): void;
@@ -51,6 +54,7 @@ export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait' | 'rest' | 'judgeAbsen
 /** The values that the requests of one batch share. */
 type Batch = {
   pathAt: (index: number) => string;
+  form: RequestForm;
   waitStatuses: ReadonlySet<number>;
   authorize(nowMs: number): string | null;
   maySend(): boolean;
@@ -73,6 +77,10 @@ class FirstRequest implements QueuedRequest {
 
   get path(): string {
     return this.#batch.pathAt(this.#index);
+  }
+
+  get form(): RequestForm {
+    return this.#batch.form;
   }
 
   get waitStatuses(): ReadonlySet<number> {
@@ -108,6 +116,7 @@ export class ChunkPass {
   /** Whether the last update has returned the chunk. */
   isReturned = false;
   readonly #waitStatuses: ReadonlySet<number>;
+  readonly #confirms: (answer: Answer) => boolean;
   readonly #pathAt: (index: number) => string;
   readonly #deps: PassDeps;
   readonly #todo: number[];
@@ -128,6 +137,7 @@ export class ChunkPass {
     this.#todo = due;
     this.#deps = deps;
     this.#waitStatuses = waitStatuses(deps.verdicts);
+    this.#confirms = confirmerOf(deps.verdicts);
     this.#startedAt = deps.clock();
   }
 
@@ -222,6 +232,7 @@ export class ChunkPass {
     const expiresAt = clock() + markLifetimeMs;
     return {
       pathAt: this.#pathAt,
+      form: this.#deps.form,
       waitStatuses: this.#waitStatuses,
       authorize: (nowMs) => (nowMs < expiresAt && this.#maySend(nowMs) ? token.authorization() : null),
       maySend: this.#maySendNow,
@@ -236,9 +247,10 @@ export class ChunkPass {
 
   #first(index: number, answer: Answer | null, ms: number): void {
     const cell = this.cells[index]!;
-    if (answer !== null) this.#deps.measure(answer, ms);
-    if (answer === noContent) {
-      this.#finish(index, settle('deleted', countAttempts(cell) + 1, successCode), false);
+    const isConfirmed = answer !== null && this.#confirms(answer);
+    if (answer !== null) this.#deps.measure(answer, ms, isConfirmed);
+    if (isConfirmed) {
+      this.#finish(index, settle('deleted', countAttempts(cell) + 1, codeOfSuccess(answer)), false);
     } else if (answer === null) {
       this.#finish(index, unmark(cell, countAttempts(cell), false), true);
     } else {
@@ -246,7 +258,7 @@ export class ChunkPass {
     }
   }
 
-  /** Answers other than a 204 are rare, so promises are cheap enough here. No catch: a bug in them ends the process. */
+  /** Answers other than a success are rare, so promises are cheap enough here. No catch: a bug in them ends the process. */
   #retry(index: number, first: Answer, firstMs: number): void {
     let last = first;
     let lastMs = firstMs;
@@ -255,7 +267,7 @@ export class ChunkPass {
       send: async () => {
         const answer = await new Promise<Answer | null>((resolve) => {
           const answered: QueuedRequest['answered'] = (answer, ms) => {
-            if (answer !== null) this.#deps.measure(answer, ms);
+            if (answer !== null) this.#deps.measure(answer, ms, this.#confirms(answer));
             lastMs = ms;
             resolve(answer);
           };
@@ -324,4 +336,9 @@ export class ChunkPass {
     this.#deps.wakers.delete(this.#wake);
     this.#wake = () => {};
   }
+}
+
+/** The code of a success. Nearly all are the shared 204. */
+function codeOfSuccess(answer: Answer): number {
+  return answer === noContent || answer.kind !== 'status' ? noContentCode : codeOfStatus(answer.status);
 }

@@ -4,9 +4,8 @@ import { noteDetail } from '../ledger/manifest.ts';
 import { latencyBucket } from '../ledger/measures.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import type { Log } from '../logger.ts';
-import { idPath } from '../model/check-id.ts';
-import type { Resource } from '../model/resource.ts';
-import { successStatus } from '../model/status.ts';
+import { pathMaker } from '../model/check-id.ts';
+import { definitionOf, type Resource } from '../model/resource.ts';
 import { describeRedisError } from '../redis/errors.ts';
 import type { WriteStatus } from '../redis/writes.ts';
 import type { Token } from '../token/token.ts';
@@ -86,15 +85,15 @@ export async function deleteChunk(job: ChunkTask, deps: DeleteDeps): Promise<Chu
   deps.addJobs(job.run, claim.enqueued);
   if (claim.doubt !== '') deps.log.warn({ run: job.run, reason: claim.doubt }, inDoubtMessage);
   const { ledgerChunk, ids } = claim;
-  const verdicts = makeVerdictTable(claim.onStatus);
-  const pathAt = (index: number) => deps.basePath + idPath(ids.resource, ids.idAt(index));
-  const sender = deps.senders[ids.resource];
-  const pass = new ChunkPass(
-    ledgerChunk.cells,
-    pathAt,
-    dueIndexes(claim, deps),
-    passDeps(job, claim, verdicts, sender, deps.meters[ids.resource], deps),
-  );
+  const definition = definitionOf(ids.resource);
+  const verdicts = makeVerdictTable(claim.onStatus, definition);
+  const toPath = pathMaker(ids.resource);
+  const pathAt = (index: number) => deps.basePath + toPath(ids.idAt(index));
+  const sender = deps.senders[ids.resource]!;
+  const pass = new ChunkPass(ledgerChunk.cells, pathAt, dueIndexes(claim, deps), {
+    ...passDeps(job, claim, verdicts, sender, deps.meters[ids.resource]!, deps),
+    form: definition,
+  });
   sender.limits.enter();
   await pass.run().finally(() => sender.limits.leave());
   return returnPassed(job, claim, pass, sender, deps);
@@ -151,11 +150,11 @@ function passDeps(
       if (grant.state !== 'running' && grant.state !== 'stale') gate.close();
       return grant;
     },
-    measure: (answer: Answer, ms: number) => {
+    measure: (answer: Answer, ms: number, isConfirmed: boolean) => {
       const bucket = latencyBucket(ms);
-      meter.recordAnswer(answer, ms, bucket);
+      meter.recordAnswer(answer, ms, bucket, isConfirmed);
       requests.recordAnswer(answer, ms, bucket);
-      if (answer.kind === 'status' && answer.status === successStatus) absence.deleted(ms);
+      if (isConfirmed) absence.deleted(ms);
     },
     noteBody: () => deps.noteBody(run),
     retried: (reason: RetryReason) => requests.recordRetry(reason),

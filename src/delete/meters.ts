@@ -84,14 +84,13 @@ export class RunMeter {
     this.#slices = new SliceMeter(now);
   }
 
-  /** Counts an answer. Called for each request, so it is cheap. `ms`: the latency; `bucket`: its bucket. */
-  recordAnswer(answer: Answer, ms: number, bucket: number): void {
+  /** Counts an answer. Called for each request, so it is cheap. `ms`: the latency; `bucket`: its bucket; `isSuccess`: it confirms a delete. */
+  recordAnswer(answer: Answer, ms: number, bucket: number, isSuccess: boolean): void {
     const isRefused = answer.kind === 'status' && answer !== noContent && isThrottling(answer.status);
     this.#requests++;
     this.#busyMs += ms;
     if (isRefused) this.#throttled++;
     if (answer.kind === 'status') this.#latencies[bucket] = (this.#latencies[bucket] ?? 0) + 1;
-    const isSuccess = answer === noContent || (answer.kind === 'status' && answer.status === successStatus);
     this.#slices.recordAnswer({ ms, bucket: answer.kind === 'status' ? bucket : null, isRefused, isSuccess });
   }
 

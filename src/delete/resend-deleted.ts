@@ -1,17 +1,17 @@
 import { RunQueue } from '../limiter/fair-scheduler.ts';
 import type { DeletedId } from '../lookup/sample-deleted.ts';
 import { idPath } from '../model/check-id.ts';
-import type { Resource } from '../model/resource.ts';
-import { findStatusFacts, isThrottling, successStatus } from '../model/status.ts';
+import { definitionOf, type Resource } from '../model/resource.ts';
+import { isThrottling } from '../model/status.ts';
 import { refusalWords } from '../token/said.ts';
 import type { Token } from '../token/token.ts';
 import { sleepUntilAborted } from '../wait.ts';
 import type { QueuedRequest } from './connection-pool.ts';
 import type { TargetSender } from './delete-chunk.ts';
 import { toExcerpt } from './delete-id.ts';
-import { type Answer, verdictTable, waitStatuses } from './verdict.ts';
+import { type Answer, makeVerdictTable, verdictOf, verdictTable, waitStatuses } from './verdict.ts';
 
-/** The present state of an id that was deleted. `gone`: 404 or 410; `there`: 204, so this request deleted it, or the API says that for every id. */
+/** The present state of an id that was deleted. `gone`: it is absent; `there`: a success, so this request deleted it, or the API says that for every id. */
 export type Resent = { found: 'gone' | 'there' | 'unclear'; words: string };
 
 /** Why sending ended: it was no longer allowed, the token was refused, or the API cannot be reached. */
@@ -43,7 +43,7 @@ export async function resendDeleted(ids: readonly DeletedId[], deps: ResendDeps)
   let stop: ResendStop | null = null;
   const work = async () => {
     for (let id = left.shift(); id !== undefined && stop === null; id = left.shift()) {
-      const sender = deps.senders[id.resource];
+      const sender = deps.senders[id.resource]!;
       const result = await resend(id, sender, queues.get(sender)!, deps, () => stop);
       if ('found' in result) deps.found(id, result);
       else stop ??= result;
@@ -67,9 +67,11 @@ async function resend(
 ): Promise<Resent | ResendStop> {
   const path = deps.basePath + idPath(id.resource, id.id);
   for (let tries = 1; ; ) {
-    const answer = await send(path, sender, queue, deps);
+    const answer = await send(path, id.resource, sender, queue, deps);
     const result =
-      answer === null ? (stopped() ?? whyStopped(sender, deps)) : resultOf(answer, tries >= triesMax, deps.token);
+      answer === null
+        ? (stopped() ?? whyStopped(sender, deps))
+        : resultOf(answer, id.resource, tries >= triesMax, deps.token);
     if (result !== null) return result;
     if (answer === null)
       await sleepUntilAborted(tokenCheckMs, deps.signal); // there is no token yet
@@ -79,14 +81,15 @@ async function resend(
 }
 
 /** Null: it may be sent again, because the request cannot have been executed. */
-function resultOf(answer: Answer, isLast: boolean, token: Token): Resent | ResendStop | null {
+function resultOf(answer: Answer, resource: Resource, isLast: boolean, token: Token): Resent | ResendStop | null {
   if (answer.kind === 'maybe-sent') return { found: 'unclear', words: `no answer (${toExcerpt(answer)})` };
   if (answer.kind === 'not-sent')
     return isLast ? { why: 'unreachable', words: `the API cannot be reached (${toExcerpt(answer)})` } : null;
-  if (answer.status === successStatus) return { found: 'there', words: `answered ${successStatus} again` };
-  const { meaning } = findStatusFacts(answer.status);
-  if (meaning === 'gone') return { found: 'gone', words: `answered ${answer.status}` };
-  if (meaning === 'credentials') {
+  const verdict = verdictOf(answer, false, makeVerdictTable('', definitionOf(resource)));
+  const outcome = verdict.kind === 'settle' ? verdict.outcome : null;
+  if (outcome === 'deleted') return { found: 'there', words: `answered ${answer.status} again` };
+  if (outcome === 'absent') return { found: 'gone', words: `answered ${answer.status}` };
+  if (verdict.kind === 'credentials') {
     const { authorization, headers, body } = answer;
     const next = token.refused(authorization, refusalWords(headers, body, authorization));
     if (typeof next !== 'string') return { why: 'credentials', words: next.halt };
@@ -124,6 +127,7 @@ const throttling = waitStatuses(verdictTable);
 /** Returns the answer, or null if sending is no longer allowed. */
 function send(
   path: string,
+  resource: Resource,
   { connections, limits }: TargetSender,
   queue: Queue,
   deps: ResendDeps,
@@ -132,6 +136,7 @@ function send(
   return new Promise((answered) => {
     connections.submit(queue, {
       path,
+      form: definitionOf(resource),
       authorization: '',
       waitStatuses: throttling,
       hasFailed: false,

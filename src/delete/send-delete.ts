@@ -1,6 +1,7 @@
 import { Client, type Dispatcher, ProxyAgent } from 'undici';
 import { hasAdvice } from '../http/rate-headers.ts';
 import type { HeaderFields } from '../http/retry-after.ts';
+import type { RequestForm } from '../model/resource.ts';
 import { successStatus } from '../model/status.ts';
 import { announcesBody, isSurplus } from './surplus.ts';
 import { type Answer, headersTooLarge, noContent } from './verdict.ts';
@@ -18,8 +19,9 @@ export type TargetConnectionOptions = {
 /** A DELETE to be sent. */
 export type TargetRequest = {
   path: string;
-  /** The authorization header. */
+  /** The token as `Bearer TOKEN`. `form`: where it goes, and the fixed headers. */
   authorization: string;
+  form: RequestForm;
   /** Whether it may still be sent. Called just before it is written, as it may have waited seconds for its connection. */
   maySend(): boolean;
   /** Called when its 204 turns out to have a body: at once if its headers announce a body, otherwise when the bytes come, even after `done`. */
@@ -42,6 +44,8 @@ export class TargetConnection {
   #deadline: NodeJS.Timeout | null = null;
   #expiresAt = 0;
   #headers: string[] = [];
+  #headersFor = ''; // the token and the form of these headers
+  #headersIn: RequestForm | null = null;
 
   constructor(options: TargetConnectionOptions) {
     this.#options = options;
@@ -55,19 +59,22 @@ export class TargetConnection {
    */
   send(request: TargetRequest, done: Done): void {
     const { origin } = this.#options;
-    const { path, authorization } = request;
+    const { path } = request;
     this.#previous = this.#exchange;
     this.#exchange = new Exchange(request, done);
     this.#startDeadline();
     this.#dispatcher.dispatch(
-      { origin, path, method: 'DELETE', headers: this.#headersOf(authorization), reset: this.#isOneEach },
+      { origin, path, method: 'DELETE', headers: this.#headersOf(request), reset: this.#isOneEach },
       this.#exchange,
     );
   }
 
-  /** The same array as long as the token is the same, which saves one allocation per request. */
-  #headersOf(authorization: string): string[] {
-    if (this.#headers[1] !== authorization) this.#headers = ['authorization', authorization];
+  /** The same array as long as the token and the form are the same, which saves one allocation per request. */
+  #headersOf({ authorization, form }: TargetRequest): string[] {
+    if (this.#headersFor !== authorization || this.#headersIn !== form) {
+      [this.#headersFor, this.#headersIn] = [authorization, form];
+      this.#headers = formHeaders(authorization, form);
+    }
     return this.#headers;
   }
 
@@ -155,6 +162,12 @@ export async function reachOrigin(options: TargetConnectionOptions): Promise<voi
     clearTimeout(timer);
     await dispatcher.destroy();
   }
+}
+
+/** The headers of a request, names and values in turn. */
+function formHeaders(authorization: string, { auth, headers }: RequestForm): string[] {
+  const token = authorization.replace(/^Bearer /, '');
+  return [auth.header, auth.scheme === '' ? token : `${auth.scheme} ${token}`, ...Object.entries(headers).flat()];
 }
 
 const defaultMaxHeaderSize = 16_384;

@@ -2,7 +2,9 @@ import type { HeaderFields } from '../http/retry-after.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import { parseOnStatus, type StatusOverride } from '../model/on-status.ts';
 import { type CodeWord, inDoubt, type SentOutcome } from '../model/outcome.ts';
+import { anyResource, type Definition, definitionOf } from '../model/resource.ts';
 import {
+  acceptedStatus,
   classifyStatus,
   describeMeaning,
   isAmbiguous,
@@ -10,9 +12,11 @@ import {
   parseStatusRanges,
   type StatusAction,
   type StatusClass,
+  type StatusFacts,
   type StatusRange,
   statusClasses,
   statusFacts,
+  statusRanges,
   successStatus,
 } from '../model/status.ts';
 import { describeConnectionError } from '../system-errors.ts';
@@ -55,13 +59,49 @@ export const verdictTable: VerdictTable = statusClasses.map((name) => {
   return { name, answers, ranges: parseStatusRanges(answers), meaning, ambiguous, means };
 });
 
-/** The table of a run: the rules of its `--on-status`, then the default rules. Throws an Error for a text that `parseOnStatus` rejects. */
-export function makeVerdictTable(onStatus: string): VerdictTable {
-  const overrides = parseOnStatus(onStatus);
-  if (overrides.length === 0) return verdictTable;
-  const overridden = overrides.map(ruleOf);
-  const given = overridden.map(({ answers }) => answers);
-  return [...overridden, ...verdictTable.flatMap((ours) => without(given, ours))];
+/** The statuses that a resource gives a meaning. */
+type Answers = Pick<Definition, 'success' | 'absent'>;
+
+/**
+ * The table of a run for the ids of a resource: the successes of its definition, the rules of `--on-status`, the absences of its definition, then the
+ * default rules. Throws an Error for a text that `parseOnStatus` rejects.
+ */
+export function makeVerdictTable(onStatus: string, answers: Answers = definitionOf(anyResource)): VerdictTable {
+  const own = [...successRules(answers), ...parseOnStatus(onStatus).map(ruleOf), ...absenceRules(answers)];
+  if (own.length === 0) return verdictTable;
+  const given = own.map((rule) => rule.answers);
+  return [...own, ...verdictTable.flatMap((ours) => without(given, ours))];
+}
+
+/** The rules of a definition for successes, without a 204 that says deleted by default. */
+function successRules({ success }: Answers): Rule[] {
+  const others = success.filter((status) => status !== successStatus);
+  const rules = others.map((status) => definedRule(status, 'success', statusFacts.success, status === acceptedStatus));
+  return success.includes(successStatus)
+    ? rules
+    : [...rules, definedRule(successStatus, 'unexpected', statusFacts.unexpected)];
+}
+
+/** The rules of a definition for absences that differ from the default. */
+function absenceRules({ absent }: Answers): Rule[] {
+  const byDefault = statusRanges('gone').flatMap(statusesIn);
+  const others = absent.filter((status) => !byDefault.includes(status));
+  const refused = byDefault.filter((status) => !absent.includes(status));
+  return [
+    ...others.map((status) => definedRule(status, 'gone', statusFacts.gone)),
+    ...refused.map((status) => definedRule(status, 'refused', statusFacts.refused)),
+  ];
+}
+
+function definedRule(
+  status: number,
+  name: StatusClass,
+  { meaning, isAmbiguous: ambiguous }: StatusFacts,
+  isLater = false,
+): Rule {
+  const answers = String(status);
+  const means = `${describeMeaning(meaning, ambiguous)}${isLater ? ': accepted, to be done later' : ''}`;
+  return { name, answers, ranges: parseStatusRanges(answers), meaning, ambiguous, means };
 }
 
 function ruleOf({ status, word }: StatusOverride): Rule {
@@ -104,6 +144,8 @@ export function verdictOf(answer: Answer, doubtful: boolean, table: VerdictTable
   if (answer.kind === 'not-sent') return configurationErrors.test(answer.why) ? misconfigured(answer.why) : unreachable;
   const { status, headers } = answer;
   const rule = table.find(({ ranges }) => ranges.some(([from, to]) => status >= from && status <= to));
+  const isDoubtfulSuccess = rule?.meaning === 'deleted' && status !== successStatus && isPage(headers);
+  if (isDoubtfulSuccess) return settledAs('unknown', doubtful);
   if (rule?.name === 'forbidden' && lacksScope(headers)) return withoutScope(status);
   if (rule?.name != null && namesLimit(answer)) return { kind: 'wait', ambiguous: false };
   return verdictBy(rule?.meaning ?? 'failed', rule?.ambiguous ?? false, status, doubtful);
@@ -149,6 +191,21 @@ function withoutScope(status: number): Verdict {
   return { kind: 'halt', halt: 'forbidden', reason, ambiguous: false };
 }
 
+/** Whether the answer is a page for people. A login page, or an error page of a proxy, says 200 as well and confirms nothing. */
+function isPage(headers: HeaderFields): boolean {
+  return /^\s*(?:text\/html|application\/xhtml\+xml)/i.test(String(headers['content-type'] ?? ''));
+}
+
+/** A function that says whether an answer confirms a delete by this table. */
+export function confirmerOf(table: VerdictTable): (answer: Answer) => boolean {
+  const isConfirmed = (answer: Answer) => {
+    const verdict = verdictOf(answer, false, table);
+    return verdict.kind === 'settle' && verdict.outcome === 'deleted';
+  };
+  const byNoContent = isConfirmed(noContent);
+  return (answer) => (answer === noContent ? byNoContent : answer.kind === 'status' && isConfirmed(answer));
+}
+
 /** RFC 6750, section 3.1: the token has no right to delete, whatever the id. */
 function lacksScope(headers: HeaderFields): boolean {
   return /\berror\s*=\s*"?insufficient_scope\b/i.test(String(headers['www-authenticate'] ?? ''));
@@ -163,7 +220,7 @@ export type Answer =
   /** The request was never written. `why` is the system's code, for example ECONNREFUSED. */
   | { kind: 'not-sent'; why: string };
 
-/** The only success, shared by all requests to save allocations. A 204 with rate headers is an object of its own. */
+/** A 204, shared by all requests to save allocations. A 204 with rate headers is an object of its own. */
 export const noContent: Answer = { kind: 'status', status: successStatus, headers: {}, body: '', authorization: '' };
 
 /** Whether the answer is a 401: another connection may lead to a server that accepts the token. */

@@ -1,8 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import type { ReadOutcome } from '../model/outcome.ts';
-import { perResource, type Resource, resources } from '../model/resource.ts';
+import type { Resource } from '../model/resource.ts';
 import { type Chunk, chunkSize, type Position, type Row, type SettledBlock, type SettledRow } from '../model/row.ts';
+import type { ResourceNumbers } from './resource-numbers.ts';
 import type { HeldBack, Spool } from './spool.ts';
 import {
   BlockReader,
@@ -30,15 +31,15 @@ export function countChunks(
   first: readonly number[] = [],
 ): { chunks: number; blocks: number; firstIds: number[] } {
   const settled = Object.values(countSettledRows(spool)).reduce((sum, rows) => sum + rows, 0);
-  const left = { ...spool.ids };
+  const left = new Map(Object.entries(spool.ids));
   const firstIds: number[] = [];
   for (const part of first.length === 0 ? [] : readChunks(spool, first)) {
     if (!('ids' in part)) continue;
     firstIds.push((firstIds.at(-1) ?? 0) + part.ids.length);
-    left[part.resource] -= part.ids.length;
+    left.set(part.resource, left.get(part.resource)! - part.ids.length);
     if (firstIds.length === first.length) break;
   }
-  const others = resources.reduce((sum, resource) => sum + Math.ceil(left[resource] / chunkSize), 0);
+  const others = [...left.values()].reduce((sum, ids) => sum + Math.ceil(ids / chunkSize), 0);
   return { chunks: firstIds.length + others, blocks: Math.ceil(settled / chunkSize), firstIds };
 }
 
@@ -57,7 +58,7 @@ export function* sendableIds(parts: Iterable<Chunk | SettledBlock>): Generator<r
  * full, partial ones last; the `first` chunks have these sizes. The same spool gives the same chunks. Reading is synchronous, so await between them.
  */
 export function* readChunks(spool: Spool, first: readonly number[] = []): Generator<Chunk | SettledBlock> {
-  const open = new OpenChunks(first);
+  const open = new OpenChunks(spool, first);
   for (const row of readSpool(spool)) yield* open.add(row);
   yield* open.takeAll();
 }
@@ -69,7 +70,7 @@ export async function* readTakenChunks(
   spool: Spool,
   first: readonly number[] = [],
 ): AsyncGenerator<Chunk | SettledBlock> {
-  const open = new OpenChunks(first);
+  const open = new OpenChunks(spool, first);
   for (const { n, row, isHeldBack } of readAll(spool)) {
     if (n % rowsAtOnce === 0) await setImmediate();
     if (!isHeldBack) yield* open.add(row);
@@ -95,7 +96,7 @@ export function* readAll(spool: Spool): Generator<{ n: number; row: SpooledRow; 
     const count = spool.rows + (heldBack?.rows ?? 0);
     for (let n = 0; n < count; n++) {
       settled.moveTo(n);
-      const row = readRow(rows, positions, settled.at(n));
+      const row = readRow(rows, positions, settled.at(n), spool.resources);
       yield { n, row, isHeldBack: heldBack !== undefined && n >= heldBack.row && isBehind(row, heldBack) };
     }
   } finally {
@@ -117,11 +118,12 @@ class OpenChunks {
   readonly #first: readonly number[];
   #chunks = 0;
   #blocks = 0;
-  ids: Record<Resource, SpooledRow[]> = perResource(() => []);
+  readonly #ids: ReadonlyMap<Resource, SpooledRow[]>;
   settled: SettledRow[] = [];
 
   /** `first`: the sizes of the first chunks. */
-  constructor(first: readonly number[]) {
+  constructor({ ids }: Spool, first: readonly number[]) {
+    this.#ids = new Map(Object.keys(ids).map((resource) => [resource, []]));
     this.#first = first;
   }
 
@@ -130,15 +132,16 @@ class OpenChunks {
     if (row.reject !== null || row.settled !== null)
       return this.settled.push(toSettledRow(row)) === chunkSize ? [this.takeBlock()] : nothing;
     const resource = row.resource!;
-    if (this.ids[resource].push(row) < this.#size) return nothing;
+    const ids = this.#ids.get(resource)!;
+    if (ids.push(row) < this.#size) return nothing;
     const full: Chunk[] = [];
-    while (this.ids[resource].length >= this.#size) full.push(this.takeChunk(resource));
+    while (ids.length >= this.#size) full.push(this.#takeChunk(resource, ids));
     return full;
   }
 
   /** The partial chunks and block. */
   *takeAll(): Generator<Chunk | SettledBlock> {
-    for (const resource of resources) while (this.ids[resource].length > 0) yield this.takeChunk(resource);
+    for (const [resource, ids] of this.#ids) while (ids.length > 0) yield this.#takeChunk(resource, ids);
     if (this.settled.length > 0) yield this.takeBlock();
   }
 
@@ -146,8 +149,8 @@ class OpenChunks {
     return this.#first[this.#chunks] ?? chunkSize;
   }
 
-  takeChunk(resource: Resource): Chunk {
-    const rows = this.ids[resource].splice(0, this.#size);
+  #takeChunk(resource: Resource, ids: SpooledRow[]): Chunk {
+    const rows = ids.splice(0, this.#size);
     const positions = rows.map(({ file, line }) => ({ file, line }));
     return { n: this.#chunks++, resource, ids: rows.map((row) => row.id), positions };
   }
@@ -166,10 +169,15 @@ function toSettledRow({ file, line, resource, id, reject, settled, first }: Spoo
 }
 
 /** Reads a row. Written out, because a spread of its parts takes as long as reading them. */
-function readRow(rows: BlockReader, positions: BlockReader, { settled, first }: Settled): SpooledRow {
+function readRow(
+  rows: BlockReader,
+  positions: BlockReader,
+  { settled, first }: Settled,
+  resources: ResourceNumbers,
+): SpooledRow {
   const { block } = rows;
   const at = rows.take(headerBytes);
-  const resource = resourceAt(block, at);
+  const resource = resources.nameOf(resourceAt(block, at));
   const reject = rejectAt(block, at);
   const length = block[at + 2]! | (block[at + 3]! << 8);
   const start = rows.take(length);

@@ -1,6 +1,5 @@
 import { rmSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
-import { perResource, type Resource } from '../model/resource.ts';
 import { ByteIndex } from './byte-index.ts';
 import {
   BlockFile,
@@ -14,12 +13,12 @@ import {
   spoolFile,
 } from './spool-files.ts';
 
-/** An id that will be sent, and the number of its row. */
-export type SpooledId = { row: number; resource: Resource; id: string };
+/** An id that will be sent, the number of its row, and the number of its resource. */
+export type SpooledId = { row: number; resource: number; id: string };
 
 /** The result of deduplication. */
 export type DeduplicationResult = {
-  ids: Record<Resource, number>;
+  ids: Map<number, number>; // by the number of the resource
   duplicates: number;
   protected: number;
   first: SpooledId | null;
@@ -42,7 +41,7 @@ const recordsAtOnce = 10_000; // a worker that plans a scheduled run must not bl
 
 class Deduplicator {
   readonly found: DeduplicationResult = {
-    ids: perResource(() => 0),
+    ids: new Map(),
     duplicates: 0,
     protected: 0,
     first: null,
@@ -114,7 +113,8 @@ class Deduplicator {
   #keep(block: Buffer, at: number): void {
     const row = block.readUInt32LE(at);
     const { first, last, ids } = this.found;
-    ids[resourceAt(block, at + placeBytes)!] += 1;
+    const resource = resourceAt(block, at + placeBytes);
+    ids.set(resource, (ids.get(resource) ?? 0) + 1);
     if (first === null || row < first.row) this.found.first = keptAt(block, at);
     if (last === null || row > last.row) this.found.last = keptAt(block, at);
   }
@@ -123,7 +123,7 @@ class Deduplicator {
 function keptAt(block: Buffer, at: number): SpooledId {
   const start = at + placeBytes;
   const id = block.toString('utf8', start + headerBytes, endOf(block, start));
-  return { row: block.readUInt32LE(at), resource: resourceAt(block, start)!, id };
+  return { row: block.readUInt32LE(at), resource: resourceAt(block, start), id };
 }
 
 /** The start of the next record in the block of its reader, or -1 after the last. */

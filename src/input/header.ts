@@ -15,6 +15,7 @@ export class HeaderCheck {
   readonly #rules: HeaderRules;
   readonly #header: readonly string[];
   readonly #sorted: string;
+  readonly #usualName = usualName();
   readonly #lengths: Uint8Array; // 1 for each length that a cell of the header has
   #isFirst: boolean;
 
@@ -55,7 +56,12 @@ export class HeaderCheck {
 
   #nameIn(row: readonly string[]): string | undefined {
     if (this.#isHeader(row)) return undefined;
-    return columnNameIn(row, (cell) => isSame(cell, this.#rules.column) || isUsualName(cell));
+    return columnNameIn(row, (cell) => isSame(cell, this.#rules.column) || this.#isUsualName(cell));
+  }
+
+  /** Whether a later row is the name of an id. Only usual words count: among ten million random ids without a digit, some end like a name. */
+  #isUsualName(cell: string): boolean {
+    return cell.length <= 64 && this.#usualName.test(cell.trim());
   }
 
   #refuseFirst(line: number, id: string, cells: readonly string[] | string): void {
@@ -86,11 +92,11 @@ export function findRival(names: readonly string[], resource: string | null): st
 /** Whether a column is named like the resource, or like any resource if none is given: annotation_id, AnnotationId, view-uuid. */
 export function isNamedLike(name: string, resource: string | null): boolean {
   const word = ownId.exec(name.trim())?.[1]?.toLowerCase();
-  return word !== undefined && (resource === null || word === resource || word === toSingular(resource));
+  const kinds = resource === null ? resources : [resource];
+  return word !== undefined && kinds.some((kind) => word === kind || word === toSingular(kind));
 }
 
-const words = resources.flatMap((resource) => [toSingular(resource), resource]);
-const ownId = new RegExp(`^(${words.join('|')})[ _.-]?(?:id|uuid|guid)s?$`, 'i');
+const ownId = /^([a-z][a-z0-9_-]*?)[ _.-]?(?:id|uuid|guid)s?$/i;
 
 const looksLikeJson = /^\s*(?:\{\s*(?:"|$)|\[\s*(?:["{[]|$))/;
 
@@ -162,17 +168,16 @@ function isColumnName(cell: string): boolean {
 const idWord = /^(?:\D*[_ .-])?(?:id|uuid|guid)s?$/i;
 const camelCase = /^\D*[a-z](?:Id|ID|Uuid|UUID|Guid|GUID)s?$/;
 
-/** Whether a later row is the name of an id. Only usual words count: among ten million random ids without a digit, some end like a name. */
-function isUsualName(cell: string): boolean {
-  return cell.length <= 64 && usualName.test(cell.trim());
-}
-
 const usualWords = [
-  ...words,
   ...['object', 'item', 'entity', 'record', 'row', 'resource', 'user', 'account', 'external', 'internal', 'legacy'],
   ...['old', 'new', 'source', 'target', 'parent', 'dashboard', 'chart', 'the', 'unique', 'primary', 'document', 'doc'],
 ];
-const usualName = new RegExp(`^_?(?:(?:${usualWords.join('|')})[ _.-]?){0,3}(?:id|uuid|guid)s?$`, 'i');
+
+/** An expression for the name of an id. */
+function usualName(): RegExp {
+  const words = [...resources.flatMap((resource) => [toSingular(resource), resource]), ...usualWords];
+  return new RegExp(`^_?(?:(?:${words.join('|')})[ _.-]?){0,3}(?:id|uuid|guid)s?$`, 'i');
+}
 
 const digit = /\d/;
 

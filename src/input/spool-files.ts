@@ -1,11 +1,10 @@
 import { appendFileSync, closeSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Resource, resources } from '../model/resource.ts';
 import { type RejectCode, rejectCodes } from '../model/row.ts';
 import { systemCode } from '../system-errors.ts';
 
 // A spool is a folder with:
-//   rows          per row: resource, reject, length of the id (header below), the id; hashed, it names the list
+//   rows          per row: number of the resource, reject, length of the id (header below), the id; hashed, it names the list
 //   positions     per row: file, line
 //   bucket-<nn>   per row that can be sent, by hash of its id: number of the row, file, line, then as in `rows`
 //   protect-<nn>  per protected id, by the same hash: as in `rows`; both kinds are removed once their bucket is deduplicated
@@ -28,25 +27,23 @@ export const protectedLine = 0;
 /** The maximum number of bytes of a row: an id that can be sent has at most 1 KiB, other ids are cut. */
 export const maxRowBytes = 8192;
 
-/** Writes a row, in the form of `rows`, into a block with room for `maxRowBytes`, and returns its length. Throws for an id that does not fit. */
-export function encodeRow(
-  into: Buffer,
-  at: number,
-  resource: Resource | null,
-  reject: RejectCode | null,
-  id: string,
-): number {
+/**
+ * Writes a row, in the form of `rows`, into a block with room for `maxRowBytes`, and returns its length. `resource`: its number, see
+ * `ResourceNumbers`. Throws for an id that does not fit.
+ */
+export function encodeRow(into: Buffer, at: number, resource: number, reject: RejectCode | null, id: string): number {
   const length = into.write(id, at + headerBytes, maxRowBytes - headerBytes);
   if (length > maxRowBytes - headerBytes - 4) throw new Error('a row does not fit: its id would be cut'); // 4: one character
-  into[at] = resource === null ? 0 : resources.indexOf(resource) + 1;
+  into[at] = resource;
   into[at + 1] = reject === null ? 0 : rejectCodes.indexOf(reject) + 1;
   into[at + 2] = length & 0xff;
   into[at + 3] = length >>> 8;
   return headerBytes + length;
 }
 
-export function resourceAt(bytes: Buffer, at: number): Resource | null {
-  return resources[bytes[at]! - 1] ?? null;
+/** The number of the resource of a row; 0 = none. */
+export function resourceAt(bytes: Buffer, at: number): number {
+  return bytes[at]!;
 }
 
 export function rejectAt(bytes: Buffer, at: number): RejectCode | null {

@@ -2,12 +2,13 @@ import { createHash, type Hash } from 'node:crypto';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ExpungeError } from '../errors.ts';
-import type { Resource } from '../model/resource.ts';
+import { countIds, type IdCounts, type Resource } from '../model/resource.ts';
 import type { Position, Row } from '../model/row.ts';
 import { isStalePath, processName } from '../stale-path.ts';
 import { systemCode } from '../system-errors.ts';
 import { type DeduplicationResult, deduplicate, type SpooledId } from './deduplicate.ts';
 import { NearMisses } from './near-misses.ts';
+import { ResourceNumbers } from './resource-numbers.ts';
 import {
   BlockFile,
   bucketCount,
@@ -25,7 +26,8 @@ export type Spool = {
   folder: string;
   files: string[]; // names as shown; a Position's `file` is an index here
   rows: number; // = ids + rejected + duplicates + protected
-  ids: Record<Resource, number>; // to be sent
+  ids: IdCounts; // to be sent
+  resources: ResourceNumbers;
   rejected: number;
   rejectedByCode: Record<string, number>;
   duplicates: number;
@@ -34,7 +36,7 @@ export type Spool = {
   nearMiss: string | null; // a protected id that misses an id of the list only by the way it is written, in words
   limited: boolean; // whether the input had more rows than --limit
   layout: string; // hash of file names and lines: differs if the same rows have other positions
-  sha256: string; // hash over resource, id and reject of each row in order, and over which rows are protected
+  sha256: string; // hash over resource, id and reject of each row in order, which rows are protected, and the names of configured resources
   first: { resource: Resource; id: string } | null; // the first id to be sent
   last: { resource: Resource; id: string } | null;
   heldBack?: HeldBack; // see `takeIds`
@@ -63,6 +65,7 @@ export async function spoolRows(batches: AsyncIterable<Row[]>, folder: string, o
     const limited = await writeRows(batches, writer, options.limit ?? Number.POSITIVE_INFINITY);
     writer.flush();
     const found = await deduplicate(folder, hashRow(writer.hash));
+    for (const name of writer.resources.configured) writer.hash.update(`resource ${name}\n`);
     const nearMiss = writer.nearMisses.found;
     return { ...summarise(folder, options.files, writer, found), limited, protectedList, nearMiss };
   } catch (error) {
@@ -116,17 +119,18 @@ async function writeRows(batches: AsyncIterable<Row[]>, writer: SpoolWriter, lim
 }
 
 function summarise(folder: string, files: string[], writer: SpoolWriter, found: DeduplicationResult) {
-  const { ids, duplicates } = found;
-  const counts = { rows: writer.rows, ids, duplicates, protected: found.protected };
+  const { resources } = writer;
+  const ids = countIds(new Map([...found.ids].map(([number, count]) => [resources.nameOf(number)!, count])));
+  const counts = { rows: writer.rows, ids, duplicates: found.duplicates, protected: found.protected };
   const rejected = Object.values(writer.rejected).reduce((sum, count) => sum + count, 0);
   const sha256 = writer.hash.digest('hex');
   const layout = writer.layout.update(JSON.stringify(files)).digest('hex');
-  const ends = { first: endOf(found.first), last: endOf(found.last) };
-  return { folder, files, ...counts, rejected, rejectedByCode: writer.rejected, layout, sha256, ...ends };
+  const ends = { first: endOf(found.first, resources), last: endOf(found.last, resources) };
+  return { folder, files, resources, ...counts, rejected, rejectedByCode: writer.rejected, layout, sha256, ...ends };
 }
 
-function endOf(kept: SpooledId | null): Spool['first'] {
-  return kept && { resource: kept.resource, id: kept.id };
+function endOf(kept: SpooledId | null, resources: ResourceNumbers): Spool['first'] {
+  return kept && { resource: resources.nameOf(kept.resource)!, id: kept.id };
 }
 
 /** Adds protected rows to the hash, so that the run of the same list without protection is not resumed. */
@@ -150,6 +154,7 @@ class SpoolWriter {
   readonly #protect: BlockFile[];
   readonly #scratch = Buffer.alloc(maxRowBytes);
   readonly hash = createHash('sha256');
+  readonly resources = new ResourceNumbers();
   readonly layout = createHash('sha256'); // hash over the positions
   rows = 0;
   rejected: Record<string, number> = {};
@@ -167,7 +172,7 @@ class SpoolWriter {
   add(row: Row): void {
     const id = row.reject === null ? row.id : cutId(row.id);
     const at = this.#rows.room(maxRowBytes);
-    const length = encodeRow(this.#rows.block, at, row.resource, row.reject, id);
+    const length = encodeRow(this.#rows.block, at, this.resources.numberOf(row.resource), row.reject, id);
     this.#rows.add(length);
     this.#addPosition(row);
     if (row.reject === null) {
@@ -179,7 +184,7 @@ class SpoolWriter {
 
   addProtected(id: string): void {
     this.nearMisses.protect(id);
-    const length = encodeRow(this.#scratch, 0, null, null, id);
+    const length = encodeRow(this.#scratch, 0, 0, null, id);
     const file = this.#protect[chooseBucket(id, this.#scratch, headerBytes, length)]!;
     const at = file.reserve(length);
     this.#scratch.copy(file.block, at, 0, length);

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
-import { perResource, sumIds } from '../model/resource.ts';
+import { countIds, type Resource, sumIds } from '../model/resource.ts';
 import type { Row } from '../model/row.ts';
 import { readAll, type SpooledRow } from './chunk-ids.ts';
 import type { HeldBack, Spool } from './spool.ts';
@@ -14,7 +14,8 @@ const rowsAtOnce = 10_000; // a worker that plans a scheduled run must not block
 export async function takeIds(spool: Spool, maxIds: number): Promise<Spool> {
   if (sumIds(spool.ids) <= maxIds) return spool;
   const heldBack = await findFirstHeldBack(spool, maxIds);
-  const taken = { ids: perResource(() => 0), rows: 0, duplicates: 0, last: null as Spool['last'] };
+  const ids = new Map<Resource, number>();
+  const taken = { rows: 0, duplicates: 0, last: null as Spool['last'] };
   const hash = createHash('sha256');
   for (const { n, row, isHeldBack } of readAll({ ...spool, heldBack })) {
     if (n % rowsAtOnce === 0) await setImmediate();
@@ -23,12 +24,12 @@ export async function takeIds(spool: Spool, maxIds: number): Promise<Spool> {
     hash.update(`${row.resource} ${row.reject ?? row.settled ?? ''} ${row.id}\n`);
     if (row.settled === 'duplicate') taken.duplicates += 1;
     if (!isToSend(row)) continue;
-    taken.ids[row.resource!] += 1;
+    ids.set(row.resource!, (ids.get(row.resource!) ?? 0) + 1);
     taken.last = { resource: row.resource!, id: row.id };
   }
   const layout = `${spool.layout} first ${maxIds}`;
   const others = { layout, sha256: hash.digest('hex'), heldBack: { ...heldBack, rows: spool.rows - taken.rows } };
-  return { ...spool, ...taken, ...others };
+  return { ...spool, ...taken, ids: countIds(ids), ...others };
 }
 
 /** The rows that `takeIds` held back, in input order, each with its number in the spool. */

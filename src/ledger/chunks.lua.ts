@@ -130,7 +130,7 @@ return enqueue(KEYS[1], KEYS[2], KEYS[3], KEYS[4], timeOr(ARGV[1]))
  *   'other_version': another version has written the run, in its own form
  */
 export const claimLua = `${checkServerFunction}${doubtCellsFunction}${enqueueFunction}
-local run = redis.call('HMGET', KEYS[1], 'state', 'onStatus', 'schema', 'sendable', 'startsAt')
+local run = redis.call('HMGET', KEYS[1], 'state', 'onStatus', 'schema', 'sendable', 'startsAt', 'misfit')
 local state = run[1]
 if not state then return {'missing', 0} end
 if run[3] ~= '${schemaVersion}' then return {'other_version', 0} end
@@ -141,6 +141,7 @@ if not chunk[1] or not chunk[2] then return {'broken', 0} end
 local process, history, doubt = checkServer(KEYS[1], KEYS[6], ARGV[3], ARGV[4], ARGV[5])
 local cells = chunk[1]
 if redis.call('HEXISTS', KEYS[1], 'doubtSince') == 1 then cells = doubtCells(KEYS[4], cells) end
+if run[6] then redis.call('HDEL', KEYS[1], 'misfit') end
 local epoch, now = redis.call('HINCRBY', KEYS[1], 'epoch', 1), timeOr(ARGV[2])
 redis.call('HSET', KEYS[2], ARGV[1], epoch)
 if former ~= '0' then redis.call('HINCRBY', KEYS[1], 'takeovers', 1) end

@@ -2,7 +2,7 @@ import { ExpungeError } from '../errors.ts';
 import { chunkSizes, countChunks, countSettledRows } from '../input/chunk-ids.ts';
 import type { Spool } from '../input/spool.ts';
 import type { ReadOutcome } from '../model/outcome.ts';
-import { sumIds } from '../model/resource.ts';
+import { definitionsText, sumIds, usedResources } from '../model/resource.ts';
 import type { Chunk, SettledBlock } from '../model/row.ts';
 import { hashList, type Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -36,6 +36,7 @@ export type RunPlan = RunRules & {
   protectedRead: number | null;
   canary: string; // as in the record
   retryOf: string; // the run that these ids come from; '' = none
+  definitions: string; // as in the record
   note: string;
   detached: boolean;
   who: string;
@@ -70,6 +71,7 @@ export function planRun(
     settled: countSettledRows(spool),
     protectedRead: spool.protectedList?.ids ?? null,
     canary: storedCanary(rungs, firstIds),
+    definitions: definitionsText(usedResources(spool.ids)),
     ...origin,
   };
 }
@@ -225,7 +227,7 @@ return 1
 `;
 
 /** All fields of a plan, and the first values of the run's other fields. */
-type RunRecord = Record<Exclude<keyof RunPlan, 'target' | 'settled' | 'rehearsalOf'>, string | number> &
+type RunRecord = Record<Exclude<keyof RunPlan, 'target' | 'settled' | 'rehearsalOf' | 'definitions'>, string | number> &
   Partial<Record<keyof Run | ReadOutcome | 'epoch', string | number>>;
 
 type ProducerField = keyof RunRules | 'layout' | 'files' | 'command' | 'note' | 'who' | 'protectedRead' | 'detached';
@@ -266,6 +268,7 @@ function otherFields({ target, settled, ...plan }: RunPlan, now: number) {
     canary: plan.canary,
     sendable: '',
     retryOf: plan.retryOf,
+    ...(plan.definitions === '' ? {} : { definitions: plan.definitions }),
     ...(plan.rehearsalOf === undefined ? {} : { rehearsalOf: plan.rehearsalOf }),
     createdAt: now,
   } satisfies Omit<RunRecord, ProducerField>;

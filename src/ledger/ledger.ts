@@ -28,15 +28,17 @@ import type { HaltRule } from './halt-rules.ts';
 import { KnownCells } from './known-cells.ts';
 import { knownUpdateArguments, knownUpdateLua } from './known-update.lua.ts';
 import { type ChunkIds, decodeIdsOfChunk } from './manifest.ts';
+import { Misfits } from './misfits.ts';
 import type { HaltCode, RunState, SteeredBy } from './run.ts';
 import { changeRunLua, steerLua } from './steer.lua.ts';
 import { updateLua } from './update.lua.ts';
 
 /**
  * The state of a run as a script finds it. 'missing': Redis has lost the run. 'broken': Redis has lost this chunk of the run. 'stale': another holder
- * has the chunk. 'other_version': the run is written in a form that this version doesn't know.
+ * has the chunk. 'other_version': the run is written in a form that this version doesn't know. 'other_definition': this process defines a resource of
+ * the run in another way.
  */
-export type ObservedState = RunState | 'missing' | 'broken' | 'stale' | 'other_version';
+export type ObservedState = RunState | 'missing' | 'broken' | 'stale' | 'other_version' | 'other_definition';
 
 /** A claimed chunk. `enqueued`: chunks that became open with it, as by `enqueue`. */
 export type Claim = {
@@ -133,6 +135,7 @@ export const noEpoch = -1;
 export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], now: () => number | '' = () => '') {
   const scripts = defineScripts(redis, haltRules);
   const servers = cacheServerIdentity(redis);
+  const misfits = new Misfits(redis);
   return {
     redis,
 
@@ -171,6 +174,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
 
     /** Claims an open chunk under a new epoch. Returns the state of the run if there is nothing to do. Throws INTERNAL for damaged bytes. */
     async claim(run: string, chunk: number): Promise<Claim | ObservedState> {
+      if ((await misfits.whyNot(run)) !== '') return 'other_definition';
       const known = await servers.of(run);
       const [state, epoch, cells, manifest, enqueued, onStatus, process, history, doubt, at, sendable] =
         (await scripts.expungeClaimBuffer(

@@ -49,6 +49,8 @@ const listed = [
     'startAt',
     'rate',
     'quotaUntil',
+    'misfit',
+    'definitions',
   ] as const),
   ...(['createdAt', 'startedAt', 'endedAt', 'changedAt', 'activeUntil', 'activeMs', 'protectedRead'] as const),
 ];

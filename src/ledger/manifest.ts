@@ -1,7 +1,7 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { ExpungeError } from '../errors.ts';
 import { hasExcerpt } from '../model/outcome.ts';
-import { type Resource, resources } from '../model/resource.ts';
+import { isResourceName, type Resource } from '../model/resource.ts';
 import type { Chunk, Position, SettledBlock } from '../model/row.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
@@ -76,8 +76,8 @@ function unpack(n: number, bytes: Buffer): { resource: Resource; positions: stri
   const plain = decompress(n, bytes);
   const first = plain.indexOf(lineFeed);
   const second = plain.indexOf(lineFeed, first + 1);
-  const resource = resources.find((word) => word === plain.toString('latin1', 0, first));
-  if (!resource) throw damaged(n, 'a resource', 'other bytes');
+  const resource = plain.toString('latin1', 0, first);
+  if (first === -1 || !isResourceName(resource)) throw damaged(n, 'a resource', 'other bytes');
   return { resource, positions: plain.toString('latin1', first + 1, second), ids: plain.subarray(second + 1) };
 }
 

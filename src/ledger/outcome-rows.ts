@@ -1,7 +1,7 @@
 import { ExpungeError } from '../errors.ts';
 import { isoSecond } from '../format.ts';
 import { hasExcerpt, type Outcome } from '../model/outcome.ts';
-import { type Resource, resources } from '../model/resource.ts';
+import { type Resource, resourcesIn } from '../model/resource.ts';
 import type { Chunk, Position, SettledRow } from '../model/row.ts';
 import { type RedisClient, readValues } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
@@ -61,13 +61,13 @@ async function* positionsOf(pages: AsyncIterable<Page>): AsyncGenerator<Page<Pos
 }
 
 function readAllPages(redis: RedisClient, run: Run): AsyncGenerator<Page>[] {
-  const chunks = resources.map((resource) => readChunkPages(redis, run, resource));
+  const chunks = resourcesIn(run.definitions).map((resource) => readChunkPages(redis, run, resource));
   return [...chunks, readBlockPages(redis, run)];
 }
 
 /**
- * The rows of one resource, one page per chunk. Only chunks of the same resource are in input order; chunks of the other resource can be anywhere
- * between them. So each resource is read separately and skips the chunks of the other.
+ * The rows of one resource, one page per chunk. Only chunks of the same resource are in input order; chunks of other resources can be anywhere
+ * between them. So each resource is read separately and skips the chunks of the others.
  */
 async function* readChunkPages(redis: RedisClient, run: Run, resource: Resource): AsyncGenerator<Page> {
   for await (const part of readNumbered(redis, (n) => keys.manifest(run.id, n), run.chunks, keysPerRead)) {

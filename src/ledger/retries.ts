@@ -1,5 +1,5 @@
 import type { Outcome } from '../model/outcome.ts';
-import { type Resource, resources } from '../model/resource.ts';
+import { type Resource, resourcesIn } from '../model/resource.ts';
 import type { Position, Row } from '../model/row.ts';
 import { isChosenToRetry, type Selection } from '../model/selection.ts';
 import { type RedisClient, readValues } from '../redis/client.ts';
@@ -27,7 +27,7 @@ export function readRetried(redis: RedisClient, run: Run, only: Selection): Asyn
     const state = readState(cell);
     return isRetried(state) ? (state.outcome as Outcome) : null;
   };
-  return mergePages(resources.map((resource) => readPages(redis, run, resource, read)));
+  return mergePages(resourcesIn(run.definitions).map((resource) => readPages(redis, run, resource, read)));
 }
 
 /** Reads the outcome of a cell whose id is retried; otherwise null. */

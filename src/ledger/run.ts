@@ -53,6 +53,9 @@ export type SteeredBy = 'operator' | 'interrupt' | 'guard';
 /** A pause that an operator asked for. `at`: ms since 1970, by the clock of Redis. */
 export type OperatorPause = { id: string; who: string; reason: string; at: number };
 
+/** A process whose definition of a resource is not the definition of the run, so that it deletes nothing of it. `at`: ms since 1970. */
+export type Misfit = { process: string; why: string; at: number };
+
 /** A run as Redis holds it, with the rules that it obeys. Times are ms since 1970, 0 = not yet. */
 export type Run = RunRules & {
   id: string;
@@ -73,6 +76,8 @@ export type Run = RunRules & {
   files: string[];
   sha256: string;
   list: string;
+  definitions: string; // of its configured resources; see `definitionsText`; '' = all are built in
+  misfit: Misfit | null; // the last process that left it alone because of its definitions; null = none since a chunk was claimed
   note: string; // --reason
   rehearsalOf: string; // the base URL of the run that it rehearses against a sandbox; '' = a real run
   retryOf: string; // the run whose ids it sends again; a run of a schedule can also have ids of a list; '' = none
@@ -201,6 +206,8 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     files: readableFiles(text('files')),
     sha256: text('sha256'),
     list: text('list'),
+    definitions: text('definitions'),
+    misfit: hash.misfit ? JSON.parse(hash.misfit) : null,
     note: text('note'),
     rehearsalOf: text('rehearsalOf'),
     retryOf: text('retryOf'),

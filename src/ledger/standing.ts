@@ -5,7 +5,7 @@ import { paceOf, quotasText, type Rate, rateText } from '../model/rate.ts';
 import { commandFor } from '../model/target.ts';
 import { readTimeWindow, windowStateAt, windowTime } from '../model/time-window.ts';
 import { type Advice, adviceText, type ToType } from '../model/to-type.ts';
-import type { HaltCode, Run } from './run.ts';
+import type { HaltCode, Misfit, Run } from './run.ts';
 
 /**
  * The causes that can hold a run or a target back, so that nothing is sent. If several hold, the first in this order is shown first: the state of the
@@ -23,6 +23,7 @@ export const causes = [
   'dead_command',
   'stop',
   'unreadable_rate',
+  'other_definition',
   'no_worker',
   'no_token',
   'stop_file',
@@ -87,6 +88,7 @@ type StandingRun = Pick<
   | 'window'
   | 'rate'
   | 'unreadRate'
+  | 'misfit'
   | 'quotaUntil'
   | 'nextPermitAt'
   | 'changedAt'
@@ -151,12 +153,19 @@ function redisStandings({ away, refused, run }: Reading): Standing[] {
     ...(away === '' ? [] : [{ ...byNobody, why: 'redis' as const, text: away }]),
     ...(refused === '' ? [] : [{ ...byNobody, why: 'redis_writes' as const, text: rejects }]),
     ...(run === null || run.unreadRate === '' ? [] : [unreadableRate(run)]),
+    ...(run === null || run.misfit === null ? [] : [otherDefinition(run.misfit)]),
   ];
 }
 
 function unreadableRate({ id, unreadRate }: StandingRun): Standing {
   const text = `its rate "${unreadRate}" is in a form that this version of expunge can't read`;
   return { ...byNobody, why: 'unreadable_rate', text, next: (toType) => toType('rate', id, '200/s') };
+}
+
+function otherDefinition({ process, why, at }: Misfit): Standing {
+  const text = `the worker on ${process} deletes nothing of it: ${why}`;
+  const next = 'Give that worker the resources of the configuration file with which the run was made';
+  return { ...byNobody, why: 'other_definition', text, since: at, next };
 }
 
 function processStandings({ run, target, targets, stops, isAbandoned, here, now }: Reading): Standing[] {
@@ -358,6 +367,7 @@ const wordings: Record<Cause, { isWait: boolean; label: string }> = {
   dead_command: { isWait: false, label: 'Resume with' },
   stop: { isWait: false, label: 'Resume with' },
   unreadable_rate: { isWait: true, label: 'Give it another' },
+  other_definition: { isWait: true, label: '' },
   no_worker: { isWait: false, label: 'Start one' },
   no_token: { isWait: true, label: 'Check the token' },
   stop_file: { isWait: false, label: '' },

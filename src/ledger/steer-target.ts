@@ -192,7 +192,7 @@ async function steer(
     keys.targetAudit(fp),
     keys.lifted(fp),
     keys.targetRevision(fp),
-    ...limiterScopes.map((scope) => keys.limiter(fp, scope)),
+    ...limiterScopes().map((scope) => keys.limiter(fp, scope)),
   ];
   const noted = storedEntry({ by: 'operator', ...entry });
   const { who, reason, at } = entry;

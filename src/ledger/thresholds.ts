@@ -1,4 +1,4 @@
-import { statusesText, statusRanges, successStatus } from '../model/status.ts';
+import { statusesText, statusRanges } from '../model/status.ts';
 import type { HaltRule } from './halt-rules.ts';
 
 /** The number of absent ids that halts a run while nothing is deleted. */
@@ -11,13 +11,10 @@ export const absentInARow = 50;
 export const haltRules: readonly HaltRule[] = [
   {
     halt: 'unexpected_answers',
-    statuses: [
-      [200, successStatus - 1],
-      [successStatus + 1, 399],
-    ],
+    statuses: [[200, 399]],
     count: 3,
     reason:
-      `{count} answers were neither ${successStatus} nor an error (another 2xx, or a redirect): ` +
+      '{count} answers were neither a success nor an error (another 2xx, a page, or a redirect): ' +
       'something other than the API may be answering, for example a login page; check --base-url',
   },
   {

@@ -1,5 +1,5 @@
 import { count, isoTime, plural, utcTime } from '../format.ts';
-import { successStatus } from '../model/status.ts';
+import { describeSuccess } from '../model/resource.ts';
 import type { Verification } from '../model/verification.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
@@ -36,7 +36,9 @@ export function describeVerification({ at, who, of, gone, there, unclear }: Veri
   const parts = [
     `${count(gone)} ${gone === 1 ? 'was' : 'were'} gone`,
     ...(there > 0
-      ? [`${count(there)} answered ${successStatus} again, so the first ${successStatus} deleted nothing`]
+      ? [
+          `${count(there)} ${there === 1 ? 'was' : 'were'} answered with a success again, so the first one deleted nothing`,
+        ]
       : []),
     ...(unclear > 0 ? [`${count(unclear)} gave no clear answer`] : []),
   ];
@@ -51,7 +53,10 @@ export function verificationFacts(found: Verification | null) {
 }
 
 /** Reads how far a `deleted` of this run can be trusted, as sentences for every display of the run. */
-export async function readProof(redis: RedisClient, { fp, verified }: Pick<Run, 'fp' | 'verified'>): Promise<string[]> {
+export async function readProof(
+  redis: RedisClient,
+  { fp, verified, definitions }: Pick<Run, 'fp' | 'verified' | 'definitions'>,
+): Promise<string[]> {
   const known = await readAbsentAnswers(redis, fp);
-  return [...known, ...(verified === null ? [] : [describeVerification(verified)])];
+  return [...describeSuccess(definitions), ...known, ...(verified === null ? [] : [describeVerification(verified)])];
 }

@@ -49,9 +49,11 @@ export function isSilent({ silentMs }: TargetState): boolean {
 }
 
 /** The scope of a limiter: all requests of a target, or the requests of one resource. */
-export type LimiterScope = 'all' | Resource;
+export type LimiterScope = Resource | 'all';
 
-export const limiterScopes: readonly LimiterScope[] = ['all', ...resources];
+export function limiterScopes(): readonly LimiterScope[] {
+  return ['all', ...resources];
+}
 
 /** The limiters of a target, which has one for everything, or one for each resource. */
 export function scopesFor({ separateLimits }: { separateLimits: boolean }): readonly LimiterScope[] {
@@ -101,18 +103,17 @@ async function readStoredQuotas(redis: RedisClient, fp: string): Promise<StoredQ
 
 /** Reads the limiters of a target; none if nothing was ever sent to it. Only reads, in one round trip. */
 export async function readTargetState(redis: RedisClient, fp: string): Promise<TargetState[]> {
+  const known = limiterScopes();
   const reads = [
     readStoredQuotas(redis, fp),
     readClock(redis, keys.limiter(fp, 'all')),
-    ...limiterScopes.map((scope) => redis.hgetall(keys.limiter(fp, scope))),
-    ...limiterScopes.map((scope) => redis.hgetall(keys.limiterMembers(fp, scope))),
+    ...known.map((scope) => redis.hgetall(keys.limiter(fp, scope))),
+    ...known.map((scope) => redis.hgetall(keys.limiterMembers(fp, scope))),
   ] as const;
   const [quotas, now, ...hashes] = (await Promise.all(reads)) as [StoredQuotas, number, ...Hash[]];
   const pin = rateFromStored(quotas.actions.rate ?? '');
   const actions = { pinned: pin && paceOf(pin), spent: spentQuota(listQuotaUse(quotas, now), now) };
-  return limiterScopes.flatMap(
-    (scope, i) => toTargetState(scope, hashes[i]!, hashes[limiterScopes.length + i]!, now, actions) ?? [],
-  );
+  return known.flatMap((scope, i) => toTargetState(scope, hashes[i]!, hashes[known.length + i]!, now, actions) ?? []);
 }
 
 /**
@@ -268,7 +269,7 @@ function fleetOf(members: Hash, seenAt: number) {
 
 /** Reads the number of requests at once that each process of a target has room for, if it has ids to send now. Only reads, in one round trip. */
 export async function readConnections(redis: RedisClient, fp: string): Promise<Map<string, number>> {
-  const scopes = limiterScopes.map(async (scope) => {
+  const scopes = limiterScopes().map(async (scope) => {
     const [members, seenAt] = await Promise.all([
       redis.hgetall(keys.limiterMembers(fp, scope)),
       redis.hget(keys.limiter(fp, scope), 'seenAt'),

@@ -1,4 +1,4 @@
-import { anyResource, collectionPath, type Resource } from './resource.ts';
+import { anyResource, definitionOf, type Resource } from './resource.ts';
 import type { RejectCode } from './row.ts';
 import { hasInvisible } from './visible.ts';
 
@@ -7,7 +7,13 @@ const maxIdBytes = 1024;
 
 /** The path of one object below the base URL. Throws URIError for an id with a lone surrogate, which `checkId` rejects. */
 export function idPath(resource: Resource, id: string): string {
-  return collectionPath(resource) + (plain.test(id) ? id : encodeURIComponent(id));
+  return pathMaker(resource)(id);
+}
+
+/** A function that gives the path of each object of a resource. Throws an Error for a resource that this process does not know. */
+export function pathMaker(resource: Resource): (id: string) => string {
+  const [before, after] = definitionOf(resource).path.split('{id}') as [string, string];
+  return (id) => before + (plain.test(id) ? id : encodeURIComponent(id)) + after;
 }
 
 const plain = /^[A-Za-z0-9_-]{1,1024}$/;

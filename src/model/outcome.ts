@@ -1,5 +1,3 @@
-import { statusesText, successStatus } from './status.ts';
-
 /** The facts about an outcome. `rank`: see `Cell`; Redis stores it, so another one needs a new `schemaVersion`. */
 type OutcomeFacts = ({ by: 'answer'; rank: number; inDoubt?: string } | { by: 'finalization' | 'reading' }) & {
   isSuccess: boolean;
@@ -27,7 +25,7 @@ const table = {
     rank: 5,
     isSuccess: true,
     isAlwaysShown: true,
-    means: `the API confirmed it with ${successStatus}`,
+    means: 'the API confirmed it',
   },
   absent: {
     by: 'answer',
@@ -36,14 +34,14 @@ const table = {
     isSuccess: true,
     isGone: true,
     isAlwaysShown: true,
-    means: `${statusesText('gone')} to our first request`,
+    means: 'not there at our first request',
   },
   gone_unconfirmed: {
     by: 'answer',
     rank: 4,
     isSuccess: true,
     isGone: true,
-    means: `gone, but not confirmed by our own ${successStatus}`,
+    means: 'gone, but not confirmed to us',
   },
   failed: {
     by: 'answer',
@@ -132,7 +130,7 @@ export function isAlwaysShown(outcome: Outcome): boolean {
   return facts[outcome].isAlwaysShown === true;
 }
 
-/** The outcome in words: `404 or 410 to our first request`. */
+/** The outcome in words: `not there at our first request`. */
 export function outcomeText(outcome: Outcome): string {
   return facts[outcome].means;
 }

@@ -1,26 +1,153 @@
+import { type Canonical, canonicalJson } from './canonical.ts';
+import { acceptedStatus, successStatus } from './status.ts';
+
+/** A kind of objects that the API can delete, by its word in lists and in reports: `annotations`, or a name of the configuration file. */
+export type Resource = string;
+
+/** How the objects of one resource are deleted: always by DELETE, one object per request. */
+export type Definition = {
+  path: string; // below the base URL, with one segment `{id}`: /v2/annotations/{id}
+  success: readonly number[]; // the statuses that say that the object is deleted, or with 202 that its deletion is accepted
+  absent: readonly number[]; // the statuses that say that the object does not exist
+  auth: { header: string; scheme: string }; // where the token goes; scheme '' = the header holds the token alone
+  headers: Readonly<Record<string, string>>; // sent with each request
+};
+
+export type Definitions = Readonly<Record<Resource, Definition>>;
+
+/** The place of the token and the fixed headers of a request. */
+export type RequestForm = Pick<Definition, 'auth' | 'headers'>;
+
+/** The token in the header of OAuth 2.0 (RFC 6750), and no other header. */
+export const bearerForm: RequestForm = { auth: { header: 'authorization', scheme: 'Bearer' }, headers: {} };
+
+/** A resource of the API that expunge was made for: a 204 alone says deleted. */
+function builtIn(name: Resource): [Resource, Definition] {
+  return [name, { path: `/v2/${name}/{id}`, success: [successStatus], absent: [404, 410], ...bearerForm }];
+}
+
 /**
- * The kinds of objects that the API can delete, by their word in its paths, in lists and in reports. A new kind is one more word. Append only: the
- * index of each kind is part of what identifies a list.
+ * The resources that need no configuration. Append only: the index of each is part of what identifies a list. The configuration file can define other
+ * resources, but not these.
  */
-export const resources = ['annotations', 'views'] as const;
-export type Resource = (typeof resources)[number];
+export const builtInResources: Definitions = Object.fromEntries([builtIn('annotations'), builtIn('views')]);
+
+const builtInNames: readonly Resource[] = Object.keys(builtInResources);
+let definitions: Definitions = builtInResources;
+const names: Resource[] = [...builtInNames];
+
+/** The resources that this process knows: the built-in ones, then those of its configuration file. Read it when it is needed. */
+export const resources: readonly Resource[] = names;
+
+/** Sets the resources of this process: the built-in ones and these. A process does it once, before anything uses a resource. */
+export function defineResources(configured: Definitions): void {
+  definitions = { ...configured, ...builtInResources };
+  names.splice(builtInNames.length, names.length, ...Object.keys(configured));
+}
+
+const namePattern = /^[a-z][a-z0-9_-]{0,39}$/;
+
+/** Whether a resource can have this name. It is part of Redis keys, labels of metrics and column names. */
+export function isResourceName(text: string): boolean {
+  return namePattern.test(text);
+}
+
+export const resourceNameRule = 'a small letter, then small letters, digits, _ and -, at most 40 characters';
+
+export function isBuiltIn(resource: Resource): boolean {
+  return builtInNames.includes(resource);
+}
+
+/** The definition of a resource. Throws an Error for a resource that this process does not know. */
+export function definitionOf(resource: Resource): Definition {
+  const found = Object.hasOwn(definitions, resource) ? definitions[resource] : undefined;
+  if (found === undefined) throw new Error(`no resource is called "${resource}" here`);
+  return found;
+}
+
+/**
+ * The definitions of the configured resources among these, in canonical JSON: what a run and a plan store, so that no process deletes their ids in
+ * another way. '' if all of them are built in.
+ */
+export function definitionsText(used: Iterable<Resource>): string {
+  const configured = [...used].filter((resource) => !isBuiltIn(resource));
+  if (configured.length === 0) return '';
+  return canonicalJson(Object.fromEntries(configured.map((name) => [name, definitionOf(name) as Canonical])));
+}
+
+/** The definitions in such a text. */
+export function readDefinitions(stored: string): Definitions {
+  return stored === '' ? {} : (JSON.parse(stored) as Definitions);
+}
+
+/** The resources that a run with these stored definitions can have ids of, whatever this process knows. */
+export function resourcesIn(stored: string): Resource[] {
+  return [...builtInNames, ...Object.keys(readDefinitions(stored))];
+}
+
+/** How definitions, by default those of this process, differ from the stored ones, in words; empty if they are the same. `here`: whose they are. */
+export function describeOtherDefinitions(stored: string, known = definitions, here = 'here'): string[] {
+  return Object.entries(readDefinitions(stored)).flatMap(([name, theirs]) => {
+    const ours = Object.hasOwn(known, name) ? known[name] : undefined;
+    if (ours === undefined) return [`the resource ${name} is not defined ${here}`];
+    const fields = Object.keys(theirs) as (keyof Definition)[];
+    return fields
+      .map((field) => [field, canonicalJson(ours[field] as Canonical), canonicalJson(theirs[field] as Canonical)])
+      .filter(([, our, their]) => our !== their)
+      .map(([field, our, their]) => `"${field}" of the resource ${name} is ${our} ${here} instead of ${their}`);
+  });
+}
+
+/** How far a `deleted` of these resources can be trusted, in sentences; none for resources whose 204 says deleted. */
+export function describeSuccess(stored: string): string[] {
+  return Object.entries(readDefinitions(stored)).flatMap(([name, { success }]) => {
+    if (success.every((status) => status === successStatus)) return [];
+    const words = success.includes(acceptedStatus) ? ', and 202 means accepted: such an object may still exist' : '';
+    return [`${success.join(' or ')} says deleted for ${name}, by the configuration file${words}`];
+  });
+}
+
+/** A definition for people: `DELETE https://api.example.com/v1/dashboards/{id}; 200 says deleted; 404 or 410 says absent`. */
+export function describeDefinition({ path, success, absent, auth, headers }: Definition, baseUrl: string): string {
+  const says = (statuses: readonly number[], what: string) =>
+    statuses.length === 0 ? `nothing says ${what}` : `${statuses.join(' or ')} says ${what}`;
+  const isUsual = canonicalJson(auth) === canonicalJson(bearerForm.auth);
+  const token = isUsual ? [] : [`the token goes in ${auth.header}${auth.scheme && ` after ${auth.scheme}`}`];
+  const fixed = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  const parts = [
+    says(success, success.join() === `${acceptedStatus}` ? 'accepted' : 'deleted'),
+    says(absent, 'absent'),
+    ...token,
+    ...fixed,
+  ];
+  return [`DELETE ${baseUrl.replace(/\/$/, '')}${path}`, ...parts].join('; ');
+}
 
 /** A resource for code that can use any of them. */
-export const anyResource: Resource = resources[0];
+export const anyResource: Resource = builtInNames[0]!;
 
 /** One value for each resource. */
 export function perResource<T>(make: (resource: Resource) => T): Record<Resource, T> {
-  return Object.fromEntries(resources.map((resource) => [resource, make(resource)])) as Record<Resource, T>;
+  return Object.fromEntries(resources.map((resource) => [resource, make(resource)]));
+}
+
+/** The number of ids of each resource. Configured resources without ids are left out. */
+export type IdCounts = Readonly<Record<Resource, number>>;
+
+/** The counts of a list whose ids are of these resources. */
+export function countIds(found: ReadonlyMap<Resource, number>): IdCounts {
+  const counted = [...builtInNames, ...[...found.keys()].filter((resource) => !isBuiltIn(resource)).sort()];
+  return Object.fromEntries(counted.map((resource) => [resource, found.get(resource) ?? 0]));
+}
+
+/** The resources of which a list has ids. */
+export function usedResources(ids: IdCounts): Resource[] {
+  return Object.keys(ids).filter((resource) => ids[resource]! > 0);
 }
 
 /** The number of ids in a list, over all resources. */
-export function sumIds(ids: Readonly<Record<Resource, number>>): number {
-  return resources.reduce((sum, resource) => sum + ids[resource], 0);
-}
-
-/** The path of the objects of a resource below the base URL. */
-export function collectionPath(resource: Resource): string {
-  return `/v2/${resource}/`;
+export function sumIds(ids: IdCounts): number {
+  return Object.values(ids).reduce((sum, count) => sum + count, 0);
 }
 
 /** The resources in words: `annotations or views`. */

@@ -40,8 +40,12 @@ const rejections = {
     mend: 'name the field that holds the id with --column',
   },
   unknown_resource: {
-    reason: `the resource is not ${resourcesText('or')}`,
-    mend: `name the column that holds ${resourcesText('or')} with --resource-column`,
+    get reason() {
+      return `the resource is not ${resourcesText('or')}`;
+    },
+    get mend() {
+      return `name the column that holds ${resourcesText('or')} with --resource-column`;
+    },
   },
   path_not_stable: { reason: 'a URL parser would change the path of this id', mend: '' },
   repeated_header: { reason: 'the row repeats the header, as in joined exports', mend: '' },
@@ -72,8 +76,12 @@ const rejections = {
     mend: 'export one id per line, or read a table with --format csv and --delimiter; if ids of this API hold such characters: --allow-id-chars',
   },
   misspelt_resource: {
-    reason: `the resource is written another way than ${resourcesText('or')}: in the singular, with a capital letter, or with white space`,
-    mend: `write ${resourcesText('or')} in that column`,
+    get reason() {
+      return `the resource is written another way than ${resourcesText('or')}: in the singular, with a capital letter, or with white space`;
+    },
+    get mend() {
+      return `write ${resourcesText('or')} in that column`;
+    },
   },
 } as const;
 export type RejectCode = keyof typeof rejections;

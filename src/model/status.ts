@@ -1,6 +1,9 @@
 /** The only status that proves a delete: No Content. */
 export const successStatus = 204;
 
+/** The answer to a request that will be carried out later: Accepted. A resource can define it as a success. */
+export const acceptedStatus = 202;
+
 /** The answer to a request above the rate limit: Too Many Requests. */
 export const throttlingStatus = 429;
 

@@ -22,6 +22,7 @@ const restMs: Partial<Record<Cause, number>> = {
   stop: 0,
   stop_file: 0,
   unreadable_rate: 0,
+  other_definition: 0,
   no_token: hourMs,
   retry_after: hourMs,
   circuit: hourMs,

@@ -1,6 +1,8 @@
 import { ExpungeError } from '../errors.ts';
 import type { List } from '../input/with-list.ts';
 import { approverText, mayApprove, roleIn } from '../model/approver.ts';
+import { type Canonical, canonicalJson } from '../model/canonical.ts';
+import { describeOtherDefinitions } from '../model/resource.ts';
 import type { Target } from '../model/target.ts';
 import { type AppliedPlan, refuseDrift } from './applied-plan.ts';
 import type { ListAction } from './list-action.ts';
@@ -29,6 +31,7 @@ const ofProtectFile: readonly SealedSetting[] = ['protect', 'protectColumn'];
  */
 export function actionOfPlan(given: ListAction, { plan, isKept }: AppliedPlan): { action: ListAction; target: Target } {
   refuseOtherPerson(plan, given);
+  if (plan.resources !== undefined) refuseDrift(describeOtherDefinitions(canonicalJson(plan.resources as Canonical)));
   const target = targetOfPlan(given, plan);
   const own = isKept ? ofProtectFile : [];
   refuseDrift(otherRules(plan, given.config, given.sources, own));

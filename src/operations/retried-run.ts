@@ -1,6 +1,7 @@
 import { ExpungeError } from '../errors.ts';
 import { isFinalized, type Run } from '../ledger/run.ts';
 import { inheritedSettings } from '../ledger/run-rules.ts';
+import { requireSameDefinitions } from '../ledger/same-definitions.ts';
 import type { OutcomeCounts } from '../model/outcome.ts';
 import type { ToType } from '../model/to-type.ts';
 import type { ListAction } from './list-action.ts';
@@ -33,10 +34,11 @@ function adviceToEnd({ id, state, command, detached }: Live, toType: ToType): st
 
 /**
  * The action with the settings of the retried run, unless the action sets them itself. If unknown ids are retried, many may be gone. Throws USAGE for
- * a rate that this version cannot read: without it nothing would bound the retry.
+ * a rate that this version cannot read: without it nothing would bound the retry. Throws GUARD for resources that are defined in another way here.
  */
 export function inherit(action: ListAction, { run, chosen }: Retries): ListAction {
   const { config, options } = action;
+  requireSameDefinitions(run.definitions, `run ${run.id}`);
   if (config.rate === undefined && run.unreadRate !== '')
     throw new ExpungeError('USAGE', `the rate of run ${run.id} is in a form that this version of expunge can't read`, {
       next: 'give one: --rate 200/s',

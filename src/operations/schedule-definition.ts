@@ -2,6 +2,7 @@ import { isName, nameRule } from '../config/list-source.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { duration } from '../format.ts';
 import { checkOptions, toInputOptions } from '../input/input-options.ts';
+import { definitionsFor } from '../ledger/same-definitions.ts';
 import { checkTiming, nextOccurrences, type Timing } from '../schedule/occurrences.ts';
 import { type Definition, type ScheduledSettings, settingTexts } from '../schedule/schedule.ts';
 
@@ -37,6 +38,7 @@ export function toDefinition({ settings, ...given }: GivenDefinition): Definitio
     maxActiveMs: given.maxActiveMs ?? 0,
     stopAt: given.stopAt ?? '',
     settings: settingTexts(settings),
+    definitions: definitionsFor(settings),
     heartbeat: given.heartbeat ?? '',
     note: given.note ?? '',
   };

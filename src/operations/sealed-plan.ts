@@ -10,7 +10,7 @@ import { noRules } from '../ledger/run-rules.ts';
 import { type Canonical, canonicalJson } from '../model/canonical.ts';
 import { forecast } from '../model/forecast.ts';
 import type { ReadOutcome } from '../model/outcome.ts';
-import { type Resource, sumIds } from '../model/resource.ts';
+import { type Definitions, definitionsText, type Resource, readDefinitions, usedResources } from '../model/resource.ts';
 import type { Target } from '../model/target.ts';
 import { countRequests, toWork } from './forecast-list.ts';
 import { input, ofRuns } from './list-settings.ts';
@@ -36,11 +36,13 @@ export type SealedPlan = {
   input: SealedInput[];
   ids: SealedIds;
   protect: { ids: number; sha256: string } | null;
+  resources?: Definitions; // of the configured resources among the ids; missing if all are built in
   rules: Record<SealedSetting, string | null>; // as their flags take them; null = unset
   forecast: { requests: number; seconds: number | null }; // minimum time; without a rate it is not known
 };
 
-type SealedIds = Record<Resource | ReadOutcome | 'rows', number> & {
+type SealedIds = Record<ReadOutcome | 'rows', number> & {
+  [resource: Resource]: number | string | null;
   sha256: string;
   first: string | null; // annotations/a-1
   last: string | null;
@@ -67,6 +69,7 @@ export function sealPlan(
     input,
     ids: sealedIds(spool),
     protect: spool.protectedList && { ids: spool.protectedList.ids, sha256: spool.protectedList.sha256 },
+    ...sealedDefinitions(spool),
     rules: sealedRules(config),
     forecast: { requests, seconds: minSeconds(requests, config.rate) },
   };
@@ -77,6 +80,11 @@ function minSeconds(requests: number, rate: Config['rate']): number | null {
   if (rate === undefined) return null;
   const rules = { ...noRules, rate };
   return Math.ceil(forecast(toWork({ requests, rules }, noBounds), Date.now()).secondsFrom);
+}
+
+function sealedDefinitions({ ids }: Spool): Pick<SealedPlan, 'resources'> {
+  const text = definitionsText(usedResources(ids));
+  return text === '' ? {} : { resources: readDefinitions(text) };
 }
 
 function sealedIds(spool: Spool): SealedIds {
@@ -96,7 +104,7 @@ function textOf<N extends SealedSetting>(name: N, value: Config[N]): string | nu
 
 /** Whether a plan is for a part of its list, the first ids up to `--max-deletes`, as --partial asked. Pure. */
 export function isPartial({ ids, forecast }: SealedPlan): boolean {
-  return forecast.requests < sumIds(ids);
+  return forecast.requests < ids.rows - ids.duplicate - ids.protected - ids.rejected;
 }
 
 /**

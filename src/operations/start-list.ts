@@ -12,7 +12,7 @@ import { isFinalized, isOver, type Run } from '../ledger/run.ts';
 import { givenRules } from '../ledger/run-rules.ts';
 import { readAbsentAnswers } from '../ledger/semantics.ts';
 import type { LimiterScope } from '../limiter/read-target.ts';
-import { resources } from '../model/resource.ts';
+import { usedResources } from '../model/resource.ts';
 import { hashList, type Target } from '../model/target.ts';
 import type { Advice, ToType } from '../model/to-type.ts';
 import type { Plan } from '../terminal/plan-text.ts';
@@ -177,5 +177,5 @@ async function refuseOtherMode({ options }: ListAction, session: Session, run: R
 
 /** The limiters that apply to the requests of the list. */
 export function limiterScopesFor({ config }: Pick<ListAction, 'config'>, { spool }: List): LimiterScope[] {
-  return config.separateLimits ? resources.filter((resource) => spool.ids[resource] > 0) : ['all'];
+  return config.separateLimits ? usedResources(spool.ids) : ['all'];
 }

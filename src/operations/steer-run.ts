@@ -16,6 +16,7 @@ import {
   readRunAgain,
 } from '../ledger/run.ts';
 import { isSameRule, type ResumeSettings, type RunRules, ruleNames } from '../ledger/run-rules.ts';
+import { requireSameDefinitions } from '../ledger/same-definitions.ts';
 import { finalizeTally } from '../ledger/tally.ts';
 import type { Target } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
@@ -66,6 +67,7 @@ export async function resumeRun(session: Session, action: ResumeAction): Promise
   const { redis } = session;
   const { by, seen, rules, detach } = action;
   const found = await findRun(session, action.run);
+  if (!hasEnded(found)) requireSameDefinitions(found.definitions, `run ${found.id}`);
   const changesNothing = found.state === 'running' && Object.keys(rules).length === 0;
   if (found.revision !== seen && !hasEnded(found) && !changesNothing) throw changedSince(found, null, 'resumed');
   const run = await changeBy(session, found, rules, by);

@@ -17,6 +17,7 @@ import {
   ruleNames,
   ruleText,
 } from '../ledger/run-rules.ts';
+import { requireSameDefinitions } from '../ledger/same-definitions.ts';
 import { chunkSize } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -96,9 +97,13 @@ function refuseOtherAction(run: Run, wanted: RunRules): void {
   });
 }
 
-/** Throws USAGE if a command gives an unfinished run another value of a rule that is fixed for the whole run. */
+/**
+ * Throws USAGE if a command gives an unfinished run another value of a rule that is fixed for the whole run, and GUARD if its resources are defined in
+ * another way here.
+ */
 export function refuseFixedRules(run: Run | null, given: Partial<RunRules>): void {
   if (run === null) return;
+  requireSameDefinitions(run.definitions, `run ${run.id}`);
   const after: RunRules = { ...noRules, ...given };
   const isOther = (name: RuleName) =>
     findRule(name).resume === 'refuse' && given[name] !== undefined && !isSameRule(name, run, after);

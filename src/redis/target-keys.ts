@@ -1,4 +1,3 @@
-import { resourcesText } from '../model/resource.ts';
 import type { KeyRow } from './key-row.ts';
 
 /** Every key of a target but the keys of its schedules. They have the hash tag {fp}, the fingerprint of the target. */
@@ -71,7 +70,7 @@ export const targetKeys = {
   limiter: {
     key: (fp: string, scope: string) => `expunge:{${fp}}:limiter:${scope}`,
     type: 'hash',
-    contents: `rate, state, throttle, and why it is closed, for one scope: all, ${resourcesText('or')}`,
+    contents: 'rate, state, throttle, and why it is closed, for one scope: all, or a resource',
     writers: ['limiter/target.lua.ts', 'ledger/steer-target.ts'],
     expires: '90 days',
   },

@@ -5,6 +5,7 @@ import type { Run } from '../ledger/run.ts';
 import { type Canonical, canonicalJson } from '../model/canonical.ts';
 import { labelsFrom } from '../model/labels.ts';
 import { perOutcome } from '../model/outcome.ts';
+import { readDefinitions } from '../model/resource.ts';
 import type { Sink } from './report.ts';
 
 // A certificate is NDJSON: a line `certificate`, a line `row` for each row of the run, and a line `end`. Each is canonical JSON. Each has its number
@@ -104,6 +105,7 @@ function endLine(chain: Chain, run: Run, { key, salt }: CertificateOptions): { t
     in_doubt: run.doubt || null,
     rows: run.rows,
     counts: perOutcome((outcome) => run.counts[outcome]),
+    ...(run.definitions !== '' && { resources: readDefinitions(run.definitions) as Canonical }), // left out if all are built in
     ...(run.labels !== '' && { labels: labelsFrom(run.labels) }), // left out if there are none
     submitted_by: run.createdBy,
     submitted_at: time(run.createdAt),

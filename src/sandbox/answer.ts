@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
-import { collectionPath, perResource, type Resource, resources } from '../model/resource.ts';
+import { definitionOf, type Resource, resources } from '../model/resource.ts';
+import { acceptedStatus } from '../model/status.ts';
 import { type Fault, formatRetryAfter } from './fault-kinds.ts';
 
-/** Answers 204 without body: the fast path. */
-export function answerDeleted(response: ServerResponse): void {
-  response.writeHead(204);
-  response.end();
+/** Answers that an object was deleted. A 204 without body is the fast path. */
+export function answerDeleted(response: ServerResponse, status: number): void {
+  if (status === 204) response.writeHead(204).end();
+  else answerJson(response, status, { status: status === acceptedStatus ? 'accepted' : 'deleted' });
 }
 
 /** Answers with a status, a JSON body and a request id, as most APIs do if there is no success. */
@@ -64,13 +65,20 @@ export type Paths = {
 };
 
 export function createPaths(basePath: string): Paths {
-  const roots = perResource((resource) => basePath + collectionPath(resource));
+  const all = resources.map((resource) => {
+    const [before, after] = definitionOf(resource).path.split('{id}') as [string, string];
+    return { resource, before: basePath + before, after };
+  });
   return {
     resourceOf(target) {
-      for (const resource of resources) if (target.startsWith(roots[resource])) return resource;
+      for (const { resource, before, after } of all)
+        if (target.startsWith(before) && target.endsWith(after)) return resource;
       return null;
     },
-    idIn: (target, resource) => decodeId(target.slice(roots[resource].length)),
+    idIn(target, resource) {
+      const { before, after } = all.find((each) => each.resource === resource)!;
+      return decodeId(target.slice(before.length, target.length - after.length));
+    },
   };
 }
 

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { Resource } from '../model/resource.ts';
+import { definitionOf, type Resource } from '../model/resource.ts';
 
 /** Counts of what the sandbox has done. A request without an answer counts under no status. */
 export type Counts = { requests: number; executed: number; byStatus: Map<number, number>; tokens: number };
@@ -15,7 +15,7 @@ export type Journal = {
   nth: WeakMap<object, number>; // index in `arrivals` for the request of a response
   seen: string[]; // "METHOD target" of every request, byte for byte
   executed: Set<string>; // "resource/id" of objects that existed and were deleted, whatever the answer was
-  answered204: Set<string>; // "resource/id" of the deletes that were answered 204
+  confirmed: Set<string>; // "resource/id" of the deletes that were answered with a success
 };
 
 export function openJournal(record: boolean): Journal {
@@ -27,15 +27,15 @@ export function openJournal(record: boolean): Journal {
     nth: new WeakMap(),
     seen: [],
     executed: new Set(),
-    answered204: new Set(),
+    confirmed: new Set(),
   };
 }
 
 /** The journal as it is served over HTTP; for the names see `Journal`. */
-export type JournalPage = { requests: string[]; executed: string[]; answered204: string[] };
+export type JournalPage = { requests: string[]; executed: string[]; confirmed: string[] };
 
-export function journalPage({ seen, executed, answered204 }: Journal): JournalPage {
-  return { requests: seen, executed: [...executed], answered204: [...answered204] };
+export function journalPage({ seen, executed, confirmed }: Journal): JournalPage {
+  return { requests: seen, executed: [...executed], confirmed: [...confirmed] };
 }
 
 export function noteRequest(journal: Journal, response: ServerResponse): void {
@@ -52,7 +52,7 @@ export function noteExecuted(journal: Journal, resource: Resource, id: string): 
   if (journal.record) journal.executed.add(`${resource}/${id}`);
 }
 
-/** Records an answer before it is sent, so that a client that has read a 204 finds it here. */
+/** Records an answer before it is sent, so that a client that has read a success finds it here. */
 export function noteDeleteAnswer(
   journal: Journal,
   response: ServerResponse,
@@ -61,7 +61,7 @@ export function noteDeleteAnswer(
   id: string,
 ): void {
   noteStatus(journal, response, status);
-  if (journal.record && status === 204) journal.answered204.add(`${resource}/${id}`);
+  if (journal.record && definitionOf(resource).success.includes(status)) journal.confirmed.add(`${resource}/${id}`);
 }
 
 export function noteStatus(journal: Journal, response: ServerResponse, status: number): void {

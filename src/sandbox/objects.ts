@@ -3,17 +3,17 @@ import { pipeline } from 'node:stream/promises';
 import { parse } from 'csv-parse';
 import { resource as parseResource } from '../config/parse-setting.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
-import { perResource, type Resource, resources } from '../model/resource.ts';
+import { type Resource, resources } from '../model/resource.ts';
 import { describeFileError, isFileError } from '../system-errors.ts';
 
 /** An object that the sandbox holds and can delete. */
 export type SandboxObject = { resource: Resource; id: string };
 
 /** The objects themselves, or the number of each to make: annotations a-000001, a-000002, …, views v-000001, … */
-export type Objects = Iterable<SandboxObject> | { [R in Resource]?: number | undefined };
+export type Objects = Iterable<SandboxObject> | { readonly [resource: Resource]: number | undefined };
 
 /** The objects that the sandbox holds now. */
-export type ObjectStore = Record<Resource, Set<string>>;
+export type ObjectStore = ReadonlyMap<Resource, Set<string>>;
 
 /** The id of the nth made object of a resource, counted from 1. */
 export function madeId(resource: Resource, n: number): string {
@@ -22,15 +22,19 @@ export function madeId(resource: Resource, n: number): string {
 
 /** A store of the given objects; repeated ones are stored once. */
 export function createStore(objects: Objects): ObjectStore {
-  const store: ObjectStore = perResource(() => new Set());
-  if (Symbol.iterator in objects) {
-    for (const { resource, id } of objects) store[resource].add(id);
+  const store = new Map(resources.map((resource) => [resource, new Set<string>()]));
+  if (isList(objects)) {
+    for (const { resource, id } of objects) store.get(resource)!.add(id);
     return store;
   }
-  for (const resource of resources) {
-    for (let n = 1; n <= (objects[resource] ?? 0); n++) store[resource].add(madeId(resource, n));
+  for (const [resource, ids] of store) {
+    for (let n = 1; n <= (objects[resource] ?? 0); n++) ids.add(madeId(resource, n));
   }
   return store;
+}
+
+function isList(objects: Objects): objects is Iterable<SandboxObject> {
+  return Symbol.iterator in objects;
 }
 
 /** The objects in a CSV of resource,id; a header with these names is skipped. Throws USAGE with file and line. */

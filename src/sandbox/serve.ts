@@ -1,7 +1,7 @@
 import { chmod, readFile, writeFile } from 'node:fs/promises';
-import type { ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { ExpungeError } from '../errors.ts';
-import type { Resource } from '../model/resource.ts';
+import { definitionOf, type RequestForm, type Resource } from '../model/resource.ts';
 import { explainFileError, systemCode } from '../system-errors.ts';
 import { answerDeleted, answerFault, answerJson, type Paths } from './answer.ts';
 import type { CapacityLimiter } from './capacity.ts';
@@ -48,9 +48,17 @@ export function serve(state: SandboxState, response: ServerResponse): void {
   const resource = state.paths.resourceOf(url!);
   if (resource === null) serveOther(state, response);
   else if (method !== 'DELETE') refuse(state, response, 405, 'method_not_allowed', { allow: 'DELETE' });
-  else if (!state.tokenService.tokens.accepts(headers.authorization))
+  else if (!state.tokenService.tokens.accepts(tokenIn(headers, definitionOf(resource))))
     refuse(state, response, 401, 'invalid_token', challenge);
   else serveDelete(state, response, resource);
+}
+
+/** The token of a request as `Bearer TOKEN`; undefined if a fixed header is missing, or the token is in another place. */
+function tokenIn(sent: IncomingHttpHeaders, { auth, headers }: RequestForm): string | undefined {
+  if (Object.entries(headers).some(([name, value]) => sent[name] !== value)) return undefined;
+  const value = String(sent[auth.header] ?? '');
+  const start = auth.scheme === '' ? '' : `${auth.scheme} `;
+  return value.startsWith(start) ? `Bearer ${value.slice(start.length)}` : undefined;
 }
 
 /**
@@ -94,9 +102,11 @@ function addRateHeaders(limit: Limiter, response: ServerResponse): void {
 
 function answerDelete(state: SandboxState, response: ServerResponse, resource: Resource, id: string): void {
   const existed = execute(state, resource, id);
-  noteDeleteAnswer(state.journal, response, existed ? 204 : 404, resource, id);
-  if (existed) answerDeleted(response);
-  else answerJson(response, 404, { error: 'not_found' });
+  const { success, absent } = definitionOf(resource);
+  const status = existed ? success[0]! : (absent[0] ?? 404);
+  noteDeleteAnswer(state.journal, response, status, resource, id);
+  if (existed) answerDeleted(response, status);
+  else answerJson(response, status, { error: 'not_found' });
 }
 
 function playFault(state: SandboxState, response: ServerResponse, resource: Resource, id: string, fault: Fault): void {
@@ -107,7 +117,7 @@ function playFault(state: SandboxState, response: ServerResponse, resource: Reso
 
 /** Deletes an object, and returns whether it existed. */
 function execute({ store, journal }: SandboxState, resource: Resource, id: string): boolean {
-  const existed = store[resource].delete(id);
+  const existed = store.get(resource)!.delete(id);
   if (existed) noteExecuted(journal, resource, id);
   return existed;
 }

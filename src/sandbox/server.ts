@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { perResource, type Resource, sumIds } from '../model/resource.ts';
+import type { Resource } from '../model/resource.ts';
 import { createPaths } from './answer.ts';
 import { type Capacity, CapacityLimiter, type Load } from './capacity.ts';
 import { compileFaults, type FaultTable } from './faults.ts';
@@ -25,12 +25,12 @@ export type SandboxOptions = {
   seed?: number | undefined; // seed of the faults
   latencyMs?: number | undefined; // every request waits this long before it is handled
   capacity?: Capacity | undefined; // after the latency: this many are served at once, the others wait in a queue
-  record?: boolean | undefined; // records `seen`, `arrivals`, `executed` and `answered204`, at the cost of memory for each request
+  record?: boolean | undefined; // records `seen`, `arrivals`, `executed` and `confirmed`, at the cost of memory for each request
   now?: (() => number) | undefined; // milliseconds since 1970, for tokens, the rate and every date, also the header
 };
 
 /**
- * The API with its two deletes as a local server, and its token endpoint. A ledger is correct if every `deleted` id is in `answered204`, no `absent`
+ * The API with the deletes of all resources as a local server, and its token endpoint. A ledger is correct if every `deleted` id is in `confirmed`, no `absent`
  * id is in `executed`, `seen` has only requested ids, and all other objects exist.
  */
 export type Sandbox = {
@@ -52,7 +52,7 @@ export type Sandbox = {
   readonly seen: readonly string[];
   readonly arrivals: { readonly atMs: readonly number[]; readonly status: readonly number[] }; // parallel to `seen`
   readonly executed: ReadonlySet<string>;
-  readonly answered204: ReadonlySet<string>;
+  readonly confirmed: ReadonlySet<string>;
   readonly counts: Readonly<Counts>;
   close(): Promise<void>; // drops all connections, including hanging ones
 };
@@ -155,8 +155,9 @@ function createSandbox(state: SandboxState, server: Server, origin: string, opti
       return state.capacityLimiter.load;
     },
     resetLoad: () => state.capacityLimiter.resetLoad(),
-    exists: (resource, id) => store[resource].has(id),
-    remaining: (resource) => (resource ? store[resource].size : sumIds(perResource((each) => store[each].size))),
+    exists: (resource, id) => store.get(resource)!.has(id),
+    remaining: (resource) =>
+      [...store].reduce((sum, [each, ids]) => sum + (resource === undefined || resource === each ? ids.size : 0), 0),
     revokeTokens: () => tokenService.tokens.revokeIssued(),
     get refreshToken() {
       return tokenService.tokens.refreshToken;
@@ -164,7 +165,7 @@ function createSandbox(state: SandboxState, server: Server, origin: string, opti
     seen: journal.seen,
     arrivals: journal.arrivals,
     executed: journal.executed,
-    answered204: journal.answered204,
+    confirmed: journal.confirmed,
     counts: journal.counts,
     close: () => {
       state.capacityLimiter.close();

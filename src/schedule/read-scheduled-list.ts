@@ -7,6 +7,7 @@ import { type ProtectFile, toProtectFile } from '../input/read-protected.ts';
 import type { ProtectedList } from '../input/spool.ts';
 import { type List, withList } from '../input/with-list.ts';
 import { refuseUnprotected } from '../ledger/protection.ts';
+import { requireSameDefinitions } from '../ledger/same-definitions.ts';
 import { suggest } from '../model/suggest.ts';
 import { removeOldFiles } from '../report/file-retention.ts';
 import { describeFileError } from '../system-errors.ts';
@@ -19,7 +20,7 @@ export type ScheduledList = Pick<List, 'spool'> & Omit<OpenSource, 'files'>;
 
 /**
  * Reads the whole list of a schedule, calls `body` with it, and removes it. Throws USAGE if the source does not give a complete list, or if the
- * protected ids cannot be read on this machine. Throws GUARD if only a worker of the target names protected ids. Throws the reason of `stop`. Nothing
+ * protected ids cannot be read on this machine. Throws GUARD if only a worker of the target names protected ids, or a resource is defined in another way here. Throws the reason of `stop`. Nothing
  * is sent or stored before that.
  */
 export async function withScheduledList<T>(
@@ -29,6 +30,7 @@ export async function withScheduledList<T>(
   body: (list: ScheduledList) => Promise<T>,
 ): Promise<T> {
   const source = sourceOf(deps, schedule);
+  requireSameDefinitions(schedule.definitions, `schedule ${schedule.name}`);
   const settings = parseStoredSettings(schedule);
   const { limit = null } = settings;
   const protectFile = toProtectFile(settings);

@@ -51,6 +51,8 @@ export type Definition = Timing & {
   stopAt: string;
   /** Settings as texts, in the form of their flags; `protect` is an absolute path. */
   settings: Partial<Record<KeptSetting, string>>;
+  /** The definitions of the configured resources that its lists can have ids of; '' = none; see `definitionsText`. */
+  definitions: string;
   /** A URL that is called at the end of each occurrence that went well; '' = none. */
   heartbeat: string;
   /** The reason why it exists; its runs have the same note. */
@@ -123,6 +125,7 @@ export function definitionFields({ settings, note, ...definition }: Definition) 
     retryFailed: retryFailed || undefined,
     maxActiveMs: maxActiveMs || undefined,
     stopAt: stopAt || undefined,
+    definitions: definition.definitions || undefined,
   };
   const sorted = Object.fromEntries(Object.entries(settings).sort());
   return { definition: JSON.stringify({ ...definition, ...given, settings: sorted }), note };
@@ -138,6 +141,7 @@ export function parseSchedule(name: string, hash: Record<string, string>): Sched
     retryFailed: definition.retryFailed ?? false,
     maxActiveMs: definition.maxActiveMs ?? 0,
     stopAt: definition.stopAt ?? '',
+    definitions: definition.definitions ?? '',
     settings,
     note: text('note'),
     name,
@@ -179,9 +183,14 @@ export function settingTexts(config: ScheduledSettings): Definition['settings'] 
 export function parseStoredSettings({ settings: texts }: Pick<Definition, 'settings'>): ScheduledSettings {
   const values = scheduledSettings.map((name) => {
     const text = texts[name];
-    return [name, text === undefined ? settings[name].fallback : settings[name].parse(text)];
+    return [name, text === undefined ? settings[name].fallback : readStored(name, text)];
   });
   return Object.fromEntries(values);
+}
+
+/** A resource is taken as it is: where it is not defined, the schedule can be shown, and its definition refuses its occurrences. */
+function readStored(name: KeptSetting, text: string): unknown {
+  return name === 'resource' ? text : settings[name].parse(text);
 }
 
 /** The result of an occurrence. */

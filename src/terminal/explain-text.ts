@@ -70,13 +70,13 @@ export function whyText(run: RunFacts, row: FoundRow, now: number): string {
 }
 
 const reasons: Record<Outcome, (row: FoundRow, run: RunFacts) => string> = {
-  deleted: () => `The API confirmed the delete with ${successStatus}.`,
+  deleted: ({ status }) => `The API confirmed the delete with ${status ?? successStatus}.`,
   absent: ({ status }) =>
     isGone(status)
       ? `The API answered ${status} to the first request of this run that can have been executed. That does not show who deleted it.`
-      : `The API answered ${status}, which --on-status of this run counts as absent.`,
+      : `The API answered ${status}, which --on-status of this run or the definition of the resource counts as absent.`,
   gone_unconfirmed: ({ status }, { doubt }) =>
-    `A ${status} after a request that may have been executed: it is gone, but no ${successStatus} confirms that this run deleted it.${doubtText(doubt)}`,
+    `A ${status} after a request that may have been executed: it is gone, but no success confirms that this run deleted it.${doubtText(doubt)}`,
   failed: failedText,
   unknown: (row, { doubt }) => `${unknownText(row)}${doubtText(doubt)}`,
   not_attempted: () => 'The run was cancelled before any attempt: it was never sent.',

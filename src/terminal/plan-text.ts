@@ -7,7 +7,7 @@ import type { Budget, LearnedStart, Pin } from '../limiter/read-target.ts';
 import type { Forecast, Work } from '../model/forecast.ts';
 import { type OutcomeCounts, outcomes, type ReadOutcome } from '../model/outcome.ts';
 import { paceOf, type Rate, rateText } from '../model/rate.ts';
-import { type Resource, resources, sumIds } from '../model/resource.ts';
+import { type IdCounts, resources, sumIds, usedResources } from '../model/resource.ts';
 import { quoteForShell } from '../model/shell-word.ts';
 import { always } from '../model/time-window.ts';
 import { type ToType, unbroken } from '../model/to-type.ts';
@@ -23,7 +23,7 @@ export type Plan = RunRules & {
   files: readonly string[];
   retries: RetriedRun | null; // the run whose ids are sent again
   rows: number;
-  ids: Record<Resource, number>;
+  ids: IdCounts;
   samples: readonly string[]; // the first ids to be sent
   column: string | null; // the column of the ids; null if there are no columns
   rejected: Record<string, number>; // number of rejected rows, by code
@@ -78,9 +78,8 @@ export function planText(plan: ShownPlan, style: Style = plainStyle, width = Num
 }
 
 /** `1,203 views`, `5 annotations and 1 view`. */
-export function idsText(ids: Record<Resource, number>): string {
-  const parts = resources.filter((resource) => ids[resource] > 0);
-  return inWords.format(parts.map((resource) => plural(ids[resource], resource))) || 'nothing';
+export function idsText(ids: IdCounts): string {
+  return inWords.format(usedResources(ids).map((resource) => plural(ids[resource]!, resource))) || 'nothing';
 }
 
 /** What a new run would delete, in a question: `5 views on api.example.com, alongside run r2`. */
@@ -265,14 +264,16 @@ function startLines(plan: Plan): Line[] {
 
 /** Warns of a base URL that ends in a version, or continues with a resource after it: paths begin with /v2, so it is most often a mistake. */
 function pathLines({ baseUrl }: Plan, style: Style): Line[] {
-  const end = appendedPath.exec(new URL(baseUrl).pathname)?.[0];
+  const end = appendedPath().exec(new URL(baseUrl).pathname)?.[0];
   if (end === undefined) return [];
   const without = baseUrl.slice(0, -end.length);
   const words = `the address ends in ${end}, and /v2/… is appended to it; use --base-url ${quoteForShell(without)} unless the API is really there`;
   return [['Warning', style.yellow(words)]];
 }
 
-const appendedPath = new RegExp(`/v\\d+(?:/(?:${resources.join('|')})(?:/.*)?)?$`, 'i');
+function appendedPath(): RegExp {
+  return new RegExp(`/v\\d+(?:/(?:${resources.join('|')})(?:/.*)?)?$`, 'i');
+}
 
 function samples({ samples, column }: Plan): string {
   const ids = samples.map((id) => clip(visible(id), maxSampleLength)).join(', ');

@@ -97,7 +97,7 @@ export function differences(before: Definition, after: Definition): string[] {
 }
 
 function flagsOf({ settings: kept, note, cron, tz, from, overlap, missed, priority, ...others }: Definition) {
-  const { maxDelayMs, maxGrowth, heartbeat, atMost, retryFailed, maxActiveMs, stopAt } = others;
+  const { maxDelayMs, maxGrowth, heartbeat, atMost, retryFailed, maxActiveMs, stopAt, definitions } = others;
   const own = { cron, tz, from, overlap, missed, priority, 'max-delay': durationText(maxDelayMs) };
   const guards = {
     'max-growth': String(maxGrowth),
@@ -106,6 +106,7 @@ function flagsOf({ settings: kept, note, cron, tz, from, overlap, missed, priori
     'max-duration': maxActiveMs === 0 ? undefined : durationText(maxActiveMs),
     'stop-at': stopAt || undefined,
     heartbeat: heartbeat || undefined,
+    definitions: definitions || undefined,
     reason: note || undefined,
   };
   const flags = (Object.keys(kept) as (keyof typeof kept)[]).map((name) => [settingRows[name].flag, kept[name]]);

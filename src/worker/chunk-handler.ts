@@ -4,7 +4,7 @@ import type { HaltCode } from '../ledger/run.ts';
 import type { ChunkHandler } from '../queue/consumer.ts';
 import type { ChunkJob } from '../queue/queue.ts';
 import type { Token } from '../token/token.ts';
-import { logRedisError, lostReason, otherVersionReason } from './run-stopper.ts';
+import { logRedisError, lostReason, otherDefinitionReason, otherVersionReason } from './run-stopper.ts';
 import type { RunWatch } from './run-watch.ts';
 
 type HandlerDeps = {
@@ -65,6 +65,7 @@ async function deleteOne(
     deleting.log.debug({ run, chunk, state }, 'chunk returned');
     if (state === 'missing') abandon(run, lostReason);
     if (state === 'other_version') abandon(run, otherVersionReason);
+    if (state === 'other_definition') abandon(run, otherDefinitionReason);
     if (state === 'broken') deleting.halt(run, 'ledger_lost', `Redis has lost chunk ${chunk} of it: ${resumeAdvice}`);
     return dueInMs === null ? 'done' : { dueInMs };
   } catch (error) {

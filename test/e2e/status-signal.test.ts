@@ -84,7 +84,7 @@ describe.concurrent('SIGUSR1 asks a process what it does', () => {
     await until('it answers', () => / of 600 .*deleted/.test(run.stderr));
     expect(await isOpen(port)).toBe(false);
     expect((await run.ended).code).toBe(0);
-    expect(harness.sandbox.answered204.size).toBe(600);
+    expect(harness.sandbox.confirmed.size).toBe(600);
   });
 
   test('any other command says its name', async ({ onTestFinished }) => {

@@ -139,7 +139,7 @@ describe('with --json', () => {
   });
 
   it('expunge sandbox prints where it is, and at the end what came', async () => {
-    const running = startExpunge(['sandbox', '--views', '3', '--json'], {});
+    const running = startExpunge(['sandbox', '--resource', 'views=3', '--json'], {});
     await until('its first line', () => running.stdout.includes('\n'));
     const [first] = objectsIn(running.stdout);
     expect(first).toMatchObject({ v: 1, type: 'sandbox', url: expect.stringContaining('http://127.0.0.1:'), views: 3 });

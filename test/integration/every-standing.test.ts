@@ -106,6 +106,11 @@ const made: Record<Cause, Made> = {
     words: /its rate "fast" is in a form that this version of expunge can't read/i,
     make: ({ set }) => set({ rate: 'fast' }),
   },
+  other_definition: {
+    words: /the worker on w1 deletes nothing of it: the resource dashboards is not defined here/i,
+    make: ({ set }) =>
+      set({ misfit: JSON.stringify({ process: 'w1', why: 'the resource dashboards is not defined here', at: 7 }) }),
+  },
   no_worker: { words: /no worker of this target is alive/i, isAlone: true },
   no_token: {
     words: /no token: the token file is empty/i,
@@ -297,6 +302,7 @@ const silent: Record<Cause, Partial<Record<Surface, string>>> = {
   dead_command: { ...noTarget, 'runs held': noCommand, log: noCommand, event: noCommand, plan: resumes },
   stop: { log: 'logged when it is seen' },
   unreadable_rate: noTarget,
+  other_definition: noTarget,
   no_worker: {
     'target --json': ofTarget,
     'API target': ofTarget,

@@ -10,7 +10,7 @@ import type { Harness } from './harness.ts';
 export type Evidence = {
   redis: RedisClient;
   run: Run;
-  sandbox: Pick<Sandbox, 'seen' | 'executed' | 'answered204' | 'exists'>;
+  sandbox: Pick<Sandbox, 'seen' | 'executed' | 'confirmed' | 'exists'>;
   resource: Resource;
   /** The lines of the list, in order. */
   ids: readonly string[];
@@ -20,11 +20,11 @@ export type Evidence = {
 
 /** One promise; says what breaks it, or nothing. */
 type Invariant = { promise: string; broken: (row: OutcomeRow, facts: Facts) => boolean };
-type Facts = { executed: boolean; answered204: boolean; exists: boolean; requests: number };
+type Facts = { executed: boolean; confirmed: boolean; exists: boolean; requests: number };
 
 const invariants: Invariant[] = [
   { promise: 'every id has an outcome', broken: ({ outcome }) => outcome === 'pending' },
-  { promise: 'deleted was answered 204', broken: is('deleted', ({ answered204 }) => !answered204) },
+  { promise: 'deleted was answered 204', broken: is('deleted', ({ confirmed }) => !confirmed) },
   { promise: 'absent was never deleted by us', broken: is('absent', ({ executed }) => executed) },
   { promise: 'absent does not exist', broken: is('absent', ({ exists }) => exists) },
   { promise: 'gone_unconfirmed does not exist', broken: is('gone_unconfirmed', ({ exists }) => exists) },
@@ -42,8 +42,8 @@ function is(outcome: OutcomeRow['outcome'], broken: (facts: Facts) => boolean): 
 }
 
 /** What the server saw without the requests for tokens, which are our own. */
-function withoutTokenRequests({ seen, executed, answered204, exists }: Evidence['sandbox']): Evidence['sandbox'] {
-  return { seen: seen.filter((request) => request !== 'POST /oauth/token'), executed, answered204, exists };
+function withoutTokenRequests({ seen, executed, confirmed, exists }: Evidence['sandbox']): Evidence['sandbox'] {
+  return { seen: seen.filter((request) => request !== 'POST /oauth/token'), executed, confirmed, exists };
 }
 
 /** The first promise that a finalized run breaks, with the id it breaks it for, or null. */
@@ -68,7 +68,7 @@ async function findBrokenRow({ redis, sandbox, resource, ids }: Evidence, run: R
       const name = `${resource}/${row.id}`;
       const facts = {
         executed: sandbox.executed.has(name),
-        answered204: sandbox.answered204.has(name),
+        confirmed: sandbox.confirmed.has(name),
         exists: sandbox.exists(resource, row.id),
         requests: requests.get(requestOf(resource, row.id)) ?? 0,
       };

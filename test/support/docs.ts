@@ -89,7 +89,7 @@ function exitRow({ exit, meaning }: { exit: number; meaning: string }): string[]
 
 const outcomeMeanings: Readonly<Record<Outcome, string>> = {
   deleted: 'expunge received the 204',
-  absent: '404 or 410 to our first request that can have been executed',
+  absent: 'not there at our first request that can have been executed',
   gone_unconfirmed:
     '404 or 410 after a request that may have been executed: no answer received, a 408, 5xx or a 2xx other than 204, or a crash',
   failed: 'a definite refusal; the object presumably still exists',

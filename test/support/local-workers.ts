@@ -100,6 +100,7 @@ function planFor(ids: readonly string[], target: RunPlan['target'], id: string):
     settled: { rejected: 0, duplicate: 0, protected: 0 },
     ...noRules,
     canary: '',
+    definitions: '',
     note: '',
     retryOf: '',
     keepMs: 60_000,

@@ -37,8 +37,8 @@ export async function measureOutage(outage: Outage): Promise<OutageResult> {
   await passed(brokenAt, 1_000 * seconds);
   const mended = kind === 'refused' ? await reopen(sandbox, list, atEnd) : mend(sandbox);
   const mendedAt = performance.now();
-  const before = mended.answered204.size;
-  await until('something gets through', () => mended.answered204.size > before);
+  const before = mended.confirmed.size;
+  await until('something gets through', () => mended.confirmed.size > before);
   const resumedAfterMs = performance.now() - mendedAt;
   const run = await harness.runIs('completed', ({ state }) => state === 'completed', 120_000);
   const requestsIn = (fromMs: number, toMs: number) => takenIn(sandbox.arrivals, { fromMs, toMs }).requests;

@@ -97,7 +97,7 @@ export class RunModel {
     cells[index] = cell;
     const status = (cell & 511) + 88;
     const isNew = isSettled(cell) && !isSettled(known);
-    if (isNew && isFailure(toSentOutcome(cell)) && status >= 200 && status < 400 && status !== 204) this.unexpected++;
+    if (isNew && isFailure(toSentOutcome(cell)) && status >= 200 && status < 400) this.unexpected++;
   }
 
   returnChunk({ chunk, epoch, dueAt, isRetry = false }: ModelReturn): RunState | 'stale' {

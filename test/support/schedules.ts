@@ -24,6 +24,7 @@ export function aDefinition(more: Partial<Definition> = {}): Definition {
     retryFailed: false,
     maxActiveMs: 0,
     stopAt: '',
+    definitions: '',
     priority: 'normal',
     settings: { resource: 'views', maxDeletes: '100' },
     heartbeat: '',

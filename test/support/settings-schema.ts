@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import * as parse from '../../src/config/parse-setting.ts';
 import { type SettingName, settings, settingText } from '../../src/config/settings.ts';
+import { builtInResources } from '../../src/model/resource.ts';
 
 type Schema = Record<string, unknown>;
 
@@ -19,6 +20,7 @@ export function settingsSchema(): Schema {
       $schema: { type: 'string', description: 'Where this schema is; expunge ignores it.' },
       ...Object.fromEntries(names.map((name) => [name, settingSchema(name)])),
       sources: sourcesSchema,
+      resources: resourcesSchema,
     },
     additionalProperties: false,
   };
@@ -43,6 +45,7 @@ function valueSchema(name: SettingName): Schema {
   const parser: unknown = settings[name].parse;
   const { words, range, json, isList, mayBeNone } = parse.takenBy(parser);
   if (json === 'boolean') return { type: 'boolean' };
+  if (parser === parse.resource) return { type: 'string' }; // the file itself can define others
   if (words) return { enum: words };
   if (range && mayBeNone) return { type: ['string', 'integer'], minimum: range.min, maximum: range.max };
   if (range) return { type: 'integer', minimum: range.min, maximum: range.max };
@@ -79,6 +82,47 @@ function source(needed: string, value: Schema, others: Schema): Schema {
     additionalProperties: false,
   };
 }
+
+const statuses = (usual: number[], others: Schema): Schema => ({
+  type: 'array',
+  items: { type: 'integer', ...others },
+  uniqueItems: true,
+  default: usual,
+});
+
+const resourcesSchema: Schema = {
+  description: 'Resources besides the built-in ones, by their names: how to delete one object with one request.',
+  type: 'object',
+  propertyNames: { pattern: '^[a-z][a-z0-9_-]{0,39}$', not: { enum: Object.keys(builtInResources) } },
+  additionalProperties: {
+    type: 'object',
+    properties: {
+      path: {
+        type: 'string',
+        pattern: '^/([^/?#{}]+/)*\\{id\\}(/[^/?#{}]+)*/?$',
+        description: 'below the base URL, with {id} as one whole segment: /v1/dashboards/{id}',
+      },
+      method: { const: 'DELETE' },
+      success: { ...statuses([204], { enum: [200, 202, 204] }), minItems: 1 },
+      absent: statuses([404, 410], { minimum: 400, maximum: 499 }),
+      auth: {
+        type: 'object',
+        description:
+          'the header that holds the token; without a scheme, a header other than authorization holds it alone',
+        properties: { header: text, scheme: { type: 'string' } },
+        required: ['header'],
+        additionalProperties: false,
+      },
+      headers: {
+        type: 'object',
+        description: 'sent with each request; no secrets',
+        additionalProperties: text,
+      },
+    },
+    required: ['path'],
+    additionalProperties: false,
+  },
+};
 
 const sourcesSchema: Schema = {
   type: 'object',

@@ -111,13 +111,13 @@ export async function openStack({ objects, sandbox = [] }: StackOptions): Promis
       await runIs(id, 'further', (run) => run.settled >= settled + rows || isFinalized(run.state));
     },
     broken: async (id, ids) => {
-      const { requests, executed, answered204 } = await journal();
+      const { requests, executed, confirmed } = await journal();
       const gone = new Set(executed);
       const made = new Set(annotationIds(1, objects).map((made) => `annotations/${made}`));
       const evidence = {
         seen: requests.slice(requestsBefore),
         executed: gone,
-        answered204: new Set(answered204),
+        confirmed: new Set(confirmed),
         exists: (resource: string, id: string) => made.has(`${resource}/${id}`) && !gone.has(`${resource}/${id}`),
       };
       const bystanders = annotationIds(objects - 99, objects);
@@ -141,7 +141,7 @@ function overriding(image: string, objects: number, sandbox: string[]) {
     services: {
       sandbox: {
         image,
-        command: [...command, '--annotations', String(objects), '--views', '0', ...sandbox],
+        command: [...command, '--resource', `annotations=${objects}`, ...sandbox],
         ports: ['127.0.0.1::8080'],
         healthcheck: { disable: true }, // that of the image is for workers
       },

@@ -3,7 +3,7 @@ import { oneOf } from '../../config/parse-setting.ts';
 import { ExpungeError, exitCodes, messageOf } from '../../errors.ts';
 import { count, plural } from '../../format.ts';
 import type { Wanted } from '../../lookup/find-id.ts';
-import { type Resource, resources } from '../../model/resource.ts';
+import { anyResource, type Resource, resources } from '../../model/resource.ts';
 import { type Appearance, noRunHas, toAppearances } from '../../operations/search-runs.ts';
 import { explainText } from '../../terminal/explain-text.ts';
 import { startProgress } from '../../terminal/live-panel.ts';
@@ -50,7 +50,7 @@ function readResource(text: string): Resource {
     return oneOf(resources)(text);
   } catch (error) {
     throw new ExpungeError('USAGE', messageOf(error), {
-      next: (toType) => `for example: ${toType('explain', resources[0], 'ID')}`,
+      next: (toType) => `for example: ${toType('explain', anyResource, 'ID')}`,
     });
   }
 }

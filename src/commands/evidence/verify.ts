@@ -4,6 +4,7 @@ import { count, plural } from '../../format.ts';
 import { toInputOptions } from '../../input/input-options.ts';
 import { readProtected, toProtectFile } from '../../input/read-protected.ts';
 import type { Run } from '../../ledger/run.ts';
+import { requireSameDefinitions } from '../../ledger/same-definitions.ts';
 import { readAbsentAnswers } from '../../ledger/semantics.ts';
 import { tallyIfFinalized } from '../../ledger/tally.ts';
 import {
@@ -14,7 +15,6 @@ import {
 } from '../../ledger/verification.ts';
 import { logFor } from '../../logger.ts';
 import { type DeletedId, sampleDeleted } from '../../lookup/sample-deleted.ts';
-import { successStatus } from '../../model/status.ts';
 import type { Target } from '../../model/target.ts';
 import { readTimeWindow, windowStateAt } from '../../model/time-window.ts';
 import type { ToType } from '../../model/to-type.ts';
@@ -67,8 +67,9 @@ function readSize({ options }: Invocation): number {
   });
 }
 
-/** Throws USAGE if a second 204 would prove nothing. */
+/** Throws USAGE if a second success would prove nothing, and GUARD if a resource of the run is defined in another way here. */
 async function refuseUninformativeTarget({ redis }: Session, run: Run): Promise<void> {
+  requireSameDefinitions(run.definitions, `run ${run.id}`);
   const [known] = await readAbsentAnswers(redis, run.fp);
   if (known === undefined) return;
   throw new ExpungeError('USAGE', `${known}, so sending ids again proves nothing; nothing was sent`, {
@@ -263,7 +264,7 @@ function tell(invocation: Invocation, run: Run, found: Verification, { stop, exi
 
 function whatNow({ gone, there }: Verification, toType: ToType): string {
   if (gone === 0)
-    return `If this API answers ${successStatus} for anything, that proves nothing. To find out: ${toType('check', '--semantics')}`;
+    return `If this API answers with a success for anything, that proves nothing. To find out: ${toType('check', '--semantics')}`;
   const share = Math.round((100 * there) / (gone + there));
   return `About ${Math.max(1, share)} % of the deleted ids may still be there: ask whoever runs the API; run the list again with --expect-absent.`;
 }

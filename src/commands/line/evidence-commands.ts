@@ -257,7 +257,9 @@ export const verify: Command = {
 export const explain: Command = {
   name: 'explain',
   summary: 'show the outcome of one id in every run of the target, and the reason',
-  arguments: `<${resources.join('|')}> <id>`,
+  get arguments() {
+    return `<${resources.join('|')}> <id>`;
+  },
   settings: ['baseUrl', 'account', 'clientId', ...store, ...server],
   options: [json],
   examples: [

@@ -1,9 +1,10 @@
-import { loadConfig, type Source, type Sources } from '../../config/read-config.ts';
+import { findResources, loadConfig, type Source, type Sources } from '../../config/read-config.ts';
 import type { Config } from '../../config/settings.ts';
 import { ExpungeError, exitCodes, messageOf } from '../../errors.ts';
 import { duration } from '../../format.ts';
 import { logFormats } from '../../log-text.ts';
 import type { Log } from '../../logger.ts';
+import { defineResources } from '../../model/resource.ts';
 import { adviceText, type ToType } from '../../model/to-type.ts';
 import { visibleLine } from '../../model/visible.ts';
 import { explainFileError, isFileError } from '../../system-errors.ts';
@@ -37,6 +38,7 @@ export async function executeLine(
   complaining = complainingBefore(started),
 ): Promise<number> {
   const deps: Deps = { ...started, stdout: safeOutput(started.stdout), stderr: safeOutput(started.stderr) };
+  defineResources(findResources(argv, deps.env));
   try {
     if (argv[0] === 'complete') return await answerShell(argv.slice(1), deps);
     const call = readCommandLine([...argv], readVersion(), (text) => deps.stdout.write(text));

@@ -1,6 +1,5 @@
 import * as parse from '../../config/parse-setting.ts';
 import { flagSettings } from '../../config/settings.ts';
-import { resources } from '../../model/resource.ts';
 import {
   type Command,
   confirmHost,
@@ -156,11 +155,11 @@ export const redis: Command = {
 const sandboxOptions: readonly OwnOption[] = [
   { flags: '--port <n>', help: 'listen here (default: any free port)', parse: parse.integerFrom(0, 65_535) },
   { flags: '--host <address>', help: 'listen on this address (default: 127.0.0.1)' },
-  ...resources.map((resource) => ({
-    flags: `--${resource} <n>`,
-    help: 'create this many (default: 1000)',
-    parse: parse.integerFrom(0, 10_000_000),
-  })),
+  {
+    flags: '--resource <counts>',
+    help: 'create these: annotations=5000,views=20 (default: 1000 of each resource)',
+    parse: parse.objectCounts,
+  },
   { flags: '--objects <file>', help: 'a CSV of resource,id instead of made objects' },
   ...sandboxFaults,
   { flags: '--write-token <file>', help: 'write the access token there, for --token-file' },

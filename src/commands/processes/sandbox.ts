@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { ExpungeError, messageOf } from '../../errors.ts';
 import { count } from '../../format.ts';
-import { anyResource, perResource, resources } from '../../model/resource.ts';
+import { anyResource, perResource, usedResources } from '../../model/resource.ts';
 import { throttlingStatus } from '../../model/status.ts';
 import type { ToType } from '../../model/to-type.ts';
 import type { Capacity } from '../../sandbox/capacity.ts';
@@ -15,7 +15,7 @@ import { type Invocation, type JsonLines, jsonLines } from '../command.ts';
 import { listenForInterrupts } from '../interrupts.ts';
 import type { Options, SandboxFlags } from '../options.ts';
 
-const usuallyMade = 1_000; // number of objects without the flag
+const usuallyMade = 1_000; // number of objects of each resource without the flag
 
 /** Serves the sandbox until a signal comes. Prints where it listens and, at the end, the requests it got. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -28,8 +28,15 @@ export async function execute(invocation: Invocation): Promise<number> {
 }
 
 /** The flags of the sandbox among the options of a command. */
-export function sandboxFlagsOf({ writeToken, tokenLife, rateLimit, rateWindow, ...rest }: Options): SandboxFlags {
-  const renamed = { tokenFile: writeToken, rate: rateLimit, rateWindowMs: rateWindow };
+export function sandboxFlagsOf({
+  resource: made,
+  writeToken,
+  tokenLife,
+  rateLimit,
+  rateWindow,
+  ...rest
+}: Options): SandboxFlags {
+  const renamed = { made, tokenFile: writeToken, rate: rateLimit, rateWindowMs: rateWindow };
   return { ...rest, ...renamed, tokenLifeSeconds: tokenLife && tokenLife / 1_000 };
 }
 
@@ -59,9 +66,7 @@ export async function runSandbox(
 
 async function start(flags: SandboxFlags): Promise<Sandbox> {
   const behaviour = behaviourOf(flags);
-  const objects = flags.objects
-    ? await readObjects(flags.objects)
-    : perResource((resource) => flags[resource] ?? usuallyMade);
+  const objects = flags.objects ? await readObjects(flags.objects) : (flags.made ?? perResource(() => usuallyMade));
   try {
     return await startSandbox({ ...flags, objects, ...behaviour, record: flags.journal });
   } catch (error) {
@@ -113,7 +118,7 @@ function introduce(sandbox: Sandbox, flags: SandboxFlags, toType: ToType): strin
   const { url, tokenUrl, token, client } = sandbox;
   return [
     `sandbox API   ${url}`,
-    `objects       ${resources.map((resource) => `${count(sandbox.remaining(resource))} ${resource}`).join(', ')}`,
+    `objects       ${madeText(sandbox)}`,
     `faults        ${faultsOf(flags).join(', ') || 'nothing'}`,
     `token         ${token}${flags.tokenFile ? `, also in ${flags.tokenFile}` : ''}`,
     `token URL     ${tokenUrl}, client ${client.id}, secret ${client.secret}`,
@@ -121,6 +126,16 @@ function introduce(sandbox: Sandbox, flags: SandboxFlags, toType: ToType): strin
     `try           ${example(sandbox, flags, toType)}`,
     'stop          Ctrl-C',
   ];
+}
+
+/** `1,000 annotations, 500 dashboards`. */
+function madeText({ remaining }: Sandbox): string {
+  const made = perResource(remaining);
+  return (
+    usedResources(made)
+      .map((resource) => `${count(made[resource]!)} ${resource}`)
+      .join(', ') || 'none'
+  );
 }
 
 function factsOf({ url, tokenUrl, token, client, remaining }: Sandbox, flags: SandboxFlags): Record<string, unknown> {
@@ -151,7 +166,7 @@ export function faultsOf({ faults, rate, capacity }: SandboxFlags): string[] {
 }
 
 function example({ url, token, remaining }: Sandbox, { objects, tokenFile }: SandboxFlags, toType: ToType): string {
-  const resource = resources.find((each) => remaining(each) > 0) ?? anyResource;
+  const resource = usedResources(perResource(remaining))[0] ?? anyResource;
   const rows = objects ? [objects, '--resource-column', 'resource'] : ['-', '--resource', resource, '--yes'];
   const file = tokenFile ? ['--token-file', tokenFile] : [];
   const ids = objects ? '' : `printf '%s\\n' ${madeId(resource, 1)} ${madeId(resource, 2)} | `;

@@ -8,7 +8,7 @@ import { toInputOptions } from '../../input/input-options.ts';
 import { readProtected, toProtectFile } from '../../input/read-protected.ts';
 import { describeBodies } from '../../ledger/bodies.ts';
 import { checkId, idPath } from '../../model/check-id.ts';
-import { resources } from '../../model/resource.ts';
+import { definitionOf, resources } from '../../model/resource.ts';
 import { rejectionMend } from '../../model/row.ts';
 import type { Target } from '../../model/target.ts';
 import type { Advice } from '../../model/to-type.ts';
@@ -123,7 +123,7 @@ type Sending = { target: Target; credentials: Credentials; probe: OneObject };
 async function send(invocation: Invocation, session: Session, { target, credentials, probe }: Sending) {
   const sent = await sendDelete(invocation, session, { target, credentials, object: probe, action: 'probe' });
   const { answer, bodies } = sent;
-  const verdict = verdictOf(answer, false, makeVerdictTable(invocation.config.onStatus));
+  const verdict = verdictOf(answer, false, makeVerdictTable(invocation.config.onStatus, definitionOf(probe.resource)));
   const { words, next, exit } = bodies === 0 ? evaluate(verdict) : evaluateBody(evaluate(verdict), bodies);
   const state = exit !== exitCodes.OK.exit ? 'fail' : next === null ? 'ok' : 'warn';
   const path = idPath(probe.resource, probe.id);

@@ -1,14 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { readTarget } from '../../config/check-target.ts';
-import { type Answer, verdictOf } from '../../delete/verdict.ts';
+import { type Answer, makeVerdictTable, type Verdict, verdictOf } from '../../delete/verdict.ts';
 import { ExpungeError, exitCodes } from '../../errors.ts';
 import { plural } from '../../format.ts';
 import { describeBodies } from '../../ledger/bodies.ts';
 import { storeSemantics } from '../../ledger/semantics.ts';
 import { idPath } from '../../model/check-id.ts';
-import { resources } from '../../model/resource.ts';
+import { definitionOf, type Resource, resources } from '../../model/resource.ts';
 import { describeSemantics, type Semantics } from '../../model/semantics.ts';
-import { findStatusFacts, successStatus } from '../../model/status.ts';
 import type { Target } from '../../model/target.ts';
 import { type Session, withRedis } from '../../operations/session.ts';
 import { type Finding, fail } from '../../redis/server.ts';
@@ -36,7 +35,7 @@ type Found = Finding & { exit: number };
 
 /**
  * Sends the DELETEs of objects that cannot exist, after a confirmation and one by one, and reports what the answers of runs prove. Stores that for
- * the target, unless the answer is neither 404, 410 nor 204. Nothing is sent while the target is stopped or throttled.
+ * the target, unless the answer says neither that they are deleted nor that they are absent. Nothing is sent while the target is stopped or throttled.
  */
 export async function* checkSemantics(
   invocation: Invocation,
@@ -84,7 +83,7 @@ async function checkOne(invocation: Invocation, session: Session, asking: Asking
   const { target, object } = asking;
   const { answer, bodies } = await sendDelete(invocation, session, { ...asking, action: 'semantics' });
   const sent = `DELETE ${target.baseUrl}${idPath(object.resource, object.id)} ${describeAnswer(answer)}`;
-  const answers = answersOf(answer);
+  const answers = answersOf(object, answer);
   if (answers === null) return inconclusive(object, sent, answer);
   const { status } = answer as Answer & { kind: 'status' };
   const known = { resource: object.resource, answers, status, at: Date.now(), who: whoAmI(invocation.env) } as const;
@@ -101,11 +100,16 @@ async function checkOne(invocation: Invocation, session: Session, asking: Asking
   };
 }
 
-/** The meaning of the status itself, regardless of `--on-status`; null if it proves nothing. */
-function answersOf(answer: Answer): Semantics['answers'] | null {
-  if (answer.kind !== 'status') return null;
-  if (answer.status === successStatus) return 'accepted';
-  return findStatusFacts(answer.status).meaning === 'gone' ? 'gone' : null;
+/** The meaning of the answer itself, regardless of `--on-status`; null if it proves nothing. */
+function answersOf({ resource }: OneObject, answer: Answer): Semantics['answers'] | null {
+  const verdict = verdictFor(resource, answer);
+  if (verdict.kind !== 'settle') return null;
+  if (verdict.outcome === 'deleted') return 'accepted';
+  return verdict.outcome === 'absent' ? 'gone' : null;
+}
+
+function verdictFor(resource: Resource, answer: Answer): Verdict {
+  return verdictOf(answer, false, makeVerdictTable('', definitionOf(resource)));
 }
 
 function meaningOf(known: Semantics): string {
@@ -113,7 +117,7 @@ function meaningOf(known: Semantics): string {
 }
 
 function inconclusive({ resource }: OneObject, sent: string, answer: Answer): Found {
-  const { words, exit } = evaluate(verdictOf(answer, false));
+  const { words, exit } = evaluate(verdictFor(resource, answer));
   return {
     ...fail(resource, `${sent}: inconclusive (${words}), nothing is remembered${quoteAnswer(answer)}`, useOtherId),
     exit,

@@ -1,12 +1,13 @@
 import { describeSource } from '../../config/list-source.ts';
 import type { Source, Sources } from '../../config/read-config.ts';
 import { type Config, type SettingName, settings, shownSetting } from '../../config/settings.ts';
+import { describeDefinition } from '../../model/resource.ts';
 import { padded, textWidth } from '../../terminal/style.ts';
 import { type Invocation, jsonLines } from '../command.ts';
 
 /** `config show`: prints every setting with its value and its source; for secrets only the source. */
 export async function execute({ options, config, sources, env, stdout }: Invocation): Promise<number> {
-  const rows = [...settingRows(config, sources), ...listRows(config), ...secretRows(config, env)];
+  const rows = [...settingRows(config, sources), ...fileRows(config), ...secretRows(config, env)];
   const print = jsonLines(stdout, options.json);
   for (const { from: _, ...row } of rows) print('setting', row);
   if (!options.json) stdout.write(table(rows));
@@ -23,17 +24,19 @@ function settingRows(config: Config, sources: Sources): Row[] {
   });
 }
 
-/** The sources of schedules. */
-function listRows({ sources }: Config): Row[] {
-  return Object.entries(sources).map(([name, list]) => {
-    return {
-      setting: `source ${name}`,
-      variable: null,
-      value: describeSource(list),
-      source: 'file',
-      from: describeOrigin('file', null),
-    };
-  });
+/** The sources of schedules and the resources, which only the configuration file can define. */
+function fileRows({ sources, resources, baseUrl = 'BASE_URL' }: Config): Row[] {
+  const lists = Object.entries(sources).map(([name, list]) => [`source ${name}`, describeSource(list)] as const);
+  const kinds = Object.entries(resources).map(
+    ([name, definition]) => [`resource ${name}`, describeDefinition(definition, baseUrl)] as const,
+  );
+  return [...lists, ...kinds].map(([setting, value]) => ({
+    setting,
+    variable: null,
+    value,
+    source: 'file',
+    from: describeOrigin('file', null),
+  }));
 }
 
 function describeOrigin(source: Source, variable: string | null): string {

@@ -342,7 +342,7 @@ function eachResource(
   label: string,
 ): Sample[] {
   return resources.flatMap((resource) =>
-    countsOf(meters[resource]).map(([word, value]) => ({ value, labels: { resource, [label]: word } })),
+    countsOf(meters[resource]!).map(([word, value]) => ({ value, labels: { resource, [label]: word } })),
   );
 }
 

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, test } from 'vitest';
 import { TargetConnection } from '../../../src/delete/send-delete.ts';
 import { type Answer, noContent } from '../../../src/delete/verdict.ts';
+import { bearerForm } from '../../../src/model/resource.ts';
 import { type Framing, openBodyServer } from '../../support/body-server.ts';
 import type { AtEnd } from '../../support/harness.ts';
 import { until } from '../../support/processes.ts';
@@ -16,7 +17,13 @@ async function open(atEnd: AtEnd, framing: Framing, proxy: string | null = null,
   const noted: string[] = [];
   const send = (path: string) =>
     new Promise<Answer | null>((done) => {
-      const request = { path, authorization: 'Bearer t', maySend: () => true, noteBody: () => void noted.push(path) };
+      const request = {
+        path,
+        form: bearerForm,
+        authorization: 'Bearer t',
+        maySend: () => true,
+        noteBody: () => void noted.push(path),
+      };
       connection.send(request, done);
     });
   return { server, send, noted };

@@ -5,6 +5,7 @@ import { toExcerpt } from '../../../src/delete/delete-id.ts';
 import { reachOrigin, TargetConnection, type TargetConnectionOptions } from '../../../src/delete/send-delete.ts';
 import { explainAnswer } from '../../../src/delete/target-limits.ts';
 import type { Answer } from '../../../src/delete/verdict.ts';
+import { bearerForm } from '../../../src/model/resource.ts';
 
 type Seen = { method?: string; url?: string; authorization?: string; connection?: string };
 
@@ -41,7 +42,9 @@ async function openLane(
     server.close();
   });
   const send = (path: string, authorization = 'Bearer t', maySend = () => true) =>
-    new Promise<Answer | null>((done) => lane.send({ path, authorization, maySend, noteBody: () => {} }, done));
+    new Promise<Answer | null>((done) =>
+      lane.send({ path, form: bearerForm, authorization, maySend, noteBody: () => {} }, done),
+    );
   return { lane, send, seen, options, connections: () => connections };
 }
 

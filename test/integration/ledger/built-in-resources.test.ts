@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -82,7 +82,7 @@ test('lists, plans, runs and certificates of annotations and views are byte for 
     return true;
   });
   const found = {
-    spool: { ...spool, folder: '' },
+    spool: { ...spool, folder: '', resources: undefined },
     list: made.list,
     plan: planFileText(plan),
     keys: [
@@ -99,5 +99,6 @@ test('lists, plans, runs and certificates of annotations and views are byte for 
     ledger: (await redis.getBuffer(keys.ledger(id, 0)))?.toString('hex'),
     certificate: certificate.split('\n').filter((_, n) => n < 3 || n > 598),
   };
-  await expect(JSON.stringify(found, null, 1)).toMatchFileSnapshot('../../fixtures/built-in-resources.json');
+  const before = JSON.parse(readFileSync('test/fixtures/built-in-resources.json', 'utf8'));
+  expect(JSON.parse(JSON.stringify(found))).toEqual(before);
 });

@@ -60,6 +60,7 @@ function listIn(...files: string[]): List {
     ...noRules,
     protectedRead: null,
     canary: '',
+    definitions: '',
     note: '',
     retryOf: '',
     keepMs: 60_000,

@@ -34,6 +34,7 @@ export async function writeTestRun(
     ...noRules,
     rate: perSecond === null ? null : [{ count: perSecond, perMs: 1_000 }],
     canary: '',
+    definitions: '',
     ...brakes,
     note: '',
     retryOf: '',

@@ -9,7 +9,7 @@ import {
   startTarget,
   stopTarget,
 } from '../../../src/ledger/steer-target.ts';
-import { limiterScopes } from '../../../src/limiter/read-target.ts';
+import { type LimiterScope, limiterScopes } from '../../../src/limiter/read-target.ts';
 import { parseRate } from '../../../src/model/rate.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
@@ -27,7 +27,7 @@ beforeEach(() => {
   fp = `test-${randomUUID()}`;
 });
 afterEach(async () => {
-  const limiters = limiterScopes.map((scope) => keys.limiter(fp, scope));
+  const limiters = limiterScopes().map((scope) => keys.limiter(fp, scope));
   await redis.unlink(...limiters, keys.pin(fp), keys.stop(fp), keys.targetAudit(fp));
 });
 
@@ -35,10 +35,10 @@ const author = { who: 'ana', reason: 'a test', at: 7 };
 const rate = parseRate('200/s');
 const hour = 3_600_000;
 
-const limiter = (scope: (typeof limiterScopes)[number]) => redis.hgetall(keys.limiter(fp, scope));
+const limiter = (scope: LimiterScope) => redis.hgetall(keys.limiter(fp, scope));
 const learned = { state: '{}', rate: '500', phase: 'ramp', high: '9', inFlight: '64', recall: '1' };
 
-describe.each(limiterScopes)('the limiter of %s', (scope) => {
+describe.each(limiterScopes())('the limiter of %s', (scope) => {
   const write = (fields: Record<string, string | number>) => redis.hset(keys.limiter(fp, scope), fields);
 
   test.each([

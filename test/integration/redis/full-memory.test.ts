@@ -85,6 +85,7 @@ const definition: Definition = {
   retryFailed: false,
   maxActiveMs: 0,
   stopAt: '',
+  definitions: '',
   priority: 'normal',
   settings: {},
   heartbeat: '',

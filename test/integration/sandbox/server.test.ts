@@ -182,7 +182,7 @@ describe('faults', () => {
     sandbox.faults = { script: always(`status-${status}-executed`) };
     expect((await send(sandbox, '/v2/views/v-000001')).status).toBe(status);
     expect([...sandbox.executed]).toEqual(['views/v-000001']);
-    expect(sandbox.answered204.size).toBe(0);
+    expect(sandbox.confirmed.size).toBe(0);
   });
 
   test.each([301, 302, 303, 307, 308])('a %i points to a path where no object is', async (status) => {
@@ -204,7 +204,7 @@ describe('faults', () => {
   test('a 204 with a body deletes, and its five bytes are on the wire behind the head', async () => {
     const sandbox = await start({ faults: { script: always('body-204') } });
     const answer = sendRaw(sandbox, '/v2/views/v-000001', 'keep-alive');
-    await expect.poll(() => sandbox.answered204.has('views/v-000001')).toBe(true);
+    await expect.poll(() => sandbox.confirmed.has('views/v-000001')).toBe(true);
     await sandbox.close();
     const { bytes } = await answer;
     expect(bytes).toMatch(/^HTTP\/1\.1 204 No Content\r\n(.+\r\n)*content-length: 5\r\n(.+\r\n)*\r\nstray$/i);
@@ -429,7 +429,7 @@ describe('what a ledger is held against', () => {
     const sandbox = await start();
     for (const path of ['/v2/views/v%2D000001', '/v2/views/v-000001', '/v2//x/../y']) await send(sandbox, path);
     expect(sandbox.seen).toEqual(['DELETE /v2/views/v%2D000001', 'DELETE /v2/views/v-000001', 'DELETE /v2//x/../y']);
-    expect([...sandbox.answered204]).toEqual(['views/v-000001']);
+    expect([...sandbox.confirmed]).toEqual(['views/v-000001']);
     const byStatus = new Map([
       [204, 1],
       [404, 2],
@@ -455,7 +455,7 @@ describe('what a ledger is held against', () => {
     const sandbox = await start({ record: false });
     await send(sandbox, '/v2/views/v-000001');
     expect(sandbox.arrivals).toEqual({ atMs: [], status: [] });
-    expect([sandbox.seen.length, sandbox.executed.size, sandbox.answered204.size]).toEqual([0, 0, 0]);
+    expect([sandbox.seen.length, sandbox.executed.size, sandbox.confirmed.size]).toEqual([0, 0, 0]);
     expect(sandbox.counts.executed).toBe(1);
   });
 });
@@ -503,7 +503,7 @@ describe('the command', () => {
   const headers = { authorization: 'Bearer sandbox-token' };
 
   test('prints where it is, what it holds and an example, and the counts when it is stopped', async () => {
-    const { exit, lines } = await serve({ annotations: 1_500, views: 2, latencyMs: 0 }, async (url) => {
+    const { exit, lines } = await serve({ made: { annotations: 1_500, views: 2 }, latencyMs: 0 }, async (url) => {
       await fetch(`${url}/v2/annotations/a-001500`, { method: 'DELETE', headers });
       await fetch(`${url}/v2/annotations/a-001501`, { method: 'DELETE', headers });
     });
@@ -559,7 +559,7 @@ describe('the command', () => {
       expect(await (await fetch(`${url}/journal`)).json()).toEqual({
         requests: ['DELETE /v2/views/v-000001', 'DELETE /v2/views/%C3%A4'],
         executed: ['views/v-000001'],
-        answered204: [],
+        confirmed: [],
       });
     });
     expect(lines).toContain('requests      2: 2 × 503');

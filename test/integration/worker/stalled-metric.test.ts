@@ -13,7 +13,7 @@ test('a metric says for how long a target has accepted nothing, once that is a q
   const redis = await openTestRedis();
   const fp = `test-${randomUUID()}`;
   onTestFinished(async () => {
-    await redis.unlink(...limiterScopes.map((scope) => keys.limiter(fp, scope)));
+    await redis.unlink(...limiterScopes().map((scope) => keys.limiter(fp, scope)));
     redis.disconnect();
   });
   const samples = async () => {

@@ -9,6 +9,7 @@ import type { TargetRequest } from '../../../src/delete/send-delete.ts';
 import { type Answer, noContent } from '../../../src/delete/verdict.ts';
 import { RunQueue } from '../../../src/limiter/fair-scheduler.ts';
 import { Permits } from '../../../src/limiter/permits.ts';
+import { bearerForm } from '../../../src/model/resource.ts';
 import { status } from './tries.ts';
 
 type Odd = { size?: number; permits?: number; inFlightShare?: number };
@@ -64,6 +65,7 @@ function openQueue(weight = 1, permits: Permits | null = null) {
   });
   const request = (path: string): QueuedRequest => ({
     path,
+    form: bearerForm,
     waitStatuses: new Set([429]),
     hasFailed: false,
     authorization: '',

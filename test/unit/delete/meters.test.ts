@@ -59,19 +59,19 @@ describe('run meter', () => {
 
   test('counts requests, refusals and how long answers took, once', () => {
     const meter = new RunMeter(() => 0);
-    meter.recordAnswer(status(204), 7, 3);
-    meter.recordAnswer(status(204), 7, 3);
-    meter.recordAnswer(status(429), 7, 5);
-    meter.recordAnswer(timeout, 7, 9);
+    meter.recordAnswer(status(204), 7, 3, true);
+    meter.recordAnswer(status(204), 7, 3, true);
+    meter.recordAnswer(status(429), 7, 5, false);
+    meter.recordAnswer(timeout, 7, 9, false);
     expect(taken(meter)).toEqual({ requests: 4, refused: 1, busyMs: 28, l3: 2, l5: 1 });
     expect(taken(meter)).toEqual({});
   });
 
   test('counts anew after its sums were taken', () => {
     const meter = new RunMeter(() => 0);
-    meter.recordAnswer(status(429), 7, 1);
+    meter.recordAnswer(status(429), 7, 1, false);
     meter.take();
-    meter.recordAnswer(status(204), 7, 2);
+    meter.recordAnswer(status(204), 7, 2, true);
     expect(taken(meter)).toEqual({ requests: 1, busyMs: 7, l2: 1 });
   });
 

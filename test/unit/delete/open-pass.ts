@@ -6,6 +6,7 @@ import type { PoolHandle } from '../../../src/delete/run-request-queue.ts';
 import { type Answer, noContent, verdictTable } from '../../../src/delete/verdict.ts';
 import { type Cell, type CellResult, readCell } from '../../../src/ledger/cell.ts';
 import type { Grant } from '../../../src/ledger/ledger.ts';
+import { bearerForm } from '../../../src/model/resource.ts';
 import { fakeSleep } from '../../support/fake-sleep.ts';
 import { RunModel } from '../../support/run-model.ts';
 import { givenToken, openLimits } from './tries.ts';
@@ -100,6 +101,7 @@ export function openPass(cells: Cell[], odd: Odd = {}) {
     limits: openLimits(),
     token: givenToken(),
     verdicts: verdictTable,
+    form: bearerForm,
     retryDelaysMs: [5_000],
     unreachableTimeoutMs: 60_000,
     random: () => 0.5,

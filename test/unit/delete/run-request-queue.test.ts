@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ConnectionPool, QueuedRequest } from '../../../src/delete/connection-pool.ts';
 import { RunRequestQueue } from '../../../src/delete/run-request-queue.ts';
+import { bearerForm } from '../../../src/model/resource.ts';
 
 test('a run whose permits went unused does not wait for its quota: it may get them again', () => {
   let now = 0;
@@ -58,6 +59,7 @@ const given = {
 };
 const request = (leave: () => string | null, answers: unknown[] = []): QueuedRequest => ({
   path: '/a',
+  form: bearerForm,
   waitStatuses: new Set<number>(),
   hasFailed: false,
   authorization: '',

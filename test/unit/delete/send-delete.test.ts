@@ -1,13 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { Exchange } from '../../../src/delete/send-delete.ts';
 import { type Answer, noContent } from '../../../src/delete/verdict.ts';
+import { bearerForm } from '../../../src/model/resource.ts';
 
 describe('exchange', () => {
   /** An exchange as the HTTP client drives it, and the answers it gave. */
   function openExchange(maySend = () => true, noteBody = () => {}) {
     const answers: (Answer | null)[] = [];
     const aborts: string[] = [];
-    const request = { path: '/a', authorization: 'Bearer t', maySend, noteBody };
+    const request = { path: '/a', form: bearerForm, authorization: 'Bearer t', maySend, noteBody };
     const exchange = new Exchange(request, (answer) => answers.push(answer));
     const controller = { abort: (error: Error) => void aborts.push(error.message) };
     const fail = async (error: Error) => {

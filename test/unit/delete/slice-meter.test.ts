@@ -21,11 +21,11 @@ describe('what a process did for a run, by the second', () => {
   it('counts a request in the second in which it was sent', () => {
     const { meter, at, taken } = openMeter();
     at(990);
-    meter.recordAnswer(noContent, 20, 40);
+    meter.recordAnswer(noContent, 20, 40, true);
     at(1_010);
-    meter.recordAnswer(status(429), 20, 40);
+    meter.recordAnswer(status(429), 20, 40, false);
     at(1_040);
-    meter.recordAnswer(noContent, 20, 40);
+    meter.recordAnswer(noContent, 20, 40, true);
     expect(taken()).toMatchObject([
       { second: start / 1_000, requests: 2, refused: 1, deleted: 1 },
       { second: start / 1_000 + 1, requests: 1, refused: 0, deleted: 1 },
@@ -36,7 +36,7 @@ describe('what a process did for a run, by the second', () => {
   it('spreads the time of a slow answer over the seconds that it took', () => {
     const { meter, at, taken } = openMeter();
     at(3_250);
-    meter.recordAnswer(timeout, 2_500, 120);
+    meter.recordAnswer(timeout, 2_500, 120, false);
     expect(taken().map(({ requests, busyMs }) => [requests, busyMs])).toEqual([
       [1, 250],
       [0, 1_000],
@@ -49,7 +49,7 @@ describe('what a process did for a run, by the second', () => {
     const { meter, taken } = openMeter();
     const cells = [settle('deleted', 1, 116), settle('failed', 1, 311), unmark(untouched, 1, true)];
     meter.recordResults(cells.map((cell, index) => ({ index, cell })));
-    meter.recordAnswer(status(204), 0, 0);
+    meter.recordAnswer(status(204), 0, 0, true);
     expect(taken()).toMatchObject([{ deleted: 1, failed: 1, absent: 0 }]);
   });
 

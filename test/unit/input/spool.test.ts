@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { chunkSizes, countChunks, readChunks, readSpool } from '../../../src/input/chunk-ids.ts';
 import { createSpoolFolder, removeSpool, removeStaleSpools, type Spool, spoolRows } from '../../../src/input/spool.ts';
 import { writeRejects } from '../../../src/input/with-list.ts';
-import { resources } from '../../../src/model/resource.ts';
+import { resources, sumIds } from '../../../src/model/resource.ts';
 import { type Chunk, type Row, rejectCodes, rejectionReason, type SettledBlock } from '../../../src/model/row.ts';
 
 let stateDir = '';
@@ -136,7 +136,7 @@ test('settles any rows as a Map in memory would', async () => {
     const list = await spool(rows, { protect });
     expect([...readSpool(list)]).toEqual(naive(rows, protect));
     const { ids, rejected, duplicates } = list;
-    expect(ids.annotations + ids.views + rejected + duplicates + list.protected).toBe(rows.length);
+    expect(sumIds(ids) + rejected + duplicates + list.protected).toBe(rows.length);
     await removeSpool(list.folder);
   };
   const property = fc.asyncProperty(lists, fc.subarray(['a', 'é', '👍']), check);

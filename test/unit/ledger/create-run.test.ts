@@ -88,6 +88,7 @@ describe('the plan of a run', () => {
       graceMs: 6,
       startAt: 8,
       canary: '10:1',
+      definitions: '',
       canaryOf: '10',
       maxDeletes: 900,
       maxFailures: '5%',

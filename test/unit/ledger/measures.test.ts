@@ -6,7 +6,7 @@ const answer = (status: number) => ({ kind: 'status', status, headers: {}, body:
 
 it('latencies of a run are told to within a tenth', () => {
   const meter = new RunMeter(() => 0);
-  for (let ms = 1; ms <= 1_000; ms++) meter.recordAnswer(answer(204), ms, latencyBucket(ms));
+  for (let ms = 1; ms <= 1_000; ms++) meter.recordAnswer(answer(204), ms, latencyBucket(ms), true);
   const { latencyMs, requests } = parseMeasures(
     Object.fromEntries([...meter.take().changes].map(([k, v]) => [k, String(v)])),
   );
@@ -28,8 +28,8 @@ it('latencies beyond all measure have a bucket, too', () => {
 
 it('what was taken from a meter is not told again', () => {
   const meter = new RunMeter(() => 0);
-  meter.recordAnswer(answer(429), 5, latencyBucket(5));
-  meter.recordAnswer({ kind: 'maybe-sent', code: 'timeout', why: '' }, 10_000, latencyBucket(10_000));
+  meter.recordAnswer(answer(429), 5, latencyBucket(5), false);
+  meter.recordAnswer({ kind: 'maybe-sent', code: 'timeout', why: '' }, 10_000, latencyBucket(10_000), false);
   meter.add('heldMs', 100);
   expect(Object.fromEntries(meter.take().changes)).toMatchObject({ requests: 2, refused: 1, heldMs: 100 });
   expect([...meter.take().changes]).toEqual([]);

@@ -90,6 +90,12 @@ const table: Record<Cause, Row> = {
     text: `its rate "fast" is in a form that this version of expunge can't read`,
     next: 'rate RUN 200/s',
   },
+  other_definition: {
+    seen: { run: { misfit: { process: 'w1', why: 'the resource dashboards is not defined here', at: now - 5_000 } } },
+    text: 'the worker on w1 deletes nothing of it: the resource dashboards is not defined here',
+    since: now - 5_000,
+    next: 'Give that worker the resources of the configuration file with which the run was made',
+  },
   no_worker: {
     seen: { stops: nobody, targets: [target({ silentMs: 70_000 })] },
     text: 'no worker of this target is alive',

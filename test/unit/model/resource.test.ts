@@ -34,7 +34,7 @@ describe.each(resources)('%s', (resource) => {
 
   it('have a limiter of their own where the target limits them separately', () => {
     expect(scopesFor({ separateLimits: true })).toContain(resource);
-    expect(limiterScopes).toContain(resource);
+    expect(limiterScopes()).toContain(resource);
   });
 });
 

@@ -37,8 +37,8 @@ describe('endingText', () => {
   it('says what happened, why, where it is written and what to do next', () => {
     expect(endingText(ending).split('\n')).toEqual([
       'Run r1 completed: 1,003 ids in 10 s (100/s).',
-      '  deleted           968  the API confirmed it with 204',
-      '  gone_unconfirmed    2  gone, but not confirmed by our own 204',
+      '  deleted           968  the API confirmed it',
+      '  gone_unconfirmed    2  gone, but not confirmed to us',
       '  failed             33  rejected by the API; presumably still exists',
       '  rejected            7  not usable as an id; never sent',
       '    33  http_403   a-1  a-2  a-3 …',

@@ -29,7 +29,10 @@ describe('why an id has its outcome', () => {
       { outcome: 'absent', status: 404 },
       'answered 404 to the first request of this run that can have been executed. That does not show',
     ],
-    [{ outcome: 'absent', status: 409 }, 'answered 409, which --on-status of this run counts as absent.'],
+    [
+      { outcome: 'absent', status: 409 },
+      'answered 409, which --on-status of this run or the definition of the resource counts as absent.',
+    ],
     [{ outcome: 'gone_unconfirmed', status: 404 }, 'A 404 after a request that may have been executed'],
     [{ outcome: 'failed', status: 403 }, 'The API refused it: the last answer was 403. It presumably still exists.'],
     [{ outcome: 'failed', status: null, code: 'none', attempts: 8 }, 'No request reached the API, in 8 attempts.'],

@@ -184,7 +184,7 @@ test('stores what was answered after the run was stopped and another chunk of it
   const { gate, meter } = watch.enter('r');
   gate.close();
   watch.leave('r', watch.enter('r').gate);
-  meter.recordAnswer({ kind: 'maybe-sent', code: 'timeout', why: '' }, 300, 90);
+  meter.recordAnswer({ kind: 'maybe-sent', code: 'timeout', why: '' }, 300, 90, false);
   watch.leave('r', gate);
   await watch.stop();
   expect(requests).toBe(1);
