@@ -90,9 +90,10 @@ export function describeOtherDefinitions(stored: string, known = definitions, he
   return Object.entries(readDefinitions(stored)).flatMap(([name, theirs]) => {
     const ours = Object.hasOwn(known, name) ? known[name] : undefined;
     if (ours === undefined) return [`the resource ${name} is not defined ${here}`];
-    const fields = Object.keys(theirs) as (keyof Definition)[];
+    const fields = [...new Set(Object.keys({ ...theirs, ...ours }))] as (keyof Definition)[];
+    const text = (value: Canonical | undefined) => (value === undefined ? 'nothing' : canonicalJson(value)); // of another version
     return fields
-      .map((field) => [field, canonicalJson(ours[field] as Canonical), canonicalJson(theirs[field] as Canonical)])
+      .map((field) => [field, text(ours[field] as Canonical), text(theirs[field] as Canonical)])
       .filter(([, our, their]) => our !== their)
       .map(([field, our, their]) => `"${field}" of the resource ${name} is ${our} ${here} instead of ${their}`);
   });

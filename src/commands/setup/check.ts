@@ -5,6 +5,7 @@ import { duration } from '../../format.ts';
 import { describeHaltRule, describeHaltStatuses } from '../../ledger/halt-rules.ts';
 import { isIdle } from '../../ledger/list-runs.ts';
 import { haltRules } from '../../ledger/thresholds.ts';
+import { anyResource, definitionOf, describeDefinition } from '../../model/resource.ts';
 import { adviceText, toTypeAnywhere, unbroken } from '../../model/to-type.ts';
 import { visibleLine } from '../../model/visible.ts';
 import type { RedisAddress } from '../../redis/address.ts';
@@ -42,7 +43,7 @@ async function checkAll(
   { probe, absent }: { probe: OneObject | null; absent: readonly OneObject[] },
   opened: { credentials: Credentials | null },
 ): Promise<number> {
-  const { config, env, options, stdout } = invocation;
+  const { options, stdout } = invocation;
   let exit: number = exitCodes.OK.exit;
   const report = async (what: string, runCheck: () => AsyncIterable<Finding>): Promise<void> => {
     for await (const found of findings(runCheck)) {
@@ -50,7 +51,7 @@ async function checkAll(
       if (found.state === 'fail' && exit === exitCodes.OK.exit) exit = found.exit;
     }
   };
-  await report('target', () => once(async () => readTarget(config, env).baseUrl));
+  await report('target', () => examineTarget(invocation));
   if (exit === exitCodes.OK.exit) await report('host', () => once(() => lookUpHost(invocation)));
   if (exit === exitCodes.OK.exit)
     await report('api', () => once(() => reachApi(invocation, probe !== null || absent.length > 0)));
@@ -83,6 +84,14 @@ async function* findings(runCheck: () => AsyncIterable<Finding & { exit?: number
     const { code, advice } = error instanceof ExpungeError ? error : ({ code: 'INTERNAL', advice: null } as const);
     yield { ...fail('', messageOf(error), advice), exit: exitCodes[code].exit };
   }
+}
+
+/** The base URL, and the request for each configured resource. */
+async function* examineTarget({ config, env }: Invocation): AsyncGenerator<Finding> {
+  const { baseUrl } = readTarget(config, env);
+  yield pass('', baseUrl);
+  for (const [name, definition] of Object.entries(config.resources))
+    yield pass(name, describeDefinition(definition, baseUrl));
 }
 
 async function* once(runCheck: () => Promise<string>): AsyncGenerator<Finding> {
@@ -133,9 +142,9 @@ async function isIdleAt(address: RedisAddress): Promise<boolean> {
   }
 }
 
-/** Prints the verdict table in force, with `*` before rows that `--on-status` changes, and the rules that halt a run. */
+/** Prints the verdict table in force for `--resource`, with `*` before rows that `--on-status` changes, and the rules that halt a run. */
 function printVerdicts({ config, options, stdout }: Invocation): number {
-  const table = makeVerdictTable(config.onStatus);
+  const table = makeVerdictTable(config.onStatus, definitionOf(config.resource ?? anyResource));
   const verdicts = [
     ...table.map(({ name, answers, means }) => ({ answer: answers, means, overridden: name === null })),
     { answer: 'no answer', means: 'retried; may have been executed', overridden: false },
