@@ -67,12 +67,13 @@ export type Paths = {
 export function createPaths(basePath: string): Paths {
   const all = resources.map((resource) => {
     const [before, after] = definitionOf(resource).path.split('{id}') as [string, string];
-    return { resource, before: basePath + before, after };
+    return { resource, before: basePath + before, after, length: basePath.length + before.length + after.length };
   });
+  all.sort((a, b) => b.length - a.length); // of /v1/exports/{id} and /v1/exports/{id}/file, the second fits /v1/exports/7/file
   return {
     resourceOf(target) {
-      for (const { resource, before, after } of all)
-        if (target.startsWith(before) && target.endsWith(after)) return resource;
+      for (const { resource, before, after, length } of all)
+        if (target.length >= length && target.startsWith(before) && target.endsWith(after)) return resource;
       return null;
     },
     idIn(target, resource) {

@@ -1,7 +1,7 @@
 import { type OutcomeRow, readOutcomes } from '../../src/ledger/outcome-rows.ts';
 import { isFinalized, type Run } from '../../src/ledger/run.ts';
 import { checkConservation, finalizeTally, tallyLedger } from '../../src/ledger/tally.ts';
-import type { Resource } from '../../src/model/resource.ts';
+import { definitionOf, type Resource } from '../../src/model/resource.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 import type { Harness } from './harness.ts';
@@ -24,7 +24,7 @@ type Facts = { executed: boolean; confirmed: boolean; exists: boolean; requests:
 
 const invariants: Invariant[] = [
   { promise: 'every id has an outcome', broken: ({ outcome }) => outcome === 'pending' },
-  { promise: 'deleted was answered 204', broken: is('deleted', ({ confirmed }) => !confirmed) },
+  { promise: 'deleted was answered with a success', broken: is('deleted', ({ confirmed }) => !confirmed) },
   { promise: 'absent was never deleted by us', broken: is('absent', ({ executed }) => executed) },
   { promise: 'absent does not exist', broken: is('absent', ({ exists }) => exists) },
   { promise: 'gone_unconfirmed does not exist', broken: is('gone_unconfirmed', ({ exists }) => exists) },
@@ -86,8 +86,9 @@ function findUnasked({ sandbox, resource, ids }: Evidence): string | null {
   return unasked === undefined ? null : `nobody asked for ${unasked}`;
 }
 
-function requestOf(resource: Resource, id: string): string {
-  return `DELETE /v2/${resource}/${encodeURIComponent(id)}`;
+/** The request for an object, as the sandbox records it. */
+export function requestOf(resource: Resource, id: string): string {
+  return `DELETE ${definitionOf(resource).path.split('{id}').join(encodeURIComponent(id))}`;
 }
 
 function countRequests(seen: readonly string[]): Map<string, number> {

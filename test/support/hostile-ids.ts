@@ -2,29 +2,44 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import { type Resource, resources } from '../../src/model/resource.ts';
 import type { SandboxObject } from '../../src/sandbox/objects.ts';
+import { requestOf } from './checker.ts';
 import { summaryIn } from './command.ts';
 import { openHarness } from './harness.ts';
+import { configOf, configuredResources, know, type WrittenResources } from './resources.ts';
 
-/** How hostile ids are written into a list, and which characters the command is told to let pass. */
-export type HostileWay = { format: 'ndjson' | 'csv'; allowed: string };
+/** How hostile ids are written into a list, which characters the command is told to let pass, and which resources are configured. */
+export type HostileWay = { format: 'ndjson' | 'csv'; allowed: string; kinds: keyof typeof kindsOf };
+
+/** Of the configured ones, an id stands at the end of a path or before its end, and one path is the beginning of another. */
+const kindsOf = { 'built in': {}, configured: configuredResources } satisfies Record<string, WrittenResources>;
 
 const everything = '/\\%?#; ';
 
-export const hostileWays: readonly HostileWay[] = [
-  { format: 'ndjson', allowed: '' },
-  { format: 'ndjson', allowed: everything },
-  { format: 'csv', allowed: '' },
-  { format: 'csv', allowed: everything },
-];
+export const hostileWays: readonly HostileWay[] = (['built in', 'configured'] as const).flatMap((kinds) => [
+  { format: 'ndjson', allowed: '', kinds },
+  { format: 'ndjson', allowed: everything, kinds },
+  { format: 'csv', allowed: '', kinds },
+  { format: 'csv', allowed: everything, kinds },
+]);
 
 /**
  * Sends `count` hostile ids through the command to a sandbox that holds all of them, and everything they could be mistaken for, under
- * both resources. Checks that exactly the accepted ids were requested, each once, at the path that is theirs, and nothing else is gone.
+ * each resource. Checks that exactly the accepted ids were requested, each once, at the path that is theirs, and nothing else is gone.
  */
-export async function sendHostileIds(count: number, seed: number, { format, allowed }: HostileWay): Promise<void> {
+export async function sendHostileIds(count: number, seed: number, way: HostileWay): Promise<void> {
+  know(kindsOf[way.kinds]);
+  try {
+    await sendKnown(count, seed, way);
+  } finally {
+    know({});
+  }
+}
+
+async function sendKnown(count: number, seed: number, { format, allowed, kinds }: HostileWay): Promise<void> {
   const listed = makeHostileIds(count, seed).filter(({ id }) => format === 'ndjson' || isUnicode(id));
   const objects = [...listed, ...mistakable(listed)];
   const harness = await openHarness(null, { account: '', objects, record: true });
+  Object.assign(harness.env, configOf(harness, kindsOf[kinds]));
   try {
     const before = harness.sandbox.remaining();
     const file = `hostile.${format}`;
@@ -55,7 +70,7 @@ export async function sendHostileIds(count: number, seed: number, { format, allo
     expect(accepted.filter(({ id }) => mustBeRejected(id, allowed))).toEqual([]);
     expect(accepted.length).toBeGreaterThan(count / 20);
     expect(summary.rejected).toBeGreaterThan(count / 20);
-    const targets = accepted.map(({ resource, id }) => `DELETE /v2/${resource}/${encodeURIComponent(id)}`);
+    const targets = accepted.map(({ resource, id }) => requestOf(resource, id));
     expect(difference(harness.sandbox.seen, targets)).toEqual([]);
     expect(difference(targets, harness.sandbox.seen)).toEqual([]);
     expect(harness.sandbox.seen).toHaveLength(accepted.length);
@@ -87,7 +102,7 @@ function isUnicode(id: string): boolean {
   return Buffer.from(id).toString() === id;
 }
 
-/** Whatever a careless client, proxy or parser could turn the ids into, under both resources; none of it is listed itself. */
+/** Whatever a careless client, proxy or parser could turn the ids into, under each resource; none of it is listed itself. */
 function mistakable(listed: SandboxObject[]): SandboxObject[] {
   const known = new Set(listed.map(nameOf));
   const others: SandboxObject[] = [];
@@ -199,6 +214,7 @@ const pieces = [
     '[0]',
     '\ud83d\udc68\u200d\ud83d\udc69',
   ],
+  ...['/file', 'file', 'v3', 'exports', '{id}'],
   ...[
     'a-000001',
     'v2',
