@@ -1,4 +1,5 @@
 import { ExpungeError } from '../errors.ts';
+import { requireSameDefinitions } from '../ledger/same-definitions.ts';
 import type { Advice } from '../model/to-type.ts';
 import { createEnqueuer } from '../queue/enqueuer.ts';
 import { type ChunkQueue, withSharedQueue } from '../queue/queue.ts';
@@ -42,14 +43,18 @@ export async function dryRunSchedule(
   return withWork(session, place, action, (work) => dryRun(work, action.name, action.stop));
 }
 
-/** Calls `body` with what it takes to read the list of a schedule here. Throws USAGE for a schedule that does not exist. */
+/**
+ * Calls `body` with what it takes to read the list of a schedule here. Throws USAGE for a schedule that does not exist, and GUARD for a schedule whose
+ * resources are defined in another way here.
+ */
 async function withWork<T>(
   session: Session,
   place: SchedulePlace,
   { target, name, by }: ScheduleAction,
   body: (work: ScheduleDeps, queue: ChunkQueue) => Promise<T>,
 ): Promise<T> {
-  await findSchedule(session, target, name);
+  const { definitions } = await findSchedule(session, target, name);
+  requireSameDefinitions(definitions, `schedule ${name}`);
   return withSharedQueue({ fp: target.fp, connection: session.queueConnection }, async (queue) => {
     const work = scheduleWork({ session, place, target, enqueuer: createEnqueuer(session.ledger, queue), by });
     await work.syncClock();
