@@ -1,13 +1,17 @@
 import { fileURLToPath } from 'node:url';
 import { isFinalized, type Run } from '../../src/ledger/run.ts';
+import { definitionOf, type Resource } from '../../src/model/resource.ts';
 import type { FaultTable } from '../../src/sandbox/faults.ts';
 import { findBroken } from './checker.ts';
 import { type AtEnd, type Harness, openHarness } from './harness.ts';
-import { annotations, makeIds } from './ids.ts';
+import { makeIds } from './ids.ts';
 import { startNode, until } from './processes.ts';
+import { configOf, configuredResources } from './resources.ts';
 
 export type Storm = {
   ids: number;
+  /** The resource of all ids. This process has to know it, as the sandbox is in it; every other process has `configuredResources`. */
+  resource?: Resource;
   seed: number;
   /** What the test context gives: called when the test is over. */
   atEnd: AtEnd;
@@ -49,6 +53,11 @@ const faults: FaultTable = {
   retryAfterSeconds: 0,
 };
 
+/** A 204 says nothing where it is not a success, and three of them halt the run. */
+function faultsFor(resource: Resource): FaultTable {
+  return definitionOf(resource).success.includes(204) ? faults : { ...faults, 'body-204': 0 };
+}
+
 const settings = {
   EXPUNGE_REQUEST_TIMEOUT_MS: '500',
   EXPUNGE_RETRY_DELAYS: '200ms,200ms,200ms,200ms,200ms',
@@ -63,18 +72,19 @@ const carelessWorker = fileURLToPath(new URL('careless-worker.ts', import.meta.u
 export async function killStorm(storm: Storm): Promise<StormResult> {
   const ids = makeIds('id', storm.ids);
   const bystanders = makeIds('bystander', 200);
-  const objects = annotations([...ids.filter((_, n) => n % 10 !== 3), ...bystanders]);
-  const { seed, latencyMs } = storm;
-  const harness = await openHarness(storm.atEnd, { objects, seed, latencyMs, faults });
+  const { seed, latencyMs, resource = 'annotations' } = storm;
+  const objects = [...ids.filter((_, n) => n % 10 !== 3), ...bystanders].map((id) => ({ resource, id }));
+  const harness = await openHarness(storm.atEnd, { objects, seed, latencyMs, faults: faultsFor(resource) });
+  Object.assign(harness.env, configOf(harness, configuredResources));
   const list = harness.list(ids);
-  const submitted = harness.spawn(['run', list, '--resource', 'annotations', '--detach', '--yes'], settings);
+  const submitted = harness.spawn(['run', list, '--resource', resource, '--detach', '--yes'], settings);
   const { code } = await submitted.ended;
   if (code !== 0) throw new Error(`the run was not submitted: ${submitted.stderr}`);
   const from = performance.now();
   const kills = await killUntilEnded(harness, storm);
   const seconds = (performance.now() - from) / 1_000;
   const run = await harness.onlyRun();
-  const broken = await findBroken({ ...harness, run, resource: 'annotations', ids, bystanders });
+  const broken = await findBroken({ ...harness, run, resource, ids, bystanders });
   return { broken, run, kills, seconds, requestsPerId: harness.sandbox.seen.length / ids.length };
 }
 
@@ -95,12 +105,8 @@ async function killUntilEnded(harness: Harness, { killNow, careless }: Storm): P
     return { kills, elapsedMs: now - from, sinceMs: now - killedAt, settledSince: settled - settledThen };
   };
   for (;;) {
-    const run = await harness.runIs(
-      'due for a kill',
-      (now) => isFinalized(now.state) || killNow(sofar(now.settled)),
-      300_000,
-    );
-    if (isFinalized(run.state)) return kills;
+    const run = await harness.runIs('due for a kill', (now) => isOver(now) || killNow(sofar(now.settled)), 300_000);
+    if (isOver(run)) return kills;
     victim!.signal('SIGKILL');
     kills++;
     [killedAt, settledThen] = [performance.now(), run.settled];
@@ -109,9 +115,15 @@ async function killUntilEnded(harness: Harness, { killNow, careless }: Storm): P
   }
 }
 
+/** Whether the run has ended, or never will: nothing in a storm may halt it. */
+function isOver({ state }: Run): boolean {
+  return isFinalized(state) || state === 'halted';
+}
+
 /** What a storm came to, on one line. */
 export function describeStorm({ run, kills, seconds, requestsPerId }: StormResult, seed: number): string {
   const { deleted, absent, gone_unconfirmed, unknown, failed } = run.counts;
   const outcomes = `${deleted} deleted, ${absent} absent, ${gone_unconfirmed} gone_unconfirmed, ${unknown} unknown, ${failed} failed`;
-  return `seed ${seed}: ${run.rows} ids, ${kills} kills, ${seconds.toFixed(1)} s, ${requestsPerId.toFixed(3)} requests an id: ${outcomes}`;
+  const halted = run.state === 'halted' ? ` (halted: ${run.reason})` : '';
+  return `seed ${seed}${halted}: ${run.rows} ids, ${kills} kills, ${seconds.toFixed(1)} s, ${requestsPerId.toFixed(3)} requests an id: ${outcomes}`;
 }
