@@ -37,20 +37,19 @@ const tokens = /[ \t\r\n]*(?:("[^"\\]*(?:\\.[^"\\]*)*")([ \t\r\n]*:)?|[{}[\],:]|
  * key, the line of the last name that was found.
  */
 export function lineOfKey(text: string, keys: readonly string[]): number {
+  const json = text.replace(/^\uFEFF/, '');
   let [depth, found, at] = [0, 0, 0]; // open objects and lists; names found so far
-  for (const { 0: token, 1: written, 2: colon, index } of text.matchAll(tokens)) {
+  for (const { 0: token, 1: written, 2: colon, index } of json.matchAll(tokens)) {
     const sign = written === undefined ? token.at(-1) : '';
+    if (colon !== undefined && depth <= found) break; // the object of the last name has ended
     if (colon !== undefined && depth === found + 1 && JSON.parse(written!) === keys[found]) {
       found += 1;
       at = index + token.indexOf('"');
       if (found === keys.length) break;
     } else if (sign === '{' || sign === '[') depth += 1;
-    else if (sign === '}' || sign === ']') {
-      depth -= 1;
-      if (depth < found) break; // the object of the last name has ended
-    }
+    else if (sign === '}' || sign === ']') depth -= 1;
   }
-  return text.slice(0, at).split('\n').length;
+  return json.slice(0, at).split('\n').length;
 }
 
 /** Finds the first key that occurs twice in one object, and its place; null if there is none. The text is known to be JSON. */

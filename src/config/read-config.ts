@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { ExpungeError, messageOf } from '../errors.ts';
 import type { Definitions } from '../model/resource.ts';
 import { suggest } from '../model/suggest.ts';
@@ -6,6 +6,7 @@ import { lineOfKey, parseStrictJson } from '../strict-json.ts';
 import { explainFileError } from '../system-errors.ts';
 import { type ListSources, readSources } from './list-source.ts';
 import { takenBy } from './parse-setting.ts';
+import { withoutUrlSecrets } from './parse-url.ts';
 import { readResources, WrongResource } from './read-resources.ts';
 import { type Config, type SettingName, settings } from './settings.ts';
 
@@ -45,13 +46,24 @@ export function loadConfig({ flags, env, configFile }: Inputs): { config: Config
  * resources if anything is wrong with the file; `loadConfig` says what.
  */
 export function findResources(argv: readonly string[], env: NodeJS.ProcessEnv): Definitions {
-  const at = argv.findIndex((arg) => arg === '--config' || arg.startsWith('--config='));
-  const flag = at === -1 ? undefined : (/^--config=(.*)$/.exec(argv[at]!)?.[1] ?? argv[at + 1]);
+  return resourcesOf(configFlag(argv), env);
+}
+
+/** The same once the line is read. `configFile`: the file that it names. */
+export function resourcesOf(configFile: string | undefined, env: NodeJS.ProcessEnv): Definitions {
   try {
-    return readConfigFile(flag ?? (env.EXPUNGE_CONFIG || undefined), true).resourcesFor(undefined);
+    return readConfigFile(configFile ?? (env.EXPUNGE_CONFIG || undefined), true).resourcesFor(undefined);
   } catch {
     return {};
   }
+}
+
+/** The file that the last `--config` seems to name, before the line is read. */
+function configFlag(argv: readonly string[]): string | undefined {
+  const end = argv.indexOf('--');
+  const flags = end === -1 ? argv : argv.slice(0, end);
+  const at = flags.findLastIndex((arg) => arg === '--config' || arg.startsWith('--config='));
+  return at === -1 ? undefined : (/^--config=(.*)$/s.exec(flags[at]!)?.[1] ?? flags[at + 1]);
 }
 
 function pick(
@@ -135,7 +147,7 @@ function readDefinitions(
   { json, path, baseUrl }: { json: string; path: string; baseUrl: string | undefined },
 ): Definitions {
   try {
-    return readResources(value, baseUrl?.replace(/\/$/, ''));
+    return readResources(value, baseUrl && withoutUrlSecrets(baseUrl).replace(/\/+$/, ''));
   } catch (error) {
     if (!(error instanceof WrongResource)) throw error;
     const keys = ['resources', ...error.keys];
@@ -155,9 +167,15 @@ function readLists(value: unknown, path: string): ListSources {
   }
 }
 
+/** The texts of pipes, which can be read only once, although the resources are read before the settings: `--config <(…)`. */
+const piped = new Map<string, string>();
+
 function readFile(path: string): string {
   try {
-    return readFileSync(path, 'utf8');
+    if (statSync(path).isFile()) return readFileSync(path, 'utf8');
+    const text = piped.get(path) ?? readFileSync(path, 'utf8');
+    piped.set(path, text);
+    return text;
   } catch (error) {
     const { words, next } = explainFileError(error);
     throw new ExpungeError('USAGE', `${path}: expected a JSON object with settings: ${words}`, { cause: error, next });

@@ -23,11 +23,15 @@ export class WrongResource extends Error {
   }
 }
 
+const maxResources = 100; // far below 255, the limit of a list; see input/resource-numbers.ts
+
 /** The `resources` of a configuration file. Throws WrongResource. `base`: the base URL for messages, without a slash at its end. */
 export function readResources(value: unknown, base = 'https://api.example.com'): Definitions {
   if (!isObject(value)) throw new WrongResource([], 'expected an object with a definition for each name');
   const entries = Object.entries(value);
+  if (entries.length > maxResources) throw new WrongResource([], `expected at most ${maxResources} resources`);
   const defined = entries.map(([name, definition]) => [name, readNamed(name, definition, base)] as const);
+  refuseLikeNames(defined.map(([name]) => name));
   refuseSamePaths(defined);
   return Object.fromEntries(defined);
 }
@@ -53,15 +57,38 @@ function readNamed(name: Resource, value: unknown, base: string): Definition {
   };
 }
 
-/** Words with another meaning in plans, keys and reports. */
-const reserved: readonly string[] = [...outcomes, 'all', 'rows', 'first', 'last', 'sha256', 'type', 'v'];
+/** Words with another meaning in texts, lists, keys and reports. */
+const otherWords = ['all', 'constructor', 'id', 'ids', 's', 'resource', 'resources'];
+
+/** Fields of records and of plans that have a field for each resource as well. */
+const recordFields = [
+  ...['v', 'type', 'rows', 'sha256', 'first', 'last'],
+  ...['dry_run', 'base_url', 'protected_read', 'first_url', 'last_id', 'ends_without_newline', 'expected'],
+  ...['url', 'token', 'token_file', 'token_url', 'client_id', 'client_secret', 'journal'],
+];
+
+/** The names that no resource of a configuration file can have. */
+export const takenNames: readonly Resource[] = [
+  ...Object.keys(builtInResources).flatMap((name) => [name, toSingular(name)]),
+  ...outcomes,
+  ...otherWords,
+  ...recordFields,
+];
 
 function checkName(name: string): void {
   if (isBuiltIn(name)) throw new WrongResource([name], 'this resource is built in and cannot be defined otherwise');
   if (!isResourceName(name)) throw new WrongResource([name], `expected a name of ${resourceNameRule}`);
   const meant = Object.keys(builtInResources).find((known) => toSingular(known) === name);
   if (meant !== undefined) throw new WrongResource([name], `the name is too close to ${meant}, which is built in`);
-  if (reserved.includes(name)) throw new WrongResource([name], 'this word has another meaning; choose another name');
+  if (takenNames.includes(name)) throw new WrongResource([name], 'this word has another meaning; choose another name');
+}
+
+/** Throws if a name is the word for one object of another resource: in a list, `dashboard` would mean either. */
+function refuseLikeNames(names: readonly Resource[]): void {
+  const like = (name: Resource) => names.find((other) => other !== name && toSingular(other) === name);
+  const name = names.find((each) => like(each) !== undefined);
+  if (name !== undefined)
+    throw new WrongResource([name], `the name is too close to ${like(name)}: lists use it for one of ${like(name)}`);
 }
 
 /** Only DELETE is ever sent, so `method` can say nothing else. */
@@ -70,45 +97,56 @@ function checkMethod(name: string, { method = 'DELETE' }: Record<string, unknown
     throw new WrongResource([name, 'method'], 'only DELETE is sent, with one id in its path; leave "method" out');
 }
 
-const segment = /^[A-Za-z0-9._~!$&'()*+,;=:@-]+$/;
+export const maxPathLength = 500;
+
+/** A segment that every server takes as it is. Some drop what follows a semicolon, so that `..;` is the folder above. */
+export const segment = /^[A-Za-z0-9._~!$&'()*+,=:@-]+$/;
 
 /** Reads an absolute path with `{id}` as exactly one whole segment. */
 function readPath(name: string, value: unknown, base: string): string {
   const keys = [name, 'path'];
   const example = `for example "/v1/${name}/{id}", which deletes ${base}/v1/${name}/ID`;
   if (typeof value !== 'string') throw new WrongResource(keys, `expected a path, ${example}`);
-  const problem = problemOf(value);
+  const problem = problemOf(value, value.length > 200 ? `${value.slice(0, 200)}…` : value);
   if (problem === null) return value;
   const first = `${base}${value.replaceAll('{id}', 'ID')}`;
-  const sent = value.startsWith('/') ? `; the first request would be DELETE ${first}` : '';
+  const sent = value.startsWith('/') ? `; the first request would be DELETE ${first.slice(0, 600)}` : '';
   throw new WrongResource(keys, `${problem}${sent}; expected an absolute path, ${example}`);
 }
 
-function problemOf(path: string): string | null {
-  if (/^[A-Z]+ /.test(path)) return `"${path}" begins with a method, and only DELETE is sent`;
-  if (/^[a-z][a-z0-9+.-]*:/i.test(path)) return `"${path}" is a URL: the base URL is a setting of its own`;
-  if (!path.startsWith('/')) return `"${path}" does not begin with a slash`;
-  if (/[?#]/.test(path)) return `"${path}" has a query or a fragment`;
+/** `shown`: the path for messages. */
+function problemOf(path: string, shown: string): string | null {
+  if (/^[A-Z]+ /.test(path)) return `"${shown}" begins with a method, and only DELETE is sent`;
+  if (/^[a-z][a-z0-9+.-]*:/i.test(path)) return `"${shown}" is a URL: the base URL is a setting of its own`;
+  if (!path.startsWith('/')) return `"${shown}" does not begin with a slash`;
+  if (path.length > maxPathLength) return `"${shown}" has more than ${maxPathLength} characters`;
+  if (/[?#]/.test(path)) return `"${shown}" has a query or a fragment`;
   const segments = path.slice(1).replace(/\/$/, '').split('/');
-  if (segments.some((part) => part !== '{id}' && part.includes('{id}'))) return `"${path}" has {id} inside a segment`;
+  if (segments.some((part) => part !== '{id}' && part.includes('{id}'))) return `"${shown}" has {id} inside a segment`;
   const ids = segments.filter((part) => part === '{id}').length;
-  if (ids !== 1) return ids === 0 ? `"${path}" has no {id}` : `"${path}" has {id} ${ids} times`;
+  if (ids !== 1) return ids === 0 ? `"${shown}" has no {id}` : `"${shown}" has {id} ${ids} times`;
   if (segments.some((part) => part === '' || part === '.' || part === '..'))
-    return `"${path}" has an empty segment, "." or ".."`;
+    return `"${shown}" has an empty segment, "." or ".."`;
   const wrong = segments.find((part) => part !== '{id}' && !segment.test(part));
-  return wrong === undefined ? null : `the segment "${wrong}" of "${path}" holds a character that URLs encode`;
-}
-
-/** Which statuses can say deleted: 200 and 202 besides 204. */
-function mayBeSuccess(status: number): string | null {
-  return [200, acceptedStatus, successStatus].includes(status)
+  return wrong === undefined
     ? null
-    : 'only 200, 202 (accepted) and 204 can say that an object is deleted';
+    : `the segment "${wrong}" of "${shown}" has a character other than ${plainCharacters}`;
 }
 
-function mayBeAbsent(status: number): string | null {
+const plainCharacters = "letters, digits and . _ ~ ! $ & ' ( ) * + , = : @ -";
+
+/** The statuses that can say deleted. */
+export const successStatuses: readonly number[] = [200, acceptedStatus, successStatus];
+
+function mayBeSuccess(status: number): string | null {
+  return successStatuses.includes(status) ? null : 'only 200, 202 (accepted) and 204 can say that an object is deleted';
+}
+
+/** Why a status cannot mean absent, or null. */
+export function mayBeAbsent(status: number): string | null {
   const { actions, why } = findStatusFacts(status);
-  return actions.includes('absent') && status >= 400 ? null : `${status} cannot mean absent${why && `: ${why}`}`;
+  if (status < 400 || status > 499) return `${status} cannot mean absent${why && `: ${why}`}`;
+  return actions.includes('absent') ? null : `${status} cannot mean absent: ${why}`;
 }
 
 function readStatuses(
@@ -126,13 +164,14 @@ function readStatuses(
   return [...new Set(value as number[])].sort((a, b) => a - b);
 }
 
-const headerName = /^[!#$%&'*+.^`|~\w-]+$/;
-const headerValue = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
+export const headerName = /^[!#$%&'*+.^`|~\w-]+$/;
+export const headerValue = /^[\x21-\x7e](?:[\x20-\x7e]{0,998}[\x21-\x7e])?$/;
 
 /** Headers that a request has anyway, or that change how it is sent. */
 const ownHeaders = [
   ...['host', 'connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'content-length', 'te', 'trailer'],
   ...['upgrade', 'expect', 'via', 'x-http-method', 'x-http-method-override', 'x-method-override'],
+  ...['accept-encoding', 'x-original-url', 'x-rewrite-url'], // some servers take the path from the last two
 ];
 
 function readAuth(name: string, value: unknown): Definition['auth'] {
@@ -157,30 +196,38 @@ function readHeaderName(keys: readonly string[], text: string): string {
   return header;
 }
 
-const secretName = /auth|cookie|token|secret|password|passwd|credential|signature|key/;
+const secretName = /auth|cookie|token|secret|password|passwd|passphrase|pwd|credential|signature|session|jwt|key/;
+const secretValue = /^(?:bearer|basic|digest|token|apikey)\s/i;
+const maxHeaders = 20;
 
 /** Reads the fixed headers. They cannot be secrets, because everyone who sees a plan or a run sees its definitions. */
 function readHeaders(name: string, value: unknown, authHeader: string): Definition['headers'] {
   if (value === undefined) return {};
   if (!isObject(value))
     throw new WrongResource([name, 'headers'], 'expected an object like {"accept": "application/json"}');
-  const read = Object.entries(value).map(([text, content]) => {
-    const keys = [name, 'headers', text];
-    const header = readHeaderName(keys, text);
-    if (header === authHeader) throw new WrongResource(keys, 'the token goes there; see "auth"');
-    if (secretName.test(header))
-      throw new WrongResource(
-        keys,
-        'this header usually holds a secret, which everyone who sees a run would see; for the token see "auth"',
-      );
-    if (typeof content !== 'string' || !headerValue.test(content))
-      throw new WrongResource(keys, 'expected text of ASCII characters that does not begin or end with a space');
-    return [header, content] as const;
-  });
+  const given = Object.entries(value);
+  if (given.length > maxHeaders)
+    throw new WrongResource([name, 'headers'], `expected at most ${maxHeaders} headers, got ${given.length}`);
+  const read = given.map(([text, content]) => readHeader([name, 'headers', text], text, content, authHeader));
   const twice = read.find(([header], i) => read.findIndex(([other]) => other === header) !== i);
   if (twice !== undefined) throw new WrongResource([name, 'headers'], `the header ${twice[0]} is given twice`);
   return Object.fromEntries(read.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
+
+function readHeader(keys: readonly string[], text: string, content: unknown, authHeader: string): [string, string] {
+  const header = readHeaderName(keys, text);
+  if (header === authHeader) throw new WrongResource(keys, 'the token goes there; see "auth"');
+  if (secretName.test(header)) throw new WrongResource(keys, `this header usually ${holdsSecret}`);
+  if (typeof content !== 'string' || !headerValue.test(content))
+    throw new WrongResource(
+      keys,
+      'expected 1 to 1,000 ASCII characters without line breaks that do not begin or end with a space',
+    );
+  if (secretValue.test(content)) throw new WrongResource(keys, `this value looks as if it ${holdsSecret}`);
+  return [header, content];
+}
+
+const holdsSecret = 'holds a secret, which everyone who sees a run would see; for the token see "auth"';
 
 /** Throws if two resources have the same path: the same object could be deleted under two names, by two rules. */
 function refuseSamePaths(defined: readonly (readonly [Resource, Definition])[]): void {

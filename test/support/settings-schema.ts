@@ -1,8 +1,16 @@
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import * as parse from '../../src/config/parse-setting.ts';
+import {
+  headerName,
+  headerValue,
+  maxPathLength,
+  mayBeAbsent,
+  segment,
+  successStatuses,
+  takenNames,
+} from '../../src/config/read-resources.ts';
 import { type SettingName, settings, settingText } from '../../src/config/settings.ts';
-import { builtInResources } from '../../src/model/resource.ts';
 
 type Schema = Record<string, unknown>;
 
@@ -83,40 +91,52 @@ function source(needed: string, value: Schema, others: Schema): Schema {
   };
 }
 
-const statuses = (usual: number[], others: Schema): Schema => ({
+const statuses = (usual: number[], allowed: readonly number[]): Schema => ({
   type: 'array',
-  items: { type: 'integer', ...others },
+  items: { type: 'integer', enum: allowed },
   uniqueItems: true,
   default: usual,
 });
 
+const errors = Array.from({ length: 100 }, (_, i) => 400 + i);
+const plainSegment = `/(?!\\.{1,2}(?:/|$))${segment.source.slice(1, -1)}`;
+
 const resourcesSchema: Schema = {
   description: 'Resources besides the built-in ones, by their names: how to delete one object with one request.',
   type: 'object',
-  propertyNames: { pattern: '^[a-z][a-z0-9_-]{0,39}$', not: { enum: Object.keys(builtInResources) } },
+  propertyNames: { pattern: '^[a-z][a-z0-9_-]{0,39}$', not: { enum: takenNames } },
   additionalProperties: {
     type: 'object',
     properties: {
       path: {
         type: 'string',
-        pattern: '^/([^/?#{}]+/)*\\{id\\}(/[^/?#{}]+)*/?$',
+        pattern: `^(?:${plainSegment})*/\\{id\\}(?:${plainSegment})*/?$`,
+        maxLength: maxPathLength,
         description: 'below the base URL, with {id} as one whole segment: /v1/dashboards/{id}',
       },
       method: { const: 'DELETE' },
-      success: { ...statuses([204], { enum: [200, 202, 204] }), minItems: 1 },
-      absent: statuses([404, 410], { minimum: 400, maximum: 499 }),
+      success: { ...statuses([204], successStatuses), minItems: 1 },
+      absent: statuses(
+        [404, 410],
+        errors.filter((status) => mayBeAbsent(status) === null),
+      ),
       auth: {
         type: 'object',
         description:
           'the header that holds the token; without a scheme, a header other than authorization holds it alone',
-        properties: { header: text, scheme: { type: 'string' } },
+        properties: {
+          header: { type: 'string', pattern: headerName.source },
+          scheme: { type: 'string', pattern: `^$|${headerName.source}` },
+        },
         required: ['header'],
         additionalProperties: false,
       },
       headers: {
         type: 'object',
         description: 'sent with each request; no secrets',
-        additionalProperties: text,
+        maxProperties: 20,
+        propertyNames: { pattern: headerName.source },
+        additionalProperties: { type: 'string', pattern: headerValue.source },
       },
     },
     required: ['path'],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseStrictJson } from '../../src/strict-json.ts';
+import { lineOfKey, parseStrictJson } from '../../src/strict-json.ts';
 
 const values = ['{}', '[]', '"a"', '12', 'null', '{"a":{"a":[{"a":1},{"a":2}]},"b":"a"}', '{"a":"\\"a\\":1","b":" {"}'];
 
@@ -46,5 +46,58 @@ describe('JSON that a person writes', () => {
   ])('that is none is refused with its place, and nothing of it is shown: %j', (text, where) => {
     expect(() => parseStrictJson(text)).toThrow(`it is not JSON (${where})`);
     expect(() => parseStrictJson(text)).not.toThrow(/geheim|eyJ|cause/);
+  });
+});
+
+describe('the line of a key', () => {
+  const text = [
+    '{', // 1
+    '  "column": "resources",', // 2
+    '  "sources": {"dashboards": {"command": ["path", "{\\"path\\": 1}"]}},', // 3
+    '  "resources": {', // 4
+    '    "charts": {"path": "/v1/charts/{id}", "headers": {"success": "path"}},', // 5
+    '    "dashboards": {', // 6
+    '      "success": [200],', // 7
+    '      "headers": {"path": "x"},', // 8
+    '      "\\u0070ath" : "/v1/{id}"', // 9
+    '    },', // 10
+    '    "views2": {"absent": [404], "path": "/v2/views2/{id}"}', // 11
+    '  },', // 12
+    '  "rate": "5/s"', // 13
+    '}',
+  ].join('\n');
+  const cases: [keys: string[], line: number][] = [
+    [['resources'], 4],
+    [['resources', 'charts'], 5],
+    [['resources', 'dashboards'], 6],
+    [['resources', 'dashboards', 'path'], 9],
+    [['resources', 'dashboards', 'headers', 'path'], 8],
+    [['resources', 'views2', 'path'], 11],
+    [['rate'], 13],
+    [[], 1],
+  ];
+
+  it.each(cases)('is counted for %j', (keys, line) => {
+    expect(lineOfKey(text, keys)).toBe(line);
+  });
+
+  it.each(cases)('is the same with the line ends of Windows and a byte order mark: %j', (keys, line) => {
+    expect(lineOfKey(`\uFEFF${text.replaceAll('\n', '\r\n')}`, keys)).toBe(line);
+  });
+
+  it.each(cases)('is 1 for %j if the text has one line', (keys) => {
+    expect(lineOfKey(JSON.stringify(JSON.parse(text)), keys)).toBe(1);
+  });
+
+  it.each<[keys: string[], line: number]>([
+    [['resources', 'dashboards', 'absent'], 6],
+    [['resources', 'charts', 'absent'], 5],
+    [['resources', 'views2', 'success'], 11],
+    [['resources', 'dashboards', 'success', 'path'], 7],
+    [['resources', 'none', 'path'], 4],
+    [['sources', 'dashboards', 'path'], 3],
+    [['none'], 1],
+  ])('is that of the last name found, never of the same name elsewhere: %j', (keys, line) => {
+    expect(lineOfKey(text, keys)).toBe(line);
   });
 });

@@ -1,4 +1,4 @@
-import { findResources, loadConfig, type Source, type Sources } from '../../config/read-config.ts';
+import { findResources, loadConfig, resourcesOf, type Source, type Sources } from '../../config/read-config.ts';
 import type { Config } from '../../config/settings.ts';
 import { ExpungeError, exitCodes, messageOf } from '../../errors.ts';
 import { duration } from '../../format.ts';
@@ -74,6 +74,7 @@ async function execute(call: Call, argv: readonly string[], deps: Deps, complain
   if (!color) forbidColor(env);
   const given = command.withoutSettings ? { flags: {}, env: {}, configFile: null } : { flags, env, configFile };
   complaining.log = await jsonLogOf(call, env.EXPUNGE_LOG_FORMAT, stderr); // even if the configuration cannot be read
+  defineResources(resourcesOf(configFile, env)); // the line may name another file than it seemed before it was read
   const { config, sources } = loadConfig(given);
   complaining.log = await jsonLogOf(call, config.logFormat, stderr);
   const { execute } = await loaderOf(command, commandName, config)();

@@ -214,6 +214,7 @@ export const help: Command = {
   summary: 'explain a topic or a command; without one, list them',
   arguments: '[topic...]',
   settings: [],
+  withoutSettings: true, // people need it while a setting is wrong
   options: [{ flags: '--all', help: 'of a command: every setting' }],
   examples: [
     ['expunge help rates', 'how fast ids are deleted, and what makes a run wait'],

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { resource } from '../../config/parse-setting.ts';
 import { ExpungeError, messageOf } from '../../errors.ts';
 import { count } from '../../format.ts';
 import { anyResource, perResource, usedResources } from '../../model/resource.ts';
@@ -23,6 +24,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const interrupts = listenForInterrupts(invocation, () => {});
   const { json } = options;
   const flags = sandboxFlagsOf(options);
+  refuseOtherResources(flags);
   const out = json ? () => {} : (line: string) => void stdout.write(`${line}\n`);
   return runSandbox(flags, { out, toType: invocation.toType }, interrupts.signal, jsonLines(stdout, json));
 }
@@ -74,6 +76,15 @@ async function start(flags: SandboxFlags): Promise<Sandbox> {
     const where = flags.host === undefined ? '--port: cannot listen on ' : `--host: cannot listen on ${flags.host}:`;
     const { words, next } = explainListenError(error);
     throw new ExpungeError('USAGE', `${where}${flags.port ?? 0}: ${words}`, { cause: error, next });
+  }
+}
+
+/** Throws USAGE for a number of objects of a resource that is not defined. */
+function refuseOtherResources({ made = {} }: SandboxFlags): void {
+  try {
+    for (const name of Object.keys(made)) resource(name);
+  } catch (error) {
+    throw new ExpungeError('USAGE', `--resource: ${messageOf(error)}`, { cause: error });
   }
 }
 
