@@ -283,7 +283,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   #answerTo(error: Error): Answer | null {
     if (this.#isForbidden) return null;
-    if (this.#status > 0) return this.#answer();
+    if (this.#status > 0) return this.#answer(this.#bodyBytes <= bodyRead);
     if (this.#controller !== null) return maybeSent(error, this.#timedOut);
     return { kind: 'not-sent', why: codeOf(error) };
   }
@@ -294,10 +294,14 @@ export class Exchange implements Dispatcher.DispatchHandler {
     done?.(answer);
   }
 
-  #answer(): Answer {
+  /** `isCutOff`: its end never came, and not because more of it was not wanted. */
+  #answer(isCutOff = false): Answer {
     if (this.#status === successStatus && !hasAdvice(this.#headers)) return noContent;
+    const [status, headers, authorization] = [this.#status, this.#headers, this.#authorization];
     const body = Buffer.concat(this.#body ?? []).toString('utf8');
-    return { kind: 'status', status: this.#status, headers: this.#headers, body, authorization: this.#authorization };
+    return isCutOff
+      ? { kind: 'status', status, headers, body, authorization, isCutOff }
+      : { kind: 'status', status, headers, body, authorization };
   }
 }
 

@@ -67,8 +67,9 @@ type Answers = Pick<Definition, 'success' | 'absent'>;
  * default rules. Throws an Error for a text that `parseOnStatus` rejects.
  */
 export function makeVerdictTable(onStatus: string, answers: Answers = definitionOf(anyResource)): VerdictTable {
-  const own = [...successRules(answers), ...parseOnStatus(onStatus).map(ruleOf), ...absenceRules(answers)];
-  if (own.length === 0) return verdictTable;
+  const asked = [...successRules(answers), ...parseOnStatus(onStatus).map(ruleOf), ...absenceRules(answers)];
+  if (asked.length === 0) return verdictTable;
+  const own = asked.filter((rule, i) => asked.findIndex((first) => first.answers === rule.answers) === i);
   const given = own.map((rule) => rule.answers);
   return [...own, ...verdictTable.flatMap((ours) => without(given, ours))];
 }
@@ -144,9 +145,12 @@ export function verdictOf(answer: Answer, doubtful: boolean, table: VerdictTable
   if (answer.kind === 'not-sent') return configurationErrors.test(answer.why) ? misconfigured(answer.why) : unreachable;
   const { status, headers } = answer;
   const rule = table.find(({ ranges }) => ranges.some(([from, to]) => status >= from && status <= to));
-  const isDoubtfulSuccess = rule?.meaning === 'deleted' && status !== successStatus && isPage(headers);
-  if (isDoubtfulSuccess) return settledAs('unknown', doubtful);
-  if (rule?.name === 'forbidden' && lacksScope(headers)) return withoutScope(status);
+  const isSuccessWithBody = rule?.meaning === 'deleted' && status !== successStatus;
+  if (isSuccessWithBody && isPage(headers)) return settledAs('unknown', doubtful);
+  // The server, or a gateway before it, failed while it answered: a second request shows whether the object is gone.
+  if (isSuccessWithBody && answer.isCutOff) return { kind: 'retry', ambiguous: true };
+  // A definition can say that a 403 means absent. With this header it is still about the token.
+  if (rule?.name != null && classifyStatus(status) === 'forbidden' && lacksScope(headers)) return withoutScope(status);
   if (rule?.name != null && namesLimit(answer)) return { kind: 'wait', ambiguous: false };
   return verdictBy(rule?.meaning ?? 'failed', rule?.ambiguous ?? false, status, doubtful);
 }
@@ -213,8 +217,8 @@ function lacksScope(headers: HeaderFields): boolean {
 
 /** The result of one request. Only its kind says whether the request may have been executed; see send-delete.ts. */
 export type Answer =
-  /** The server answered. `body` holds at most 2 kB; `authorization` is the header that was sent. */
-  | { kind: 'status'; status: number; headers: HeaderFields; body: string; authorization: string }
+  /** The server answered. `body` holds at most 2 kB; `authorization` is the token that was sent; `isCutOff`: the end of the body never came. */
+  | { kind: 'status'; status: number; headers: HeaderFields; body: string; authorization: string; isCutOff?: true }
   /** The request was written and no status came: it may have been executed. */
   | { kind: 'maybe-sent'; code: CodeWord; why: string }
   /** The request was never written. `why` is the system's code, for example ECONNREFUSED. */

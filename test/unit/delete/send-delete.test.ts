@@ -63,6 +63,27 @@ describe('exchange', () => {
       return Promise.resolve().then(() => expect(broken.answers).toMatchObject([{ kind: 'maybe-sent' }]));
     });
 
+    test('says whether it was cut off, unless more of it was not wanted', async () => {
+      const broken = openExchange();
+      broken.exchange.onRequestStart(broken.controller);
+      broken.exchange.onResponseStart(broken.controller, 200, {});
+      broken.exchange.onResponseData(broken.controller, Buffer.from('{"status": "del'));
+      await broken.fail(failure('UND_ERR_SOCKET'));
+      expect(broken.answers).toMatchObject([{ kind: 'status', status: 200, isCutOff: true }]);
+      const long = openExchange();
+      long.exchange.onRequestStart(long.controller);
+      long.exchange.onResponseStart(long.controller, 200, {});
+      long.exchange.onResponseData(long.controller, Buffer.alloc(70_000));
+      await long.fail(failure('UND_ERR_ABORTED'));
+      expect(long.answers).toMatchObject([{ kind: 'status', status: 200 }]);
+      expect(long.answers[0]).not.toHaveProperty('isCutOff');
+      const empty = openExchange();
+      empty.exchange.onRequestStart(empty.controller);
+      empty.exchange.onResponseStart(empty.controller, 204, {});
+      await empty.fail(failure('UND_ERR_SOCKET'));
+      expect(empty.answers[0]).toBe(noContent);
+    });
+
     test('keeps 2 kB of its body, and is cut off where it has more than 64 kB', () => {
       const { exchange, controller, answers, aborts } = openExchange();
       exchange.onResponseStart(controller, 500, {});

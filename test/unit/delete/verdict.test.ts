@@ -194,3 +194,68 @@ function isAllowed({ status, word }: { status: number; word: StatusAction }): bo
     return false;
   }
 }
+
+describe('an answer for a resource of the configuration file', () => {
+  const tableOf = (success: number[], absent: number[], onStatus = '') =>
+    makeVerdictTable(onStatus, { success, absent });
+  const word = (answer: Answer, table: ReturnType<typeof tableOf>, doubtful = false) => wordOf(answer, doubtful, table);
+  const cutOff = (status: number): Answer => ({ ...(answered(status) as Answer & { kind: 'status' }), isCutOff: true });
+
+  test.each<[success: number[], status: number, word: string]>([
+    [[200], 200, 'deleted'],
+    [[200], 204, 'unknown'],
+    [[200], 202, 'unknown'],
+    [[202], 202, 'deleted'],
+    [[202], 200, 'unknown'],
+    [[202], 204, 'unknown'],
+    [[200, 204], 204, 'deleted'],
+    [[200, 202, 204], 203, 'unknown'],
+  ])('with success %j: %i is %s', (success, status, expected) => {
+    expect(word(answered(status), tableOf(success, [404]))).toBe(expected);
+  });
+
+  test.each<[absent: number[], status: number, word: string]>([
+    [[404, 410], 404, 'absent'],
+    [[410], 404, 'failed'],
+    [[410], 410, 'absent'],
+    [[], 404, 'failed'],
+    [[], 410, 'failed'],
+    [[409], 409, 'absent'],
+    [[409], 404, 'failed'],
+    [[403], 403, 'absent'],
+  ])('with absent %j: %i is %s', (absent, status, expected) => {
+    expect(word(answered(status), tableOf([200], absent))).toBe(expected);
+    const isAbsent = expected === 'absent';
+    expect(word(answered(status), tableOf([200], absent), true)).toBe(isAbsent ? 'gone_unconfirmed' : 'unknown');
+  });
+
+  test('is no success if it is a page, whatever its status', () => {
+    for (const status of [200, 202])
+      expect(word(answered(status, { 'content-type': 'Text/HTML; charset=utf-8' }), tableOf([200, 202], []))).toBe(
+        'unknown',
+      );
+  });
+
+  test('leaves the id in doubt if it is a success that was cut off', () => {
+    for (const status of [200, 202]) expect(word(cutOff(status), tableOf([200, 202], [404]))).toBe('retry!');
+    expect(word(cutOff(404), tableOf([200], [404]))).toBe('absent');
+    expect(word(cutOff(200), verdictTable)).toBe('unknown');
+  });
+
+  test('is about the rate if it says so, and about the token if it says so, although its status can mean absent', () => {
+    const table = tableOf([200], [400, 403, 409]);
+    expect(word(answered(403, { 'www-authenticate': 'Bearer error="insufficient_scope"' }), table)).toBe(
+      'halt forbidden',
+    );
+    expect(word(answered(403, { 'x-ratelimit-remaining': '0' }), table)).toBe('wait');
+    expect(word(answered(409, { 'retry-after': '5' }), table)).toBe('wait');
+    expect(word(answered(202, { 'retry-after': '5' }), tableOf([202], []))).toBe('deleted');
+  });
+
+  test('has one rule: the definition says what is a success, and --on-status what is absent', () => {
+    const table = tableOf([200], [404], '200=failed,404=failed,410=retry');
+    expect([200, 404, 410].map((status) => word(answered(status), table))).toEqual(['deleted', 'failed', 'retry']);
+    const statuses = table.flatMap(({ answers }) => answers.split(', '));
+    expect(new Set(statuses).size).toBe(statuses.length);
+  });
+});
