@@ -14,6 +14,7 @@ import { codeOfStatus, codeOfWord, inDoubt, isGone } from '../model/outcome.ts';
 import { isThrottling } from '../model/status.ts';
 import { visibleId } from '../model/visible.ts';
 import { describeConnectionError } from '../system-errors.ts';
+import { withoutSecret } from '../token/fixed-token.ts';
 import { refusalWords } from '../token/said.ts';
 import type { Token } from '../token/token.ts';
 import { type Absence, askAgainAfterMs, type Belief, type Missing } from './absence.ts';
@@ -265,9 +266,7 @@ export function toExcerpt(answer: Answer): string {
 }
 
 function clean(text: string, authorization: string): string {
-  const token = authorization.replace(/^Bearer /, '');
-  const masked = token === '' ? text : text.replaceAll(token, '***');
-  return masked
+  return withoutSecret(text, authorization.replace(/^Bearer /, ''))
     .replace(/bearer\s+\S+/gi, 'Bearer ***')
     .replace(/[\p{C}\s]+/gu, ' ')
     .trim();

@@ -39,8 +39,7 @@ const maxCharacters = 200;
  * looks like a secret. It masks too much rather than too little.
  */
 export function maskSecrets(text: string, secrets: readonly string[]): string {
-  let masked = text.replace(/[\p{C}\s]+/gu, ' ').trim();
-  for (const secret of secrets.flatMap(formsOf)) masked = masked.replaceAll(secret, '***');
+  const masked = secrets.reduce(withoutSecret, text.replace(/[\p{C}\s]+/gu, ' ').trim());
   if (secrets.some((secret) => containsSecret(masked, secret))) return '(not shown, it holds a secret)';
   return masked
     .replace(/(bearer|basic)\s+\S+/gi, '$1 ***')
@@ -49,10 +48,16 @@ export function maskSecrets(text: string, secrets: readonly string[]): string {
     .slice(0, maxCharacters);
 }
 
-/** The forms of a secret: unchanged, and encoded for a URL or a form. */
+/** The text with `***` in place of the secret, in any form that programs give it. */
+export function withoutSecret(text: string, secret: string): string {
+  return formsOf(secret).reduce((masked, form) => masked.replaceAll(form, '***'), text);
+}
+
+/** The forms of a secret: unchanged, encoded for a URL or a form, and in the JSON of programs that escape slashes. */
 function formsOf(secret: string): string[] {
   if (secret === '') return [];
-  return [secret, encodeURIComponent(secret), new URLSearchParams({ s: secret }).toString().slice(2)];
+  const inForm = new URLSearchParams({ s: secret }).toString().slice(2);
+  return [secret, encodeURIComponent(secret), inForm, secret.replaceAll('/', '\\/')];
 }
 
 /** Whether text holds a secret, even if a server partly encoded or decoded it: compares letters and digits only. */

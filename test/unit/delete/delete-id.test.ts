@@ -302,6 +302,11 @@ describe('excerpt', () => {
     expect(said('bad secret-1, and secret-1 again')).toBe('bad ***, and *** again');
     expect(said('got BEARER abc.def and bearer  xyz!')).toBe('got Bearer *** and Bearer ***');
     expect(said('got nothing', {}, '')).toBe('got nothing');
+    // A token that is sent without a scheme is echoed without one, by programs that encode it in their own way.
+    const echoes = ['k/1+2==', 'k\\/1+2==', 'k%2F1%2B2%3D%3D'].map((form) =>
+      said(`{"x-api-key":"${form}"}`, {}, 'Bearer k/1+2=='),
+    );
+    expect(new Set(echoes)).toEqual(new Set(['{"x-api-key":"***"}']));
   });
 
   test('is one line of printable characters', () => {
