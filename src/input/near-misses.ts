@@ -1,3 +1,4 @@
+import { resources, toSingular } from '../model/resource.ts';
 import { shown } from './input-error.ts';
 
 /** The number of protected ids that are compared: the first ones of a longer file, so that memory stays bounded. */
@@ -10,13 +11,14 @@ const maxIds = 200_000;
 export class NearMisses {
   readonly #exact = new Set<string>();
   readonly #byForm = new Map<string, string>();
+  readonly #label = labelPattern();
   /** The first near miss, in words; null if there is none. */
   found: string | null = null;
 
   protect(id: string): void {
     if (this.#exact.size >= maxIds) return;
     this.#exact.add(id);
-    this.#byForm.set(formOf(id.replace(label, '')), id);
+    this.#byForm.set(formOf(id.replace(this.#label, '')), id);
   }
 
   /** Compares an id of the list. */
@@ -43,5 +45,8 @@ const outer = /^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu;
 const minFolded = 10;
 const uuid = /^[\da-f]{8}-?(?:[\da-f]{4}-?){3}[\da-f]{12}$/;
 
-/** A label in front of an id: `id:7`, `urn:annotation:7`, `ObjectId("7")`. */
-const label = /^\W*(?:(?:id|uuid|urn|annotations?|views?|objectid)[\s:=("']+)+(?=.)/i;
+/** An expression for a label in front of an id: `id:7`, `urn:annotation:7`, `ObjectId("7")`. */
+function labelPattern(): RegExp {
+  const kinds = resources.flatMap((resource) => [resource, toSingular(resource)]);
+  return new RegExp(`^\\W*(?:(?:id|uuid|urn|${kinds.join('|')}|objectid)[\\s:=("']+)+(?=.)`, 'i');
+}

@@ -1,5 +1,6 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { NearMisses } from '../../../src/input/near-misses.ts';
+import { bearerForm, defineResources } from '../../../src/model/resource.ts';
 
 function found(protectedIds: string[], listIds: string[]): string | null {
   const misses = new NearMisses();
@@ -40,6 +41,14 @@ describe('a protected id that is written another way than in the list', () => {
     ['()', '[]'],
   ])('is not seen in %j for %j, which are two ids', (guarded, id) => {
     expect(found([guarded], [id])).toBeNull();
+  });
+
+  test('is found behind the word for a resource of the configuration file', () => {
+    onTestFinished(() => defineResources({}));
+    expect(found(['dashboard:1201'], ['1201'])).toBeNull();
+    defineResources({ dashboards: { path: '/v1/dashboards/{id}', success: [204], absent: [404], ...bearerForm } });
+    for (const label of ['dashboard:', 'Dashboards = ', 'urn:dashboard:'])
+      expect(found([`${label}1201`], ['1201'])).toContain('is written "1201" in the list');
   });
 
   test('is not seen where the list holds the same id too, as it is protected', () => {
