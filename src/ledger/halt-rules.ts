@@ -13,6 +13,8 @@ export type HaltRule = {
   halt: HaltCode;
   /** Statuses of ids that ended `failed` or `unknown`, as ranges that include both ends. */
   statuses: readonly StatusRange[];
+  /** Whether successes are among these statuses. They never count. */
+  hasSuccesses?: boolean;
   /** Whether ids that ended `absent` count here, whatever their status. */
   isAbsence?: boolean;
   /** Number of ids at which the run halts. */
@@ -49,9 +51,10 @@ export function describeHaltRule({ count: times, inARow, allOfFirst, percent }: 
   return limits.filter(Boolean).join(', or ');
 }
 
-/** Describes the answers that a rule counts: `403`; `404, 410, unless --expect-absent`. */
+/** Describes the answers that a rule counts: `403`; `200-399 other than a success`; `404, 410, unless --expect-absent`. */
 export function describeHaltStatuses(rule: HaltRule): string {
-  return `${ruleStatusesText(rule)}${rule.isAbsence ? ', unless --expect-absent' : ''}`;
+  const except = rule.hasSuccesses ? ' other than a success' : '';
+  return `${ruleStatusesText(rule)}${except}${rule.isAbsence ? ', unless --expect-absent' : ''}`;
 }
 
 const codes = 512;

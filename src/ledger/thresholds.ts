@@ -12,6 +12,7 @@ export const haltRules: readonly HaltRule[] = [
   {
     halt: 'unexpected_answers',
     statuses: [[200, 399]],
+    hasSuccesses: true,
     count: 3,
     reason:
       '{count} answers were neither a success nor an error (another 2xx, a page, or a redirect): ' +

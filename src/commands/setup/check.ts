@@ -5,7 +5,7 @@ import { duration } from '../../format.ts';
 import { describeHaltRule, describeHaltStatuses } from '../../ledger/halt-rules.ts';
 import { isIdle } from '../../ledger/list-runs.ts';
 import { haltRules } from '../../ledger/thresholds.ts';
-import { anyResource, definitionOf, describeDefinition } from '../../model/resource.ts';
+import { anyResource, definitionOf, describeDefinition, isBuiltIn, resources } from '../../model/resource.ts';
 import { adviceText, toTypeAnywhere, unbroken } from '../../model/to-type.ts';
 import { visibleLine } from '../../model/visible.ts';
 import type { RedisAddress } from '../../redis/address.ts';
@@ -144,7 +144,8 @@ async function isIdleAt(address: RedisAddress): Promise<boolean> {
 
 /** Prints the verdict table in force for `--resource`, with `*` before rows that `--on-status` changes, and the rules that halt a run. */
 function printVerdicts({ config, options, stdout }: Invocation): number {
-  const table = makeVerdictTable(config.onStatus, definitionOf(config.resource ?? anyResource));
+  const { resource = anyResource } = config;
+  const table = makeVerdictTable(config.onStatus, definitionOf(resource));
   const verdicts = [
     ...table.map(({ name, answers, means }) => ({ answer: answers, means, overridden: name === null })),
     { answer: 'no answer', means: 'retried; may have been executed', overridden: false },
@@ -165,6 +166,11 @@ function printVerdicts({ config, options, stdout }: Invocation): number {
     stdout.write(`${hanging(means, `${`${overridden ? '*' : ' '} ${answer}`.padEnd(20)} `, width)}\n`);
   }
   if (config.onStatus !== '') stdout.write('  * by --on-status\n');
+  const others = resources.filter((name) => name !== resource && !(isBuiltIn(name) && isBuiltIn(resource)));
+  if (others.length > 0)
+    stdout.write(
+      `\nThis is the table of ${resource}. Others: ${others.map((name) => `--resource ${name}`).join(', ')}\n`,
+    );
   stdout.write('\nA run is halted by these answers\n');
   const longest = Math.max(...halts.map(({ answer }) => answer.length));
   for (const { answer, when } of halts)
