@@ -55,8 +55,12 @@ export function verificationFacts(found: Verification | null) {
 /** Reads how far a `deleted` of this run can be trusted, as sentences for every display of the run. */
 export async function readProof(
   redis: RedisClient,
-  { fp, verified, definitions }: Pick<Run, 'fp' | 'verified' | 'definitions'>,
+  { fp, verified, definitions, onStatus }: Pick<Run, 'fp' | 'verified' | 'definitions' | 'onStatus'>,
 ): Promise<string[]> {
   const known = await readAbsentAnswers(redis, fp);
-  return [...describeSuccess(definitions), ...known, ...(verified === null ? [] : [describeVerification(verified)])];
+  return [
+    ...describeSuccess(definitions, onStatus),
+    ...known,
+    ...(verified === null ? [] : [describeVerification(verified)]),
+  ];
 }

@@ -1,4 +1,5 @@
 import { type Canonical, canonicalJson } from './canonical.ts';
+import { parseOnStatus } from './on-status.ts';
 import { acceptedStatus, successStatus } from './status.ts';
 
 /** A kind of objects that the API can delete, by its word in lists and in reports: `annotations`, or a name of the configuration file. */
@@ -99,12 +100,17 @@ export function describeOtherDefinitions(stored: string, known = definitions, he
   });
 }
 
-/** How far a `deleted` of these resources can be trusted, in sentences; none for resources whose 204 says deleted. */
-export function describeSuccess(stored: string): string[] {
+/**
+ * How far a `deleted` of these resources can be trusted, in sentences; none for resources whose 204 says deleted. `onStatus`: the rules of the run,
+ * which change no success.
+ */
+export function describeSuccess(stored: string, onStatus = ''): string[] {
+  const ruled = parseOnStatus(onStatus).map(({ status }) => status);
   return Object.entries(readDefinitions(stored)).flatMap(([name, { success }]) => {
     if (success.every((status) => status === successStatus)) return [];
-    const words = success.includes(acceptedStatus) ? ', and 202 means accepted: such an object may still exist' : '';
-    return [`${success.join(' or ')} says deleted for ${name}, by the configuration file${words}`];
+    const later = success.includes(acceptedStatus) ? ', and 202 means accepted: such an object may still exist' : '';
+    const whatever = success.some((status) => ruled.includes(status)) ? ', whatever --on-status says' : '';
+    return [`${success.join(' or ')} says deleted for ${name}, by the configuration file${whatever}${later}`];
   });
 }
 

@@ -94,7 +94,7 @@ export function makeListPlan(action: ListAction, target: Target, list: List, kno
     deadline: toDeadline(work, action.options.finishBy),
     maxConcurrency: config.maxConcurrency,
     seen: around && seenBy(action, target, { ...around, existing, nextTryAt, rules }),
-    proof: [...describeSuccess(definitionsText(usedResources(spool.ids))), ...proof],
+    proof: [...describeSuccess(definitionsText(usedResources(spool.ids)), rules.onStatus), ...proof],
     existing: existing && { ...existingOf(existing), isJoined },
     previous: last !== null && isFinalized(last.state) ? previousOf(last) : null,
     overlapping: overlapping.map((run) => ({
