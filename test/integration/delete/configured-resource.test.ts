@@ -1,0 +1,179 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { type Definition, defineResources } from '../../../src/model/resource.ts';
+import { summaryIn } from '../../support/command.ts';
+import { type AtEnd, openHarness } from '../../support/harness.ts';
+import { openRawServer, type RawAnswer, rawAnswer } from '../../support/raw-server.ts';
+import { forgetTarget } from '../../support/redis-keys.ts';
+
+afterEach(() => defineResources({}));
+
+const path = '/v1/dashboards/{id}';
+
+/** A harness whose commands know `dashboards`, and send their requests to the server that answers so. */
+async function openDashboards(
+  atEnd: AtEnd,
+  definition: Partial<Omit<Definition, 'auth'>> & { auth?: object },
+  answer: (request: string, nth: number) => RawAnswer,
+) {
+  const harness = await openHarness(atEnd);
+  const server = await openRawServer(atEnd, answer);
+  atEnd(() => forgetTarget(server.url));
+  const config = harness.file('c.json', JSON.stringify({ resources: { dashboards: { path, ...definition } } }));
+  const env: NodeJS.ProcessEnv = { EXPUNGE_BASE_URL: server.url, EXPUNGE_CONFIG: config };
+  const run = (ids: readonly string[], ...args: string[]) =>
+    harness.run([harness.list(ids), '--resource', 'dashboards', '--yes', '--json', ...args], { env });
+  return { harness, server, env, run };
+}
+
+const json = ['Content-Type: application/json'];
+const ok = '{"status": "deleted"}';
+const cutOff = (bytes: string): RawAnswer => ({ bytes, isCutOff: true });
+const chunked = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
+
+/** The answer to the first request, and 404 or 410 to the others: an executed delete shows. */
+const once = (first: RawAnswer) => (_: string, nth: number) => (nth === 1 ? first : rawAnswer(404));
+
+describe('one id of a configured resource', () => {
+  test.for<[what: string, definition: Partial<Definition>, answer: RawAnswer, outcome: string]>([
+    ['200 with JSON', { success: [200] }, rawAnswer(200, ok, json), 'deleted'],
+    ['200 without a body', { success: [200] }, rawAnswer(200), 'deleted'],
+    ['200 in chunks', { success: [200] }, { bytes: `${chunked}4\r\nokay\r\n0\r\n\r\n` }, 'deleted'],
+    ['200 with 1 MB', { success: [200] }, rawAnswer(200, 'x'.repeat(1_000_000)), 'deleted'],
+    ['200 until the connection ends', { success: [200] }, cutOff('HTTP/1.1 200 OK\r\n\r\nokay'), 'deleted'],
+    [
+      '200, cut off before its length',
+      { success: [200] },
+      cutOff('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"s'),
+      'gone_unconfirmed',
+    ],
+    ['200, cut off between chunks', { success: [200] }, cutOff(`${chunked}4\r\nokay\r\n`), 'gone_unconfirmed'],
+    ['200 with a page', { success: [200] }, rawAnswer(200, '<p>Sign in', ['Content-Type: text/html']), 'unknown'],
+    ['202 with a page', { success: [202] }, rawAnswer(202, '<p>Sign in', ['Content-Type: text/html']), 'unknown'],
+    ['204 where 200 is named', { success: [200] }, rawAnswer(204), 'unknown'],
+    ['200 where 204 is named', {}, rawAnswer(200, ok, json), 'unknown'],
+    ['200 where 202 is named', { success: [202] }, rawAnswer(200, ok, json), 'unknown'],
+    ['202 with Retry-After', { success: [202] }, rawAnswer(202, '', ['Retry-After: 3600']), 'deleted'],
+    [
+      '200 with rate headers',
+      { success: [200] },
+      rawAnswer(200, ok, ['RateLimit-Remaining: 50', 'RateLimit-Reset: 1']),
+      'deleted',
+    ],
+    ['301', { success: [200] }, rawAnswer(301, '', ['Location: /v1/dashboards/other']), 'failed'],
+    ['404 where 410 is named', { success: [200], absent: [410] }, rawAnswer(404), 'failed'],
+    ['410 where 410 is named', { success: [200], absent: [410] }, rawAnswer(410), 'absent'],
+    ['409 where 409 is named', { success: [200], absent: [409] }, rawAnswer(409), 'absent'],
+    ['403 where 403 is named', { success: [200], absent: [403] }, rawAnswer(403), 'absent'],
+  ])('that is answered %s', async ([, definition, first, outcome], { onTestFinished }) => {
+    const answer = outcome === 'gone_unconfirmed' ? once(first) : () => first;
+    const { run, server } = await openDashboards(onTestFinished, definition, answer);
+    const summary = summaryIn(await run(['d-1'], '--expect-absent')) as unknown as Record<string, unknown>;
+    expect(summary).toMatchObject({ state: 'completed', [outcome]: 1 });
+    for (const request of server.seen) expect(request).toMatch(/^DELETE \/v1\/dashboards\/d-1 HTTP/);
+    expect(server.seen).toHaveLength(outcome === 'gone_unconfirmed' ? 2 : 1);
+  });
+});
+
+const many = (n: number) => Array.from({ length: n }, (_, i) => `d-${i + 1}`);
+
+describe('a run of a configured resource halts', () => {
+  test.for<[code: string, definition: Partial<Definition>, status: number]>([
+    ['unexpected_answers', { success: [200] }, 204],
+    ['unexpected_answers', {}, 200],
+    ['wrong_endpoint', { success: [200] }, 405],
+    ['all_absent', { success: [200], absent: [410] }, 410],
+    ['all_absent', { success: [200], absent: [410] }, 404],
+    ['all_absent', { success: [200], absent: [409] }, 409],
+  ])('for %s: %j is answered %i', async ([code, definition, status], { onTestFinished }) => {
+    const { run, harness } = await openDashboards(onTestFinished, definition, () => rawAnswer(status));
+    expect(summaryIn(await run(many(1_500)))).toMatchObject({ state: 'halted' });
+    expect(await harness.onlyRun()).toMatchObject({ halt: code });
+  });
+
+  test('never because of its successes', async ({ onTestFinished }) => {
+    const { run } = await openDashboards(onTestFinished, { success: [200] }, () => rawAnswer(200, ok, json));
+    expect(summaryIn(await run(many(120)))).toMatchObject({ state: 'completed', deleted: 120 });
+  });
+});
+
+describe('the token of a configured resource', () => {
+  const token = 'Ab/1-geheim+x==';
+  const headerOf = (request: string, name: string) =>
+    new RegExp(`^${name}: (.*)$`, 'im').exec(request)?.[1]?.replace(/\r$/, '');
+
+  test.for<[auth: object, header: string, value: string]>([
+    [{ header: 'x-api-key' }, 'x-api-key', token],
+    [{ header: 'x-api-key', scheme: 'Key' }, 'x-api-key', `Key ${token}`],
+    [{ header: 'authorization', scheme: 'Token' }, 'authorization', `Token ${token}`],
+    [{ header: 'authorization', scheme: '' }, 'authorization', token],
+  ])('goes where %j says, and is shown nowhere', async ([auth, header, value], { onTestFinished }) => {
+    const echo = (request: string) => {
+      const sent = headerOf(request, header) ?? 'nothing';
+      const forms = [sent, sent.replaceAll('/', '\\/'), encodeURIComponent(sent)];
+      return rawAnswer(400, forms.join(' and '), [...json, `X-Request-Id: ${sent}`]);
+    };
+    const { harness, server, env, run } = await openDashboards(onTestFinished, { success: [200], auth }, (request) =>
+      request.includes('d-2') ? echo(request) : rawAnswer(200, ok, json),
+    );
+    env.EXPUNGE_TOKEN = `Bearer ${token}`; // as people copy it
+    const ran = await run(many(3), '--verbose');
+    const { id } = await harness.onlyRun();
+    expect(summaryIn(ran)).toMatchObject({ deleted: 2, failed: 1 });
+    for (const request of server.seen) expect(headerOf(request, header)).toBe(value);
+    if (header !== 'authorization') for (const request of server.seen) expect(request).not.toMatch(/^authorization:/im);
+    const others = await Promise.all(
+      [
+        ['status', id, '--json', '--audit', '--history'],
+        ['report', id],
+        ['report', id, '--format', 'html'],
+        ['explain', 'dashboards', 'd-2'],
+        ['config', 'show'],
+        ['check', '--probe-id', 'd-2', '--resource', 'dashboards', '--yes', '--verbose'],
+      ].map((args) => harness.expunge(args, { env })),
+    );
+    const told = [ran, ...others].map(({ stdout, stderr }) => stdout + stderr);
+    expect(told.join('\n')).toContain('***');
+    for (const text of told) expect(text).not.toContain('geheim');
+  });
+});
+
+test('a 401 to an API key leads to another token, as a 401 to a bearer token does', async ({ onTestFinished }) => {
+  const resources = { dashboards: { path, success: [200], auth: { header: 'x-api-key' } } };
+  defineResources({
+    dashboards: { path, success: [200], absent: [404, 410], auth: { header: 'x-api-key', scheme: '' }, headers: {} },
+  });
+  const harness = await openHarness(onTestFinished, { objects: { dashboards: 200 }, latencyMs: 5 });
+  const { sandbox } = harness;
+  const env = {
+    EXPUNGE_CONFIG: harness.file('c.json', JSON.stringify({ resources })),
+    EXPUNGE_TOKEN: undefined,
+    EXPUNGE_CLIENT_SECRET: sandbox.client.secret,
+  };
+  const ids = Array.from({ length: 200 }, (_, i) => `d-${String(i + 1).padStart(6, '0')}`);
+  const token = ['--token-url', sandbox.tokenUrl, '--client-id', sandbox.client.id];
+  const args = [harness.list(ids), '--resource', 'dashboards', '--yes', '--json', '--rate', '100/s', ...token];
+  const running = harness.start(['run', ...args], env);
+  await harness.runIs('half done', ({ counts }) => counts.deleted > 50);
+  sandbox.revokeTokens();
+  await running.ended;
+  expect(summaryIn(running)).toMatchObject({ state: 'completed', deleted: 200 });
+  expect(sandbox.counts.byStatus.get(401)).toBeGreaterThan(0);
+});
+
+test('probes, semantics, a sample and a rehearsal go by the definition', async ({ onTestFinished }) => {
+  const there = new Set(['d-1', 'd-2', 'd-3']);
+  const { harness, env, run } = await openDashboards(onTestFinished, { success: [202], absent: [410] }, (request) => {
+    const [, id = ''] = /dashboards\/(\S+)/.exec(request) ?? [];
+    return there.delete(id) ? rawAnswer(202, ok, json) : rawAnswer(410);
+  });
+  const expunge = (...args: string[]) => harness.expunge(args, { env });
+  const probe = await expunge('check', '--probe-id', 'd-1', '--resource', 'dashboards', '--yes');
+  expect(probe.stdout).toMatch(/DELETE http:\S+\/v1\/dashboards\/d-1 was answered 202: deleted/);
+  const semantics = await expunge('check', '--semantics', '--resource', 'dashboards', '--yes');
+  expect(semantics.stdout).toMatch(/dashboards: DELETE \S+ was answered 410: it says so if dashboards do not exist/);
+  const { run: id } = summaryIn(await run(['d-2', 'd-3']));
+  const sample = await expunge('verify', id, '--sample', '2', '--yes');
+  expect([sample.code, sample.stdout]).toEqual([0, expect.stringContaining('2 were gone')]);
+  const rehearsed = await run(['d-7', 'd-8'], '--rehearse');
+  expect(rehearsed.stdout).toContain('"deleted":2');
+});
