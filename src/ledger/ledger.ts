@@ -167,6 +167,11 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       return grant;
     },
 
+    /** How the resources of a run are defined in another way here, in words; '' = they are not. */
+    describeMisfit(run: string): Promise<string> {
+      return misfits.whyNot(run);
+    },
+
     /** Enqueues due and new chunks. Returns the chunks that became open; the caller must add their jobs to the queue. */
     enqueue(run: string): Promise<number[]> {
       return scripts.expungeEnqueue(keys.run(run), keys.open(run), keys.deferred(run), keys.audit(run), now());
@@ -174,7 +179,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
 
     /** Claims an open chunk under a new epoch. Returns the state of the run if there is nothing to do. Throws INTERNAL for damaged bytes. */
     async claim(run: string, chunk: number): Promise<Claim | ObservedState> {
-      if ((await misfits.whyNot(run)) !== '') return 'other_definition';
+      if ((await misfits.whyNotClaim(run, chunk)) !== '') return 'other_definition';
       const known = await servers.of(run);
       const [state, epoch, cells, manifest, enqueued, onStatus, process, history, doubt, at, sendable] =
         (await scripts.expungeClaimBuffer(

@@ -18,10 +18,15 @@ export class Misfits {
     this.#redis = redis;
   }
 
-  /** Why this process has to leave the run alone, which the run records each time for people; '' = it can delete its ids. */
+  /** Why this process has to leave the run alone; '' = it can delete its ids. */
   async whyNot(run: string): Promise<string> {
-    const why = this.#known.get(run) ?? (await this.#read(run));
-    if (why !== '') await noteMisfit(this.#redis, run, { process: hostname(), why, at: Date.now() });
+    return this.#known.get(run) ?? (await this.#read(run));
+  }
+
+  /** The same for a process that has the job of a chunk. If it has to leave the run alone, the run records that for people. */
+  async whyNotClaim(run: string, chunk: number): Promise<string> {
+    const why = await this.whyNot(run);
+    if (why !== '') await noteMisfit(this.#redis, run, chunk, { process: hostname(), why, at: Date.now() });
     return why;
   }
 
@@ -35,12 +40,19 @@ export class Misfits {
   }
 }
 
-/** Records the last process that left a run alone. Writes nothing if the run is gone. Repeating it is harmless. */
-async function noteMisfit(redis: RedisClient, run: string, misfit: Misfit): Promise<void> {
-  await redis.eval(noteMisfitLua, 1, keys.run(run), JSON.stringify(misfit));
+/**
+ * Records the last process that left a run alone, unless another process seems to delete it: some chunk is held, and not this one, whose job would
+ * be the holder's. Writes nothing if the run is gone. Repeating it is harmless.
+ */
+async function noteMisfit(redis: RedisClient, run: string, chunk: number, misfit: Misfit): Promise<void> {
+  await redis.eval(noteMisfitLua, 2, keys.run(run), keys.open(run), chunk, JSON.stringify(misfit));
 }
 
-// KEYS 1 run  ARGV 1 misfit
+// KEYS 1 run, 2 open  ARGV 1 chunk, 2 misfit
 const noteMisfitLua = `
-if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'misfit', ARGV[1]) end
+if redis.call('EXISTS', KEYS[1]) == 0 then return end
+local isHeld = false
+for _, holder in ipairs(redis.call('HVALS', KEYS[2])) do isHeld = isHeld or holder ~= '0' end
+local former = redis.call('HGET', KEYS[2], ARGV[1])
+if not isHeld or (former and former ~= '0') then redis.call('HSET', KEYS[1], 'misfit', ARGV[2]) end
 `;

@@ -65,7 +65,7 @@ async function deleteOne(
     deleting.log.debug({ run, chunk, state }, 'chunk returned');
     if (state === 'missing') abandon(run, lostReason);
     if (state === 'other_version') abandon(run, otherVersionReason);
-    if (state === 'other_definition') abandon(run, otherDefinitionReason);
+    if (state === 'other_definition') abandon(run, otherDefinitionReason(await deleting.ledger.describeMisfit(run)));
     if (state === 'broken') deleting.halt(run, 'ledger_lost', `Redis has lost chunk ${chunk} of it: ${resumeAdvice}`);
     return dueInMs === null ? 'done' : { dueInMs };
   } catch (error) {

@@ -62,9 +62,10 @@ export const lostReason =
 /** The reason for abandoning a run that another version has written. */
 export const otherVersionReason = `another version of expunge has written it, in a form other than ${schemaVersion}; workers of that version continue it`;
 
-/** The reason for abandoning a run one of whose resources this process defines in another way. */
-export const otherDefinitionReason =
-  'the configuration file here defines a resource of it in another way, as its status says; workers with its definition continue it';
+/** The reason for abandoning a run one of whose resources this process defines in another way. `why`: how, in words. */
+export function otherDefinitionReason(why: string): string {
+  return `${why}; workers with the definition of the run continue it`;
+}
 
 /** Logs an error of Redis in an operation that is retried anyway. `writes` logs rejected writes. */
 export function logRedisError({ log, writes }: { log: Log; writes: WriteStatus }, error: unknown): void {

@@ -8,7 +8,7 @@ import { visibleLine } from '../model/visible.ts';
 type Seen = { why: Standing['why']; since: number; isLogged: boolean };
 
 /** The causes that the part which notices them logs at once. */
-const loggedElsewhere: readonly Cause[] = ['stop', 'stop_file', 'outage', 'redis_writes'];
+const loggedElsewhere: readonly Cause[] = ['stop', 'stop_file', 'outage', 'redis_writes', 'other_definition'];
 
 const minMs = 20_000;
 const repeatAfterMs = 600_000;

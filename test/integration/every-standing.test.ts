@@ -302,7 +302,7 @@ const silent: Record<Cause, Partial<Record<Surface, string>>> = {
   dead_command: { ...noTarget, 'runs held': noCommand, log: noCommand, event: noCommand, plan: resumes },
   stop: { log: 'logged when it is seen' },
   unreadable_rate: noTarget,
-  other_definition: noTarget,
+  other_definition: { ...noTarget, log: 'logged by the process that leaves the run alone' },
   no_worker: {
     'target --json': ofTarget,
     'API target': ofTarget,
