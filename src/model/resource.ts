@@ -108,10 +108,17 @@ export function describeSuccess(stored: string, onStatus = ''): string[] {
   const ruled = parseOnStatus(onStatus).map(({ status }) => status);
   return Object.entries(readDefinitions(stored)).flatMap(([name, { success }]) => {
     if (success.every((status) => status === successStatus)) return [];
-    const later = success.includes(acceptedStatus) ? ', and 202 means accepted: such an object may still exist' : '';
+    const [what, more] = meaningOfSuccess(success);
     const whatever = success.some((status) => ruled.includes(status)) ? ', whatever --on-status says' : '';
-    return [`${success.join(' or ')} says deleted for ${name}, by the configuration file${whatever}${later}`];
+    return [`${success.join(' or ')} says ${what} for ${name}, as the configuration file defines${whatever}${more}`];
   });
+}
+
+/** The meaning of these statuses in one word, and what a reader also has to know. */
+function meaningOfSuccess(success: Definition['success']): [what: string, more: string] {
+  if (!success.includes(acceptedStatus)) return ['deleted', ''];
+  if (success.length === 1) return ['accepted', ': a deleted object may still exist'];
+  return ['deleted', `; ${acceptedStatus} means accepted, so the object may still exist`];
 }
 
 /** A definition for people: `DELETE https://api.example.com/v1/dashboards/{id}; 200 says deleted; 404 or 410 says absent`. */
@@ -121,12 +128,7 @@ export function describeDefinition({ path, success, absent, auth, headers }: Def
   const isUsual = canonicalJson(auth) === canonicalJson(bearerForm.auth);
   const token = isUsual ? [] : [`the token goes in ${auth.header}${auth.scheme && ` after ${auth.scheme}`}`];
   const fixed = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
-  const parts = [
-    says(success, success.join() === `${acceptedStatus}` ? 'accepted' : 'deleted'),
-    says(absent, 'absent'),
-    ...token,
-    ...fixed,
-  ];
+  const parts = [says(success, meaningOfSuccess(success)[0]), says(absent, 'absent'), ...token, ...fixed];
   return [`DELETE ${baseUrl.replace(/\/$/, '')}${path}`, ...parts].join('; ');
 }
 

@@ -12,6 +12,7 @@ import {
   sumOutcomes,
 } from '../model/outcome.ts';
 import { rehearsalMark, rehearsalPrefix, rehearsalText } from '../model/rehearsal.ts';
+import { readDefinitions } from '../model/resource.ts';
 import type { ToType } from '../model/to-type.ts';
 import { visibleId, visibleLine } from '../model/visible.ts';
 import { plainStyle, type Style } from './style.ts';
@@ -46,6 +47,7 @@ export type Ending = {
   protectedRead: number | null; // ids in the protect file; null without one
   attempts: number;
   bodies: number; // answers that were a 204 with a body
+  definitions: string; // as in the record of the run
   proof: readonly string[]; // how far its deleted ids can be trusted, in sentences; see `readProof`
   activeMs: number; // deleting time, without pauses
   pace: readonly string[]; // lines about its speed, and what slowed it down
@@ -244,8 +246,11 @@ function raiseMaxDeletes({ command }: Ending): Step {
   return ['Continue with a higher --max-deletes', command.replace(/(--max-deletes[ =])\S+/, '$1…')];
 }
 
-function seeMeanings({ toType }: Ending): Step {
-  return ['See what each answer means', toType('check', '--verdicts')];
+/** The command that shows the meanings for the configured resource of the run, if it has just one. */
+function seeMeanings({ definitions, toType }: Ending): Step {
+  const [name, ...others] = Object.keys(readDefinitions(definitions));
+  const one = name === undefined || others.length > 0 ? [] : ['--resource', name];
+  return ['See what each answer means', toType('check', '--verdicts', ...one)];
 }
 
 function findCause({ toType }: Ending): Step {

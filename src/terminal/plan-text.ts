@@ -7,7 +7,7 @@ import type { Budget, LearnedStart, Pin } from '../limiter/read-target.ts';
 import type { Forecast, Work } from '../model/forecast.ts';
 import { type OutcomeCounts, outcomes, type ReadOutcome } from '../model/outcome.ts';
 import { paceOf, type Rate, rateText } from '../model/rate.ts';
-import { type IdCounts, resources, sumIds, usedResources } from '../model/resource.ts';
+import { definitionOf, type IdCounts, type Resource, resources, sumIds, usedResources } from '../model/resource.ts';
 import { quoteForShell } from '../model/shell-word.ts';
 import { always } from '../model/time-window.ts';
 import { type ToType, unbroken } from '../model/to-type.ts';
@@ -262,13 +262,24 @@ function startLines(plan: Plan): Line[] {
   return isMinimum ? [...lines, ['', minGraceText(minGrace!)]] : lines;
 }
 
-/** Warns of a base URL that ends in a version, or continues with a resource after it: paths begin with /v2, so it is most often a mistake. */
-function pathLines({ baseUrl }: Plan, style: Style): Line[] {
+/**
+ * Warns of a base URL that ends in a version, or continues with a resource after it, if the path of a resource begins with a version: then it is most
+ * often a mistake.
+ */
+function pathLines({ baseUrl, ids }: Plan, style: Style): Line[] {
   const end = appendedPath().exec(new URL(baseUrl).pathname)?.[0];
-  if (end === undefined) return [];
+  const version = usedResources(ids)
+    .map(versionOf)
+    .find((text) => text !== null);
+  if (end === undefined || version == null) return [];
   const without = baseUrl.slice(0, -end.length);
-  const words = `the address ends in ${end}, and /v2/… is appended to it; use --base-url ${quoteForShell(without)} unless the API is really there`;
+  const words = `the address ends in ${end}, and ${version}/… is appended to it; use --base-url ${quoteForShell(without)} unless the API is really there`;
   return [['Warning', style.yellow(words)]];
+}
+
+/** The version with which the path of a resource begins, or null: `/v2`. */
+function versionOf(resource: Resource): string | null {
+  return /^\/v\d+(?=\/)/i.exec(definitionOf(resource).path)?.[0] ?? null;
 }
 
 function appendedPath(): RegExp {

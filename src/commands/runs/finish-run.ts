@@ -91,8 +91,8 @@ type EndingDetails = {
 /** The facts of the final summary of a command. */
 function endingOf(run: Run, kind: EndingKind, details: EndingDetails): Ending {
   const { typed, files = null, pace = [], examples = [], proof = [] } = details;
-  const { id, reason, who, halt, doubt, retryOf, rehearsalOf, rows, ids, counts, protectedRead, attempts, bodies } =
-    run;
+  const { id, reason, who, halt, doubt, retryOf, rehearsalOf, rows, ids, counts, protectedRead, attempts } = run;
+  const { bodies, definitions } = run;
   const written = files === null ? [] : [files.outcomes, files.failures].filter((file) => file !== null);
   return {
     kind,
@@ -112,6 +112,7 @@ function endingOf(run: Run, kind: EndingKind, details: EndingDetails): Ending {
     protectedRead,
     attempts,
     bodies,
+    definitions,
     proof,
     activeMs: sumActiveMs(run, Date.now()),
     pace,

@@ -2,6 +2,7 @@ import { describeSource } from '../../config/list-source.ts';
 import type { Source, Sources } from '../../config/read-config.ts';
 import { type Config, type SettingName, settings, shownSetting } from '../../config/settings.ts';
 import { describeDefinition } from '../../model/resource.ts';
+import { hanging } from '../../terminal/render-markdown.ts';
 import { padded, textWidth } from '../../terminal/style.ts';
 import { type Invocation, jsonLines } from '../command.ts';
 
@@ -10,7 +11,7 @@ export async function execute({ options, config, sources, env, stdout }: Invocat
   const rows = [...settingRows(config, sources), ...fileRows(config), ...secretRows(config, env)];
   const print = jsonLines(stdout, options.json);
   for (const { from: _, ...row } of rows) print('setting', row);
-  if (!options.json) stdout.write(table(rows));
+  if (!options.json) stdout.write(table(rows, stdout.columns || Number.POSITIVE_INFINITY));
   return 0;
 }
 
@@ -66,9 +67,19 @@ function secretRow(setting: string, variable: string, env: NodeJS.ProcessEnv, el
   return { setting, variable, value, source, from: isSet ? `from ${variable}` : '' };
 }
 
-function table(rows: Row[]): string {
+/** `columns`: the width of the terminal. */
+function table(rows: Row[], columns: number): string {
   const lines = rows.map(({ setting, value, from }) => [setting, value === '' ? '""' : (value ?? '-'), from] as const);
   const width = (column: 0 | 1) => Math.max(...lines.map((line) => textWidth(line[column])));
   const [first, second] = [width(0), Math.min(width(1), 50)];
-  return lines.map(([a, b, c]) => `${padded(a, first)}  ${padded(b, second)}  ${c}`.trimEnd().concat('\n')).join('');
+  return lines
+    .map(([a, b, c]) => {
+      const start = `${padded(a, first)}  `;
+      // A value wider than its column continues below itself.
+      return textWidth(b) > second
+        ? hanging(`${b} (${c})`, start, columns)
+        : `${start}${padded(b, second)}  ${c}`.trimEnd();
+    })
+    .join('\n')
+    .concat('\n');
 }

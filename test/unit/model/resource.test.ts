@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { limiterScopes, scopesFor } from '../../../src/limiter/read-target.ts';
 import { idPath } from '../../../src/model/check-id.ts';
-import { perResource, resources, resourcesText, sumIds } from '../../../src/model/resource.ts';
+import { describeSuccess, perResource, resources, resourcesText, sumIds } from '../../../src/model/resource.ts';
 import { checkList } from '../../../src/operations/plan-list.ts';
 import { createPaths } from '../../../src/sandbox/answer.ts';
 import { madeId } from '../../../src/sandbox/objects.ts';
@@ -57,5 +57,23 @@ describe('all resources together', () => {
 
   it('have made ids that differ from those of every other', () => {
     expect(new Set(resources.map((resource) => madeId(resource, 1))).size).toBe(resources.length);
+  });
+});
+
+describe('a success other than 204', () => {
+  const sentences = (...success: number[]) => describeSuccess(JSON.stringify({ dashboards: { success } }));
+
+  it.each([
+    [[204], []],
+    [[200], ['200 says deleted for dashboards, as the configuration file defines']],
+    [[202], ['202 says accepted for dashboards, as the configuration file defines: a deleted object may still exist']],
+    [
+      [200, 202, 204],
+      [
+        '200 or 202 or 204 says deleted for dashboards, as the configuration file defines; 202 means accepted, so the object may still exist',
+      ],
+    ],
+  ])('is explained wherever deleted ids are shown: %j', (success, expected) => {
+    expect(sentences(...success)).toEqual(expected);
   });
 });

@@ -23,6 +23,7 @@ const ending: Ending = {
   doubt: '',
   attempts: 1_100,
   bodies: 0,
+  definitions: '',
   proof: [],
   activeMs: 10_000,
   pace: [],
@@ -127,6 +128,15 @@ describe('endingText', () => {
     ]);
     expect(lines).toContain('  See all of them: expunge report r1 --only absent');
     expect(lines).toContain('  If they are expected to be gone: expunge run ids.csv --resource views --expect-absent');
+  });
+
+  it.each([
+    ['', ''],
+    ['{"dashboards":{}}', ' --resource dashboards'],
+    ['{"dashboards":{},"reports":{}}', ''],
+  ])('shows the meanings of answers for the one configured resource of a run: %s', (definitions, more) => {
+    const text = endingText({ ...ending, kind: 'halted', halt: 'unexpected_answers', definitions });
+    expect(text.split('\n')).toContain(`  See what each answer means: expunge check --verdicts${more}`);
   });
 
   it('does not propose the --max-deletes again that was reached', () => {

@@ -1,8 +1,8 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { noRules } from '../../../src/ledger/run-rules.ts';
 import { forecast, type Work } from '../../../src/model/forecast.ts';
 import { parseRate } from '../../../src/model/rate.ts';
-import { perResource } from '../../../src/model/resource.ts';
+import { bearerForm, defineResources, perResource } from '../../../src/model/resource.ts';
 import { toTypeAnywhere } from '../../../src/model/to-type.ts';
 import { idsText, planText, type ShownPlan } from '../../../src/terminal/plan-text.ts';
 import { plainStyle } from '../../../src/terminal/style.ts';
@@ -324,6 +324,16 @@ describe('planText', () => {
     'http://v2',
   ])('does not warn of another address: %s', (baseUrl) => {
     expect(planText({ ...plan, baseUrl })).not.toContain('is appended to it');
+  });
+
+  it.each([
+    ['/v1/dashboards/{id}', true],
+    ['/dashboards/{id}', false],
+  ])('warns of a version in the address only if the path of the resource begins with one: %s', (path, warns) => {
+    onTestFinished(() => defineResources({}));
+    defineResources({ dashboards: { path, success: [200], absent: [404], ...bearerForm } });
+    const text = planText({ ...plan, ids: { dashboards: 5 }, baseUrl: 'https://api.example.com/v1' });
+    expect(text.includes('the address ends in /v1, and /v1/… is appended to it')).toBe(warns);
   });
 
   it('makes the host stand out', () => {
