@@ -139,7 +139,8 @@ const plainCharacters = "letters, digits and . _ ~ ! $ & ' ( ) * + , = : @ -";
 export const successStatuses: readonly number[] = [200, acceptedStatus, successStatus];
 
 function mayBeSuccess(status: number): string | null {
-  return successStatuses.includes(status) ? null : 'only 200, 202 (accepted) and 204 can say that an object is deleted';
+  const statuses = new Intl.ListFormat('en-GB').format(successStatuses.map(String));
+  return successStatuses.includes(status) ? null : `only ${statuses} can say that an object is deleted`;
 }
 
 /** Why a status cannot mean absent, or null. */

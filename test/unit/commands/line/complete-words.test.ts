@@ -1,8 +1,9 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { allOptions } from '../../../../src/commands/line/command-line.ts';
 import { commands } from '../../../../src/commands/line/commands.ts';
 import { completeWords } from '../../../../src/commands/line/complete-words.ts';
 import { settings } from '../../../../src/config/settings.ts';
+import { bearerForm, defineResources } from '../../../../src/model/resource.ts';
 
 const at = (...line: string[]) => completeWords(allOptions(), commands, line);
 
@@ -86,6 +87,16 @@ describe('completion offers', () => {
   ])('after %j: %j', (line, words) => {
     expect(offered(...line)).toEqual(words);
   });
+
+  it.each([['run', '--resource'], ['check', '--resource'], ['schedule', 'add', 'x', '--resource'], ['explain']])(
+    'the resources of the configuration file after %s %s',
+    (...line) => {
+      onTestFinished(() => defineResources({}));
+      defineResources({ reports: { path: '/v1/reports/{id}', success: [204], absent: [404], ...bearerForm } });
+      expect(offered(...line, '')).toEqual(['annotations', 'views', 'reports']);
+      expect(offered(...line, 'rep')).toEqual(['reports']);
+    },
+  );
 
   it('what was given before, so that runs are looked for where the line would', () => {
     const { given } = at('status', '--state-dir', 'here', '--allow-plaintext-redis', '--config=c.json', '');
