@@ -16,6 +16,7 @@ export const topics = {
   retry: 'send the failed ids of an ended run again',
   results: 'the files of each ended run, in a folder or at a URL',
   settings: 'flags, variables, the configuration file, and every default',
+  resources: 'objects other than annotations and views, and how to define them',
   tokens: 'where the access token comes from, and how it is refreshed',
   rates: 'how fast ids are deleted, and what makes a run wait',
   control: 'pause, resume, cancel, rate, priority, stop-all, and who did what',

@@ -1,13 +1,15 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Command } from '../../../src/commands/command.ts';
 import { readCommandLine } from '../../../src/commands/line/command-line.ts';
 import { commands } from '../../../src/commands/line/commands.ts';
 import { settings } from '../../../src/config/settings.ts';
 import { readTopic, topicNames, topics } from '../../../src/help/topics.ts';
+import { defineResources } from '../../../src/model/resource.ts';
 import { pages, readPage, withGenerated } from '../../support/docs.ts';
+import { definitionsIn } from '../../support/resource-pages.ts';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 
@@ -39,6 +41,9 @@ const flags = [...settingFlags, ...ownFlags, '--config', '--no-color', '--help',
 
 describe.each(pages)('%s', (path) => {
   const page = readPage(path);
+
+  beforeAll(() => defineResources(definitionsIn(page)));
+  afterAll(() => defineResources({}));
 
   it('has its tables as `npm run docs` writes them', () => {
     expect(withGenerated(page)).toBe(page);
