@@ -5,7 +5,7 @@ export type Verification = {
   sample: number; // chosen ids; fewer were sent if it was stopped
   of: number; // deleted ids of the run
   gone: number; // answered 404 or 410
-  there: number; // answered 204
+  there: number; // answered with a success
   unclear: number; // answered otherwise, or not at all
 };
 

@@ -36,7 +36,7 @@ import { askCount, askHost, infoWriter, lineWriter, progressStream, whoAmI } fro
 
 /**
  * Sends the DELETE of a random sample of the `deleted` ids of a run again, after a confirmation: all must be gone. Only this command sends an id
- * after its 204. Stores the result with the run; repeating it draws another sample. Returns 0 only if every id of the sample was gone.
+ * after its success. Stores the result with the run; repeating it draws another sample. Returns 0 only if every id of the sample was gone.
  */
 export async function execute(invocation: Invocation): Promise<number> {
   return withRedis(invocation, infoWriter(invocation), async (session) => {

@@ -68,7 +68,7 @@ export const check: Command = {
     { flags: '--probe-id <id>', help: 'delete this object of --resource, to test the API' },
     {
       flags: '--semantics',
-      help: 'send DELETEs for objects that cannot exist, and remember whether the API answers 204 to them',
+      help: 'send DELETEs for objects that cannot exist, and remember whether the API answers with a success',
     },
     {
       flags: '--absent-id <id>',

@@ -121,7 +121,7 @@ function introduce(given: Invocation, plan: Plan): void {
   const faults = faultsOf(sandboxFlagsOf(given.options));
   infoWriter(given)(`${rehearsalMark} of ${plan.baseUrl}: ${rehearsalText(plan.baseUrl)}.`);
   infoWriter(given)(
-    `${rehearsalMark} with ${faults.join(', ') || 'no faults: every id exists, and every answer is a 204'}.`,
+    `${rehearsalMark} with ${faults.join(', ') || 'no faults: every id exists, and each delete succeeds'}.`,
   );
   showPlan(given, plan);
   const facts = { rehearsal: true, base_url: plan.baseUrl, faults, expected: forecastFacts(plan.forecast) };
