@@ -1,5 +1,6 @@
 import { count, plural } from '../format.ts';
 import { codeOfStatus, isFailure, isGone, rankOf, type SentOutcome, sentOutcomes } from '../model/outcome.ts';
+import type { StatusRange } from '../model/status.ts';
 import { noteAuditLua } from './audit.ts';
 import type { IdState } from './cell.ts';
 import type { HaltCode } from './run.ts';
