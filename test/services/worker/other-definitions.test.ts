@@ -81,10 +81,10 @@ describe.concurrent('a worker that defines a resource of a run in another way', 
     const { harness, workerWith } = await openRun(onTestFinished);
     const rightOne = await workerWith({ dashboards: right }, 'right');
     await harness.runIs('under way', (run) => run.settled > 100);
-    const [[name, resources]] = wrong as [(typeof wrong)[0]];
-    await workerWith(resources, name);
     rightOne.signal('SIGKILL');
     await rightOne.ended;
+    const [[name, resources]] = wrong as [(typeof wrong)[0]];
+    await workerWith(resources, name);
     const left = await harness.runIs('left alone', (run) => run.misfit !== null || isFinalized(run.state));
     expect(left).toMatchObject({ state: 'running', misfit: { why: expect.stringContaining('"path"') } });
     expect(harness.sandbox.seen.filter((request) => !request.startsWith('DELETE /v1/dashboards/'))).toEqual([]);
