@@ -27,14 +27,15 @@ type Inputs = {
  */
 export function loadConfig({ flags, env, configFile }: Inputs): { config: Config; sources: Sources } {
   refuseUnknownVariables(env);
-  const { file, lists, resourcesFor } =
+  const { file, lists, placeOf, resourcesFor } =
     configFile === null ? noFile : readConfigFile(configFile ?? (env.EXPUNGE_CONFIG || undefined));
-  const [, baseUrl] = pick('baseUrl', flags, env, file);
+  const given = { flags, env, file, placeOf };
+  const [, baseUrl] = pick('baseUrl', given);
   const values: Record<string, unknown> = { sources: lists, resources: resourcesFor(baseUrl) }; // first: a value may name one
   const sources = {} as Sources;
   for (const name of Object.keys(settings) as SettingName[]) {
     const row = settings[name];
-    const [source, text, where] = pick(name, flags, env, file);
+    const [source, text, where] = pick(name, given);
     values[name] = text === undefined ? row.fallback : readValue(row, text, where);
     sources[name] = source;
   }
@@ -66,21 +67,17 @@ function configFlag(argv: readonly string[]): string | undefined {
   return at === -1 ? undefined : (/^--config=(.*)$/s.exec(flags[at]!)?.[1] ?? flags[at + 1]);
 }
 
+type Given = Pick<Inputs, 'flags' | 'env'> & Pick<ConfigFile, 'file' | 'placeOf'>;
+
 function pick(
   name: SettingName,
-  flags: Inputs['flags'],
-  env: NodeJS.ProcessEnv,
-  file: Record<string, string>,
-): [Source, string | undefined, string] {
+  { flags, env, file, placeOf }: Given,
+): [source: Source, text: string | undefined, where: string] {
   const row = settings[name];
   if (flags[name] !== undefined) return ['flag', String(flags[name]), `--${row.flag}`];
   if (row.env && env[row.env]) return ['environment', env[row.env], row.env];
-  if (file[name] !== undefined) return ['file', file[name], inFile(name)];
+  if (file[name] !== undefined) return ['file', file[name], placeOf(name)];
   return ['default', undefined, ''];
-}
-
-function inFile(name: SettingName): string {
-  return `"${name}" in the configuration file`;
 }
 
 function readValue(row: (typeof settings)[SettingName], text: string, where: string): unknown {
@@ -117,14 +114,18 @@ function refuseUnknownVariables(env: NodeJS.ProcessEnv): void {
   }
 }
 
+/** The place of a key in a configuration file, for messages: `expunge.config.json:4: "resources": "dashboards"`. */
+type PlaceOf = (...keys: readonly string[]) => string;
+
 /** `resourcesFor`: reads the resources, with the base URL for messages. Throws USAGE with the line of a mistake. */
 type ConfigFile = {
   file: Record<string, string>;
   lists: ListSources;
+  placeOf: PlaceOf;
   resourcesFor(baseUrl: string | undefined): Definitions;
 };
 
-const noFile: ConfigFile = { file: {}, lists: {}, resourcesFor: () => ({}) };
+const noFile: ConfigFile = { file: {}, lists: {}, placeOf: () => '', resourcesFor: () => ({}) };
 
 /** `onlyResources`: reads its resources only. */
 function readConfigFile(named: string | undefined, onlyResources = false): ConfigFile {
@@ -136,34 +137,30 @@ function readConfigFile(named: string | undefined, onlyResources = false): Confi
     throw new ExpungeError('USAGE', `${path}: expected a JSON object with settings`);
   }
   const { sources = {}, resources = {}, $schema: _, ...others } = content as Record<string, unknown>; // editors use "$schema"
-  const resourcesFor = (baseUrl: string | undefined) => readDefinitions(resources, { json, path, baseUrl });
+  const placeOf: PlaceOf = (...keys) => `${path}:${lineOfKey(json, keys)}: ${keys.map((key) => `"${key}"`).join(': ')}`;
+  const resourcesFor = (baseUrl: string | undefined) => readDefinitions(resources, baseUrl, placeOf);
   if (onlyResources) return { ...noFile, resourcesFor };
-  const texts = Object.entries(others).map(([name, value]) => [name, asText(value, knownName(name, path), path)]);
-  return { file: Object.fromEntries(texts), lists: readLists(sources, path), resourcesFor };
+  const texts = Object.entries(others).map(([name, value]) => [name, asText(value, knownName(name, placeOf), placeOf)]);
+  return { file: Object.fromEntries(texts), lists: readLists(sources, placeOf), placeOf, resourcesFor };
 }
 
-function readDefinitions(
-  value: unknown,
-  { json, path, baseUrl }: { json: string; path: string; baseUrl: string | undefined },
-): Definitions {
+function readDefinitions(value: unknown, baseUrl: string | undefined, placeOf: PlaceOf): Definitions {
   try {
     return readResources(value, baseUrl && withoutUrlSecrets(baseUrl).replace(/\/+$/, ''));
   } catch (error) {
     if (!(error instanceof WrongResource)) throw error;
-    const keys = ['resources', ...error.keys];
-    const where = `${path}:${lineOfKey(json, keys)}: ${keys.map((key) => `"${key}"`).join(': ')}`;
-    throw new ExpungeError('USAGE', `${where}: ${error.message}`, {
+    throw new ExpungeError('USAGE', `${placeOf('resources', ...error.keys)}: ${error.message}`, {
       cause: error,
       next: (toType) => `${toType('help', 'resources')} shows how to define one`,
     });
   }
 }
 
-function readLists(value: unknown, path: string): ListSources {
+function readLists(value: unknown, placeOf: PlaceOf): ListSources {
   try {
     return readSources(value);
   } catch (error) {
-    throw new ExpungeError('USAGE', `${path}: "sources": ${messageOf(error)}`, { cause: error });
+    throw new ExpungeError('USAGE', `${placeOf('sources')}: ${messageOf(error)}`, { cause: error });
   }
 }
 
@@ -195,13 +192,13 @@ function parseJson(text: string, path: string): unknown {
  * The text of a value, since settings are read from text everywhere; a list is joined with commas, like its flag. Throws USAGE for a value of a kind
  * that the setting does not take: as text, `false` would be the name of a file.
  */
-function asText(value: unknown, name: SettingName, path: string): string {
+function asText(value: unknown, name: SettingName, placeOf: PlaceOf): string {
   const { json = 'string', isList = false } = takenBy(settings[name].parse);
   const parts = isList && Array.isArray(value) ? value : [value];
   if (parts.every((part) => typeof part === 'string' || typeof part === json)) return parts.join(',');
-  if (typeof value === 'number') readValue(settings[name], String(value), inFile(name)); // throws a more precise error
+  if (typeof value === 'number') readValue(settings[name], String(value), placeOf(name)); // throws a more precise error
   const expected = [...kindWords[json], ...(isList ? ['a list of them'] : [])].join(' or ');
-  throw new ExpungeError('USAGE', `${path}: "${name}": expected ${expected}, got ${kindOf(value)}`, {
+  throw new ExpungeError('USAGE', `${placeOf(name)}: expected ${expected}, got ${kindOf(value)}`, {
     next: `put text into quotes; to leave "${name}" unset, remove it`,
   });
 }
@@ -215,10 +212,10 @@ function kindOf(value: unknown): string {
   return { string: 'text', number: 'a number' }[typeof value as string] ?? 'an object';
 }
 
-function knownName(name: string, path: string): SettingName {
+function knownName(name: string, placeOf: PlaceOf): SettingName {
   if (Object.hasOwn(settings, name)) return name as SettingName;
   throw new ExpungeError(
     'USAGE',
-    `${path}: "${name}" is not a setting.${suggest(name, [...Object.keys(settings), 'sources', 'resources'])}`,
+    `${placeOf(name)} is not a setting.${suggest(name, [...Object.keys(settings), 'sources', 'resources'])}`,
   );
 }

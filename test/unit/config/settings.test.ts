@@ -59,7 +59,9 @@ describe('loadConfig', () => {
   it('says which flag, variable or name of the file is wrong', () => {
     expect(() => load({ flags: { rate: 'fast' } })).toThrow('--rate: expected a rate like');
     expect(() => load({ env: { EXPUNGE_RATE: '0' } })).toThrow('EXPUNGE_RATE: expected a rate like');
-    expect(() => load({ configFile: fileOf('{"rate": -1}') })).toThrow('"rate" in the configuration file: expected');
+    expect(() => load({ configFile: fileOf('{\n  "rate": -1}') })).toThrow('.json:2: "rate": expected');
+    expect(() => load({ configFile: fileOf('{\n\n"rtae": "1/s"}') })).toThrow('.json:3: "rtae" is not a setting. Did');
+    expect(() => load({ configFile: fileOf('{\n"column": false}') })).toThrow('.json:2: "column": expected text');
   });
 
   it('refuses a variable it does not know and suggests the nearest', () => {
