@@ -28,7 +28,13 @@ const alone = [
 /** What has workers, servers and browsers as a whole, and takes its time. */
 const services = ['chaos', 'services', 'containers', 'browser'];
 
+/** The files that a server gives to its pages, as in the configuration of TypeScript for them. */
+const resolve = {
+  alias: [{ find: /^\/assets\/model\/(.*)\.js$/, replacement: `${import.meta.dirname}/src/model/$1.ts` }],
+};
+
 const project = (name: string, folders: string[], testTimeout: number, size: 'short' | 'full' = 'short') => ({
+  resolve,
   test: {
     name,
     include: folders.map((folder) => `test/${folder}/**/*.test.ts`),

@@ -1,3 +1,5 @@
+import { toSingular } from './model/singular.ts';
+
 // Numbers, times and words as people read them. All functions are pure.
 
 /** A count: `249,981` */
@@ -7,7 +9,7 @@ export function count(n: number): string {
 
 /** `1 view`, `1,203 views`. `nouns` is a plural that ends in s. */
 export function plural(n: number, nouns: string): string {
-  return `${count(n)} ${n === 1 ? nouns.replace(/s$/, '') : nouns}`;
+  return `${count(n)} ${n === 1 ? toSingular(nouns) : nouns}`;
 }
 
 /** The same text with a capital first letter. */

@@ -8,8 +8,8 @@ import {
   isResourceName,
   type Resource,
   resourceNameRule,
-  toSingular,
 } from '../model/resource.ts';
+import { toSingular } from '../model/singular.ts';
 import { acceptedStatus, findStatusFacts, successStatus } from '../model/status.ts';
 import { suggest } from '../model/suggest.ts';
 

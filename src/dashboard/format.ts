@@ -1,3 +1,5 @@
+import { toSingular } from '/assets/model/singular.js';
+
 // Numbers and times for people, in the same words as on the terminal. All pure.
 
 /** 249,981 */
@@ -7,7 +9,7 @@ export function count(n: number) {
 
 /** `1 view`, `1,203 views`. `nouns`: a plural that ends in s. */
 export function plural(n: number, nouns: string) {
-  return `${count(n)} ${n === 1 ? nouns.replace(/s$/, '') : nouns}`;
+  return `${count(n)} ${n === 1 ? toSingular(nouns) : nouns}`;
 }
 
 export function capital(text: string) {

@@ -1,5 +1,5 @@
 import { isDigit } from '../model/check-id.ts';
-import { resources, toSingular } from '../model/resource.ts';
+import { isNameOf, namePatterns, resources } from '../model/resource.ts';
 import { quoteForShell } from '../model/shell-word.ts';
 import { adviceToSplit } from './convert-advice.ts';
 import { inputError, shown } from './input-error.ts';
@@ -91,12 +91,12 @@ export function findRival(names: readonly string[], resource: string | null): st
 
 /** Whether a column is named like the resource, or like any resource if none is given: annotation_id, AnnotationId, view-uuid. */
 export function isNamedLike(name: string, resource: string | null): boolean {
-  const word = ownId.exec(name.trim())?.[1]?.toLowerCase();
+  const word = ownId.exec(name.trim())?.[1];
   const kinds = resource === null ? resources : [resource];
-  return word !== undefined && kinds.some((kind) => word === kind || word === toSingular(kind));
+  return word !== undefined && kinds.some((kind) => isNameOf(word, kind));
 }
 
-const ownId = /^([a-z][a-z0-9_-]*?)[ _.-]?(?:id|uuid|guid)s?$/i;
+const ownId = /^([a-z][a-z0-9 _.-]*?)[ _.-]?(?:id|uuid|guid)s?$/i;
 
 const looksLikeJson = /^\s*(?:\{\s*(?:"|$)|\[\s*(?:["{[]|$))/;
 
@@ -175,7 +175,7 @@ const usualWords = [
 
 /** An expression for the name of an id. */
 function usualName(): RegExp {
-  const words = [...resources.flatMap((resource) => [toSingular(resource), resource]), ...usualWords];
+  const words = [...namePatterns(), ...usualWords];
   return new RegExp(`^_?(?:(?:${words.join('|')})[ _.-]?){0,3}(?:id|uuid|guid)s?$`, 'i');
 }
 

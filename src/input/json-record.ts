@@ -1,4 +1,4 @@
-import { resources, toSingular } from '../model/resource.ts';
+import { isNameOf, resources } from '../model/resource.ts';
 import type { Row } from '../model/row.ts';
 import { quoteForShell } from '../model/shell-word.ts';
 import { adviceToSplit } from './convert-advice.ts';
@@ -72,9 +72,8 @@ function refuseEnvelope(name: string, line: number, record: Record<string, unkno
 
 /** Whether APIs use this name for the objects of a page, or it is a name of the resource. */
 function isEnvelope(field: string, resource: Fields['resource']): boolean {
-  const word = field.toLowerCase();
   const kinds = resource === null ? resources : [resource];
-  return envelopes.has(word) || kinds.some((kind) => word === kind || word === toSingular(kind));
+  return envelopes.has(field.toLowerCase()) || kinds.some((kind) => isNameOf(field, kind));
 }
 
 const envelopes = new Set(['data', 'items', 'results', 'records', 'hits']);

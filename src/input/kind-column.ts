@@ -1,4 +1,4 @@
-import { type Resource, resources, resourcesText, toSingular } from '../model/resource.ts';
+import { isNameOf, type Resource, resources, resourcesText } from '../model/resource.ts';
 import { inputError, shown } from './input-error.ts';
 
 /** Columns and fields that may name the kind of the ids, if no column was given; the first that exists counts. */
@@ -46,6 +46,5 @@ export class KindColumn {
 }
 
 function wordOf(text: string): Resource | null {
-  const word = text.trim().toLowerCase();
-  return resources.find((known) => word === known || word === toSingular(known)) ?? null;
+  return resources.includes(text) ? text : (resources.find((known) => isNameOf(text, known)) ?? null);
 }

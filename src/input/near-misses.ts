@@ -1,4 +1,4 @@
-import { resources, toSingular } from '../model/resource.ts';
+import { namePatterns } from '../model/resource.ts';
 import { shown } from './input-error.ts';
 
 /** The number of protected ids that are compared: the first ones of a longer file, so that memory stays bounded. */
@@ -47,6 +47,5 @@ const uuid = /^[\da-f]{8}-?(?:[\da-f]{4}-?){3}[\da-f]{12}$/;
 
 /** An expression for a label in front of an id: `id:7`, `urn:annotation:7`, `ObjectId("7")`. */
 function labelPattern(): RegExp {
-  const kinds = resources.flatMap((resource) => [resource, toSingular(resource)]);
-  return new RegExp(`^\\W*(?:(?:id|uuid|urn|${kinds.join('|')}|objectid)[\\s:=("']+)+(?=.)`, 'i');
+  return new RegExp(`^\\W*(?:(?:id|uuid|urn|${namePatterns().join('|')}|objectid)[\\s:=("']+)+(?=.)`, 'i');
 }

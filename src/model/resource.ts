@@ -1,5 +1,6 @@
 import { type Canonical, canonicalJson } from './canonical.ts';
 import { parseOnStatus } from './on-status.ts';
+import { toSingular } from './singular.ts';
 import { acceptedStatus, successStatus } from './status.ts';
 
 /** A kind of objects that the API can delete, by its word in lists and in reports: `annotations`, or a name of the configuration file. */
@@ -159,12 +160,33 @@ export function sumIds(ids: IdCounts): number {
   return Object.values(ids).reduce((sum, count) => sum + count, 0);
 }
 
+/** Whether a text names a resource, however it is written: `View`, `alert rule`, `alertRules`. */
+export function isNameOf(text: string, resource: Resource): boolean {
+  return lettersIn(resource).includes(lettersOf(text));
+}
+
+const lettersByName = new Map<Resource, readonly string[]>(); // lists ask for them once per row
+
+function lettersIn(name: Resource): readonly string[] {
+  const known = lettersByName.get(name) ?? [lettersOf(name), lettersOf(toSingular(name))];
+  lettersByName.set(name, known);
+  return known;
+}
+
+/** The text without what lists and columns write in different ways. */
+function lettersOf(text: string): string {
+  return text
+    .trim()
+    .toLowerCase()
+    .replace(/[ _.-]/g, '');
+}
+
+/** The names of all resources for an expression, each also in the singular, with any separator between the words of a name. */
+export function namePatterns(): string[] {
+  return resources.flatMap((name) => [toSingular(name), name]).map((word) => word.replace(/[_-]/g, '[ _.-]?'));
+}
+
 /** The resources in words: `annotations or views`. */
 export function resourcesText(conjunction: 'and' | 'or'): string {
   return `${resources.slice(0, -1).join(', ')} ${conjunction} ${resources.at(-1)}`;
-}
-
-/** The word for one object of a resource: `annotation`. */
-export function toSingular(resource: string): string {
-  return resource.replace(/s$/, '');
 }

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { takenNames } from '../../../src/config/read-resources.ts';
-import { builtInResources, defineResources, toSingular } from '../../../src/model/resource.ts';
+import { builtInResources, defineResources } from '../../../src/model/resource.ts';
+import { toSingular } from '../../../src/model/singular.ts';
 import { command } from '../../support/command.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'expunge-resources-'));
