@@ -1,10 +1,10 @@
 import { address, post } from './api.ts';
-import { count, duration, parseHost, plural } from './format.ts';
+import { count, duration, parseHost } from './format.ts';
 import { html, nothing, visibleId } from './markup.ts';
 import { type Content, facts, idText, table, time, word } from './parts.ts';
 import { confirmation, confirmFields } from './run-actions.ts';
 import type { Plan, Target } from './types.ts';
-import { me } from './words.ts';
+import { idsInWords } from './words.ts';
 
 /** A plan, with `content` below it. */
 export function planView(plan: Plan, content: Content) {
@@ -22,6 +22,7 @@ export function planView(plan: Plan, content: Content) {
       ['protected', counts.protected ? count(counts.protected) : ''],
       ['rejected', reasons.map(([code, many]) => `${code} ${count(many)}`).join(', ')],
       ['first request', first ? html`<code>DELETE ${first.url}</code>` : 'none'],
+      ['answers', plan.record.proof.join('; ')],
       ['rules', rulesOf(plan).join(', ')],
       ['starts', startsAfter > 0 ? `${duration(startsAfter)} after it is accepted` : ''],
       ['forecast', seconds === null ? 'not known without a rate' : `at least ${duration(seconds)}`],
@@ -40,9 +41,7 @@ export function nameOf({ target, account }: Pick<Target, 'target' | 'account'>) 
 
 /** `3 annotations at api.example.com/v2` */
 export function deletedBy(plan: Plan) {
-  const counts: Readonly<Record<string, number>> = plan.counts;
-  const kinds = me.resources.filter((resource) => counts[resource]! > 0);
-  return `${kinds.map((resource) => plural(counts[resource]!, resource)).join(' and ')} at ${nameOf(plan)}`;
+  return `${idsInWords(plan.counts)} at ${nameOf(plan)}`;
 }
 
 /** The rules that differ from their default: `rate 200/s`; a rule without a value is only named. */

@@ -1,4 +1,4 @@
-import { capital } from './format.ts';
+import { capital, plural } from './format.ts';
 import type { OutcomeWord, Person, RunSummary, Words } from './types.ts';
 
 // What the server sends once: who is logged in, and the words for outcomes. Each outcome has a colour and a pattern of the same number, as in the
@@ -77,6 +77,15 @@ export function sum(run: Readonly<Record<string, unknown>>, isCounted: (word: Ou
 export function isFailure({ is_success, is_left }: OutcomeWord) {
   return !is_success && !is_left;
 }
+
+/** The ids that a plan deletes, by their resources: `3 annotations and 1 view`. Its server may know other resources than this one. */
+export function idsInWords(counts: Readonly<Record<string, number>>) {
+  const ofRows = ['rows', ...me.outcomes.map(({ outcome }) => outcome)];
+  const kinds = Object.keys(counts).filter((name) => counts[name]! > 0 && !ofRows.includes(name));
+  return inWords.format(kinds.map((resource) => plural(counts[resource]!, resource)));
+}
+
+const inWords = new Intl.ListFormat('en-GB');
 
 /** Number of rows of a run that need attention. */
 export function countFailures(run: RunSummary) {

@@ -19,3 +19,15 @@ describe('the mark of a run on the pages', () => {
     expect([page.stateTone(run), page.stateSymbol(run)]).toEqual([tone, symbol]);
   });
 });
+
+describe('the ids of a plan', () => {
+  it.each([
+    [{ rows: 9, annotations: 3, views: 1, rejected: 5, duplicate: 0 }, '3 annotations and 1 view'],
+    [{ rows: 2, annotations: 0, views: 0, dashboards: 1, jobs: 1, duplicate: 7 }, '1 dashboard and 1 job'],
+    [{ rows: 0, annotations: 0, views: 0 }, ''],
+  ])('%o are named by the plan, whatever resources this server knows', (counts, words) => {
+    const outcomes = ['rejected', 'duplicate'].map((outcome) => ({ outcome }));
+    page.setMe({ ...page.me, outcomes: outcomes as unknown as typeof page.me.outcomes, resources: ['annotations'] });
+    expect(page.idsInWords(counts)).toBe(words);
+  });
+});
