@@ -7,7 +7,14 @@ import { resources } from '../model/resource.ts';
 import { parseSelection } from '../model/selection.ts';
 import type { Target } from '../model/target.ts';
 import { parseCursor, requireWrittenList, WrittenRows, writeNewRows } from '../operations/follow-run.ts';
-import { type Appearance, noRunHas, type Search, searchRuns, toAppearances } from '../operations/search-runs.ts';
+import {
+  type Appearance,
+  isSearchable,
+  noRunHas,
+  type Search,
+  searchRuns,
+  toAppearances,
+} from '../operations/search-runs.ts';
 import type { Session } from '../operations/session.ts';
 import { type Verification, verify } from '../operations/verify-run.ts';
 import { htmlReport } from '../report/html-report.ts';
@@ -16,7 +23,6 @@ import { whyText } from '../terminal/explain-text.ts';
 import { Problem, parsedAs } from './problem.ts';
 import { type ApiDeps, type Call, type Route, route } from './route.ts';
 import { findRunById } from './run-view.ts';
-import { resourceField } from './setting-fields.ts';
 import * as shapes from './shapes.ts';
 import { findKnownTarget } from './targets.ts';
 
@@ -40,6 +46,9 @@ const types = { csv: 'text/csv; charset=utf-8', ndjson: 'application/x-ndjson', 
 function plainType(type: string): string {
   return type.split(';')[0]!;
 }
+
+/** A resource that runs can have ids of. */
+const searchableField = z.string().refine(isSearchable, { error: () => `expected ${resources.join(', ')}` });
 
 /** Routes for the outcomes of rows and ids. */
 export const evidenceRoutes: readonly Route[] = [
@@ -94,7 +103,7 @@ export const evidenceRoutes: readonly Route[] = [
     path: '/targets/{fp}/found',
     role: 'read',
     summary: 'an id in each run, as --server shows it',
-    query: z.strictObject({ resource: resourceField, id: z.string().min(1).max(2_000) }),
+    query: z.strictObject({ resource: searchableField, id: z.string().min(1).max(2_000) }),
     answer: shapes.found,
     handle: find,
   }),
@@ -178,8 +187,8 @@ const isWritten = [() => true, () => false] as const;
 
 async function explain(call: Call<{ target: string }>) {
   const { deps, params, query } = call;
-  const resource = resources.find((known) => known === params.resource);
-  if (resource === undefined) throw new Problem('invalid', `expected a resource like ${resources.join(', ')}`);
+  const resource = params.resource!;
+  if (!isSearchable(resource)) throw new Problem('invalid', `expected a resource like ${resources.join(', ')}`);
   const search = searchOf(call, await findKnownTarget(deps.session, query.target), { resource, id: params.id! });
   const found = await searchWith(call, search);
   if (found.length > 0) return { items: found.flatMap(({ run, found }) => toAppearances(run, found, Date.now())) };

@@ -1,5 +1,5 @@
 import type { TargetState } from '../limiter/read-target.ts';
-import { type Resource, resources } from '../model/resource.ts';
+import type { Resource } from '../model/resource.ts';
 import { type RedisClient, readValues } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { resourceOfChunk } from './manifest.ts';
@@ -16,8 +16,7 @@ export async function limitersFor(
   if (!targets.some(({ scope, hold, outage }) => scope !== 'all' && (hold?.kind === 'retry_after' || outage !== null)))
     return targets;
   const sent = await readResources(redis, run);
-  const others: readonly string[] = sent.size === 0 ? [] : resources.filter((resource) => !sent.has(resource));
-  return targets.filter(({ scope }) => !others.includes(scope));
+  return targets.filter(({ scope }) => sent.size === 0 || scope === 'all' || sent.has(scope));
 }
 
 const looksAt = 16; // chunks: more are hardly ever open

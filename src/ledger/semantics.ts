@@ -1,14 +1,17 @@
-import { resources } from '../model/resource.ts';
+import { isResourceName } from '../model/resource.ts';
 import { describeSemantics, type Semantics } from '../model/semantics.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 
 /**
- * Reads what `check --semantics` found out about a target, at most one entry per resource. Skips entries that another version wrote in another form.
+ * Reads what `check --semantics` found out about a target, at most one entry per resource, also for resources that are not defined here. Skips entries
+ * that another version wrote in another form.
  */
 export async function readSemantics(redis: RedisClient, fp: string): Promise<Semantics[]> {
-  const stored = await redis.hmget(keys.semantics(fp), ...resources);
-  return stored.flatMap((text) => (text === null ? [] : parse(text)));
+  const stored = await redis.hgetall(keys.semantics(fp));
+  return Object.entries(stored)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .flatMap(([, text]) => parse(text));
 }
 
 /** The same as a sentence for everyone who sees a run of the target, or none; see `describeSemantics`. */
@@ -24,8 +27,8 @@ export async function storeSemantics(redis: RedisClient, fp: string, semantics: 
 function parse(text: string): Semantics[] {
   try {
     const found = JSON.parse(text) as Partial<Semantics>;
-    const isKnown = resources.some((resource) => resource === found.resource);
-    return isKnown && (found.answers === 'gone' || found.answers === 'accepted') ? [found as Semantics] : [];
+    const isNamed = isResourceName(String(found.resource));
+    return isNamed && (found.answers === 'gone' || found.answers === 'accepted') ? [found as Semantics] : [];
   } catch {
     return [];
   }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { durationText } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
-import { limiterScopes } from '../limiter/read-target.ts';
+import { readLimiterScopes } from '../limiter/read-target.ts';
 import { type Stop, stopFromStored } from '../limiter/stop.ts';
 import { type Rate, rateSetting, storedRate } from '../model/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -187,12 +187,13 @@ async function steer(
   rate: string,
   { seen, ...entry }: Entry,
 ): Promise<boolean> {
+  const scopes = await readLimiterScopes(redis, fp);
   const all = [
     keys.pin(fp),
     keys.targetAudit(fp),
     keys.lifted(fp),
     keys.targetRevision(fp),
-    ...limiterScopes().map((scope) => keys.limiter(fp, scope)),
+    ...scopes.map((scope) => keys.limiter(fp, scope)),
   ];
   const noted = storedEntry({ by: 'operator', ...entry });
   const { who, reason, at } = entry;

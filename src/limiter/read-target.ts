@@ -55,6 +55,11 @@ export function limiterScopes(): readonly LimiterScope[] {
   return ['all', ...resources];
 }
 
+/** The same, and the scopes of limiters that other processes have used: they may define other resources. Only reads. */
+export async function readLimiterScopes(redis: RedisClient, fp: string): Promise<readonly LimiterScope[]> {
+  return [...new Set([...limiterScopes(), ...(await redis.hkeys(keys.limiters(fp)))])];
+}
+
 /** The limiters of a target, which has one for everything, or one for each resource. */
 export function scopesFor({ separateLimits }: { separateLimits: boolean }): readonly LimiterScope[] {
   return separateLimits ? resources : ['all'];
@@ -101,19 +106,37 @@ async function readStoredQuotas(redis: RedisClient, fp: string): Promise<StoredQ
   return { actions, processRates, slices };
 }
 
-/** Reads the limiters of a target; none if nothing was ever sent to it. Only reads, in one round trip. */
+/**
+ * Reads the limiters of a target; none if nothing was ever sent to it. Only reads, in one round trip, or in two if there are limiters for resources
+ * that are not defined here.
+ */
 export async function readTargetState(redis: RedisClient, fp: string): Promise<TargetState[]> {
-  const known = limiterScopes();
-  const reads = [
+  const here = limiterScopes();
+  const [quotas, now, scopes, known] = await Promise.all([
     readStoredQuotas(redis, fp),
     readClock(redis, keys.limiter(fp, 'all')),
-    ...known.map((scope) => redis.hgetall(keys.limiter(fp, scope))),
-    ...known.map((scope) => redis.hgetall(keys.limiterMembers(fp, scope))),
-  ] as const;
-  const [quotas, now, ...hashes] = (await Promise.all(reads)) as [StoredQuotas, number, ...Hash[]];
+    readLimiterScopes(redis, fp),
+    readLimiters(redis, fp, here),
+  ]);
+  const others = await readLimiters(redis, fp, scopes.slice(here.length));
   const pin = rateFromStored(quotas.actions.rate ?? '');
   const actions = { pinned: pin && paceOf(pin), spent: spentQuota(listQuotaUse(quotas, now), now) };
-  return known.flatMap((scope, i) => toTargetState(scope, hashes[i]!, hashes[known.length + i]!, now, actions) ?? []);
+  return [...known, ...others].flatMap(({ scope, limiter, members }) => {
+    return toTargetState(scope, limiter, members, now, actions) ?? [];
+  });
+}
+
+type Limiter = { scope: LimiterScope; limiter: Hash; members: Hash };
+
+async function readLimiters(redis: RedisClient, fp: string, scopes: readonly LimiterScope[]): Promise<Limiter[]> {
+  const reads = scopes.map(async (scope) => {
+    const [limiter, members] = await Promise.all([
+      redis.hgetall(keys.limiter(fp, scope)),
+      redis.hgetall(keys.limiterMembers(fp, scope)),
+    ]);
+    return { scope, limiter, members };
+  });
+  return Promise.all(reads);
 }
 
 /**
@@ -267,9 +290,9 @@ function fleetOf(members: Hash, seenAt: number) {
   return { processes: said.length, connections: said.reduce((sum, [, connections]) => sum + connections, 0) };
 }
 
-/** Reads the number of requests at once that each process of a target has room for, if it has ids to send now. Only reads, in one round trip. */
+/** Reads the number of requests at once that each process of a target has room for, if it has ids to send now. Only reads. */
 export async function readConnections(redis: RedisClient, fp: string): Promise<Map<string, number>> {
-  const scopes = limiterScopes().map(async (scope) => {
+  const scopes = (await readLimiterScopes(redis, fp)).map(async (scope) => {
     const [members, seenAt] = await Promise.all([
       redis.hgetall(keys.limiterMembers(fp, scope)),
       redis.hget(keys.limiter(fp, scope), 'seenAt'),

@@ -18,6 +18,7 @@ type LimiterKeys = {
   stop: string;
   processes: string;
   pin: string;
+  limiters: string;
 };
 
 /** The keys of a target's limiter; `scope`: the requests that it is for. */
@@ -30,6 +31,7 @@ export function limiterKeys(fp: string, scope: string): LimiterKeys {
     stop: allKeys.stop(fp),
     processes: allKeys.processes(fp),
     pin: allKeys.pin(fp),
+    limiters: allKeys.limiters(fp),
   };
 }
 
@@ -95,7 +97,7 @@ type Scripts = {
 };
 
 function scriptsOf(redis: RedisClient): Scripts {
-  redis.defineCommand('expungeTarget', { numberOfKeys: 7, lua: targetLua });
+  redis.defineCommand('expungeTarget', { numberOfKeys: 8, lua: targetLua });
   redis.defineCommand('expungeStoreState', { numberOfKeys: 1, lua: storeStateLua });
   return redis as unknown as Scripts;
 }
@@ -132,7 +134,8 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
         busy: call.busy ? 1 : 0,
         saidHere: call.here,
       };
-      const all = [keys.limiter, keys.members, keys.quotas, keys.stop, keys.processes, keys.pin, keys.ceiling];
+      const { limiter, members, quotas, stop, processes, pin, ceiling, limiters } = keys;
+      const all = [limiter, members, quotas, stop, processes, pin, ceiling, limiters];
       return parseReply(await scripts.expungeTarget(...all, ...inOrder(callArguments, said), ...tally.flat()));
     },
 

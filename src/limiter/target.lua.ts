@@ -16,7 +16,7 @@ const ceilingLivesMs = 60_000;
  * when the process withdraws it, and a minute after the last call of a dead process. Its hash has `p:<process>` (its last call, its rate),
  * `s:<limiter>` (the last call that wanted permits of it, the rate it could use) and `tat`, of the ceiling's permits.
  *
- * KEYS  1 limiter  2 members  3 quotas  4 stop  5 processes  6 pinned rate and budget  7 ceiling
+ * KEYS  1 limiter  2 members  3 quotas  4 stop  5 processes  6 pinned rate and budget  7 ceiling  8 limiters
  * ARGV  callArguments; returns replyNumbers, then replyTexts
  */
 export const targetLua = `${leaseFunction}
@@ -32,6 +32,7 @@ for i = 1, #stored, 2 do s[stored[i]] = stored[i + 1] end
 local function number(field) return tonumber(s[field] or '0') end
 -- First a write that takes memory: if Redis has none left, it refuses the call as a whole, and the caller learns of that.
 redis.call('HSET', KEYS[1], 'seenAt', string.format('%.4f', now))
+if not s.seenAt then redis.call('HSET', KEYS[8], string.match(KEYS[1], '([^:]+)$'), string.format('%.0f', now)) end
 local function put(field, value) s[field] = string.format('%.14g', value) end
 local function putTime(field, value) s[field] = string.format('%.4f', value) end
 local function add(field, value) put(field, number(field) + value) end

@@ -13,7 +13,8 @@ export type Semantics = {
 export function describeSemantics(known: readonly Semantics[]): string[] {
   const accepted = known.filter(({ answers }) => answers === 'accepted').map(({ resource }) => resource);
   if (accepted.length === 0) return [];
-  const what = resources.every((resource) => accepted.includes(resource)) ? 'ids' : accepted.join(' and ');
+  const isEach = accepted.length === known.length && resources.every((resource) => accepted.includes(resource));
+  const what = isEach ? 'ids' : accepted.join(' and ');
   const statuses = new Set(known.filter(({ answers }) => answers === 'accepted').map(({ status }) => status));
   return [`this API answers ${[...statuses].join(' or ')} for ${what} that do not exist: deleted means accepted`];
 }

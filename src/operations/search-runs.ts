@@ -5,6 +5,8 @@ import { runsOfTarget } from '../ledger/list-runs.ts';
 import { type Run, readRun } from '../ledger/run.ts';
 import { readProof } from '../ledger/verification.ts';
 import { type FoundRow, type FoundRows, findId, type Wanted } from '../lookup/find-id.ts';
+import { isNameOf, isResourceName, resources, resourcesText } from '../model/resource.ts';
+import { suggest } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
 import { visibleLine } from '../model/visible.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -16,10 +18,18 @@ import { refuseOtherVersion } from './session.ts';
 export function noRunHas({ target, wanted, searched }: Pick<Search, 'target' | 'wanted' | 'searched'>): ExpungeError {
   const what = `${wanted.resource} ${shown(wanted.id)}`;
   const where = `${targetName(target)} (${plural(searched.runs, 'runs')} searched)`;
+  const defined = resources.includes(wanted.resource) ? '' : ` (here: ${resourcesText('and')})`;
   return new ExpungeError('USAGE', `no run has ${what} on ${where}`, {
     next: (toType) =>
-      `compare id, resource, --base-url and --account; ${toType('runs')} lists the runs that Redis still has`,
+      `compare id, resource${defined}, --base-url and --account; ${toType('runs')} lists the runs that Redis still has`,
   });
+}
+
+/** Whether runs can have ids of this resource: it is defined here, or nothing defined here is meant, so that it may be defined elsewhere. */
+export function isSearchable(resource: string): boolean {
+  if (resources.includes(resource)) return true;
+  const isMisspelt = suggest(resource, resources) !== '' || resources.some((known) => isNameOf(resource, known));
+  return isResourceName(resource) && !isMisspelt;
 }
 
 /** The rows of an id in a run, and how far a `deleted` of that run can be trusted; see `readProof`. */

@@ -74,6 +74,13 @@ export const targetKeys = {
     writers: ['limiter/target.lua.ts', 'ledger/steer-target.ts'],
     expires: '90 days',
   },
+  limiters: {
+    key: (fp: string) => `expunge:{${fp}}:limiters`,
+    type: 'hash',
+    contents: 'the scopes that have had a limiter, each with the time of its first call',
+    writers: ['limiter/target.lua.ts'],
+    expires: 'never',
+  },
   limiterMembers: {
     key: (fp: string, scope: string) => `expunge:{${fp}}:limiter:${scope}:members`,
     type: 'hash',

@@ -4,7 +4,7 @@ import { ExpungeError, exitCodes, messageOf } from '../../errors.ts';
 import { count, plural } from '../../format.ts';
 import type { Wanted } from '../../lookup/find-id.ts';
 import { anyResource, type Resource, resources } from '../../model/resource.ts';
-import { type Appearance, noRunHas, toAppearances } from '../../operations/search-runs.ts';
+import { type Appearance, isSearchable, noRunHas, toAppearances } from '../../operations/search-runs.ts';
 import { explainText } from '../../terminal/explain-text.ts';
 import { startProgress } from '../../terminal/live-panel.ts';
 import { targetName } from '../../terminal/stop-text.ts';
@@ -47,7 +47,7 @@ function readWanted({ args }: Invocation): Wanted {
 
 function readResource(text: string): Resource {
   try {
-    return oneOf(resources)(text);
+    return isSearchable(text) ? text : oneOf(resources)(text);
   } catch (error) {
     throw new ExpungeError('USAGE', messageOf(error), {
       next: (toType) => `for example: ${toType('explain', anyResource, 'ID')}`,

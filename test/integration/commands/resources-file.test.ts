@@ -158,7 +158,7 @@ describe('the resources of a configuration file are found', () => {
   });
 
   it('not in what follows --', async () => {
-    const { code, stderr } = await command(['explain', 'dashboards', '--', `--config=${fileOf(good)}`]);
+    const { code, stderr } = await command(['run', '--resource', 'dashboards', '--', `--config=${fileOf(good)}`]);
     expect([code, stderr]).toEqual([2, expect.stringContaining('"dashboards"')]);
     expect(stderr).toContain('annotations');
   });
