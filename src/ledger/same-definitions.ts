@@ -1,6 +1,13 @@
 import type { Config } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
-import { type Definitions, definitionsText, describeOtherDefinitions, resources } from '../model/resource.ts';
+import {
+  type Definitions,
+  definitionsText,
+  describeOtherDefinitions,
+  type Resource,
+  resources,
+  resourcesIn,
+} from '../model/resource.ts';
 
 /** The definitions of the configured resources that a list with these settings can have ids of, as they are stored. */
 export function definitionsFor({ resource, resourceColumn }: Pick<Config, 'resource' | 'resourceColumn'>): string {
@@ -15,7 +22,18 @@ export function requireSameDefinitions(stored: string, what: string): void {
   refuse(describeOtherDefinitions(stored), what);
 }
 
-/** The same for a server, which has these definitions, and a list that is sent to it. */
+/**
+ * Throws GUARD if a list has ids of a resource that is defined here but not in the stored definitions: whoever made the schedule did not mean it.
+ */
+export function requireDefined(stored: string, used: readonly Resource[], what: string): void {
+  const defined = resourcesIn(stored);
+  const others = used.filter((resource) => !defined.includes(resource));
+  if (others.length === 0) return;
+  const message = `the list has ids of ${others.join(', ')}, which ${what} does not define; nothing was sent`;
+  throw new ExpungeError('GUARD', message, { next: 'add the schedule again with --replace, or take these rows out' });
+}
+
+/** Throws GUARD if a server with these definitions defines a resource of a list that is sent to it in another way. */
 export function requireSameAtServer(stored: string, atServer: Definitions): void {
   refuse(describeOtherDefinitions(stored, atServer, 'at the server'), 'the configuration file of this command');
 }

@@ -7,7 +7,8 @@ import { type ProtectFile, toProtectFile } from '../input/read-protected.ts';
 import type { ProtectedList } from '../input/spool.ts';
 import { type List, withList } from '../input/with-list.ts';
 import { refuseUnprotected } from '../ledger/protection.ts';
-import { requireSameDefinitions } from '../ledger/same-definitions.ts';
+import { requireDefined, requireSameDefinitions } from '../ledger/same-definitions.ts';
+import { usedResources } from '../model/resource.ts';
 import { suggest } from '../model/suggest.ts';
 import { removeOldFiles } from '../report/file-retention.ts';
 import { describeFileError } from '../system-errors.ts';
@@ -20,8 +21,8 @@ export type ScheduledList = Pick<List, 'spool'> & Omit<OpenSource, 'files'>;
 
 /**
  * Reads the whole list of a schedule, calls `body` with it, and removes it. Throws USAGE if the source does not give a complete list, or if the
- * protected ids cannot be read on this machine. Throws GUARD if only a worker of the target names protected ids, or a resource is defined in another way here. Throws the reason of `stop`. Nothing
- * is sent or stored before that.
+ * protected ids cannot be read on this machine. Throws GUARD if only a worker of the target names protected ids, or if the definitions of resources here
+ * are not the definitions of the schedule. Throws the reason of `stop`. Nothing is sent or stored before that.
  */
 export async function withScheduledList<T>(
   deps: ScheduleDeps,
@@ -30,7 +31,8 @@ export async function withScheduledList<T>(
   body: (list: ScheduledList) => Promise<T>,
 ): Promise<T> {
   const source = sourceOf(deps, schedule);
-  requireSameDefinitions(schedule.definitions, `schedule ${schedule.name}`);
+  const { definitions, name } = schedule;
+  requireSameDefinitions(definitions, `schedule ${name}`);
   const settings = parseStoredSettings(schedule);
   const { limit = null } = settings;
   const protectFile = toProtectFile(settings);
@@ -46,6 +48,7 @@ export async function withScheduledList<T>(
     return { files, options: toInputOptions(settings), protectFile, limit, expectRejected, onRows };
   };
   return withList(deps.stateDir, open, async ({ spool }) => {
+    requireDefined(definitions, usedResources(spool.ids), `schedule ${name}`);
     await removeOldFiles(deps.stateDir, settings.keep, Date.now()); // a file of the list may be one of them
     // Files that were not read completely hold more ids to delete, so they stay.
     return body({ spool, ...opened, read: spool.limited ? [] : opened.read });
