@@ -8,9 +8,14 @@ export type Field<N extends string> = N extends `${infer First}${infer Rest}`
   : N;
 
 /** A resource that this server knows. */
-export const resourceField = z
+const resourceField = z
   .string()
-  .refine((text) => resources.includes(text), { error: () => `expected ${resources.join(', ')}` });
+  .refine((text) => resources.includes(text), { error: () => `expected ${resources.join(', ')}` })
+  .meta({
+    get enum() {
+      return [...resources];
+    },
+  });
 
 const maxLength = 4_000; // a query has to fit into the head of a request
 
