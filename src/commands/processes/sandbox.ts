@@ -68,7 +68,9 @@ export async function runSandbox(
 
 async function start(flags: SandboxFlags): Promise<Sandbox> {
   const behaviour = behaviourOf(flags);
-  const objects = flags.objects ? await readObjects(flags.objects) : (flags.made ?? perResource(() => usuallyMade));
+  const objects = flags.objects
+    ? await readObjects(flags.objects)
+    : { ...perResource(() => usuallyMade), ...flags.made };
   try {
     return await startSandbox({ ...flags, objects, ...behaviour, record: flags.journal });
   } catch (error) {

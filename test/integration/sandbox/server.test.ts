@@ -515,6 +515,11 @@ describe('the command', () => {
     expect(lines.slice(-2)).toEqual(['requests      2: 1 × 204, 1 × 404', 'deleted       1 objects, 1,501 remain']);
   });
 
+  test('makes 1,000 objects of each resource whose number is not given', async () => {
+    const { lines } = await serve({ made: { annotations: 2 }, latencyMs: 0 }, async () => {});
+    expect(lines[1]).toBe('objects       2 annotations, 1,000 views');
+  });
+
   test.each(['resource,id\n', ''])('holds the objects of a file that begins with "%s"', async (header) => {
     const objects = join(await folder(), 'objects.csv');
     await writeFile(objects, `${header}views,7\nannotations,"a,b"\n`);
