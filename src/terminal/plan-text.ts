@@ -277,8 +277,9 @@ function pathLines({ baseUrl, ids }: Plan, style: Style): Line[] {
   return [['Warning', style.yellow(words)]];
 }
 
-/** The version with which the path of a resource begins, or null: `/v2`. */
+/** The version with which the path of a resource begins, or null: `/v2`. A plan can have resources that only another machine defines. */
 function versionOf(resource: Resource): string | null {
+  if (!resources.includes(resource)) return null;
   return /^\/v\d+(?=\/)/i.exec(definitionOf(resource).path)?.[0] ?? null;
 }
 

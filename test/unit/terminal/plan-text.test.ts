@@ -336,6 +336,11 @@ describe('planText', () => {
     expect(text.includes('the address ends in /v1, and /v1/… is appended to it')).toBe(warns);
   });
 
+  it('is shown where its resource is not defined', () => {
+    const ids = { ...none, dashboards: 2 };
+    expect(planText({ ...plan, ids, baseUrl: 'https://api.example.com/v1' })).toContain('2 dashboards to delete');
+  });
+
   it('makes the host stand out', () => {
     expect(planText(plan, { ...plainStyle, bold: (text) => `*${text}*` })).toContain('https://*api.example.com*/x');
   });
