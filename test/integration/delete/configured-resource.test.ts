@@ -184,7 +184,7 @@ test('probes, semantics, a sample and a rehearsal go by the definition', async (
 test('a plan says that --on-status changes no success of a definition', async ({ onTestFinished }) => {
   const { run } = await openDashboards(onTestFinished, { success: [200] }, () => rawAnswer(200, ok, json));
   const plan = async (...args: string[]) => (await run(['d-1'], '--dry-run', ...args)).stderr.replace(/\s+/g, ' ');
-  const says = '200 says deleted for dashboards, by the configuration file';
+  const says = '200 says deleted for dashboards, as the configuration file defines';
   expect(await plan('--on-status', '200=failed')).toContain(`${says}, whatever --on-status says`);
   expect(await plan('--on-status', '409=absent')).toContain(says);
   expect(await plan('--on-status', '409=absent')).not.toContain('whatever');
