@@ -682,6 +682,23 @@ describe.concurrent('with --retry-failed', () => {
     expect(stage.sent()).toEqual(['c-1', 'c-1', 'v-5']);
   });
 
+  test('ids of a run whose resources are defined in another way by now are not retried', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const stage = await openStage(onTestFinished, { retryFailed: true });
+    stage.list(['v-0', 'c-0']);
+    const run = await stage.occurrence(1);
+    stage.sent();
+    const definitions = JSON.stringify({ dashboards: { path: '/v1/dashboards/{id}' } });
+    await stage.redis.hset(keys.run(run.id), 'definitions', definitions);
+    stage.list(['v-1']);
+    await stage.occurrence(2);
+    expect(stage.sent()).toEqual(['v-1']);
+    const reason = `ids that run ${run.id} left are not retried: the resource dashboards is not defined here`;
+    expect((await stage.history())[0]).toMatchObject({ retried: 0, reason });
+  });
+
   test('ids of a run that Redis has forgotten are told missing', async ({ expect, onTestFinished }) => {
     const stage = await openStage(onTestFinished, { retryFailed: true });
     stage.list(['v-0', 'c-0']);
