@@ -234,14 +234,22 @@ const holdsSecret = 'holds a secret, which everyone who sees a run would see; fo
 function refuseSamePaths(defined: readonly (readonly [Resource, Definition])[]): void {
   const all = [...Object.entries(builtInResources), ...defined];
   for (const [name, { path }] of defined) {
-    const [other] = all.find(([known, { path: same }]) => known !== name && shapeOf(same) === shapeOf(path)) ?? [];
-    if (other !== undefined) throw new WrongResource([name, 'path'], `"${path}" is the path of ${other}`);
+    const [other] = all.find(([known, { path: theirs }]) => known !== name && canMeet(path, theirs)) ?? [];
+    if (other === undefined) continue;
+    throw new WrongResource([name, 'path'], `"${path}" is the path of ${other}, or can lead to the same objects`);
   }
 }
 
-/** The same for paths that many servers take for one: the case of letters and a slash at the end do not count. */
-function shapeOf(path: string): string {
-  return path.toLowerCase().replace(/\/$/, '');
+/** Whether ids of both paths can give the same URL. Many servers ignore the case of letters and a slash at the end. */
+function canMeet(path: string, other: string): boolean {
+  const [ours, theirs] = [segmentsOf(path), segmentsOf(other)];
+  return (
+    ours.length === theirs.length && ours.every((part, i) => [part, theirs[i]].includes('{id}') || part === theirs[i])
+  );
+}
+
+function segmentsOf(path: string): string[] {
+  return path.toLowerCase().replace(/\/$/, '').split('/');
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

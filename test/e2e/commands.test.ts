@@ -99,7 +99,7 @@ describe.concurrent('the command as it is shipped', () => {
 
   test('serves a sandbox until it is told to stop', async ({ expect, onTestFinished }) => {
     const harness: Harness = await openHarness(onTestFinished);
-    const sandbox = harness.spawn(['sandbox', '--resource', 'annotations=3']);
+    const sandbox = harness.spawn(['sandbox', '--resource', 'annotations=3,views=0']);
     await until('it listens', () => /sandbox API +http/.test(sandbox.stdout));
     sandbox.signal('SIGINT');
     expect((await sandbox.ended).code).toBe(0);

@@ -141,7 +141,7 @@ function overriding(image: string, objects: number, sandbox: string[]) {
     services: {
       sandbox: {
         image,
-        command: [...command, '--resource', `annotations=${objects}`, ...sandbox],
+        command: [...command, '--resource', `annotations=${objects},views=0`, ...sandbox],
         ports: ['127.0.0.1::8080'],
         healthcheck: { disable: true }, // that of the image is for workers
       },

@@ -100,6 +100,8 @@ describe('the path of a resource', () => {
     ['/v2/annotations/{id}', 'annotations'],
     ['/V2/Annotations/{id}', 'annotations'],
     ['/v2/views/{id}/', 'views'],
+    ['/v2/{id}/latest', 'annotations'], // of an object with the id `annotations`
+    ['/{id}/views/all', 'views'],
   ];
   it.each(overlapping)('cannot be %s, which is the path of %s', (path, other) => {
     expect(wrongIn(defined({ path })).message).toContain(`is the path of ${other}`);
