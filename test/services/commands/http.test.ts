@@ -69,7 +69,7 @@ describe.concurrent('worker --http', () => {
     expect(contentType).toBe('text/plain; version=0.0.4; charset=utf-8');
     expect(scrape.series.length).toBeLessThan(250);
     const said = [text, (await probes.get('/readyz')).text].join('\n');
-    expect(said).not.toMatch(/canary-|h-0000|\d{8}-\d{4}-[a-z0-9]{4}/);
+    expect(said).not.toMatch(/canary-|h-0000|\b20\d{6}-\d{4}-[a-z0-9]{4}(?![-\w])/); // the id of a run; the account is a UUID
   });
 
   test('answers while Redis hangs: alive, not ready, and without what only Redis knows', async ({

@@ -75,8 +75,8 @@ describe.concurrent('an API of which one node refuses every token', () => {
     });
 
   test.for([0, 1_000])('and which learns of tokens after %i ms, while they are replaced', async (lateMs, context) => {
-    const refusing = { nodes: 2, lateMs, lifeSeconds: 6 };
-    const rate = ['--rate', '40/s'];
+    const refusing = { nodes: 2, lateMs, lifeSeconds: 10 };
+    const rate = ['--rate', '25/s']; // longer than a token lives
     const { api, summary, stderr } = await runAt(context.onTestFinished, 'client credentials', refusing, rate);
     context.expect(summary, stderr).toMatchObject(allDone);
     context.expect(api.tokens).toBeGreaterThan(1);
