@@ -8,7 +8,7 @@ import { openRunIndex } from '../lookup/run-index.ts';
 import { labelsSetting, maxLabelText } from '../model/labels.ts';
 import { idOutcomes, isLeft, isSuccess, isWorthAnotherRun, outcomes, outcomeText } from '../model/outcome.ts';
 import { priorities } from '../model/priority.ts';
-import { definitionsText, readDefinitions, resources } from '../model/resource.ts';
+import { definitionsOf, resources } from '../model/resource.ts';
 import { isWithin } from '../model/target.ts';
 import { readRunRecord } from '../operations/run-record.ts';
 import { readScheduleRecords } from '../operations/schedule-record.ts';
@@ -67,7 +67,7 @@ export const words = {
   })),
   resources,
   get definitions() {
-    return readDefinitions(definitionsText(resources));
+    return definitionsOf(resources);
   },
   priorities,
 };

@@ -138,13 +138,13 @@ function readConfigFile(named: string | undefined, onlyResources = false): Confi
   }
   const { sources = {}, resources = {}, $schema: _, ...others } = content as Record<string, unknown>; // editors use "$schema"
   const placeOf: PlaceOf = (...keys) => `${path}:${lineOfKey(json, keys)}: ${keys.map((key) => `"${key}"`).join(': ')}`;
-  const resourcesFor = (baseUrl: string | undefined) => readDefinitions(resources, baseUrl, placeOf);
+  const resourcesFor = (baseUrl: string | undefined) => readDefined(resources, baseUrl, placeOf);
   if (onlyResources) return { ...noFile, resourcesFor };
   const texts = Object.entries(others).map(([name, value]) => [name, asText(value, knownName(name, placeOf), placeOf)]);
   return { file: Object.fromEntries(texts), lists: readLists(sources, placeOf), placeOf, resourcesFor };
 }
 
-function readDefinitions(value: unknown, baseUrl: string | undefined, placeOf: PlaceOf): Definitions {
+function readDefined(value: unknown, baseUrl: string | undefined, placeOf: PlaceOf): Definitions {
   try {
     return readResources(value, baseUrl && withoutUrlSecrets(baseUrl).replace(/\/+$/, ''));
   } catch (error) {

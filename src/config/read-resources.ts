@@ -12,6 +12,7 @@ import {
 import { toSingular } from '../model/singular.ts';
 import { acceptedStatus, findStatusFacts, successStatus } from '../model/status.ts';
 import { suggest } from '../model/suggest.ts';
+import { isObject } from './list-source.ts';
 
 /** A mistake in the `resources` of a configuration file. `keys`: the names that lead to it. */
 export class WrongResource extends Error {
@@ -250,8 +251,4 @@ function canMeet(path: string, other: string): boolean {
 
 function segmentsOf(path: string): string[] {
   return path.toLowerCase().replace(/\/$/, '').split('/');
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -9,7 +9,7 @@ import { sleepUntilAborted } from '../wait.ts';
 import type { QueuedRequest } from './connection-pool.ts';
 import type { TargetSender } from './delete-chunk.ts';
 import { toExcerpt } from './delete-id.ts';
-import { type Answer, makeVerdictTable, verdictOf, verdictTable, waitStatuses } from './verdict.ts';
+import { type Answer, definedVerdict, verdictTable, waitStatuses } from './verdict.ts';
 
 /** The present state of an id that was deleted. `gone`: it is absent; `there`: a success, so this request deleted it, or the API says that for every id. */
 export type Resent = { found: 'gone' | 'there' | 'unclear'; words: string };
@@ -85,7 +85,7 @@ function resultOf(answer: Answer, resource: Resource, isLast: boolean, token: To
   if (answer.kind === 'maybe-sent') return { found: 'unclear', words: `no answer (${toExcerpt(answer)})` };
   if (answer.kind === 'not-sent')
     return isLast ? { why: 'unreachable', words: `the API cannot be reached (${toExcerpt(answer)})` } : null;
-  const verdict = verdictOf(answer, false, makeVerdictTable('', definitionOf(resource)));
+  const verdict = definedVerdict(answer, resource);
   const outcome = verdict.kind === 'settle' ? verdict.outcome : null;
   if (outcome === 'deleted') return { found: 'there', words: `answered ${answer.status} again` };
   if (outcome === 'absent') return { found: 'gone', words: `answered ${answer.status}` };

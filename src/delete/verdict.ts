@@ -2,7 +2,7 @@ import type { HeaderFields } from '../http/retry-after.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import { parseOnStatus, type StatusOverride } from '../model/on-status.ts';
 import { type CodeWord, inDoubt, type SentOutcome } from '../model/outcome.ts';
-import { anyResource, type Definition, definitionOf } from '../model/resource.ts';
+import { anyResource, type Definition, definitionOf, type Resource } from '../model/resource.ts';
 import {
   acceptedStatus,
   classifyStatus,
@@ -55,9 +55,19 @@ export type VerdictTable = readonly Rule[];
 
 /** The meaning of each status unless `--on-status` gives another. */
 export const verdictTable: VerdictTable = statusClasses.map((name) => {
-  const { answers, meaning, isAmbiguous: ambiguous, means = describeMeaning(meaning, ambiguous) } = statusFacts[name];
-  return { name, answers, ranges: parseStatusRanges(answers), meaning, ambiguous, means };
+  const { answers, meaning, isAmbiguous: ambiguous, means } = statusFacts[name];
+  return makeRule(name, answers, meaning, ambiguous, means);
 });
+
+function makeRule(
+  name: StatusClass | null,
+  answers: string,
+  meaning: Meaning,
+  ambiguous: boolean,
+  means = describeMeaning(meaning, ambiguous),
+): Rule {
+  return { name, answers, ranges: parseStatusRanges(answers), meaning, ambiguous, means };
+}
 
 /** The statuses that a resource gives a meaning. */
 type Answers = Pick<Definition, 'success' | 'absent'>;
@@ -100,15 +110,12 @@ function definedRule(
   { meaning, isAmbiguous: ambiguous }: StatusFacts,
   isLater = false,
 ): Rule {
-  const answers = String(status);
   const means = `${describeMeaning(meaning, ambiguous)}${isLater ? ': accepted, to be done later' : ''}`;
-  return { name, answers, ranges: parseStatusRanges(answers), meaning, ambiguous, means };
+  return makeRule(name, String(status), meaning, ambiguous, means);
 }
 
 function ruleOf({ status, word }: StatusOverride): Rule {
-  const [answers, meaning, ambiguous] = [String(status), meaningOf[word], isAmbiguous(status)];
-  const means = describeMeaning(meaning, ambiguous);
-  return { name: null, answers, ranges: parseStatusRanges(answers), meaning, ambiguous, means };
+  return makeRule(null, String(status), meaningOf[word], isAmbiguous(status));
 }
 
 const meaningOf: Record<StatusAction, Meaning> = {
@@ -198,6 +205,11 @@ function withoutScope(status: number): Verdict {
 /** Whether the answer is a page for people. A login page, or an error page of a proxy, says 200 as well and confirms nothing. */
 function isPage(headers: HeaderFields): boolean {
   return /^\s*(?:text\/html|application\/xhtml\+xml)/i.test(String(headers['content-type'] ?? ''));
+}
+
+/** The meaning of an answer for an id of a resource by its definition alone, whatever `--on-status` says. */
+export function definedVerdict(answer: Answer, resource: Resource): Verdict {
+  return verdictOf(answer, false, makeVerdictTable('', definitionOf(resource)));
 }
 
 /** A function that says whether an answer confirms a delete by this table. */

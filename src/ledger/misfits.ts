@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { describeOtherDefinitions } from '../model/resource.ts';
+import { describeOtherDefinitions, readDefinitions } from '../model/resource.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import type { Misfit } from './run.ts';
@@ -32,7 +32,7 @@ export class Misfits {
 
   async #read(run: string): Promise<string> {
     const [state, definitions] = await this.#redis.hmget(keys.run(run), 'state', 'definitions');
-    const why = describeOtherDefinitions(definitions ?? '').join(', ');
+    const why = describeOtherDefinitions(readDefinitions(definitions ?? '')).join(', ');
     if (state === null) return why; // Redis has lost it, and may know it later
     if (this.#known.size >= knownRuns) this.#known.clear();
     this.#known.set(run, why);

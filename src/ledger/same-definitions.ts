@@ -5,6 +5,7 @@ import {
   definitionsText,
   describeOtherDefinitions,
   type Resource,
+  readDefinitions,
   resources,
   resourcesIn,
 } from '../model/resource.ts';
@@ -19,7 +20,7 @@ export function definitionsFor({ resource, resourceColumn }: Pick<Config, 'resou
  * Throws GUARD if this process defines a resource of these stored definitions in another way. `what`: the run or schedule that stores them, in words.
  */
 export function requireSameDefinitions(stored: string, what: string): void {
-  refuse(describeOtherDefinitions(stored), what);
+  refuse(describeOtherDefinitions(readDefinitions(stored)), what);
 }
 
 /**
@@ -35,7 +36,10 @@ export function requireDefined(stored: string, used: readonly Resource[], what: 
 
 /** Throws GUARD if a server with these definitions defines a resource of a list that is sent to it in another way. */
 export function requireSameAtServer(stored: string, atServer: Definitions): void {
-  refuse(describeOtherDefinitions(stored, atServer, 'at the server'), 'the configuration file of this command');
+  refuse(
+    describeOtherDefinitions(readDefinitions(stored), atServer, 'at the server'),
+    'the configuration file of this command',
+  );
 }
 
 function refuse(others: readonly string[], what: string): void {

@@ -1,5 +1,5 @@
 import { count, isoTime, plural, utcTime } from '../format.ts';
-import { describeSuccess } from '../model/resource.ts';
+import { describeSuccess, readDefinitions } from '../model/resource.ts';
 import type { Verification } from '../model/verification.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
@@ -59,7 +59,7 @@ export async function readProof(
 ): Promise<string[]> {
   const known = await readAbsentAnswers(redis, fp);
   return [
-    ...describeSuccess(definitions, onStatus),
+    ...describeSuccess(readDefinitions(definitions), onStatus),
     ...known,
     ...(verified === null ? [] : [describeVerification(verified)]),
   ];

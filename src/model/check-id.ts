@@ -1,4 +1,4 @@
-import { anyResource, definitionOf, type Resource } from './resource.ts';
+import { anyResource, pathParts, type Resource } from './resource.ts';
 import type { RejectCode } from './row.ts';
 import { hasInvisible } from './visible.ts';
 
@@ -12,7 +12,7 @@ export function idPath(resource: Resource, id: string): string {
 
 /** A function that gives the path of each object of a resource. Throws an Error for a resource that this process does not know. */
 export function pathMaker(resource: Resource): (id: string) => string {
-  const [before, after] = definitionOf(resource).path.split('{id}') as [string, string];
+  const [before, after] = pathParts(resource);
   return (id) => before + (plain.test(id) ? id : encodeURIComponent(id)) + after;
 }
 

@@ -67,14 +67,18 @@ export function definitionOf(resource: Resource): Definition {
   return found;
 }
 
+/** The definitions of the configured resources among these. */
+export function definitionsOf(used: readonly Resource[]): Definitions {
+  const configured = used.filter((resource) => !isBuiltIn(resource));
+  return Object.fromEntries(configured.map((name) => [name, definitionOf(name)]));
+}
+
 /**
- * The definitions of the configured resources among these, in canonical JSON: what a run and a plan store, so that no process deletes their ids in
- * another way. '' if all of them are built in.
+ * The same in canonical JSON: what a run and a schedule store, so that no process deletes their ids in another way. '' if all of them are built in.
  */
-export function definitionsText(used: Iterable<Resource>): string {
-  const configured = [...used].filter((resource) => !isBuiltIn(resource));
-  if (configured.length === 0) return '';
-  return canonicalJson(Object.fromEntries(configured.map((name) => [name, definitionOf(name) as Canonical])));
+export function definitionsText(used: readonly Resource[]): string {
+  const configured = definitionsOf(used);
+  return Object.keys(configured).length === 0 ? '' : canonicalJson(configured as Canonical);
 }
 
 /** The definitions in such a text. */
@@ -88,8 +92,8 @@ export function resourcesIn(stored: string): Resource[] {
 }
 
 /** How definitions, by default those of this process, differ from the stored ones, in words; empty if they are the same. `here`: whose they are. */
-export function describeOtherDefinitions(stored: string, known = definitions, here = 'here'): string[] {
-  return Object.entries(readDefinitions(stored)).flatMap(([name, theirs]) => {
+export function describeOtherDefinitions(stored: Definitions, known = definitions, here = 'here'): string[] {
+  return Object.entries(stored).flatMap(([name, theirs]) => {
     const ours = Object.hasOwn(known, name) ? known[name] : undefined;
     if (ours === undefined) return [`the resource ${name} is not defined ${here}`];
     const fields = [...new Set(Object.keys({ ...theirs, ...ours }))] as (keyof Definition)[];
@@ -105,9 +109,9 @@ export function describeOtherDefinitions(stored: string, known = definitions, he
  * How far a `deleted` of these resources can be trusted, in sentences; none for resources whose 204 says deleted. `onStatus`: the rules of the run,
  * which change no success.
  */
-export function describeSuccess(stored: string, onStatus = ''): string[] {
+export function describeSuccess(used: Definitions, onStatus = ''): string[] {
   const ruled = parseOnStatus(onStatus).map(({ status }) => status);
-  return Object.entries(readDefinitions(stored)).flatMap(([name, { success }]) => {
+  return Object.entries(used).flatMap(([name, { success }]) => {
     if (success.every((status) => status === successStatus)) return [];
     const [what, more] = meaningOfSuccess(success);
     const whatever = success.some((status) => ruled.includes(status)) ? ', whatever --on-status says' : '';
@@ -131,6 +135,11 @@ export function describeDefinition({ path, success, absent, auth, headers }: Def
   const fixed = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   const parts = [says(success, meaningOfSuccess(success)[0]), says(absent, 'absent'), ...token, ...fixed];
   return [`DELETE ${baseUrl.replace(/\/$/, '')}${path}`, ...parts].join('; ');
+}
+
+/** The parts of the path of each object before and after its id. Throws an Error for a resource that this process does not know. */
+export function pathParts(resource: Resource): [before: string, after: string] {
+  return definitionOf(resource).path.split('{id}') as [string, string];
 }
 
 /** A resource for code that can use any of them. */

@@ -1,7 +1,6 @@
 import { ExpungeError } from '../errors.ts';
 import type { List } from '../input/with-list.ts';
 import { approverText, mayApprove, roleIn } from '../model/approver.ts';
-import { type Canonical, canonicalJson } from '../model/canonical.ts';
 import { describeOtherDefinitions } from '../model/resource.ts';
 import type { Target } from '../model/target.ts';
 import { type AppliedPlan, refuseDrift } from './applied-plan.ts';
@@ -31,7 +30,7 @@ const ofProtectFile: readonly SealedSetting[] = ['protect', 'protectColumn'];
  */
 export function actionOfPlan(given: ListAction, { plan, isKept }: AppliedPlan): { action: ListAction; target: Target } {
   refuseOtherPerson(plan, given);
-  if (plan.resources !== undefined) refuseDrift(describeOtherDefinitions(canonicalJson(plan.resources as Canonical)));
+  refuseDrift(describeOtherDefinitions(plan.resources ?? {}));
   const target = targetOfPlan(given, plan);
   const own = isKept ? ofProtectFile : [];
   refuseDrift(otherRules(plan, given.config, given.sources, own));

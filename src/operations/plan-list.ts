@@ -13,7 +13,7 @@ import { type Reading, seenFromOutside } from '../ledger/standing.ts';
 import { explainEmptyList, explainExcess, unexpectedCount } from '../model/brakes.ts';
 import { idPath } from '../model/check-id.ts';
 import { forecast, neededRate, type Work } from '../model/forecast.ts';
-import { definitionsText, describeSuccess, sumIds, usedResources } from '../model/resource.ts';
+import { definitionsOf, describeSuccess, sumIds, usedResources } from '../model/resource.ts';
 import { stdinName } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
 import { filesText, type Plan } from '../terminal/plan-text.ts';
@@ -94,7 +94,7 @@ export function makeListPlan(action: ListAction, target: Target, list: List, kno
     deadline: toDeadline(work, action.options.finishBy),
     maxConcurrency: config.maxConcurrency,
     seen: around && seenBy(action, target, { ...around, existing, nextTryAt, rules }),
-    proof: [...describeSuccess(definitionsText(usedResources(spool.ids)), rules.onStatus), ...proof],
+    proof: [...describeSuccess(definitionsOf(usedResources(spool.ids)), rules.onStatus), ...proof],
     existing: existing && { ...existingOf(existing), isJoined },
     previous: last !== null && isFinalized(last.state) ? previousOf(last) : null,
     overlapping: overlapping.map((run) => ({

@@ -10,7 +10,7 @@ import { noRules } from '../ledger/run-rules.ts';
 import { type Canonical, canonicalJson } from '../model/canonical.ts';
 import { forecast } from '../model/forecast.ts';
 import type { ReadOutcome } from '../model/outcome.ts';
-import { type Definitions, definitionsText, type Resource, readDefinitions, usedResources } from '../model/resource.ts';
+import { type Definitions, definitionsOf, type Resource, usedResources } from '../model/resource.ts';
 import type { Target } from '../model/target.ts';
 import { countRequests, toWork } from './forecast-list.ts';
 import { input, ofRuns } from './list-settings.ts';
@@ -83,8 +83,8 @@ function minSeconds(requests: number, rate: Config['rate']): number | null {
 }
 
 function sealedDefinitions({ ids }: Spool): Pick<SealedPlan, 'resources'> {
-  const text = definitionsText(usedResources(ids));
-  return text === '' ? {} : { resources: readDefinitions(text) };
+  const resources = definitionsOf(usedResources(ids));
+  return Object.keys(resources).length === 0 ? {} : { resources };
 }
 
 function sealedIds(spool: Spool): SealedIds {

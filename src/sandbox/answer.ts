@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
-import { definitionOf, type Resource, resources } from '../model/resource.ts';
+import { pathParts, type Resource, resources } from '../model/resource.ts';
 import { acceptedStatus } from '../model/status.ts';
 import { type Fault, formatRetryAfter } from './fault-kinds.ts';
 
@@ -66,7 +66,7 @@ export type Paths = {
 
 export function createPaths(basePath: string): Paths {
   const all = resources.map((resource) => {
-    const [before, after] = definitionOf(resource).path.split('{id}') as [string, string];
+    const [before, after] = pathParts(resource);
     return { resource, before: basePath + before, after, length: basePath.length + before.length + after.length };
   });
   all.sort((a, b) => b.length - a.length); // of /v1/exports/{id} and /v1/exports/{id}/file, the second fits /v1/exports/7/file

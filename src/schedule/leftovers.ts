@@ -3,7 +3,7 @@ import { omitRetriedRows, type RetriedRow, readRetried } from '../ledger/retries
 import { isFinalized, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { finalizeTally } from '../ledger/tally.ts';
 import { idOutcomes, isFailure, isUncertain, type Outcome, sentOutcomes, sumOutcomes } from '../model/outcome.ts';
-import { describeOtherDefinitions } from '../model/resource.ts';
+import { describeOtherDefinitions, readDefinitions } from '../model/resource.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { CarriedOver } from './carried-over.ts';
 import type { Schedule } from './schedule.ts';
@@ -70,7 +70,7 @@ async function chooseRetried(
   const [chosen, withdrawn] = [selectLeftovers(run, schedule), selectCancelled(run, schedule)];
   const hasAny = ({ only }: Pick<Choice, 'only'>) => sumOutcomes(run.counts, (outcome) => only.includes(outcome)) > 0;
   if (!hasAny(chosen) && !hasAny(withdrawn)) return none;
-  const others = describeOtherDefinitions(run.definitions);
+  const others = describeOtherDefinitions(readDefinitions(run.definitions));
   if (others.length > 0)
     return { retried: null, note: `ids that run ${run.id} left are not retried: ${others.join(', ')}` };
   const found = await Promise.all(run.retriedBy.map((id) => readRun(redis, id)));

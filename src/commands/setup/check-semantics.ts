@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { readTarget } from '../../config/check-target.ts';
-import { type Answer, makeVerdictTable, type Verdict, verdictOf } from '../../delete/verdict.ts';
+import { type Answer, definedVerdict } from '../../delete/verdict.ts';
 import { ExpungeError, exitCodes } from '../../errors.ts';
 import { plural } from '../../format.ts';
 import { describeBodies } from '../../ledger/bodies.ts';
 import { storeSemantics } from '../../ledger/semantics.ts';
 import { idPath } from '../../model/check-id.ts';
-import { definitionOf, type Resource, resources } from '../../model/resource.ts';
+import { resources } from '../../model/resource.ts';
 import { describeSemantics, type Semantics } from '../../model/semantics.ts';
 import type { Target } from '../../model/target.ts';
 import { type Session, withRedis } from '../../operations/session.ts';
@@ -102,14 +102,10 @@ async function checkOne(invocation: Invocation, session: Session, asking: Asking
 
 /** The meaning of the answer itself, regardless of `--on-status`; null if it proves nothing. */
 function answersOf({ resource }: OneObject, answer: Answer): Semantics['answers'] | null {
-  const verdict = verdictFor(resource, answer);
+  const verdict = definedVerdict(answer, resource);
   if (verdict.kind !== 'settle') return null;
   if (verdict.outcome === 'deleted') return 'accepted';
   return verdict.outcome === 'absent' ? 'gone' : null;
-}
-
-function verdictFor(resource: Resource, answer: Answer): Verdict {
-  return verdictOf(answer, false, makeVerdictTable('', definitionOf(resource)));
 }
 
 function meaningOf(known: Semantics): string {
@@ -117,7 +113,7 @@ function meaningOf(known: Semantics): string {
 }
 
 function inconclusive({ resource }: OneObject, sent: string, answer: Answer): Found {
-  const { words, exit } = evaluate(verdictFor(resource, answer));
+  const { words, exit } = evaluate(definedVerdict(answer, resource));
   return {
     ...fail(resource, `${sent}: inconclusive (${words}), nothing is remembered${quoteAnswer(answer)}`, useOtherId),
     exit,

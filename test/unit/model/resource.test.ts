@@ -1,7 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { limiterScopes, scopesFor } from '../../../src/limiter/read-target.ts';
 import { idPath } from '../../../src/model/check-id.ts';
-import { describeSuccess, perResource, resources, resourcesText, sumIds } from '../../../src/model/resource.ts';
+import {
+  bearerForm,
+  describeSuccess,
+  perResource,
+  resources,
+  resourcesText,
+  sumIds,
+} from '../../../src/model/resource.ts';
 import { checkList } from '../../../src/operations/plan-list.ts';
 import { createPaths } from '../../../src/sandbox/answer.ts';
 import { madeId } from '../../../src/sandbox/objects.ts';
@@ -61,7 +68,8 @@ describe('all resources together', () => {
 });
 
 describe('a success other than 204', () => {
-  const sentences = (...success: number[]) => describeSuccess(JSON.stringify({ dashboards: { success } }));
+  const sentences = (...success: number[]) =>
+    describeSuccess({ dashboards: { path: '/v1/dashboards/{id}', success, absent: [404], ...bearerForm } });
 
   it.each([
     [[204], []],
