@@ -1,9 +1,13 @@
 import { execFileSync } from 'node:child_process';
-import { globSync, statSync } from 'node:fs';
+import { globSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { TestProject } from 'vitest/node';
 import { ExpungeError } from '../../src/errors.ts';
 import { openPrivateRedis, startMethods } from '../../src/redis/private/open.ts';
+import { privatePlace } from '../../src/redis/private/place.ts';
+import { findServer } from '../../src/redis/private/server-process.ts';
+import { unpackServer } from '../../src/redis/private/unpack.ts';
 import { makeStateDir, removeStateDir, urlOf } from './redis.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -41,10 +45,23 @@ async function startRedis(stateDir: string): Promise<string> {
     const methods = startMethods.toSorted((a, b) => b.store.localeCompare(a.store)); // folder, folder, container
     const address = await openPrivateRedis(stateDir, process.env, () => {}, methods);
     address.stay?.presence.disconnect();
+    if (address.options.path) await leadPathToServer(stateDir);
     return urlOf(address);
   } catch (error) {
     await removeStateDir(stateDir);
     if (!(error instanceof ExpungeError)) throw error;
     throw new Error(`the tests need Redis: ${error.message}\n→ ${error.next} (tests read TEST_REDIS_URL instead)`);
   }
+}
+
+/** Commands of the tests start the same server: where an engine answers they would start a container each time, which takes seconds. */
+async function leadPathToServer(stateDir: string): Promise<void> {
+  if (!('closed' in (await findServer('redis-server', process.env)))) return;
+  const program = await unpackServer({ place: privatePlace(stateDir), env: process.env, say: () => {} });
+  if ('closed' in program) return;
+  const folder = join(stateDir, 'bin');
+  mkdirSync(folder);
+  const script = `#!/bin/sh\nLD_LIBRARY_PATH='${program.env.LD_LIBRARY_PATH}' exec '${program.path}' "$@"\n`;
+  writeFileSync(join(folder, 'redis-server'), script, { mode: 0o755 });
+  process.env.PATH = `${folder}:${process.env.PATH}`;
 }
