@@ -1,4 +1,5 @@
-import { rmSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { ByteIndex } from './byte-index.ts';
 import {
@@ -49,6 +50,7 @@ class Deduplicator {
   };
   readonly settled: SettledFiles;
   readonly #folder: string;
+  readonly #written: ReadonlySet<string>; // the paths of the files of the spool: a short list has few of the 512 buckets
   readonly #onProtected: (row: number) => void;
   readonly #seen = new ByteIndex(placeBytes); // resource and id are both part of the key
   readonly #guarded = new ByteIndex(headerBytes);
@@ -57,6 +59,7 @@ class Deduplicator {
   constructor(folder: string, onProtected: (row: number) => void) {
     this.settled = new SettledFiles(folder);
     this.#folder = folder;
+    this.#written = new Set(readdirSync(folder).map((name) => join(folder, name)));
     this.#onProtected = onProtected;
   }
 
@@ -73,6 +76,7 @@ class Deduplicator {
 
   /** Calls `take` for each record of a file, whose header follows `before` bytes, and removes the file to free its space. */
   async #readRecords(path: string, before: number, take: (block: Buffer, start: number, end: number) => void) {
+    if (!this.#written.has(path)) return;
     const reader = new BlockReader(path, this.#block);
     this.#block = reader.block;
     try {
@@ -83,7 +87,7 @@ class Deduplicator {
     } finally {
       reader.close();
     }
-    rmSync(path, { force: true });
+    rmSync(path);
     await setImmediate();
   }
 
