@@ -33,7 +33,7 @@ export function readCommandLine(argv: string[], version: string, write: Write): 
   let call: Call | null = null;
   // `runs` also has such an option: next to --help it does no harm there.
   const all = argv.includes('--all') || (argv[0] === 'help' && argv.length === 1);
-  const program = makeProgram(version, write, all, (made) => {
+  const program = makeProgram(version, write, { all, isNamed: (name) => argv.includes(name) }, (made) => {
     call = made.commandName === 'help' ? topicCall(made, program) : made;
   });
   try {
@@ -67,13 +67,16 @@ export function allOptions(): Program {
   return makeProgram(
     '',
     () => {},
-    true,
+    { all: true, isNamed: () => true },
     () => {},
   );
 }
 
-/** Makes the program. `found` gets the call that a line makes; with `all`, help shows every option. */
-function makeProgram(version: string, write: Write, all: boolean, found: (call: Call) => void): Program {
+/** `all`: whether help shows every option. `isNamed`: whether a command may be meant; the others have no options, which take most of the time. */
+type Extent = { all: boolean; isNamed(name: string): boolean };
+
+/** Makes the program. `found` gets the call that a line makes. */
+function makeProgram(version: string, write: Write, extent: Extent, found: (call: Call) => void): Program {
   const program = new Program('expunge')
     .description(`Deletes ${resourcesText('and')} in bulk, and says what happened to every id.`)
     .version(version, '-V, --version', 'print the version')
@@ -84,9 +87,9 @@ function makeProgram(version: string, write: Write, all: boolean, found: (call: 
     .helpOption('-h, --help', 'print this help; with --all, all of it')
     .helpCommand(false)
     .configureOutput({ writeOut: write, writeErr: () => {}, outputError: () => {} });
-  configureHelp(program, '', null, all);
+  configureHelp(program, '', null, extent.all);
   throwUsage(program);
-  for (const command of commands) addCommand(program, command, command.name, all, found);
+  for (const command of commands) addCommand(program, command, command.name, extent, found);
   return program;
 }
 
@@ -94,14 +97,16 @@ function addCommand(
   parent: Program,
   command: Command,
   commandName: string,
-  all: boolean,
+  extent: Extent,
   found: (call: Call) => void,
 ): void {
+  const { all, isNamed } = extent;
   const program = parent
     .command(command.name, { hidden: command.hidden ?? false })
     .description(command.summary)
     .helpGroup(commandHeading(commandName));
   if (command.arguments) program.arguments(command.arguments);
+  if (!isNamed(command.name)) return;
   for (const { flags, help, isRare } of command.options ?? [])
     program.addOption(new Option(flags, help).hideHelp(isRare === true && !all));
   for (const name of command.settings) program.addOption(settingOption(name, all));
@@ -109,7 +114,7 @@ function addCommand(
   configureHelp(program, commandName, command, all);
   throwUsage(program);
   if (command.load) program.action(() => found(readCall(program, command, commandName)));
-  for (const sub of command.subcommands ?? []) addCommand(program, sub, `${commandName} ${sub.name}`, all, found);
+  for (const sub of command.subcommands ?? []) addCommand(program, sub, `${commandName} ${sub.name}`, extent, found);
 }
 
 function readCall(program: Program, command: Command, commandName: string): Call {
