@@ -103,8 +103,8 @@ const connections: typeof files = {
   UND_ERR_ABORTED: ['the proxy refused to pass it on', 'check --proxy, and the user and password in it'],
   UND_ERR_INVALID_ARG: ['the address cannot be used', 'check its spelling'],
   UND_ERR_HEADERS_OVERFLOW: [
-    'the headers of its answer are larger than --max-header-size allows',
-    'raise it, as with --max-header-size 65536',
+    'the headers of its answer are larger than 64 kB',
+    'ask whoever runs the API, or the proxy before it',
   ],
 };
 

@@ -151,8 +151,6 @@ export const sending = [
   'requestTimeoutMs',
   'retryDelays',
   'unreachableTimeoutMs',
-  'strictConnections',
-  'maxHeaderSize',
   'stopFile',
 ] as const;
 

@@ -36,8 +36,6 @@ export function serviceOptions(
       requestTimeoutMs: config.requestTimeoutMs,
       ca,
       proxy: config.proxy ?? null,
-      strictConnections: config.strictConnections,
-      maxHeaderSize: config.maxHeaderSize,
     },
     maxConcurrency: config.maxConcurrency,
     rate: null,

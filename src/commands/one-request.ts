@@ -26,8 +26,8 @@ export type OneObject = { resource: Resource; id: string };
 /** How to connect to the API, from the settings. */
 export function connectionOptions({ config, env }: Invocation, ca: string | null): TargetConnectionOptions {
   const { origin } = new URL(readTarget(config, env).baseUrl);
-  const { requestTimeoutMs, proxy = null, strictConnections, maxHeaderSize } = config;
-  return { origin, requestTimeoutMs, ca, proxy, strictConnections, maxHeaderSize };
+  const { requestTimeoutMs, proxy = null } = config;
+  return { origin, requestTimeoutMs, ca, proxy };
 }
 
 /** The reason why sending to the target is not allowed now, or null. */
@@ -63,8 +63,7 @@ export async function sendDelete(
   const author = { at: Date.now(), who: whoAmI(invocation.env), reason: readReason(invocation.options) };
   await noteTargetAction(redis, target.fp, { ...author, by: 'operator', action, what: path });
   return ask(
-    // One request needs only one connection. If it stays open, a late body is noticed.
-    new TargetConnection({ ...connectionOptions(invocation, credentials.ca), strictConnections: false }),
+    new TargetConnection(connectionOptions(invocation, credentials.ca)),
     new URL(target.baseUrl).pathname.replace(/\/$/, '') + path,
     { authorization, form: definitionOf(object.resource) },
   );

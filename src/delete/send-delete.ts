@@ -11,9 +11,6 @@ export type TargetConnectionOptions = {
   requestTimeoutMs: number;
   ca: string | null;
   proxy: string | null;
-  strictConnections: boolean;
-  /** The maximum size of an answer's headers, in bytes; undefined = 16 kB. */
-  maxHeaderSize?: number;
 };
 
 /** A DELETE to be sent. */
@@ -40,7 +37,7 @@ export class TargetConnection {
   #dispatcher: Client | ProxyAgent;
   #exchange: Exchange | null = null;
   #previous: Exchange | null = null; // on the same socket
-  #isOneEach: boolean; // whether each request gets a socket of its own
+  #isOneEach = false; // whether each request gets a socket of its own
   #deadline: NodeJS.Timeout | null = null;
   #expiresAt = 0;
   #headers: string[] = [];
@@ -49,7 +46,6 @@ export class TargetConnection {
 
   constructor(options: TargetConnectionOptions) {
     this.#options = options;
-    this.#isOneEach = options.strictConnections;
     this.#dispatcher = this.#openDispatcher();
   }
 
@@ -170,11 +166,11 @@ function formHeaders(authorization: string, { auth, headers }: RequestForm): str
   return [auth.header, auth.scheme === '' ? token : `${auth.scheme} ${token}`, ...Object.entries(headers).flat()];
 }
 
-const defaultMaxHeaderSize = 16_384;
+const maxHeaderSize = 65_536; // bytes; a larger answer leaves its id in doubt
 
 /** `closed`: called with the reason when a socket to the target is closed. */
 function openDispatcher(
-  { origin, ca, proxy, requestTimeoutMs, maxHeaderSize = defaultMaxHeaderSize }: TargetConnectionOptions,
+  { origin, ca, proxy, requestTimeoutMs }: TargetConnectionOptions,
   closed: (error: Error) => void = () => {},
 ): Client | ProxyAgent {
   const openClient = (url: string | URL, options: object) =>

@@ -5,7 +5,7 @@ import type { HeaderFields } from '../http/retry-after.ts';
 // - If it comes unannounced, before the next request is written, undici closes the connection.
 // - If it comes while the next request waits for its answer, bytes that do not begin an answer end that request as `maybe-sent`, so its id is in
 //   doubt. From then on each request of that connection has a socket of its own, on which a late body is no longer noticed.
-// Only a late body that is itself a whole HTTP answer looks like the answer to the next request; `--strict-connections` rules it out.
+// Only a late body that is itself a whole HTTP answer looks like the answer to the next request.
 
 /** Whether the headers of a 204 announce a body. Many servers send a length of 0, which does not. Pure, and called for each 204. */
 export function announcesBody(headers: HeaderFields): boolean {

@@ -126,7 +126,7 @@ function requestedThrottle(
 export function explainAnswer(answer: Answer): string {
   if (answer.kind === 'not-sent') return `the API cannot be reached (${describeConnectionError(answer.why)})`;
   if (answer.kind === 'maybe-sent' && answer.why === headersTooLarge)
-    return 'the headers of the answers are larger than --max-header-size allows';
+    return 'the headers of the answers are larger than 64 kB';
   if (answer.kind === 'maybe-sent') return `the API gives no answers (${answer.code})`;
   return `the API answers ${answer.status} to everything`;
 }

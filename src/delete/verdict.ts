@@ -22,7 +22,7 @@ import {
 import { describeConnectionError } from '../system-errors.ts';
 import { namesLimit } from './named-limits.ts';
 
-/** The `why` of an answer whose headers are larger than --max-header-size; a code of undici. */
+/** The `why` of an answer whose headers are larger than expunge reads; a code of undici. */
 export const headersTooLarge = 'UND_ERR_HEADERS_OVERFLOW';
 
 /** The meaning of one answer for its id. `ambiguous`: the request may have been executed, which is recorded with the id. */

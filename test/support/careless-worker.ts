@@ -30,7 +30,7 @@ const service = openService({
   queueConnection: openQueueConnection(address),
   queueName: sharedQueueName,
   token: fixedToken(EXPUNGE_TOKEN!, 'EXPUNGE_TOKEN'),
-  connection: { requestTimeoutMs: 500, ca: null, proxy: null, strictConnections: false },
+  connection: { requestTimeoutMs: 500, ca: null, proxy: null },
   maxConcurrency: 32,
   rate: null,
   burst: null,

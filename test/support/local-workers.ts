@@ -51,7 +51,7 @@ export async function openLocalWorkers(
       queueName: sharedQueueName,
       queueConnection: openQueueConnection(testRedisAddress()),
       token: fixedToken(sandbox.token, 'test'),
-      connection: { requestTimeoutMs: 10_000, ca: null, proxy: null, strictConnections: false },
+      connection: { requestTimeoutMs: 10_000, ca: null, proxy: null },
       maxConcurrency: 32,
       rate: null,
       burst: null,

@@ -225,16 +225,7 @@ export const verify: Command = {
   name: 'verify',
   summary: 'send the DELETE of some deleted ids of a run again: all must be gone',
   arguments: '<run>',
-  settings: [
-    ...target,
-    'requestTimeoutMs',
-    'strictConnections',
-    'maxHeaderSize',
-    'stopFile',
-    'protect',
-    'protectColumn',
-    ...store,
-  ],
+  settings: [...target, 'requestTimeoutMs', 'stopFile', 'protect', 'protectColumn', ...store],
   options: [
     {
       flags: '--sample <n>',

@@ -232,18 +232,13 @@ describe.concurrent('check --probe-id sends one real DELETE', () => {
     'and warns of a 204 with a body, which another server may have sent: %s',
     async (framing, { expect, onTestFinished }) => {
       const { url } = await openBodyServer(onTestFinished, framing);
-      for (const strict of [{}, { strictConnections: 'true' }]) {
-        const { exit, out } = await check(
-          { baseUrl: url, ...views, ...strict },
-          { probeId: `v-${Object.keys(strict)}` },
-        );
-        expect(exit).toBe(0);
-        expect(out).toMatch(
-          /^warn +probe .* was answered 204: deleted\. 1 answer was 204 with a body, which HTTP does not/m,
-        );
-        expect(out).toContain('is it the API that answers?\n');
-        expect(out).toContain('→ verify the base URL: a proxy or another server may answer in place of the API\n');
-      }
+      const { exit, out } = await check({ baseUrl: url, ...views }, { probeId: 'v-1' });
+      expect(exit).toBe(0);
+      expect(out).toMatch(
+        /^warn +probe .* was answered 204: deleted\. 1 answer was 204 with a body, which HTTP does not/m,
+      );
+      expect(out).toContain('is it the API that answers?\n');
+      expect(out).toContain('→ verify the base URL: a proxy or another server may answer in place of the API\n');
     },
   );
 

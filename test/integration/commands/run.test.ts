@@ -344,26 +344,6 @@ describe('after a run', () => {
 });
 
 describe('the way to the API', () => {
-  it('with --strict-connections is a connection for each request, and one of a few without', async () => {
-    const relay = await startRelay(harness.sandbox.url);
-    const url = `http://127.0.0.1:${relay.port}`;
-    const ids = (from: number) => Array.from({ length: 30 }, (_, i) => `v-000${from + i}`);
-    const send = async (from: number, flags: string[]) => {
-      harness.file('relayed.csv', `id\n${ids(from).join('\n')}\n`);
-      const before = relay.connections;
-      const ended = await harness.run(['relayed.csv', ...views, '--base-url', url, '--max-concurrency', '3', ...flags]);
-      expect(summaryIn(ended)).toMatchObject({ deleted: 30, attempts: 30, exit: 0 });
-      return relay.connections - before;
-    };
-    try {
-      expect(await send(501, ['--strict-connections'])).toBe(30);
-      expect(await send(531, [])).toBeLessThanOrEqual(3);
-    } finally {
-      await relay.close();
-      await forgetTarget(url);
-    }
-  });
-
   it('can lead through a proxy', async () => {
     const proxy = await startProxy();
     try {

@@ -48,7 +48,7 @@ async function openStage(atEnd: AtEnd) {
     queueConnection,
     queueName: sharedQueueName,
     token: fixedToken(sandbox.token, 'a test'),
-    connection: { requestTimeoutMs: 500, ca: null, proxy: null, strictConnections: false },
+    connection: { requestTimeoutMs: 500, ca: null, proxy: null },
     maxConcurrency: 8,
     rate: null,
     burst: null,

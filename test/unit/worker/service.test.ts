@@ -73,7 +73,7 @@ function openTestService(odd: Odd = {}) {
     queueConnection: {} as QueueConnection,
     target: targetOf('http://localhost:1/base/', 'a'),
     token: fixedToken('t', 'test'),
-    connection: { requestTimeoutMs: 3_000, ca: null, proxy: null, strictConnections: false },
+    connection: { requestTimeoutMs: 3_000, ca: null, proxy: null },
     maxConcurrency: 4,
     rate: null,
     burst: null,
@@ -174,7 +174,7 @@ describe('the service', () => {
     ['as long as a request may take, and 700 ms', 3_000, 3_700],
     ['10.7 s where a request may take longer', 60_000, 10_700],
   ])('waits for the chunks in hand for %s', async (_, requestTimeoutMs, ms) => {
-    const lane = { requestTimeoutMs, ca: null, proxy: null, strictConnections: false };
+    const lane = { requestTimeoutMs, ca: null, proxy: null };
     const { parts, events } = openTestService({ options: { connection: lane }, drainConsumer: never });
     await parts.start(running);
     const drained = parts.drain();

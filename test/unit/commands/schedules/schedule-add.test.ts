@@ -64,8 +64,6 @@ const samples: Record<SettingName, string> = {
   allowHttp: 'api',
   allowedTargets: 'api.example.com',
   protectedTargets: '*prod*',
-  strictConnections: 'true',
-  maxHeaderSize: '65536',
   keep: '2d',
   stateDir: 'state',
   allowPlaintextRedis: 'true',
