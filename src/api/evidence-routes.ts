@@ -1,12 +1,11 @@
 import { z } from 'zod';
-import { ExpungeError, messageOf } from '../errors.ts';
+import { messageOf } from '../errors.ts';
 import { type OutcomeRow, readOutcomes } from '../ledger/outcome-rows.ts';
 import { isFinalized, type Run } from '../ledger/run.ts';
 import { isSuccess, sumOutcomes } from '../model/outcome.ts';
 import { resources } from '../model/resource.ts';
 import { parseSelection } from '../model/selection.ts';
 import type { Target } from '../model/target.ts';
-import { parseCursor, requireWrittenList, WrittenRows, writeNewRows } from '../operations/follow-run.ts';
 import {
   type Appearance,
   isSearchable,
@@ -30,15 +29,6 @@ const reportQuery = z.strictObject({
   only: z.string().min(1).max(1_000).optional().describe('outcomes and codes, with commas: failed,http_409'),
   format: z.enum(['csv', 'ndjson', 'html']).default('csv'),
   spreadsheet_safe: z.enum(['true', 'false']).default('false'),
-});
-
-const outcomesQuery = z.strictObject({
-  from: z
-    .string()
-    .min(1)
-    .max(10_000)
-    .optional()
-    .describe('a cursor from these lines, with + and the number of rows after it'),
 });
 
 const types = { csv: 'text/csv; charset=utf-8', ndjson: 'application/x-ndjson', html: 'text/html; charset=utf-8' };
@@ -69,16 +59,6 @@ export const evidenceRoutes: readonly Route[] = [
     answer: null,
     types: Object.values(types).map(plainType),
     handle: report,
-  }),
-  route({
-    method: 'get',
-    path: '/runs/{run}/outcomes',
-    role: 'read',
-    summary: 'rows that have an outcome since a cursor',
-    query: outcomesQuery,
-    answer: null,
-    types: [types.ndjson],
-    handle: outcomes,
   }),
   route({
     method: 'get',
@@ -130,27 +110,6 @@ async function report({ deps, params, query }: Call<z.output<typeof reportQuery>
   const style = { format, only, spreadsheetSafe: safe === 'true' && format === 'csv' };
   const write = (sink: Sink) => writeReport(readOutcomes(deps.session.redis, run), style, sink);
   return new Response(textOf(deps, run, write, end), { headers });
-}
-
-/** Lines as `report --follow` writes them, up to what is known now; the summary is the last line of an ended run. */
-async function outcomes({ deps, params, query, context }: Call<z.output<typeof outcomesQuery>>): Promise<Response> {
-  const { redis } = deps.session;
-  const run = await findRunById(deps.session, params.run!);
-  requireWrittenList(run);
-  const cursor = parsedAs('query.from', query.from ?? '', () => parseCursor(run, query.from));
-  const end = deps.streams.begin('downloads');
-  const write = async (sink: Sink) => {
-    const written = new WrittenRows(sink, run.id, query.from ?? null, context.req.raw.signal);
-    // An error is sent as a line if it will not pass: if the connection just broke, a reader would ask again for ever.
-    const lost = await writeNewRows(redis, run.id, cursor, written).then(() => null, onlyInternal);
-    if (lost !== null) await written.fail(lost.message);
-  };
-  return new Response(textOf(deps, run, write, end), { headers: { 'content-type': types.ndjson } });
-}
-
-function onlyInternal(error: unknown): ExpungeError {
-  if (error instanceof ExpungeError && error.code === 'INTERNAL') return error;
-  throw error;
 }
 
 async function verification({ deps: { session, streams }, params }: Call): Promise<Verification> {

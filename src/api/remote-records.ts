@@ -1,4 +1,4 @@
-import { ExpungeError, messageOf } from '../errors.ts';
+import { ExpungeError } from '../errors.ts';
 import { count } from '../format.ts';
 import { chooseFrom, type ListedRun, type RunChoice } from '../ledger/list-runs.ts';
 import type { OutcomeRow } from '../ledger/outcome-rows.ts';
@@ -6,12 +6,10 @@ import { nameEnd } from '../ledger/results.ts';
 import { parseRun, type Run } from '../ledger/run.ts';
 import { listedFacts } from '../ledger/summary.ts';
 import { perOutcome } from '../model/outcome.ts';
-import { visibleLine } from '../model/visible.ts';
-import { type Found, isLineType, type WrittenRows } from '../operations/follow-run.ts';
 import type { RecordOperations, ReportStyle, SearchOptions } from '../operations/operations.ts';
 import type { Appearance, Search } from '../operations/search-runs.ts';
 import type { Sink } from '../report/report.ts';
-import { type ApiClient, isAway } from './client.ts';
+import type { ApiClient } from './client.ts';
 import type { runSummary } from './overview.ts';
 import { readRecord, unlessAway } from './remote-runs.ts';
 import { refuseUnknownTarget } from './remote-targets.ts';
@@ -41,8 +39,6 @@ export function remoteRecords(api: ApiClient): RecordOperations {
     verify: ({ id }) => api.json({ method: 'GET', path: `/runs/${id}/verification`, isLong: true }),
     write: (run, style, sink) => write(api, run, style, sink),
     noteReport: async () => {}, // a downloaded file is not the delivered report of the run
-    follow: (run) => (written, stop) => copyNewRows(api, run, written, stop),
-    retryReason: (error) => (isAway(error) ? messageOf(error) : null),
   };
 }
 
@@ -161,20 +157,6 @@ async function write(api: ApiClient, run: Run, style: ReportStyle, sink: Sink): 
     if (!(await sink(part))) break;
   }
   return format === 'html' ? run.rows : lines - (format === 'csv' ? 1 : 0); // without the header line
-}
-
-/** Writes the lines that a server sends. If they break off, it continues at the cursor. Throws INTERNAL for a problem in the last line. */
-async function copyNewRows(api: ApiClient, { id }: Run, written: WrittenRows, signal: AbortSignal): Promise<Found> {
-  const query = { from: written.resumeCursor ?? undefined };
-  const text = api.text({ method: 'GET', path: `/runs/${id}/outcomes`, query, signal }, 'application/x-ndjson');
-  for await (const lines of wholeLines(text)) {
-    const last = lines.at(-1)!;
-    const problem = isLineType('problem', last) ? JSON.parse(lines.pop()!) : null;
-    if (lines.length > 0 && !(await written.copy(lines))) return 'closed';
-    if (problem !== null) throw new ExpungeError('INTERNAL', visibleLine(String(problem.detail)));
-    if (isLineType('summary', last)) return 'all';
-  }
-  return 'more';
 }
 
 /** The whole lines of a text, as each part completes them; text after the last line end is dropped. */

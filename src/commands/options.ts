@@ -49,7 +49,6 @@ type OfEvidence = Partial<ReportStyle> & {
   hashIds?: string;
   publicKey?: string;
   verify?: boolean;
-  follow?: boolean;
   sample?: number;
   verdicts?: boolean;
   probeId?: string;

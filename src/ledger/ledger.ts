@@ -158,7 +158,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
         return { state: 'running', cells: known.accept(planned, wanted), isReturned: planned.returnsChunk };
       // Another Redis than at the claim may have made the comparison, so check the server after it.
       const holds = !planned || !known || hasAllOf(await servers.of(run), known.server);
-      const all = [keys.ledger(run, chunk), keys.run(run), keys.open(run), keys.audit(run), keys.improved(run)];
+      const all = [keys.ledger(run, chunk), keys.run(run), keys.open(run), keys.audit(run)];
       const merge = [chunk, holds ? epoch : noEpoch, packResults(results), packIndexes(wanted)];
       const [state, cells] = (await scripts.expungeUpdateBuffer(...all, ...merge)) as [Buffer, Buffer];
       const grant = { state: state.toString('latin1') as ObservedState, cells: unpackCells(cells) };
@@ -315,7 +315,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
 }
 
 function defineScripts(redis: RedisClient, haltRules: readonly HaltRule[]) {
-  redis.defineCommand('expungeUpdate', { numberOfKeys: 5, lua: updateLua(haltRules) });
+  redis.defineCommand('expungeUpdate', { numberOfKeys: 4, lua: updateLua(haltRules) });
   redis.defineCommand('expungeKnownUpdate', { numberOfKeys: 3, lua: knownUpdateLua(haltRules) });
   redis.defineCommand('expungeEnqueue', { numberOfKeys: 4, lua: enqueueLua });
   redis.defineCommand('expungeClaim', { numberOfKeys: 6, lua: claimLua });

@@ -88,31 +88,6 @@ async function* readBlockPages(redis: RedisClient, run: Run): AsyncGenerator<Pag
   }
 }
 
-/** Reads the rows of some chunks, and whether all of them have an outcome. Throws INTERNAL for a chunk that Redis has lost. */
-export async function readChunkRows(
-  redis: RedisClient,
-  run: Run,
-  numbers: readonly number[],
-): Promise<{ n: number; rows: OutcomeRow[]; isSettled: boolean }[]> {
-  const manifests = await readValues(
-    redis,
-    numbers.map((n) => keys.manifest(run.id, n)),
-  );
-  const chunks = numbers.map((n, i) => decodeChunk(n, present(run, `manifest chunk ${n}`, manifests[i]!)));
-  const ledgers = await readLedgers(redis, run, chunks);
-  const excerpts = await Promise.all(chunks.map((chunk, i) => readExcerpts(redis, run, chunk, ledgers[i]!)));
-  return chunks.map((chunk, i) => {
-    const { rows } = rowsOfChunk(run, chunk, ledgers[i]!, excerpts[i]!);
-    return { n: chunk.n, rows, isSettled: ledgers[i]!.cells.every(isSettled) };
-  });
-}
-
-/** Reads the rows of one block. Throws INTERNAL if Redis has lost it. */
-export async function readBlockRows(redis: RedisClient, run: Run, n: number): Promise<OutcomeRow[]> {
-  const [bytes] = await readValues(redis, [keys.settled(run.id, n)]);
-  return rowsOfBlock(run, decodeBlock(n, present(run, `block ${n} of settled rows`, bytes!)).rows).rows;
-}
-
 async function readLedgers(redis: RedisClient, run: Run, chunks: Chunk[]): Promise<LedgerChunk[]> {
   if (chunks.length === 0) return [];
   const values = await readValues(

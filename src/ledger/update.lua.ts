@@ -15,7 +15,7 @@ import { isEarlyFunction } from './start-time.lua.ts';
  * The ledger update: merges results into their cells, then marks the next batch before its requests are sent. Running it twice with the same
  * arguments is harmless: the merge is `max`, and a second mark only adds doubt.
  *
- * KEYS  1 ledger chunk  2 run  3 open  4 audit  5 improved
+ * KEYS  1 ledger chunk  2 run  3 open  4 audit
  * ARGV  1 chunk  2 epoch  3 results, 4 bytes each (index, cell)  4 indexes to mark, 2 bytes each
  * returns {state, cells}
  *   cells: 2 bytes for each index of ARGV 4, in that order: its cell now. Settled = another holder settled it first. Empty if the run isn't
@@ -61,7 +61,6 @@ local change, attempts, settled, changed, late = {}, 0, 0, false, 0 -- change: b
 for rank = 1, #outcomes do change[rank] = 0 end
 local found = {} -- by rule of section 2
 local timed, isAnyTimed = {}, false -- places of times
-local improved = {} -- outcomes that a better one replaces
 for at = 1, #results, 4 do
   local a, b, c, d = byte(results, at, at + 3)
   local i, new = a * 256 + b, c * 256 + d
@@ -85,7 +84,6 @@ for at = 1, #results, 4 do
     attempts = attempts + sent - sentBefore
     if oldRank > 0 then
       change[oldRank] = change[oldRank] - 1
-      improved[#improved + 1] = ARGV[1] .. '.' .. i
     elseif rank > 0 then
       settled = settled + 1
     end
@@ -107,7 +105,6 @@ for rank, outcome in ipairs(outcomes) do
 end
 if attempts ~= 0 then redis.call('HINCRBY', KEYS[2], 'attempts', attempts) end
 if late > 0 then redis.call('HINCRBY', KEYS[2], 'late', late) end
-if #improved > 0 then redis.call('RPUSH', KEYS[5], unpack(improved)) end
 
 -- 2. Finalize the run with its last id, or halt it by a rule. All results that a rule counts pass here, so it counts over all processes. A share of
 -- earlier failures counts from a number of ids on, so an update can halt a run although all its own ids were deleted.

@@ -10,11 +10,8 @@ import { listedFacts } from '../ledger/summary.ts';
 import { finalizeTally, tallyIfFinalized } from '../ledger/tally.ts';
 import { readProof } from '../ledger/verification.ts';
 import type { RedisClient } from '../redis/client.ts';
-import { describeRedisError, isRedisError } from '../redis/errors.ts';
-import { readProgress } from '../report/follow-outcomes.ts';
 import { htmlReport } from '../report/html-report.ts';
 import { writeReport } from '../report/report.ts';
-import { writeNewRows } from './follow-run.ts';
 import type { RecordOperations } from './operations.ts';
 import { readRunRecord, readWholeContext } from './run-record.ts';
 import { searchRuns } from './search-runs.ts';
@@ -58,17 +55,6 @@ export function localRecords(session: EarlySession): RecordOperations {
       return run.rows;
     },
     noteReport: (run, path) => markDelivered(redis, run, path),
-    follow(run, cursor) {
-      let seen = '';
-      return async (written) => {
-        const progress = await readProgress(redis, run.id);
-        if (progress === seen) return 'more';
-        const found = await writeNewRows(redis, run.id, cursor, written);
-        seen = progress;
-        return found;
-      };
-    },
-    retryReason: (error) => (isRedisError(error) ? describeRedisError(error) : null),
   };
 }
 

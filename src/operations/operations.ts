@@ -7,7 +7,6 @@ import type { Rate } from '../model/rate.ts';
 import type { Selection } from '../model/selection.ts';
 import type { Target } from '../model/target.ts';
 import type { Advice, ToType } from '../model/to-type.ts';
-import type { FollowCursor } from '../report/follow-cursor.ts';
 import type { ReportFormat, Sink } from '../report/report.ts';
 import type { ScheduleDryRun } from '../schedule/follow-run.ts';
 import type { Schedule } from '../schedule/schedule.ts';
@@ -22,7 +21,6 @@ import type {
 } from './action.ts';
 import type { AddAction, Added } from './add-schedule.ts';
 import type { PaceAction, PaceChange, PriorityAction, PriorityChange } from './change-run.ts';
-import type { Found, WrittenRows } from './follow-run.ts';
 import type { PlanAnswer, PlanFacts } from './kept-plan.ts';
 import type { ListAction } from './list-action.ts';
 import type { Removed } from './remove-run.ts';
@@ -111,10 +109,6 @@ export type RecordOperations = {
   write(run: Run, style: ReportStyle, sink: Sink): Promise<number>;
   /** Records that a file holds all rows of an ended run. */
   noteReport(run: Run, path: string): Promise<void>;
-  /** Returns a function that writes the new rows of a run since its last call; the first call starts at the cursor. */
-  follow(run: Run, cursor: FollowCursor): (written: WrittenRows, stop: AbortSignal) => Promise<Found>;
-  /** The reason why an error means that there is no answer for now; null if it means something else. */
-  retryReason(error: unknown): string | null;
 };
 
 /** Actions for the schedules of a target. All but `run` can be repeated at will. A schedule that is not there throws USAGE. */

@@ -52,13 +52,6 @@ export const runKeys = {
     writers: ['ledger/chunks.lua.ts'],
     expires: runEnd,
   },
-  improved: {
-    key: (run: string) => `expunge:{${run}}:improved`,
-    type: 'list',
-    contents: 'each outcome that a better one replaced, as `<chunk>.<index>`',
-    writers: ['ledger/update.lua.ts'],
-    expires: runEnd,
-  },
   details: {
     key: (run: string) => `expunge:{${run}}:details`,
     type: 'hash',

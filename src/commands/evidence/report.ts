@@ -21,19 +21,16 @@ import { type Invocation, type JsonLines, jsonLines } from '../command.ts';
 import { infoWriter, lineWriter } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 import { certify, type Evidence, refuseCertificateConflicts } from './certify.ts';
-import { followReport, refuseFollowConflicts } from './follow-report.ts';
 import { toSink } from './report-sink.ts';
 
 /** `report`: for a run that has not ended, writes the rows that are settled. Only reads, so repeating it is harmless. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, options, stdout, stderr } = invocation;
-  refuseFollowConflicts(invocation);
   requireOutputForJson(invocation);
   refuseCertificateConflicts(invocation);
   const say = lineWriter(stderr);
   const print = jsonLines(stdout, options.json);
   return withOperations(invocation, 'records', async (records) => {
-    if (options.follow === true) return followReport(invocation, records, await records.find(args[0]));
     const { run, proof } = await records.findTallied(args[0]).catch((error) => tellKept(error, invocation));
     if (options.certificate === true) return certify(invocation, evidenceOf(records, run));
     const { output = null, only = null, verify = false } = options;

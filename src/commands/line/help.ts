@@ -78,7 +78,7 @@ export const furtherReading: Readonly<Record<string, readonly Topic[]>> = {
   'stop-all': ['control'],
   'start-all': ['control'],
   target: ['rates', 'control', 'recovery'],
-  report: ['reports', 'follow', 'certificates', 'outcomes'],
+  report: ['reports', 'certificates', 'outcomes'],
   certificate: ['certificates'],
   verify: ['guarantees', 'check', 'exit-codes'],
   explain: ['reports', 'outcomes'],

@@ -36,16 +36,7 @@ const parts = () => [
 ];
 const small = () =>
   [
-    ...[
-      keys.open,
-      keys.deferred,
-      keys.holders,
-      keys.improved,
-      keys.details,
-      keys.measures,
-      keys.history,
-      keys.historyEvents,
-    ],
+    ...[keys.open, keys.deferred, keys.holders, keys.details, keys.measures, keys.history, keys.historyEvents],
     ...[keys.paceMembers, keys.paceQuotas, keys.absent, keys.audit],
   ].map((keyOf) => keyOf(id));
 
