@@ -39,6 +39,7 @@ export function remoteRecords(api: ApiClient): RecordOperations {
     verify: ({ id }) => api.json({ method: 'GET', path: `/runs/${id}/verification`, isLong: true }),
     write: (run, style, sink) => write(api, run, style, sink),
     noteReport: async () => {}, // a downloaded file is not the delivered report of the run
+    noteManifest: async () => {}, // a reader of a server changes nothing there, not even the audit trail
   };
 }
 

@@ -40,14 +40,12 @@ type Chosen = { state?: RunChoice['states']; limit?: number; sort?: RunChoice['s
   'since' | 'target' | 'list' | 'by' | 'label'
 >;
 
-/** Options of reports, certificates and checks. */
+/** Options of reports, manifests and checks. */
 type OfEvidence = Partial<ReportStyle> & {
   output?: string;
   join?: string[];
-  certificate?: boolean;
-  signKey?: string;
-  hashIds?: string;
-  publicKey?: string;
+  manifest?: string;
+  check?: string;
   verify?: boolean;
   sample?: number;
   verdicts?: boolean;

@@ -11,7 +11,7 @@ export const topics = {
   'exit-codes': 'what a script can rely on',
   json: 'the objects that --json prints',
   reports: 'what happened to every row, which files a run leaves, how long they stay',
-  certificates: 'a report that shows any later edit, and how to sign it',
+  manifests: 'what shows any later edit of a report, and how to sign it',
   retry: 'send the failed ids of an ended run again',
   results: 'the files of each ended run, in a folder or at a URL',
   settings: 'flags, variables, the configuration file, and every default',

@@ -58,12 +58,12 @@ export function auditFacts({ at, ...others }: AuditEntry) {
 
 /** Records an action on a target, or the removal of a run. Repeating it records it twice. */
 export async function noteTargetAction(redis: RedisClient, fp: string, entry: AuditEntry): Promise<void> {
-  await note(redis, keys.targetAudit(fp), entry);
+  await redis.eval(noteAuditLua('KEYS[1]', 'ARGV[1]'), 1, keys.targetAudit(fp), storedEntry(entry));
 }
 
 /** Records an action that does not change the state of a run; scripts record the other actions. Repeating it records it twice. */
 export async function noteRunAction(redis: RedisClient, run: string, entry: AuditEntry): Promise<void> {
-  await note(redis, keys.audit(run), entry);
+  await redis.eval(noteAuditOfRunLua('ARGV[1]'), 2, keys.run(run), keys.audit(run), storedEntry(entry));
 }
 
 /** Records in the trail of a run that an accepted action was not carried out. Records nothing if the run is gone. Repeating it changes nothing. */
@@ -108,10 +108,6 @@ if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HGET', KEYS[1], 'plan') == 
 redis.call('HSET', KEYS[1], 'plan', ARGV[1], 'approver', ARGV[3])
 ${noteAuditOfRunLua('ARGV[2]')}
 `;
-
-async function note(redis: RedisClient, key: string, entry: AuditEntry): Promise<void> {
-  await redis.eval(noteAuditLua('KEYS[1]', 'ARGV[1]'), 1, key, storedEntry(entry));
-}
 
 export function parseEntry(text: string): AuditEntry {
   return JSON.parse(text) as AuditEntry;

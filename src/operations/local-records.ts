@@ -1,5 +1,6 @@
 import { ExpungeError } from '../errors.ts';
 import { historyFacts, readHistory } from '../history/history.ts';
+import { noteRunAction } from '../ledger/audit.ts';
 import { markDelivered } from '../ledger/end-run.ts';
 import { chooseRuns, type ListedRun } from '../ledger/list-runs.ts';
 import { readOutcomes } from '../ledger/outcome-rows.ts';
@@ -55,6 +56,14 @@ export function localRecords(session: EarlySession): RecordOperations {
       return run.rows;
     },
     noteReport: (run, path) => markDelivered(redis, run, path),
+    noteManifest: (run, by, sha256) =>
+      noteRunAction(redis, run.id, {
+        at: Date.now(),
+        action: 'manifest',
+        ...by,
+        by: 'operator',
+        report_sha256: sha256,
+      }),
   };
 }
 

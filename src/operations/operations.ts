@@ -109,6 +109,8 @@ export type RecordOperations = {
   write(run: Run, style: ReportStyle, sink: Sink): Promise<number>;
   /** Records that a file holds all rows of an ended run. */
   noteReport(run: Run, path: string): Promise<void>;
+  /** Records in the audit trail that a manifest of the report with this SHA-256 was made. */
+  noteManifest(run: Run, by: By, sha256: string): Promise<void>;
 };
 
 /** Actions for the schedules of a target. All but `run` can be repeated at will. A schedule that is not there throws USAGE. */

@@ -44,7 +44,6 @@ const leftOut = [
 /** Slow tests, and those of whole commands, try the mutants of these sources only. */
 const onlyOf: Record<string, string[]> = {
   'test/integration/api/search.test.ts': ['list-runs'],
-  'test/integration/commands/certificate.test.ts': ['certificate', 'verify-certificate'],
   'test/integration/commands/join.test.ts': ['join-report'],
   'test/integration/ledger/halts.test.ts': ['halt-rules', 'ledger', 'thresholds'],
   'test/integration/history/history.test.ts': ['history'],

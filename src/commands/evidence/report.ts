@@ -20,26 +20,35 @@ import { retryLines } from '../../terminal/retry-text.ts';
 import { type Invocation, type JsonLines, jsonLines } from '../command.ts';
 import { infoWriter, lineWriter } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
-import { certify, type Evidence, refuseCertificateConflicts } from './certify.ts';
+import { checkManifest, refuseManifestConflicts, reportWithManifest } from './report-manifest.ts';
 import { toSink } from './report-sink.ts';
 
 /** `report`: for a run that has not ended, writes the rows that are settled. Only reads, so repeating it is harmless. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, options, stdout, stderr } = invocation;
   requireOutputForJson(invocation);
-  refuseCertificateConflicts(invocation);
+  refuseManifestConflicts(invocation);
   const say = lineWriter(stderr);
   const print = jsonLines(stdout, options.json);
   return withOperations(invocation, 'records', async (records) => {
+    if (options.check !== undefined) return checkManifest(invocation, records);
+    if (args[0] === undefined) throw noRun();
     const { run, proof } = await records.findTallied(args[0]).catch((error) => tellKept(error, invocation));
-    if (options.certificate === true) return certify(invocation, evidenceOf(records, run));
     const { output = null, only = null, verify = false } = options;
     const { format = 'csv', spreadsheetSafe = false } = options;
+    if (options.manifest !== undefined && format !== 'html')
+      return reportWithManifest(invocation, records, run, { format, spreadsheetSafe });
     for (const line of [...retryLines(run), ...proof]) infoWriter(invocation)(`Run ${run.id}: ${visibleLine(line)}`);
     const join = await openJoined(invocation);
     const standings = output === null ? [] : standingsOfRun(run, (await records.record(run)).context);
     const choice = { format, spreadsheetSafe, output, only, join, verify };
     return reportRun({ records, run, standings, ...choice, out: stdout, say, print });
+  });
+}
+
+function noRun(): ExpungeError {
+  return new ExpungeError('USAGE', 'report needs the id of a run', {
+    next: (toType) => `${toType('runs')} lists them`,
   });
 }
 
@@ -69,7 +78,8 @@ async function openJoined({ options, config }: Invocation): Promise<JoinedFiles 
 
 /** Throws USAGE for `--json` without --output: stdout holds the report itself, where `--json` would print what was done. */
 function requireOutputForJson({ options }: Invocation): void {
-  if (!options.json || options.output !== undefined || options.verify === true) return;
+  if (!options.json || [options.output, options.check].some((path) => path !== undefined) || options.verify === true)
+    return;
   throw new ExpungeError('USAGE', '--json needs --output or --verify: without them, stdout holds the report itself', {
     next: 'for a report as JSON: --format ndjson',
   });
@@ -126,10 +136,6 @@ function showVerification(found: Verification, { say, print }: Pick<ReportDeps, 
   say(found.problem ?? `adds up: ${sumInWords({ counts: found, pending: found.pending })}`);
   print('verification', found);
   return found.adds_up ? exitCodes.OK.exit : exitCodes.INTERNAL.exit;
-}
-
-function evidenceOf(records: RecordOperations, run: Run): Evidence {
-  return { run, rows: () => records.rows(run), verify: () => records.verify(run) };
 }
 
 /** Records a file with all rows as the delivered report, as the command of the run does; the first one stays recorded. */

@@ -1,6 +1,6 @@
 import type { Command } from '../command.ts';
 import { dashboard, token } from './access-commands.ts';
-import { apply, certificate, explain, plan, plans, report, verify } from './evidence-commands.ts';
+import { apply, explain, plan, plans, report, verify } from './evidence-commands.ts';
 import { cancel, pause, priority, rate, resume, retry, run, runs, status } from './run-commands.ts';
 import { schedule } from './schedule-commands.ts';
 import { alerts, check, completion, config, help, quickstart, redis, sandbox, worker } from './service-commands.ts';
@@ -26,7 +26,6 @@ export const commands: readonly Command[] = [
   report,
   explain,
   verify,
-  certificate,
   worker,
   schedule,
   dashboard,

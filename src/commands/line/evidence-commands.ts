@@ -145,33 +145,10 @@ export const apply: Command = {
   load: () => import('../runs/apply.ts'),
 };
 
-export const certificate: Command = {
-  name: 'certificate',
-  summary: 'check a certificate that report --certificate wrote',
-  settings: [],
-  examples: [['expunge certificate verify proof.ndjson', 'whether anything in it was changed']],
-  subcommands: [
-    {
-      name: 'verify',
-      summary: 'check that a certificate is as it was written, or name the line that is not; needs no Redis',
-      arguments: '<file>',
-      settings: [],
-      options: [{ flags: '--public-key <file>', help: 'the Ed25519 key that must have signed it, in PEM' }, json],
-      examples: [
-        ['expunge certificate verify proof.ndjson', 'exits 1 and names the line if anything was changed'],
-        ['expunge certificate verify proof.ndjson --public-key public.pem', 'and who signed it'],
-      ],
-      withoutSettings: true,
-      load: () => import('../evidence/certificate.ts'),
-    },
-  ],
-  load: null,
-};
-
 export const report: Command = {
   name: 'report',
   summary: 'write what happened to every row of a run',
-  arguments: '<run>',
+  arguments: '[run]',
   settings: [...store, ...server, 'resource', 'resourceColumn', 'column', 'noHeader', 'delimiter', 'limit'],
   options: [
     {
@@ -186,17 +163,18 @@ export const report: Command = {
       help: 'the CSV files of the run, to copy with the outcome of each row in added columns',
     },
     {
-      flags: '--certificate',
-      help: 'all rows of an ended run as a chain of hashes with one root, so that any edit shows',
+      flags: '--manifest <file>',
+      help: 'also write the SHA-256 of this report, of the list and of the definitions, with the totals of the ended run',
+      parse: parse.text,
     },
-    { flags: '--sign-key <file>', help: 'sign the certificate with this Ed25519 key, in PEM' },
     {
-      flags: '--hash-ids <file>',
-      help: 'hash the ids of the certificate, with the salt in this file; it is made if it is not there',
+      flags: '--check <file>',
+      help: 'compute the report of a manifest again, and name what differs',
+      parse: parse.text,
     },
     { flags: '--verify', help: 'check that every row has exactly one outcome' },
     { flags: '--spreadsheet-safe', help: 'also neutralise ids a spreadsheet could take for formulas' },
-    { flags: '--json', help: 'with --output or --verify: print what was done as JSON on stdout' },
+    { flags: '--json', help: 'with --output, --verify or --check: print what was done as JSON on stdout' },
   ],
   examples: [
     ['expunge report 20261120-1602-m4tz --output report.csv', 'one line per row, in input order'],
@@ -206,7 +184,8 @@ export const report: Command = {
       'next to the columns of the list',
     ],
     ['expunge report 20261120-1602-m4tz --format ndjson | jq -r .outcome', 'for other tools'],
-    ['expunge report 20261120-1602-m4tz --certificate --sign-key key.pem -o proof.ndjson', 'for an auditor'],
+    ['expunge report 20261120-1602-m4tz -o report.csv --manifest manifest.json', 'for an auditor'],
+    ['expunge report --check manifest.json', 'exits 1 and names what differs'],
     ['expunge report 20261120-1602-m4tz --format html --output report.html', 'a page to read, also on a phone'],
     ['expunge report 20261120-1602-m4tz --verify', 'exits 1 if the ledger does not add up'],
   ],

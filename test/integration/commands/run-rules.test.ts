@@ -91,7 +91,7 @@ describe('a run of a plan keeps its rules', () => {
     },
   );
 
-  test('a stricter rule is for everybody, and the certificate does not speak of it', async () => {
+  test('a stricter rule is for everybody, and the manifest does not speak of it', async () => {
     const { harness, submit } = await openPlanned(onTestFinished);
     expect(await submit(['--max-failures', '1', '--partial'])).toMatchObject({ code: 0 });
     const run = await harness.onlyRun();
@@ -120,16 +120,15 @@ describe('a run of a plan keeps its rules', () => {
     expect((await changesOf(harness, run)).map(({ action }) => action)).toContain(action);
   });
 
-  test('the certificate and the page name a plan together with what was loosened since', async () => {
+  test('the manifest and the page name a plan together with what was loosened since', async () => {
     const { harness, submit } = await openPlanned(onTestFinished);
     await submit(['--max-failures', '50%', '--partial'], bob);
     const { id } = await harness.onlyRun();
     await harness.expunge(['cancel', id, '--yes']);
-    await harness.expunge(['report', id, '--certificate', '--output', 'proof.ndjson']);
+    await harness.expunge(['report', id, '--output', 'report.csv', '--manifest', 'manifest.json']);
     await harness.expunge(['report', id, '--format', 'html', '-o', 'page.html']);
     const words = 'max-failures 2 to 50% by bob@laptop';
-    const end = JSON.parse(readFileSync('proof.ndjson', 'utf8').trim().split('\n').at(-1)!);
-    expect(end).toMatchObject({ plan_sha256: expect.stringMatching(/^\w{64}$/), plan_changed: words });
+    expect(JSON.parse(readFileSync('manifest.json', 'utf8'))).toMatchObject({ plan_sha256: expect.stringMatching(/^\w{64}$/), plan_changed: words });
     expect(readFileSync('page.html', 'utf8')).toContain(words);
   });
 

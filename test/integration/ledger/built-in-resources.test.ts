@@ -6,14 +6,11 @@ import { loadConfig } from '../../../src/config/read-config.ts';
 import { readChunks } from '../../../src/input/chunk-ids.ts';
 import { spoolRows } from '../../../src/input/spool.ts';
 import { planRun, writeRun } from '../../../src/ledger/create-run.ts';
-import { readOutcomes } from '../../../src/ledger/outcome-rows.ts';
-import { parseRun } from '../../../src/ledger/run.ts';
 import type { Row } from '../../../src/model/row.ts';
 import { targetOf } from '../../../src/model/target.ts';
 import { planFileText, sealPlan } from '../../../src/operations/sealed-plan.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { writeCertificate } from '../../../src/report/certificate.ts';
 import { openTestRedis } from '../../support/redis.ts';
 import { forgetRun } from './lone-run.ts';
 
@@ -56,10 +53,9 @@ async function* guarded(): AsyncGenerator<string[]> {
 const ofRedis = /^(server|process|acceptedAt|changedAt|history)/;
 
 /**
- * The fixture was written before resources could be configured. Whoever has lists, plans, runs and certificates of annotations and views keeps
- * finding them.
+ * The fixture was written before resources could be configured. Whoever has lists, plans and runs of annotations and views keeps finding them.
  */
-test('lists, plans, runs and certificates of annotations and views are byte for byte as they always were', async () => {
+test('lists, plans and runs of annotations and views are byte for byte as they always were', async () => {
   const spool = await spoolRows(batches(), folder, { files: ['old.csv'], protectedIds: guarded(), limit: null });
   const { config } = loadConfig({ flags: { resourceColumn: 'resource' }, env: {}, configFile: null });
   const origin = { planned_at: '2026-01-01T00:00:00.000Z', planned_by: 'ana', approve_by: null, reason: 'OPS-1' };
@@ -75,12 +71,6 @@ test('lists, plans, runs and certificates of annotations and views are byte for 
   await writeRun(redis, id, made, readChunks(spool), now, () => {});
   const record = await redis.hgetall(keys.run(id));
   const stored = Object.entries(record).filter(([name]) => !ofRedis.test(name));
-  const run = parseRun(id, { ...record, state: 'completed', endedAt: String(now + 60_000), startedAt: String(now) });
-  let certificate = '';
-  await writeCertificate(readOutcomes(redis, run), run, { key: null, salt: null }, async (text) => {
-    certificate += text;
-    return true;
-  });
   const found = {
     spool: { ...spool, folder: '', resources: undefined },
     list: made.list,
@@ -97,7 +87,6 @@ test('lists, plans, runs and certificates of annotations and views are byte for 
       [0, 1, 2].map(async (n) => (await redis.getBuffer(keys.manifest(id, n)))?.toString('hex')),
     ),
     ledger: (await redis.getBuffer(keys.ledger(id, 0)))?.toString('hex'),
-    certificate: certificate.split('\n').filter((_, n) => n < 3 || n > 598),
   };
   const before = JSON.parse(readFileSync('test/fixtures/built-in-resources.json', 'utf8'));
   expect(JSON.parse(JSON.stringify(found))).toEqual(before);
