@@ -1,3 +1,4 @@
+import { createScanner } from 'jsonc-parser';
 import { messageOf } from './errors.ts';
 
 /**
@@ -10,9 +11,7 @@ export function parseStrictJson(text: string): unknown {
   const value = parse(json);
   const repeated = findRepeatedKey(json);
   if (repeated === null) return value;
-  throw new Error(
-    `it has ${JSON.stringify(repeated.key.slice(0, 60))} twice in one object (${place(json, repeated.at)})`,
-  );
+  throw new Error(`it has ${JSON.stringify(repeated.value.slice(0, 60))} twice in one object (${placeOf(repeated)})`);
 }
 
 function parse(json: string): unknown {
@@ -26,58 +25,103 @@ function parse(json: string): unknown {
 /** The place at which the parser failed. Nothing else of its message is shown, because it may quote the text. */
 function failurePlace(json: string, message: string): string {
   if (/end of JSON input/.test(message)) return 'it ends too early';
-  return /line \d+ column \d+/.exec(message)?.[0] ?? strangePlace(json);
+  const place = /line \d+ column \d+/.exec(message)?.[0]; // the parser gives none for text that is not even a token
+  if (place !== undefined) return place;
+  const strange = [...tokensIn(json)].find(({ isToken }) => !isToken);
+  return strange === undefined ? 'a comma or bracket is misplaced' : placeOf(strange);
 }
 
-/** One token after another: its string, if it is one, and the colon that follows a key. */
-const tokens = /[ \t\r\n]*(?:("[^"\\]*(?:\\.[^"\\]*)*")([ \t\r\n]*:)?|[{}[\],:]|true|false|null|-?\d[\d.eE+-]*)/gy;
+/**
+ * A token of a JSON text; `line` and `column` from 1. `sign`: its first character, which tells what it is. `value`: the text of a string, or the token
+ * as it is written. `isToken`: false for text that is no token of JSON, or not a whole one.
+ */
+type Token = { sign: string; value: string; at: number; end: number; line: number; column: number; isToken: boolean };
+
+const [unknown, endOfText] = [16, 17]; // of SyntaxKind, a constant enum, which only its own package can use
+
+function* tokensIn(json: string): Generator<Token> {
+  const scanner = createScanner(json, true);
+  for (let kind = scanner.scan(); kind !== endOfText; kind = scanner.scan()) {
+    const at = scanner.getTokenOffset();
+    yield {
+      sign: json[at]!,
+      value: scanner.getTokenValue(),
+      at,
+      end: at + scanner.getTokenLength(),
+      line: scanner.getTokenStartLine() + 1,
+      column: scanner.getTokenStartCharacter() + 1,
+      isToken: kind !== unknown && scanner.getTokenError() === 0,
+    };
+  }
+}
+
+/** A key of an object. `depth`: how many objects and lists are open around it. `isFirst`: whether it is the first of its object. */
+type Key = Token & { depth: number; isFirst: boolean };
+
+/** The keys of a JSON text that is known to be valid, in their order, however deep it is. */
+function* keysIn(json: string): Generator<Key> {
+  let depth = 0;
+  let isFirst = false;
+  let last: Token | null = null;
+  for (const token of tokensIn(json)) {
+    const { sign } = token;
+    if (sign === ':') yield { ...last!, depth, isFirst };
+    if (sign === '{' || sign === '[') depth += 1;
+    else if (sign === '}' || sign === ']') depth -= 1;
+    if (sign === '"') isFirst = last?.sign === '{';
+    last = token;
+  }
+}
+
+/** How often the outermost object of a valid JSON text has a key. */
+export function countKey(json: string, key: string): number {
+  let count = 0;
+  for (const { depth, value } of keysIn(json)) if (depth === 1 && value === key) count += 1;
+  return count;
+}
+
+/** The source text of a field's value in the outermost object of a valid JSON text; '' if it has no such field. */
+export function sourceOf(json: string, key: string): string {
+  let [depth, start] = [0, -1];
+  let last: Token | null = null;
+  for (const token of tokensIn(json)) {
+    const { sign, at } = token;
+    if (depth === 1 && start !== -1 && (sign === ',' || sign === '}')) return json.slice(start, at).trim();
+    if (depth === 1 && start === -1 && sign === ':' && last!.value === key) start = token.end;
+    if (sign === '{' || sign === '[') depth += 1;
+    else if (sign === '}' || sign === ']') depth -= 1;
+    last = token;
+  }
+  return '';
+}
 
 /**
  * The line of a key in a JSON text that is known to be valid, counted from 1. `keys`: the names that lead to it from the outermost object. For a missing
  * key, the line of the last name that was found.
  */
 export function lineOfKey(text: string, keys: readonly string[]): number {
-  const json = text.replace(/^\uFEFF/, '');
-  let [depth, found, at] = [0, 0, 0]; // open objects and lists; names found so far
-  for (const { 0: token, 1: written, 2: colon, index } of json.matchAll(tokens)) {
-    const sign = written === undefined ? token.at(-1) : '';
-    if (colon !== undefined && depth <= found) break; // the object of the last name has ended
-    if (colon !== undefined && depth === found + 1 && JSON.parse(written!) === keys[found]) {
-      found += 1;
-      at = index + token.indexOf('"');
-      if (found === keys.length) break;
-    } else if (sign === '{' || sign === '[') depth += 1;
-    else if (sign === '}' || sign === ']') depth -= 1;
+  let [found, line] = [0, 1];
+  for (const { value, depth, line: here } of keysIn(text.replace(/^\uFEFF/, ''))) {
+    if (depth <= found) break; // the object of the last name has ended
+    if (depth !== found + 1 || value !== keys[found]) continue;
+    found += 1;
+    line = here;
+    if (found === keys.length) break;
   }
-  return json.slice(0, at).split('\n').length;
+  return line;
 }
 
-/** Finds the first key that occurs twice in one object, and its place; null if there is none. The text is known to be JSON. */
-function findRepeatedKey(json: string): { key: string; at: number } | null {
-  const open: (Set<string> | null)[] = []; // the keys of each object that is not closed yet; null for an array
-  for (const { 0: text, 1: written, 2: colon, index } of json.matchAll(tokens)) {
-    const sign = text.at(-1);
-    if (colon !== undefined) {
-      const key: string = JSON.parse(written!);
-      const keys = open.at(-1)!;
-      if (keys.has(key)) return { key, at: index + text.indexOf('"') };
-      keys.add(key);
-    } else if (written !== undefined) continue;
-    else if (sign === '{') open.push(new Set());
-    else if (sign === '[') open.push(null);
-    else if (sign === '}' || sign === ']') open.pop();
+/** Finds the first key that occurs twice in one object; null if there is none. The text is known to be JSON. */
+function findRepeatedKey(json: string): Key | null {
+  const seen: Set<string>[] = []; // by depth: the keys of the object that is open there
+  for (const key of keysIn(json)) {
+    if (key.isFirst) seen[key.depth] = new Set();
+    if (seen[key.depth]!.has(key.value)) return key;
+    seen[key.depth]!.add(key.value);
   }
   return null;
 }
 
-/** The place of the first text that is not a JSON token, as the parser gives no place for it. */
-function strangePlace(json: string): string {
-  const read = [...json.matchAll(tokens)].reduce((end, { 0: text }) => end + text.length, 0);
-  const at = json.slice(read).search(/[^ \t\r\n]/);
-  return at === -1 ? 'a comma or bracket is misplaced' : place(json, read + at);
-}
-
-function place(json: string, at: number): string {
-  const lines = json.slice(0, at).split('\n');
-  return `line ${lines.length} column ${lines.at(-1)!.length + 1}`;
+function placeOf({ line, column }: Token): string {
+  return `line ${line} column ${column}`;
 }

@@ -1,6 +1,7 @@
 import { isNameOf, resources } from '../model/resource.ts';
 import type { Row } from '../model/row.ts';
 import { quoteForShell } from '../model/shell-word.ts';
+import { countKey, sourceOf } from '../strict-json.ts';
 import { adviceToSplit } from './convert-advice.ts';
 import { isNamedLike } from './header.ts';
 import { inputError, shown } from './input-error.ts';
@@ -101,58 +102,5 @@ function isRepeated(text: string, key: string): boolean {
   const quoted = `"${key}"`;
   const first = text.indexOf(quoted);
   if (text.indexOf(quoted, first + 1) <= first && !text.includes('\\')) return false;
-  return countOuterKeys(text, key, quoted) > 1;
-}
-
-/** The number of times the outermost object has the key. The text is known to be JSON. */
-function countOuterKeys(text: string, key: string, quoted: string): number {
-  let count = 0;
-  let depth = 0;
-  for (let at = 0; at < text.length; at++) {
-    const character = text[at]!;
-    if (character === '"') {
-      const end = endOfString(text, at);
-      if (depth === 1 && isKey(text, end) && isSame(text.slice(at, end), key, quoted)) count += 1;
-      at = end - 1;
-    } else if (character === '{' || character === '[') depth += 1;
-    else if (character === '}' || character === ']') depth -= 1;
-  }
-  return count;
-}
-
-function isSame(written: string, key: string, quoted: string): boolean {
-  return written.includes('\\') ? JSON.parse(written) === key : written === quoted;
-}
-
-/** The end of the string that begins here. */
-function endOfString(text: string, start: number): number {
-  let at = start + 1;
-  while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
-  return at + 1;
-}
-
-/** Whether a colon follows the string that ended here. */
-function isKey(text: string, end: number): boolean {
-  let at = end;
-  while (' \t\r\n'.includes(text[at]!)) at += 1;
-  return text[at] === ':';
-}
-
-/** The source text of a field's value in the outermost object. The text is known to be JSON, however deep. */
-function sourceOf(text: string, column: string): string {
-  let [depth, start] = [0, -1];
-  for (let at = 0; at < text.length; at++) {
-    const character = text[at]!;
-    if (character === '"') {
-      const end = endOfString(text, at);
-      if (depth === 1 && start === -1 && isKey(text, end) && isSame(text.slice(at, end), column, `"${column}"`)) {
-        start = text.indexOf(':', end) + 1;
-      }
-      at = end - 1;
-    } else if (character === '{' || character === '[') depth += 1;
-    else if (depth === 1 && start !== -1 && (character === ',' || character === '}'))
-      return text.slice(start, at).trim();
-    else if (character === '}' || character === ']') depth -= 1;
-  }
-  return '';
+  return countKey(text, key) > 1;
 }

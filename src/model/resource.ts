@@ -1,4 +1,4 @@
-import { type Canonical, canonicalJson } from './canonical.ts';
+import canonicalJson from 'canonicalize';
 import { parseOnStatus } from './on-status.ts';
 import { toSingular } from './singular.ts';
 import { acceptedStatus, successStatus } from './status.ts';
@@ -78,7 +78,7 @@ export function definitionsOf(used: readonly Resource[]): Definitions {
  */
 export function definitionsText(used: readonly Resource[]): string {
   const configured = definitionsOf(used);
-  return Object.keys(configured).length === 0 ? '' : canonicalJson(configured as Canonical);
+  return Object.keys(configured).length === 0 ? '' : canonicalJson(configured)!;
 }
 
 /** The definitions in such a text. */
@@ -97,9 +97,9 @@ export function describeOtherDefinitions(stored: Definitions, known = definition
     const ours = Object.hasOwn(known, name) ? known[name] : undefined;
     if (ours === undefined) return [`the resource ${name} is not defined ${here}`];
     const fields = [...new Set(Object.keys({ ...theirs, ...ours }))] as (keyof Definition)[];
-    const text = (value: Canonical | undefined) => (value === undefined ? 'nothing' : canonicalJson(value)); // of another version
+    const text = (value: unknown) => canonicalJson(value) ?? 'nothing'; // a field of another version
     return fields
-      .map((field) => [field, text(ours[field] as Canonical), text(theirs[field] as Canonical)])
+      .map((field) => [field, text(ours[field]), text(theirs[field])])
       .filter(([, our, their]) => our !== their)
       .map(([field, our, their]) => `"${field}" of the resource ${name} is ${our} ${here} instead of ${their}`);
   });

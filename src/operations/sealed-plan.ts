@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import canonicalJson from 'canonicalize';
 import type { Sources } from '../config/read-config.ts';
 import { type Config, type SettingName, settings, settingText } from '../config/settings.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
@@ -7,7 +8,6 @@ import type { InputFile } from '../input/open-inputs.ts';
 import type { Spool } from '../input/spool.ts';
 import type { List } from '../input/with-list.ts';
 import { noRules } from '../ledger/run-rules.ts';
-import { type Canonical, canonicalJson } from '../model/canonical.ts';
 import { forecast } from '../model/forecast.ts';
 import type { ReadOutcome } from '../model/outcome.ts';
 import { type Definitions, definitionsOf, type Resource, usedResources } from '../model/resource.ts';
@@ -195,7 +195,7 @@ export async function sealInputs(files: readonly InputFile[]): Promise<SealedInp
 
 /** The text of a plan's file. */
 export function planFileText(plan: SealedPlan): string {
-  return `${canonicalJson(plan as unknown as Canonical)}\n`;
+  return `${canonicalJson(plan)}\n`;
 }
 
 /** The hash from which the code of a plan is made, and which the audit trail names: the SHA-256 of its file. */
