@@ -16,7 +16,6 @@ const withoutRedis = [
   'redis status',
   'redis stop',
   'plan',
-  'certificate verify',
 ];
 
 const afterItsPlan = ['apply']; // which names what it is to do

@@ -38,8 +38,8 @@ describe('completion offers', () => {
     [['retry', 'm4tz', '--only', 'un'], ['unknown']],
     [['ap'], ['apply']],
     [['apply', ''], 'files'],
-    [['certificate', 've'], ['verify']],
-    [['report', 'm4tz', '--sign-key', ''], 'files'],
+    [['redis', 'sta'], ['status']],
+    [['report', 'm4tz', '--manifest', ''], 'files'],
     [
       ['explain', ''],
       ['annotations', 'views'],

@@ -24,7 +24,6 @@ describe('a command that a command prints', () => {
       'expunge resume r1 --allow-plaintext-redis --redis-password-file p',
     ],
     ['status r1 --state-dir /x --config c', ['help', 'redis'], 'expunge help redis'],
-    ['status r1 --state-dir /x --config c', ['certificate verify', 'c'], 'expunge certificate verify c'],
     ['status r1 --state-dir /x', ['run', '--help'], 'expunge run --help'],
     [
       'check --base-url https://a.example --account acme --token-file t --proxy http://p:1',
