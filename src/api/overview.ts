@@ -151,7 +151,6 @@ export function runSummary(
     results_by: run.resultsBy || null,
     who: run.who,
     detached: run.detached,
-    priority: run.priority,
     halt: run.halt || null,
     per_second: run.state === 'running' ? perSecond : null,
     seconds_left: isMoving ? Math.ceil(left / perSecond) : null,

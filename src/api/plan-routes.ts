@@ -11,7 +11,6 @@ import { isFinalized } from '../ledger/run.ts';
 import { readAbsentAnswers } from '../ledger/semantics.ts';
 import { approverText, mayApprove, parseApprover } from '../model/approver.ts';
 import { isSamePerson, maxReasonLength, storedReason } from '../model/person.ts';
-import { priorities } from '../model/priority.ts';
 import { mayAct } from '../model/role.ts';
 import { hashList, type Target, targetOf } from '../model/target.ts';
 import { protectedHost } from '../model/target-pattern.ts';
@@ -66,7 +65,6 @@ const applyBody = z.strictObject({
   ...queryFields(ruleSettings),
   partial,
   expect_unprotected: flag.describe('the person has seen that the list holds none of the ids that the server protects'),
-  priority: z.enum(priorities).optional(),
   start_at: shapes.startAt,
   stop_at: shapes.stopAt,
   max_duration_seconds: z.int().min(1).max(31_536_000).optional(),
@@ -295,14 +293,13 @@ function settingsOf(given: Record<string, string | undefined>): Record<string, s
 /** Carries out the plan, or a plan of the same ids with other rules; after that the run has the list. */
 async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.output<typeof applyBody>>) {
   const kept = await findPlan(deps.session, params.plan!);
-  const { confirm, confirm_host: confirmHost, reason, priority, ...timed } = body;
+  const { confirm, confirm_host: confirmHost, reason, ...timed } = body;
   const { start_at: startAt, stop_at: stopAt, max_duration_seconds: maxDuration, ...more } = timed;
   const { expect_unprotected: isExpected, ...others } = more;
   requireConfirmedCount(confirm, kept.ids);
   const options: RunOptions = {
     detach: true,
     confirmHost,
-    ...(priority && { priority }),
     ...(startAt && { startAt: Date.parse(startAt) }),
     ...(stopAt && { stopAt: Date.parse(stopAt) }),
     ...(maxDuration && { maxDuration: maxDuration * 1_000 }),

@@ -7,7 +7,6 @@ import { readStandings } from '../ledger/run-standings.ts';
 import { openRunIndex } from '../lookup/run-index.ts';
 import { labelsSetting, maxLabelText } from '../model/labels.ts';
 import { idOutcomes, isLeft, isSuccess, isWorthAnotherRun, outcomes, outcomeText } from '../model/outcome.ts';
-import { priorities } from '../model/priority.ts';
 import { definitionsOf, resources } from '../model/resource.ts';
 import { isWithin } from '../model/target.ts';
 import { readRunRecord } from '../operations/run-record.ts';
@@ -69,7 +68,6 @@ export const words = {
   get definitions() {
     return definitionsOf(resources);
   },
-  priorities,
 };
 
 /** Routes that only read. */
@@ -94,7 +92,7 @@ export const readRoutes: readonly Route[] = [
     path: '/words',
     role: 'read',
     about: 'within reach',
-    summary: 'the words for outcomes, resources and priorities',
+    summary: 'the words for outcomes and resources',
     answer: shapes.words,
     handle: async () => words,
   }),

@@ -108,12 +108,11 @@ export function carryOut(
   plan: string,
   confirm: number,
 ): Promise<MadeAtServer> {
-  const { startAt = 0, stopAt = 0, maxDuration = 0, priority, confirmHost } = options;
+  const { startAt = 0, stopAt = 0, maxDuration = 0, confirmHost } = options;
   const body = {
     confirm,
     confirm_host: confirmHost,
     reason: by.reason,
-    priority,
     ...(isAsked && { expect_unprotected: 'true' }), // the confirmed plan shows it
     ...(startAt > 0 && { start_at: isoTime(startAt) }),
     ...(stopAt > 0 && { stop_at: isoTime(stopAt) }),
@@ -174,13 +173,12 @@ export function retryRun(
   { config, sources, options, by }: Pick<ListAction, 'config' | 'sources' | 'options' | 'by'>,
   { run, only, expected }: { run: Run; only: Selection | undefined; expected: number },
 ): Promise<MadeAtServer> {
-  const { priority, confirmHost, startAt = 0 } = options;
+  const { confirmHost, startAt = 0 } = options;
   const body = {
     confirm: expected,
     confirm_host: confirmHost,
     reason: by.reason,
     only,
-    priority,
     ...(sources.grace !== 'default' && { grace: settingText('grace', config.grace) }),
     ...(startAt > 0 && { start_at: isoTime(startAt) }),
   };

@@ -7,7 +7,7 @@ import { rateSetting } from '../model/rate.ts';
 import type { Target } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
 import type { RunAction } from '../operations/action.ts';
-import type { PaceChange, PriorityChange } from '../operations/change-run.ts';
+import type { PaceChange } from '../operations/change-run.ts';
 import { detachedWarnings, standingWarnings } from '../operations/liveness.ts';
 import type { RunOperations } from '../operations/operations.ts';
 import type { RunRecord } from '../operations/run-record.ts';
@@ -39,8 +39,6 @@ export function remoteRuns(api: ApiClient): RunOperations {
         rate: pace.rate && rateSetting(pace.rate),
         burst: pace.burst ?? undefined,
       }),
-    changePriority: ({ run, by, priority }) =>
-      post<PriorityChange>(api, `/runs/${run}/priority`, { reason: by.reason, priority }),
     async remove({ run: id, by, seen }) {
       const { run } = await readRecord(api, id);
       const query = { rows: String(run.rows), seen: String(seen), reason: by.reason };

@@ -89,7 +89,6 @@ function bodyOf({ settings: { burst, ...texts }, ...definition }: Definition) {
     from: definition.from,
     overlap: definition.overlap,
     missed: definition.missed,
-    priority: definition.priority,
     max_deletes: Number(given.maxDeletes),
     max_delay_seconds: definition.maxDelayMs / 1_000,
     max_growth: definition.maxGrowth,

@@ -8,7 +8,6 @@ import { awaitsResults } from '../ledger/results.ts';
 import { countPending, isFinalized, type Run } from '../ledger/run.ts';
 import { givenRules, type ResumeSettings } from '../ledger/run-rules.ts';
 import { maxReasonLength, storedReason } from '../model/person.ts';
-import { type Priority, priorities } from '../model/priority.ts';
 import { parseRate } from '../model/rate.ts';
 import { parseRetrySelection, type Selection } from '../model/selection.ts';
 import { targetOf } from '../model/target.ts';
@@ -121,18 +120,6 @@ export const runRoutes: readonly Route[] = [
   }),
   route({
     method: 'post',
-    path: '/runs/{run}/priority',
-    role: 'operate',
-    summary: 'give a run another share',
-    body: z.strictObject({ reason, priority: z.enum(priorities) }),
-    answer: z.looseObject({ run: z.string(), state: z.string(), priority: z.string() }),
-    handle: (call) => {
-      const { priority } = call.body;
-      return changeRun(call, (runs, given) => runs.changePriority({ ...given, priority }));
-    },
-  }),
-  route({
-    method: 'post',
     path: '/runs/{run}/retry',
     role: 'operate',
     summary: 'a new run of ids that an ended one left',
@@ -141,7 +128,6 @@ export const runRoutes: readonly Route[] = [
       confirm: z.int().min(0).describe('how many ids are to be sent again, as a person typed it'),
       confirm_host: shapes.confirmHost,
       only: z.array(z.string().max(50)).min(1).max(50).optional().describe('outcomes and codes; all that failed'),
-      priority: z.enum(priorities).optional(),
       ...queryFields(['grace']),
       start_at: shapes.startAt,
     }),
@@ -182,7 +168,6 @@ type RetryBody = {
   reason: string;
   confirm: number;
   confirm_host?: string | undefined;
-  priority?: Priority | undefined;
   grace?: string | undefined;
   start_at?: string | undefined;
 };
@@ -191,11 +176,10 @@ type RetryCall = Call<unknown, RetryBody>;
 /** Makes a run of the ids that the run of the path has left; null if there are none. */
 async function retry({ deps, params, body, caller, onRun }: RetryCall, only: Selection | undefined) {
   const { id, baseUrl, account } = await findRunById(deps.session, params.run!);
-  const { priority, confirm: expected, confirm_host: confirmHost, grace, start_at: startAt, reason } = body;
+  const { confirm: expected, confirm_host: confirmHost, grace, start_at: startAt, reason } = body;
   const options: RunOptions = {
     detach: true,
     confirmHost,
-    ...(priority && { priority }),
     ...(startAt && { startAt: Date.parse(startAt) }),
   };
   const target = targetOf(baseUrl, account);

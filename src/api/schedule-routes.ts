@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { namePattern, nameRule } from '../config/list-source.ts';
 import { timeOfDay } from '../config/parse-setting.ts';
 import { apiField, type Config, settings } from '../config/settings.ts';
-import { priorities } from '../model/priority.ts';
 import type { Target } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
 import type { ScheduleAction } from '../operations/action.ts';
@@ -50,7 +49,6 @@ const definition = z.strictObject({
   retry_failed: z.boolean().optional(),
   max_duration_seconds: z.number().min(0).max(31_536_000).optional().describe('0 = no limit'),
   stop_at: z.string().max(100).optional().describe('06:00 or 06:00 Europe/Berlin; empty = never'),
-  priority: z.enum(priorities).optional(),
   replace,
   ...bodyFields(scheduleSettings),
   max_deletes: z.int().min(1),
@@ -221,7 +219,6 @@ function definedBy(body: Body, before: Schedule | null, own: Config): Definition
     maxGrowth: body.max_growth ?? before?.maxGrowth,
     atMost: body.at_most ?? before?.atMost,
     retryFailed: body.retry_failed ?? before?.retryFailed,
-    priority: body.priority ?? before?.priority,
     maxActiveMs: maxSeconds === undefined ? before?.maxActiveMs : Math.round(1_000 * maxSeconds),
     stopAt: stopAt ? parsedAs('body.stop_at', stopAt, timeOfDay) : (stopAt ?? before?.stopAt),
     settings: readSettings(textsOf(body, before, own)),

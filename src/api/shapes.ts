@@ -54,7 +54,6 @@ export const words = z.object({
   outcomes: z.array(outcomeWord),
   resources: z.array(text),
   definitions: z.record(text, z.looseObject({ path: text })).describe('how the configured resources are deleted'),
-  priorities: z.array(text),
 });
 
 const states = z.enum(runStates);
@@ -100,7 +99,6 @@ const runSummary = z.looseObject({
   ended_at: optional(time),
   who: text,
   detached: z.boolean(),
-  priority: text,
   per_second: optional(z.number()),
   seconds_left: optional(z.number()),
   retry_of: optional(text),
@@ -154,7 +152,7 @@ export const runDetail = runSummary.extend({
   plan: optional(text),
   ids: count,
   plan_changed: optional(text).describe('which rules of the plan were loosened since, and by whom'),
-  settings: z.looseObject({ rate: optional(text), burst: optional(z.int()), priority: text, window: optional(text) }),
+  settings: z.looseObject({ rate: optional(text), burst: optional(z.int()), window: optional(text) }),
   warnings,
   examples: z.array(haltExample).describe('a few ids that show why it halted, with what was answered'),
   behind_halt: optional(text).describe('the outcomes of all of them, as `only` of its report takes them'),

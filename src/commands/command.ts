@@ -4,7 +4,6 @@ import { type Config, type SettingFor, type SettingName, settingsFor } from '../
 import { haltCodes } from '../ledger/run.ts';
 import type { Verbosity } from '../logger.ts';
 import { maxReasonLength, storedReason } from '../model/person.ts';
-import { priorities } from '../model/priority.ts';
 import { throttlingStatus } from '../model/status.ts';
 import type { ToType } from '../model/to-type.ts';
 import type { RedisAddress } from '../redis/address.ts';
@@ -191,12 +190,6 @@ export function allHalted(things: string): readonly OwnOption[] {
     yes,
   ];
 }
-
-export const share: OwnOption = {
-  flags: '--priority <share>',
-  help: 'its share of the workers: high, normal (default), low',
-  parse: parse.oneOf(priorities),
-};
 
 /** Accepts a run now that starts later. */
 export const startAt: OwnOption = {

@@ -17,7 +17,6 @@ export function actionButtons(run: Run, go: (path: string) => void) {
       ${button('Resume', ['planned', 'paused', 'halted'].includes(state), () => ask(resumeQuestion(run)), 'main')}
       ${button('Leave to workers', run.abandoned, () => ask(leaveQuestion(run)), 'main')}
       ${button('Rate', isOpen, () => ask(rateQuestion(run)))}
-      ${button('Priority', isOpen && run.detached, () => ask(priorityQuestion(run)))}
       ${button('Retry', isFinalized(run) && leftOver(run) > 0, () => ask(retryQuestion(run, go)))}
       ${button('Cancel', isOpen, () => ask(cancelQuestion(run)), 'danger')}
       ${isOpen ? countdown(run) : nothing}
@@ -111,16 +110,6 @@ function rateQuestion(run: Run): Question {
       },
     ],
     act: ({ reason, rate }) => give(run, 'rate', { reason, rate: rate?.trim() || null }),
-  };
-}
-
-function priorityQuestion(run: Run): Question {
-  return {
-    title: 'Change the priority of this run',
-    label: 'Change the priority',
-    text: 'Its share of the workers, compared with other runs of its target.',
-    fields: [{ name: 'priority', label: 'Priority', choices: me.priorities, value: run.priority }],
-    act: ({ reason, priority }) => give(run, 'priority', { reason, priority }),
   };
 }
 

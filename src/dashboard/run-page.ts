@@ -121,7 +121,6 @@ function paceOf(run: Run) {
     isRunning && estimate ? `${leftText(estimate)} left, ends ${endRange(estimate, Date.now())}` : '',
     `deleting time ${duration(seconds)}`,
     typeof settings?.rate === 'string' ? `at most ${settings.rate}` : '',
-    run.priority === 'normal' ? '' : `priority ${run.priority}`,
   ]
     .filter(Boolean)
     .join(' · ');

@@ -14,7 +14,6 @@ export let me: Me = {
   worker_of: null,
   outcomes: [],
   resources: [],
-  priorities: [],
 };
 
 export function setMe(found: Me) {

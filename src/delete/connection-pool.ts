@@ -64,9 +64,9 @@ const saturatingChunks = { min: 2, max: 4 }; // min: one chunk continues while a
 const shortageMs = 150; // a chunk that waits for room asks ten times a second
 
 /**
- * The connections of a process to its target, shared by all its chunks; each carries one request at a time. Runs share them by their weights. A
- * request waits in its run queue for a free connection, for a permit of the target's rate, and for a permit of the run's own rate if it has one.
- * States: open → closed.
+ * The connections of a process to its target, shared by all its chunks; each carries one request at a time. Runs share them alike. A request
+ * waits in its run queue for a free connection, for a permit of the target's rate, and for a permit of the run's own rate if it has one. States:
+ * open → closed.
  */
 export class ConnectionPool {
   readonly size: number;
@@ -263,14 +263,13 @@ function isNoContent(answer: Answer | null): boolean {
 /** `askedMs`: the time when the queue last asked for room, by the clock. */
 type Share = { reserved: number; askedMs: number };
 
-/** A queue of requests, and its weight. */
-type WeightedQueue = { readonly length: number; readonly weight: number };
+type Queue = { readonly length: number };
 
 const shareLastsMs = 250; // a queue that gets less than it wants asks again sooner
 
-/** Divides the room of a pool between the queues that recently asked for some, by their weights. A queue that asks alone gets all of it. */
+/** Divides the room of a pool between the queues that recently asked for some, in equal parts. A queue that asks alone gets all of it. */
 export class FairShares {
-  readonly #shares = new Map<WeightedQueue, Share>();
+  readonly #shares = new Map<Queue, Share>();
   #reserved = 0;
 
   /** Requests that are being marked, over all queues. */
@@ -278,24 +277,24 @@ export class FairShares {
     return this.#reserved;
   }
 
-  reserve(queue: WeightedQueue, requests: number): void {
+  reserve(queue: Queue, requests: number): void {
     this.#reserved += requests;
     this.#shareOf(queue).reserved += requests;
   }
 
   /** The number of further places out of `all` that the queue may use, in addition to its queued and reserved requests. */
-  roomFor(queue: WeightedQueue, all: number, nowMs: number): number {
+  roomFor(queue: Queue, all: number, nowMs: number): number {
     const share = this.#shareOf(queue);
     share.askedMs = nowMs;
-    let weights = 0;
+    let asking = 0;
     for (const [other, { askedMs, reserved }] of this.#shares) {
-      if (nowMs - askedMs <= shareLastsMs) weights += other.weight;
+      if (nowMs - askedMs <= shareLastsMs) asking += 1;
       else if (reserved === 0) this.#shares.delete(other);
     }
-    return Math.ceil((all * queue.weight) / weights) - queue.length - share.reserved;
+    return Math.ceil(all / asking) - queue.length - share.reserved;
   }
 
-  #shareOf(queue: WeightedQueue): Share {
+  #shareOf(queue: Queue): Share {
     const known = this.#shares.get(queue);
     if (known !== undefined) return known;
     const share = { reserved: 0, askedMs: Number.NEGATIVE_INFINITY };

@@ -1,7 +1,6 @@
 import { RunQueue } from '../limiter/fair-scheduler.ts';
 import { Permits, type Unused } from '../limiter/permits.ts';
 import type { PermitReply } from '../limiter/run-pace.ts';
-import { priorityFromStored, priorityWeights } from '../model/priority.ts';
 import { paceOf, rateFromStored } from '../model/rate.ts';
 import { readTimeWindow, type TimeWindow, type WindowState, windowStateAt } from '../model/time-window.ts';
 import type { ConnectionPool, QueuedRequest } from './connection-pool.ts';
@@ -30,7 +29,6 @@ export class RunRequestQueue {
   readonly #clock: () => number;
   readonly #queues = new Map<ConnectionPool, RunQueue<QueuedRequest>>();
   #rate: string | null = null;
-  #weight: number = priorityWeights.normal;
   #perSecond: number | null = null;
   #reserved = 0;
   #nextAtMs = 0;
@@ -42,9 +40,8 @@ export class RunRequestQueue {
     this.#clock = clock;
   }
 
-  /** Takes over the run's rate, permits, priority and window from Redis. `offsetMs`: our clock − the clock of Redis. */
-  receive({ rate, now, first, gap, count, priority, nextAt, window }: PermitReply, offsetMs: number): void {
-    this.#weight = priorityWeights[priorityFromStored(priority)];
+  /** Takes over the run's rate, permits and window from Redis. `offsetMs`: our clock − the clock of Redis. */
+  receive({ rate, now, first, gap, count, nextAt, window }: PermitReply, offsetMs: number): void {
     if (rate !== this.#rate) this.#change(rate);
     this.#offsetMs = offsetMs;
     if (window !== this.#window.text)
@@ -138,7 +135,7 @@ export class RunRequestQueue {
     const known = this.#queues.get(pool);
     if (known !== undefined) return known;
     const permits = () => (this.#rate === '' ? null : this.permits);
-    const queue = new RunQueue<QueuedRequest>({ permits, weight: () => this.#weight, stillWants });
+    const queue = new RunQueue<QueuedRequest>({ permits, stillWants });
     this.#queues.set(pool, queue);
     return queue;
   }

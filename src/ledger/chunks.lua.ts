@@ -1,4 +1,3 @@
-import { priorityWeights } from '../model/priority.ts';
 import { activeTimeFunctions, finalizeFunction, followClockFunction } from './active-time.lua.ts';
 import { cellConstants, headerBytes, marksKept } from './cell.ts';
 import { changeFunction } from './changes.lua.ts';
@@ -21,14 +20,13 @@ const timeFunctions = `${activeTimeFunctions}
 local function timeOr(given) return given == '' and redisTime() or tonumber(given) end
 `;
 
-const weightsLua = Object.entries(priorityWeights)
-  .map(([priority, share]) => `${priority} = ${share}`)
-  .join(', ');
+/** The number of chunks of a run that wait in the queue: enough to keep workers busy, few enough that runs share them. */
+const maxUnclaimed = 4;
 
 /**
- * Enqueues due chunks of `deferred`, then new ones, until `open` holds as many unclaimed chunks as the run's priority weight: enough to keep workers
- * busy, few enough that runs share them. Before the run's start and outside its window nothing is enqueued. Processes that work on a run enqueue its
- * chunks all the time, so its deleting time is counted here. A run whose time is up is paused.
+ * Enqueues due chunks of `deferred`, then new ones, until `open` holds `maxUnclaimed` unclaimed chunks. Before the run's start and outside its window
+ * nothing is enqueued. Processes that work on a run enqueue its chunks all the time, so its deleting time is counted here. A run whose time is up is
+ * paused.
  *
  * Chunks behind a rung of the canary are enqueued once all chunks before it are settled and the rung has gone well; otherwise the run is halted.
  * Chunks beyond what --max-deletes allows are not enqueued.
@@ -61,19 +59,18 @@ local function isTimeUp(runKey, auditKey)
   return what
 end
 
-local weights = {${weightsLua}}
 local function enqueue(runKey, open, deferred, auditKey, now)
   followClock(runKey, deferred)
-  local run = redis.call('HMGET', runKey, 'state', 'next', 'chunks', 'priority', 'canary', 'closedUntil', 'sendable', 'enqueuedDeferred', 'startsAt')
+  local run = redis.call('HMGET', runKey, 'state', 'next', 'chunks', 'canary', 'closedUntil', 'sendable', 'enqueuedDeferred', 'startsAt')
   if run[1] ~= 'running' then return {} end
-  local isClosed = tonumber(run[6] or '0') > now or isEarly(run[9])
+  local isClosed = tonumber(run[5] or '0') > now or isEarly(run[8])
   if not isClosed then countTime(runKey, redisTime()) end
   if isTimeUp(runKey, auditKey) or isClosed then return {} end
   local unclaimed = 0
   for _, epoch in ipairs(redis.call('HVALS', open)) do
     if epoch == '0' then unclaimed = unclaimed + 1 end
   end
-  local enqueued, next, last, canary = {}, tonumber(run[2]), tonumber(run[3]), run[5] or ''
+  local enqueued, next, last, canary = {}, tonumber(run[2]), tonumber(run[3]), run[4] or ''
   while canary ~= '' do
     local ids, chunks = string.match(canary, '^(%d+):(%d+)')
     if tonumber(redis.call('HGET', runKey, 'settled')) < tonumber(ids) then last = math.min(last, tonumber(chunks)) break end
@@ -81,12 +78,12 @@ local function enqueue(runKey, open, deferred, auditKey, now)
     canary = string.match(canary, '^%S+ (.*)$') or ''
     redis.call('HSET', runKey, 'canary', canary)
   end
-  if (run[7] or '') ~= '' then
+  if (run[6] or '') ~= '' then
     if isSpent(runKey, auditKey) then return {} end
-    last = math.min(last, sendableChunks(run[7], last))
+    last = math.min(last, sendableChunks(run[6], last))
   end
-  local isNewTurn = run[8] == '1'
-  while unclaimed + #enqueued < (weights[run[4]] or weights.normal) do
+  local isNewTurn = run[7] == '1'
+  while unclaimed + #enqueued < ${maxUnclaimed} do
     local first = redis.call('ZRANGEBYSCORE', deferred, '-inf', now, 'WITHSCORES', 'LIMIT', 0, 1)
     local due, isRetry = first[1], first[1] and tonumber(first[2]) % 1 == ${retryMark}
     if due and not (isRetry and isNewTurn and next < last) then
@@ -104,7 +101,7 @@ local function enqueue(runKey, open, deferred, auditKey, now)
       break
     end
   end
-  if isNewTurn ~= (run[8] == '1') then redis.call('HSET', runKey, 'enqueuedDeferred', isNewTurn and '1' or '') end
+  if isNewTurn ~= (run[7] == '1') then redis.call('HSET', runKey, 'enqueuedDeferred', isNewTurn and '1' or '') end
   return enqueued
 end
 `;

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { type Priority, priorityFromStored } from '../model/priority.ts';
 import { type Rate, rateSetting, readableRate, storedRate } from '../model/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
@@ -101,12 +100,6 @@ type RateAction = { rate?: Rate | null; burst?: number | null; by: SteeredBy; wh
 
 /** The former rate of a run, and its state. A finalized or missing run stays as it is. */
 type RateBefore = { state: RunState | 'missing'; rate: Rate | null; burst: number | null };
-
-/** A new priority for a run. */
-type PriorityAction = { priority: Priority; by: SteeredBy; who: string; reason: string };
-
-/** The former priority of a run, and its state. A finalized or missing run stays as it is. */
-type PriorityBefore = { state: RunState | 'missing'; priority: Priority };
 
 /** Every write to a run after its planning. Each can be repeated; the comment of its script says why. All throw if Redis doesn't answer. */
 export type Ledger = ReturnType<typeof openLedger>;
@@ -298,18 +291,6 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       const all = [keys.run(run), keys.audit(run), entry, ...pairs];
       const [state, before = '', burstBefore = ''] = await scripts.expungeChangeRun(...all);
       return { state, rate: readableRate(before), burst: burstBefore === '' ? null : Number(burstBefore) };
-    },
-
-    /** Changes the priority of a run, as `changeRate` changes the rate. */
-    async changePriority(
-      run: string,
-      now: number,
-      { priority, by, who, reason }: PriorityAction,
-    ): Promise<PriorityBefore> {
-      const entry = storedEntry({ at: now, action: 'priority', by, who, reason, priority });
-      const all = [keys.run(run), keys.audit(run), entry, 'priority', priority];
-      const [state, before = ''] = await scripts.expungeChangeRun(...all);
-      return { state, priority: priorityFromStored(before) };
     },
   };
 }

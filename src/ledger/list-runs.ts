@@ -33,7 +33,6 @@ const listed = [
     'attempts',
     'bodies',
     'detached',
-    'priority',
     'tallied',
     'expectAbsent',
     'isExpiring',

@@ -1,7 +1,6 @@
 import { type Config, durationText, type SettingFor, type SettingName } from '../config/settings.ts';
 import { isoTime } from '../format.ts';
 import { labelsFrom } from '../model/labels.ts';
-import { type Priority, priorityFromStored } from '../model/priority.ts';
 import { type Rate, rateSetting, readableRate, storedRate } from '../model/rate.ts';
 import { always } from '../model/time-window.ts';
 
@@ -112,23 +111,6 @@ const runRules = completeRules({
     read: (text) => (text === '' ? null : Number(text)),
     text: String,
     shown: (burst) => burst,
-    isLooser: () => false,
-    resume: 'change',
-    onResume: false,
-    retry: 'inherit',
-    plan: 'free',
-    page: 'plan',
-  }),
-  priority: rule({
-    flag: 'priority',
-    setting: null,
-    label: 'priority',
-    fact: 'priority',
-    unset: 'normal' as Priority,
-    given: ({ options }) => options?.priority as Priority | undefined,
-    stored: (priority) => priority,
-    read: priorityFromStored,
-    text: (priority) => priority,
     isLooser: () => false,
     resume: 'change',
     onResume: false,
@@ -426,8 +408,7 @@ export function ruleText(rules: RunRules, name: RuleName): string {
 export function ruleFacts(rules: RunRules): Record<string, unknown> {
   const facts = ruleNames.map((name) => {
     const { fact, text, shown = text, unset } = findRule(name);
-    const isShown = isSet(rules, name) || name === 'priority';
-    return [fact, isShown ? shown(rules[name]) : unset === false ? false : null] as const;
+    return [fact, isSet(rules, name) ? shown(rules[name]) : unset === false ? false : null] as const;
   });
   return Object.fromEntries(facts);
 }

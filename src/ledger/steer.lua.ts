@@ -185,7 +185,7 @@ return {state, next, 1}
 `;
 
 /**
- * Changes the rate or the priority of a run that isn't finalized. Repeating it changes nothing more.
+ * Changes the rate of a run that isn't finalized. Repeating it changes nothing more.
  *
  * KEYS  1 run  2 audit
  * ARGV  1 audit entry  then pairs: field, value ('keep' = as it is)

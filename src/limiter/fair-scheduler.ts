@@ -13,14 +13,13 @@ type FairSchedulerOptions<T> = {
 };
 
 /**
- * Weighted round robin over queues. A head is sent when a permit of its own queue and a permit of all queues are due and a connection is free. A
- * queue sends as many as its weight in each round, so that busy queues share the rate by their weights. Both permits are used when the head is sent:
- * waiting for one saves no permits of the other. Call `pump` whenever there may be room or permits again. For permits that become due later, it wakes
- * up by itself.
+ * Round robin over queues, so that busy queues share the rate alike. A head is sent when a permit of its own queue and a permit of all queues are due
+ * and a connection is free. Both permits are used when the head is sent: waiting for one saves no permits of the other. Call `pump` whenever there may
+ * be room or permits again. For permits that become due later, it wakes up by itself.
  */
 export class FairScheduler<T> {
   readonly #options: FairSchedulerOptions<T>;
-  readonly #turns: Turn<T>[] = []; // turns of the queues that are not empty, the next turn first
+  readonly #queues: RunQueue<T>[] = []; // those that are not empty, the next in turn first
   #timer: NodeJS.Timeout | null = null;
   #wakesAt = Number.POSITIVE_INFINITY;
   #starved = false;
@@ -32,34 +31,34 @@ export class FairScheduler<T> {
   /** The number of waiting requests, over all queues. */
   get length(): number {
     let sum = 0;
-    for (const { queue } of this.#turns) sum += queue.length;
+    for (const queue of this.#queues) sum += queue.length;
     return sum;
   }
 
   add(queue: RunQueue<T>, waiting: T): void {
     queue.add(waiting);
-    if (!this.#turns.some((turn) => turn.queue === queue)) this.#turns.push({ queue, left: queue.weight });
+    if (!this.#queues.includes(queue)) this.#queues.push(queue);
     this.pump();
   }
 
   /** Sends all requests that may be sent. */
   pump(): void {
     const { permits, hasRoom, send, clock } = this.#options;
-    while (this.#turns.length > 0 && hasRoom()) {
+    while (this.#queues.length > 0 && hasRoom()) {
       const now = clock();
-      const turn = this.#next(now);
-      if (turn === null || !permits.take(now)) break;
-      const first = turn.queue.take(now);
-      this.#count(turn);
-      send(first, now, turn.queue);
+      const queue = this.#next(now);
+      if (queue === null || !permits.take(now)) break;
+      const first = queue.take(now);
+      this.#endTurn(queue);
+      send(first, now, queue);
     }
-    if (this.#turns.length > 0) this.#wait();
+    if (this.#queues.length > 0) this.#wait();
   }
 
   /** Drops requests that may no longer be sent. */
   revalidate(): void {
     const now = this.#options.clock();
-    for (const { queue } of this.#turns) queue.revalidate(now);
+    for (const queue of this.#queues) queue.revalidate(now);
     this.#dropEmpty();
   }
 
@@ -74,26 +73,22 @@ export class FairScheduler<T> {
     if (this.#timer !== null) clearTimeout(this.#timer);
   }
 
-  /** Counts a sent request. At the end of its round, the queue moves behind the others. */
-  #count(turn: Turn<T>): void {
-    const isEmpty = turn.queue.length === 0;
-    if (--turn.left > 0 && !isEmpty) return;
-    this.#turns.splice(this.#turns.indexOf(turn), 1);
-    if (isEmpty) return;
-    turn.left = turn.queue.weight;
-    this.#turns.push(turn);
+  /** Moves the queue behind the others, or drops it if it is empty. */
+  #endTurn(queue: RunQueue<T>): void {
+    this.#queues.splice(this.#queues.indexOf(queue), 1);
+    if (queue.length > 0) this.#queues.push(queue);
   }
 
-  #next(now: number): Turn<T> | null {
-    const first = this.#turns[0]!; // the usual case: one run
-    if (first.queue.isDue(now)) return first;
-    const due = this.#turns.find((turn) => turn !== first && turn.queue.isDue(now));
+  #next(now: number): RunQueue<T> | null {
+    const first = this.#queues[0]!; // the usual case: one run
+    if (first.isDue(now)) return first;
+    const due = this.#queues.find((queue) => queue !== first && queue.isDue(now));
     this.#dropEmpty();
     return due ?? null;
   }
 
   #dropEmpty(): void {
-    for (let i = this.#turns.length - 1; i >= 0; i--) if (this.#turns[i]!.queue.length === 0) this.#turns.splice(i, 1);
+    for (let i = this.#queues.length - 1; i >= 0; i--) if (this.#queues[i]!.length === 0) this.#queues.splice(i, 1);
   }
 
   /** Waits, for room, in which case the next `pump` continues, or for a permit that is due later. */
@@ -103,7 +98,7 @@ export class FairScheduler<T> {
     if (isFull && this.#starved) return; // no change, and a busy process comes here for every request
     const now = clock();
     let soonest = Number.POSITIVE_INFINITY;
-    for (const { queue } of this.#turns) soonest = Math.min(soonest, queue.dueMs(now));
+    for (const queue of this.#queues) soonest = Math.min(soonest, queue.dueMs(now));
     const next = Math.max(soonest, permits.nextMs(now));
     if (isFull) {
       if (next <= now) this.#starved = true;
@@ -123,15 +118,10 @@ export class FairScheduler<T> {
   }
 }
 
-/** A queue that is not empty, and the number that it may still send in this round. */
-type Turn<T> = { readonly queue: RunQueue<T>; left: number };
-
 /** The dependencies of a queue. */
 type RunQueueOptions<T> = {
   /** Returns the present permits of this queue alone; null = it needs none. */
   permits(): Permits | null;
-  /** Returns the present number that is sent in one round; 1 if it is missing. */
-  weight?(): number;
   /** Called with the head before it is sent. False: it is dropped, and has been notified. */
   stillWants(waiting: T, nowMs: number): boolean;
 };
@@ -153,10 +143,6 @@ export class RunQueue<T> {
   /** Whether it needs permits of its own. */
   get isPaced(): boolean {
     return this.#options.permits() !== null;
-  }
-
-  get weight(): number {
-    return this.#options.weight?.() ?? 1;
   }
 
   add(waiting: T): void {

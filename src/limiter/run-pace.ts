@@ -14,8 +14,6 @@ export type PermitReply = {
   gap: number;
   count: number;
   quotaUntil: number;
-  /** The priority as stored, '' = none. */
-  priority: string;
   /** The times when its requests may be sent, as stored, '' = at any time. */
   window: string;
   /** The time when the next free permit is due; 0 without a rate. */
@@ -41,7 +39,7 @@ export type PaceCall = {
   closed?: { window: string; until: number };
 } & Unused;
 
-/** Asks for the state and the priority of a run, and for permits of its own rate, if it has one. `now` is for tests in a time of their own. */
+/** Asks for the state of a run, and for permits of its own rate, if it has one. `now` is for tests in a time of their own. */
 export function openPaceCalls(redis: RedisClient, now: () => string = () => '') {
   redis.defineCommand('expungeRunPace', { numberOfKeys: 4, lua: runPaceLua });
   const scripts = redis as unknown as { expungeRunPace(...args: (string | number)[]): Promise<(string | number)[]> };
@@ -59,8 +57,7 @@ export function openPaceCalls(redis: RedisClient, now: () => string = () => '') 
       unusedSince,
       absent ? `${absent.longest} ${absent.lasting}` : '',
     );
-    const [state, rate, at, first, gap, count, quotaUntil, priority, nextAt, window, expected, ...others] =
-      reply.map(String);
+    const [state, rate, at, first, gap, count, quotaUntil, nextAt, window, expected, ...others] = reply.map(String);
     return {
       state: state!,
       rate: rate!,
@@ -69,7 +66,6 @@ export function openPaceCalls(redis: RedisClient, now: () => string = () => '') 
       gap: Number(gap),
       count: Number(count),
       quotaUntil: Number(quotaUntil),
-      priority: priority!,
       nextAt: Number(nextAt),
       window: window!,
       expectAbsent: expected === '1',
@@ -84,8 +80,8 @@ function readStreaks(text: string): Streaks {
 }
 
 /**
- * The call of a process for a run that it deletes, ten times a second: reads the state and the priority of the run, and leases permits of its own
- * rate. Repeating it grants further permits, never more than the rate allows.
+ * The call of a process for a run that it deletes, ten times a second: reads the state of the run, and leases permits of its own rate. Repeating it
+ * grants further permits, never more than the rate allows.
  *
  * It also records in the run when a used-up quota has room again, for people, and when its window opens, because no chunk is enqueued before.
  *
@@ -94,22 +90,22 @@ function readStreaks(text: string): Streaks {
  *       6 its window as known there  7 when that opens, 0 = it is open  8 when the first of those permits was leased
  *       9 its streaks of ids that are not there, '' = none: the longest and the lasting one
  * returns {state, 'early', 'overdue' or 'missing', rate as stored or '', now, first, gap, count, when a spent quota has room again or 0,
- *       priority as stored or '', when the next free permit is due or 0, window or '', '1' with --expect-absent, then ARGV 9 of each other
- *       process that reported one in the last 3 s}; times in ms of the Redis clock
+ *       when the next free permit is due or 0, window or '', '1' with --expect-absent, then ARGV 9 of each other process that reported one in the
+ *       last 3 s}; times in ms of the Redis clock
  */
 const runPaceLua = `${leaseFunction}
-local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'burst', 'tat', 'owed', 'leasedAt', 'priority', 'window', 'closedUntil', 'stopAt', 'expectAbsent', 'startsAt')
+local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'burst', 'tat', 'owed', 'leasedAt', 'window', 'closedUntil', 'stopAt', 'expectAbsent', 'startsAt')
 local limits = parseRate(run[2])
 local now = redisNow(ARGV[5])
-if run[1] and run[8] == ARGV[6] and (run[9] or '0') ~= ARGV[7] then
+if run[1] and run[7] == ARGV[6] and (run[8] or '0') ~= ARGV[7] then
   redis.call('HSET', KEYS[1], 'closedUntil', ARGV[7], 'closedAt', string.format('%.0f', now))
 end
-if run[1] == 'running' and run[10] and now >= tonumber(run[10]) then run[1] = 'overdue' end
-if run[1] == 'running' and run[12] and now < tonumber(run[12]) then run[1] = 'early' end
+if run[1] == 'running' and run[9] and now >= tonumber(run[9]) then run[1] = 'overdue' end
+if run[1] == 'running' and run[11] and now < tonumber(run[11]) then run[1] = 'early' end
 
 local function answered(...)
   local answer = {...}
-  answer[#answer + 1] = run[11] or ''
+  answer[#answer + 1] = run[10] or ''
   if run[1] and ARGV[9] ~= '' then
     redis.call('HSET', KEYS[4], ARGV[1], string.format('%s %.0f', ARGV[9], now))
     redis.call('PEXPIRE', KEYS[4], 60000)
@@ -125,7 +121,7 @@ end
 
 -- A rate that can't be read is returned unchanged: the caller can't read it either, and sends nothing.
 if not run[1] or #limits == 0 then
-  return answered(run[1] or 'missing', run[2] or '', string.format('%.4f', now), '0', '0', 0, 0, run[7] or '', 0, run[8] or '')
+  return answered(run[1] or 'missing', run[2] or '', string.format('%.4f', now), '0', '0', 0, 0, 0, run[7] or '')
 end
 local members = membersOf(KEYS[2], now, ARGV[1], ARGV[2] == '1', '')
 local first, gap, count, quotaUntil, room, tat, owed = now, 1, 0, 0, 0, tonumber(run[4] or '0'), 0
@@ -151,5 +147,5 @@ elseif back > 0 then
   redis.call('HSET', KEYS[1], 'tat', string.format('%.4f', tat - back * 1000 / perSecond))
 end
 local function time(value) return string.format('%.4f', value) end
-return answered(run[1], run[2], time(now), time(first), time(gap), count, time(quotaUntil), run[7] or '', time(math.max(tat, quotaUntil)), run[8] or '')
+return answered(run[1], run[2], time(now), time(first), time(gap), count, time(quotaUntil), time(math.max(tat, quotaUntil)), run[7] or '')
 `;

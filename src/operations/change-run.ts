@@ -1,6 +1,5 @@
 import { ExpungeError } from '../errors.ts';
 import { isFinalized } from '../ledger/run.ts';
-import type { Priority } from '../model/priority.ts';
 import { type Rate, rateSetting } from '../model/rate.ts';
 import type { RunAction } from './action.ts';
 import { findRun, type Session } from './session.ts';
@@ -31,22 +30,6 @@ export async function changePace(session: Session, { run: text, by, pace }: Pace
 
 function paceFacts({ rate, burst }: Pace): PaceFacts {
   return { rate: rate && rateSetting(rate), burst };
-}
-
-/** A run after a change of its share of the workers. */
-export type PriorityChange = { run: string; state: string; priority: Priority; before: { priority: Priority } };
-
-export type PriorityAction = RunAction & { priority: Priority };
-
-export async function changePriority(
-  session: Session,
-  { run: text, by, priority }: PriorityAction,
-): Promise<PriorityChange> {
-  const { id } = await findRun(session, text);
-  const change = { ...by, priority, by: 'operator' as const };
-  const { state, priority: before } = await session.ledger.changePriority(id, Date.now(), change);
-  if (state === 'missing' || isFinalized(state)) throw ended(id, `${state}: no worker has anything to do for it`);
-  return { run: id, state, priority, before: { priority: before } };
 }
 
 function ended(run: string, words: string): ExpungeError {

@@ -1,13 +1,11 @@
 import type { Sources } from '../config/read-config.ts';
 import type { Config } from '../config/settings.ts';
-import type { Priority } from '../model/priority.ts';
 import type { Role } from '../model/role.ts';
 import type { By } from './action.ts';
 
 /** Options of a run in addition to its settings; see the rows of `run-rules.ts`. */
 export type RunOptions = {
   detach?: boolean; // left to the workers of its target
-  priority?: Priority;
   startAt?: number; // ms since 1970
   stopAt?: number; // ms since 1970
   maxDuration?: number; // ms

@@ -1,4 +1,4 @@
-import { changePace, changePriority } from './change-run.ts';
+import { changePace } from './change-run.ts';
 import type { RunOperations } from './operations.ts';
 import { removeRun } from './remove-run.ts';
 import { findRun, type Session } from './session.ts';
@@ -13,7 +13,6 @@ export function localRuns(session: Session): RunOperations {
     resume: (action) => resumeRun(session, action),
     cancel: (action, onWait) => cancelRun(session, action, onWait),
     changePace: (action) => changePace(session, action),
-    changePriority: (action) => changePriority(session, action),
     remove: (action) => removeRun(session, action),
   };
 }

@@ -20,7 +20,7 @@ import type {
   TargetAction,
 } from './action.ts';
 import type { AddAction, Added } from './add-schedule.ts';
-import type { PaceAction, PaceChange, PriorityAction, PriorityChange } from './change-run.ts';
+import type { PaceAction, PaceChange } from './change-run.ts';
 import type { PlanAnswer, PlanFacts } from './kept-plan.ts';
 import type { ListAction } from './list-action.ts';
 import type { Removed } from './remove-run.ts';
@@ -61,7 +61,6 @@ export type RunOperations = {
   /** Throws USAGE for a run that has ended. */
   changePace(action: PaceAction): Promise<PaceChange>;
   /** Throws USAGE for a run that has ended. */
-  changePriority(action: PriorityAction): Promise<PriorityChange>;
   /** Removes an ended run, with all its keys. Throws USAGE for any other run, and GUARD if the run has moved since it was shown. */
   remove(action: SeenAction): Promise<Removed>;
 };

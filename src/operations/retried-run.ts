@@ -37,7 +37,7 @@ function adviceToEnd({ id, state, command, detached }: Live, toType: ToType): st
  * a rate that this version cannot read: without it nothing would bound the retry. Throws GUARD for resources that are defined in another way here.
  */
 export function inherit(action: ListAction, { run, chosen }: Retries): ListAction {
-  const { config, options } = action;
+  const { config } = action;
   requireSameDefinitions(run.definitions, `run ${run.id}`);
   if (config.rate === undefined && run.unreadRate !== '')
     throw new ExpungeError('USAGE', `the rate of run ${run.id} is in a form that this version of expunge can't read`, {
@@ -55,6 +55,5 @@ export function inherit(action: ListAction, { run, chosen }: Retries): ListActio
       burst: isPaced ? config.burst : (burst ?? config.burst),
       expectAbsent,
     },
-    options: { ...options, priority: options.priority ?? run.priority },
   };
 }

@@ -34,7 +34,6 @@ export function toDefinition({ settings, ...given }: GivenDefinition): Definitio
     maxGrowth: given.maxGrowth ?? 3,
     atMost,
     retryFailed,
-    priority: given.priority ?? 'normal',
     maxActiveMs: given.maxActiveMs ?? 0,
     stopAt: given.stopAt ?? '',
     settings: settingTexts(settings),

@@ -73,7 +73,6 @@ function factsOf(schedule: Schedule, { history, audit }: Past, now: number) {
     max_duration_seconds: schedule.maxActiveMs === 0 ? null : schedule.maxActiveMs / 1_000,
     stop_at: schedule.stopAt || null,
     heartbeat: schedule.heartbeat === '' ? null : listOrigins([schedule.heartbeat]),
-    priority: schedule.priority,
     settings,
     note,
     last_run: schedule.lastRun,

@@ -204,13 +204,12 @@ async function start(
 /** The rules of a run that are not settings. Its time of day for a pause is the next one after its start. */
 async function optionsOf(
   { ledger: { redis }, target, now }: ScheduleDeps,
-  { tz, priority, maxActiveMs, stopAt }: Schedule,
+  { tz, maxActiveMs, stopAt }: Schedule,
   graceMs: number,
 ): Promise<Record<string, unknown>> {
   const minGraceMs = (await readMinGrace(redis, target.fp))?.ms ?? 0;
   const startsAt = now() + Math.max(graceMs, minGraceMs);
   return {
-    priority,
     ...(maxActiveMs > 0 && { maxDuration: maxActiveMs }),
     ...(stopAt !== '' && { stopAt: nextTime(stopAtWithZone(stopAt, tz), startsAt) }),
   };

@@ -3,7 +3,6 @@ import { type Config, settings, settingsFor, settingText } from '../config/setti
 import type { ProtectedList } from '../input/spool.ts';
 import type { Conclusion } from '../ledger/conclusion.ts';
 import type { HaltCode, RunState } from '../ledger/run.ts';
-import type { Priority } from '../model/priority.ts';
 import type { CarriedOver } from './carried-over.ts';
 import type { Timing } from './occurrences.ts';
 
@@ -43,8 +42,6 @@ export type Definition = Timing & {
   atMost: number;
   /** Whether an occurrence sends again the ids that the last occurrence's run left as failed or unknown. */
   retryFailed: boolean;
-  /** The priority of its runs. */
-  priority: Priority;
   /** The deleting time after which each of its runs pauses, in ms; 0 = no limit. */
   maxActiveMs: number;
   /** The time of day at which each of its runs pauses, by the clocks of its zone unless it names one; '' = none. */

@@ -198,7 +198,6 @@ const linesOfRules: Record<RuleName, (plan: Plan) => Line[]> = {
   maxActiveMs: noLines, // the line of `stopAt` has both
   rate: (plan) => [['Pace', `${pace(plan)}${origin(plan, 'rate')}`]],
   burst: noLines, // it changes no plan: the forecast is for the rate
-  priority: noLines, // it shares the workers with other runs, and deletes the same ids
   keepMs: noLines,
   labels: ({ labels }) => (labels === '' ? [] : [['Labels', labels.replaceAll(',', ', ')]]),
 };

@@ -96,9 +96,9 @@ export function differences(before: Definition, after: Definition): string[] {
   return names.map((name) => visibleLine(`--${name} ${shown(name, was[name])} → ${shown(name, is[name])}`));
 }
 
-function flagsOf({ settings: kept, note, cron, tz, from, overlap, missed, priority, ...others }: Definition) {
+function flagsOf({ settings: kept, note, cron, tz, from, overlap, missed, ...others }: Definition) {
   const { maxDelayMs, maxGrowth, heartbeat, atMost, retryFailed, maxActiveMs, stopAt, definitions } = others;
-  const own = { cron, tz, from, overlap, missed, priority, 'max-delay': durationText(maxDelayMs) };
+  const own = { cron, tz, from, overlap, missed, 'max-delay': durationText(maxDelayMs) };
   const guards = {
     'max-growth': String(maxGrowth),
     'at-most': atMost === 0 ? undefined : String(atMost),

@@ -52,7 +52,6 @@ describe.concurrent('the command as it is shipped', () => {
     for (const words of [
       ['pause', id],
       ['rate', id, '400/s'],
-      ['priority', id, 'high'],
       ['resume', id],
       ['stop-all', '--reason', 'a test'],
       ['start-all'],

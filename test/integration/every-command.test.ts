@@ -43,7 +43,6 @@ const lines: [commandName: string, args: string, types: string[]][] = [
   ['pause', 'RUN', ['summary']],
   ['resume', 'RUN', ['summary']],
   ['rate', 'RUN 5/s', ['rate']],
-  ['priority', 'RUN low', ['priority']],
   ['stop-all', '', ['stop-all']],
   ['start-all', '', ['start-all']],
   ['target release', '', ['target']],

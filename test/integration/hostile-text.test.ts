@@ -183,7 +183,6 @@ describe('what an older version has stored', () => {
     ['target acknowledge', 0],
     ['pause OTHER', 0],
     ['rate OTHER 5/s', 0],
-    ['priority OTHER low', 0],
     ['schedule resume nightly', 0],
     ['target pin-rate none', 0],
     ['target budget none', 0],

@@ -25,7 +25,6 @@ export function aDefinition(more: Partial<Definition> = {}): Definition {
     maxActiveMs: 0,
     stopAt: '',
     definitions: '',
-    priority: 'normal',
     settings: { resource: 'views', maxDeletes: '100' },
     heartbeat: '',
     note: 'OPS-1',

@@ -95,7 +95,7 @@ async function useRun(context: Context, [first, second]: Running[]): Promise<Use
   if (kill) first!.signal('SIGKILL');
   await call('stop-all', '--reason', 'they call us');
   await call('pause', id, '--reason', 'a moment');
-  await Promise.all([call('rate', id, 'none'), call('priority', id, 'high'), call('status', id, '--audit')]);
+  await Promise.all([call('rate', id, 'none'), call('status', id, '--audit')]);
   await useProbes(second!);
   if (kill) await start();
   await call('start-all');

@@ -117,7 +117,6 @@ async function statusText(record: RunRecord, invocation: Invocation): Promise<st
     ...proof.map(visibleLine),
     ...doubt(run),
     ...haltLines(record, invocation),
-    ...(run.priority === 'normal' ? [] : [`priority ${run.priority}`]),
     ...(run.onStatus ? [`on status: ${run.onStatus.replaceAll(',', ', ')}`] : []),
     ...retryLines(run),
     ...(isQuiet ? [] : [...absenceAdvice(run), ...retryAdvice(run, toType)]),

@@ -1,7 +1,7 @@
 import type { Command } from '../command.ts';
 import { dashboard, token } from './access-commands.ts';
 import { apply, explain, plan, plans, report, verify } from './evidence-commands.ts';
-import { cancel, pause, priority, rate, resume, retry, run, runs, status } from './run-commands.ts';
+import { cancel, pause, rate, resume, retry, run, runs, status } from './run-commands.ts';
 import { schedule } from './schedule-commands.ts';
 import { alerts, check, completion, config, help, quickstart, redis, sandbox, worker } from './service-commands.ts';
 import { startAll, stopAll, target } from './target-commands.ts';
@@ -19,7 +19,6 @@ export const commands: readonly Command[] = [
   resume,
   cancel,
   rate,
-  priority,
   stopAll,
   startAll,
   target,

@@ -74,7 +74,6 @@ export const furtherReading: Readonly<Record<string, readonly Topic[]>> = {
   resume: ['control', 'recovery'],
   cancel: ['control'],
   rate: ['rates'],
-  priority: ['workers'],
   'stop-all': ['control'],
   'start-all': ['control'],
   target: ['rates', 'control', 'recovery'],

@@ -18,7 +18,6 @@ import {
   sandboxFaults,
   sending,
   server,
-  share,
   startAt,
   store,
   target,
@@ -52,7 +51,6 @@ const deletion: readonly OwnOption[] = [
   finishBy,
   { flags: '-n, --dry-run', help: 'read everything and show the plan; send nothing' },
   { flags: '--detach', help: 'leave the deleting to the workers of this target' },
-  share,
   yes,
   { flags: '--confirm <n>', help: 'confirm if exactly this many ids would be deleted', parse: parse.count },
   confirmHost,
@@ -268,18 +266,4 @@ export const rate: Command = {
   ],
   overServer: true,
   load: () => import('../actions/rate.ts'),
-};
-
-export const priority: Command = {
-  name: 'priority',
-  summary: 'give a live run another share of the workers, within a second, from any machine',
-  arguments: '<run> <high|normal|low>',
-  settings: [...store, ...server],
-  options: [reason, json],
-  examples: [
-    ['expunge priority 20261120-1602-m4tz high', 'four times the share of a normal run'],
-    ['expunge priority 20261120-1602-m4tz low --reason "it can wait"', 'a quarter of that share'],
-  ],
-  overServer: true,
-  load: () => import('../actions/priority.ts'),
 };

@@ -9,7 +9,6 @@ import {
   type OwnOption,
   reason,
   server,
-  share,
   store,
   targetName,
   yes,
@@ -77,7 +76,7 @@ const add: Command = {
   summary: 'add a schedule: workers of the target that have its source make its runs',
   arguments: '<name>',
   settings: [...scheduledSettings, ...where, ...server],
-  options: [...addOptions, confirmHost, share, reason, json],
+  options: [...addOptions, confirmHost, reason, json],
   examples: [
     [
       'expunge schedule add nightly --cron "0 3 * * *" --tz Europe/Berlin --from expired --resource views --max-deletes 5000',

@@ -48,7 +48,6 @@ export function readDefinition({ options, config }: Pick<Invocation, 'options' |
     maxGrowth: given.maxGrowth,
     atMost: given.atMost,
     retryFailed: given.retryFailed,
-    priority: given.priority,
     maxActiveMs,
     stopAt: typeof stopAt === 'string' ? stopAt : undefined,
     settings: config,

@@ -52,11 +52,7 @@ describe('a list over HTTP', () => {
       status: 409,
       body: { code: 'conflict', confirm: 200 },
     });
-    const made = await call(
-      'operate',
-      `/plans/${plan}/apply`,
-      post({ confirm: 200, reason: 'old', rate: '500/s', priority: 'high' }),
-    );
+    const made = await call('operate', `/plans/${plan}/apply`, post({ confirm: 200, reason: 'old', rate: '500/s' }));
     expect(made.status, made.text).toBe(201);
     await harness.worker();
     await harness.runIs('completed', ({ state }) => state === 'completed');
@@ -66,7 +62,6 @@ describe('a list over HTTP', () => {
       duplicate: 1,
       created_by: 'test-operate',
       note: 'old',
-      priority: 'high',
       command: '',
     });
     expect(run.settings.rate).toBe('500/s');
@@ -155,7 +150,6 @@ describe('an action over HTTP', () => {
     });
     expect((await steer('rate', { rate: null, burst: 5 })).body).toMatchObject({ status: 400, code: 'invalid' });
     expect((await steer('rate', { rate: null })).body).toMatchObject({ rate: null });
-    expect((await steer('priority', { priority: 'low' })).body).toMatchObject({ priority: 'low' });
     const seen = await seenOf(api, run);
     expect((await steer('resume', { seen })).body).toMatchObject({ state: 'running' });
     expect((await steer('retry', { confirm: 1 })).body).toMatchObject({ status: 422, code: 'usage' });
@@ -163,7 +157,7 @@ describe('an action over HTTP', () => {
     expect(audit).toContainEqual(
       expect.objectContaining({ action: 'pause', who: 'test-operate', reason: 'too early' }),
     );
-    expect(audit.filter(({ who }: { who: string }) => who === 'test-operate')).toHaveLength(5);
+    expect(audit.filter(({ who }: { who: string }) => who === 'test-operate')).toHaveLength(4);
   });
 
   test('cancels only for the number that was shown and typed, and that can be left', async () => {

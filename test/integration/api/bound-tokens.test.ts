@@ -67,7 +67,6 @@ const values: Names = {
   rate: null,
   budget: null,
   grace_seconds: 0,
-  priority: 'low',
   cron: '0 3 * * *',
   from: 'expired',
   max_deletes: 1,

@@ -50,11 +50,11 @@ describe('an action that makes a run', () => {
     const run = await detachedRun(api, '--rate', '1/s');
     if (state === 'halted') await halt(api, run);
     if (state === 'paused') await call('admin', `/runs/${run}/pause`, post({ reason: 'legal hold' }));
-    const record = () => redis.hmget(keys.run(run), 'state', 'reason', 'rate', 'priority', 'stopAt', 'plan', 'note');
+    const record = () => redis.hmget(keys.run(run), 'state', 'reason', 'rate', 'stopAt', 'plan', 'note');
     const before = await record();
     expect(before[0]).toBe(state);
     const { body: planned } = await plan('&rate=500/s');
-    for (const more of [{}, { rate: '400/s', priority: 'high', stop_at: '2099-01-01T00:00:00Z' }]) {
+    for (const more of [{}, { rate: '400/s', stop_at: '2099-01-01T00:00:00Z' }]) {
       const refused = await apply(planned.plan, { reason: 'a new run', ...more });
       expect(refused.body).toMatchObject({
         status: 409,
@@ -107,14 +107,14 @@ describe('an action that makes a run', () => {
     await redis.del(keys.targetRuns(fp));
     const [run] = (await call('read', '/runs')).body.items;
     await redis.hset(keys.run(run.run), 'plan', ''); // as long as its list is being written
-    const record = () => redis.hmget(keys.run(run.run), 'state', 'rate', 'priority', 'stopAt', 'plan');
+    const record = () => redis.hmget(keys.run(run.run), 'state', 'rate', 'stopAt', 'plan');
     const before = await record();
-    const another = { priority: 'high', stop_at: '2099-01-01T00:00:00Z' };
+    const another = { stop_at: '2099-01-01T00:00:00Z' };
     const refused = await apply(loose, 'loose', another);
     expect(refused.body).toMatchObject({
       status: 409,
       code: 'guard',
-      detail: expect.stringContaining('a different rate, priority'),
+      detail: expect.stringContaining('a different rate'),
     });
     expect(await record()).toEqual(before);
     expect(await apply(strict, 'strict')).toMatchObject({ status: 201, body: { run: run.run } });

@@ -215,7 +215,7 @@ describe('none lifts a rule of an earlier command', () => {
 const everyRule = [
   ...['--rate', '5/s', '--burst', '2', '--window', '22:00-06:00', '--canary', '1,2', '--max-deletes', '4'],
   ...['--max-failures', '7', '--on-status', '404=failed', '--expect-absent', '--stop-at', stopAt],
-  ...['--start-at', startAt, '--grace', '3h', '--max-duration', '1h', '--keep', '2h', '--priority', 'low'],
+  ...['--start-at', startAt, '--grace', '3h', '--max-duration', '1h', '--keep', '2h'],
 ];
 
 /** What a run obeys where it was made with `everyRule`. */
@@ -234,7 +234,6 @@ const obeyed: Partial<Run> = {
   stopAt: Date.parse(stopAt),
   maxActiveMs: 3_600_000,
   keepMs: 7_200_000,
-  priority: 'low',
 };
 
 /** The rules that a run would not obey if somebody started it now; none of one that nobody can start. */

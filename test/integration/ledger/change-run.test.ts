@@ -63,31 +63,6 @@ describe.concurrent('changing the rate of a run', () => {
   });
 });
 
-describe.concurrent('changing the priority of a run', () => {
-  test('changes how many of its chunks may wait, from the next enqueue on', async ({ onTestFinished }) => {
-    const id = await writeTestRun(
-      redis,
-      Array.from({ length: 40 }, () => 1),
-    );
-    onTestFinished(() => forgetRun(redis, id));
-    const ledger = openLedger(redis, []);
-    await ledger.steer(id, 1, { action: 'start', ...author });
-    expect(await ledger.enqueue(id)).toEqual([0, 1, 2, 3]);
-    expect(await ledger.changePriority(id, 2, { priority: 'high', ...author })).toEqual({
-      state: 'running',
-      priority: 'normal',
-    });
-    expect(await ledger.enqueue(id)).toHaveLength(12);
-    await ledger.changePriority(id, 4, { priority: 'low', ...author });
-    for (let chunk = 0; chunk < 15; chunk++) expect(await ledger.claim(id, chunk)).toMatchObject({ enqueued: [] });
-    expect(await ledger.claim(id, 15)).toMatchObject({ enqueued: [16] });
-    expect((await redis.lrange(keys.audit(id), 0, 1)).map((entry) => JSON.parse(entry))).toMatchObject([
-      { at: 4, action: 'priority', priority: 'low', who: 'test' },
-      { at: 2, action: 'priority', priority: 'high', who: 'test' },
-    ]);
-  });
-});
-
 describe.concurrent('a run that was read as planned, and started late', () => {
   test.for([
     ['pause', 'interrupt', 'running'],

@@ -125,7 +125,6 @@ test('a run is stored in the form of version 8: a change here needs a new schema
       ],
       ...[
         'onStatus',
-        'priority',
         'protected',
         'protectedRead',
         'rate',

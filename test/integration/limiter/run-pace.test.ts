@@ -78,15 +78,6 @@ describe("a run's own rate", () => {
     expect(await at(0, 'p0')).toMatchObject({ state: 'paused', count: 0 });
   });
 
-  test('comes with the priority of the run, whether there is a rate or not', async ({ onTestFinished }) => {
-    const { at, set } = await openRun(onTestFinished, {});
-    expect(await at(0, 'p0')).toMatchObject({ priority: '' });
-    await set({ priority: 'high' });
-    expect(await at(100, 'p0')).toMatchObject({ priority: 'high' });
-    await set({ rate: '100/1000', priority: 'low' });
-    expect(await at(200, 'p0')).toMatchObject({ rate: '100/1000', priority: 'low' });
-  });
-
   test('gives no permits, and is no missing rate, where another version wrote it', async ({ onTestFinished }) => {
     const { at } = await openRun(onTestFinished, { rate: '200' });
     const reply = await at(0, 'p0');

@@ -86,7 +86,6 @@ const definition: Definition = {
   maxActiveMs: 0,
   stopAt: '',
   definitions: '',
-  priority: 'normal',
   settings: {},
   heartbeat: '',
   note: '',
@@ -221,7 +220,7 @@ const refused: Case[] = [
     script: 'ledger/steer.lua.ts changeRunLua',
     arrange: async () => {
       const id = await openRun('start');
-      return () => ledger.changePriority(id, now, { priority: 'high', ...author });
+      return () => ledger.changeRate(id, now, { rate: null, ...author });
     },
   },
   {

@@ -53,7 +53,7 @@ async function openWithRuns(): Promise<Api & { ids: string[]; ended: string; wai
   harness.file('old.csv', `id\n${ids.join('\n')}\n"two\nlines"\n${ids[0]}\n`);
   const done = await harness.run(['old.csv', '--resource', 'annotations', '--yes', '--json', '--reason', 'old']);
   const ended = JSON.parse(done.stdout.trimEnd().split('\n').at(-1)!).run;
-  const waiting = await liveRun(harness, 's-waits', '--priority', 'low', '--rate', '5/s');
+  const waiting = await liveRun(harness, 's-waits', '--rate', '5/s');
   await harness.expunge(['pause', waiting, '--reason', 'too early']);
   return { ...api, ids, ended, waiting };
 }
@@ -233,13 +233,11 @@ describe('an action with --server', () => {
   const actions: string[][] = [
     ...[['pause'], ['pause', '--json'], ['rate', '7/s'], ['rate', '7/s', '--burst', '3', '--json'], ['rate', 'none']],
     ...[
-      ['priority', 'high'],
-      ['priority', 'high', '--json'],
       ['resume', '--reason', 'go on'],
       ['resume', '--json'],
     ],
     ...[['resume', '--detach', '--max-deletes', '9'], ['cancel', '--yes'], ['cancel', '--yes', '--json'], ['resume']],
-    ...[['rate', '1/s'], ['pause'], ['rate', 'fast'], ['priority', 'best'], ['runs', 'remove', '--yes', '--json']],
+    ...[['rate', '1/s'], ['pause'], ['rate', 'fast'], ['runs', 'remove', '--yes', '--json']],
   ];
 
   test('does and says what it does and says where Redis can be reached, in the name of the token', async () => {
@@ -298,13 +296,7 @@ describe('an action with --server', () => {
     const run = await liveRun(harness, 'r-00001');
     const env = await overServer(api, 'read');
     const before = [await api.redis.hgetall(keys.run(run)), await trailOf(api, run)];
-    for (const [command = '', ...more] of [
-      ['pause'],
-      ['cancel', '--yes'],
-      ['rate', '1/s'],
-      ['priority', 'low'],
-      ['resume'],
-    ]) {
+    for (const [command = '', ...more] of [['pause'], ['cancel', '--yes'], ['rate', '1/s'], ['resume']]) {
       const done = await harness.expunge([command, run, ...more], { env });
       expect(done).toMatchObject({
         code: 5,

@@ -63,7 +63,7 @@ describe('run --detach with --server', () => {
   test('sends a list that the workers delete, as it says and in the name of the token', async () => {
     const api = await openWithTarget();
     const { harness, env } = api;
-    const more = ['--yes', '--rate', '500/s', '--canary', '5', '--priority', 'high', '--reason', 'old', '--json'];
+    const more = ['--yes', '--rate', '500/s', '--canary', '5', '--reason', 'old', '--json'];
     const done = await harness.expunge([...line, ...more, '--max-duration', '2h'], { env });
     expect(done.code, done.stderr).toBe(0);
     const summary = JSON.parse(done.stdout);
@@ -91,7 +91,6 @@ describe('run --detach with --server', () => {
     expect(run).toMatchObject({
       createdBy: 'test-operate',
       note: 'old',
-      priority: 'high',
       canaryOf: '5',
       maxActiveMs: 7_200_000,
     });

@@ -134,7 +134,7 @@ describe('schedules with --server', () => {
       '2',
     ];
     const occurrences = ['--overlap', 'queue-one', '--missed', 'latest', '--max-delay', '2d', '--max-growth', '2.5'];
-    const rest = ['--at-most', '10', '--retry-failed', '--allow-empty', '--priority', 'low', '--expect-absent'];
+    const rest = ['--at-most', '10', '--retry-failed', '--allow-empty', '--expect-absent'];
     const all = [
       ...list,
       ...counts,

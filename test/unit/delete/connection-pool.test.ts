@@ -51,12 +51,11 @@ function openPool({ size = 2, permits: count = 1_000, inFlightShare = 1_000 }: O
 }
 
 /** A queue of a run, with permits of its own if they are given, and what became of its requests. */
-function openQueue(weight = 1, permits: Permits | null = null) {
+function openQueue(permits: Permits | null = null) {
   const answers: string[] = [];
   let leaves = true;
   const queue = new RunQueue<QueuedRequest>({
     permits: () => permits,
-    weight: () => weight,
     stillWants: (request) => {
       if (leaves) request.authorization = `Bearer ${request.path}`;
       else request.answered(null, 0);
@@ -136,7 +135,7 @@ describe('the connections of a process', () => {
     const { pool, limits, permits, answer } = openPool({ size: 1 });
     const own = new Permits();
     own.add({ firstMs: 0, gapMs: 0, count: 10, leasedAt: 7 }, 0, Number.POSITIVE_INFINITY);
-    const { queue, request, answers } = openQueue(1, own);
+    const { queue, request, answers } = openQueue(own);
     pool.submit(queue, request('a'));
     pool.submit(queue, request('b'));
     answer(null);
@@ -292,14 +291,6 @@ describe('room for requests that are not marked yet', () => {
     limits.inFlightShare = 0;
     expect(pool.room(queue, 100)).toBe(0);
   });
-
-  test('is shared by weight with a run that wants some as well', () => {
-    const { pool } = openPool({ size: 20 });
-    const [high, low] = [openQueue(4), openQueue(1)];
-    pool.room(high.queue, 100);
-    expect(pool.room(low.queue, 100)).toBe(4);
-    expect(pool.room(high.queue, 100)).toBe(16);
-  });
 });
 
 describe('another chunk', () => {
@@ -371,24 +362,25 @@ describe('another chunk', () => {
 });
 
 describe('demand', () => {
-  const queue = (weight: number, length = 0) => ({ weight, length });
+  const queue = (length = 0) => ({ length });
 
   describe('room in the connection pool', () => {
-    it('is all for a queue that is alone, whatever its weight', () => {
-      expect(new FairShares().roomFor(queue(1), 100, 0)).toBe(100);
+    it('is all for a queue that is alone', () => {
+      expect(new FairShares().roomFor(queue(), 100, 0)).toBe(100);
     });
 
-    it('is shared by their weights among those that want some', () => {
+    it('is shared alike among those that want some', () => {
       const demand = new FairShares();
-      const [high, normal] = [queue(16), queue(4)];
-      demand.roomFor(high, 100, 0);
-      expect(demand.roomFor(normal, 100, 0)).toBe(20);
-      expect(demand.roomFor(high, 100, 0)).toBe(80);
+      const [one, other] = [queue(), queue()];
+      demand.roomFor(one, 100, 0);
+      expect(demand.roomFor(other, 100, 0)).toBe(50);
+      expect(demand.roomFor(one, 100, 0)).toBe(50);
+      expect(demand.roomFor(queue(), 100, 0)).toBe(34);
     });
 
     it('counts what a queue holds, and what it has reserved', () => {
       const demand = new FairShares();
-      const [one, other] = [queue(4, 10), queue(4)];
+      const [one, other] = [queue(10), queue()];
       demand.roomFor(other, 100, 0);
       demand.reserve(one, 15);
       expect(demand.roomFor(one, 100, 0)).toBe(25);
@@ -400,16 +392,16 @@ describe('demand', () => {
 
     it('goes to the others once a queue wants none any more', () => {
       const demand = new FairShares();
-      const [quiet, busy] = [queue(16), queue(4)];
+      const [quiet, busy] = [queue(), queue()];
       demand.roomFor(quiet, 100, 0);
-      expect(demand.roomFor(busy, 100, 250)).toBe(20);
+      expect(demand.roomFor(busy, 100, 250)).toBe(50);
       expect(demand.roomFor(busy, 100, 251)).toBe(100);
     });
 
     it('never leaves a queue without the last place', () => {
       const demand = new FairShares();
-      demand.roomFor(queue(16), 1, 0);
-      expect(demand.roomFor(queue(1), 1, 0)).toBe(1);
+      demand.roomFor(queue(), 1, 0);
+      expect(demand.roomFor(queue(), 1, 0)).toBe(1);
     });
   });
 });

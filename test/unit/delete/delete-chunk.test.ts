@@ -55,7 +55,7 @@ function openWork(cells: number[], odd: Odd = {}) {
   const stop = new AbortController();
   const giveUp = new AbortController();
   const line = new RunRequestQueue(clock);
-  const reply = { state: 'running', now: 0, first: 0, gap: 1, count: 0, quotaUntil: 0, priority: '', window: '' };
+  const reply = { state: 'running', now: 0, first: 0, gap: 1, count: 0, quotaUntil: 0, window: '' };
   line.receive({ ...reply, rate: odd.rate ?? '', nextAt: odd.nextAt ?? 0 }, 0);
   onTestFinished(() => {
     connections.close();

@@ -6,7 +6,7 @@ import { bearerForm } from '../../../src/model/resource.ts';
 test('a run whose permits went unused does not wait for its quota: it may get them again', () => {
   let now = 0;
   const queue = new RunRequestQueue(() => now);
-  const reply = { state: 'running', now: 0, first: 0, gap: 10, priority: '', window: '', quotaUntil: 0 };
+  const reply = { state: 'running', now: 0, first: 0, gap: 10, window: '', quotaUntil: 0 };
   queue.receive({ ...reply, rate: '100/1000,10/86400000', count: 10, nextAt: 100 }, 0);
   expect(queue.waitMs).toBe(0);
   queue.receive({ ...reply, rate: '100/1000,10/86400000', count: 0, nextAt: 1_000_000 }, 0);
@@ -19,7 +19,7 @@ test('a run whose permits went unused does not wait for its quota: it may get th
 });
 
 type Asked = {
-  queue: { weight: number; length: number };
+  queue: { length: number };
   pool: ConnectionPool;
   calls: unknown[];
   requests: QueuedRequest[];
@@ -52,7 +52,6 @@ const given = {
   first: 0,
   gap: 10,
   count: 0,
-  priority: '',
   window: '',
   quotaUntil: 0,
   nextAt: 0,
@@ -130,15 +129,12 @@ test('times of Redis become times of this process, and permits of another rate a
   expect(queue.waitMs).toBe(0);
 });
 
-test('a run goes by its share, and as many of its requests leave as still want to', () => {
+test('as many requests of a run leave as still want to', () => {
   const asked = openPool();
   const queue = new RunRequestQueue(() => 0);
   const way = queue.handleFor(asked.pool);
-  queue.receive({ ...given, rate: '', priority: 'high' }, 0);
+  queue.receive({ ...given, rate: '' }, 0);
   way.room(1);
-  const high = asked.queue.weight;
-  queue.receive({ ...given, rate: '', priority: '' }, 0);
-  expect(high).toBeGreaterThan(asked.queue.weight);
   const answers: unknown[] = [];
   way.submit(request(() => 'Bearer t', answers));
   way.submit(request(() => null, answers));

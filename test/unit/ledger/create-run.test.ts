@@ -39,7 +39,7 @@ const origin: Pick<RunPlan, 'note' | 'retryOf' | 'detached' | 'who' | 'command'>
   who: 'ana',
   command: 'expunge run a.csv',
 };
-const options = { priority: 'high', startAt: 8, stopAt: 7, maxDuration: 9 };
+const options = { startAt: 8, stopAt: 7, maxDuration: 9 };
 const plain: RunSettings = {
   rate: undefined,
   burst: undefined,
@@ -96,7 +96,6 @@ describe('the plan of a run', () => {
       labels: 'team=ops',
       expectAbsent: true,
       keepMs: 5_000,
-      priority: 'high',
       stopAt: 7,
       maxActiveMs: 9,
       ...origin,

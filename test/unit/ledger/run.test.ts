@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import { findRunId, newRunId, sumActiveMs } from '../../../src/ledger/run.ts';
-import { priorityFromStored } from '../../../src/model/priority.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 
 describe('run id', () => {
@@ -50,10 +49,4 @@ test('the deleting time goes on while somebody reports at least every ten second
   const run = { activeMs: 1_000, activeUntil: 50_000 };
   expect([49_000, 50_001, 60_000, 60_001].map((now) => sumActiveMs(run, now))).toEqual([1_000, 1_001, 11_000, 1_000]);
   expect(sumActiveMs({ activeMs: 1_000, activeUntil: 0 }, 5_000)).toBe(1_000);
-});
-
-test('a priority of another version is normal', () => {
-  expect(['high', 'normal', 'low', 'urgent', ''].map(priorityFromStored)).toEqual([
-    ...['high', 'normal', 'low', 'normal', 'normal'],
-  ]);
 });

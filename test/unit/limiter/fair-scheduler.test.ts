@@ -15,8 +15,8 @@ function openTurns({ room = (): boolean => true } = {}) {
     clock: () => now,
   });
   onTestFinished(() => turns.close());
-  const line = (own: Permits | null, weight = () => 1) =>
-    new RunQueue<string>({ permits: () => own, weight, stillWants: (who) => !unwilling.has(who) });
+  const line = (own: Permits | null) =>
+    new RunQueue<string>({ permits: () => own, stillWants: (who) => !unwilling.has(who) });
   const at = (ms: number) => {
     now = ms;
     turns.pump();
@@ -51,29 +51,11 @@ describe('the fair scheduler', () => {
     expect(gone).toEqual(['a1@1', 'b1@2', 'a2@3', 'b2@4', 'a3@5', 'a4@6']);
   });
 
-  it('gives busy queues their shares by weight, also when weights change', () => {
+  it('gives a single queue everything', () => {
     const { turns, permits, gone, line, at } = openTurns();
-    let weight = 4;
-    const [heavy, light] = [line(null, () => weight), line(null)];
-    for (let n = 0; n < 100; n++) turns.add(heavy, 'h');
-    for (let n = 0; n < 100; n++) turns.add(light, 'l');
-    permits.add({ firstMs: 1, gapMs: 1, count: 100, leasedAt: 0 }, 0);
-    for (let ms = 1; ms <= 20; ms++) at(ms);
-    weight = 1;
-    for (let ms = 21; ms <= 40; ms++) at(ms);
-    const lettersOf = (some: string[]) => some.map((who) => who[0]).join('');
-    expect(lettersOf(gone.slice(0, 20))).toBe('hhhhlhhhhlhhhhlhhhhl');
-    expect(lettersOf(gone.slice(24))).toBe('lhlhlhlhlhlhlhlh');
-  });
-
-  it('gives a single queue everything, whatever its weight', () => {
-    const { turns, permits, gone, line, at } = openTurns();
-    const light = line(null);
-    for (let n = 0; n < 5; n++) turns.add(light, `${n}`);
-    turns.add(
-      line(lease(100, 1, 1), () => 16),
-      'not yet',
-    );
+    const single = line(null);
+    for (let n = 0; n < 5; n++) turns.add(single, `${n}`);
+    turns.add(line(lease(100, 1, 1)), 'not yet');
     permits.add({ firstMs: 1, gapMs: 1, count: 10, leasedAt: 0 }, 0);
     for (let ms = 1; ms <= 5; ms++) at(ms);
     expect(gone).toEqual(['0@1', '1@2', '2@3', '3@4', '4@5']);

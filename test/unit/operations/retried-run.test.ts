@@ -7,18 +7,18 @@ import { inherit, requireEndedForRetry } from '../../../src/operations/retried-r
 import { noCounts } from '../terminal/snapshots.ts';
 
 const hash = { state: 'completed', onStatus: '409=failed', rate: storedRate(parseRate('50/s')), burst: '3' };
-const told = parseRun('r1', { ...hash, priority: 'low' });
+const told = parseRun('r1', hash);
 
 /** The settings of a command with these flags that retries the run. */
 function inherited(flags: Record<string, string>, run = told, counts: Partial<typeof noCounts> = {}) {
   const invocation = { ...loadConfig({ flags, env: {}, configFile: undefined }), options: {} } as unknown as ListAction;
-  const { config, options } = inherit(invocation, { run, chosen: { ...noCounts, ...counts } });
+  const { config } = inherit(invocation, { run, chosen: { ...noCounts, ...counts } });
   const { rate, burst, onStatus, expectAbsent } = config;
-  return { rate, burst, onStatus, expectAbsent, ...options };
+  return { rate, burst, onStatus, expectAbsent };
 }
 
 describe('a retry', () => {
-  const kept = { rate: told.rate, burst: 3, onStatus: '409=failed', expectAbsent: false, priority: 'low' };
+  const kept = { rate: told.rate, burst: 3, onStatus: '409=failed', expectAbsent: false };
 
   it('keeps what the run was told', () => {
     expect(inherited({})).toEqual(kept);

@@ -27,7 +27,6 @@ beforeEach(() => {
     first: 0,
     gap: 1,
     quotaUntil: 0,
-    priority: '',
     nextAt: 0,
     window: '',
     expectAbsent: false,

@@ -36,7 +36,7 @@ function openTestService(odd: Odd = {}) {
   const events: string[] = [];
   const note = (event: string) => void events.push(event);
   const { ledger, model } = openMemoryLedger([[untouched, untouched]], odd.ledger);
-  const pace = async () => ['running', '', Date.now(), 0, 0, 0, 0, '', 0, ''];
+  const pace = async () => ['running', '', Date.now(), 0, 0, 0, 0, 0, ''];
   Object.assign(ledger.redis, { expungeRunPace: pace, hincrby: async () => 0, zrange: async () => [] });
   const onWire: ((answer: Answer) => void)[] = [];
   const limits = openLimits({ throttledMs: odd.throttledMs ?? 0 });

@@ -69,10 +69,6 @@ describe('completion offers', () => {
       ['cancelling', 'cancelled'],
     ],
     [['worker', '--log-level', 'd'], ['debug']],
-    [
-      ['priority', 'r', ''],
-      ['high', 'normal', 'low'],
-    ],
     [['rate', 'r', ''], ['none']],
     [['target', 'pin-rate', ''], ['none']],
     [
