@@ -209,7 +209,6 @@ function named(error: unknown, there: string, here: string): unknown {
 
 /** The settings of this command about reading and deleting the list; the server decides the others. */
 function settingsOf({ config, sources }: Pick<ListAction, 'config' | 'sources'>): Record<string, string> {
-  const isLone = config.rate === undefined && sources.burst !== 'flag'; // a burst has no effect without a rate
-  const given = listSettings.filter((name) => sources[name] !== 'default' && !(name === 'burst' && isLone));
+  const given = listSettings.filter((name) => sources[name] !== 'default');
   return Object.fromEntries(given.map((name) => [apiField(name), settingText(name, config[name]) ?? '']));
 }

@@ -7,7 +7,7 @@ import { rateSetting } from '../model/rate.ts';
 import type { Target } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
 import type { RunAction } from '../operations/action.ts';
-import type { PaceChange } from '../operations/change-run.ts';
+import type { RateChange } from '../operations/change-rate.ts';
 import { detachedWarnings, standingWarnings } from '../operations/liveness.ts';
 import type { RunOperations } from '../operations/operations.ts';
 import type { RunRecord } from '../operations/run-record.ts';
@@ -33,12 +33,8 @@ export function remoteRuns(api: ApiClient): RunOperations {
         : standingWarnings(run, context);
       return { ...steered, context, warnings: warnings ?? late };
     },
-    changePace: ({ run, by, pace }) =>
-      post<PaceChange>(api, `/runs/${run}/rate`, {
-        reason: by.reason,
-        rate: pace.rate && rateSetting(pace.rate),
-        burst: pace.burst ?? undefined,
-      }),
+    changeRate: ({ run, by, rate }) =>
+      post<RateChange>(api, `/runs/${run}/rate`, { reason: by.reason, rate: rate && rateSetting(rate) }),
     async remove({ run: id, by, seen }) {
       const { run } = await readRecord(api, id);
       const query = { rows: String(run.rows), seen: String(seen), reason: by.reason };

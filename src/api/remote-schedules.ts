@@ -75,9 +75,8 @@ async function add(api: ApiClient, { target, name, by, definition, replace, conf
   return { done: answer.done, before, schedule, at: Date.now(), facts, warnings: readWarnings(answer) };
 }
 
-/** The body with the whole definition: missing fields mean the default. A burst alone has no effect. */
-function bodyOf({ settings: { burst, ...texts }, ...definition }: Definition) {
-  const given: Definition['settings'] = texts.rate === undefined || burst === undefined ? texts : { ...texts, burst };
+/** The body with the whole definition: missing fields mean the default. */
+function bodyOf({ settings: given, ...definition }: Definition) {
   const sent = scheduleSettings.filter((name) => name !== 'maxDeletes');
   const values = sent.map((name) =>
     settings[name].arg === null ? given[name] === 'true' || null : (given[name] ?? null),

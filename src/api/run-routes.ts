@@ -102,7 +102,6 @@ export const runRoutes: readonly Route[] = [
     body: z.strictObject({
       reason,
       rate: z.string().min(1).max(200).nullable().describe('200/s or 200/s,100000/day; null = none of its own'),
-      burst: z.int().min(1).max(1_000_000).optional(),
     }),
     answer: z.looseObject({
       run: z.string(),
@@ -110,12 +109,9 @@ export const runRoutes: readonly Route[] = [
       rate: z.string().nullable(),
     }),
     handle: (call) => {
-      const { rate: text, burst } = call.body;
-      if (text === null && burst !== undefined)
-        throw new Problem('invalid', 'body.burst: expected a rate with it, got null');
+      const { rate: text } = call.body;
       const rate = text === null ? null : parsedAs('body.rate', text, parseRate);
-      const pace = rate === null ? { rate, burst: null } : { rate, ...(burst !== undefined && { burst }) };
-      return changeRun(call, (runs, given) => runs.changePace({ ...given, pace }));
+      return changeRun(call, (runs, given) => runs.changeRate({ ...given, rate }));
     },
   }),
   route({

@@ -6,7 +6,6 @@ import type { Target } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
 import type { ScheduleAction } from '../operations/action.ts';
 import { localSchedules } from '../operations/local-schedules.ts';
-import { burstWithoutRate } from '../operations/lone-burst.ts';
 import type { ScheduleOperations } from '../operations/operations.ts';
 import { dryRunFacts, madeFacts } from '../operations/run-schedule.ts';
 import { toDefinition } from '../operations/schedule-definition.ts';
@@ -229,12 +228,10 @@ function definedBy(body: Body, before: Schedule | null, own: Config): Definition
 
 type Texts = Definition['settings'];
 
-/** The settings as texts for their flags; missing ones mean the default. Throws USAGE for a burst without a rate. */
+/** The settings as texts for their flags; missing ones mean the default. */
 function textsOf(body: Body, before: Schedule | null, own: Config): Texts {
-  const { burst, ...texts } = changedBy(body, before?.settings ?? {});
-  if (texts.rate === undefined && body.burst != null) throw burstWithoutRate();
-  const paced = texts.rate === undefined || burst === undefined ? texts : { ...texts, burst };
-  return paced.protect === undefined && own.protect !== undefined ? { ...protectionOf(own), ...paced } : paced;
+  const texts = changedBy(body, before?.settings ?? {});
+  return texts.protect === undefined && own.protect !== undefined ? { ...protectionOf(own), ...texts } : texts;
 }
 
 /** The settings with the values of a body: a text, true or false; null = the default, and a missing one stays as it is. */

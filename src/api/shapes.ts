@@ -152,7 +152,7 @@ export const runDetail = runSummary.extend({
   plan: optional(text),
   ids: count,
   plan_changed: optional(text).describe('which rules of the plan were loosened since, and by whom'),
-  settings: z.looseObject({ rate: optional(text), burst: optional(z.int()), window: optional(text) }),
+  settings: z.looseObject({ rate: optional(text), window: optional(text) }),
   warnings,
   examples: z.array(haltExample).describe('a few ids that show why it halted, with what was answered'),
   behind_halt: optional(text).describe('the outcomes of all of them, as `only` of its report takes them'),

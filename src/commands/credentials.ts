@@ -39,7 +39,6 @@ export function serviceOptions(
     },
     maxConcurrency: config.maxConcurrency,
     rate: null,
-    burst: null,
     separateLimits: config.separateLimits,
     retryDelaysMs: config.retryDelays,
     unreachableTimeoutMs: config.unreachableTimeoutMs,

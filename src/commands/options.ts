@@ -29,7 +29,6 @@ type OfRuns = {
   audit?: boolean;
   history?: boolean;
   maxDeletes?: number | null;
-  burst?: number;
   halted?: HaltCode;
   allAccounts?: boolean;
 };

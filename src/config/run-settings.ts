@@ -280,15 +280,6 @@ export const runSettings = {
     fallback: 0,
     help: 'accept the run, and send nothing of it for this long, so that it can be cancelled: 15min; none: start at once',
   }),
-  burst: setting({
-    use: 'rule',
-    flag: 'burst',
-    env: 'EXPUNGE_BURST',
-    arg: '<n>',
-    parse: parse.integerFrom(1, 1_000_000),
-    fallback: undefined,
-    help: 'how many requests can be sent at once; by default 50 ms worth of the rate, at least 1',
-  }),
   separateLimits: setting({
     use: 'process',
     flag: 'separate-limits',

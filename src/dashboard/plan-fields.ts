@@ -44,7 +44,6 @@ const questions: Readonly<Record<PlanField, Asked | null>> = {
   allow_empty: null,
   expect_count: null, // a person types the number
   max_deletes: null,
-  burst: null,
   on_status: null,
   expect_absent: null,
   window: null,

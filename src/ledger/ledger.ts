@@ -29,7 +29,7 @@ import { knownUpdateArguments, knownUpdateLua } from './known-update.lua.ts';
 import { type ChunkIds, decodeIdsOfChunk } from './manifest.ts';
 import { Misfits } from './misfits.ts';
 import type { HaltCode, RunState, SteeredBy } from './run.ts';
-import { changeRunLua, steerLua } from './steer.lua.ts';
+import { changeRateLua, steerLua } from './steer.lua.ts';
 import { updateLua } from './update.lua.ts';
 
 /**
@@ -95,11 +95,11 @@ export type Steering = {
 /** The states of a run before and after an action. */
 type Steered = { before: ObservedState; after: ObservedState; isChanged: boolean; isStale: boolean };
 
-/** A new rate for a run. A missing field stays as it is; null = no rate, or the default burst. */
-type RateAction = { rate?: Rate | null; burst?: number | null; by: SteeredBy; who: string; reason: string };
+/** A new rate for a run; null = none. */
+type RateAction = { rate: Rate | null; by: SteeredBy; who: string; reason: string };
 
 /** The former rate of a run, and its state. A finalized or missing run stays as it is. */
-type RateBefore = { state: RunState | 'missing'; rate: Rate | null; burst: number | null };
+type RateBefore = { state: RunState | 'missing'; rate: Rate | null };
 
 /** Every write to a run after its planning. Each can be repeated; the comment of its script says why. All throw if Redis doesn't answer. */
 export type Ledger = ReturnType<typeof openLedger>;
@@ -113,7 +113,7 @@ type Scripts = {
   expungeKeepalive(...args: (string | number)[]): Promise<unknown>;
   expungeReclaim(...args: string[]): Promise<ObservedState>;
   expungeSteer(...args: (string | number)[]): Promise<[before: ObservedState, after: ObservedState, changed: number]>;
-  expungeChangeRun(...args: (string | number)[]): Promise<[RunState | 'missing', ...before: string[]]>;
+  expungeChangeRate(...args: string[]): Promise<[RunState | 'missing', before: string]>;
   expungeHasOrphans(...args: string[]): Promise<number>;
   expungeRecover(...args: (string | number)[]): Promise<ObservedState>;
 };
@@ -283,14 +283,11 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
     },
 
     /** Changes the rate of a run, unless it is finalized. Repeating it changes nothing. */
-    async changeRate(run: string, now: number, { rate, burst, by, who, reason }: RateAction): Promise<RateBefore> {
-      const facts = { ...(rate === undefined ? {} : { rate: rate && rateSetting(rate) }), burst };
-      const entry = storedEntry({ at: now, action: 'rate', by, who, reason, ...facts });
-      const stored = rate === undefined ? 'keep' : rate === null ? '' : storedRate(rate);
-      const pairs = ['rate', stored, 'burst', burst === undefined ? 'keep' : (burst ?? '')];
-      const all = [keys.run(run), keys.audit(run), entry, ...pairs];
-      const [state, before = '', burstBefore = ''] = await scripts.expungeChangeRun(...all);
-      return { state, rate: readableRate(before), burst: burstBefore === '' ? null : Number(burstBefore) };
+    async changeRate(run: string, now: number, { rate, by, who, reason }: RateAction): Promise<RateBefore> {
+      const entry = storedEntry({ at: now, action: 'rate', by, who, reason, rate: rate && rateSetting(rate) });
+      const stored = rate === null ? '' : storedRate(rate);
+      const [state, before] = await scripts.expungeChangeRate(keys.run(run), keys.audit(run), entry, stored);
+      return { state, rate: readableRate(before) };
     },
   };
 }
@@ -304,7 +301,7 @@ function defineScripts(redis: RedisClient, haltRules: readonly HaltRule[]) {
   redis.defineCommand('expungeKeepalive', { numberOfKeys: 2, lua: keepaliveLua });
   redis.defineCommand('expungeReclaim', { numberOfKeys: 4, lua: reclaimLua });
   redis.defineCommand('expungeSteer', { numberOfKeys: 4, lua: steerLua(haltRules) });
-  redis.defineCommand('expungeChangeRun', { numberOfKeys: 2, lua: changeRunLua });
+  redis.defineCommand('expungeChangeRate', { numberOfKeys: 2, lua: changeRateLua });
   redis.defineCommand('expungeHasOrphans', { numberOfKeys: 3, lua: hasOrphansLua });
   redis.defineCommand('expungeRecover', { numberOfKeys: 4, lua: recoverLua });
   return redis as unknown as Scripts & {

@@ -188,22 +188,14 @@ return {state, next, 1}
  * Changes the rate of a run that isn't finalized. Repeating it changes nothing more.
  *
  * KEYS  1 run  2 audit
- * ARGV  1 audit entry  then pairs: field, value ('keep' = as it is)
- * returns {state or 'missing', the former value of each field, '' for nothing}
+ * ARGV  1 audit entry  2 rate as stored, '' = none
+ * returns {state or 'missing', the former rate as stored}
  */
-export const changeRunLua = `${revisionFunctions}
-local run = redis.call('HMGET', KEYS[1], 'state', 'finalized')
-local before = {run[1] or 'missing'}
-for i = 2, #ARGV, 2 do before[#before + 1] = redis.call('HGET', KEYS[1], ARGV[i]) or '' end
-if not run[1] or run[2] then return before end
-local isChanged = false
-for i = 2, #ARGV, 2 do
-  if ARGV[i + 1] ~= 'keep' and ARGV[i + 1] ~= before[i / 2 + 1] then
-    redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])
-    isChanged = true
-  end
-end
-if not isChanged then return before end
+export const changeRateLua = `${revisionFunctions}
+local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'finalized')
+local before = {run[1] or 'missing', run[2] or ''}
+if not run[1] or run[3] or before[2] == ARGV[2] then return before end
+redis.call('HSET', KEYS[1], 'rate', ARGV[2])
 noteEdit(KEYS[1])
 ${noteAuditLua('KEYS[2]', 'ARGV[1]')}
 return before

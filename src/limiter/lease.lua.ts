@@ -111,9 +111,8 @@ local function giveBack(now, tat, unusedMs, wish)
   return tat - paid, owed - paid
 end
 
--- wish: perSecond, burst (permits that may come at once after a pause, nil = none), members, till (end of the caller's last lease), back (permits it
--- did not use), owed and leasedAt (as of the last lease), notBefore, atMost. Returns tat, then first permit, gap and count of the lease, then the
--- debt; times in ms.
+-- wish: perSecond, members, till (end of the caller's last lease), back (permits it did not use), owed and leasedAt (as of the last lease), notBefore,
+-- atMost. Returns tat, then first permit, gap and count of the lease, then the debt; times in ms.
 local function lease(now, tat, wish)
   local gap = 1000 / wish.perSecond
   local share = wish.perSecond * callEvery / 1000 / wish.members
@@ -121,16 +120,16 @@ local function lease(now, tat, wish)
   local owed
   tat, owed = giveBack(now, tat, wish.back * gap, wish)
   tat = math.min(tat, horizon + 2 * gap)
-  tat = math.max(tat, now - math.max(paceSlack, ((wish.burst or 1) - 1) * gap), wish.notBefore)
+  tat = math.max(tat, now - paceSlack, wish.notBefore)
   local first, every, count
-  if not wish.burst and (wish.members == 1 or share >= 3) then
+  if wish.members == 1 or share >= 3 then
     every = wish.members * gap
     -- A lease ends at most one gap beyond a horizon. An end further ahead comes from a slower rate, or from a clock that was set back.
     first = math.max(now, wish.till <= horizon + every and wish.till or now, wish.notBefore)
     count = math.min(math.ceil((horizon - first) / every - 1e-9), math.floor((horizon + reach - tat) / gap) + 1)
   else
-    first, every = wish.burst and tat or math.max(tat, now + 0.5), gap
-    count = math.min(math.floor((horizon - first) / gap) + 1, math.ceil(share) + 1 + (wish.burst or 0))
+    first, every = math.max(tat, now + 0.5), gap
+    count = math.min(math.floor((horizon - first) / gap) + 1, math.ceil(share) + 1)
     if count > 0 then tat = first end
   end
   count = math.max(0, math.min(count, wish.atMost))

@@ -15,8 +15,8 @@ const close = 0.75; // a request comes close after another one if it comes soone
 
 /**
  * The leased permits of a process. A permit may be used from its time on, for 40 ms. Permits that passed while the process was suspended are given
- * back, so that it never catches up in one burst. Permits that had passed when the lease came are an allowed burst, usable for 40 ms from then on. If
- * the target refuses requests that come too close, there is no catching up and no burst: each permit waits for its distance from the last.
+ * back, so that it never catches up in one burst. Permits that had passed when the lease came may be used for 40 ms from then on. If the target
+ * refuses requests that come too close, there is no catching up: each permit waits for its distance from the last.
  */
 export class Permits {
   readonly #leases: Held[] = [];

@@ -94,18 +94,18 @@ function readStreaks(text: string): Streaks {
  *       last 3 s}; times in ms of the Redis clock
  */
 const runPaceLua = `${leaseFunction}
-local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'burst', 'tat', 'owed', 'leasedAt', 'window', 'closedUntil', 'stopAt', 'expectAbsent', 'startsAt')
+local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'tat', 'owed', 'leasedAt', 'window', 'closedUntil', 'stopAt', 'expectAbsent', 'startsAt')
 local limits = parseRate(run[2])
 local now = redisNow(ARGV[5])
-if run[1] and run[7] == ARGV[6] and (run[8] or '0') ~= ARGV[7] then
+if run[1] and run[6] == ARGV[6] and (run[7] or '0') ~= ARGV[7] then
   redis.call('HSET', KEYS[1], 'closedUntil', ARGV[7], 'closedAt', string.format('%.0f', now))
 end
-if run[1] == 'running' and run[9] and now >= tonumber(run[9]) then run[1] = 'overdue' end
-if run[1] == 'running' and run[11] and now < tonumber(run[11]) then run[1] = 'early' end
+if run[1] == 'running' and run[8] and now >= tonumber(run[8]) then run[1] = 'overdue' end
+if run[1] == 'running' and run[10] and now < tonumber(run[10]) then run[1] = 'early' end
 
 local function answered(...)
   local answer = {...}
-  answer[#answer + 1] = run[10] or ''
+  answer[#answer + 1] = run[9] or ''
   if run[1] and ARGV[9] ~= '' then
     redis.call('HSET', KEYS[4], ARGV[1], string.format('%s %.0f', ARGV[9], now))
     redis.call('PEXPIRE', KEYS[4], 60000)
@@ -121,22 +121,21 @@ end
 
 -- A rate that can't be read is returned unchanged: the caller can't read it either, and sends nothing.
 if not run[1] or #limits == 0 then
-  return answered(run[1] or 'missing', run[2] or '', string.format('%.4f', now), '0', '0', 0, 0, 0, run[7] or '')
+  return answered(run[1] or 'missing', run[2] or '', string.format('%.4f', now), '0', '0', 0, 0, 0, run[6] or '')
 end
 local members = membersOf(KEYS[2], now, ARGV[1], ARGV[2] == '1', '')
-local first, gap, count, quotaUntil, room, tat, owed = now, 1, 0, 0, 0, tonumber(run[4] or '0'), 0
+local first, gap, count, quotaUntil, room, tat, owed = now, 1, 0, 0, 0, tonumber(run[3] or '0'), 0
 local back, perSecond = tonumber(ARGV[4]), limits[1].count * 1000 / limits[1].period
 returnToQuotas(KEYS[3], now, limits, back, tonumber(ARGV[8])) -- first: it may be all the room that is left
 if ARGV[2] == '1' and run[1] == 'running' then
   room, quotaUntil = quotaRoom(KEYS[3], now, limits)
   tat, first, gap, count, owed = lease(now, tat, {
     perSecond = perSecond,
-    burst = tonumber(run[3] or ''),
     members = members,
     till = tonumber(ARGV[3]),
     back = back,
-    owed = tonumber(run[5] or '0'),
-    leasedAt = tonumber(run[6] or now),
+    owed = tonumber(run[4] or '0'),
+    leasedAt = tonumber(run[5] or now),
     notBefore = 0,
     atMost = room,
   })
@@ -147,5 +146,5 @@ elseif back > 0 then
   redis.call('HSET', KEYS[1], 'tat', string.format('%.4f', tat - back * 1000 / perSecond))
 end
 local function time(value) return string.format('%.4f', value) end
-return answered(run[1], run[2], time(now), time(first), time(gap), count, time(quotaUntil), time(math.max(tat, quotaUntil)), run[7] or '')
+return answered(run[1], run[2], time(now), time(first), time(gap), count, time(quotaUntil), time(math.max(tat, quotaUntil)), run[6] or '')
 `;

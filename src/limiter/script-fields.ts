@@ -10,7 +10,6 @@ export const callArguments = [
   'given', // now, '' = Redis TIME
   'epoch', // the epoch that it knows
   'rate', // as stored, '' = none
-  'burst', // '' = none
   'connections', // requests it can have in flight
   'holdMs', // for how long to hold everything (Retry-After), 0 = not
   'holdWhy',

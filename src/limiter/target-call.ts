@@ -50,7 +50,6 @@ export type TargetCall = {
   till: string;
   epoch: string;
   rate: string;
-  burst: string;
   connections: number;
   hold: { ms: number; why: string };
   alarm: Alarm | null;
@@ -117,7 +116,6 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
         unusedSince: call.unusedSince,
         epoch: call.epoch,
         rate: call.rate,
-        burst: call.burst,
         connections: call.connections,
         holdMs: hold.ms,
         holdWhy: hold.why,

@@ -20,7 +20,6 @@ type LimiterOptions = {
   run: string;
   /** The rate of this process, in stored form; '' = none. The lowest rate of all processes applies. */
   rate: string;
-  burst: number | null;
   /** The number of requests that this process may have in flight. */
   connections: number;
   /** Monotonic ms. */
@@ -252,7 +251,7 @@ export class TargetLimiter {
   }
 
   #report(): TargetCall {
-    const { rate, burst, connections } = this.#options;
+    const { rate, connections } = this.#options;
     const stopHere = this.#options.stopHere();
     const call: TargetCall = {
       process: this.#options.process,
@@ -261,7 +260,6 @@ export class TargetLimiter {
       ...this.permits.takeUnused(),
       epoch: this.#reply?.epoch ?? '0',
       rate,
-      burst: burst === null ? '' : String(burst),
       connections,
       hold: this.#holds.report(),
       alarm: this.#alarm,

@@ -185,7 +185,7 @@ if isAtWork then putTime('wantedAt', now) end
 if ceiling < math.huge then
   local gap, horizon = 1000 / ceiling, now + callEvery + reach
   ceilingTat = math.min(ceilingTat - back * gap, horizon + 2 * gap)
-  ceilingTat = math.max(ceilingTat, now - math.max(paceSlack, ((tonumber(asked.burst) or 1) - 1) * gap))
+  ceilingTat = math.max(ceilingTat, now - paceSlack)
   room = math.max(0, math.min(room, math.floor((horizon + reach - ceilingTat) / gap) + 1))
 end
 local dropping = tonumber(asked.epoch) < number('dropEpoch')
@@ -203,7 +203,6 @@ elseif mayLeave and rate > 0 and not isUpdateDue then
   local tat
   tat, first, gap, count, owed = lease(now, number('tat'), {
     perSecond = rate,
-    burst = tonumber(asked.burst),
     members = members,
     till = dropping and now or tonumber(asked.till),
     back = back,

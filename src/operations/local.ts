@@ -1,4 +1,4 @@
-import { changePace } from './change-run.ts';
+import { changeRate } from './change-rate.ts';
 import type { RunOperations } from './operations.ts';
 import { removeRun } from './remove-run.ts';
 import { findRun, type Session } from './session.ts';
@@ -12,7 +12,7 @@ export function localRuns(session: Session): RunOperations {
     pause: (action) => pauseRun(session, action),
     resume: (action) => resumeRun(session, action),
     cancel: (action, onWait) => cancelRun(session, action, onWait),
-    changePace: (action) => changePace(session, action),
+    changeRate: (action) => changeRate(session, action),
     remove: (action) => removeRun(session, action),
   };
 }

@@ -9,7 +9,6 @@ import type { Plan } from '../terminal/plan-text.ts';
 import type { By } from './action.ts';
 import { requireEndInTime } from './forecast-list.ts';
 import type { ListAction } from './list-action.ts';
-import { requireRateForBurst } from './lone-burst.ts';
 import { readPlanInPlace, writePlanFile } from './plan-file.ts';
 import { checkList, type ListHistory, makeListPlan, noListHistory } from './plan-list.ts';
 import { type PlanOrigin, type SealedInput, type SealedPlan, sealInputs, sealPlan } from './sealed-plan.ts';
@@ -38,7 +37,6 @@ export async function makePlan(
   { paths, read, output, origin, historyOf = async () => noListHistory }: PlanAction,
 ): Promise<MadePlan> {
   const target = readTarget(action.config, action.env);
-  requireRateForBurst(action, null);
   const replaced = await readPlanInPlace(output); // reports a wrong file before the list is read
   const input = await sealFiles(paths);
   return read(async (list) => {

@@ -20,7 +20,7 @@ import type {
   TargetAction,
 } from './action.ts';
 import type { AddAction, Added } from './add-schedule.ts';
-import type { PaceAction, PaceChange } from './change-run.ts';
+import type { RateAction, RateChange } from './change-rate.ts';
 import type { PlanAnswer, PlanFacts } from './kept-plan.ts';
 import type { ListAction } from './list-action.ts';
 import type { Removed } from './remove-run.ts';
@@ -59,7 +59,7 @@ export type RunOperations = {
   /** Returns once the requests in flight have their answers; calls `onWait` if that takes longer than 2 s. */
   cancel(action: RunAction, onWait: () => void): Promise<SteeredRun>;
   /** Throws USAGE for a run that has ended. */
-  changePace(action: PaceAction): Promise<PaceChange>;
+  changeRate(action: RateAction): Promise<RateChange>;
   /** Throws USAGE for a run that has ended. */
   /** Removes an ended run, with all its keys. Throws USAGE for any other run, and GUARD if the run has moved since it was shown. */
   remove(action: SeenAction): Promise<Removed>;

@@ -43,8 +43,7 @@ export function inherit(action: ListAction, { run, chosen }: Retries): ListActio
     throw new ExpungeError('USAGE', `the rate of run ${run.id} is in a form that this version of expunge can't read`, {
       next: 'give one: --rate 200/s',
     });
-  const { burst, ...inherited } = inheritedSettings(run, action);
-  const isPaced = config.rate !== undefined; // the burst belongs to another rate
+  const inherited = inheritedSettings(run, action);
   const expectAbsent = config.expectAbsent || run.expectAbsent || chosen.unknown > 0;
   return {
     ...action,
@@ -52,7 +51,6 @@ export function inherit(action: ListAction, { run, chosen }: Retries): ListActio
       ...config,
       ...inherited,
       grace: Math.max(config.grace, inherited.grace ?? 0),
-      burst: isPaced ? config.burst : (burst ?? config.burst),
       expectAbsent,
     },
   };

@@ -20,7 +20,6 @@ import { readStopFile } from '../worker/stop-file.ts';
 import { type AppliedPlan, refuseKnownRun, refuseOtherRun, takeOver } from './applied-plan.ts';
 import type { ListAction } from './list-action.ts';
 import { hasForegroundCommand } from './liveness.ts';
-import { requireRateForBurst } from './lone-burst.ts';
 import { type ListHistory, makeListPlan } from './plan-list.ts';
 import { readBeforeRun } from './read-bounds.ts';
 import { inherit, type Retries } from './retried-run.ts';
@@ -54,7 +53,6 @@ export async function findList(session: Session, given: ListAction, work: ListWo
   if (given.options.detach && existing?.detached !== true)
     await refuseUnprotected(redis, target.fp, leftToWorkers(list));
   refuseFixedRules(existing, givenRules(action));
-  requireRateForBurst(action, existing?.rate ?? null);
   await refuseOtherMode(action, session, existing);
   const history = await readHistory(session, action, work, last);
   const plan = makeListPlan(action, target, list, history);

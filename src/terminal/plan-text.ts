@@ -197,7 +197,6 @@ const linesOfRules: Record<RuleName, (plan: Plan) => Line[]> = {
   stopAt: pauseLines,
   maxActiveMs: noLines, // the line of `stopAt` has both
   rate: (plan) => [['Pace', `${pace(plan)}${origin(plan, 'rate')}`]],
-  burst: noLines, // it changes no plan: the forecast is for the rate
   keepMs: noLines,
   labels: ({ labels }) => (labels === '' ? [] : [['Labels', labels.replaceAll(',', ', ')]]),
 };

@@ -107,7 +107,6 @@ function rowOf({ at, action, by, who, reason, ...facts }: AuditEntry, isFirstSta
 function factText([name, value]: [string, unknown]): string {
   if (value === true) return name;
   if (name === 'from' || name === 'to') return `${name} ${value}`;
-  if (name === 'burst') return value === null ? '' : `burst ${value}`;
   if (typeof value === 'string' && /^[0-9a-f]{64}$/.test(value)) return `${value.slice(0, 12)}…`; // --json has the whole hash
   return value === null ? 'none' : String(value);
 }

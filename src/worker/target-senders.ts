@@ -28,7 +28,6 @@ export type TargetSendersOptions = {
   maxConcurrency: number;
   /** The limit on all requests to the target, over all processes; null = only the learned limit. */
   rate: Rate | null;
-  burst: number | null;
   /** Whether the target limits each resource separately. */
   separateLimits: boolean;
   /** The path of a file; nothing is sent while it exists. Null = no file is checked. */
@@ -132,13 +131,12 @@ function openTargetSender(
   stopFile: StopFile,
   { process, run, clock, writes, actions, onChange, onLongThrottle, onUnreadableWait }: TargetSenderDeps,
 ): OpenTargetSender {
-  const { ledger, target, token, connection, maxConcurrency, rate, burst } = options;
+  const { ledger, target, token, connection, maxConcurrency, rate } = options;
   const limiter = new TargetLimiter({
     process,
     run,
     calls: withWriteReports(openTargetCalls(ledger.redis, limiterKeys(target.fp, scope)), writes),
     rate: rate === null ? '' : storedRate(rate),
-    burst,
     connections: maxConcurrency,
     clock,
     isBusy: watchOwnLoad(clock()),

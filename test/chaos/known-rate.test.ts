@@ -41,17 +41,6 @@ describe.concurrent('a known rate, measured at the server', () => {
     },
   );
 
-  test('lets as many go at once as --burst says, and no more', async ({ expect, onTestFinished }) => {
-    const runArgs = ['--rate', '20/s', '--burst', '10'];
-    const { harness, ticks } = await openFleet(onTestFinished, { ids: 80, workers: 0, runArgs });
-    const { atMs } = harness.sandbox.arrivals;
-    await until('all have arrived', () => atMs.length === 80);
-    // On a busy machine requests are up to a tenth of a second on their way: that are two or three of them.
-    const onTheirWay = sized(10, 3);
-    expect(busiest(atMs, ticks)).toBeLessThanOrEqual(1.05 * 20 + 10 + onTheirWay);
-    expect(busiest(atMs, ticks, 5_000)).toBeLessThanOrEqual(1.05 * 100 + 10 + onTheirWay);
-  });
-
   test('keeps a quota in every minute, however it falls into the pace', async ({ expect, onTestFinished }) => {
     const runArgs = ['--rate', '50/s,100/min'];
     const { harness } = await openFleet(onTestFinished, { ids: 200, workers: 2, runArgs });

@@ -33,7 +33,6 @@ const service = openService({
   connection: { requestTimeoutMs: 500, ca: null, proxy: null },
   maxConcurrency: 32,
   rate: null,
-  burst: null,
   separateLimits: false,
   retryDelaysMs: [200, 200, 200, 200, 200],
   unreachableTimeoutMs: 60_000,

@@ -16,7 +16,7 @@ export async function recordOf(run: string) {
   const redis = await openTestRedis();
   try {
     const audit = (await redis.lrange(keys.audit(run), 0, -1)).map((entry) => JSON.parse(entry));
-    const stored = await redis.hmget(keys.run(run), 'rate', 'burst');
+    const stored = await redis.hget(keys.run(run), 'rate');
     return { run: (await readRun(redis, run)) as Run, stored, audit };
   } finally {
     redis.disconnect();

@@ -54,7 +54,6 @@ function recordOf(n: number, createdAt: number, state: RunState) {
     duplicate: 0,
     protected: 0,
     rate: '200/1000,100000/86400000',
-    burst: '',
     onStatus: '',
     expectAbsent: 0,
     who: `user-${n % 3}@machine`,

@@ -11,7 +11,6 @@ export function quietCall(wish: Partial<TargetCall> = {}): TargetCall {
     unusedSince: 0,
     epoch: '0',
     rate: '',
-    burst: '',
     connections: 64,
     hold: { ms: 0, why: '' },
     alarm: null,

@@ -1,22 +1,22 @@
 import { ExpungeError, messageOf } from '../../errors.ts';
 import { parseRate, type Rate, rateText } from '../../model/rate.ts';
-import type { PaceAction, PaceChange, PaceFacts } from '../../operations/change-run.ts';
+import type { RateChange } from '../../operations/change-rate.ts';
 import { type Invocation, jsonLines } from '../command.ts';
 import { infoWriter, readBy } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 
 /** Gives a live run another rate, from any machine, within a second. Throws USAGE for a run that has ended. Repeating it changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { args, options } = invocation;
-  const pace = readPace(args[1] ?? '', options.burst); // a mistake costs no request
+  const { args } = invocation;
+  const rate = readRate(args[1] ?? ''); // a mistake costs no request
   return withOperations(invocation, 'runs', async (runs) => {
     const { id: run } = await runs.find(args[0]);
-    return sayChange(invocation, await runs.changePace({ run, by: readBy(invocation), pace }));
+    return sayChange(invocation, await runs.changeRate({ run, by: readBy(invocation), rate }));
   });
 }
 
 /** Reports the change. Returns the exit code. */
-function sayChange(invocation: Invocation, change: PaceChange): number {
+function sayChange(invocation: Invocation, change: RateChange): number {
   const { stderr, stdout, options, toType } = invocation;
   stderr.write(`${changeText(change)}\n`);
   infoWriter(invocation)(`  Follow it: ${toType('status', change.run, '--watch')}`);
@@ -24,14 +24,9 @@ function sayChange(invocation: Invocation, change: PaceChange): number {
   return 0;
 }
 
-/** Reads the rate and the burst. Throws USAGE for a burst without a rate. */
-function readPace(text: string, burst: number | undefined): PaceAction['pace'] {
-  if (text !== 'none') return { rate: readRate(text), ...(burst === undefined ? {} : { burst }) };
-  if (burst === undefined) return { rate: null, burst: null };
-  throw new ExpungeError('USAGE', '--burst needs a rate, and "none" removes it');
-}
-
-function readRate(text: string): Rate {
+/** Reads the rate; null = none. */
+function readRate(text: string): Rate | null {
+  if (text === 'none') return null;
   try {
     return parseRate(text);
   } catch (error) {
@@ -39,13 +34,12 @@ function readRate(text: string): Rate {
   }
 }
 
-function changeText({ run, before, ...now }: PaceChange): string {
-  const [was, is] = [paceText(before), paceText(now)];
+function changeText({ run, before, rate }: RateChange): string {
+  const [was, is] = [describeRate(before.rate), describeRate(rate)];
   if (was === is) return `Run ${run} has that rate already: ${is}.`;
   return `Run ${run}: ${is}; before: ${was}. It takes effect within a second.`;
 }
 
-function paceText({ rate, burst }: PaceFacts): string {
-  if (rate === null) return 'no rate of its own';
-  return `${rateText(parseRate(rate))}${burst === null ? '' : `, in bursts of ${burst}`}`;
+function describeRate(rate: string | null): string {
+  return rate === null ? 'no rate of its own' : rateText(parseRate(rate));
 }

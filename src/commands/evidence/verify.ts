@@ -171,7 +171,6 @@ async function sendAll(work: Work, results: Results, { signal }: Interrupts): Pr
     {
       ...serviceOptions(invocation, session, target, credentials),
       rate: run.rate,
-      burst: run.burst,
       maxConcurrency,
       log,
     },

@@ -250,15 +250,7 @@ export const rate: Command = {
   summary: 'give a live run another rate, within a second, from any machine',
   arguments: '<run> <rate|none>',
   settings: [...store, ...server],
-  options: [
-    {
-      flags: '--burst <n>',
-      help: 'requests that may leave at once (default: as before)',
-      parse: parse.integerFrom(1, 1_000_000),
-    },
-    reason,
-    json,
-  ],
+  options: [reason, json],
   examples: [
     ['expunge rate 20261120-1602-m4tz 200/s', 'at most 200 a second, spread evenly'],
     ['expunge rate 20261120-1602-m4tz 200/s,100000/day', 'and never more than 100,000 in any 24 hours'],

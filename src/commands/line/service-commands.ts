@@ -24,7 +24,6 @@ export const worker: Command = {
   settings: [
     ...target,
     'rate',
-    'burst',
     ...sending,
     ...store,
     'workers',

@@ -15,7 +15,6 @@ import { readStart, readTargetState, scopesFor } from '../../limiter/read-target
 import { createLogger, type Log } from '../../logger.ts';
 import type { Target } from '../../model/target.ts';
 import { type NamedReceiver, openReceivers } from '../../notify/receivers.ts';
-import { requireRateForBurst } from '../../operations/lone-burst.ts';
 import { scheduleWork } from '../../operations/schedule-work.ts';
 import { checkSession, type EarlySession, type Session, withEarlyRedis } from '../../operations/session.ts';
 import { sharedQueueName } from '../../queue/queue.ts';
@@ -48,7 +47,6 @@ import { readBy } from '../session.ts';
 export async function execute(invocation: Invocation): Promise<number> {
   const { config, env } = invocation;
   const target = readTarget(config, env);
-  requireRateForBurst(invocation, null);
   const credentials = readCredentials(invocation);
   const destination = openDestination(config, env);
   const receivers = openReceivers(config, env);
@@ -118,12 +116,11 @@ const registerTargetEveryMs = 3_600_000;
 /** The parts of a worker, in the order in which they start; they drain in reverse order. */
 async function partsOf(work: WorkerDeps): Promise<Part[]> {
   const { invocation, session, target, credentials, destination, log } = work;
-  const { rate = null, burst = null } = invocation.config;
+  const { rate = null } = invocation.config;
   const options = serviceOptions(invocation, session, target, credentials);
   const service = openService({
     ...options,
     rate,
-    burst,
     queueName: sharedQueueName,
     log,
   });

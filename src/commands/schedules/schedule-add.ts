@@ -2,7 +2,6 @@ import { refusePlainHttp, targetForAction } from '../../config/check-target.ts';
 import { isName, nameRule } from '../../config/list-source.ts';
 import { ExpungeError } from '../../errors.ts';
 import type { Added } from '../../operations/add-schedule.ts';
-import { requireRateForBurst } from '../../operations/lone-burst.ts';
 import { toDefinition } from '../../operations/schedule-definition.ts';
 import type { Definition } from '../../schedule/schedule.ts';
 import { addedText } from '../../terminal/schedule-text.ts';
@@ -14,7 +13,6 @@ import { withOperations } from '../with-operations.ts';
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, options, config, env, stdout } = invocation;
   const target = targetForAction(config, env);
-  requireRateForBurst(invocation, null);
   const [name = ''] = args;
   if (!isName(name)) throw new ExpungeError('USAGE', `"${name}": expected a name of ${nameRule}`);
   const definition = readDefinition(invocation); // a mistake costs no request

@@ -15,17 +15,17 @@ afterAll(() => harness.close());
 describe.concurrent('expunge rate', () => {
   it('changes the rate of a live run, says what was and what is, and keeps who did it and why', async () => {
     const run = await liveRun(harness, 'changed', '--rate', '400/s');
-    const ended = await harness.expunge(['rate', run, '200/s,100000/day', '--burst', '5', '--reason', 'too slow']);
+    const ended = await harness.expunge(['rate', run, '200/s,100000/day', '--reason', 'too slow']);
     expect([ended.code, ended.stdout]).toEqual([0, '']);
     expect(ended.stderr).toMatch(
       new RegExp(
-        `^Run ${run}: 200/s, at most 100,000 a day, in bursts of 5; before: 400/s. It takes effect within a second.\n` +
+        `^Run ${run}: 200/s, at most 100,000 a day; before: 400/s. It takes effect within a second.\n` +
           `  Follow it: expunge status ${run} --watch$`,
         'm',
       ),
     );
     const { stored, audit } = await recordOf(run);
-    expect(stored).toEqual(['200/1000,100000/86400000', '5']);
+    expect(stored).toBe('200/1000,100000/86400000');
     expect(audit[0]).toMatchObject({
       action: 'rate',
       by: 'operator',
@@ -33,28 +33,22 @@ describe.concurrent('expunge rate', () => {
       reason: 'too slow',
       at: expect.any(Number),
       rate: '200/s,100000/day',
-      burst: 5,
     });
   });
 
-  it('leaves a burst that is not named, and takes rate and burst away with "none"', async () => {
-    const run = await liveRun(harness, 'taken', '--rate', '400/s', '--burst', '7');
-    await harness.expunge(['rate', run, '100/s']);
-    expect((await recordOf(run)).stored).toEqual(['100/1000', '7']);
+  it('takes the rate away with "none"', async () => {
+    const run = await liveRun(harness, 'taken', '--rate', '100/s');
     const { stdout, stderr } = await harness.expunge(['rate', run, 'none', '--json']);
-    expect(stderr).toContain(
-      `Run ${run}: no rate of its own; before: 100/s, in bursts of 7. It takes effect within a second.`,
-    );
+    expect(stderr).toContain(`Run ${run}: no rate of its own; before: 100/s. It takes effect within a second.`);
     expect(JSON.parse(stdout)).toEqual({
       v: 1,
       type: 'rate',
       run,
       state: 'running',
       rate: null,
-      burst: null,
-      before: { rate: '100/s', burst: 7 },
+      before: { rate: '100/s' },
     });
-    expect((await recordOf(run)).stored).toEqual(['', '']);
+    expect((await recordOf(run)).stored).toBe('');
     const again = await harness.expunge(['rate', run, 'none']);
     expect([again.code, again.stderr]).toEqual([
       0,
@@ -76,8 +70,6 @@ describe.concurrent('expunge rate', () => {
     [['9x-none', '200/s'], '9x-none'],
     [['x', 'fast'], 'expected a rate like 200/s, 6000/min or 200/s,100000/day, got "fast"; "none" removes the rate'],
     [['x', '0/s'], 'at 0 nothing would ever be sent'],
-    [['x', 'none', '--burst', '3'], '--burst needs a rate, and "none" removes it'],
-    [['x', '5/s', '--burst', '0'], '--burst: expected a whole number from 1'],
     [['x'], "missing required argument 'rate"],
   ])('refuses %j with %s', async (args, words) => {
     const { code, stderr } = await harness.expunge(['rate', ...args]);
@@ -90,12 +82,12 @@ describe('the same list again with another --rate', () => {
     const run = await liveRun(harness, 'again', '--rate', '400/s');
     expect(await liveRun(harness, 'again', '--rate', '300/s', '--reason', 'slower')).toBe(run);
     const { stored, audit } = await recordOf(run);
-    expect(stored).toEqual(['300/1000', '']);
+    expect(stored).toBe('300/1000');
     expect(audit.filter(({ action }) => action === 'rate')).toMatchObject([
       { reason: 'slower', from: '400/s', to: '300/s' },
     ]);
     expect(await liveRun(harness, 'again')).toBe(run);
-    expect((await recordOf(run)).stored).toEqual(['300/1000', '']);
+    expect((await recordOf(run)).stored).toBe('300/1000');
   });
 });
 
@@ -108,6 +100,6 @@ describe('a rate that another version wrote', () => {
     const told = `its rate "200" is in a form that this version of expunge can't read. Give it another: expunge rate ${run} 200/s`;
     expect((await harness.expunge(['status', run])).stdout).toContain(told);
     expect((await harness.expunge(['rate', run, '200/s'])).code).toBe(0);
-    expect((await recordOf(run)).stored).toEqual(['200/1000', '']);
+    expect((await recordOf(run)).stored).toBe('200/1000');
   });
 });

@@ -268,7 +268,6 @@ describe('a rehearsal', () => {
       [['--confirm', '10'], 2, '--confirm 10: expected 300'],
       [['--config', 'config.json'], 2, 'is not among the allowed targets'],
       [['--rate', '10/min', '--finish-by', isoIn(60_000)], 4, 'not by'],
-      [['--burst', '5'], 2, '--burst needs a rate'],
       [['--faults', 'status-99=1'], 2, '--faults: "status-99" is not a fault'],
       [['--state-dir', harness.file('a-file', '')], 2, 'it is a file'],
       [['--dry-run'], 2, '--rehearse and --dry-run exclude each other'],

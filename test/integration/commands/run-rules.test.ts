@@ -213,7 +213,7 @@ describe('none lifts a rule of an earlier command', () => {
 });
 
 const everyRule = [
-  ...['--rate', '5/s', '--burst', '2', '--window', '22:00-06:00', '--canary', '1,2', '--max-deletes', '4'],
+  ...['--rate', '5/s', '--window', '22:00-06:00', '--canary', '1,2', '--max-deletes', '4'],
   ...['--max-failures', '7', '--on-status', '404=failed', '--expect-absent', '--stop-at', stopAt],
   ...['--start-at', startAt, '--grace', '3h', '--max-duration', '1h', '--keep', '2h'],
 ];
@@ -221,7 +221,6 @@ const everyRule = [
 /** What a run obeys where it was made with `everyRule`. */
 const obeyed: Partial<Run> = {
   rate: [{ count: 5, perMs: 1_000 }],
-  burst: 2,
   window: '22:00-06:00',
   canaryOf: '1,2',
   maxDeletes: 4,
@@ -243,7 +242,7 @@ function missingRules(run: Run | undefined): string[] {
   return names.filter((name) => JSON.stringify(run[name]) !== JSON.stringify(obeyed[name]));
 }
 
-const changing = ['eval', 'evalsha', 'hset', 'set', 'zadd', 'sadd', 'expungeSteer', 'expungeChangeRun'];
+const changing = ['eval', 'evalsha', 'hset', 'set', 'zadd', 'sadd', 'expungeSteer', 'expungeChangeRate'];
 
 /** Runs expunge with connections that end at its `n`th command to Redis, as if it were killed there. Returns whether it came that far. */
 async function killAt(n: number, { redis }: Harness, command: () => Promise<unknown>): Promise<boolean> {

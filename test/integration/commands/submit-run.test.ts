@@ -60,7 +60,6 @@ test.each([
 /** What the settings of a run become where one of them is given as the first, and then as the other. */
 const givenAgain: Record<keyof RunSettings, { first: string[]; other: string[]; becomes: Partial<Run> | 'refused' }> = {
   rate: { first: ['--rate', '5/s'], other: ['9/s'], becomes: { rate: [{ count: 9, perMs: 1_000 }] } },
-  burst: { first: ['--rate', '5/s', '--burst', '2'], other: ['3'], becomes: { burst: 3 } },
   keep: { first: ['--keep', '2h'], other: ['90d'], becomes: { keepMs: 90 * 86_400_000 } },
   expectAbsent: { first: [], other: [], becomes: { expectAbsent: true } },
   window: { first: ['--window', '22:00-06:00'], other: ['always'], becomes: { window: '' } },
@@ -104,16 +103,4 @@ test('of two commands that make a run of one list at the same time, one is refus
   const winner = ended.findIndex(({ status }) => status === 'fulfilled');
   expect(ended.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
   expect((await runs()).map((run) => run?.onStatus)).toEqual([ways[winner]]);
-});
-
-test('a --burst without a rate is refused by run, worker and schedule add', async () => {
-  const words = '--burst needs a rate, but none is set';
-  await expect(submit('--yes', '--burst', '3')).rejects.toThrow(words);
-  await submit('--yes', '--rate', '5/s');
-  await submit('--yes', '--burst', '3');
-  expect((await runs()).map((run) => run?.burst)).toEqual([3]);
-  for (const command of [['schedule', 'add', 'nightly'], ['worker']]) {
-    const { ended } = invoke([...command, '--base-url', baseUrl, '--state-dir', folder, '--burst', '3'], env);
-    await expect(ended).rejects.toThrow(words);
-  }
 });

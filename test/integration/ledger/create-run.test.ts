@@ -97,7 +97,6 @@ test('a run is stored in the form of version 8: a change here needs a new schema
         'account',
         'baseUrl',
         'blocks',
-        'burst',
         'canary',
         'canaryOf',
         'chunks',

@@ -34,7 +34,6 @@ function openLimiter(atEnd: AtEnd, rate = '') {
     calls,
     process: 'p0',
     rate,
-    burst: null,
     connections: 16,
     clock,
     isBusy: () => false,

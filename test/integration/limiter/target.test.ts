@@ -217,15 +217,6 @@ describe('permits of a target', () => {
     expect(times.length).toBeGreaterThan(600);
   });
 
-  test('may come at once after a pause, as many as --burst says', async ({ onTestFinished }) => {
-    const { at } = await openRated(onTestFinished, 1_000);
-    const wish = { rate: storedRate(parseRate('10/s')), burst: '8' };
-    await at(0, 'p0', wish);
-    const times = timesOf(await at(5_000, 'p0', wish));
-    expect(times.filter((time) => time <= 5_000).length).toBeGreaterThanOrEqual(8);
-    expect(times.length).toBeLessThanOrEqual(11);
-  });
-
   test('are not given to somebody who wants none, and not before anything is known', async ({ onTestFinished }) => {
     const fleet = openFleet(onTestFinished);
     expect(await fleet.at(0, 'p0')).toMatchObject({ count: 0, turn: 1, learned: '' });

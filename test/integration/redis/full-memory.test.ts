@@ -217,7 +217,7 @@ const refused: Case[] = [
     },
   })),
   {
-    script: 'ledger/steer.lua.ts changeRunLua',
+    script: 'ledger/steer.lua.ts changeRateLua',
     arrange: async () => {
       const id = await openRun('start');
       return () => ledger.changeRate(id, now, { rate: null, ...author });

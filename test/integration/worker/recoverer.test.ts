@@ -51,7 +51,6 @@ async function openStage(atEnd: AtEnd) {
     connection: { requestTimeoutMs: 500, ca: null, proxy: null },
     maxConcurrency: 8,
     rate: null,
-    burst: null,
     separateLimits: false,
     retryDelaysMs: [1, 1, 1, 1, 1],
     unreachableTimeoutMs: 60_000,

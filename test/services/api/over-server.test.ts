@@ -231,7 +231,7 @@ describe('a command with --server', () => {
 
 describe('an action with --server', () => {
   const actions: string[][] = [
-    ...[['pause'], ['pause', '--json'], ['rate', '7/s'], ['rate', '7/s', '--burst', '3', '--json'], ['rate', 'none']],
+    ...[['pause'], ['pause', '--json'], ['rate', '7/s'], ['rate', '7/s', '--json'], ['rate', 'none']],
     ...[
       ['resume', '--reason', 'go on'],
       ['resume', '--json'],

@@ -121,18 +121,7 @@ describe('schedules with --server', () => {
     expect((await add(...daily, '--rate', '5/s')).code).toBe(2);
     const list = ['--format', 'csv', '--no-header', '--delimiter', 'tab', '--limit', '40', '--allow-id-chars', '/'];
     const counts = ['--allow-placeholders', '--expect-rejected', '--expect-count', '40±5%', '--keep', '60d'];
-    const brakes = [
-      '--canary',
-      '1,10',
-      '--max-failures',
-      '5',
-      '--on-status',
-      '409=absent',
-      '--rate',
-      '5/s',
-      '--burst',
-      '2',
-    ];
+    const brakes = ['--canary', '1,10', '--max-failures', '5', '--on-status', '409=absent', '--rate', '5/s'];
     const occurrences = ['--overlap', 'queue-one', '--missed', 'latest', '--max-delay', '2d', '--max-growth', '2.5'];
     const rest = ['--at-most', '10', '--retry-failed', '--allow-empty', '--expect-absent'];
     const all = [
@@ -166,7 +155,7 @@ describe('schedules with --server', () => {
     const protect = ['--protect', harness.list(['v-9']), '--reason', 'policy'];
     const here = await harness.expunge(['schedule', 'add', 'new', ...words, ...secrets, ...protect]);
     expect(here.code, here.stderr).toBe(0);
-    const env = { ...(await envOf('operate')), EXPUNGE_BURST: '5' };
+    const env = await envOf('operate');
     const done = await harness.expunge(['schedule', 'add', 'new', ...words, '--max-delay', '1001ms', '--replace'], {
       env,
     });
@@ -200,7 +189,6 @@ describe('schedules with --server', () => {
       [['--protect', harness.list(['v-1'])], 'do not have this file'],
       [['--heartbeat', 'https://hc.example.com/1'], 'takes no URLs'],
       [['--account', 'nobody'], 'knows no target'],
-      [['--burst', '5'], '--burst needs a rate'],
       [['--from', 'https://evil.example.com'], 'expected the name of a source'],
     ] as const) {
       const refused = await harness.expunge(['schedule', 'add', 'new', ...words, ...more], { env });

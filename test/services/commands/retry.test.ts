@@ -225,17 +225,17 @@ describe('a retry', () => {
       faults: { script: (_, id) => faults[id[0]!] ?? null },
     });
     harness.file('old.csv', 'id\nc-1\nv-1\n');
-    const told = ['--on-status', '409=failed', '--rate', '50/s', '--burst', '3'];
+    const told = ['--on-status', '409=failed', '--rate', '50/s'];
     const { run } = summaryIn(await harness.run(['old.csv', '--resource', 'views', ...told, ...yes]));
     const plan = await harness.expunge(['retry', run, '--dry-run']);
     expect(plan.stdout).toMatch(/On status {1}409=failed[\s\S]*at most 50\/s/);
     const { run: made } = summaryIn(await harness.expunge(['retry', run, '--detach', ...yes]));
-    const kept = { onStatus: '409=failed', burst: 3, rate: [{ count: 50, perMs: 1_000 }] };
+    const kept = { onStatus: '409=failed', rate: [{ count: 50, perMs: 1_000 }] };
     expect(await readRun(harness.redis, made)).toMatchObject(kept);
     await harness.expunge(['cancel', made, '--yes']);
     const other = await harness.expunge(['retry', made, '--on-status', '409=absent', '--rate', '9/s', ...yes]);
     expect(summaryIn(other)).toMatchObject({ absent: 1 });
-    const changed = { onStatus: '409=absent', burst: null, rate: [{ count: 9, perMs: 1_000 }] };
+    const changed = { onStatus: '409=absent', rate: [{ count: 9, perMs: 1_000 }] };
     expect(await readRun(harness.redis, summaryIn(other).run)).toMatchObject(changed);
   });
 

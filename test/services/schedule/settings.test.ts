@@ -59,7 +59,6 @@ const effects: Record<
   allowEmpty: { settings: { allowEmpty: 'true' }, list: 'a\n', ids: 1, run: { ids: 1 } },
   expectAbsent: { settings: { expectAbsent: 'true' }, list: 'a\n', ids: 1, run: { expectAbsent: true } },
   rate: { settings: { rate: '7/s' }, list: 'a\n', ids: 1, run: { rate: [{ count: 7, perMs: 1_000 }] } },
-  burst: { settings: { burst: '3' }, list: 'a\n', ids: 1, run: { burst: 3 } },
   keep: { settings: { keep: '2d' }, list: 'a\n', ids: 1, run: { keepMs: 2 * 86_400_000 } },
 };
 
@@ -83,11 +82,10 @@ const ownFacts = ({
   onStatus,
   expectAbsent,
   rate,
-  burst,
   keepMs,
   counts,
 }: Run) => {
-  return { sha256, ids, rows, window, canary, maxFailures, onStatus, expectAbsent, rate, burst, keepMs, counts };
+  return { sha256, ids, rows, window, canary, maxFailures, onStatus, expectAbsent, rate, keepMs, counts };
 };
 
 describe.concurrent('a setting of a schedule', () => {

@@ -66,7 +66,6 @@ class Play {
       run: '',
       process: name,
       rate: '',
-      burst: null,
       connections,
       clock,
       isBusy: () => false,

@@ -253,7 +253,6 @@ describe('settingText', () => {
   const { config } = load({
     flags: {
       rate: '90/min,100000/day',
-      burst: '5',
       keep: '90s',
       delimiter: 'tab',
       http: '[::]:9464',

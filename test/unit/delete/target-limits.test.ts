@@ -249,7 +249,6 @@ function openTargetLimiter(): TargetLimiter {
     calls: { call: () => Promise.reject(new Error('Redis is away')), store: async () => false },
     process: 'p',
     rate: '',
-    burst: null,
     connections: 1,
     clock: () => 0,
     isBusy: () => false,

@@ -42,7 +42,6 @@ const origin: Pick<RunPlan, 'note' | 'retryOf' | 'detached' | 'who' | 'command'>
 const options = { startAt: 8, stopAt: 7, maxDuration: 9 };
 const plain: RunSettings = {
   rate: undefined,
-  burst: undefined,
   window: always,
   grace: 0,
   canary: undefined,
@@ -59,7 +58,6 @@ describe('the plan of a run', () => {
     const spool = await spoolOf(1_001);
     const settings: RunSettings = {
       rate: [{ count: 40, perMs: 1_000 }],
-      burst: 3,
       window: 'mon 01:00-02:00',
       grace: 6,
       canary: [10],
@@ -83,7 +81,6 @@ describe('the plan of a run', () => {
       settled: { rejected: 1, duplicate: 1, protected: 1 },
       protectedRead: 2,
       rate: [{ count: 40, perMs: 1_000 }],
-      burst: 3,
       window: 'mon 01:00-02:00',
       graceMs: 6,
       startAt: 8,
@@ -111,7 +108,6 @@ describe('the plan of a run', () => {
       chunks: 1,
       protectedRead: null,
       rate: null,
-      burst: null,
       window: '',
       canary: '',
       canaryOf: '',

@@ -38,7 +38,6 @@ async function openLimiter({
     process: 'p',
     run: '',
     rate: '',
-    burst: null,
     connections: 1,
     clock: () => Date.now(),
     isBusy,

@@ -6,26 +6,26 @@ import type { ListAction } from '../../../src/operations/list-action.ts';
 import { inherit, requireEndedForRetry } from '../../../src/operations/retried-run.ts';
 import { noCounts } from '../terminal/snapshots.ts';
 
-const hash = { state: 'completed', onStatus: '409=failed', rate: storedRate(parseRate('50/s')), burst: '3' };
+const hash = { state: 'completed', onStatus: '409=failed', rate: storedRate(parseRate('50/s')) };
 const told = parseRun('r1', hash);
 
 /** The settings of a command with these flags that retries the run. */
 function inherited(flags: Record<string, string>, run = told, counts: Partial<typeof noCounts> = {}) {
   const invocation = { ...loadConfig({ flags, env: {}, configFile: undefined }), options: {} } as unknown as ListAction;
   const { config } = inherit(invocation, { run, chosen: { ...noCounts, ...counts } });
-  const { rate, burst, onStatus, expectAbsent } = config;
-  return { rate, burst, onStatus, expectAbsent };
+  const { rate, onStatus, expectAbsent } = config;
+  return { rate, onStatus, expectAbsent };
 }
 
 describe('a retry', () => {
-  const kept = { rate: told.rate, burst: 3, onStatus: '409=failed', expectAbsent: false };
+  const kept = { rate: told.rate, onStatus: '409=failed', expectAbsent: false };
 
   it('keeps what the run was told', () => {
     expect(inherited({})).toEqual(kept);
   });
 
-  it('takes from its command what that says, and no burst beside another rate', () => {
-    expect(inherited({ rate: '9/s' })).toEqual({ ...kept, rate: parseRate('9/s'), burst: undefined });
+  it('takes from its command what that says', () => {
+    expect(inherited({ rate: '9/s' })).toEqual({ ...kept, rate: parseRate('9/s') });
     expect(inherited({ onStatus: '409=absent' })).toEqual({ ...kept, onStatus: '409=absent' });
   });
 

@@ -219,7 +219,7 @@ describe('all that a page says', () => {
   it('of a run that was halted', () => {
     const audit: AuditEntry[] = [
       { at: start - 5_000, action: 'submit', by: 'operator', who: 'ana', reason: '' },
-      { at: start + 2_000, action: 'rate', by: 'operator', who: '', reason: 'too fast', rate: '40/s', burst: null },
+      { at: start + 2_000, action: 'rate', by: 'operator', who: '', reason: 'too fast', rate: '40/s' },
       { at: start + 4_000, action: 'halt', by: 'guard', who: '', reason: '3 times 403' },
     ];
     const events = [
@@ -253,7 +253,6 @@ describe('all that a page says', () => {
       files: JSON.stringify(['a.csv', 'b.csv']),
       sha256: 'abc123',
       rate: storedRate(parseRate('400/s')),
-      burst: '20',
       maxFailures: '5%',
       canary: '100 3:1',
       maxDeletes: '1500',
@@ -335,7 +334,6 @@ describe('all that a page says', () => {
         "target https://api.example",
         "account crm",
         "rate 400/s",
-        "burst 20",
         "on status 409=retry,423=wait",
         "kept for 30d",
         "deleted by workers",
@@ -348,7 +346,7 @@ describe('all that a page says', () => {
         "Who did what",
         "at what who why",
         "2027-01-15 07:59:55 UTC submit ana",
-        "2027-01-15 08:00:02 UTC rate rate 40/s burst none operator too fast",
+        "2027-01-15 08:00:02 UTC rate rate 40/s operator too fast",
         "2027-01-15 08:00:04 UTC halt guard 3 times 403",
       ]
     `);

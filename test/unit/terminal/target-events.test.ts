@@ -15,15 +15,15 @@ describe('audit text', () => {
   test('an audit trail is told in aligned lines: when, what, by whom, why', () => {
     const entries: AuditEntry[] = [
       { ...entry, reason: 'release\nwindow \u001b[31m' },
-      { ...entry, action: 'rate', rate: '200/s', burst: null },
-      { ...entry, action: 'rate', rate: null, burst: 5 },
+      { ...entry, action: 'rate', rate: '200/s' },
+      { ...entry, action: 'rate', rate: null },
       { ...entry, action: 'start', expectAbsent: true },
       { ...entry, action: 'halt', by: 'guard', who: '', halt: 'forbidden', reason: 'all of the first 20' },
     ];
     expect(auditText(entries)).toEqual([
       '2026-11-20 16:06:07 UTC  pause                ana    release window \\u001b[31m',
       '2026-11-20 16:06:07 UTC  rate 200/s           ana',
-      '2026-11-20 16:06:07 UTC  rate none burst 5    ana',
+      '2026-11-20 16:06:07 UTC  rate none            ana',
       '2026-11-20 16:06:07 UTC  resume expectAbsent  ana',
       '2026-11-20 16:06:07 UTC  halt forbidden       guard  all of the first 20',
     ]);

@@ -76,7 +76,6 @@ function openTestService(odd: Odd = {}) {
     connection: { requestTimeoutMs: 3_000, ca: null, proxy: null },
     maxConcurrency: 4,
     rate: null,
-    burst: null,
     separateLimits: false,
     retryDelaysMs: [],
     unreachableTimeoutMs: 60_000,
