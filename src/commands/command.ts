@@ -4,11 +4,8 @@ import { type Config, type SettingFor, type SettingName, settingsFor } from '../
 import { haltCodes } from '../ledger/run.ts';
 import type { Verbosity } from '../logger.ts';
 import { maxReasonLength, storedReason } from '../model/person.ts';
-import { throttlingStatus } from '../model/status.ts';
 import type { ToType } from '../model/to-type.ts';
 import type { RedisAddress } from '../redis/address.ts';
-import { retryAfterForms } from '../sandbox/fault-kinds.ts';
-import { rateHeaderKinds } from '../sandbox/rate-limit.ts';
 import type { Options } from './options.ts';
 
 /** An option of a command that is not a setting: it has no variable, and the configuration file cannot contain it. */
@@ -226,41 +223,8 @@ export function only(help: string): OwnOption {
   return { flags: '--only <rows>', help, parse: parse.selection };
 }
 
-/** Options for the limits, the faults and the speed of a sandbox. */
-export const sandboxFaults: readonly OwnOption[] = [
-  { flags: '--rate-limit <n/s>', help: `answer ${throttlingStatus} above this rate`, parse: parse.perSecond },
-  {
-    flags: '--rate-window <duration>',
-    help: 'count the rate in windows of this length instead of evenly: 1s, 1min',
-    parse: windowMs,
-  },
-  {
-    flags: '--rate-headers <kind>',
-    help: `report the rate in every answer: ${rateHeaderKinds.join(', ')}`,
-    parse: parse.oneOf(rateHeaderKinds),
-  },
-  {
-    flags: '--retry-after <form>',
-    help: `send Retry-After with those ${throttlingStatus}: ${retryAfterForms.join(', ')}`,
-    parse: parse.oneOf(retryAfterForms),
-  },
-  { flags: '--faults <list>', help: 'faults and how often: status-503=0.01,reset=0.005' },
-  { flags: '--seed <n>', help: 'repeat the same faults', parse: parse.integerFrom(0, 2 ** 32 - 1) },
-  { flags: '--latency-ms <ms>', help: 'answer after this long', parse: parse.integerFrom(0, 600_000) },
-  {
-    flags: '--capacity <n>',
-    help: 'serve this many requests at once, 50 ms each; the others queue',
-    parse: parse.integerFrom(1, 1_000_000),
-  },
-  {
-    flags: '--service-ms <ms>',
-    help: 'time to serve each request (with --capacity)',
-    parse: parse.integerFrom(1, 600_000),
-  },
-];
-
-function windowMs(text: string): number {
-  const ms = parse.duration(text);
-  if (ms > 0) return ms;
-  throw new Error(`expected a duration above 0, got "${text}"`);
-}
+/** The faults of a sandbox. */
+export const faults: OwnOption = {
+  flags: '--faults <list>',
+  help: 'faults and how often: status-503=0.01,reset=0.005',
+};

@@ -7,6 +7,7 @@ import {
   allHalted,
   type Command,
   confirmHost,
+  faults,
   finishBy,
   json,
   notifying,
@@ -15,7 +16,6 @@ import {
   partial,
   reason,
   retryInput,
-  sandboxFaults,
   sending,
   server,
   startAt,
@@ -61,7 +61,7 @@ const deletion: readonly OwnOption[] = [
 /** Options of a rehearsal. */
 const rehearsal: readonly OwnOption[] = [
   { flags: '--rehearse', help: 'do it all against a sandbox here, and delete nothing' },
-  ...sandboxFaults.map((option) => ({ ...option, help: `with --rehearse: ${option.help}`, isRare: true as const })),
+  { ...faults, help: `with --rehearse: ${faults.help}`, isRare: true },
 ];
 
 export const run: Command = {

@@ -1,14 +1,17 @@
 import * as parse from '../../config/parse-setting.ts';
 import { flagSettings } from '../../config/settings.ts';
+import { throttlingStatus } from '../../model/status.ts';
+import { retryAfterForms } from '../../sandbox/fault-kinds.ts';
+import { rateHeaderKinds } from '../../sandbox/rate-limit.ts';
 import {
   type Command,
   confirmHost,
+  faults,
   json,
   notifying,
   type OwnOption,
   protectReading,
   reason,
-  sandboxFaults,
   sending,
   store,
   target,
@@ -160,7 +163,35 @@ const sandboxOptions: readonly OwnOption[] = [
     parse: parse.objectCounts,
   },
   { flags: '--objects <file>', help: 'a CSV of resource,id instead of made objects' },
-  ...sandboxFaults,
+  { flags: '--rate-limit <n/s>', help: `answer ${throttlingStatus} above this rate`, parse: parse.perSecond },
+  {
+    flags: '--rate-window <duration>',
+    help: 'count the rate in windows of this length instead of evenly: 1s, 1min',
+    parse: windowMs,
+  },
+  {
+    flags: '--rate-headers <kind>',
+    help: `report the rate in every answer: ${rateHeaderKinds.join(', ')}`,
+    parse: parse.oneOf(rateHeaderKinds),
+  },
+  {
+    flags: '--retry-after <form>',
+    help: `send Retry-After with those ${throttlingStatus}: ${retryAfterForms.join(', ')}`,
+    parse: parse.oneOf(retryAfterForms),
+  },
+  faults,
+  { flags: '--seed <n>', help: 'repeat the same faults', parse: parse.integerFrom(0, 2 ** 32 - 1) },
+  { flags: '--latency-ms <ms>', help: 'answer after this long', parse: parse.integerFrom(0, 600_000) },
+  {
+    flags: '--capacity <n>',
+    help: 'serve this many requests at once, 50 ms each; the others queue',
+    parse: parse.integerFrom(1, 1_000_000),
+  },
+  {
+    flags: '--service-ms <ms>',
+    help: 'time to serve each request (with --capacity)',
+    parse: parse.integerFrom(1, 600_000),
+  },
   { flags: '--write-token <file>', help: 'write the access token there, for --token-file' },
   {
     flags: '--token-life <duration>',
@@ -230,3 +261,9 @@ export const quickstart: Command = {
   hidden: true,
   load: () => import('../setup/quickstart.ts'),
 };
+
+function windowMs(text: string): number {
+  const ms = parse.duration(text);
+  if (ms > 0) return ms;
+  throw new Error(`expected a duration above 0, got "${text}"`);
+}

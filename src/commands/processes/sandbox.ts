@@ -30,7 +30,7 @@ export async function execute(invocation: Invocation): Promise<number> {
 }
 
 /** The flags of the sandbox among the options of a command. */
-export function sandboxFlagsOf({
+function sandboxFlagsOf({
   resource: made,
   writeToken,
   tokenLife,
@@ -94,13 +94,14 @@ function refuseOtherResources({ made = {} }: SandboxFlags): void {
 type Behaviour = { faults: FaultTable; capacity: Capacity | undefined } & Pick<SandboxOptions, 'seed' | 'latencyMs'>;
 
 /** How a sandbox with these flags answers. Throws USAGE for flags that would do nothing, and for invalid faults. */
-export function behaviourOf(flags: SandboxFlags): Behaviour {
+function behaviourOf(flags: SandboxFlags): Behaviour {
   refuseIdleFlags(flags);
   const { seed, latencyMs, capacity: atOnce, serviceMs = 50 } = flags;
   return { faults: readFaults(flags), seed, latencyMs, capacity: atOnce ? { atOnce, serviceMs } : undefined };
 }
 
-function readFaults(flags: SandboxFlags): FaultTable {
+/** The faults in these flags. Throws USAGE for invalid faults. */
+export function readFaults(flags: SandboxFlags): FaultTable {
   const { faults, rate } = flags;
   try {
     return {
@@ -170,7 +171,7 @@ function summaryOf({ counts, remaining }: Sandbox): Record<string, unknown> {
 }
 
 /** The faults and limits in words; [] = none. */
-export function faultsOf({ faults, rate, capacity }: SandboxFlags): string[] {
+function faultsOf({ faults, rate, capacity }: SandboxFlags): string[] {
   return [
     ...(faults ? [faults] : []),
     ...(rate === undefined ? [] : [`${throttlingStatus} above ${count(rate)}/s`]),

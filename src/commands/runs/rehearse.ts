@@ -21,7 +21,7 @@ import { deletedText, type Plan } from '../../terminal/plan-text.ts';
 import { fixedToken } from '../../token/fixed-token.ts';
 import { type Invocation, jsonLines, notifying, server, store, target as targetSettings } from '../command.ts';
 import { listenForInterrupts } from '../interrupts.ts';
-import { behaviourOf, faultsOf, sandboxFlagsOf } from '../processes/sandbox.ts';
+import { readFaults } from '../processes/sandbox.ts';
 import { askCount, infoWriter, toListAction } from '../session.ts';
 import { deleteInForeground } from './delete-in-foreground.ts';
 import { submit } from './run-list.ts';
@@ -37,7 +37,7 @@ type ReadList = (invocation: Invocation, body: (list: List) => Promise<number>) 
  */
 export async function rehearse(given: Invocation, readList: ReadList): Promise<number> {
   refuseBeside(given);
-  const behaviour = behaviourOf(sandboxFlagsOf(given.options));
+  const faults = readFaults({ faults: given.options.faults });
   const action = toListAction(given);
   const target = readTarget(given.config, given.env);
   await makeStateDir(given.config.stateDir); // its report, the only copy, is written last
@@ -49,7 +49,7 @@ export async function rehearse(given: Invocation, readList: ReadList): Promise<n
         refuseTooMany(list);
         const { pathname } = new URL(target.baseUrl);
         const basePath = pathname.replace(/\/$/, '');
-        const sandbox = await startSandbox({ ...behaviour, basePath, objects: objectsIn(list) });
+        const sandbox = await startSandbox({ faults, basePath, objects: objectsIn(list) });
         try {
           return await deleteFrom(sandbox, given, { stateDir, action, target, list, isDeleting });
         } finally {
@@ -118,13 +118,12 @@ async function endingEarly<T>(
 }
 
 function introduce(given: Invocation, plan: Plan): void {
-  const faults = faultsOf(sandboxFlagsOf(given.options));
+  const { faults } = given.options;
   infoWriter(given)(`${rehearsalMark} of ${plan.baseUrl}: ${rehearsalText(plan.baseUrl)}.`);
-  infoWriter(given)(
-    `${rehearsalMark} with ${faults.join(', ') || 'no faults: every id exists, and each delete succeeds'}.`,
-  );
+  infoWriter(given)(`${rehearsalMark} with ${faults || 'no faults: every id exists, and each delete succeeds'}.`);
   showPlan(given, plan);
-  const facts = { rehearsal: true, base_url: plan.baseUrl, faults, expected: forecastFacts(plan.forecast) };
+  const expected = forecastFacts(plan.forecast);
+  const facts = { rehearsal: true, base_url: plan.baseUrl, faults: faults || null, expected };
   jsonLines(given.stdout, given.options.json)('rehearsal', facts);
 }
 

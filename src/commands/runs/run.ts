@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { Option } from 'commander';
 import { readTarget } from '../../config/check-target.ts';
 import { settings } from '../../config/settings.ts';
 import { ExpungeError } from '../../errors.ts';
@@ -13,7 +12,7 @@ import { withReadList } from '../../operations/read-list.ts';
 import { forecastFacts } from '../../terminal/forecast-text.ts';
 import { type Progress, startProgress } from '../../terminal/live-panel.ts';
 import type { Plan } from '../../terminal/plan-text.ts';
-import { type Invocation, jsonLines, notifying, sandboxFaults, sending } from '../command.ts';
+import { type Invocation, jsonLines, notifying, sending } from '../command.ts';
 import { readCredentials } from '../credentials.ts';
 import { infoWriter, progressStream, toListAction } from '../session.ts';
 import { writePlan } from './show-plan.ts';
@@ -26,7 +25,8 @@ export async function execute(invocation: Invocation): Promise<number> {
     const rejectsFolder = join(config.stateDir, 'rejects'); // messages name it, and the folder of a rehearsal is removed
     return rehearse(invocation, (here, body) => withNamedList(here, here.args, body, { rejectsFolder }));
   }
-  refuseSandboxFlags(options);
+  if (options.faults !== undefined)
+    throw new ExpungeError('USAGE', '--faults needs --rehearse: it describes the sandbox of a rehearsal');
   if (options.detach) refuseWorkerFlags(invocation);
   const action = toListAction(invocation);
   const target = readTarget(config, env);
@@ -43,15 +43,6 @@ export async function execute(invocation: Invocation): Promise<number> {
     const { runList } = await import('./run-list.ts'); // a dry run and a refused list do not need it
     return runList(invocation, { action, target, credentials, list, retries: null, applied: null });
   });
-}
-
-/** Throws USAGE for flags of the sandbox without --rehearse. */
-function refuseSandboxFlags(options: Invocation['options']): void {
-  const names = sandboxFaults
-    .map(({ flags }) => new Option(flags))
-    .filter((option) => option.attributeName() in options);
-  if (names.length > 0)
-    throw new ExpungeError('USAGE', `${names[0]!.long} needs --rehearse: it describes the sandbox of a rehearsal`);
 }
 
 /**
