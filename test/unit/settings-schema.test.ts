@@ -87,7 +87,7 @@ describe('the schema of the configuration file', () => {
   });
 
   it('finds words and bounds in the table', () => {
-    expect([withBounds, withWords].map((found) => found.length)).toEqual([8, 5]);
+    expect([withBounds, withWords].map((found) => found.length)).toEqual([6, 5]);
     expect(properties.resource).toMatchObject({ type: 'string' }); // the file itself can define others
     expect(properties.noHeader).toMatchObject({ type: 'boolean', default: false });
   });
