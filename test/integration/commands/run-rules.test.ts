@@ -128,7 +128,10 @@ describe('a run of a plan keeps its rules', () => {
     await harness.expunge(['report', id, '--output', 'report.csv', '--manifest', 'manifest.json']);
     await harness.expunge(['report', id, '--format', 'html', '-o', 'page.html']);
     const words = 'max-failures 2 to 50% by bob@laptop';
-    expect(JSON.parse(readFileSync('manifest.json', 'utf8'))).toMatchObject({ plan_sha256: expect.stringMatching(/^\w{64}$/), plan_changed: words });
+    expect(JSON.parse(readFileSync('manifest.json', 'utf8'))).toMatchObject({
+      plan_sha256: expect.stringMatching(/^\w{64}$/),
+      plan_changed: words,
+    });
     expect(readFileSync('page.html', 'utf8')).toContain(words);
   });
 
