@@ -33,20 +33,29 @@ const resolve = {
   alias: [{ find: /^\/assets\/model\/(.*)\.js$/, replacement: `${import.meta.dirname}/src/model/$1.ts` }],
 };
 
-const project = (name: string, folders: string[], testTimeout: number, size: 'short' | 'full' = 'short') => ({
+type Size = 'short' | 'full';
+
+/** Properties, generators and fuzzers are short for whoever changes something, and full where a change is submitted. */
+const sizeHere: Size = process.env.TEST_SIZE === 'full' ? 'full' : 'short';
+
+const project = (name: string, folders: string[], testTimeout: number, size: Size) => ({
   resolve,
   test: {
     name,
     include: folders.map((folder) => `test/${folder}/**/*.test.ts`),
-    exclude: size === 'full' ? alone : [],
-    isolate: size === 'full', // the others keep nothing in modules, and start sooner without
+    exclude: [] as string[],
+    isolate: false, // they keep nothing in modules, and start sooner without
     provide: { size },
     testTimeout,
     hookTimeout: 120_000,
   },
 });
 
-const prove = (name: string) => project(name, [...services, 'prove'], 3_600_000, 'full').test;
+const prove = (name: string) => ({
+  ...project(name, [...services, 'prove'], 3_600_000, 'full').test,
+  exclude: alone,
+  isolate: true,
+});
 
 export default defineConfig({
   test: {
@@ -54,10 +63,10 @@ export default defineConfig({
     sequence: { sequencer: ComputingFirst },
     globalSetup: ['test/support/global-setup.ts'],
     projects: [
-      project('unit', ['unit'], 30_000),
-      project('integration', ['integration'], 180_000),
-      project('e2e', ['e2e'], 180_000),
-      project('chaos', services, 300_000),
+      project('unit', ['unit'], 30_000, sizeHere),
+      project('integration', ['integration'], 180_000, sizeHere),
+      project('e2e', ['e2e'], 180_000, sizeHere),
+      project('chaos', services, 300_000, 'short'),
       { test: { ...prove('prove'), maxWorkers: 2, sequence: { groupOrder: 1 } } },
       {
         test: { ...prove('prove-alone'), include: alone, exclude: [], maxWorkers: 1, sequence: { groupOrder: 2 } },

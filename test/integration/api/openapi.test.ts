@@ -6,6 +6,7 @@ import { type Api, openApi } from '../../support/api.ts';
 import { liveRun } from '../../support/live-run.ts';
 import { type Description, type Made, requestsOf } from '../../support/openapi.ts';
 import { redisContent } from '../../support/redis-content.ts';
+import { isFull, sized } from '../../support/size.ts';
 
 async function openDescribed() {
   const api = await openApi(onTestFinished);
@@ -24,7 +25,7 @@ function send({ call }: Api, role: Parameters<Api['call']>[0], { method, path, b
 }
 
 // FUZZ_REQUESTS=10000 sends more.
-const requestsSent = Number(process.env.FUZZ_REQUESTS ?? 1_000);
+const requestsSent = Number(process.env.FUZZ_REQUESTS ?? sized(100, 1_000));
 
 describe('the description of the API', () => {
   test('names every route with what it takes, in OpenAPI 3.1', async () => {
@@ -133,7 +134,7 @@ describe('the description of the API', () => {
 
   test('is what the server does: whatever is sent gets an answer as described, and no internal error', async () => {
     const { api, requests } = await openDescribed();
-    const seen = new Map<string, Set<number>>();
+    const seen = new Set<string>();
     const sent = fc.asyncProperty(
       requests,
       fc.constantFrom('operate', 'admin') as fc.Arbitrary<'operate' | 'admin'>,
@@ -142,10 +143,7 @@ describe('the description of the API', () => {
         const route = routes.find(
           ({ method, path }) => path === made.template && method.toUpperCase() === made.method,
         )!;
-        seen.set(
-          `${made.method} ${made.template}`,
-          (seen.get(`${made.method} ${made.template}`) ?? new Set()).add(status),
-        );
+        seen.add(`${made.method} ${made.template}`);
         expect(status, `${text}\n${api.server.stderr}`).toBeLessThan(500);
         if (status >= 400) {
           expect(headers.get('content-type')).toBe('application/problem+json');
@@ -162,9 +160,8 @@ describe('the description of the API', () => {
       },
     );
     await fc.assert(sent, { numRuns: requestsSent, endOnFailure: true });
-    expect([...seen].filter(([, statuses]) => statuses.size > 0)).toHaveLength(
-      routes.filter(({ types }) => !types.includes('text/event-stream')).length,
-    );
+    const described = routes.filter(({ types }) => !types.includes('text/event-stream'));
+    if (isFull) expect(seen.size).toBe(described.length); // so many reach each of them
   });
 
   /** @invariant roles-and-targets */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { previewOccurrences } from '../../../src/schedule/describe-occurrences.ts';
 import { checkTiming, dueOccurrences, nextOccurrence, nextOccurrences } from '../../../src/schedule/occurrences.ts';
+import { sized } from '../../support/size.ts';
 
 const preview = (cron: string, tz: string, after: string, count: number) =>
   previewOccurrences({ cron, tz }, Date.parse(after), count).map(({ local, note }) =>
@@ -194,6 +195,7 @@ describe('around a change of the clocks', () => {
   ])('in %s on %s each time of a pattern has one occurrence, moved on where it does not exist', (tz, day) => {
     const [from, to] = [Date.parse(day) - 36 * 3_600_000, Date.parse(day) + 36 * 3_600_000];
     const clocks = lookAtClocks(tz, from, to);
+    const step = sized(407, 41) * minute;
     for (const [minutes, hours] of [
       [[0], [0]],
       [[30], [0]],
@@ -211,7 +213,7 @@ describe('around a change of the clocks', () => {
       const isTime = (at: number) =>
         minutes.includes((at % 60) as never) && hours.includes(Math.floor(at / 60) as never);
       const occurrences = occurrencesByLooking(clocks, isTime);
-      for (let after = from; after < occurrences.at(-1)!; after += 41 * minute)
+      for (let after = from; after < occurrences.at(-1)!; after += step)
         expect([after, nextOccurrence(timing, after)]).toEqual([
           after,
           occurrences.find((occurrence) => occurrence > after),
