@@ -10,20 +10,8 @@ class ComputingFirst extends BaseSequencer {
   }
 }
 
-/** In full size their promises of time are of a machine that is theirs. */
-const alone = [
-  ...[
-    'known-rate',
-    'hidden-limit',
-    'express-rate-limit',
-    'real-limits',
-    'told-to-wait',
-    'slow-runs',
-    'takeover',
-    'history-bins',
-  ].map((name) => `test/chaos/${name}.test.ts`),
-  'test/prove/soak.test.ts',
-];
+/** Promises of time, of a machine that belongs to the tests. */
+const alone = ['test/prove/alone/**/*.test.ts', 'test/chaos/takeover.test.ts'];
 
 /** What has workers, servers and browsers as a whole, and takes its time. */
 const services = ['chaos', 'services', 'containers', 'browser'];

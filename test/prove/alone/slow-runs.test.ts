@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { parseRate, storedRate } from '../../src/model/rate.ts';
-import { keys } from '../../src/redis/keys.ts';
-import { annotations, makeIds } from '../support/ids.ts';
-import { type LocalWorkers, openLocalWorkers } from '../support/local-workers.ts';
-import { until } from '../support/processes.ts';
-import { promised, sized } from '../support/size.ts';
+import { parseRate } from '../../../src/model/rate.ts';
+import { keys } from '../../../src/redis/keys.ts';
+import { annotations, makeIds } from '../../support/ids.ts';
+import { type LocalWorkers, openLocalWorkers } from '../../support/local-workers.ts';
+import { until } from '../../support/processes.ts';
 
 const fast = makeIds('fast', 5_000);
 
@@ -38,7 +37,7 @@ describe('a run without a rate', () => {
       await isDone(workers, await workers.submit(fast));
       const at = [startedAt, ...arrived(workers, 'fast-')];
       const longest = at.slice(1).reduce((most, ms, n) => Math.max(most, ms - at[n]!), 0);
-      expect(longest).toBeLessThan(promised(8_000));
+      expect(longest).toBeLessThan(8_000);
     },
   );
 });
@@ -51,7 +50,7 @@ describe.concurrent('a run at a rate of its own', () => {
     await isDone(workers, await workers.submit(fast));
     await until('ten seconds have passed', () => performance.now() > startedAt + 10_000);
     const sent = lists.map((_, n) => arrived(workers, `slow${n}-`).length - before[n]!);
-    expect(Math.min(...sent)).toBeGreaterThan(sized(0, 30));
+    expect(Math.min(...sent)).toBeGreaterThan(30);
   });
 
   test('waits for a permit in nobody’s hand where the next one is far, and leaves with it', async ({
@@ -62,18 +61,7 @@ describe.concurrent('a run at a rate of its own', () => {
     await until('nobody holds its chunk', async () => (await workers.redis.hlen(keys.open(run))) === 0);
     await until('the second request came', () => at().length === 2);
     expect(at()[1]! - at()[0]!).toBeGreaterThan(5_500);
-    expect(at()[1]! - at()[0]!).toBeLessThan(promised(8_000));
-  });
-
-  test('goes on within seconds when it is given another one, however far the next permit was', async ({
-    onTestFinished,
-    expect,
-  }) => {
-    const { workers, run, at } = await openWaiting(onTestFinished, '1/h');
-    await until('nobody holds its chunk', async () => (await workers.redis.hlen(keys.open(run))) === 0);
-    await workers.redis.hset(keys.run(run), 'rate', storedRate(parseRate('50/s')));
-    await until('the run ends', async () => (await workers.run(run)).state === 'completed');
-    expect(at()).toHaveLength(20);
+    expect(at()[1]! - at()[0]!).toBeLessThan(8_000);
   });
 });
 

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { soak } from '../support/soak.ts';
+import { soak } from '../../support/soak.ts';
 
 // SOAK_SECONDS=20 tries it in short.
 const seconds = Number(process.env.SOAK_SECONDS ?? 600);

@@ -1,8 +1,6 @@
 import { describe, test } from 'vitest';
-import { hasNginx } from '../support/nginx.ts';
-import { until } from '../support/processes.ts';
-import { isOfNginx, meetRealLimit, nameOf, type RealLimit } from '../support/real-limits.ts';
-import { isFull } from '../support/size.ts';
+import { hasNginx } from '../../support/nginx.ts';
+import { isOfNginx, meetRealLimit, nameOf, type RealLimit } from '../../support/real-limits.ts';
 
 // Workers without a rate meet limiters that people use, each in a server process of its own.
 
@@ -105,14 +103,6 @@ const unmet: Record<string, Wants & { note: string }> = {
   'nginx with a burst, 20/s, 4 processes': { used: 0.95, refused: 0.02, note: 'between 0.4 and 1.5 % are refused' },
 };
 
-const inShort: RealLimit['limiter'][] = [
-  'express-rate-limit, no headers',
-  'rate-limiter-flexible in memory',
-  'nginx with a burst',
-];
-const isInShort = ({ limiter, perSecond, windowS, processes, isBusy }: Row) =>
-  inShort.includes(limiter) && perSecond === one.perSecond && processes === 1 && !windowS && !isBusy;
-
 /** `-t` finds a row by its whole name: vitest would cut `$name` short. */
 const named = (part: Row[]) => part.map((row) => [nameOf(row), row] as const);
 
@@ -122,48 +112,27 @@ test('a row that misses what is wanted is a row of the table', ({ expect }) => {
   expect(rows.map(nameOf)).toEqual(expect.arrayContaining(Object.keys(unmet)));
 });
 
-if (!isFull)
-  describe.concurrent('a real limiter', () => {
-    test.for(named(rows.filter(isInShort)))(
-      'is used, with few refused: %s',
-      async ([, row], { expect, onTestFinished, skip }) => {
+const isSlow = ({ perSecond }: Row) => perSecond === slowly.perSecond;
+
+for (const [group, part] of [
+  [describe, rows.filter((row) => !isSlow(row))],
+  [describe.concurrent, rows.filter(isSlow)],
+] as const)
+  group('a real limiter', () => {
+    test.for(named(part))(
+      'is used nearly whole, with few refused: %s',
+      async ([name, row], { expect, onTestFinished, skip }) => {
         if (isOfNginx(row) && !hasNginx) return skip(noNginx);
-        const meeting = await meetRealLimit(row, 150, onTestFinished);
-        // In short the machine is not ours alone, and takes its time.
-        let second = 15;
-        const seen = await until('half of it is used', async () => {
-          await meeting.reach(++second);
-          const shares = meeting.shares(second - 10, second);
-          return shares.used > 0.5 && shares;
-        });
-        console.log(seen.words);
-        expect(seen.refused, seen.words).toBeLessThan(0.1);
+        const end = row.stretches.at(-1)![1];
+        const meeting = await meetRealLimit(row, end, onTestFinished);
+        await meeting.reach(end);
+        const seen = row.stretches.map(([from, to]) => meeting.shares(from, to));
+        console.log(`${seen.map(({ words }) => words).join('\n')}\n${meeting.seconds()}`);
+        const { used, refused } = unmet[name] ?? wanted(row);
+        for (const shares of seen) {
+          expect(shares.used, shares.words).toBeGreaterThanOrEqual(used);
+          expect(shares.refused, shares.words).toBeLessThanOrEqual(refused);
+        }
       },
     );
   });
-
-const isSlow = ({ perSecond }: Row) => perSecond === slowly.perSecond;
-
-if (isFull)
-  for (const [group, part] of [
-    [describe, rows.filter((row) => !isSlow(row))],
-    [describe.concurrent, rows.filter(isSlow)],
-  ] as const)
-    group('a real limiter', () => {
-      test.for(named(part))(
-        'is used nearly whole, with few refused: %s',
-        async ([name, row], { expect, onTestFinished, skip }) => {
-          if (isOfNginx(row) && !hasNginx) return skip(noNginx);
-          const end = row.stretches.at(-1)![1];
-          const meeting = await meetRealLimit(row, end, onTestFinished);
-          await meeting.reach(end);
-          const seen = row.stretches.map(([from, to]) => meeting.shares(from, to));
-          console.log(`${seen.map(({ words }) => words).join('\n')}\n${meeting.seconds()}`);
-          const { used, refused } = unmet[name] ?? wanted(row);
-          for (const shares of seen) {
-            expect(shares.used, shares.words).toBeGreaterThanOrEqual(used);
-            expect(shares.refused, shares.words).toBeLessThanOrEqual(refused);
-          }
-        },
-      );
-    });

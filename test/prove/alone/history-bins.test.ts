@@ -1,8 +1,7 @@
 import { describe, test } from 'vitest';
-import { measureBins } from '../support/history-bins.ts';
-import { sized } from '../support/size.ts';
+import { measureBins } from '../../support/history-bins.ts';
 
-const seeds = Array.from({ length: sized(2, 20) }, (_, n) => n + 1);
+const seeds = Array.from({ length: 20 }, (_, n) => n + 1);
 
 describe('the bins of a history', () => {
   /**
@@ -12,11 +11,9 @@ describe('the bins of a history', () => {
   test.for(seeds)(
     'show what the server saw, within 2 %, whatever happens to the run: %i',
     async (seed, { expect, onTestFinished }) => {
-      const onTheirWayMs = sized(100, 50);
       const { points, errors, shifted, sent, words } = await measureBins({
         seed,
-        phases: sized(3, 6),
-        onTheirWayMs,
+        phases: 6,
         atEnd: onTestFinished,
       });
       console.log(words);
