@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { describe, test } from 'vitest';
 import {
   auditFacts,
   auditLength,
@@ -16,16 +16,11 @@ import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { readStops } from '../../../src/limiter/stop.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import { parseRate } from '../../../src/model/rate.ts';
-import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { openTestRedis } from '../../support/redis.ts';
+import { redisDuringTests } from '../../support/redis.ts';
 import { forgetRun, writeTestRun } from './lone-run.ts';
 
-let redis: RedisClient;
-beforeAll(async () => {
-  redis = await openTestRedis();
-});
-afterAll(() => redis.disconnect());
+const redis = await redisDuringTests();
 
 type AtEnd = (task: () => Promise<void>) => void;
 

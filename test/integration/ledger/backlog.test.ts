@@ -1,25 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { readBacklog, readNextAttempt } from '../../../src/ledger/backlog.ts';
-import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
+import { openLedger } from '../../../src/ledger/ledger.ts';
 import { schemaVersion } from '../../../src/ledger/run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
-import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { openTestRedis } from '../../support/redis.ts';
+import { redisDuringTests } from '../../support/redis.ts';
 import { forgetRun, writeTestRun } from './lone-run.ts';
 
-let redis: RedisClient;
-let ledger: Ledger;
 let fp: string; // of a target that only one test has
 const now = Date.now();
 
-beforeAll(async () => {
-  redis = await openTestRedis();
-  ledger = openLedger(redis, haltRules, () => now);
-});
+const redis = await redisDuringTests();
+const ledger = openLedger(redis, haltRules, () => now);
 
-afterAll(() => redis.disconnect());
 beforeEach(() => {
   fp = `test-${randomUUID()}`;
 });

@@ -1,17 +1,12 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { addMeasures, readMeasures } from '../../../src/ledger/measures.ts';
 import { readRun, sumActiveMs } from '../../../src/ledger/run.ts';
-import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { openTestRedis } from '../../support/redis.ts';
+import { redisDuringTests } from '../../support/redis.ts';
 import { forgetRun, writeTestRun } from './lone-run.ts';
 
-let redis: RedisClient;
 let id: string;
-beforeAll(async () => {
-  redis = await openTestRedis();
-});
-afterAll(() => redis.disconnect());
+const redis = await redisDuringTests();
 beforeEach(async () => {
   id = await writeTestRun(redis, [1]);
 });

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { readTargetAudit } from '../../../src/ledger/audit.ts';
 import {
   forgetRate,
@@ -11,18 +11,13 @@ import {
 } from '../../../src/ledger/steer-target.ts';
 import { type LimiterScope, limiterScopes } from '../../../src/limiter/read-target.ts';
 import { parseRate } from '../../../src/model/rate.ts';
-import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { openTestRedis } from '../../support/redis.ts';
+import { redisDuringTests } from '../../support/redis.ts';
 
 // What an action leaves in Redis; what the limiters make of it is in test/integration/limiter/target.test.ts.
 
-let redis: RedisClient;
 let fp: string;
-beforeAll(async () => {
-  redis = await openTestRedis();
-});
-afterAll(() => redis.disconnect());
+const redis = await redisDuringTests();
 beforeEach(() => {
   fp = `test-${randomUUID()}`;
 });

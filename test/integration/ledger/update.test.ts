@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import {
   type Cell,
   decodeLedgerChunk,
@@ -15,24 +15,18 @@ import {
   untouched,
 } from '../../../src/ledger/cell.ts';
 import { KnownCells } from '../../../src/ledger/known-cells.ts';
-import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
+import { openLedger } from '../../../src/ledger/ledger.ts';
 import { readOutcomes } from '../../../src/ledger/outcome-rows.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
-import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { openTestRedis } from '../../support/redis.ts';
+import { redisDuringTests } from '../../support/redis.ts';
 import { claimChunk, forgetRun, readCells, writeTestRun } from './lone-run.ts';
 
-let redis: RedisClient;
-let ledger: Ledger;
 let id: string;
-beforeAll(async () => {
-  redis = await openTestRedis();
-  ledger = openLedger(redis, haltRules, () => now);
-});
-afterAll(() => redis.disconnect());
+const redis = await redisDuringTests();
+const ledger = openLedger(redis, haltRules, () => now);
 afterEach(() => forgetRun(redis, id));
 
 const deleted = settle('deleted', 1, codeOfStatus(204));

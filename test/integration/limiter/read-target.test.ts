@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { targetLimits } from '../../../src/delete/target-limits.ts';
 import type { Answer } from '../../../src/delete/verdict.ts';
 import { releaseTarget } from '../../../src/ledger/steer-target.ts';
@@ -7,19 +7,12 @@ import { readTargetState } from '../../../src/limiter/read-target.ts';
 import { readStops } from '../../../src/limiter/stop.ts';
 import { limiterKeys, openTargetCalls } from '../../../src/limiter/target-call.ts';
 import { TargetLimiter } from '../../../src/limiter/target-limiter.ts';
-import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import type { Token } from '../../../src/token/token.ts';
 import { until } from '../../support/processes.ts';
-import { openTestRedis } from '../../support/redis.ts';
+import { redisDuringTests } from '../../support/redis.ts';
 
-let redis: RedisClient;
-
-beforeAll(async () => {
-  redis = await openTestRedis();
-});
-
-afterAll(() => redis.disconnect());
+const redis = await redisDuringTests();
 
 type AtEnd = (task: () => Promise<void>) => void;
 

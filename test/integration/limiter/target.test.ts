@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { readTargetAudit } from '../../../src/ledger/audit.ts';
 import { forgetRate, pinRate, releaseTarget } from '../../../src/ledger/steer-target.ts';
 import { control, type TargetControl } from '../../../src/limiter/learning/control.ts';
@@ -10,20 +10,15 @@ import { readTargetState } from '../../../src/limiter/read-target.ts';
 import { storedStop } from '../../../src/limiter/stop.ts';
 import { limiterKeys, openTargetCalls, type TargetCall, type TargetReply } from '../../../src/limiter/target-call.ts';
 import { parseRate, storedRate } from '../../../src/model/rate.ts';
-import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys as allKeys } from '../../../src/redis/keys.ts';
-import { openTestRedis } from '../../support/redis.ts';
+import { redisDuringTests } from '../../support/redis.ts';
 import { sized } from '../../support/size.ts';
 import { sums } from '../../support/sums.ts';
 import { quietCall } from '../../support/target-call.ts';
 
 // The script of the target's limiter on a real Redis, in a time of our own.
 
-let redis: RedisClient;
-beforeAll(async () => {
-  redis = await openTestRedis();
-});
-afterAll(() => redis.disconnect());
+const redis = await redisDuringTests();
 
 const startMs = 1_800_000_000_000;
 
