@@ -209,7 +209,7 @@ describe('permits of a target', () => {
   test('never exceed a quota in any window of its period', async ({ onTestFinished }) => {
     const { at } = await openRated(onTestFinished, 1_000);
     const seconds = sized(70, 150);
-    const times = await play(at, 3, seconds, { rate: storedRate(parseRate('20/s,300/min')) });
+    const times = await play(at, sized(2, 3), seconds, { rate: storedRate(parseRate('20/s,300/min')) });
     expect(maxWithin(times, 60_000)).toBeLessThanOrEqual(300);
     expect(maxWithin(times, 1_000)).toBeLessThanOrEqual(22);
     expect(times.length).toBeGreaterThan(4 * seconds);
@@ -723,13 +723,13 @@ test('requests in flight are shared among the processes', async ({ onTestFinishe
 
 describe('how long nothing was accepted', () => {
   const minute = 60_000;
-  /** Calls every ten seconds from `from` to `to`, in minutes. */
+  /** Calls every half a minute, or every ten seconds, from `from` to `to`, in minutes. */
   const during = async (
     fleet: ReturnType<typeof openFleet>,
     [from, to]: [number, number],
     wish: (epoch: string) => Partial<TargetCall>,
   ) => {
-    for (let ms = from * minute; ms <= to * minute; ms += 10_000) {
+    for (let ms = from * minute; ms <= to * minute; ms += sized(30_000, 10_000)) {
       const epoch = (await redis.hget(fleet.keys.limiter, 'epoch')) ?? '1';
       await fleet.live(ms, 'p', wish(epoch));
     }
