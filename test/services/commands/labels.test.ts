@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
 import { openApi } from '../../support/api.ts';
@@ -67,14 +66,4 @@ test.each([
   expect(done.code, done.stderr).toBe(0);
   const retry = (await harness.runs()).find(({ id }) => id === runIn(done));
   expect(retry).toMatchObject({ labels: labelsOfRetry });
-});
-
-test('a run is delivered with its labels', async () => {
-  const { harness } = await openApi(onTestFinished, { objects: annotations(makeIds('l', 1)) });
-  harness.file('a.txt', 'l-0\n');
-  await harness.run(['a.txt', '--resource', 'annotations', '--yes', '--detach', ...labels]);
-  await harness.worker(['--results', 'results']);
-  const { id } = await harness.runIs('delivered', ({ resultsIn }) => resultsIn !== '');
-  const { resultsIn } = (await harness.runs()).find((run) => run.id === id)!;
-  expect(JSON.parse(readFileSync(`${resultsIn}/summary.json`, 'utf8'))).toMatchObject({ labels: facts });
 });
