@@ -1,6 +1,6 @@
 import { Queue } from 'bullmq';
 import { describe, test } from 'vitest';
-import { sharedQueueName } from '../../src/queue/queue.ts';
+import { sharedQueueName } from '../../src/queue/queues.ts';
 import { openQueueConnection } from '../../src/redis/connect.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { findBroken } from '../support/checker.ts';

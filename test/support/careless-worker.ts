@@ -2,7 +2,7 @@ import { openLedger } from '../../src/ledger/ledger.ts';
 import { haltRules } from '../../src/ledger/thresholds.ts';
 import { createLogger } from '../../src/logger.ts';
 import { targetOf } from '../../src/model/target.ts';
-import { sharedQueueName } from '../../src/queue/queue.ts';
+import { sharedQueueName } from '../../src/queue/queues.ts';
 import { addressFromUrl } from '../../src/redis/address.ts';
 import { connectLedger, openQueueConnection, ready } from '../../src/redis/connect.ts';
 import { fixedToken } from '../../src/token/fixed-token.ts';

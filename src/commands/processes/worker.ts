@@ -18,7 +18,7 @@ import { type NamedReceiver, openReceivers } from '../../notify/receivers.ts';
 import { requireRateForBurst } from '../../operations/lone-burst.ts';
 import { scheduleWork } from '../../operations/schedule-work.ts';
 import { checkSession, type EarlySession, type Session, withEarlyRedis } from '../../operations/session.ts';
-import { sharedQueueName } from '../../queue/queue.ts';
+import { sharedQueueName } from '../../queue/queues.ts';
 import { awaitRedis } from '../../redis/await-redis.ts';
 import { isRedisError } from '../../redis/errors.ts';
 import { keys } from '../../redis/keys.ts';

@@ -5,7 +5,7 @@ import { describe, test } from 'vitest';
 import { exitCodes } from '../../../src/errors.ts';
 import { openLedger } from '../../../src/ledger/ledger.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
-import { ownQueueName } from '../../../src/queue/queue.ts';
+import { ownQueueName } from '../../../src/queue/queues.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { type AtEnd, type Harness, type OwnRedis, openHarness } from '../../support/harness.ts';
 import { annotations, makeIds } from '../../support/ids.ts';

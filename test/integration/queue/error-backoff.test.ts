@@ -3,7 +3,7 @@ import { describe, test } from 'vitest';
 import type { Log } from '../../../src/logger.ts';
 import { openConsumer } from '../../../src/queue/consumer.ts';
 import { openListener } from '../../../src/queue/notifier.ts';
-import { notifierQueueName } from '../../../src/queue/queue.ts';
+import { notifierQueueName } from '../../../src/queue/queues.ts';
 import { addressFromUrl } from '../../../src/redis/address.ts';
 import { parseInfo } from '../../../src/redis/boot-check.ts';
 import { openQueueConnection } from '../../../src/redis/connect.ts';

@@ -5,7 +5,7 @@ import { startRun } from '../../../src/ledger/start-run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import type { Log } from '../../../src/logger.ts';
 import { targetOf } from '../../../src/model/target.ts';
-import { sharedQueueName } from '../../../src/queue/queue.ts';
+import { sharedQueueName } from '../../../src/queue/queues.ts';
 import { addressFromUrl } from '../../../src/redis/address.ts';
 import { parseInfo } from '../../../src/redis/boot-check.ts';
 import { closeQueueConnection, openQueueConnection } from '../../../src/redis/connect.ts';

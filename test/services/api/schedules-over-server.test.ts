@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
 import type { Role } from '../../../src/model/role.ts';
-import { sharedQueueName } from '../../../src/queue/queue.ts';
+import { sharedQueueName } from '../../../src/queue/queues.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { readSchedule } from '../../../src/schedule/schedule-store.ts';
 import { openApi } from '../../support/api.ts';
