@@ -118,7 +118,7 @@ describe.concurrent('reading the limiter of a target', () => {
     await until('it is held for everybody', async () => (await readTargetState(redis, fp))[0]?.hold);
     expect([target.throttledMs > 3_000_000, pauses.length]).toEqual([true, 1]);
     await releaseTarget(redis, fp, { who: 'ana', reason: '', at: 1 });
-    await until('it goes on', () => target.throttledMs === 0, 3_000);
+    await until('it goes on', () => target.throttledMs === 0);
     limits.recordAnswer({ epoch: before, wasClose: false }, answer, 10, request);
     expect([target.throttledMs, pauses.length]).toEqual([0, 1]);
     limits.recordAnswer({ epoch: target.recordSent(performance.now()), wasClose: false }, answer, 10, request);
@@ -128,6 +128,7 @@ describe.concurrent('reading the limiter of a target', () => {
   test('tells of an outage', async ({ onTestFinished }) => {
     const { fp, target } = openLimiter(onTestFinished);
     await until('Redis has answered', () => target.known);
+    const before = Date.now();
     const outage = await until('it is out', async () => {
       for (let i = 0; i < 20; i++) target.observe(0, 'trouble', 1, 'the API answers 503 to everything');
       return (await readTargetState(redis, fp))[0]?.outage;
@@ -138,6 +139,6 @@ describe.concurrent('reading the limiter of a target', () => {
       since: expect.any(Number),
       countsTries: false,
     });
-    expect(Math.abs(Date.now() - outage.since)).toBeLessThan(60_000);
+    expect([outage.since >= before, outage.since <= Date.now()]).toEqual([true, true]);
   });
 });
