@@ -45,8 +45,8 @@ type Making = {
 
 /** `expunge run` of a list of annotations; the id of its run. */
 async function submit(harness: Harness, list: readonly string[], args: readonly string[], env: NodeJS.ProcessEnv = {}) {
-  const file = harness.file('list.csv', `id,note\n${list.map((id) => `${id},"a, ""b"""`).join('\n')}\n`);
-  const done = await harness.run([file, '--resource', 'annotations', '--yes', '--json', ...args], { env });
+  harness.file('list.csv', `id,note\n${list.map((id) => `${id},"a, ""b"""`).join('\n')}\n`);
+  const done = await harness.run(['list.csv', '--resource', 'annotations', '--yes', '--json', ...args], { env });
   return summaryIn(done).run;
 }
 
@@ -91,7 +91,7 @@ const makings = {
   canary: guarded('status-400', 12, ['--canary', '10']),
   maxDeletes: { make: (harness: Harness) => submit(harness, ids, ['--max-deletes', '3', '--partial']) },
   allAbsent: guarded('status-404', 60),
-  forbidden: guarded('status-403', 30),
+  forbidden: guarded('status-403', 200, ['--max-concurrency', '4']),
   loginPage: guarded('html-200', 12),
   wrongEndpoint: guarded('status-405', 12),
   /** Its command waited for a window and was ended. */
@@ -113,9 +113,19 @@ const makings = {
   grace: detached(['--grace', '2h']),
   closedWindow: detached(['--window', laterToday]),
   ownRate: detached(['--rate', '5/min']),
-  stopped: detached([], (harness) =>
-    harness.expunge(['stop-all', '--reason', 'they call us'], { env: { EXPUNGE_USER: 'ana' } }),
-  ),
+  /** A target with two runs, of which one is paused. */
+  stopped: {
+    make: async (harness: Harness) => {
+      const ana = { EXPUNGE_USER: 'ana' };
+      const first = await submit(harness, ids, ['--detach'], ana);
+      await pauses('bob', 'which list?')(harness, first);
+      harness.file('second.csv', `id\n${ids.slice(3).join('\n')}\n`);
+      const list = ['second.csv', '--resource', 'annotations', '--detach', '--yes', '--json'];
+      const { run } = summaryIn(await harness.run(list, { env: ana }));
+      await harness.expunge(['stop-all', '--reason', 'they call us'], { env: ana });
+      return run;
+    },
+  },
   /** The command that deletes it has been killed. */
   deadCommand: detached([], async ({ redis, target }, run) => {
     await redis.hset(keys.run(run), 'detached', 0);
@@ -208,7 +218,7 @@ async function makeOnce(redis: Redis, name: SceneName): Promise<Left | null> {
   const key = `test:${inject('testRun')}:scene:${name}`;
   const made = await redis.get(key);
   if (made !== null) return JSON.parse(made);
-  if ((await redis.set(`${key}:lease`, '', 'PX', 60_000, 'NX')) === null) return null;
+  if ((await redis.set(`${key}:lease`, '', 'PX', 120_000, 'NX')) === null) return null;
   const { resources = {}, options, fault, make }: Making = makings[name];
   const script = (_: string, id: string, nth: number) => {
     const [kind, times] = answers[id] ?? [fault ?? null, Number.POSITIVE_INFINITY];
@@ -216,11 +226,16 @@ async function makeOnce(redis: Redis, name: SceneName): Promise<Left | null> {
   };
   const objects = annotations([...ids, 'kept', ...Object.keys(answers)]);
   defineResources(readResources(resources));
-  const harness = await openHarness(null, { account: `scene-${name}`, objects, faults: { script }, ...options });
+  const harness = await openHarness(null, {
+    account: `scene-${name}`,
+    isKept: true,
+    objects,
+    faults: { script },
+    ...options,
+  });
   const left = await make(harness, resources)
     .then((run) => readLeft(harness, run))
     .finally(harness.close);
-  await restore(redis, left);
   await redis.set(key, JSON.stringify(left), 'PX', dayMs);
   return left;
 }
@@ -234,6 +249,7 @@ async function readLeft(harness: Harness, run: string): Promise<Left> {
   for (const text of [target.fp, ...(await harness.runs()).map(({ id }) => id)])
     for await (const some of redis.scanStream({ match: `*${text}*`, count: 1_000 })) names.push(...some);
   const read = async (key: string) => {
+    await redis.call('PEXPIRE', key, dayMs, 'NX'); // what never expires goes with the day, in a Redis that outlives the tests
     const [dump, expiresAt] = [await redis.dumpBuffer(key), Number(await redis.call('PEXPIRETIME', key))];
     return dump === null ? [] : [{ key, dump: dump.toString('base64'), expiresAt }];
   };
@@ -249,16 +265,10 @@ async function readLeft(harness: Harness, run: string): Promise<Left> {
   };
 }
 
-/** Repeating it is harmless. What never expires goes with the day, in a Redis that outlives the tests. */
+/** Repeating it is harmless. */
 async function restore(redis: Redis, { redis: dumped }: Left): Promise<void> {
   const put = ({ key, dump, expiresAt }: Left['redis'][number]) =>
-    redis.restore(
-      key,
-      expiresAt > 0 ? expiresAt : Date.now() + dayMs,
-      Buffer.from(dump, 'base64'),
-      'REPLACE',
-      'ABSTTL',
-    );
+    redis.restore(key, expiresAt, Buffer.from(dump, 'base64'), 'REPLACE', 'ABSTTL');
   await Promise.all(dumped.map(put));
   for (const { key } of dumped) {
     const [, run] = /^expunge:\{(.*)\}:run$/.exec(key) ?? [];
