@@ -196,7 +196,7 @@ test('makes chunks that end at the rungs of a canary, of whatever resource comes
 });
 
 test('finds duplicates across chunk and file borders among many rows, and keeps every position', async () => {
-  const count = sized(60_000, 300_000);
+  const count = sized(30_000, 300_000);
   const ids = Array.from({ length: count }, (_, n) => (n % 20 === 19 ? `id-${n - 19}` : `id-${n}`));
   const rows = ids.flatMap((id, index) => rowsOf(id).map((row) => ({ ...row, line: index + 1 })));
   const list = await spool(rows, { batch: 1000 });
