@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Invocation } from '../../src/commands/command.ts';
-import { readCommandLine } from '../../src/commands/line/command-line.ts';
-import { execute } from '../../src/commands/line/show-help.ts';
-import { topicNames, topics } from '../../src/help/topics.ts';
+import type { Invocation } from '../../../src/commands/command.ts';
+import { readCommandLine } from '../../../src/commands/line/command-line.ts';
+import { execute } from '../../../src/commands/line/show-help.ts';
+import { topicNames, topics } from '../../../src/help/topics.ts';
 
 /** Prints a topic on a terminal of so many columns, or into a pipe, and returns what came out there. */
 async function print(topic: string, env: NodeJS.ProcessEnv, terminal: { isTTY?: boolean; columns?: number } = {}) {
