@@ -157,13 +157,16 @@ export const errorBackoffMs = 500;
  * Pauses the loop of a BullMQ worker for half a second after an error. BullMQ itself pauses only after a lost connection, and calls a Redis that
  * rejects writes thousands of times per second.
  */
-export function backOffOnErrors(worker: Pick<Worker, 'on' | 'pause' | 'resume' | 'closing'>): void {
+export function backOffOnErrors(
+  worker: Pick<Worker, 'on' | 'pause' | 'resume' | 'closing'>,
+  wait: () => Promise<unknown> = () => sleep(errorBackoffMs),
+): void {
   let isPaused = false;
   worker.on('error', async () => {
     if (isPaused) return;
     isPaused = true;
     await worker.pause(true).catch(() => {});
-    await sleep(errorBackoffMs);
+    await wait();
     isPaused = false;
     if (!worker.closing) await worker.resume(); // the worker emits its errors
   });
