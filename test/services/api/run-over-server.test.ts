@@ -215,7 +215,7 @@ describe('a run that is left to workers with --server', () => {
     const { harness, env } = await openWithTarget(4);
     harness.file('other.csv', `id\n${makeIds('f', 300).join('\n')}\n`);
     harness.start(['run', 'other.csv', '--resource', 'annotations', '--yes', '--rate', '1/s']);
-    await harness.runIs('under way', ({ attempts, state }) => state === 'running' && attempts > 0);
+    await until('it deletes', () => harness.sandbox.seen.length > 0);
     const leave = async (args: string[]) => {
       const done = await harness.expunge([...args, '--yes', '--json'], { env });
       expect(done, done.stderr).toMatchObject({ code: 0, stderr: expect.stringContaining(noWorker) });
