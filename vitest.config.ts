@@ -11,7 +11,7 @@ class ComputingFirst extends BaseSequencer {
 }
 
 /** Promises of time, of a machine that belongs to the tests. */
-const alone = ['test/prove/alone/**/*.test.ts', 'test/chaos/takeover.test.ts'];
+const alone = ['test/prove/alone/**/*.test.ts'];
 
 /** What has workers, servers and browsers as a whole, and takes its time. */
 const services = ['chaos', 'services', 'containers', 'browser'];

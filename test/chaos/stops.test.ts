@@ -9,7 +9,7 @@ import { promised, sized } from '../support/size.ts';
 
 // What a signal that can be caught does needs no process of its own.
 
-const ids = makeIds('r', sized(1_500, 10_000));
+const ids = makeIds('r', sized(1_200, 10_000));
 const objects = annotations(ids);
 const concurrency = 16;
 const settings = { EXPUNGE_MAX_CONCURRENCY: `${concurrency}` };

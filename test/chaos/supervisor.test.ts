@@ -9,7 +9,7 @@ import { promised, sized } from '../support/size.ts';
 
 // The ends of `ended` wait for the children as well: they hold the same stderr.
 
-const ids = makeIds('c', sized(3_000, 20_000));
+const ids = makeIds('c', sized(2_000, 20_000));
 const objects = annotations(ids);
 const size = sized(2, 3);
 
@@ -50,7 +50,7 @@ class Crew {
     await this.until('all workers are ready', () => this.ready.length === size);
     const { length } = arrivals;
     if ((await runs()).length === 0) await startRun(this.#harness, ids, ['--detach', '--rate', '300/s']);
-    await this.until('requests come', () => arrivals.length > length + 300);
+    await this.until('requests come', () => arrivals.length > length + 200);
   }
 
   signalAll(signal: NodeJS.Signals): void {
