@@ -376,8 +376,9 @@ describe('a clock of its own', () => {
   });
 
   test('is node’s unless one is given', async () => {
+    const before = Math.floor(Date.now() / 1_000) * 1_000; // it has whole seconds
     const { headers } = await send(await start(), '/v2/views/v-000001');
-    expect(Math.abs(Date.parse(String(headers.date)) - Date.now())).toBeLessThan(5_000);
+    expect(Date.parse(String(headers.date))).toBeGreaterThanOrEqual(before);
   });
 });
 
