@@ -1,12 +1,15 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Files that compute for long come first, beside those that wait for most of their time: projects are run one after another. */
-class ComputingFirst extends BaseSequencer {
+/** Files that take long come first, or the last of them runs alone at the end: a clean clone knows no durations of earlier runs. */
+class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]) {
-    const computes = ({ moduleId }: TestSpecification) => /limiter.zoo|schedule.occurrences/.test(moduleId);
+    const takesLong = ({ moduleId }: TestSpecification) =>
+      /limiter.zoo|schedule.occurrences|commands.(plans|rehearse|run|bad-input|verify|grace)\.|every-standing|action-walk|kill-storm|browser.dashboard|redis-later/.test(
+        moduleId,
+      );
     const sorted = await super.sort(files);
-    return [...sorted.filter(computes), ...sorted.filter((file) => !computes(file))];
+    return [...sorted.filter(takesLong), ...sorted.filter((file) => !takesLong(file))];
   }
 }
 
@@ -48,7 +51,7 @@ const prove = (name: string) => ({
 export default defineConfig({
   test: {
     maxWorkers: 6, // more than cores: most tests wait most of the time
-    sequence: { sequencer: ComputingFirst },
+    sequence: { sequencer: LongFirst },
     globalSetup: ['test/support/global-setup.ts'],
     projects: [
       project('unit', ['unit'], 30_000, sizeHere),
