@@ -37,7 +37,8 @@ const betweenTriesMs = 1_000;
 const maxAnswerBytes = 64 * 1_024 ** 2;
 const maxProblemBytes = 64 * 1_024;
 
-type Dispatcher = ReturnType<typeof openDispatcher>;
+type Dispatcher = Awaited<ReturnType<typeof openDispatcher>>;
+type Connection = { url: string; authorization: string; timeouts: ClientTimeouts; dispatcher: Dispatcher };
 type Answer = Awaited<ReturnType<Dispatcher['request']>>;
 
 /**
@@ -54,7 +55,10 @@ export async function withServer<T>(
     throw new ExpungeError('USAGE', 'NODE_TLS_REJECT_UNAUTHORIZED=0 would send the token to any server', {
       next: 'unset it; trust a certificate authority of your own with NODE_EXTRA_CA_CERTS=FILE',
     });
-  const api = new ApiClient(settings.server!, readServerToken(settings, env), timeouts);
+  const url = settings.server!;
+  const authorization = readServerToken(settings, env);
+  const dispatcher = await openDispatcher(new URL(url).origin, { ca: null, proxy: null });
+  const api = new ApiClient({ url, authorization, timeouts, dispatcher });
   try {
     const me = await api.json<Me>({ method: 'GET', path: '/me' });
     refuseOtherVersion(api.url, me);
@@ -106,11 +110,11 @@ export class ApiClient {
   readonly #timeouts: ClientTimeouts;
   readonly #dispatcher: Dispatcher;
 
-  constructor(url: string, authorization: string, timeouts: ClientTimeouts) {
+  constructor({ url, authorization, timeouts, dispatcher }: Connection) {
     this.url = url;
     this.#authorization = authorization;
     this.#timeouts = timeouts;
-    this.#dispatcher = openDispatcher(new URL(url).origin, { ca: null, proxy: null });
+    this.#dispatcher = dispatcher;
   }
 
   /** The JSON of an answer. A refusal by the server is thrown as the error that a command would have. */

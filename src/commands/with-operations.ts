@@ -1,5 +1,5 @@
 import type { ApiClient } from '../api/client.ts';
-import { logFor } from '../logger.ts';
+import type { Log } from '../logger.ts';
 import type { Operations } from '../operations/operations.ts';
 import type { SchedulePlace } from '../operations/schedule-work.ts';
 import { type EarlySession, withRedis } from '../operations/session.ts';
@@ -14,7 +14,9 @@ const local: { [F in Family]: () => Promise<(session: EarlySession, invocation: 
   records: async () => (await import('../operations/local-records.ts')).localRecords,
   schedules: async () => {
     const { localSchedules } = await import('../operations/local-schedules.ts');
-    return (session, invocation) => localSchedules(session, placeOf(invocation));
+    const { logFor } = await import('../logger.ts');
+    return (session, invocation) =>
+      localSchedules(session, placeOf(invocation, logFor(invocation, lineWriter(invocation.stderr))));
   },
   plans: async () => (await import('../operations/local-plans.ts')).localPlans,
   targets: async () => {
@@ -50,7 +52,6 @@ export async function withOperations<F extends Family, T>(
   return withServer(invocation, say, (api) => body(open(api, invocation)));
 }
 
-function placeOf(invocation: Invocation): SchedulePlace {
-  const { config, env, stderr } = invocation;
-  return { config, env, log: logFor(invocation, lineWriter(stderr)) };
+function placeOf({ config, env }: Invocation, log: Log): SchedulePlace {
+  return { config, env, log };
 }

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { Client, ProxyAgent } from 'undici';
+import type { Client, ProxyAgent } from 'undici';
 import { describeConnectionError } from '../system-errors.ts';
 
 /** The way to connect to a server that gets few requests, like an authorization server or a receiver of results. */
@@ -19,8 +19,9 @@ export type OneRequest = {
 
 const connectMs = 5_000;
 
-/** A connection to one origin. The caller destroys it after its request. */
-export function openDispatcher(origin: string, { ca, proxy }: Route): Client | ProxyAgent {
+/** A connection to one origin. The caller destroys it after its request. Few commands send one, so the library is loaded here. */
+export async function openDispatcher(origin: string, { ca, proxy }: Route): Promise<Client | ProxyAgent> {
+  const { Client, ProxyAgent } = await import('undici');
   const connect = { timeout: connectMs, ...(ca === null ? {} : { ca }) };
   const shared = { allowH2: false, connect };
   if (proxy === null) return new Client(origin, shared);
@@ -33,7 +34,7 @@ export function openDispatcher(origin: string, { ca, proxy }: Route): Client | P
  */
 export async function sendOnce(route: Route, request: OneRequest): Promise<number> {
   const { origin, pathname, search } = new URL(request.url);
-  const dispatcher = openDispatcher(origin, route);
+  const dispatcher = await openDispatcher(origin, route);
   const idle = new AbortController();
   const timer = setTimeout(() => idle.abort(), request.idleMs);
   try {

@@ -192,11 +192,11 @@ type Settled = { settled: Exclude<ReadOutcome, 'rejected'> | null; first: Positi
 
 const toSend: Settled = { settled: null, first: null };
 
-/** The settled rows of the range that is being read, as flat numbers, because all rows can be duplicates. */
+/** The settled rows of the range that is being read, as flat numbers, because all rows can be duplicates. Most lists have none, and need no memory. */
 class SettledRange {
   readonly #folder: string;
-  readonly #isSettled = new Uint8Array(rowsPerSettledFile);
-  readonly #first = new Uint32Array(2 * rowsPerSettledFile);
+  #isSettled: Uint8Array | null = null;
+  #first = new Uint32Array(0);
 
   constructor(folder: string) {
     this.#folder = folder;
@@ -205,25 +205,27 @@ class SettledRange {
   /** Moves to a row. Call it for every row, in order. */
   moveTo(row: number): void {
     if (row % rowsPerSettledFile !== 0) return;
-    this.#isSettled.fill(0);
     const path = spoolFile.settled(this.#folder, row / rowsPerSettledFile);
-    if (existsSync(path)) this.#load(readFileSync(path));
+    this.#isSettled = existsSync(path) ? this.#load(readFileSync(path)) : null;
   }
 
   at(row: number): Settled {
     const index = row % rowsPerSettledFile;
-    if (this.#isSettled[index] === 0) return toSend;
+    if (this.#isSettled === null || this.#isSettled[index] === 0) return toSend;
     const line = this.#first[2 * index + 1]!;
     if (line === protectedLine) return { settled: 'protected', first: null };
     return { settled: 'duplicate', first: { file: this.#first[2 * index]!, line } };
   }
 
-  #load(bytes: Buffer): void {
+  #load(bytes: Buffer): Uint8Array {
+    const isSettled = new Uint8Array(rowsPerSettledFile);
+    if (this.#first.length === 0) this.#first = new Uint32Array(2 * rowsPerSettledFile);
     for (let at = 0; at < bytes.length; at += placeBytes) {
       const index = bytes.readUInt32LE(at) % rowsPerSettledFile;
-      this.#isSettled[index] = 1;
+      isSettled[index] = 1;
       this.#first[2 * index] = bytes.readUInt32LE(at + 4);
       this.#first[2 * index + 1] = bytes.readUInt32LE(at + 8);
     }
+    return isSettled;
   }
 }

@@ -6,6 +6,8 @@ import { noteTarget } from '../ledger/known-targets.ts';
 import { suggest } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
+import { withNotifier } from '../queue/on-demand.ts';
+import { countConsumers, notifierQueueName } from '../queue/queues.ts';
 import { readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { scheduleChanged } from '../schedule/changed-schedule.ts';
@@ -16,7 +18,7 @@ import { differences } from '../terminal/schedule-text.ts';
 import type { ScheduleAction } from './action.ts';
 import { unknownLiveness } from './liveness.ts';
 import { scheduleFacts } from './schedule-record.ts';
-import { type SchedulePlace, withNotifiers } from './schedule-work.ts';
+import type { SchedulePlace } from './schedule-work.ts';
 import type { Session } from './session.ts';
 import { requireTypedHost } from './typed-host.ts';
 
@@ -101,12 +103,12 @@ async function setNotifier(
   before: Schedule | null,
 ): Promise<number | null> {
   const { name, from, state } = schedule;
+  const { fp } = target;
+  const address = { fp, source: from, connection: session.queueConnection };
   if (before !== null && before.from !== from)
-    await withNotifiers(session, target, before.from, (notifiers) => notifiers.remove(name));
-  return withNotifiers(session, target, from, async (notifiers) => {
-    if (state === 'active') await notifiers.ensure(name, schedule);
-    return notifiers.listeners();
-  });
+    await withNotifier({ ...address, source: before.from }, (notifier) => notifier.remove(name));
+  if (state === 'active') await withNotifier(address, (notifier) => notifier.ensure(name, schedule));
+  return countConsumers(session.redis, { fp, name: notifierQueueName(from) });
 }
 
 function warningsOfProtection(before: Schedule | null, { settings }: Schedule): string[] {

@@ -3,7 +3,8 @@ import { standingAdvice, standingText } from '../ledger/standing.ts';
 import { type Stop, stopAdvice } from '../limiter/stop.ts';
 import { commandFor, type Target } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
-import { isConsumed, openQueue, ownQueueName, type QueueAddress } from '../queue/queue.ts';
+import { withQueue } from '../queue/on-demand.ts';
+import { isConsumed, ownQueueName, type QueueName } from '../queue/queues.ts';
 import { withTimeout } from '../wait.ts';
 import type { Session } from './session.ts';
 import { type RunContext, standingsOfRun } from './take-snapshot.ts';
@@ -14,12 +15,12 @@ const removeMs = 2_000;
 
 /** Whether a command is currently deleting a foreground run; null if Redis does not say. */
 export async function hasForegroundCommand(session: Session, run: Run): Promise<boolean | null> {
-  return isConsumed(ownQueueOf(session, run));
+  return isConsumed(session.redis, ownQueueOf(run));
 }
 
 /** Whether another command is deleting a run whose consumer in this process has just closed; null if Redis does not say. */
 export async function hasOtherForegroundCommand(session: Session, run: Run): Promise<boolean | null> {
-  return isConsumed(ownQueueOf(session, run), 'to stay');
+  return isConsumed(session.redis, ownQueueOf(run), 'to stay');
 }
 
 /** Whether a foreground run is `running` although its command has ended. */
@@ -32,9 +33,12 @@ export async function isAbandoned(session: Session, run: Run): Promise<boolean> 
  * leftover keys are harmless, and the report that follows matters more.
  */
 export async function removeOwnQueue(session: Session, run: Run): Promise<void> {
-  const queue = openQueue(ownQueueOf(session, run));
-  await withTimeout(removeMs, queue.remove(isFinalized(run.state))); // the queue waits for Redis without limit, and needs a little memory there
-  await withTimeout(removeMs, queue.close());
+  const remove = async () => {
+    const isUsed = await hasOtherForegroundCommand(session, run);
+    if (isUsed ?? !isFinalized(run.state)) return;
+    await withQueue({ ...ownQueueOf(run), connection: session.queueConnection }, (queue) => queue.remove());
+  };
+  await withTimeout(removeMs, remove()); // the queue waits for Redis without limit, and needs a little memory there
 }
 
 /** Warnings for a run that is left to workers: no worker of its target is alive (`workers` is null if Redis does not say), or the run is stopped. */
@@ -67,6 +71,6 @@ export function unknownLiveness(who: string): string {
 }
 
 /** The queue that only the commands of a run consume. */
-function ownQueueOf({ queueConnection }: Session, { id, fp }: Run): QueueAddress {
-  return { fp, name: ownQueueName(id), connection: queueConnection };
+function ownQueueOf({ id, fp }: Run): QueueName {
+  return { fp, name: ownQueueName(id) };
 }

@@ -2,7 +2,8 @@ import { ExpungeError } from '../errors.ts';
 import { requireSameDefinitions } from '../ledger/same-definitions.ts';
 import type { Advice } from '../model/to-type.ts';
 import { createEnqueuer } from '../queue/enqueuer.ts';
-import { type ChunkQueue, withSharedQueue } from '../queue/queue.ts';
+import { withQueue } from '../queue/on-demand.ts';
+import { countConsumers, sharedQueueName } from '../queue/queues.ts';
 import { dryRun, runNow, type ScheduleDryRun } from '../schedule/follow-run.ts';
 import type { MakeRunResult } from '../schedule/make-run.ts';
 import type { ScheduleDeps } from '../schedule/schedule-store.ts';
@@ -28,10 +29,11 @@ export type MadeNow = { made: Made; warnings: Advice[] };
 
 export async function runSchedule(session: Session, place: SchedulePlace, action: RunScheduleAction): Promise<MadeNow> {
   const { target, name, stop, seen, onRun } = action;
-  return withWork(session, place, action, async (work, queue) => {
+  return withWork(session, place, action, async (work) => {
     const made = requireMade(name, await runNow({ ...work, onRun }, name, stop, seen));
-    const warnings = made.outcome === 'started' ? detachedWarnings(target, await queue.workers(), null) : [];
-    return { made, warnings };
+    if (made.outcome !== 'started') return { made, warnings: [] };
+    const workers = await countConsumers(session.redis, { fp: target.fp, name: sharedQueueName });
+    return { made, warnings: detachedWarnings(target, workers, null) };
   });
 }
 
@@ -51,14 +53,15 @@ async function withWork<T>(
   session: Session,
   place: SchedulePlace,
   { target, name, by }: ScheduleAction,
-  body: (work: ScheduleDeps, queue: ChunkQueue) => Promise<T>,
+  body: (work: ScheduleDeps) => Promise<T>,
 ): Promise<T> {
   const { definitions } = await findSchedule(session, target, name);
   requireSameDefinitions(definitions, `schedule ${name}`);
-  return withSharedQueue({ fp: target.fp, connection: session.queueConnection }, async (queue) => {
+  const address = { fp: target.fp, name: sharedQueueName, connection: session.queueConnection };
+  return withQueue(address, async (queue) => {
     const work = scheduleWork({ session, place, target, enqueuer: createEnqueuer(session.ledger, queue), by });
     await work.syncClock();
-    return body(work, queue);
+    return body(work);
   });
 }
 

@@ -3,7 +3,6 @@ import type { Config } from '../config/settings.ts';
 import type { Log } from '../logger.ts';
 import type { Target } from '../model/target.ts';
 import type { Enqueuer } from '../queue/enqueuer.ts';
-import { type Notifier, openNotifier } from '../queue/notifier.ts';
 import { openRedisClock } from '../redis/clock.ts';
 import { keys } from '../redis/keys.ts';
 import type { ScheduleDeps } from '../schedule/schedule-store.ts';
@@ -36,19 +35,4 @@ export function scheduleWork({ session, place, target, enqueuer, by }: Context):
     syncClock: clock.sync,
     wait: async (ms, stop) => void (await sleep(ms, undefined, { signal: stop })),
   };
-}
-
-/** Calls `body` with the notifier of a source, and closes it. */
-export async function withNotifiers<T>(
-  { queueConnection }: Session,
-  { fp }: Target,
-  source: string,
-  body: (notifiers: Notifier) => Promise<T>,
-): Promise<T> {
-  const notifiers = openNotifier({ fp, source, connection: queueConnection });
-  try {
-    return await body(notifiers);
-  } finally {
-    await notifiers.close();
-  }
 }

@@ -21,7 +21,9 @@ import { finalizeTally } from '../ledger/tally.ts';
 import type { Target } from '../model/target.ts';
 import type { Advice } from '../model/to-type.ts';
 import { createEnqueuer, registerWithWorkers, startDetachedRun } from '../queue/enqueuer.ts';
-import { type ChunkQueue, withSharedQueue } from '../queue/queue.ts';
+import { withQueue } from '../queue/on-demand.ts';
+import type { ChunkQueue } from '../queue/queue.ts';
+import { countConsumers, sharedQueueName } from '../queue/queues.ts';
 import { keys } from '../redis/keys.ts';
 import type { By, RunAction, SeenAction } from './action.ts';
 import { detachedWarnings, hasForegroundCommand, removeOwnQueue, standingWarnings } from './liveness.ts';
@@ -94,7 +96,7 @@ export function leaveToWorkers(session: Session, run: Run, by: By): Promise<Left
   return withQueueOf(session, run, async (queue) => {
     const isStarted = await startDetachedRun(ledger, createEnqueuer(ledger, queue), run, by);
     if (!isStarted) throw changedSince(await readRunAgain(redis, run.id), run, 'resumed');
-    const [workers, context] = await Promise.all([queue.workers(), readRunContext(redis, run)]);
+    const [workers, context] = await Promise.all([countWorkers(session, run), readRunContext(redis, run)]);
     return { context, warnings: detachedWarnings(run, workers, context.stops.target) };
   });
 }
@@ -104,7 +106,7 @@ function withQueueOf<T>(
   { fp }: Run,
   body: (queue: ChunkQueue) => Promise<T>,
 ): Promise<T> {
-  return withSharedQueue({ fp, connection: queueConnection }, body);
+  return withQueue({ fp, name: sharedQueueName, connection: queueConnection }, body);
 }
 
 /** The open ids of a run as they are left to workers. Its list was read earlier, and ids may have been protected since. */
@@ -181,8 +183,8 @@ function enqueueChunks(session: Session, run: Run): Promise<void> {
 }
 
 /** Number of workers of its target; null if Redis does not say. */
-function countWorkers(session: Session, run: Run): Promise<number | null> {
-  return withQueueOf(session, run, (queue) => queue.workers());
+function countWorkers({ redis }: Session, { fp }: Run): Promise<number | null> {
+  return countConsumers(redis, { fp, name: sharedQueueName });
 }
 
 /** The states in which an action has nothing left to do. A pause is also kept for a halted run, and for a run that is being written. */

@@ -1,6 +1,7 @@
 import { ExpungeError } from '../errors.ts';
 import { readRun } from '../ledger/run.ts';
 import { pausedEvent } from '../notify/events.ts';
+import { withNotifier } from '../queue/on-demand.ts';
 import { readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { scheduleChanged } from '../schedule/changed-schedule.ts';
@@ -8,7 +9,6 @@ import type { Schedule } from '../schedule/schedule.ts';
 import { readSchedule, type ScheduleActionName, steerSchedule as store } from '../schedule/schedule-store.ts';
 import type { ScheduleAction, SeenScheduleAction } from './action.ts';
 import { findSchedule, scheduleFacts } from './schedule-record.ts';
-import { withNotifiers } from './schedule-work.ts';
 import type { Session } from './session.ts';
 
 /** A schedule after an action, when that was (ms since 1970), and its facts for `--json`. */
@@ -44,8 +44,8 @@ async function steer(
   const done = await store(redis, target.fp, name, action, noted, event);
   const after = (await readSchedule(redis, target.fp, name)) ?? schedule;
   if (done === 'stale') throw scheduleChanged(after, undone[action]);
-  await withNotifiers(session, target, from, (notifiers) =>
-    action === 'resume' ? notifiers.ensure(name, schedule) : notifiers.remove(name),
+  await withNotifier({ fp: target.fp, source: from, connection: session.queueConnection }, (notifier) =>
+    action === 'resume' ? notifier.ensure(name, schedule) : notifier.remove(name),
   );
   return { at, facts: await scheduleFacts(session, target, after, at) };
 }

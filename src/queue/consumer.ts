@@ -5,15 +5,8 @@ import { messageOf } from '../errors.ts';
 import type { Log } from '../logger.ts';
 import { keys } from '../redis/keys.ts';
 import { withTimeout } from '../wait.ts';
-import {
-  type ChunkJob,
-  type Connecting,
-  errorBackoffMs,
-  errorLogger,
-  lazily,
-  type QueueAddress,
-  workerOptions,
-} from './queue.ts';
+import { type ChunkJob, type Connecting, errorBackoffMs, errorLogger, lazily, workerOptions } from './queue.ts';
+import type { QueueAddress } from './queues.ts';
 
 /** The end of a job: `done`; done, and its chunk is due again in `dueInMs`; or `requeue`: another process takes it, or this one later. */
 type JobResult = 'done' | { dueInMs: number } | 'requeue';

@@ -4,18 +4,11 @@ import type { Log } from '../logger.ts';
 import type { QueueConnection } from '../redis/connect.ts';
 import { keys } from '../redis/keys.ts';
 import { withTimeout } from '../wait.ts';
-import {
-  backOffOnErrors,
-  countListeners,
-  errorBackoffMs,
-  errorLogger,
-  lazily,
-  notifierQueueName,
-  workerOptions,
-} from './queue.ts';
+import { backOffOnErrors, errorBackoffMs, errorLogger, lazily, workerOptions } from './queue.ts';
+import { notifierQueueName } from './queues.ts';
 
 /** The schedules of one source of a target. Only a process that has the source listens to their notifications. */
-type NotifierAddress = { fp: string; source: string; connection: QueueConnection };
+export type NotifierAddress = { fp: string; source: string; connection: QueueConnection };
 
 /** The times at which a schedule is due. */
 type NotifierTimes = { cron: string; tz: string };
@@ -26,8 +19,6 @@ export type Notifier = {
   ensure(schedule: string, times: NotifierTimes): Promise<void>;
   /** Removes the job scheduler. Repeating it changes nothing. */
   remove(schedule: string): Promise<void>;
-  /** The number of processes that listen; null if Redis doesn't say. */
-  listeners(): Promise<number | null>;
   close(): Promise<void>;
 };
 
@@ -61,7 +52,6 @@ export function openNotifier({ fp, source, connection }: NotifierAddress): Notif
       if (!isRight || (scheduler.next ?? 0) < Date.now() - overdueAfterMs) await set(schedule, times);
     },
     remove: async (schedule) => void (await queue().removeJobScheduler(schedule)),
-    listeners: () => countListeners(queue()),
     close: async () => void (queue.made && (await withTimeout(closeMs, queue.made.close()))),
   };
 }

@@ -2,34 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, type JobsOptions, Queue, type Worker, type WorkerOptions } from 'bullmq';
 import { messageOf } from '../errors.ts';
 import type { Log } from '../logger.ts';
-import type { QueueConnection } from '../redis/connect.ts';
 import { describeRedisError } from '../redis/errors.ts';
 import { keys } from '../redis/keys.ts';
-import { waitUntil } from '../wait.ts';
+import type { QueueAddress } from './queues.ts';
 
 /** The unit of the queue. It never holds ids or secrets, because jobs are stored in clear text and shown in dashboards. */
 export type ChunkJob = { run: string; chunk: number };
-
-/** A queue of a target: its detached runs share one; each foreground `run` command has its own. */
-export type QueueAddress = { fp: string; name: string; connection: QueueConnection };
-
-/** The queue that a target's workers consume. */
-export const sharedQueueName = 'chunks';
-
-/** The queue of one foreground `run` command. */
-export function ownQueueName(run: string): string {
-  return `run-${run}`;
-}
-
-/** The run that owns the queue of this name; '' for the queue that the detached runs share. */
-export function runOfQueue(name: string): string {
-  return name === sharedQueueName ? '' : name.slice(ownQueueName('').length);
-}
-
-/** The queue of the notifications for a source's schedules. */
-export function notifierQueueName(source: string): string {
-  return `notifications-${source}`;
-}
 
 /** The id of a chunk's job. BullMQ rejects integers and colons. */
 function jobId({ run, chunk }: ChunkJob): string {
@@ -52,7 +30,6 @@ export const workerOptions: Omit<WorkerOptions, 'connection' | 'prefix'> & { loc
 /** The number of jobs of a queue that wait, run, or are delayed. */
 export type QueueDepth = Record<(typeof depths)[number], number>;
 
-const disconnectNoticeMs = 250; // how long Redis may still list a worker after it has disconnected
 const depths = ['waiting', 'active', 'delayed'] as const;
 
 /** The producer's side of a queue. It connects with its first use. All methods throw if Redis does not answer, unless they say otherwise. */
@@ -62,26 +39,12 @@ export type ChunkQueue = {
   add(jobs: ChunkJob[]): Promise<void>;
   /** Adds the jobs again that the queue has lost or has recorded as finished. */
   restore(jobs: ChunkJob[]): Promise<void>;
-  /** The number of workers that consume the queue; null if Redis doesn't say. */
-  workers(): Promise<number | null>;
   /** Throws an Error if the queue was not used before. */
   depth(): Promise<QueueDepth>;
-  /**
-   * Removes the queue and everything in it, unless a worker consumes it. If Redis doesn't say whether one does, removes it only if `isOver`: no
-   * process needs it any more.
-   */
-  remove(isOver: boolean): Promise<void>;
+  /** Removes the queue and everything in it. Call it only while no worker consumes the queue. */
+  remove(): Promise<void>;
   close(): Promise<void>;
 };
-
-/** Calls `body` with the producer's side of the queue that a target's workers consume, and closes it. */
-export async function withSharedQueue<T>(
-  { fp, connection }: Omit<QueueAddress, 'name'>,
-  body: (queue: ChunkQueue) => Promise<T>,
-): Promise<T> {
-  const queue = openQueue({ fp, name: sharedQueueName, connection });
-  return body(queue).finally(() => queue.close());
-}
 
 /** Opens the producer's side of the queue at this address. */
 export function openQueue(address: QueueAddress): ChunkQueue {
@@ -96,31 +59,13 @@ export function openQueue(address: QueueAddress): ChunkQueue {
         await queue().addBulk(jobs.map((data) => ({ name: 'chunk', data, opts: { jobId: jobId(data) } })));
     },
     restore: (jobs) => restore(queue(), jobs),
-    workers: () => countListeners(queue()),
     depth: async () => {
       if (queue.made === null) throw new Error('the queue was not opened');
       return (await queue().getJobCounts(...depths)) as QueueDepth;
     },
-    remove: async (isOver) => {
-      const used = queue();
-      if ((await waitUntilUnused(used)) ?? isOver) await removeKeys(used);
-    },
+    remove: () => removeKeys(queue()),
     close: async () => queue.made?.close(),
   };
-}
-
-/** Whether no worker consumes a queue, once Redis has had time to notice disconnected workers; null if Redis doesn't say. */
-async function waitUntilUnused(queue: Queue): Promise<boolean | null> {
-  let isUnused: boolean | null = null;
-  await waitUntil(async () => {
-    isUnused = isNone(await countListeners(queue));
-    return isUnused !== false;
-  }, disconnectNoticeMs);
-  return isUnused;
-}
-
-function isNone(count: number | null): boolean | null {
-  return count === null ? null : count === 0;
 }
 
 /**
@@ -143,30 +88,6 @@ function connect({ fp, name, connection }: QueueAddress): Queue {
   });
   queue.on('error', () => {}); // the caller gets the error; without a listener it would be written to the console
   return queue;
-}
-
-/**
- * Whether a process consumes a queue, without creating it; null if Redis doesn't say. `now`: includes processes that Redis still lists after they
- * have disconnected; `to stay`: without them.
- */
-export async function isConsumed(
-  { fp, name, connection }: QueueAddress,
-  which: 'now' | 'to stay' = 'now',
-): Promise<boolean | null> {
-  const options = { connection: connection as ConnectionOptions, prefix: keys.queuePrefix(fp), skipMetasUpdate: true };
-  const queue = new Queue(name, options);
-  queue.on('error', () => {});
-  try {
-    const isUnused = which === 'to stay' ? await waitUntilUnused(queue) : isNone(await countListeners(queue));
-    return isUnused === null ? null : !isUnused;
-  } finally {
-    await queue.close();
-  }
-}
-
-/** Counts the connections of workers in CLIENT LIST; null if the login is not allowed to use it, or Redis is away. */
-export function countListeners(queue: Queue): Promise<number | null> {
-  return queue.getWorkersCount().catch(() => null);
 }
 
 async function restore(queue: Queue, jobs: ChunkJob[]): Promise<void> {
@@ -236,13 +157,16 @@ export const errorBackoffMs = 500;
  * Pauses the loop of a BullMQ worker for half a second after an error. BullMQ itself pauses only after a lost connection, and calls a Redis that
  * rejects writes thousands of times per second.
  */
-export function backOffOnErrors(worker: Pick<Worker, 'on' | 'pause' | 'resume' | 'closing'>): void {
+export function backOffOnErrors(
+  worker: Pick<Worker, 'on' | 'pause' | 'resume' | 'closing'>,
+  wait: () => Promise<unknown> = () => sleep(errorBackoffMs),
+): void {
   let isPaused = false;
   worker.on('error', async () => {
     if (isPaused) return;
     isPaused = true;
     await worker.pause(true).catch(() => {});
-    await sleep(errorBackoffMs);
+    await wait();
     isPaused = false;
     if (!worker.closing) await worker.resume(); // the worker emits its errors
   });

@@ -228,7 +228,7 @@ type Download = {
 async function* download(url: string, { caFile, proxy, timeoutMs, stop, fail }: Download): AsyncGenerator<Buffer> {
   const { origin, pathname, search } = new URL(url);
   const ca = caFile === null ? null : readCertificates('caFile', caFile);
-  const dispatcher = openDispatcher(origin, { ca, proxy });
+  const dispatcher = await openDispatcher(origin, { ca, proxy });
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), timeoutMs);
   const signal = AbortSignal.any([stop, late.signal]);

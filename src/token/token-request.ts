@@ -98,7 +98,7 @@ const maxBodyLength = 65_536;
  * complete answer of at most 64 KiB comes within 10 s.
  */
 async function sendTokenRequest(route: Route, url: string, request: TokenRequest): Promise<Response> {
-  const dispatcher = openDispatcher(new URL(url).origin, route);
+  const dispatcher = await openDispatcher(new URL(url).origin, route);
   const given = new AbortController();
   const giveUp = () => given.abort(new NoAnswer('no answer'));
   const timer = setTimeout(() => given.abort(new NoAnswer(`no answer in ${deadlineMs / 1_000} s`)), deadlineMs);

@@ -12,7 +12,9 @@ import { perResource, type Resource } from '../model/resource.ts';
 import { growNewSpace } from '../new-space.ts';
 import { type Consumer, maxJobs, openConsumer } from '../queue/consumer.ts';
 import { createEnqueuer, type Enqueuer } from '../queue/enqueuer.ts';
-import { type ChunkQueue, openQueue, runOfQueue, sharedQueueName } from '../queue/queue.ts';
+import { type ChunkQueue, openQueue } from '../queue/queue.ts';
+import { isConsumed, type QueueName, runOfQueue, sharedQueueName } from '../queue/queues.ts';
+import type { RedisClient } from '../redis/client.ts';
 import type { QueueConnection } from '../redis/connect.ts';
 import { keys } from '../redis/keys.ts';
 import { trackWrites } from '../redis/writes.ts';
@@ -158,7 +160,7 @@ export function openService(
   });
   const maxDrainMs = Math.min(options.connection.requestTimeoutMs, maxRequestDrainMs) + drainSpareMs;
   const parts: Service['parts'] = [
-    queuePart(queue, !isShared),
+    queuePart(queue, isShared ? null : { redis: ledger.redis, ...address }),
     actions.part,
     bodyPart(bodies, log),
     { name: 'target senders', start: senders.start, drain: senders.close },
@@ -199,16 +201,19 @@ export function tokenPart(token: Token, onWait: (waiting: string) => void): Part
 }
 
 /** The queue. If this process owns it, it is removed at the start and at the end: the ledger knows all its contents. */
-function queuePart(queue: ChunkQueue, isOwn: boolean): Part {
+function queuePart(queue: ChunkQueue, own: (QueueName & { redis: RedisClient }) | null): Part {
+  const removeOwn = async () => {
+    if (own !== null && (await isConsumed(own.redis, own, 'to stay')) === false) await queue.remove();
+  };
   return {
     name: 'queue',
     // Jobs that a killed process left in it would block their chunks until their locks expire.
     start: async () => {
       queue.open();
-      if (isOwn) await queue.remove(false);
+      await removeOwn();
     },
     drain: async () => {
-      if (isOwn) await withTimeout(closeMs, queue.remove(false));
+      await withTimeout(closeMs, removeOwn());
       await withTimeout(closeMs, queue.close());
     },
   };

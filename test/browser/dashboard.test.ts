@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
@@ -32,18 +32,12 @@ async function openRun(page: Page, { url }: Dashboard, run: string, state: strin
   await showsState(page, state);
 }
 
-/** How many bytes of a build a page has loaded beside what the API answered, before any compression. The sources are served with their comments. */
+/** How many bytes a page has loaded beside what the API answered, before any compression. */
 async function weightOf(page: Page): Promise<number> {
   const loaded = `performance.getEntriesByType('resource').map(({ name, decodedBodySize }) => [name, decodedBodySize])`;
   const all: [name: string, bytes: number][] = await page.evaluate(loaded);
-  return all.reduce((sum, [name, bytes]) => sum + bytesOf(new URL(name).pathname, bytes), 0);
-}
-
-function bytesOf(path: string, bytes: number): number {
-  const [, name] = /^\/assets\/(.+)$/.exec(path) ?? [];
-  if (name === undefined) return 0;
-  const built = [`dist/${name}`, `dist/dashboard/${name}`].find((file) => existsSync(file));
-  return built === undefined ? bytes : statSync(built).size;
+  const assets = all.filter(([name]) => new URL(name).pathname.startsWith('/assets/'));
+  return assets.reduce((sum, [, bytes]) => sum + bytes, 0);
 }
 
 /** How long the parts of a bar of progress take to move. */
@@ -82,7 +76,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
   test('shows a run to its end, why ids failed, and hands out their rows', async ({ expect, onTestFinished }) => {
     const refused = new Set(ids.filter((_, n) => n % 100 === 3));
     const script = (_: string, id: string) => (refused.has(id) ? ('status-400' as const) : null);
-    const dashboard = await openDashboard(browser(), onTestFinished, { objects, faults: { script } });
+    const dashboard = await openDashboard(browser(), onTestFinished, { objects, faults: { script }, isShipped: true });
     const run = await dashboard.submit(ids, ['--rate', '600/s', '--reason', 'closed accounts']);
     const page = await dashboard.page('operate');
     await page.getByRole('link', { name: run }).click();

@@ -1,12 +1,17 @@
 import { describe, test } from 'vitest';
 import { runThrough, type Spell } from '../support/absence.ts';
-import { openHarness } from '../support/harness.ts';
+import { type AtEnd, openHarness } from '../support/harness.ts';
 import { annotations, makeIds } from '../support/ids.ts';
-import { until } from '../support/processes.ts';
 import { sized } from '../support/size.ts';
 
-const seeds = sized(8, 200);
-const settings = { EXPUNGE_MAX_CONCURRENCY: '32', EXPUNGE_RETRY_DELAYS: '50ms,50ms,50ms,50ms,50ms' };
+const seeds = sized(3, 200);
+const lists = sized(
+  [
+    [0.3, 'random order'],
+    [0.95, 'blocks'],
+  ] as const,
+  [0.3, 0.6, 0.95].flatMap((share) => (['random order', 'blocks'] as const).map((order) => [share, order] as const)),
+);
 
 function randomFrom(seed: number): () => number {
   let state = seed * 7_919 + 1;
@@ -47,81 +52,80 @@ describe.concurrent('while an API says of everything that it is not there, nothi
   });
 });
 
-describe.concurrent('a run that halts because ids are not there in a row', () => {
-  test('has them open, and asks for them again when it is resumed', async ({ expect, onTestFinished }) => {
-    const ids = makeIds('h', 2_000);
-    let [isAway, n] = [true, 0];
-    const script = () => (isAway && ++n > 700 ? ('status-404' as const) : null);
-    const harness = await openHarness(onTestFinished, { objects: annotations(ids), latencyMs: 3, faults: { script } });
-    const run = () => harness.spawn(['run', harness.list(ids), '--resource', 'annotations', '--yes'], settings);
-    const running = run();
-    expect(await running.ended, running.stderr).toMatchObject({ code: 4 });
-    const halted = await harness.onlyRun();
-    expect(halted).toMatchObject({ halt: 'all_absent', by: 'guard', counts: { absent: 0 } });
-    expect(running.stderr).toMatch(
-      /ids in a row were not there \(404 or 410\) while nothing was deleted, such as h-00/,
-    );
-    expect(running.stderr).toContain('resume with --expect-absent');
-    isAway = false;
-    const again = run();
-    expect(await again.ended, again.stderr).toMatchObject({ code: 0 });
-    expect(await harness.onlyRun()).toMatchObject({ state: 'completed', counts: { deleted: 2_000, absent: 0 } });
-    expect(harness.sandbox.remaining()).toBe(0);
-  });
+describe.concurrent('a run', () => {
+  const ids = makeIds('h', 400);
+  const concurrency = 16;
+  const env = { EXPUNGE_MAX_CONCURRENCY: `${concurrency}`, EXPUNGE_RETRY_DELAYS: '50ms,50ms,50ms,50ms,50ms' };
+  /** Requests that may still be under way when the rule strikes: a window of each of two chunks, and what is on the wire. */
+  const underWay = 2 * 4 * concurrency + concurrency;
+  const open = async (atEnd: AtEnd, status: 402 | 403 | 404 | 405) => {
+    const kind = { 402: 'status-402', 403: 'status-403', 404: 'status-404', 405: 'status-405' }[status];
+    const harness = await openHarness(atEnd, { objects: annotations(ids), latencyMs: 30, faults: { [kind]: 1 } });
+    Object.assign(harness.env, env);
+    return { harness, line: ['run', harness.list(ids), '--resource', 'annotations', '--yes'] };
+  };
 
-  test('does so before a token that may not see the objects has cost one of them', async ({
+  test.for([
+    [402, 'halting_status', 0, 0],
+    [403, 'forbidden', 20, 3],
+    [404, 'all_absent', 50, 0],
+    [405, 'wrong_endpoint', 3, 3],
+  ] as const)(
+    'is halted by %i for %s soon after %i ids, and the same command goes on',
+    async ([status, halt, after, exit], { expect, onTestFinished }) => {
+      const { harness, line } = await open(onTestFinished, status);
+      expect(await harness.expunge(line)).toMatchObject({ code: 4, stderr: expect.stringContaining('halted: ') });
+      const { counts, ...halted } = await harness.onlyRun();
+      expect(halted).toMatchObject({ state: 'halted', halt, by: 'guard' });
+      expect(counts).toMatchObject({ absent: 0, deleted: 0 });
+      expect(harness.arrivals.length).toBeLessThanOrEqual(after + underWay);
+      expect(harness.sandbox.remaining()).toBe(ids.length);
+      harness.sandbox.faults = {};
+      expect(await harness.expunge(line)).toMatchObject({ code: exit });
+      const ended = await harness.onlyRun();
+      expect(ended.counts.deleted + ended.counts.failed).toBe(ids.length);
+    },
+  );
+
+  test('is halted for all workers by what they see together, and goes on to its end with --expect-absent', async ({
     expect,
     onTestFinished,
   }) => {
-    const ids = makeIds('w', 400);
-    let maySee = false;
-    const script = () => (maySee ? null : ('status-404' as const));
-    const harness = await openHarness(onTestFinished, { objects: annotations(ids), faults: { script } });
-    const run = () => harness.spawn(['run', harness.list(ids), '--resource', 'annotations', '--yes'], settings).ended;
-    expect(await run()).toMatchObject({ code: 4 });
-    maySee = true;
-    expect(await run()).toMatchObject({ code: 0 });
-    expect(await harness.onlyRun()).toMatchObject({ state: 'completed', counts: { deleted: 400, absent: 0 } });
+    const { harness, line } = await open(onTestFinished, 404);
+    await Promise.all([harness.worker(), harness.worker()]);
+    await harness.expunge([...line, '--detach']);
+    const { id, halt } = await harness.runIs('halted', ({ state }) => state === 'halted');
+    expect(halt).toBe('all_absent');
+    expect(harness.arrivals.length).toBeLessThanOrEqual(50 + 2 * underWay);
+    expect(await harness.expunge(['resume', id, '--expect-absent'])).toMatchObject({ code: 0 });
+    const { counts } = await harness.runIs('completed', ({ state }) => state === 'completed');
+    expect(counts).toMatchObject({ absent: ids.length });
   });
 });
 
-test('a worker that is killed in the middle of it leaves nothing falsely absent', async ({
-  expect,
-  onTestFinished,
-}) => {
-  const ids = makeIds('k', 3_000);
-  let n = 0;
-  const script = () => (++n > 1_000 && n <= 1_040 ? ('status-404' as const) : null);
-  const harness = await openHarness(onTestFinished, { objects: annotations(ids), latencyMs: 10, faults: { script } });
-  const workers = await Promise.all([1, 2, 3, 4].map(() => harness.spawnWorker([], settings)));
-  harness.spawn(['run', harness.list(ids), '--resource', 'annotations', '--yes', '--detach'], settings);
-  await until('the burst has begun', () => n > 1_020);
-  for (const worker of workers.slice(0, 2)) worker.signal('SIGKILL');
-  const run = await harness.runIs('at its end', ({ state }) => state === 'completed' || state === 'halted', 120_000);
-  expect(run.counts.absent).toBe(0);
-});
-
 describe.concurrent('a list of which many are not there', () => {
-  for (const share of [0.3, 0.6, 0.95])
-    for (const order of ['random order', 'blocks'])
-      test(`${100 * share} % in ${order}: ends with --expect-absent, without it a halt explains itself`, async ({
-        expect,
-        onTestFinished,
-      }) => {
-        const random = randomFrom(9);
-        const ids = makeIds('m', 2_000);
-        const isThere = (n: number) => (order === 'blocks' ? n % 200 >= 200 * share : random() >= share);
-        const objects = annotations(ids.filter((_, n) => isThere(n)));
-        const harness = await openHarness(onTestFinished, { objects });
-        const run = (...more: string[]) =>
-          harness.run([harness.list(ids), '--resource', 'annotations', '--yes', ...more]);
-        const first = await run();
-        if (first.code !== 0) {
-          expect(first.code).toBe(4);
-          expect(first.stderr).toMatch(/were not there \(404 or 410\)[\s\S]*--expect-absent/);
-          expect((await run('--expect-absent')).code).toBe(0);
-        }
-        const { counts, state } = await harness.onlyRun();
-        expect([state, counts.deleted, counts.absent]).toEqual(['completed', objects.length, 2_000 - objects.length]);
-      });
+  test.for(lists)(
+    '%d of it, in %s: ends with --expect-absent, without it a halt explains itself',
+    async ([share, order], { expect, onTestFinished }) => {
+      const random = randomFrom(9);
+      const ids = makeIds('m', 1_000);
+      const isThere = (n: number) => (order === 'blocks' ? n % 200 >= 200 * share : random() >= share);
+      const objects = annotations(ids.filter((_, n) => isThere(n)));
+      const harness = await openHarness(onTestFinished, { objects });
+      const run = (...more: string[]) =>
+        harness.run([harness.list(ids), '--resource', 'annotations', '--yes', ...more]);
+      const first = await run();
+      if (first.code !== 0) {
+        expect(first.code).toBe(4);
+        expect(first.stderr).toMatch(/were not there \(404 or 410\)[\s\S]*--expect-absent/);
+        expect((await run('--expect-absent')).code).toBe(0);
+      }
+      const { counts, state } = await harness.onlyRun();
+      expect([state, counts.deleted, counts.absent]).toEqual([
+        'completed',
+        objects.length,
+        ids.length - objects.length,
+      ]);
+    },
+  );
 });

@@ -1,79 +1,26 @@
 import { join } from 'node:path';
 import { describe, test } from 'vitest';
-import type { FaultKind } from '../../src/sandbox/fault-kinds.ts';
-import { type AtEnd, type Harness, openHarness } from '../support/harness.ts';
+import { type Harness, openHarness } from '../support/harness.ts';
 import { annotations, makeIds } from '../support/ids.ts';
 import { never, until } from '../support/processes.ts';
 
 const ids = makeIds('b', 1_500);
 const settings = { EXPUNGE_MAX_CONCURRENCY: '8', EXPUNGE_RETRY_DELAYS: '50ms,50ms,50ms,50ms,50ms' };
 
-const underWay = 4 * (4 * 8 + 8); // a window and what is on the wire, of each worker
-
-/** Four workers, and an API that answers 409 for these ids. */
-async function openFour(atEnd: AtEnd, refused: readonly string[]): Promise<Harness> {
-  const script = (_resource: unknown, id: string): FaultKind | null => (refused.includes(id) ? 'status-409' : null);
-  const harness = await openHarness(atEnd, { objects: annotations(ids), latencyMs: 5, faults: { script } });
-  await Promise.all(Array.from({ length: 4 }, () => harness.spawnWorker(['--rate', '2000/s'], settings)));
-  return harness;
-}
-
 const runOf = (harness: Harness, list: string, ...args: string[]) =>
   harness.run([list, '--resource', 'annotations', '--detach', '--yes', ...args], { env: settings });
 const run = (harness: Harness, ...args: string[]) => runOf(harness, harness.list(ids), ...args);
-const isHalted = ({ state }: { state: string }) => state === 'halted';
 const isCompleted = ({ state }: { state: string }) => state === 'completed';
 const sentTo = ({ sandbox }: Harness) =>
   new Set(sandbox.seen.map((path) => decodeURIComponent(path.slice(path.lastIndexOf('/') + 1))));
 
-describe.concurrent('over four workers', () => {
-  test('a canary sends exactly the ids of its rung, and resumed all the others', async ({ expect, onTestFinished }) => {
-    const refused = [ids[0]!, ids[5]!, ids[57]!];
-    const harness = await openFour(onTestFinished, refused);
-    expect(await run(harness, '--canary', '1,10,100')).toMatchObject({ code: 0 });
-    for (const [n, rung] of [1, 10, 100].entries()) {
-      const first = new RegExp(`^1 of the first ${rung} ids? failed`);
-      const { id, halt } = await harness.runIs(
-        `halted at ${rung}`,
-        ({ state, reason }) => state === 'halted' && first.test(reason),
-      );
-      expect(halt).toBe('canary');
-      expect(sentTo(harness)).toEqual(new Set(ids.slice(0, rung)));
-      expect(harness.sandbox.seen.length).toBe(rung - (n + 1) + 8 * (n + 1)); // a refused id has eight attempts
-      expect(await harness.expunge(['resume', id])).toMatchObject({ code: 0 });
-    }
-    const { counts } = await harness.runIs('completed', isCompleted);
-    expect(counts).toMatchObject({ deleted: 1_497, failed: 3 });
-  });
-
-  test('--max-failures lets as many fail as it says, halts all of them at the next one, and what was under way joins', async ({
-    expect,
-    onTestFinished,
-  }) => {
-    const [few, many] = [ids.slice(0, 700), ids.slice(700)];
-    const harness = await openFour(onTestFinished, [...few.slice(0, 5), ...many]);
-    const args = ['--max-failures', '5', '--on-status', '409=failed'];
-    const list = harness.file('few.txt', `${few.join('\n')}\n`);
-    expect(await runOf(harness, list, ...args)).toMatchObject({ code: 0 });
-    const completed = await harness.runIs('completed', isCompleted);
-    expect(completed.counts).toMatchObject({ failed: 5, deleted: 695 });
-    expect(harness.sandbox.seen).toHaveLength(700);
-    const other = harness.file('many.txt', `${many.join('\n')}\n`);
-    expect(await runOf(harness, other, ...args)).toMatchObject({ code: 0 });
-    const halted = await until('the other run is halted', async () => (await harness.runs()).find(isHalted));
-    expect(halted.halt).toBe('max_failures');
-    const sent = () => harness.sandbox.seen.length - 700;
-    await never('more than what was under way is sent', () => sent() > 6 + underWay, 1_500);
-    const { counts } = (await harness.runs()).find(isHalted)!;
-    expect(counts).toMatchObject({ deleted: 0, failed: sent() });
-    expect(sent()).toBeGreaterThanOrEqual(6);
-  });
-
+describe.concurrent('a run that must not begin or go on', () => {
   test('nothing is sent of a list that is not as expected, of a refused plan, and of one that has drifted', async ({
     expect,
     onTestFinished,
   }) => {
-    const harness = await openFour(onTestFinished, []);
+    const harness = await openHarness(onTestFinished, { objects: annotations(ids), latencyMs: 5 });
+    await harness.worker(['--rate', '2000/s'], settings);
     const list = harness.list(ids);
     const file = join(harness.folder, 'plan.json');
     const plan = (...args: string[]) =>

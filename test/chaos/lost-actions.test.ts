@@ -1,144 +1,108 @@
-import { describe, expect, onTestFinished, test } from 'vitest';
-import { readBudget, readPin } from '../../src/limiter/read-target.ts';
+import { describe, test } from 'vitest';
 import { readStops } from '../../src/limiter/stop.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { readSchedule } from '../../src/schedule/schedule-store.ts';
 import { aofBytes, truncateAof } from '../support/aof.ts';
-import { type Harness, openHarness } from '../support/harness.ts';
+import { type AtEnd, type Harness, openHarness } from '../support/harness.ts';
 import { annotations, makeIds } from '../support/ids.ts';
-import { until } from '../support/processes.ts';
+import { openProbes } from '../support/probes.ts';
+import { until, without } from '../support/processes.ts';
 import { startRedisProcess } from '../support/redis-process.ts';
 import { storeSchedule } from '../support/schedules.ts';
 
 const ids = makeIds('q', 2_000);
 const settings = { EXPUNGE_REQUEST_TIMEOUT_MS: '1000' };
-const as = (name: string) => ({ env: { EXPUNGE_USER: name } });
 
 /** A worker with HTTP in the middle of a run at 50/s, on a Redis that `lose` takes back to where it was at the last `mark`. */
-async function openScene() {
-  const redis = await startRedisProcess(onTestFinished);
-  const harness = await openHarness(
-    onTestFinished,
-    { objects: annotations(ids) },
-    { url: `redis://127.0.0.1:${redis.port}` },
-  );
-  const worker = await harness.worker(['--http', '127.0.0.1:0'], settings);
+async function openScene(atEnd: AtEnd) {
+  const redis = await startRedisProcess(atEnd);
+  const own = { url: `redis://127.0.0.1:${redis.port}` };
+  const harness = await openHarness(atEnd, { objects: annotations(ids) }, own);
+  const worker = await harness.spawnWorker(['--http', '127.0.0.1:0'], { ...settings, ...without('patience') });
   const line = ['run', harness.list(ids), '--resource', 'annotations', '--rate', '50/s', '--detach', '--yes'];
   await harness.expunge(line, { env: settings });
-  await harness.runIs('under way', ({ counts }) => counts.deleted > 20);
-  const { id } = await harness.onlyRun();
-  const url = await until('it listens', () => /http:\/\/[\d.]+:\d+/.exec(worker.stderr)?.[0]);
+  const { id } = await harness.runIs('under way', ({ counts }) => counts.deleted > 20);
   let marked = 0;
   const mark = () => {
     marked = aofBytes(redis);
   };
   const lose = async () => {
     await truncateAof(redis, marked);
-    await harness.runIs('back', () => true, 60_000);
+    await harness.runIs('back', () => true);
   };
-  const ready = async () => (await fetch(`${url}/readyz`)).status;
-  const metrics = async () => (await fetch(`${url}/metrics`)).text();
-  return { harness, worker, id, mark, lose, ready, metrics };
+  const say = async (line: string) => {
+    const done = await harness.expunge(line.split(' '), { env: { EXPUNGE_USER: 'ana' } });
+    if (done.code !== 0) throw new Error(`${line}: ${done.stderr}`);
+    return done;
+  };
+  return { harness, worker, id, mark, lose, say, probes: await openProbes(worker) };
 }
 
-const say = (harness: Harness, line: string) => harness.expunge(line.split(' '), as('ana'));
-
-describe('a Redis that has lost an action which it had acknowledged', () => {
-  test('gets a cancel again from the worker that has seen it, and nothing more is sent', async () => {
-    const { harness, id, mark, lose, worker } = await openScene();
+describe.concurrent('a Redis', () => {
+  test('that has lost actions which it had acknowledged gets them again, and none that was lifted before', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { harness, id, mark, lose, say, worker } = await openScene(onTestFinished);
+    const { fp } = harness.target;
+    await storeSchedule(harness, 'nightly', {}, Date.now());
     mark();
-    expect((await say(harness, `cancel ${id} --yes`)).code).toBe(0);
-    const sent = harness.sandbox.seen.length;
-    await seenByWorker(harness);
-    await lose();
-    const run = await harness.runIs('cancelled again', ({ state }) => state === 'cancelled');
-    expect(run).toMatchObject({ who: 'ana' });
-    expect(harness.sandbox.seen.length).toBe(sent);
-    expect(worker.stderr).toContain('an action that Redis has lost is written again');
-  });
-
-  test('gets a pause again, which then holds until `resume`', async () => {
-    const { harness, id, mark, lose } = await openScene();
-    mark();
-    await say(harness, `pause ${id} --reason hold`);
+    for (const line of [`pause ${id} --reason hold`, 'stop-all --reason incident', 'schedule pause nightly'])
+      await say(line);
     const sent = await quiet(harness);
+    await seenByWorker(harness);
     await lose();
     expect(await harness.runIs('paused again', ({ state }) => state === 'paused')).toMatchObject({
       by: 'operator',
       who: 'ana',
       reason: 'hold',
     });
-    expect(harness.sandbox.seen.length).toBe(sent);
-    await say(harness, `resume ${id}`);
-    await until('negative control: it goes on', () => harness.sandbox.seen.length > sent + 5);
-  });
-
-  test('gets a stop, a budget, a pin and the pause of a schedule again', async () => {
-    const { harness, mark, lose, worker } = await openScene();
-    const { fp } = harness.target;
-    await storeSchedule(harness, 'nightly', {}, Date.now());
-    mark();
-    await say(harness, 'stop-all --reason incident');
-    await say(harness, 'target budget 1000/day');
-    await say(harness, 'target pin-rate 40/s');
-    await say(harness, 'schedule pause nightly');
-    const sent = await quiet(harness);
-    await seenByWorker(harness);
-    await lose();
-    await until('the stop is back', async () => (await readStops(harness.redis, fp)).target?.who === 'ana');
-    expect((await readStops(harness.redis, fp)).target).toMatchObject({ who: 'ana', reason: 'incident' });
-    await until(
-      'the schedule is paused',
-      async () => (await readSchedule(harness.redis, fp, 'nightly'))?.state === 'paused',
-    );
-    expect(await readBudget(harness.redis, fp)).toMatchObject({ rate: [{ count: 1_000 }], who: 'ana' });
-    expect(await readPin(harness.redis, fp)).toMatchObject({ rate: [{ count: 40 }], who: 'ana' });
-    expect(harness.sandbox.seen.length).toBe(sent);
+    const stop = await until('the stop is back', async () => (await readStops(harness.redis, fp)).target);
+    expect(stop).toMatchObject({ who: 'ana', reason: 'incident' });
+    const isPaused = async () => (await readSchedule(harness.redis, fp, 'nightly'))?.state === 'paused';
+    await until('the schedule is paused', isPaused);
     await until('it says what is in force', () => worker.stderr.includes('these actions are in force'));
-    await say(harness, 'start-all');
-    await until('negative control: it goes on', () => harness.sandbox.seen.length > sent + 5);
-  });
+    expect(harness.sandbox.seen.length).toBe(sent);
 
-  test('keeps what was lifted before the loss lifted', async () => {
-    const { harness, id, mark, lose } = await openScene();
-    await say(harness, `pause ${id}`);
-    await say(harness, 'stop-all');
-    await seenByWorker(harness);
-    await say(harness, 'start-all');
-    await say(harness, `resume ${id}`);
+    for (const line of ['start-all', `resume ${id}`]) await say(line);
+    await until('negative control: it goes on', () => harness.sandbox.seen.length > sent + 5);
     await seenByWorker(harness);
     mark();
     await harness.redis.set('a', 'write');
-    const sent = harness.sandbox.seen.length;
     await lose();
-    await until('it goes on', () => harness.sandbox.seen.length > sent + 5);
-  });
-});
+    const { length } = harness.sandbox.seen;
+    await until('it goes on', () => harness.sandbox.seen.length > length + 5);
 
-describe('a Redis that was flushed', () => {
-  test('makes its workers not ready until somebody has looked', async () => {
-    const { harness, worker, ready, metrics, id } = await openScene();
+    mark();
+    await say(`cancel ${id} --yes`);
+    const last = harness.sandbox.seen.length;
+    await seenByWorker(harness);
+    await lose();
+    expect(await harness.runIs('cancelled again', ({ state }) => state === 'cancelled')).toMatchObject({ who: 'ana' });
+    expect(harness.sandbox.seen.length).toBe(last);
+    expect(worker.stderr).toContain('an action that Redis has lost is written again');
+  });
+
+  test('that was flushed makes its workers not ready until somebody has looked', async ({ expect, onTestFinished }) => {
+    const { harness, worker, probes, id, say } = await openScene(onTestFinished);
     const { fp } = harness.target;
     await storeSchedule(harness, 'nightly', {}, Date.now());
-    await say(harness, 'target budget 1000/day');
-    await say(harness, 'stop-all --reason incident');
+    await say('stop-all --reason incident');
     await seenByWorker(harness);
-    expect(await ready()).toBe(200);
+    expect((await probes.readiness()).status).toBe(200);
     await harness.redis.flushall();
-    await until('it is not ready', async () => (await ready()) === 503);
+    await until('it is not ready', async () => (await probes.readiness()).status === 503);
     expect(worker.stderr).toContain('Redis has lost data of this target');
     for (const what of ['schedule nightly', `run ${id}`])
       await until(`it names ${what}`, () => worker.stderr.includes(what));
     expect(worker.stderr).toContain('expunge target acknowledge');
-    expect(await metrics()).toMatch(/expunge_redis_losses_total [1-9]/);
+    expect((await probes.scrape()).value('expunge_redis_losses_total')).toBeGreaterThan(0);
     const events = Object.values(await harness.redis.hgetall(keys.outboxEvents(fp))).map((event) => JSON.parse(event));
     expect(events.map(({ type }) => type)).toContain('target.data_lost');
     expect((await readStops(harness.redis, fp)).target).toMatchObject({ who: 'ana', reason: 'incident' });
-    expect(await readBudget(harness.redis, fp)).toMatchObject({ who: 'ana' });
-    const looked = await say(harness, 'target acknowledge --reason seen');
-    expect([looked.code, looked.stderr]).toEqual([0, expect.stringContaining('acknowledged')]);
-    await until('it is ready', async () => (await ready()) === 200);
-    expect((await say(harness, 'target acknowledge')).stderr).toContain('nothing to acknowledge');
+    expect((await say('target acknowledge --reason seen')).stderr).toContain('acknowledged');
+    await until('it is ready', async () => (await probes.readiness()).status === 200);
+    expect((await say('target acknowledge')).stderr).toContain('nothing to acknowledge');
   });
 });
 

@@ -15,16 +15,16 @@ import { makeStateDir, removeStateDir } from '../support/redis.ts';
 import { startRedisProcess } from '../support/redis-process.ts';
 import { isFull, sized } from '../support/size.ts';
 
-const ids = makeIds('l', 1_100); // three chunks
+const ids = makeIds('l', 600); // two chunks
 const isThere = (_: string, n: number) => n % 5 !== 3;
 const neverThere = ids.length / 5;
-const few = ids.slice(0, 300);
+const few = ids.slice(0, 200);
 const fewNeverThere = few.length / 5;
 const bystanders = makeIds('b', 20);
 const objects = annotations([...ids.filter(isThere), ...bystanders]);
 const settings = {
   EXPUNGE_MAX_CONCURRENCY: '16',
-  EXPUNGE_REQUEST_TIMEOUT_MS: '1000',
+  EXPUNGE_REQUEST_TIMEOUT_MS: '10000', // a machine that others use answers late
   EXPUNGE_RETRY_DELAYS: '100ms,100ms,100ms,100ms,100ms',
 };
 async function openLossScene(atEnd: AtEnd, own?: OwnRedis): Promise<Harness> {
@@ -33,12 +33,12 @@ async function openLossScene(atEnd: AtEnd, own?: OwnRedis): Promise<Harness> {
 
 /** With a rate of its own, so that it begins at once. */
 function startWorker(harness: Harness): Promise<Running> {
-  return harness.spawnWorker(['--rate', '600/s'], settings);
+  return harness.worker(['--rate', '600/s'], settings);
 }
 
 function run(harness: Harness, args: string[] = [], env: NodeJS.ProcessEnv = {}, list = ids): Running {
   const command = ['run', harness.list(list), '--resource', 'annotations', '--yes'];
-  return harness.spawn([...command, ...args], { ...settings, ...env });
+  return harness.start([...command, ...args], { ...settings, ...env });
 }
 
 async function inTheMiddle(harness: Harness, requests = 100): Promise<void> {
@@ -53,7 +53,7 @@ function isCompleted({ state }: { state: string }): boolean {
   return state === 'completed';
 }
 
-const tail = sized({ rounds: [1], ids: 1_500 }, { rounds: [1, 2, 3], ids: 20_000 });
+const tail = sized({ rounds: [1], ids: 1_000 }, { rounds: [1, 2, 3], ids: 20_000 });
 
 describe('a Redis that comes back without the last tenth of what it had acknowledged', () => {
   test.for(tail.rounds)('costs certainty and nothing else, round %i', async (_, { expect, onTestFinished }) => {
@@ -124,20 +124,20 @@ describe.concurrent('a Redis that lost keys in the middle of a run', () => {
     const harness = await openLossScene(onTestFinished);
     await run(harness, ['--detach']).ended;
     const { id } = await harness.onlyRun();
-    const lost = keys.ledger(id, 2);
+    const lost = keys.ledger(id, 1);
     const bytes = (await harness.redis.getBuffer(lost))!;
     await harness.redis.del(lost);
     await startWorker(harness);
     const halted = await harness.runIs('halted', ({ state }) => state === 'halted');
-    expect(halted.reason).toBe('Redis has lost chunk 2 of it: bring its data back and resume, or cancel it');
+    expect(halted.reason).toBe('Redis has lost chunk 1 of it: bring its data back and resume, or cancel it');
     await harness.redis.set(lost, bytes);
-    expect((await harness.spawn(['resume', id]).ended).code).toBe(0);
+    expect((await harness.expunge(['resume', id])).code).toBe(0);
     const ended = await harness.runIs('completed', isCompleted);
     expect(ended.doubt).toBe('Redis had lost a part of the run');
     expect(await findTrouble(harness)).toBeNull();
-    const status = harness.spawn(['status', id]);
-    await status.ended;
-    expect(status.stdout).toMatch(/ {2}in doubt since \d\d:\d\d:\d\d: Redis had lost a part of the run\n/);
+    expect((await harness.expunge(['status', id])).stdout).toMatch(
+      / {2}in doubt since \d\d:\d\d:\d\d: Redis had lost a part of the run\n/,
+    );
   });
 
   test('costs nothing where the ledger knows what they said', async ({ expect, onTestFinished }) => {
@@ -167,7 +167,7 @@ describe.concurrent('a Redis that lost keys in the middle of a run', () => {
     expect(here.stderr).toMatch(/Redis no longer knows it: .*\n.*the same command with --expect-absent/);
     await until('the worker leaves the run', () => worker.stderr.includes('skipping the run'));
     const other = harness.file('other.txt', `${bystanders.join('\n')}\n`);
-    await harness.spawn(['run', other, '--resource', 'annotations', '--yes', '--detach']).ended;
+    await harness.run([other, '--resource', 'annotations', '--yes', '--detach']);
     const goesOn = () => bystanders.every((id) => !harness.sandbox.exists('annotations', id));
     await until('the worker deletes what comes later', goesOn);
     expect(worker.isOver).toBe(false);

@@ -23,9 +23,9 @@ const cases = sized(
 );
 
 // In full longer than BullMQ's locks live, and than the lines of progress are apart.
-const refusal = sized({ ids: 1_500, ms: 1_500 }, { ids: 50_000, ms: 25_000 });
+const refusal = sized({ ids: 800, ms: 1_200 }, { ids: 50_000, ms: 25_000 });
 
-const ids = makeIds('f', 1_000);
+const ids = makeIds('f', 600);
 const settings = { EXPUNGE_MAX_CONCURRENCY: '16' };
 
 describe.concurrent('a run in the middle whose Redis takes no writes', () => {
@@ -63,8 +63,8 @@ describe.concurrent('a run in the middle whose Redis takes no writes', () => {
     } = await measureRejectedWrites({
       store: 'rights',
       workers: 1,
-      ids: 1_500,
-      ms: 1_500,
+      ids: 800,
+      ms: 1_200,
       settings,
       atEnd: onTestFinished,
     });
@@ -79,18 +79,21 @@ describe.concurrent('a run in the middle whose Redis takes no writes', () => {
     const harness = await openHarness(onTestFinished, { objects: annotations(ids), latencyMs: 20 }, redis);
     const args = ['run', harness.list(ids), '--resource', 'annotations', '--yes'];
     const env = { ...settings, EXPUNGE_REQUEST_TIMEOUT_MS: '1000' };
-    const interrupted = harness.spawn(args, env);
-    await until('the run is in the middle', () => harness.arrivals.length > 200);
+    const interrupted = harness.start(args, env);
+    await until('the run is in the middle', () => {
+      if (interrupted.isOver) throw new Error(`it ended: ${interrupted.stderr}`);
+      return harness.arrivals.length > 200;
+    });
     await redis.fill(await harness.onlyRun());
     interrupted.signal('SIGINT');
     expect((await interrupted.ended).code).toBe(130);
     expect(interrupted.stderr).toContain('Redis rejects writes: its memory is full, maxmemory is reached (OOM).');
-    const [sent, refused] = [harness.arrivals.length, harness.spawn(args, env)];
-    expect((await refused.ended).code).toBe(6);
+    const [sent, refused] = [harness.arrivals.length, await harness.expunge(args, { env })];
+    expect(refused.code).toBe(6);
     expect(refused.stderr).toMatch(/^error: Redis at unix:\S+: its memory is full, maxmemory is reached \(OOM\)$/m);
     expect(harness.arrivals).toHaveLength(sent);
     await redis.free();
-    expect((await harness.spawn(args, env).ended).code).toBe(0);
+    expect((await harness.expunge(args, { env })).code).toBe(0);
     const run = await harness.onlyRun();
     expect(await findBroken({ ...harness, run, resource: 'annotations', ids, bystanders: [] })).toBeNull();
   });
@@ -102,16 +105,16 @@ test.concurrent('ended runs can be removed from a Redis whose memory is full, an
 }) => {
   const redis = await openFullRedis('memory', onTestFinished);
   const harness = await openHarness(onTestFinished, { objects: annotations(ids.slice(0, 10)) }, redis);
-  const run = harness.spawn(['run', harness.list(ids.slice(0, 10)), '--resource', 'annotations', '--yes']);
-  expect((await run.ended).code).toBe(0);
+  const run = await harness.run([harness.list(ids.slice(0, 10)), '--resource', 'annotations', '--yes']);
+  expect(run.code).toBe(0);
   const { id, fp } = await harness.onlyRun();
   await redis.fill({ id, fp });
-  const removing = harness.spawn(['runs', 'remove', id, '--yes']);
-  expect((await removing.ended).code).toBe(0);
+  const removing = await harness.expunge(['runs', 'remove', id, '--yes']);
+  expect(removing.code).toBe(0);
   expect(removing.stderr).toContain('maxmemory is reached (OOM)');
   expect(await harness.runs()).toEqual([]);
-  const check = harness.spawn(['check']);
-  expect((await check.ended).code).toBe(6);
+  const check = await harness.expunge(['check']);
+  expect(check.code).toBe(6);
   expect(check.stdout).toContain('writes: its memory is full, maxmemory is reached (OOM)');
   expect(check.stdout).toContain('raise its maxmemory, or remove what fills it');
 });

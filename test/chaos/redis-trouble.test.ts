@@ -1,6 +1,6 @@
 import { Queue } from 'bullmq';
 import { describe, test } from 'vitest';
-import { sharedQueueName } from '../../src/queue/queue.ts';
+import { sharedQueueName } from '../../src/queue/queues.ts';
 import { openQueueConnection } from '../../src/redis/connect.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { findBroken } from '../support/checker.ts';
@@ -13,7 +13,7 @@ import { testRedisAddress } from '../support/redis.ts';
 import { lostIn, measureRedisAway } from '../support/redis-away.ts';
 import { isFull, promised } from '../support/size.ts';
 
-const ids = makeIds('r', 3_000);
+const ids = makeIds('r', 1_200);
 const bystanders = makeIds('b', 20);
 const objects = annotations([...ids, ...bystanders]);
 const settings = { EXPUNGE_MAX_CONCURRENCY: '16' };
@@ -26,9 +26,9 @@ describe.concurrent('a run in the middle', () => {
   /** @invariant rebuilt-queue: The queue, `open` and `deferred` can be rebuilt from the ledger. */
   test('ends as if nothing had happened when its queue is obliterated', async ({ expect, onTestFinished }) => {
     const harness = await openHarness(onTestFinished, { objects, latencyMs: 20 });
-    await harness.spawnWorker([], settings);
-    await harness.spawn(['run', harness.list(ids), '--resource', 'annotations', '--yes', '--detach']).ended;
-    await until('the run is in the middle', () => harness.arrivals.length > 500);
+    await harness.worker([], settings);
+    await harness.run([harness.list(ids), '--resource', 'annotations', '--yes', '--detach']);
+    await until('the run is in the middle', () => harness.arrivals.length > 300);
     await obliterate(harness);
     const run = await harness.runIs('completed', ({ state }) => state === 'completed');
     expect(run.counts.deleted).toBe(ids.length);
@@ -37,7 +37,7 @@ describe.concurrent('a run in the middle', () => {
 
   test.for([
     ['run', 100],
-    ['worker', 3_000],
+    ['worker', 1_500],
   ] as const)(
     'goes on by itself when Redis was away (%s, %i ms)',
     async ([command, ms], { expect, onTestFinished }) => {

@@ -6,14 +6,14 @@ import { readUndelivered } from '../../src/ledger/results.ts';
 import { resultFiles } from '../../src/report/result-files.ts';
 import { type AtEnd, type Harness, openHarness } from '../support/harness.ts';
 import { annotations, makeIds } from '../support/ids.ts';
-import { type Running, until } from '../support/processes.ts';
+import { type Running, until, without } from '../support/processes.ts';
 import { openReceiver, type ReceiverServer } from '../support/receiver.ts';
 import { sized } from '../support/size.ts';
 
 const names = Object.keys(resultFiles);
 const sorted = names.toSorted();
 const idsOfRun = 40;
-const runsOfTest = sized(6, 20);
+const runsOfTest = sized(3, 20);
 const runsOfKill = 3;
 
 type Stage = { harness: Harness; runs: string[]; results: string; drafts: string };
@@ -26,13 +26,17 @@ async function runAndKill(atEnd: AtEnd, destination: (folder: string) => Pick<St
   const ids = makeIds('k', runsOfTest * idsOfRun);
   const harness = await openHarness(atEnd, { objects: annotations(ids) });
   const { results, drafts } = destination(harness.folder);
-  const start = () => harness.spawnWorker(['--results', results]);
+  const start = () => harness.spawnWorker(['--results', results], without('patience'));
   let workers: Running[] = await Promise.all([start(), start()]);
   for (let n = 0; n < runsOfTest; n++) {
     const list = harness.file(`list-${n}.txt`, `${ids.slice(n * idsOfRun, (n + 1) * idsOfRun).join('\n')}\n`);
     await harness.run([list, '--resource', 'annotations', '--detach', '--yes']);
     if ((n + 1) % runsOfKill !== 0) continue;
-    const found = await until('a worker delivers', () => workers.find(({ pid }) => isDelivering(drafts, pid)));
+    // Into a folder that may be over before anybody sees it.
+    const found = await until('a worker delivers', async () => {
+      const delivering = workers.find(({ pid }) => isDelivering(drafts, pid));
+      return delivering ?? ((await areDelivered(harness)) && workers[0]);
+    });
     found.signal('SIGKILL');
     await found.ended;
     workers = [...workers.filter((worker) => worker !== found), await start()];
@@ -45,11 +49,9 @@ function isDelivering(drafts: string, pid: number): boolean {
   return existsSync(drafts) && readdirSync(drafts).some((name) => name.startsWith('.') && name.includes(`-${pid}-`));
 }
 
-async function allDelivered({ redis, target, runs }: Harness): Promise<void> {
-  await until('the results of all runs are delivered', async () => {
-    if ((await readUndelivered(redis, target.fp)).length > 0) return false;
-    return (await runs()).every(({ state, resultsAt }) => state === 'completed' && resultsAt > 0);
-  });
+async function areDelivered({ redis, target, runs }: Harness): Promise<boolean> {
+  if ((await readUndelivered(redis, target.fp)).length > 0) return false;
+  return (await runs()).every(({ state, resultsAt }) => state === 'completed' && resultsAt > 0);
 }
 
 /** Whether the files of a run's results hold all of it. */
@@ -111,7 +113,7 @@ describe.concurrent('while two workers are killed in turn', () => {
       const results = join(folder, 'results');
       return { results, drafts: results };
     });
-    await allDelivered(harness);
+    await until('all results are delivered', () => areDelivered(harness));
     expect(runs).toHaveLength(runsOfTest);
     expect(readdirSync(results).sort()).toEqual(runs.toSorted());
     for (const run of runs) {
@@ -124,25 +126,28 @@ describe.concurrent('while two workers are killed in turn', () => {
   });
 
   /** @invariant one-result-set */
-  test.for(troubles)('each run has one complete set at the URL, whose server %s', async ([, begin], context) => {
-    const { expect, onTestFinished } = context;
-    const receiver = await openReceiver(onTestFinished);
-    const end = await begin(receiver);
-    const { harness, runs, drafts } = await runAndKill(onTestFinished, (folder) => ({
-      results: receiver.url,
-      drafts: join(folder, 'state', 'results'),
-    }));
-    await end();
-    await allDelivered(harness);
-    const taken = receiver.received.filter(({ status }) => status === 200).map(({ path }) => path);
-    const files = receiver.files();
-    expect(runs).toHaveLength(runsOfTest);
-    expect([...files.keys()].sort()).toEqual(runs.flatMap((run) => sorted.map((name) => `/${run}/${name}`)).sort());
-    for (const run of runs) {
-      const last = names.map((name) => taken.lastIndexOf(`/${run}/${name}`));
-      expect(last).toEqual(last.toSorted((a, b) => a - b)); // the summary behind the files that it stands for
-      expect(isComplete(run, files.get(`/${run}/outcomes.csv`)!, files.get(`/${run}/summary.json`)!)).toBe(true);
-    }
-    expect(readdirSync(drafts)).toEqual([]);
-  });
+  test.for(sized(troubles.slice(0, 1), troubles))(
+    'each run has one complete set at the URL, whose server %s',
+    async ([, begin], context) => {
+      const { expect, onTestFinished } = context;
+      const receiver = await openReceiver(onTestFinished);
+      const end = await begin(receiver);
+      const { harness, runs, drafts } = await runAndKill(onTestFinished, (folder) => ({
+        results: receiver.url,
+        drafts: join(folder, 'state', 'results'),
+      }));
+      await end();
+      await until('all results are delivered', () => areDelivered(harness));
+      const taken = receiver.received.filter(({ status }) => status === 200).map(({ path }) => path);
+      const files = receiver.files();
+      expect(runs).toHaveLength(runsOfTest);
+      expect([...files.keys()].sort()).toEqual(runs.flatMap((run) => sorted.map((name) => `/${run}/${name}`)).sort());
+      for (const run of runs) {
+        const last = names.map((name) => taken.lastIndexOf(`/${run}/${name}`));
+        expect(last).toEqual(last.toSorted((a, b) => a - b)); // the summary behind the files that it stands for
+        expect(isComplete(run, files.get(`/${run}/outcomes.csv`)!, files.get(`/${run}/summary.json`)!)).toBe(true);
+      }
+      expect(readdirSync(drafts)).toEqual([]);
+    },
+  );
 });

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { summaryIn } from '../support/command.ts';
 import { type Harness, openHarness } from '../support/harness.ts';
 import { makeIds, annotations as objectsOf } from '../support/ids.ts';
@@ -32,46 +32,25 @@ describe('the version guard', () => {
     );
   });
 
-  it.each(['22.19.0', '24.0.0'])('lets Node %s pass', async (version) => {
-    expect(await on(version)).toMatchObject({ code: 0, stderr: '' });
+  it('lets Node 22.19.0 pass', async () => {
+    expect(await on('22.19.0')).toMatchObject({ code: 0, stderr: '' });
   });
 });
 
-describe('an export that failed before it wrote a row', () => {
-  const words = `${node} run - ${annotations.join(' ')}`;
-
-  it('is no success', async () => {
-    const { code, stderr } = await shell(`false | ${words}`);
-    expect([code, stderr]).toEqual([
-      2,
-      expect.stringContaining('(stdin): the list is empty: 0 rows; nothing was sent'),
-    ]);
-  });
-
-  it('is none either where an empty list is accepted, if the shell is told so as the error says', async () => {
-    const pipe = (line: string) =>
-      runProgram('bash', ['-c', `${line} | ${words} --allow-empty`], { cwd: harness.folder, env: harness.env });
-    expect((await pipe('true')).code).toBe(0);
-    expect((await pipe('set -o pipefail; true')).code).toBe(0);
-    expect((await pipe('set -o pipefail; false')).code).toBe(1);
-  });
+test('an export that failed before it wrote a row is no success', async () => {
+  const { code, stderr } = await shell(`false | ${node} run - ${annotations.join(' ')}`);
+  expect([code, stderr]).toEqual([2, expect.stringContaining('(stdin): the list is empty: 0 rows; nothing was sent')]);
 });
 
-describe('a reader that leaves', () => {
-  it('is not troubled when the reader of its output leaves', async () => {
-    const { code, stderr } = await shell(`{ sleep 0.2; ${node} config show; echo "exit $?" >&2; } | true`);
-    expect([code, stderr]).toEqual([0, 'exit 0\n']);
-  });
-
-  it('does not end the run', async () => {
-    const some = ids.slice(0, 50);
-    harness.file('many.csv', `id\n${some.join('\n')}\n`);
-    const words = `${node} run many.csv ${annotations.join(' ')}`;
-    const { stdout, stderr } = await shell(`{ ${words}; echo "exit $?" >&2; } | true`);
-    expect(stdout).toBe('');
-    expect(stderr).toMatch(/completed: 50 ids[\s\S]*exit 0\n$/);
-    expect(some.some((id) => harness.sandbox.exists('annotations', id))).toBe(false);
-  });
+test('a reader that leaves ends no run, and is no error', async () => {
+  const some = ids.slice(0, 50);
+  harness.file('many.csv', `id\n${some.join('\n')}\n`);
+  const words = `${node} run many.csv ${annotations.join(' ')}`;
+  const { stdout, stderr } = await shell(`{ ${words}; echo "exit $?" >&2; } | true`);
+  expect(stdout).toBe('');
+  expect(stderr).toMatch(/completed: 50 ids[\s\S]*exit 0\n$/);
+  expect(stderr).not.toMatch(/error|EPIPE/);
+  expect(some.some((id) => harness.sandbox.exists('annotations', id))).toBe(false);
 });
 
 describe('output that cannot be written', () => {
@@ -91,38 +70,25 @@ describe('output that cannot be written', () => {
   });
 });
 
-describe('the environment', () => {
-  it('leaves proxies of the environment alone', async () => {
-    harness.file('unproxied.csv', `id\n${ids[90]}\n`);
-    const proxy = 'http://127.0.0.1:1';
-    const more = { HTTP_PROXY: proxy, HTTPS_PROXY: proxy, http_proxy: proxy, ALL_PROXY: proxy };
-    const env = { ...harness.env, ...more, NODE_USE_ENV_PROXY: '1' };
-    const args = ['run', 'unproxied.csv', ...annotations];
-    const ended = await runProgram(process.execPath, [bin, ...args], { cwd: harness.folder, env });
-    expect(summaryIn(ended)).toMatchObject({ deleted: 1, exit: 0 });
-  });
+test('proxies of the environment are left alone', async () => {
+  harness.file('unproxied.csv', `id\n${ids[90]}\n`);
+  const proxy = 'http://127.0.0.1:1';
+  const more = { HTTP_PROXY: proxy, HTTPS_PROXY: proxy, http_proxy: proxy, ALL_PROXY: proxy };
+  const env = { ...harness.env, ...more, NODE_USE_ENV_PROXY: '1' };
+  const args = ['run', 'unproxied.csv', ...annotations];
+  const ended = await runProgram(process.execPath, [bin, ...args], { cwd: harness.folder, env });
+  expect(summaryIn(ended)).toMatchObject({ deleted: 1, exit: 0 });
 });
 
 describe.skipIf(!existsSync('/usr/bin/script'))('on a terminal', () => {
-  const typing = (line: string, typed: [string, string]) =>
-    runProgram('script', ['-qec', `stty cols 100 rows 30; ${line}`, '/dev/null'], {
+  it('the count is asked for when stdin holds the ids, which stay unread, and a panel follows the run', async () => {
+    const line = `printf '%s\\n' v-000001 | ${node} run - --resource views`;
+    const { code, stdout } = await runProgram('script', ['-qec', `stty cols 100 rows 30; ${line}`, '/dev/null'], {
       cwd: harness.folder,
       env: { ...harness.env, SHELL: '/bin/sh' },
-      typed,
+      typed: ['Type 1 to delete 1 view', '1\r'],
     });
-
-  it('the count is asked for, and a panel follows the run', async () => {
-    harness.file('typed.csv', `id\n${ids[91]}\n${ids[92]}\n`);
-    const line = `${node} run typed.csv --resource annotations`;
-    const { code, stdout } = await typing(line, ['Type 2 to delete 2 annotations', '2\r']);
-    expect(stdout).toMatch(/2 rows → .*2 annotations.* to delete[\s\S]*100 %[\s\S]*completed: 2 ids/);
-    expect(code).toBe(0);
-  });
-
-  it('comes from the terminal itself when stdin holds the ids, which stay unread', async () => {
-    const line = `printf '%s\\n' v-000001 | ${node} run - --resource views`;
-    const { code, stdout } = await typing(line, ['Type 1 to delete 1 view', '1\r']);
-    expect(stdout).toContain('completed: 1 id');
+    expect(stdout).toMatch(/1 row → .*1 view.* to delete[\s\S]*100 %[\s\S]*completed: 1 id/);
     expect([code, harness.sandbox.exists('views', 'v-000001')]).toEqual([0, false]);
   });
 });

@@ -40,7 +40,7 @@ describe.concurrent('the command of a clone', () => {
     expect,
     onTestFinished,
   }) => {
-    const started = ['-c', '"$@"; true', 'sh', launcher, 'worker', '--workers', '2'];
+    const started = ['-c', '"$@"; true', 'sh', process.execPath, bin, 'worker', '--workers', '2'];
     const shell = startProgram('/bin/sh', started, { ...env, npm_execpath: '/usr/lib/npm-cli.js' });
     onTestFinished(() => killAll(shell));
     await until('both wait for Redis', () => new Set(waiting(shell)).size === 2);

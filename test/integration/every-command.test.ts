@@ -145,7 +145,7 @@ describe('with --json', () => {
     const headers = { authorization: `Bearer ${first!.token}` };
     await fetch(`${first!.url}${idPath('views', madeId('views', 1))}`, { method: 'DELETE', headers });
     running.signal('SIGINT');
-    await running.ended;
+    expect((await running.ended).code).toBe(0);
     const summary = { v: 1, type: 'sandbox_summary', requests: 1, answers: { 204: 1 }, deleted: 1 };
     expect(objectsIn(running.stdout).at(-1)).toMatchObject(summary);
   });

@@ -32,7 +32,7 @@ export function browserOfSuite(): () => Browser {
   return () => browser;
 }
 
-/** A dashboard of its own: a process, its Redis, a sandbox, and pages that are logged in. */
+/** A dashboard of its own: its Redis, a sandbox, and pages that are logged in. */
 export type Dashboard = {
   readonly harness: Harness;
   readonly url: string;
@@ -46,20 +46,26 @@ export type Dashboard = {
   token(role: Role): Promise<string>;
   /** A detached run of these ids; its id. */
   submit(ids: readonly string[], args?: string[]): Promise<string>;
-  /** Ends the process. */
+  /** Ends the server. */
   stop(): Promise<void>;
   /** Starts it again at the same address. */
   start(): Promise<void>;
 };
 
-export async function openDashboard(browser: Browser, atEnd: AtEnd, options: HarnessOptions = {}): Promise<Dashboard> {
+/** `isShipped`: the server is a process of its own, which serves the files of the build. */
+export async function openDashboard(
+  browser: Browser,
+  atEnd: AtEnd,
+  { isShipped = false, ...options }: HarnessOptions & { isShipped?: boolean } = {},
+): Promise<Dashboard> {
   const redis = await openOwnRedis(atEnd);
   const harness = await openHarness(atEnd, options, redis);
   const complaints: string[] = [];
   let running: Running;
   let port = 0;
   const start = async () => {
-    running = harness.spawn(['dashboard', '--port', String(port), '--json']);
+    const words = ['dashboard', '--port', String(port), '--json'];
+    running = isShipped ? harness.spawn(words) : harness.start(words);
     const told = await until('the dashboard listens', () => {
       if (running.isOver) throw new Error(running.stderr);
       return running.stdout.includes('\n') && running.stdout;

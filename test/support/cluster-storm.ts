@@ -1,13 +1,14 @@
 import { type Run, readRun } from '../../src/ledger/run.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { findBroken } from './checker.ts';
-import { openCluster } from './cluster.ts';
+import type { TestCluster } from './cluster.ts';
 import { startRun } from './fleet.ts';
 import { type AtEnd, type Harness, openHarness } from './harness.ts';
 import { annotations, makeIds } from './ids.ts';
 import { until } from './processes.ts';
 
 export type ClusterStorm = {
+  cluster: TestCluster;
   ids: number;
   atEnd: AtEnd;
   /** 0: a run in its own process. */
@@ -37,14 +38,14 @@ const feltMs = 1_000; // a blow that nobody feels came too late
  * nothing can be done, then that of the target and its queue, and then a primary is struck.
  */
 export async function runClusterStorm(storm: ClusterStorm): Promise<ClusterStormResult> {
-  const { ids: count, atEnd, signal } = storm;
+  const { cluster, ids: count, atEnd, signal } = storm;
   const [ids, bystanders] = [makeIds('c', count), makeIds('bystander', 100)];
-  const cluster = await openCluster(atEnd);
   const objects = annotations([...ids.filter((_, n) => n % 10 !== 3), ...bystanders]);
   const harness = await openHarness(atEnd, { objects, latencyMs: 20 }, cluster);
-  const workers = await Promise.all(Array.from({ length: storm.workers }, () => harness.spawnWorker()));
+  const workers = await Promise.all(Array.from({ length: storm.workers }, () => harness.worker()));
   const from = performance.now();
-  const running = await startRun(harness, ids, workers.length > 0 ? ['--detach'] : []);
+  const rate = ['--rate', `${count / 5}/s`]; // so that it lasts until the blow
+  const running = await startRun(harness, ids, workers.length > 0 ? ['--detach', ...rate] : rate);
   const { id } = await harness.onlyRun();
   const [runKey, targetKey] = [keys.run(id), `${keys.queuePrefix(harness.target.fp)}:`];
   const share = (part: number) =>

@@ -53,7 +53,10 @@ export async function openCluster(atEnd: AtEnd): Promise<TestCluster> {
       node.server.signal(signal);
     },
     wake: () => {
-      for (const { isStruck, server } of nodes) if (isStruck) server.signal('SIGCONT');
+      for (const node of nodes.filter(({ isStruck }) => isStruck)) {
+        node.server.signal('SIGCONT');
+        node.isStruck = false;
+      }
     },
     killAll: async () => {
       for (const { server } of nodes) server.signal('SIGKILL');

@@ -37,8 +37,8 @@ export async function runFailover(atEnd: AtEnd, what: Failover, count: number): 
   const [ids, bystanders] = [makeIds('f', count), makeIds('b', 20)];
   const objects = annotations([...ids.filter((_, n) => n % 10 !== 3), ...bystanders]);
   const harness = await openHarness(atEnd, { objects, latencyMs: 30 }, { url: set.url });
-  const workers = await Promise.all([harness.spawnWorker([], settings), harness.spawnWorker([], settings)]);
-  await harness.spawn(['run', harness.list(ids), '--resource', 'annotations', '--yes', '--detach'], settings).ended;
+  const workers = await Promise.all([harness.worker([], settings), harness.worker([], settings)]);
+  await harness.run([harness.list(ids), '--resource', 'annotations', '--yes', '--detach'], { env: settings });
   const before = await set.primary();
   await until('the run is in the middle', () => harness.arrivals.length > count / 3);
   const from = performance.now();

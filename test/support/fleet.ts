@@ -60,8 +60,10 @@ export async function startRun(
   settings: NodeJS.ProcessEnv = {},
 ): Promise<Running> {
   const list = harness.file(`list-${lists++}.txt`, `${ids.join('\n')}\n`);
-  const running = harness.spawn(['run', list, '--resource', 'annotations', '--yes', ...args], settings);
-  if (!args.includes('--detach')) return running;
+  const isDetached = args.includes('--detach'); // then nothing is left to do in a process of its own
+  const start = isDetached ? harness.start : harness.spawn;
+  const running = start(['run', list, '--resource', 'annotations', '--yes', ...args], settings);
+  if (!isDetached) return running;
   const { code } = await running.ended;
   if (code !== 0) throw new Error(`the run was not submitted: ${running.stderr}`);
   return running;

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { globSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -20,6 +21,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const names = project.vitest.projects.map(({ name }) => name);
   if (names.every((name) => name === 'unit')) return async () => {};
   buildIfStale();
+  project.provide('testRun', randomUUID());
   const given = process.env.TEST_REDIS_URL;
   if (given) {
     project.provide('redisUrl', given);

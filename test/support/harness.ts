@@ -25,6 +25,8 @@ export type AtEnd = (task: () => Promise<void>) => void;
 export type HarnessOptions = SandboxOptions & {
   /** One of the test's own by default. */
   account?: string;
+  /** Whether its runs stay in Redis. */
+  isKept?: boolean;
 };
 
 /** The Redis of a test that has its own, which goes with the test; `env` is what commands need to log in there. */
@@ -79,7 +81,7 @@ const root = process.cwd();
 
 export async function openHarness(
   atEnd: AtEnd | null,
-  { account = randomUUID(), ...options }: HarnessOptions = {},
+  { account = randomUUID(), isKept = false, ...options }: HarnessOptions = {},
   ownRedis?: OwnRedis,
 ): Promise<Harness> {
   const arrivals: number[] = [];
@@ -132,7 +134,7 @@ export async function openHarness(
     for (const running of processes) running.signal('SIGKILL');
     await Promise.all([...commands, ...processes].map(({ ended }) => ended.catch(() => {})));
     await sandbox.close();
-    if (!ownRedis)
+    if (!ownRedis && !isKept)
       for (const url of new Set([sandbox.url, ...(await runs()).map(({ baseUrl }) => baseUrl)]))
         await forgetTarget(url, redis as Redis);
     redis.disconnect();

@@ -26,8 +26,6 @@ export type BinsResult = {
 type BinsRun = {
   seed: number;
   phases: number;
-  /** How long a request may be on its way to a server that is awake. */
-  onTheirWayMs: number;
   atEnd: AtEnd;
 };
 
@@ -35,7 +33,7 @@ type BinsRun = {
  * Deletes for some seconds with faults, outages and changes of the rate, ends by cancelling, and holds each closed bin of the history against
  * what arrived at the server in the same time.
  */
-export async function measureBins({ seed, phases, onTheirWayMs, atEnd }: BinsRun): Promise<BinsResult> {
+export async function measureBins({ seed, phases, atEnd }: BinsRun): Promise<BinsResult> {
   const draw = drawFrom(seed);
   const ids = makeIds('b', 40_000);
   const harness = await openHarness(atEnd, { objects: annotations(ids), latencyMs: 5 });
@@ -56,9 +54,9 @@ export async function measureBins({ seed, phases, onTheirWayMs, atEnd }: BinsRun
     const found = (await readHistory(harness.redis, (await readRun(harness.redis, id))!)).points;
     return found.reduce((sum, { requests }) => sum + requests, 0) >= sent && found;
   });
-  const errors = errorsOf(harness.sandbox.arrivals, { points: closedPoints(points), ticks, onTheirWayMs });
+  const errors = errorsOf(harness.sandbox.arrivals, { points: closedPoints(points), ticks });
   const later = closedPoints(points).map((point) => ({ ...point, from: point.from + 1_000, to: point.to + 1_000 }));
-  const shifted = errorsOf(harness.sandbox.arrivals, { points: later, ticks, onTheirWayMs });
+  const shifted = errorsOf(harness.sandbox.arrivals, { points: later, ticks });
   const large = errors.filter(({ of, seen }) => of === 'requests' && seen >= 50);
   const plain = Math.max(0, ...large.map(({ plain }) => plain));
   const worst = Math.max(...errors.map(({ share }) => share));
@@ -91,7 +89,10 @@ function drawPhase(draw: (below: number) => number): Phase {
 
 const oneRequest = 1; // clocks differ by a millisecond, and 2 % of a small bin are less than a request
 
-type Held = { points: readonly HistoryPoint[]; ticks: readonly number[]; onTheirWayMs: number };
+type Held = { points: readonly HistoryPoint[]; ticks: readonly number[] };
+
+/** How long a request may be on its way to a server that is awake. */
+const onTheirWayMs = 50;
 
 const figures = [
   { of: 'requests', shownIn: (point: HistoryPoint) => point.requests, field: 'requests' },
@@ -100,7 +101,7 @@ const figures = [
 ] as const;
 
 /** What each bin shows beside what arrived in its time, by the clock of Redis, which is that of this machine. */
-function errorsOf(arrivals: Arrivals, { points, ticks, onTheirWayMs }: Held): BinError[] {
+function errorsOf(arrivals: Arrivals, { points, ticks }: Held): BinError[] {
   const toOwnClock = performance.now() - Date.now();
   // A server that stood still reads at once all that came meanwhile: a request may have come as early as the tick before.
   const wayTo = (atMs: number) => {

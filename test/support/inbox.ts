@@ -5,6 +5,7 @@ import { noteTarget } from '../../src/ledger/known-targets.ts';
 import type { Role } from '../../src/model/role.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { type Api, openApi } from './api.ts';
+import type { AtEnd } from './harness.ts';
 import { annotations, makeIds } from './ids.ts';
 
 export const inboxIds = makeIds('w', 6);
@@ -31,8 +32,8 @@ export type Way = {
 const exits: Record<number, string> = { 2: 'usage', 4: 'guard', 5: 'credentials' };
 
 /** A dashboard and people with tokens. Plans of old.csv hold six ids. `env`: of the server. */
-export async function openInbox(env: NodeJS.ProcessEnv = {}) {
-  const api = await openApi(onTestFinished, { objects: annotations(inboxIds), env });
+export async function openInbox(env: NodeJS.ProcessEnv = {}, atEnd: AtEnd = onTestFinished) {
+  const api = await openApi(atEnd, { objects: annotations(inboxIds), env });
   const { harness, redis, url } = api;
   await noteTarget(redis, harness.target, Date.now());
   harness.file('old.csv', `id\n${inboxIds.join('\n')}\n`);

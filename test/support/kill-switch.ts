@@ -7,14 +7,12 @@ import { type Fleet, startFleet } from './fleet.ts';
 import { type AtEnd, type Harness, openHarness } from './harness.ts';
 import { annotations, makeIds } from './ids.ts';
 import { until } from './processes.ts';
-import { perSecondIn } from './rate-measures.ts';
 
 /** One way to stop everything, and to let it go on. `stop` returns when it began to be true, by `performance.now()`. */
 type StopMethod = { stop(): Promise<number>; lift(): Promise<void> };
 
 /** What was seen of one stop. Times in ms after it. */
 type StopSeen = {
-  perSecond: number; // in the second before
   lastAfterMs: number; // the last request that arrived
   wentOnAfterMs: number; // after it was lifted
   words: string; // what `status` said meanwhile
@@ -23,28 +21,27 @@ type StopSeen = {
 /** `trouble`: what is wrong with the ledger, or null. */
 export type KillSwitchResult = { byCommand: StopSeen; byFile: StopSeen; problem: string | null };
 
-const perSecond = 1_000;
 const quietMs = 1_000;
 
 export type KillSwitchUse = {
   /** 0: a run in its own process. */
   workers: number;
   ids: number;
-  /** So many a second must have got through before it is stopped: a machine that has much else to do manages fewer than 1,000. */
-  least: number;
+  /** The rate of the run; half of that must have got through before it is stopped. */
+  perSecond: number;
 };
 
-/** Stops a fleet that sends 1,000 requests a second by `stop-all`, and then by a file. */
+/** Stops a fleet by `stop-all`, and then by a file. */
 export async function useKillSwitch(atEnd: AtEnd, use: KillSwitchUse): Promise<KillSwitchResult> {
-  const { workers, ids: count, least } = use;
+  const { workers, ids: count, perSecond } = use;
   const ids = makeIds('k', count);
   const harness = await openHarness(atEnd, { objects: annotations(ids) });
   const rate = ['--rate', `${perSecond}/s`];
   const settings = { EXPUNGE_STOP_FILE: stopFileOf(harness) };
   const args = workers > 0 ? { workerArgs: rate } : { runArgs: rate };
   const fleet = await startFleet(atEnd, harness, ids, { workers, settings, ...args });
-  const byCommand = await useOnce(fleet, command(harness), least);
-  const byFile = await useOnce(fleet, file(harness), least);
+  const byCommand = await useOnce(fleet, command(harness), perSecond / 2);
+  const byFile = await useOnce(fleet, file(harness), perSecond / 2);
   const run = await harness.runIs('completed', ({ state }) => state === 'completed');
   const broken = await findBroken({ ...harness, run, resource: 'annotations', ids, bystanders: [] });
   const wasted = run.attempts === count ? null : `${run.attempts} attempts for ${count} ids`;
@@ -55,10 +52,10 @@ function stopFileOf({ stateDir }: Harness): string {
   return join(dirname(stateDir), 'stop');
 }
 
-function command({ spawn, redis, target }: Harness): StopMethod {
+function command({ expunge, redis, target }: Harness): StopMethod {
   const call = async (command: string) => {
-    const ended = spawn([command, '--reason', 'they call us'], { EXPUNGE_USER: 'ana' });
-    if ((await ended.ended).code !== 0) throw new Error(`${command} failed: ${ended.stderr}`);
+    const { code, stderr } = await expunge([command, '--reason', 'they call us'], { env: { EXPUNGE_USER: 'ana' } });
+    if (code !== 0) throw new Error(`${command} failed: ${stderr}`);
   };
   return {
     stop: async () => {
@@ -80,10 +77,10 @@ function file(harness: Harness): StopMethod {
   };
 }
 
-async function useOnce({ harness }: Fleet, { stop, lift }: StopMethod, least: number): Promise<StopSeen> {
+async function useOnce({ harness }: Fleet, { stop, lift }: StopMethod, before: number): Promise<StopSeen> {
   const { arrivals } = harness.sandbox;
-  const pace = (toMs: number) => perSecondIn(arrivals, { fromMs: toMs - 1_000, toMs });
-  await until(`${least}/s get through`, () => pace(performance.now()) > least);
+  const { length } = arrivals.atMs;
+  await until('it is in the middle', () => arrivals.atMs.length > length + before);
   const at = await stop();
   // How long after the stop the last one came is for the test to judge: a machine that others use delays what was already on its way.
   await until('nothing arrives any more', () => performance.now() > Math.max(at, arrivals.atMs.at(-1)!) + quietMs);
@@ -94,18 +91,11 @@ async function useOnce({ harness }: Fleet, { stop, lift }: StopMethod, least: nu
   await lift();
   const liftedAt = performance.now();
   await until('it goes on', () => arrivals.atMs.length > sent);
-  return {
-    perSecond: Math.round(pace(at)),
-    lastAfterMs,
-    wentOnAfterMs: Math.round(performance.now() - liftedAt),
-    words,
-  };
+  return { lastAfterMs, wentOnAfterMs: Math.round(performance.now() - liftedAt), words };
 }
 
 async function statusOf(harness: Harness): Promise<string> {
-  const status = harness.spawn(['status', (await harness.onlyRun()).id]);
-  await status.ended;
-  return status.stdout;
+  return (await harness.expunge(['status', (await harness.onlyRun()).id])).stdout;
 }
 
 /** The run is still running, and what it held has been returned: no id has lost an attempt, or is in doubt. */

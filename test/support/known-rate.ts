@@ -1,8 +1,6 @@
 import { type Fleet, type FleetOptions, openFleet, passed } from './fleet.ts';
 import type { AtEnd } from './harness.ts';
-import { until } from './processes.ts';
-import { bestStretch, busiest, perSecondIn } from './rate-measures.ts';
-import { sized } from './size.ts';
+import { busiest, perSecondIn } from './rate-measures.ts';
 
 export type KnownRate = {
   perSecond: number;
@@ -23,20 +21,14 @@ function defaultBurst(perSecond: number): number {
   return Math.max(1, perSecond / 20);
 }
 
-/** The most requests in a second. In short the machine is not ours alone: what was let go may be half a second on its way. */
+/** The most requests in a second. */
 export function inAnySecond(perSecond: number): number {
-  return 1.05 * perSecond + defaultBurst(perSecond) + sized(perSecond / 2, 0);
+  return 1.05 * perSecond + defaultBurst(perSecond);
 }
 
-/**
- * A rate held against what arrived. In short the machine is not ours alone: what was let go may be a second on its way, so the window
- * is longer, and still much too short for twice the rate.
- */
+/** A rate held against what arrived. */
 export function held(perSecond: number, atMs: readonly number[], ticks: readonly number[]): Held {
-  const seconds = sized(3, 1);
-  const onTheirWay = sized(perSecond, 0);
-  const allowed = 1.05 * perSecond * seconds + defaultBurst(perSecond) + onTheirWay;
-  return { busiest: busiest(atMs, ticks, 1_000 * seconds), allowed };
+  return { busiest: busiest(atMs, ticks), allowed: inAnySecond(perSecond) };
 }
 
 /** A run at a known rate as the server sees it over so many seconds, after three to get going. */
@@ -48,23 +40,6 @@ export async function measureKnownRate(known: KnownRate, seconds: number): Promi
 }
 
 const getGoingMs = 3_000;
-
-/** The same until the rate is nearly all used for so many seconds: a machine that has much else to do takes its time. */
-export async function waitForKnownRate(known: KnownRate, seconds: number): Promise<KnownRateResult> {
-  const fleet = await start(known, patienceSeconds);
-  const { arrivals } = fleet.harness.sandbox;
-  const longRun = await until(
-    `${known.perSecond}/s are used for ${seconds} s`,
-    () => {
-      const best = bestStretch(arrivals, seconds, { fromMs: fleet.startedMs, toMs: performance.now() });
-      return best !== null && best >= sized(0.25, 0.97) * known.perSecond && best;
-    },
-    1_000 * patienceSeconds,
-  );
-  return figures(known, fleet, longRun);
-}
-
-const patienceSeconds = sized(120, 60);
 
 function start({ perSecond, way, workers, atEnd }: KnownRate, seconds: number): Promise<Fleet> {
   const rate = ['--rate', `${perSecond}/s`];

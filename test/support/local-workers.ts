@@ -7,7 +7,7 @@ import { haltRules } from '../../src/ledger/thresholds.ts';
 import { createLogger } from '../../src/logger.ts';
 import { chunkSize } from '../../src/model/row.ts';
 import { startDetachedRun } from '../../src/queue/enqueuer.ts';
-import { sharedQueueName } from '../../src/queue/queue.ts';
+import { sharedQueueName } from '../../src/queue/queues.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import { openQueueConnection } from '../../src/redis/connect.ts';
 import type { Sandbox, SandboxOptions } from '../../src/sandbox/server.ts';

@@ -1,10 +1,9 @@
-import { fileURLToPath } from 'node:url';
 import { isFinalized, type Run } from '../../src/ledger/run.ts';
 import { aofBytes, truncateAof } from './aof.ts';
 import { findBroken } from './checker.ts';
 import { type AtEnd, type Harness, openHarness } from './harness.ts';
 import { annotations, makeIds } from './ids.ts';
-import { type Running, startNode, until } from './processes.ts';
+import { type Running, without } from './processes.ts';
 import { startRedisProcess } from './redis-process.ts';
 
 export type LostTail = {
@@ -33,7 +32,6 @@ const settings = {
   EXPUNGE_RETRY_DELAYS: '200ms,200ms,200ms,200ms,200ms',
 };
 const lastWord = 'test:last-word';
-const carelessWorker = fileURLToPath(new URL('careless-worker.ts', import.meta.url));
 
 /**
  * In the middle of a detached run with two workers Redis dies, loses the last tenth of its append-only file, and comes back. One id in ten
@@ -48,8 +46,8 @@ export async function loseTail({ ids: count, atEnd, kills, careless }: LostTail)
   const workers = await Promise.all([startWorker(harness, careless), startWorker(harness, careless)]);
   const from = performance.now();
   const rate = `${Math.min(1_500, count / 5)}/s`; // so that its middle cannot be missed, however late this process looks
-  // Else the halt of ids that are not there in a row would notice in place of the doubt.
-  const flags = ['--rate', rate, '--detach', '--yes', ...(careless ? ['--expect-absent'] : [])];
+  // Else the halt of ids that are not there in a row could notice in place of the doubt.
+  const flags = ['--rate', rate, '--detach', '--yes', '--expect-absent'];
   await harness.spawn(['run', harness.list(ids), '--resource', 'annotations', ...flags], settings).ended;
   await harness.runIs('in the middle', ({ settled }) => settled > count / 2, 120_000);
   if (kills) await replace(harness, workers, 0);
@@ -65,11 +63,8 @@ export async function loseTail({ ids: count, atEnd, kills, careless }: LostTail)
   return { broken, run, isCut, forgotten: settled - fallenBackTo.settled, seconds };
 }
 
-async function startWorker(harness: Harness, careless = false): Promise<Running> {
-  if (!careless) return harness.spawnWorker(['--rate', '1500/s'], settings);
-  const worker = harness.own(startNode([carelessWorker], { ...harness.env, FORGET: 'doubt' }));
-  await until('the careless worker listens', () => worker.stderr.includes('"ready"'));
-  return worker;
+function startWorker(harness: Harness, careless = false): Promise<Running> {
+  return harness.spawnWorker(['--rate', '1500/s'], { ...settings, ...(careless ? without('doubt') : {}) });
 }
 
 async function replace(harness: Harness, workers: Running[], n: number): Promise<void> {

@@ -41,6 +41,16 @@ export function startNode(args: string[], env: NodeJS.ProcessEnv, stdin: NodeJS.
   return follow(child);
 }
 
+/** What a process that tests start can do without; `careless.ts` takes it out. */
+export type Forgotten = 'marks' | 'doubt' | 'patience';
+
+const careless = new URL('careless.ts', import.meta.url).href;
+
+/** The environment of a process without these. */
+export function without(...what: readonly Forgotten[]) {
+  return { NODE_OPTIONS: `--import=${careless}`, CARELESS: what.join() };
+}
+
 /** Starts a program with no environment but the given one, as the first of a process group: -pid names all that it starts. */
 export function startProgram(program: string, args: string[], env: NodeJS.ProcessEnv, cwd = root): Running {
   return follow(spawn(program, args, { env, cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'] }));

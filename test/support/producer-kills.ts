@@ -5,7 +5,8 @@ import type { Redis } from 'ioredis';
 import { openLedger } from '../../src/ledger/ledger.ts';
 import { haltRules } from '../../src/ledger/thresholds.ts';
 import { createEnqueuer } from '../../src/queue/enqueuer.ts';
-import { openQueue, sharedQueueName } from '../../src/queue/queue.ts';
+import { openQueue } from '../../src/queue/queue.ts';
+import { sharedQueueName } from '../../src/queue/queues.ts';
 import { openQueueConnection } from '../../src/redis/connect.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { type AtEnd, type Harness, openHarness } from './harness.ts';
@@ -41,7 +42,7 @@ export async function planUndisturbed(atEnd: AtEnd): Promise<{ planned: Planned;
 /** Kills a producer when it sends its `n`th command, before or after Redis has it, and starts the same command again. */
 export async function planKilledAt(n: number, passOn: boolean, atEnd: AtEnd): Promise<Planned> {
   const { harness, proxy } = await openProducer(atEnd);
-  const victim = start(harness, proxy);
+  const victim = harness.spawn(lineOf(harness), { REDIS_URL: proxy.url });
   proxy.onCommand = (command) => {
     if (command < n) return;
     victim.signal('SIGKILL');
@@ -79,15 +80,13 @@ async function openProducer(atEnd: AtEnd): Promise<{ harness: Harness; proxy: Re
   return { harness, proxy };
 }
 
-function start(harness: Harness, proxy: RedisProxy) {
-  const args = ['run', harness.list(lines), '--resource', 'annotations', '--detach', '--yes'];
-  return harness.spawn(args, { REDIS_URL: proxy.url });
+function lineOf(harness: Harness): string[] {
+  return ['run', harness.list(lines), '--resource', 'annotations', '--detach', '--yes'];
 }
 
 async function submit(harness: Harness, proxy: RedisProxy): Promise<void> {
-  const running = start(harness, proxy);
-  const { code } = await running.ended;
-  if (code !== 0) throw new Error(`the producer failed: ${running.stderr}`);
+  const { code, stderr } = await harness.expunge(lineOf(harness), { env: { REDIS_URL: proxy.url } });
+  if (code !== 0) throw new Error(`the producer failed: ${stderr}`);
 }
 
 /** What is there once a worker has come by: it makes the jobs that a producer enqueued and could not add any more. */

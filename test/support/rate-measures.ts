@@ -57,15 +57,6 @@ export function perSecondIn(arrivals: Arrivals, span: Span): number {
   return requests / seconds;
 }
 
-/** The highest rate, per second, over any stretch of so many seconds; null if none has passed yet. */
-export function bestStretch(arrivals: Arrivals, seconds: number, { fromMs, toMs }: Span): number | null {
-  const rates: number[] = [];
-  for (let at = fromMs; at + 1_000 * seconds <= toMs; at += 250) {
-    rates.push(perSecondIn(arrivals, { fromMs: at, toMs: at + 1_000 * seconds }));
-  }
-  return rates.length === 0 ? null : Math.max(...rates);
-}
-
 /** Which part of a limit was used, and which part of the answers was 429. */
 export function sharesOf({ requests, accepted, refused, seconds }: Taken, limit: number) {
   return { used: accepted / (limit * seconds), refused: refused / Math.max(1, requests) };

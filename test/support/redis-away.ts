@@ -5,9 +5,10 @@ import { type AtEnd, openHarness } from './harness.ts';
 import { annotations, makeIds } from './ids.ts';
 import { until } from './processes.ts';
 import { openRedisProxy } from './redis-proxy.ts';
+import { sized } from './size.ts';
 
 export type RedisAway = {
-  /** A run in its own process, or a detached one with a worker, or with two under a supervisor. */
+  /** A run by itself, or a detached one with a worker, or with two under a supervisor, which are processes. */
   command: 'run' | 'worker' | 'workers';
   ms: number;
   atEnd: AtEnd;
@@ -25,7 +26,7 @@ export type RedisAwayResult = {
   hasRestarted: boolean;
 };
 
-const ids = makeIds('r', 3_000);
+const ids = makeIds('r', sized(1_200, 3_000));
 const bystanders = makeIds('b', 20);
 const settings = { EXPUNGE_MAX_CONCURRENCY: '16' };
 
@@ -36,10 +37,14 @@ export async function measureRedisAway({ command, ms, atEnd }: RedisAway): Promi
   atEnd(() => proxy.close());
   const env = { ...settings, REDIS_URL: proxy.url };
   const args = ['run', harness.list(ids), '--resource', 'annotations', '--yes'];
-  const supervised = command === 'workers' ? ['--workers', '2'] : [];
-  const running = command === 'run' ? harness.spawn(args, env) : await harness.spawnWorker(supervised, env);
-  if (command !== 'run') await harness.spawn([...args, '--detach']).ended;
-  await until('the run is in the middle', () => harness.arrivals.length > 500);
+  const start = {
+    run: () => harness.start(args, env),
+    worker: () => harness.worker([], env),
+    workers: () => harness.spawnWorker(['--workers', '2'], env),
+  };
+  const running = await start[command]();
+  if (command !== 'run') await harness.expunge([...args, '--detach']);
+  await until('the run is in the middle', () => harness.arrivals.length > 300);
   proxy.cut();
   const goneAt = performance.now();
   await passed(goneAt, ms);

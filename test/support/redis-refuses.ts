@@ -72,15 +72,13 @@ export async function measureRejectedWrites(options: RedisRefuses): Promise<Reje
 }
 
 async function startWork(harness: Harness, ids: string[], workers: number, env: NodeJS.ProcessEnv): Promise<Running[]> {
-  if (workers === 0) return [await startRun(harness, ids, [], env)];
-  const started = await Promise.all(Array.from({ length: workers }, () => harness.spawnWorker([], env)));
+  if (workers === 0) return [harness.start(['run', harness.list(ids), '--resource', 'annotations', '--yes'], env)];
+  const started = await Promise.all(Array.from({ length: workers }, () => harness.worker([], env)));
   await startRun(harness, ids, ['--detach'], env);
   return started;
 }
 
 /** What `status` prints of the only run. */
 async function statusOf(harness: Harness): Promise<string> {
-  const status = harness.spawn(['status', (await harness.onlyRun()).id]);
-  await status.ended;
-  return status.stdout;
+  return (await harness.expunge(['status', (await harness.onlyRun()).id])).stdout;
 }

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Redis, RedisOptions } from 'ioredis';
-import { inject } from 'vitest';
+import { afterAll, inject } from 'vitest';
 import { addressFromUrl, type RedisAddress } from '../../src/redis/address.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import { connectLedger, ready } from '../../src/redis/connect.ts';
@@ -30,6 +30,13 @@ export function testRedisAddress(): RedisAddress {
 /** A ledger connection to the Redis of this test run, ready to use. Disconnect it at the end of the test. */
 export async function openTestRedis(): Promise<Redis> {
   return (await openLedgerOn(testRedisAddress())) as Redis; // never a cluster: it is one server
+}
+
+/** The same until the tests of a file are over. The file calls it before its tests. */
+export async function redisDuringTests(): Promise<Redis> {
+  const redis = await openTestRedis();
+  afterAll(() => redis.disconnect());
+  return redis;
 }
 
 /** One for looking at what commands have done: a test process that gets no CPU for a while does not take it for a Redis that hangs. */

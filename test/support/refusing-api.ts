@@ -19,42 +19,52 @@ export type RefusingApi = {
   readonly executed: ReadonlySet<string>;
   readonly refused: number;
   readonly tokens: number;
-  /** When the first and the last request for an object was refused, by `performance.now()`. */
-  readonly refusedAt: { first: number; last: number };
 };
 
 export const refusalText = 'Token used before issued';
 
-export async function startRefusingApi(
-  atEnd: (task: () => Promise<void>) => void,
-  { lateMs = 0, nodes = 0, isDead = false, lifeSeconds = 600 }: Refusing,
-): Promise<RefusingApi> {
+/** What such an API does with tokens, without a server. Time is that of `performance.now()`. */
+export function openRefusals({ lateMs = 0, nodes = 0, isDead = false, lifeSeconds = 600 }: Refusing) {
   const bornAt = new Map<string, number>();
-  const executed = new Set<string>();
-  const refusedAt = { first: 0, last: 0 };
-  let [refused, tokens, seed] = [0, 0, 1];
+  let [tokens, seed] = [0, 1];
   const draw = () => {
     seed = (seed * 48_271) % 2_147_483_647;
     return seed / 2_147_483_647;
   };
-  const issue = (response: ServerResponse) => {
-    const token = `t${++tokens}`;
-    bornAt.set(`Bearer ${token}`, performance.now());
-    response.setHeader('content-type', 'application/json');
-    response.end(JSON.stringify({ access_token: token, token_type: 'Bearer', expires_in: lifeSeconds }));
+  return {
+    lifeSeconds,
+    get tokens() {
+      return tokens;
+    },
+    issue: () => {
+      const token = `t${++tokens}`;
+      bornAt.set(`Bearer ${token}`, performance.now());
+      return token;
+    },
+    isRefused: (authorization: string) => {
+      if (!bornAt.has(authorization)) bornAt.set(authorization, performance.now());
+      const ageMs = performance.now() - bornAt.get(authorization)!;
+      return isDead || ageMs < lateMs || ageMs > lifeSeconds * 1_000 || (nodes > 0 && draw() < 1 / nodes);
+    },
   };
-  const isRefused = (authorization: string) => {
-    if (!bornAt.has(authorization)) bornAt.set(authorization, performance.now());
-    const ageMs = performance.now() - bornAt.get(authorization)!;
-    return isDead || ageMs < lateMs || ageMs > lifeSeconds * 1_000 || (nodes > 0 && draw() < 1 / nodes);
+}
+
+export async function startRefusingApi(
+  atEnd: (task: () => Promise<void>) => void,
+  refusing: Refusing,
+): Promise<RefusingApi> {
+  const refusals = openRefusals(refusing);
+  const executed = new Set<string>();
+  let refused = 0;
+  const issue = (response: ServerResponse) => {
+    const token = { access_token: refusals.issue(), token_type: 'Bearer', expires_in: refusals.lifeSeconds };
+    response.setHeader('content-type', 'application/json').end(JSON.stringify(token));
   };
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     request.resume();
     if (request.method === 'POST') return issue(response);
-    if (isRefused(request.headers.authorization ?? '')) {
+    if (refusals.isRefused(request.headers.authorization ?? '')) {
       refused++;
-      refusedAt.first ||= performance.now();
-      refusedAt.last = performance.now();
       const challenge = `Bearer error="invalid_token", error_description="${refusalText}"`;
       response.writeHead(401, { 'www-authenticate': challenge }).end();
       return;
@@ -74,12 +84,11 @@ export async function startRefusingApi(
     url,
     tokenUrl: `${url}/token`,
     executed,
-    refusedAt,
     get refused() {
       return refused;
     },
     get tokens() {
-      return tokens;
+      return refusals.tokens;
     },
   };
 }

@@ -6,7 +6,10 @@ declare module 'vitest' {
   }
 }
 
-/** The size of the chaos tests of this run: short in `npm run test:chaos`, full in `npm run prove`. */
+/**
+ * The size of the tests of this run. Those of `unit`, `integration` and `e2e` are short in `npm test`, and full with `TEST_SIZE=full`;
+ * those of `chaos`, `services`, `containers` and `browser` are short in `npm run test:chaos`, and full in `npm run prove`.
+ */
 export const isFull = inject('size') === 'full';
 
 /** What the test takes in each size. */

@@ -57,7 +57,7 @@ async function openContext(use: Use): Promise<Context> {
   const objects = annotations([...list, ...bystanders]);
   const harness = await openHarness(use.atEnd, { objects, faults }, use.redis);
   const call: Context['call'] = async (...args) => {
-    const running = harness.spawn(args, settings);
+    const running = harness.start(args, settings);
     const { code } = await running.ended;
     if (code !== 0 && code !== 3) throw new Error(`expunge ${args.join(' ')} ended with ${code}: ${running.stderr}`);
     return running;

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
+import { sized } from '../support/size.ts';
 
 const start = new URL('../../src/new-space.ts', import.meta.url).href;
 
@@ -22,7 +23,7 @@ const program = `
   const before = mb();
   growNewSpace();
   while (mb() < 32) await fill(5);
-  await fill(150);
+  await fill(${sized(20, 150)});
   console.log(JSON.stringify([before, mb()]));
 `;
 

@@ -17,7 +17,7 @@ import type { Target } from '../../model/target.ts';
 import { type NamedReceiver, openReceivers } from '../../notify/receivers.ts';
 import { scheduleWork } from '../../operations/schedule-work.ts';
 import { checkSession, type EarlySession, type Session, withEarlyRedis } from '../../operations/session.ts';
-import { sharedQueueName } from '../../queue/queue.ts';
+import { sharedQueueName } from '../../queue/queues.ts';
 import { awaitRedis } from '../../redis/await-redis.ts';
 import { isRedisError } from '../../redis/errors.ts';
 import { keys } from '../../redis/keys.ts';

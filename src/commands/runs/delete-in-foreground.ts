@@ -9,7 +9,7 @@ import type { NamedReceiver } from '../../notify/receivers.ts';
 import type { By } from '../../operations/action.ts';
 import type { EarlySession, Session } from '../../operations/session.ts';
 import { readRunContext, SnapshotTaker } from '../../operations/take-snapshot.ts';
-import { ownQueueName } from '../../queue/queue.ts';
+import { ownQueueName } from '../../queue/queues.ts';
 import { LivePanel } from '../../terminal/live-panel.ts';
 import { lineText } from '../../terminal/panel.ts';
 import { eventText, TargetEvents } from '../../terminal/target-events.ts';

@@ -3,7 +3,7 @@ import type { ListenAddress } from '../../config/parse-setting.ts';
 import { messageOf } from '../../errors.ts';
 import type { Log } from '../../logger.ts';
 import type { Target } from '../../model/target.ts';
-import { sharedQueueName } from '../../queue/queue.ts';
+import { sharedQueueName } from '../../queue/queues.ts';
 import type { RedisClient } from '../../redis/client.ts';
 import type { Part, Parts } from '../parts.ts';
 import type { Service } from '../service.ts';

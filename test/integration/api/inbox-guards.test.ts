@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { readTargetAudit } from '../../../src/ledger/audit.ts';
 import { newPlanId, writePlanFileParts } from '../../../src/ledger/kept-plans.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { inboxIds, type Name, openInbox, wayNames } from '../../support/inbox.ts';
+import { inboxIds, type Name, openInbox } from '../../support/inbox.ts';
 
 // No one undoes a decision of another person, approves other rules than theirs, or takes the room of others.
 
@@ -40,19 +40,6 @@ describe('a decision about a plan', () => {
     expect([(await kept(refused.id))?.state, (await kept(applied.id))?.state]).toEqual(['refused', 'applied']);
     const trail = await readTargetAudit(redis, harness.target.fp);
     expect(trail.map(({ action }) => action)).not.toContain('withdraw_plan');
-  });
-
-  test('is refused if another process of Redis has the plan, which may have lost that it was carried out', async () => {
-    const { ways, kept, harness, redis, sent } = await openInbox();
-    for (const name of wayNames) {
-      const { id } = await ways[name]!.plan('ana');
-      const plan = (await kept(id))!;
-      const server = { ...plan.server, process: 'an earlier one', isDurable: false };
-      await redis.hset(keys.plans(harness.target.fp), id, JSON.stringify({ ...plan, server }));
-      const late = await ways[name]!.approve('ben', id);
-      expect([late.code, late.words]).toEqual(['guard', expect.stringContaining('may have lost that someone applied')]);
-    }
-    expect([await harness.runs(), sent()]).toEqual([[], 0]);
   });
 });
 

@@ -1,12 +1,14 @@
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readAudit, readTargetAudit } from '../../../src/ledger/audit.ts';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
 import { readEvents } from '../../../src/ledger/outbox.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { inboxIds, openInbox, wayNames } from '../../support/inbox.ts';
+import { inboxIds, type Name, openInbox, type Way, wayNames } from '../../support/inbox.ts';
+import { sized } from '../../support/size.ts';
 
-describe.each(wayNames)('a plan that waits, through %s', (name) => {
-  test('is listed, and is deleted by the workers once another person approves it: the trail names both', async () => {
+test.each(wayNames)(
+  'a plan that waits is listed, and is deleted by the workers once another person approves it: the trail names both, through %s',
+  async (name) => {
     const { ways, harness, redis, kept, sent } = await openInbox();
     const way = ways[name]!;
     const planned = await way.plan('ana', 'ben');
@@ -35,7 +37,33 @@ describe.each(wayNames)('a plan that waits, through %s', (name) => {
     expect(plans[0]!.text).toMatch(
       /^Plan \S+ of ana\S* to delete 6 ids on .* waits for ben until .*: OPS-77\. See it: /,
     );
+  },
+);
+
+// What a command does over a server is in over-server.test.ts.
+describe('a plan that waits, beside Redis as through the API', () => {
+  let inbox: Awaited<ReturnType<typeof openInbox>>;
+  const tasks: (() => Promise<void>)[] = [];
+  const both = () => Object.entries(inbox.ways).filter(([name]) => name !== 'the command with --server');
+
+  beforeAll(async () => {
+    inbox = await openInbox({}, (task) => tasks.push(task));
   });
+
+  afterAll(async () => {
+    for (const task of tasks.toReversed()) await task();
+  });
+
+  /** Makes a plan each way and does something with it, which must make no run. */
+  async function eachWay(
+    approver: string | undefined,
+    planner: Name,
+    body: (way: Way, planned: Awaited<ReturnType<Way['plan']>>) => Promise<unknown>,
+  ) {
+    const runs = (await inbox.harness.runs()).length;
+    for (const [, way] of both()) await body(way, await way.plan(planner, approver));
+    expect([(await inbox.harness.runs()).length, inbox.sent()]).toEqual([runs, 0]);
+  }
 
   test.each([
     ['its planner', 'ben', 'ben', 'ben', 'expected someone other than the planner'],
@@ -48,83 +76,79 @@ describe.each(wayNames)('a plan that waits, through %s', (name) => {
       'only someone with the role operate may apply',
     ],
   ] as const)('is not approved by %s', async (_, planner, approver, who, words) => {
-    const { ways, harness, sent } = await openInbox();
-    const way = ways[name]!;
-    const planned = await way.plan(planner, approver);
-    const refused = planned.isDone ? await way.approve(who, planned.id) : planned;
-    expect([refused.code, refused.words]).toEqual([planned.isDone ? 'guard' : 'usage', expect.stringContaining(words)]);
-    expect([await harness.runs(), sent()]).toEqual([[], 0]);
-  });
-
-  test('is approved by anyone else with the role that it names', async () => {
-    const { ways, harness } = await openInbox();
-    const way = ways[name]!;
-    const planned = await way.plan('ana', 'role:admin');
-    const approved = await way.approve('dora', planned.id);
-    expect(approved.isDone, approved.words).toBe(true);
-    expect(await harness.onlyRun()).toMatchObject({ approver: expect.stringMatching(/^dora/) });
+    await eachWay(approver, planner, async (way, planned) => {
+      const refused = planned.isDone ? await way.approve(who, planned.id) : planned;
+      expect([refused.code, refused.words]).toEqual([
+        planned.isDone ? 'guard' : 'usage',
+        expect.stringContaining(words),
+      ]);
+    });
   });
 
   test('is not approved once it was refused, and says by whom and why; nor is it refused twice', async () => {
-    const { ways, harness, redis, sent } = await openInbox();
-    const way = ways[name]!;
-    const { id } = await way.plan('ana');
-    const refused = await way.refuse('ben', id, 'wrong list');
-    expect(refused.isDone, refused.words).toBe(true);
-    for (const again of [await way.approve('carl', id), await way.refuse('carl', id, 'me too')]) {
-      expect(again.code).toBe('guard');
-      expect(again.words).toMatch(/ben\S* refused plan \S+ of ana\S* \(6 ids\) at .*: wrong list; nothing was sent/);
-    }
-    expect([await harness.runs(), sent()]).toEqual([[], 0]);
-    const events = await readEvents(redis, harness.target.fp, 0, 100);
-    expect(events.at(-1)!.event).toMatchObject({
-      type: 'plan.refused',
-      text: expect.stringMatching(/was refused by ben\S*: wrong list$/),
+    await eachWay(undefined, 'ana', async (way, { id }) => {
+      const refused = await way.refuse('ben', id, 'wrong list');
+      expect(refused.isDone, refused.words).toBe(true);
+      for (const again of [await way.approve('carl', id), await way.refuse('carl', id, 'me too')]) {
+        expect(again.code).toBe('guard');
+        expect(again.words).toMatch(/ben\S* refused plan \S+ of ana\S* \(6 ids\) at .*: wrong list; nothing was sent/);
+      }
+      const events = await readEvents(inbox.redis, inbox.harness.target.fp, 0, 100);
+      expect(events.at(-1)!.event).toMatchObject({
+        type: 'plan.refused',
+        text: expect.stringMatching(/was refused by ben\S*: wrong list$/),
+      });
     });
   });
 
   test('is not approved once it has expired', async () => {
-    const { ways, harness, expire, sent } = await openInbox();
-    const way = ways[name]!;
-    const { id } = await way.plan('ana');
-    await expire(id);
-    const late = await way.approve('ben', id);
-    expect([late.code, late.words]).toEqual(['guard', expect.stringMatching(/expired at .*; nothing was sent/)]);
-    expect([await harness.runs(), sent()]).toEqual([[], 0]);
-  });
-
-  test('makes exactly one run if two people approve it at once, and the other one learns who was first', async () => {
-    const { ways, harness, kept } = await openInbox();
-    const way = ways[name]!;
-    const { id } = await way.plan('ana');
-    const results = await Promise.all([way.approve('ben', id), way.approve('carl', id)]);
-    expect(
-      results.filter(({ isDone }) => isDone),
-      JSON.stringify(results),
-    ).toHaveLength(1);
-    const other = results.find(({ isDone }) => !isDone)!;
-    const { decision } = (await kept(id))!;
-    expect([other.code, other.words]).toEqual([
-      'guard',
-      expect.stringContaining(`${decision!.who} applied plan ${id} of`),
-    ]);
-    expect(await harness.runs()).toMatchObject([{ id: decision!.run, createdBy: decision!.who, state: 'running' }]);
+    await eachWay(undefined, 'ana', async (way, { id }) => {
+      await inbox.expire(id);
+      const late = await way.approve('ben', id);
+      expect([late.code, late.words]).toEqual(['guard', expect.stringMatching(/expired at .*; nothing was sent/)]);
+    });
   });
 
   test('is not applied if its list is damaged in Redis', async () => {
-    const { ways, harness, redis, sent } = await openInbox();
-    const way = ways[name]!;
-    const { id } = await way.plan('ana');
-    await redis.hset(keys.planFiles(harness.target.fp, id), 'list.0', 'nonsense');
-    const refused = await way.approve('ben', id);
-    expect([refused.code, refused.words]).toEqual(['guard', expect.stringContaining('damaged in Redis')]);
-    expect([await harness.runs(), sent()]).toEqual([[], 0]);
+    await eachWay(undefined, 'ana', async (way, { id }) => {
+      await inbox.redis.hset(keys.planFiles(inbox.harness.target.fp, id), 'list.0', 'nonsense');
+      const refused = await way.approve('ben', id);
+      expect([refused.code, refused.words]).toEqual(['guard', expect.stringContaining('damaged in Redis')]);
+    });
+  });
+
+  test('is refused if another process of Redis has the plan, which may have lost that it was carried out', async () => {
+    await eachWay(undefined, 'ana', async (way, { id }) => {
+      const plan = (await inbox.kept(id))!;
+      const server = { ...plan.server, process: 'an earlier one', isDurable: false };
+      await inbox.redis.hset(keys.plans(inbox.harness.target.fp), id, JSON.stringify({ ...plan, server }));
+      const late = await way.approve('ben', id);
+      expect([late.code, late.words]).toEqual(['guard', expect.stringContaining('may have lost that someone applied')]);
+    });
   });
 });
 
 describe('a plan that waits', () => {
+  test.each(wayNames)(
+    'makes exactly one run if two approve it at once, and the other one learns who was first, through %s',
+    async (name) => {
+      const { ways, harness, kept } = await openInbox();
+      const way = ways[name]!;
+      const { id } = await way.plan('ana', 'role:operate');
+      const results = await Promise.all([way.approve('ben', id), way.approve('carl', id)]);
+      const done = results.filter(({ isDone }) => isDone);
+      expect(done, JSON.stringify(results)).toHaveLength(1);
+      const other = results.find(({ isDone }) => !isDone)!;
+      const { decision } = (await kept(id))!;
+      const words = expect.stringContaining(`${decision!.who} applied plan ${id} of`);
+      expect([other.code, other.words]).toEqual(['guard', words]);
+      const made = { id: decision!.run, createdBy: decision!.who, approver: decision!.who, state: 'running' };
+      expect(await harness.runs()).toMatchObject([made]);
+    },
+  );
+
   test('tells everyone who approves it at the same time who was first, whatever of it is gone by then', async () => {
-    for (let i = 0; i < 4; i++) {
+    for (let i = 0; i < sized(2, 20); i++) {
       const { ways, kept } = await openInbox();
       const way = ways['the API']!;
       const { id } = await way.plan('ana');

@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { addToken, revokeToken } from '../../../src/api/token-store.ts';
 import { openApi } from '../../support/api.ts';
 
 describe('making and revoking tokens', () => {
@@ -34,10 +35,12 @@ describe('making and revoking tokens', () => {
   });
 
   test('is kept for the last hundred times', async () => {
-    const { call } = await openApi(onTestFinished);
+    const { call, redis, token } = await openApi(onTestFinished);
+    await token('admin');
+    const again = { name: 'again', role: 'read', reach: null, at: 0, who: 'test', expiresAt: 0 } as const;
     for (let n = 0; n < 51; n++) {
-      await call('admin', '/tokens', { method: 'POST', body: { name: 'again', role: 'read' } });
-      await call('admin', '/tokens/again', { method: 'DELETE' });
+      await addToken(redis, again);
+      await revokeToken(redis, 'again', 'test', 0);
     }
     const { audit } = (await call('admin', '/tokens')).body;
     expect(audit).toHaveLength(100);

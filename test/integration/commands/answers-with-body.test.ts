@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { type Api, openApi } from '../../support/api.ts';
 import { type Framing, openBodyServer } from '../../support/body-server.ts';
 import { summaryIn } from '../../support/command.ts';
@@ -10,8 +10,18 @@ import { makeIds } from '../../support/ids.ts';
 const ids = makeIds('b', 40);
 const rows = { rows: ids.length, deleted: ids.length, pending: 0 };
 
+let api: Api;
+const atEnd: (() => Promise<void>)[] = [];
+beforeAll(async () => {
+  api = await openApi((task) => void atEnd.push(task));
+});
+afterAll(async () => {
+  for (const task of atEnd.reverse()) await task();
+});
+
 /** All that shows the run, each with what it says. */
-async function sayingsOf({ call, harness }: Api, run: string, stderr: string): Promise<Record<string, string>> {
+async function sayingsOf(run: string, stderr: string): Promise<Record<string, string>> {
+  const { call, harness } = api;
   const page = join(harness.folder, 'page.html');
   await harness.expunge(['report', run, '--format', 'html', '--output', page]);
   return {
@@ -24,7 +34,6 @@ async function sayingsOf({ call, harness }: Api, run: string, stderr: string): P
 
 /** The ids of a list deleted in the foreground, and what tells of it. */
 async function deleteAt(framing: Framing) {
-  const api = await openApi(onTestFinished);
   const { harness } = api;
   const server = await openBodyServer(onTestFinished, framing);
   const args = [harness.list(ids), '--resource', 'annotations', '--yes', '--json'];
@@ -36,7 +45,7 @@ async function deleteAt(framing: Framing) {
     code: done.code,
     summary,
     summaries: [summary, summaryIn(status), (await api.call('read', `/runs/${summary.run}`)).body],
-    sayings: await sayingsOf(api, summary.run, done.stderr),
+    sayings: await sayingsOf(summary.run, done.stderr),
   };
 }
 
@@ -74,7 +83,6 @@ test.for(['proper', 'lengthZero'] as const)(
 );
 
 test('one id whose body comes after its run has ended is enough to be told', async () => {
-  const api = await openApi(onTestFinished);
   const server = await openBodyServer(onTestFinished, 'laterPacket');
   const args = [api.harness.list(['b-1']), '--resource', 'annotations', '--yes', '--json'];
   const done = await api.harness.run(args, { env: { EXPUNGE_BASE_URL: server.url } });

@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { type Harness, openHarness } from '../../support/harness.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
@@ -72,29 +70,5 @@ describe.concurrent('the audit trail', () => {
       ['target', undefined],
     ]);
     expect(told.at(-1)).toMatchObject({ target: harness.sandbox.url, stop: { who: 'ana', reason: 'they call us' } });
-  });
-
-  test('has what a guard did', async ({ onTestFinished }) => {
-    const many = makeIds('a', 200); // more than have been answered before the guard looks
-    const harness = await openHarness(onTestFinished, { objects: annotations(many), faults: { 'status-403': 1 } });
-    const args = ['run', harness.list(many), '--resource', 'annotations', '--yes', '--max-concurrency', '4'];
-    const start = () => harness.start(args, ana);
-    expect(await start().ended).toMatchObject({ code: 4 });
-    const { id } = await harness.onlyRun();
-    const halted = (await call(harness, 'status', id)).stdout;
-    expect(halted).toMatch(/halt forbidden +guard +\S/);
-    await call(harness, 'cancel', id, '--yes', '--reason', 'no permission');
-    expect(objects((await call(harness, 'status', id, '--json')).stdout)).toHaveLength(1);
-  });
-
-  test('is a file of its own where a run ends in its own process', async ({ onTestFinished }) => {
-    const harness = await openHarness(onTestFinished, { objects: annotations(ids) });
-    await call(harness, 'run', harness.list(ids), '--resource', 'annotations', '--yes', '--reason', 'OPS-2');
-    const { id } = await harness.onlyRun();
-    const file = readFileSync(join(harness.stateDir, 'runs', id, 'audit.ndjson'), 'utf8');
-    expect(objects(file)).toMatchObject([
-      { action: 'submit', who: 'ana', reason: 'OPS-2', at: expect.stringMatching(/^20\d\d-.*Z$/) },
-      { action: 'start', who: 'ana', by: 'operator' },
-    ]);
   });
 });

@@ -5,7 +5,7 @@ import { describe, test } from 'vitest';
 import { exitCodes } from '../../../src/errors.ts';
 import { openLedger } from '../../../src/ledger/ledger.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
-import { ownQueueName } from '../../../src/queue/queue.ts';
+import { ownQueueName } from '../../../src/queue/queues.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { type AtEnd, type Harness, type OwnRedis, openHarness } from '../../support/harness.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
@@ -27,12 +27,16 @@ async function openMidRun(atEnd: AtEnd, isProcess = false, redis?: OwnRedis) {
   return { harness, first, again };
 }
 
-/** The same, with the command killed. */
+/** A list whose command was killed before it deleted anything. */
 async function openAbandoned(atEnd: AtEnd) {
-  const { harness, first, again } = await openMidRun(atEnd, true);
-  first.signal('SIGKILL');
-  await first.ended;
-  return { harness, again };
+  const harness = await openHarness(atEnd, { objects });
+  const { redis, target } = harness;
+  const args = ['run', harness.list(ids), '--resource', 'annotations', '--yes'];
+  await harness.expunge([...args, '--detach']);
+  const { id } = await harness.onlyRun();
+  await redis.hset(keys.run(id), 'detached', 0);
+  await redis.srem(keys.targetRuns(target.fp), id);
+  return { harness, again: (more: string[] = []) => harness.start([...args, ...more], few) };
 }
 
 /** Of consumers of the run's own queue, by the names that BullMQ gives them. */
@@ -139,9 +143,7 @@ describe.concurrent('a run whose command was killed', () => {
     const status = await ended(harness.start(['status', id]));
     expect(status.stdout).toContain('The command that deleted it has ended, and no other process has taken over.');
     expect(status.stdout).not.toContain('Deleting');
-    expect(status.stdout).toMatch(
-      /Resume with: cd \S+ && \S+node \S+bin\.js run \S+list\.txt --resource annotations --yes/,
-    );
+    expect(status.stdout).toMatch(/Resume with: cd \S+ && expunge run \S+list\.txt --resource annotations --yes/);
     expect(status.stdout).toContain(`or detach it: expunge resume ${id} --detach`);
     const json = await ended(harness.start(['status', id, '--json']));
     expect(JSON.parse(json.stdout)).toMatchObject({
@@ -159,7 +161,6 @@ describe.concurrent('a run whose command was killed', () => {
     expect([taken.code, taken.stderr]).toEqual([0, expect.stringContaining('no worker of this target is alive')]);
     const attended = await ended(again());
     expect([attended.code, attended.stderr]).toEqual([2, expect.stringContaining('belongs to the workers (--detach)')]);
-    faster(harness);
     await harness.worker();
     await harness.runIs('completed', ({ state }) => state === 'completed');
     expect(harness.sandbox.remaining()).toBe(0);
@@ -168,7 +169,6 @@ describe.concurrent('a run whose command was killed', () => {
   test('is named by the plan of an edited list of the same file', async ({ expect, onTestFinished }) => {
     const { harness, again } = await openAbandoned(onTestFinished);
     const { id } = await harness.onlyRun();
-    faster(harness);
     harness.list([...ids, 'l-added']);
     const { stderr } = await ended(again(['--expect-absent']));
     expect(stderr).toMatch(new RegExp(`Overlaps +run ${id} of \\S+list\\.txt has \\d+ ids left \\(running\\)`));

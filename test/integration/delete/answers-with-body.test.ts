@@ -11,7 +11,7 @@ import { startProxy } from '../../support/relay.ts';
 /** A connection to such a server; `noted` are the paths whose 204 came with a body. */
 async function open(atEnd: AtEnd, framing: Framing, proxy: string | null = null, answerMs = 2) {
   const server = await openBodyServer(atEnd, framing, { answerMs });
-  const options = { origin: server.url, requestTimeoutMs: 2_000, ca: null, proxy };
+  const options = { origin: server.url, requestTimeoutMs: 60_000, ca: null, proxy };
   const connection = new TargetConnection(options);
   atEnd(async () => connection.close());
   const noted: string[] = [];

@@ -67,7 +67,7 @@ describe('a connection of somebody who is not logged in', () => {
   });
 
   test('ends where its request takes too long, and not that of somebody who is', async () => {
-    const { dial } = await serve({ maxConnections: 512, wholeRequestMs: 300 });
+    const { dial } = await serve({ maxConnections: 512, wholeRequestMs: 1_500 });
     const stranger = await dial(slowly('POST', '/login'));
     const member = await dial('GET /in HTTP/1.1\r\nhost: x\r\n\r\n');
     await until('the member is answered', () => member.said !== '');

@@ -1,24 +1,18 @@
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { describe, test } from 'vitest';
 import { readBacklog } from '../../../src/ledger/backlog.ts';
 import { settle } from '../../../src/ledger/cell.ts';
-import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
+import { openLedger } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { recoverOrphans } from '../../../src/ledger/start-run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus, type SentOutcome } from '../../../src/model/outcome.ts';
-import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import type { AtEnd } from '../../support/harness.ts';
-import { openTestRedis } from '../../support/redis.ts';
+import { redisDuringTests } from '../../support/redis.ts';
 import { claimChunk, forgetRun, writeTestRun } from './lone-run.ts';
 
-let redis: RedisClient;
-let ledger: Ledger;
-beforeAll(async () => {
-  redis = await openTestRedis();
-  ledger = openLedger(redis, haltRules);
-});
-afterAll(() => redis.disconnect());
+const redis = await redisDuringTests();
+const ledger = openLedger(redis, haltRules);
 
 const statusOf = { deleted: 204, failed: 409, unknown: 502, absent: 404, gone_unconfirmed: 404 } as const;
 

@@ -1,19 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { keptChanges } from '../../../src/ledger/changes.lua.ts';
 import { markPublished, type RunChange, readChanges } from '../../../src/ledger/changes.ts';
 import { announceProtection, announceUnreadProtection, refuseUnprotected } from '../../../src/ledger/protection.ts';
 import { readRun } from '../../../src/ledger/run.ts';
-import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { openTestRedis } from '../../support/redis.ts';
+import { redisDuringTests } from '../../support/redis.ts';
 import { expectKept } from '../../support/redis-keys.ts';
 
-let redis: RedisClient;
-beforeAll(async () => {
-  redis = await openTestRedis();
-});
-afterAll(() => redis.disconnect());
+const redis = await redisDuringTests();
 
 const change = (n: number): RunChange => {
   return { n, at: 1_000 * n, state: 'paused', reason: `the ${n}th`, by: 'operator', who: 'ana', halt: '' };

@@ -1,24 +1,19 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { openLedger } from '../../../src/ledger/ledger.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { openPaceCalls } from '../../../src/limiter/run-pace.ts';
-import { type RedisClient, readClock } from '../../../src/redis/client.ts';
+import { readClock } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { openTestRedis } from '../../support/redis.ts';
+import { redisDuringTests } from '../../support/redis.ts';
 import { claimChunk, forgetRun, writeTestRun } from './lone-run.ts';
 
 // Redis had a clock that was ahead by a day, and has the right one now: what it wrote lies in the future.
 
 const dayMs = 86_400_000;
-let redis: RedisClient;
-let ledger: Ledger;
 let id: string;
 let now: number;
-beforeAll(async () => {
-  redis = await openTestRedis();
-  ledger = openLedger(redis, haltRules);
-});
-afterAll(() => redis.disconnect());
+const redis = await redisDuringTests();
+const ledger = openLedger(redis, haltRules);
 beforeEach(async () => {
   id = await writeTestRun(redis, [2, 2]);
   now = Math.floor(await readClock(redis, keys.run(id)));

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
   claimList,
   claimPlan,
@@ -16,18 +16,13 @@ import { sentOutcomes } from '../../../src/model/outcome.ts';
 import { resources } from '../../../src/model/resource.ts';
 import type { Chunk, SettledBlock } from '../../../src/model/row.ts';
 import { targetOf } from '../../../src/model/target.ts';
-import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { openTestRedis } from '../../support/redis.ts';
+import { redisDuringTests } from '../../support/redis.ts';
 import { expectKept } from '../../support/redis-keys.ts';
 import { forgetRun } from './lone-run.ts';
 
-let redis: RedisClient;
 let id: string;
-beforeAll(async () => {
-  redis = await openTestRedis();
-});
-afterAll(() => redis.disconnect());
+const redis = await redisDuringTests();
 beforeEach(() => {
   id = `test-${randomUUID()}`;
 });

@@ -1,28 +1,22 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { settle } from '../../../src/ledger/cell.ts';
 import { claimList } from '../../../src/ledger/create-run.ts';
 import { expireRun, markDelivered } from '../../../src/ledger/end-run.ts';
-import { type Claim, type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
+import { type Claim, openLedger } from '../../../src/ledger/ledger.ts';
 import { listRuns } from '../../../src/ledger/list-runs.ts';
 import { addMeasures } from '../../../src/ledger/measures.ts';
 import { isFinalized, isOver, type Run, readRun } from '../../../src/ledger/run.ts';
 import { finalizeTally } from '../../../src/ledger/tally.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
-import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { openTestRedis } from '../../support/redis.ts';
+import { redisDuringTests } from '../../support/redis.ts';
 import { redisKeysWith } from '../../support/redis-keys.ts';
 import { forgetRun, writeTestRun } from './lone-run.ts';
 
-let redis: RedisClient;
-let ledger: Ledger;
 let id: string;
-beforeAll(async () => {
-  redis = await openTestRedis();
-  ledger = openLedger(redis, haltRules);
-});
-afterAll(() => redis.disconnect());
+const redis = await redisDuringTests();
+const ledger = openLedger(redis, haltRules);
 afterEach(async () => {
   await forgetRun(redis, id);
   await redis.unlink(keys.list(id));

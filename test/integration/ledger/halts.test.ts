@@ -29,7 +29,7 @@ type AtEnd = (task: () => Promise<void>) => void;
 const chunkSize = 500;
 
 /** A started run whose answers a test gives in order; two chunks are in two hands. */
-async function openRun(atEnd: AtEnd, ids = 10_000, guard: Ledger = ledger) {
+async function openRun(atEnd: AtEnd, ids = 2_500, guard: Ledger = ledger) {
   const sizes = Array.from({ length: Math.ceil(ids / chunkSize) }, (_, n) => Math.min(chunkSize, ids - n * chunkSize));
   const id = await writeTestRun(redis, sizes);
   atEnd(() => forgetRun(redis, id));
@@ -230,7 +230,7 @@ describe.concurrent('a run', () => {
   test('is halted by its rules and nothing else: without them it goes on', async ({ expect, onTestFinished }) => {
     const codes: HaltCode[] = [];
     for (const status of [200, 405, 403, 422, 404]) {
-      const run = await openRun(onTestFinished, 10_000, unguarded);
+      const run = await openRun(onTestFinished, 2_500, unguarded);
       expect(await run.status(status, 400)).toBe('running');
       const guarded = await openRun(onTestFinished);
       expect(await guarded.status(status, 400)).toBe('halted');

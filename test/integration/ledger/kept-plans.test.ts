@@ -1,19 +1,14 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { readTargetAudit } from '../../../src/ledger/audit.ts';
 import { decidePlan, enterPlan, type KeptPlan, newPlanId, readKeptPlan } from '../../../src/ledger/kept-plans.ts';
 import { readEvents } from '../../../src/ledger/outbox.ts';
 import { targetOf } from '../../../src/model/target.ts';
 import { noteOf } from '../../../src/operations/kept-plan.ts';
-import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { readServerIdentity } from '../../../src/redis/server-identity.ts';
-import { openTestRedis } from '../../support/redis.ts';
+import { redisDuringTests } from '../../support/redis.ts';
 
-let redis: RedisClient;
-beforeAll(async () => {
-  redis = await openTestRedis();
-});
-afterAll(() => redis.disconnect());
+const redis = await redisDuringTests();
 
 test('a plan takes one of many decisions at once, with one event and one entry in the audit trail', async () => {
   const target = targetOf('https://plans.example.com', String(Math.random()));

@@ -1,25 +1,19 @@
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { describe, test } from 'vitest';
 import { readBacklog } from '../../../src/ledger/backlog.ts';
 import { isSettled, settle } from '../../../src/ledger/cell.ts';
-import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
+import { openLedger } from '../../../src/ledger/ledger.ts';
 import { changeMaxDeletes } from '../../../src/ledger/max-deletes.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { recoverOrphans } from '../../../src/ledger/start-run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
-import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import type { AtEnd } from '../../support/harness.ts';
-import { openTestRedis } from '../../support/redis.ts';
+import { redisDuringTests } from '../../support/redis.ts';
 import { claimChunk, forgetRun, readCells, writeTestRun } from './lone-run.ts';
 
-let redis: RedisClient;
-let ledger: Ledger;
-beforeAll(async () => {
-  redis = await openTestRedis();
-  ledger = openLedger(redis, haltRules);
-});
-afterAll(() => redis.disconnect());
+const redis = await redisDuringTests();
+const ledger = openLedger(redis, haltRules);
 
 const deleted = settle('deleted', 1, codeOfStatus(204));
 

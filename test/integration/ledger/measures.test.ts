@@ -1,17 +1,13 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { storeBodies } from '../../../src/ledger/bodies.ts';
 import { addMeasures, readMeasures } from '../../../src/ledger/measures.ts';
 import { readRun, sumActiveMs } from '../../../src/ledger/run.ts';
-import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { openTestRedis } from '../../support/redis.ts';
+import { redisDuringTests } from '../../support/redis.ts';
 import { forgetRun, writeTestRun } from './lone-run.ts';
 
-let redis: RedisClient;
 let id: string;
-beforeAll(async () => {
-  redis = await openTestRedis();
-});
-afterAll(() => redis.disconnect());
+const redis = await redisDuringTests();
 beforeEach(async () => {
   id = await writeTestRun(redis, [1]);
 });
@@ -46,17 +42,32 @@ test('the time of requests counts with them, so that a killed process leaves bot
   expect(await redis.hexists(keys.run(id), 'activeUntil')).toBe(0);
 });
 
-test('the last measures of a finalized run go with its record', async () => {
-  await redis.pexpire(keys.run(id), 60_000);
-  await add({ requests: 1 });
-  const left = await redis.pttl(keys.measures(id));
-  expect([left > 30_000, left <= 60_000]).toEqual([true, true]);
+test('answers with a body add up over all processes, and what is stored again, or late, counts nothing twice', async () => {
+  const bodies = async () => (await readRun(redis, id))!.bodies;
+  expect(await bodies()).toBe(0);
+  for (const answers of [3, 3, 7, 3, 7]) await storeBodies(redis, id, 'one', answers);
+  expect(await bodies()).toBe(7);
+  await storeBodies(redis, id, 'other', 2);
+  expect(await bodies()).toBe(9);
+  expect(await readMeasures(redis, id)).toMatchObject({ requests: 0, latencyMs: null });
 });
 
-test('nothing is left behind for a run whose record has expired', async () => {
-  await redis.zrem(keys.runs, id); // else whoever makes a run now removes what is left of this one
-  await redis.rename(keys.run(id), keys.details(id));
-  await add({ requests: 1 });
-  expect(await redis.exists(keys.measures(id))).toBe(0);
-  await redis.rename(keys.details(id), keys.run(id));
+describe.each([
+  ['measures', () => add({ requests: 1 })],
+  ['answers with a body', () => storeBodies(redis, id, 'one', 1)],
+])('the last %s', (_, store) => {
+  test('of a finalized run go with its record', async () => {
+    await redis.pexpire(keys.run(id), 600_000);
+    await store();
+    const left = await redis.pttl(keys.measures(id));
+    expect([left > 0, left <= 600_000]).toEqual([true, true]);
+  });
+
+  test('of a run whose record has expired leave nothing behind', async () => {
+    await redis.zrem(keys.runs, id); // else whoever makes a run now removes what is left of this one
+    await redis.rename(keys.run(id), keys.details(id));
+    await store();
+    expect(await redis.exists(keys.measures(id), keys.run(id))).toBe(0);
+    await redis.rename(keys.details(id), keys.run(id));
+  });
 });

@@ -1,24 +1,18 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { openLedger } from '../../../src/ledger/ledger.ts';
 import { readRunning } from '../../../src/ledger/list-runs.ts';
 import { readRun, schemaVersion } from '../../../src/ledger/run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import type { Log } from '../../../src/logger.ts';
-import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { Recoverer } from '../../../src/worker/recoverer.ts';
-import { openTestRedis } from '../../support/redis.ts';
+import { redisDuringTests } from '../../support/redis.ts';
 import { forgetRun, writeTestRun } from './lone-run.ts';
 
-let redis: RedisClient;
-let ledger: Ledger;
 let id: string;
 let fp: string;
-beforeAll(async () => {
-  redis = await openTestRedis();
-  ledger = openLedger(redis, haltRules);
-});
-afterAll(() => redis.disconnect());
+const redis = await redisDuringTests();
+const ledger = openLedger(redis, haltRules);
 
 beforeEach(async () => {
   id = await writeTestRun(redis, [2]);

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
   addEvent,
   moveCursor,
@@ -12,17 +12,12 @@ import {
   readRefusals,
   storeRefusals,
 } from '../../../src/ledger/outbox.ts';
-import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { openTestRedis } from '../../support/redis.ts';
+import { redisDuringTests } from '../../support/redis.ts';
 import { expectKept } from '../../support/redis-keys.ts';
 
-let redis: RedisClient;
 let fp: string;
-beforeAll(async () => {
-  redis = await openTestRedis();
-});
-afterAll(() => redis.disconnect());
+const redis = await redisDuringTests();
 beforeEach(() => {
   fp = `test-${randomUUID()}`;
 });

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Cell, settle } from '../../../src/ledger/cell.ts';
 import { openLedger } from '../../../src/ledger/ledger.ts';
 import {
@@ -16,20 +16,15 @@ import {
 import { type Run, readRun } from '../../../src/ledger/run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
-import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { resultFiles } from '../../../src/report/result-files.ts';
-import { openTestRedis } from '../../support/redis.ts';
+import { redisDuringTests } from '../../support/redis.ts';
 import { expectKept } from '../../support/redis-keys.ts';
 import { claimChunk, forgetRun, writeTestRun } from './lone-run.ts';
 
-let redis: RedisClient;
 let id: string;
 let fp: string;
-beforeAll(async () => {
-  redis = await openTestRedis();
-});
-afterAll(() => redis.disconnect());
+const redis = await redisDuringTests();
 beforeEach(() => {
   [id, fp] = [`test-${randomUUID()}`, `test-${randomUUID()}`];
 });

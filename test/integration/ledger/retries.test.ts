@@ -1,24 +1,18 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { settle } from '../../../src/ledger/cell.ts';
-import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
+import { openLedger } from '../../../src/ledger/ledger.ts';
 import { noteRetry, omitRetriedRows, readRetried } from '../../../src/ledger/retries.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import { worthRetry } from '../../../src/model/selection.ts';
-import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { openTestRedis } from '../../support/redis.ts';
+import { redisDuringTests } from '../../support/redis.ts';
 import { claimChunk, forgetRun, writeTestRun } from './lone-run.ts';
 
-let redis: RedisClient;
-let ledger: Ledger;
 let id: string;
-beforeAll(async () => {
-  redis = await openTestRedis();
-  ledger = openLedger(redis, haltRules);
-});
-afterAll(() => redis.disconnect());
+const redis = await redisDuringTests();
+const ledger = openLedger(redis, haltRules);
 beforeEach(async () => {
   id = await writeTestRun(redis, [3, 2]);
 });

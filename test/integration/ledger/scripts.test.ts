@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import {
   type Cell,
   type CellResult,
@@ -11,24 +11,19 @@ import {
   unmark,
 } from '../../../src/ledger/cell.ts';
 import type { KnownCells } from '../../../src/ledger/known-cells.ts';
-import { type Claim, type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
+import { type Claim, openLedger } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus, sentOutcomes } from '../../../src/model/outcome.ts';
-import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { openTestRedis } from '../../support/redis.ts';
+import { redisDuringTests } from '../../support/redis.ts';
 import { RunModel } from '../../support/run-model.ts';
+import { sized } from '../../support/size.ts';
 import { forgetRun, writeTestRun } from './lone-run.ts';
 
-let redis: RedisClient;
-let ledger: Ledger;
 let now = 1_000_000;
-beforeAll(async () => {
-  redis = await openTestRedis();
-  ledger = openLedger(redis, haltRules, () => now);
-});
-afterAll(() => redis.disconnect());
+const redis = await redisDuringTests();
+const ledger = openLedger(redis, haltRules, () => now);
 
 const sizes = [4, 1, 5, 2, 1, 3, 1, 2];
 const index = fc.nat(4);
@@ -94,7 +89,7 @@ test('do what the model says, in any order of enqueuing, claiming, updating, ret
         await forgetRun(redis, id);
       }
     }),
-    { numRuns: 150 },
+    { numRuns: sized(15, 150) },
   );
 });
 

@@ -1,21 +1,15 @@
-import { afterAll, beforeAll, describe, test } from 'vitest';
-import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
+import { describe, test } from 'vitest';
+import { openLedger } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { toExitCode } from '../../../src/ledger/summary.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
-import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import type { AtEnd } from '../../support/harness.ts';
-import { openTestRedis } from '../../support/redis.ts';
+import { redisDuringTests } from '../../support/redis.ts';
 import { forgetRun, writeTestRun } from './lone-run.ts';
 
-let redis: RedisClient;
-let ledger: Ledger;
-beforeAll(async () => {
-  redis = await openTestRedis();
-  ledger = openLedger(redis, haltRules);
-});
-afterAll(() => redis.disconnect());
+const redis = await redisDuringTests();
+const ledger = openLedger(redis, haltRules);
 
 const hourMs = 3_600_000;
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { targetLimits } from '../../../src/delete/target-limits.ts';
 import type { Answer } from '../../../src/delete/verdict.ts';
 import { releaseTarget } from '../../../src/ledger/steer-target.ts';
@@ -7,19 +7,12 @@ import { readTargetState } from '../../../src/limiter/read-target.ts';
 import { readStops } from '../../../src/limiter/stop.ts';
 import { limiterKeys, openTargetCalls } from '../../../src/limiter/target-call.ts';
 import { TargetLimiter } from '../../../src/limiter/target-limiter.ts';
-import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import type { Token } from '../../../src/token/token.ts';
 import { until } from '../../support/processes.ts';
-import { openTestRedis } from '../../support/redis.ts';
+import { redisDuringTests } from '../../support/redis.ts';
 
-let redis: RedisClient;
-
-beforeAll(async () => {
-  redis = await openTestRedis();
-});
-
-afterAll(() => redis.disconnect());
+const redis = await redisDuringTests();
 
 type AtEnd = (task: () => Promise<void>) => void;
 
@@ -124,7 +117,7 @@ describe.concurrent('reading the limiter of a target', () => {
     await until('it is held for everybody', async () => (await readTargetState(redis, fp))[0]?.hold);
     expect([target.throttledMs > 3_000_000, pauses.length]).toEqual([true, 1]);
     await releaseTarget(redis, fp, { who: 'ana', reason: '', at: 1 });
-    await until('it goes on', () => target.throttledMs === 0, 3_000);
+    await until('it goes on', () => target.throttledMs === 0);
     limits.recordAnswer({ epoch: before, wasClose: false }, answer, 10, request);
     expect([target.throttledMs, pauses.length]).toEqual([0, 1]);
     limits.recordAnswer({ epoch: target.recordSent(performance.now()), wasClose: false }, answer, 10, request);
@@ -134,6 +127,7 @@ describe.concurrent('reading the limiter of a target', () => {
   test('tells of an outage', async ({ onTestFinished }) => {
     const { fp, target } = openLimiter(onTestFinished);
     await until('Redis has answered', () => target.known);
+    const before = Date.now();
     const outage = await until('it is out', async () => {
       for (let i = 0; i < 20; i++) target.observe(0, 'trouble', 1, 'the API answers 503 to everything');
       return (await readTargetState(redis, fp))[0]?.outage;
@@ -144,6 +138,6 @@ describe.concurrent('reading the limiter of a target', () => {
       since: expect.any(Number),
       countsTries: false,
     });
-    expect(Math.abs(Date.now() - outage.since)).toBeLessThan(60_000);
+    expect([outage.since >= before, outage.since <= Date.now()]).toEqual([true, true]);
   });
 });

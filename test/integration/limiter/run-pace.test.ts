@@ -1,17 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { RunRequestQueue } from '../../../src/delete/run-request-queue.ts';
 import { openPaceCalls, type PaceReply, type Streaks } from '../../../src/limiter/run-pace.ts';
-import type { RedisClient } from '../../../src/redis/client.ts';
-import { openTestRedis } from '../../support/redis.ts';
+import { redisDuringTests } from '../../support/redis.ts';
 
 // The script of a run's own rate on a real Redis, in a time of our own.
 
-let redis: RedisClient;
-beforeAll(async () => {
-  redis = await openTestRedis();
-});
-afterAll(() => redis.disconnect());
+const redis = await redisDuringTests();
 
 const startMs = 1_800_000_000_000;
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { readTargetAudit } from '../../../src/ledger/audit.ts';
 import { forgetRate, pinRate, releaseTarget } from '../../../src/ledger/steer-target.ts';
 import { control, type TargetControl } from '../../../src/limiter/learning/control.ts';
@@ -10,19 +10,15 @@ import { readTargetState } from '../../../src/limiter/read-target.ts';
 import { storedStop } from '../../../src/limiter/stop.ts';
 import { limiterKeys, openTargetCalls, type TargetCall, type TargetReply } from '../../../src/limiter/target-call.ts';
 import { parseRate, storedRate } from '../../../src/model/rate.ts';
-import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys as allKeys } from '../../../src/redis/keys.ts';
-import { openTestRedis } from '../../support/redis.ts';
+import { redisDuringTests } from '../../support/redis.ts';
+import { sized } from '../../support/size.ts';
 import { sums } from '../../support/sums.ts';
 import { quietCall } from '../../support/target-call.ts';
 
 // The script of the target's limiter on a real Redis, in a time of our own.
 
-let redis: RedisClient;
-beforeAll(async () => {
-  redis = await openTestRedis();
-});
-afterAll(() => redis.disconnect());
+const redis = await redisDuringTests();
 
 const startMs = 1_800_000_000_000;
 
@@ -164,10 +160,11 @@ describe('permits of a target', () => {
     [5, 4],
   ])('at %i/s are even over %i processes, and none are wasted', async ([rate, processes], { onTestFinished }) => {
     const { at } = await openRated(onTestFinished, 1_000_000);
-    const times = await play(at, processes!, 20, { rate: storedRate(parseRate(`${rate}/s`)) });
+    const seconds = sized(4, 20);
+    const times = await play(at, processes!, seconds, { rate: storedRate(parseRate(`${rate}/s`)) });
     expect(maxWithin(times, 1_000)).toBeLessThanOrEqual(1.05 * rate! + Math.max(1, rate! / 20));
-    expect(times.length).toBeGreaterThanOrEqual(0.97 * 20 * rate! - 1);
-    expect(times.length).toBeLessThanOrEqual(20.12 * rate! + Math.max(1, rate! / 20) + 1);
+    expect(times.length).toBeGreaterThanOrEqual(0.97 * seconds * rate! - 1);
+    expect(times.length).toBeLessThanOrEqual((seconds + 0.12) * rate! + Math.max(1, rate! / 20) + 1);
   });
 
   test('that one process left unused come back to it or to others', async ({ onTestFinished }) => {
@@ -211,10 +208,11 @@ describe('permits of a target', () => {
 
   test('never exceed a quota in any window of its period', async ({ onTestFinished }) => {
     const { at } = await openRated(onTestFinished, 1_000);
-    const times = await play(at, 3, 150, { rate: storedRate(parseRate('20/s,300/min')) });
+    const seconds = sized(70, 150);
+    const times = await play(at, sized(2, 3), seconds, { rate: storedRate(parseRate('20/s,300/min')) });
     expect(maxWithin(times, 60_000)).toBeLessThanOrEqual(300);
     expect(maxWithin(times, 1_000)).toBeLessThanOrEqual(22);
-    expect(times.length).toBeGreaterThan(600);
+    expect(times.length).toBeGreaterThan(4 * seconds);
   });
 
   test('are not given to somebody who wants none, and not before anything is known', async ({ onTestFinished }) => {
@@ -249,36 +247,37 @@ describe('the limiters of resources that a target limits apart', () => {
     return times.map((all) => all.filter((time) => time < 1_000 * seconds)) as [number[], number[]];
   }
   const at100 = { rate: storedRate(parseRate('100/s')) };
+  const seconds = sized(5, 20);
 
   test('share one --rate evenly', async ({ onTestFinished }) => {
-    const [a, b] = await playBoth(onTestFinished, [1_000, 1_000], 20, at100);
+    const [a, b] = await playBoth(onTestFinished, [1_000, 1_000], seconds, at100);
     expect(maxWithin([...a, ...b], 1_000)).toBeLessThanOrEqual(107);
-    expect(a.length + b.length).toBeGreaterThan(1_900);
-    expect(Math.abs(a.length - b.length)).toBeLessThan(200);
+    expect(a.length + b.length).toBeGreaterThan(95 * seconds);
+    expect(Math.abs(a.length - b.length)).toBeLessThan(10 * seconds);
   });
 
   test('leave each other what they cannot use', async ({ onTestFinished }) => {
-    const [a, b] = await playBoth(onTestFinished, [10, 1_000], 20, at100);
-    expect(a.length).toBeGreaterThan(190);
-    expect(a.length + b.length).toBeGreaterThan(1_900);
+    const [a, b] = await playBoth(onTestFinished, [10, 1_000], seconds, at100);
+    expect(a.length).toBeGreaterThan(9.5 * seconds - 2);
+    expect(a.length + b.length).toBeGreaterThan(95 * seconds);
     expect(maxWithin([...a, ...b], 1_000)).toBeLessThanOrEqual(107);
   });
 
   test('never exceed it together, though one comes and goes', async ({ onTestFinished }) => {
     const comesAndGoes = (scope: number, ms: number) => scope === 0 || Math.floor(ms / 700) % 2 === 0;
-    const [a, b] = await playBoth(onTestFinished, [1_000, 1_000], 20, at100, comesAndGoes);
+    const [a, b] = await playBoth(onTestFinished, [1_000, 1_000], seconds, at100, comesAndGoes);
     expect(maxWithin([...a, ...b], 1_000)).toBeLessThanOrEqual(107);
-    expect(a.length + b.length).toBeGreaterThan(1_700);
+    expect(a.length + b.length).toBeGreaterThan(85 * seconds);
   });
 
   test('share the quotas of one --rate', async ({ onTestFinished }) => {
-    const [a, b] = await playBoth(onTestFinished, [1_000, 1_000], 10, { rate: storedRate(parseRate('100/s,300/day')) });
+    const [a, b] = await playBoth(onTestFinished, [1_000, 1_000], 5, { rate: storedRate(parseRate('100/s,300/day')) });
     expect(a.length + b.length).toBe(300);
   });
 
   test('go by what was learned of each where nobody sets a rate', async ({ onTestFinished }) => {
-    const [a, b] = await playBoth(onTestFinished, [200, 100], 10, {});
-    expect([a.length / 10, b.length / 10].map((perSecond) => Math.round(perSecond / 10))).toEqual([20, 10]);
+    const [a, b] = await playBoth(onTestFinished, [200, 100], seconds, {});
+    expect([a, b].map(({ length }) => Math.round(length / seconds / 10))).toEqual([20, 10]);
   });
 });
 
@@ -467,7 +466,7 @@ describe('a stopped target', () => {
     await live(100, 'p0', { alarm: { why: 'connection refused', kind: 'unreachable' } });
     await live(1_000, 'p0');
     await redis.set(keys.stop, stop);
-    for (let ms = 1_100; ms <= 61_000; ms += 100) await live(ms, 'p0');
+    for (let ms = 1_100; ms <= 61_000; ms += ms < 60_000 ? 1_000 : 100) await live(ms, 'p0');
     await redis.del(keys.stop);
     const { outageAt, unreachableAt, now, seen } = await live(61_100, 'p0');
     expect([now - outageAt, now - unreachableAt].map(Math.round)).toEqual([1_000, 1_000]);
@@ -498,14 +497,14 @@ describe('the breaker', () => {
     const { live, broken } = await openBroken(onTestFinished);
     expect(broken).toMatchObject({ count: 0, outageWhy: alarm.why, closed: 'trouble', dropEpoch: broken.epoch });
     const probes: number[] = [];
-    for (let ms = 150; ms < 60_000; ms += 50) {
+    for (let ms = 150; ms < sized(20_000, 60_000); ms += 50) {
       const failed = tally(broken.epoch, { lost: probes.length > 0 && probes.at(-1)! > ms - 60 ? 1 : 0 });
       const { count } = await live(ms, `p${(ms / 50) % 2}`, { tally: failed });
       if (count > 0) probes.push(ms);
       expect(count).toBeLessThanOrEqual(1);
     }
     expect(maxWithin(probes, 1_000)).toBeLessThanOrEqual(2);
-    expect(probes.length).toBeGreaterThan(15);
+    expect(probes.length).toBeGreaterThan(sized(5, 15));
     const gaps = probes.slice(1).map((probe, i) => probe - probes[i]!);
     expect(Math.max(...gaps)).toBeLessThanOrEqual(3_200);
   });
@@ -715,13 +714,13 @@ test('requests in flight are shared among the processes', async ({ onTestFinishe
 
 describe('how long nothing was accepted', () => {
   const minute = 60_000;
-  /** Calls every ten seconds from `from` to `to`, in minutes. */
+  /** Calls every half a minute, or every ten seconds, from `from` to `to`, in minutes. */
   const during = async (
     fleet: ReturnType<typeof openFleet>,
     [from, to]: [number, number],
     wish: (epoch: string) => Partial<TargetCall>,
   ) => {
-    for (let ms = from * minute; ms <= to * minute; ms += 10_000) {
+    for (let ms = from * minute; ms <= to * minute; ms += sized(30_000, 10_000)) {
       const epoch = (await redis.hget(fleet.keys.limiter, 'epoch')) ?? '1';
       await fleet.live(ms, 'p', wish(epoch));
     }

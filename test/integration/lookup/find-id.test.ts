@@ -56,8 +56,7 @@ describe('an id that has no outcome', () => {
     await ledger.returnChunk({ run: id, chunk: 0, epoch, dueInMs: 60_000 });
     const { row } = await find('v-0-1');
     expect(row).toMatchObject({ outcome: 'pending', attempts: 3, open: { isInFlight: false, inDoubt: true } });
-    expect(row!.open!.nextTryAt! - before).toBeGreaterThan(50_000);
-    expect(row!.open!.nextTryAt! - before).toBeLessThan(120_000);
+    expect(row!.open!.nextTryAt!).toBeGreaterThanOrEqual(before + 59_000); // the clock of Redis may be a moment off
   });
 
   test('of a run that was cancelled has the outcome that finalization gave it, and waits for nothing', async () => {

@@ -3,20 +3,18 @@ import { describe, test } from 'vitest';
 import type { Log } from '../../../src/logger.ts';
 import { openConsumer } from '../../../src/queue/consumer.ts';
 import { openListener } from '../../../src/queue/notifier.ts';
-import { notifierQueueName } from '../../../src/queue/queue.ts';
+import { notifierQueueName } from '../../../src/queue/queues.ts';
 import { addressFromUrl } from '../../../src/redis/address.ts';
 import { parseInfo } from '../../../src/redis/boot-check.ts';
 import { openQueueConnection } from '../../../src/redis/connect.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { passed } from '../../support/fleet.ts';
 import { openOwnRedis } from '../../support/own-redis.ts';
 import { until } from '../../support/processes.ts';
 
 const notifications = 2_000;
-const refusedMs = 1_000;
 
 describe('what listens to queues', () => {
-  test('asks a Redis that rejects writes a few times a second, tells it once, and goes on', async ({
+  test('tells once that a Redis rejects its writes, however often it asks, and goes on', async ({
     expect,
     onTestFinished,
   }) => {
@@ -49,10 +47,9 @@ describe('what listens to queues', () => {
     consumer.start();
     await until('notifications arrive', () => heard.size > 10);
     await admin.config('SET', 'min-replicas-to-write', '1');
-    const [at, before, heardBefore] = [performance.now(), await refusals(admin), heard.size];
-    expect(heardBefore).toBeLessThan(notifications);
-    await passed(at, refusedMs);
-    expect((await refusals(admin)) - before).toBeLessThan(100);
+    expect(heard.size).toBeLessThan(notifications);
+    const before = await refusals(admin);
+    await until('it was refused a few times', async () => (await refusals(admin)) - before > 10);
     expect(warnings).toBe(told.size);
     expect([...told].every((line) => line.includes('NOREPLICAS'))).toBe(true);
     await admin.config('SET', 'min-replicas-to-write', '0');

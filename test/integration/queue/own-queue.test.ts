@@ -1,10 +1,14 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Redis } from 'ioredis';
+import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
-import { openQueue, ownQueueName } from '../../../src/queue/queue.ts';
+import { removeOwnQueue } from '../../../src/operations/liveness.ts';
+import type { Session } from '../../../src/operations/session.ts';
+import { withQueue } from '../../../src/queue/on-demand.ts';
+import { openQueue } from '../../../src/queue/queue.ts';
+import { countConsumers, ownQueueName } from '../../../src/queue/queues.ts';
 import type { QueueConnection } from '../../../src/redis/connect.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { invoke } from '../../support/command.ts';
@@ -57,7 +61,7 @@ test('the queue of a run is removed by several commands at the same moment witho
   const queues = Array.from({ length: 8 }, () => openQueue(address));
   for (let round = 0; round < 20; round++) {
     await queues[0]!.add([0, 1].map((chunk) => ({ run: run.id, chunk })));
-    await expect(Promise.all(queues.map((queue) => queue.remove(false)))).resolves.toHaveLength(queues.length);
+    await expect(Promise.all(queues.map((queue) => queue.remove()))).resolves.toHaveLength(queues.length);
   }
   for (const queue of queues) await queue.close();
   expect(await leftOfQueue()).toEqual([]);
@@ -73,12 +77,13 @@ test.each([
   onTestFinished(() => rmSync(folder, { recursive: true }));
   await makeLogin([admin], folder, own.url, '-client|list');
   const login = { username: 'expunge', password: readFileSync(join(folder, 'password'), 'utf8').trim() };
-  const connection = { ...admin.options, ...login, replyMapping: undefined } as QueueConnection;
-  const queue = openQueue({ fp: run.fp, name: ownQueueName(run.id), connection });
-  onTestFinished(() => queue.close());
-  await queue.add([{ run: run.id, chunk: 0 }]);
-  expect(await queue.workers()).toBeNull();
-  await queue.remove(isOver);
+  const denied = new Redis({ ...admin.options, ...login } as never);
+  onTestFinished(() => denied.disconnect());
+  const session = { redis: denied, queueConnection: admin.options } as unknown as Session;
+  const address = { fp: run.fp, name: ownQueueName(run.id), connection: admin.options as QueueConnection };
+  await withQueue(address, (queue) => queue.add([{ run: run.id, chunk: 0 }]));
+  expect(await countConsumers(denied, address)).toBeNull();
+  await removeOwnQueue(session, { ...run, state: isOver ? 'completed' : 'running' });
   const left = await admin.keys(`*:${ownQueueName(run.id)}:*`);
   expect(left.length === 0).toBe(isOver);
 });

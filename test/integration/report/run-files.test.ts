@@ -29,11 +29,14 @@ test('a run holds no spool while it deletes, and its report names the day until 
     writeFileSync(list, 'v-000001\n');
     const env = { REDIS_URL: testRedisUrl(), EXPUNGE_TOKEN: sandbox.token, EXPUNGE_STATE_DIR: stateDir };
     const flags = ['--resource', 'views', '--base-url', sandbox.url, '--keep', '2d', '--yes'];
+    const [before, twoDays] = [Date.now(), 2 * 86_400_000];
     expect(await invoke(['run', list, ...flags], env).ended).toBe(0);
+    const after = Date.now();
     expect(spools).toEqual([[]]);
     const [run = ''] = readdirSync(join(stateDir, 'runs'));
     const until = Date.parse(readFileSync(join(stateDir, 'runs', run, 'kept-until'), 'utf8').trim());
-    expect(Math.abs(until - Date.now() - 2 * 86_400_000)).toBeLessThan(60_000);
+    expect(until).toBeGreaterThanOrEqual(Math.floor(before / 1_000) * 1_000 + twoDays);
+    expect(until).toBeLessThanOrEqual(Math.ceil(after / 1_000) * 1_000 + twoDays);
     const status = invoke(['status', run], env);
     await status.ended;
     expect(status.printed()).toContain(

@@ -376,42 +376,13 @@ describe('a clock of its own', () => {
   });
 
   test('is node’s unless one is given', async () => {
+    const before = Math.floor(Date.now() / 1_000) * 1_000; // it has whole seconds
     const { headers } = await send(await start(), '/v2/views/v-000001');
-    expect(Math.abs(Date.parse(String(headers.date)) - Date.now())).toBeLessThan(5_000);
+    expect(Date.parse(String(headers.date))).toBeGreaterThanOrEqual(before);
   });
 });
 
 describe('a capacity', () => {
-  const ids = (count: number) =>
-    Array.from({ length: count }, (_, i) => `/v2/views/v-${String(i + 1).padStart(6, '0')}`);
-
-  test('serves so many at once, each for its time, and lets the others wait in line', async () => {
-    const sandbox = await start({ objects: { views: 12 }, capacity: { atOnce: 3, serviceMs: 400 } }); // all of them come before the first is served
-    const from = performance.now();
-    const answers = await Promise.all(ids(12).map((path) => send(sandbox, path)));
-    expect(performance.now() - from).toBeGreaterThan(4 * 400 - 5);
-    expect(answers.every(({ status }) => status === 204)).toBe(true);
-    expect(sandbox.load).toMatchObject({ now: 0, max: 12 });
-  });
-
-  test('counts the requests it holds, over time, from the last reset', async () => {
-    const sandbox = await start({ objects: { views: 60 }, capacity: { atOnce: 3, serviceMs: 20 } });
-    const left = ids(60);
-    const atOnce = async (clients: number, until: number) =>
-      Promise.all(
-        Array.from({ length: clients }, async () => {
-          while (left.length > until) await send(sandbox, left.pop()!);
-        }),
-      );
-    await atOnce(10, 40);
-    sandbox.resetLoad();
-    await atOnce(5, 0);
-    const { max, mean } = sandbox.load;
-    expect(max).toBe(5);
-    expect(mean).toBeGreaterThan(2);
-    expect(mean).toBeLessThanOrEqual(5);
-  });
-
   test('can be given and taken away while it serves', async () => {
     const sandbox = await start({ capacity: { atOnce: 1, serviceMs: 600_000 } });
     const waiting = sendRaw(sandbox, '/v2/views/v-000001');
@@ -438,17 +409,19 @@ describe('what a ledger is held against', () => {
   });
 
   test('has when each request arrived and what it was answered, in the order of the targets', async () => {
-    const from = performance.now();
     const script = (_: string, id: string): FaultKind | null => (id === 'v-000002' ? 'reset' : null);
-    const sandbox = await start({ faults: { script }, latencyMs: 30 });
+    const sandbox = await start({ faults: { script } });
     const paths = ['/v2/views/v-000001', '/v2/views/v-000002', '/v2/views/v-000001', '/nowhere'];
     for (const path of paths) await send(sandbox, path).catch(() => {});
     const { atMs, status } = sandbox.arrivals;
     expect(sandbox.seen).toEqual(paths.map((path) => `DELETE ${path}`));
     expect(status).toEqual([204, 0, 404, 404]);
     expect(atMs.toSorted((a, b) => a - b)).toEqual(atMs);
-    expect(atMs[0]! - from).toBeGreaterThan(0);
-    expect(performance.now() - atMs.at(-1)!).toBeGreaterThan(25); // before the latency, not after
+    sandbox.latencyMs = 600_000;
+    const waiting = sendRaw(sandbox, '/v2/views/v-000003');
+    await expect.poll(() => atMs.length).toBe(paths.length + 1); // before the latency, not after
+    await sandbox.close();
+    await waiting;
   });
 
   test('is counted but not kept when nothing is recorded', async () => {

@@ -60,7 +60,7 @@ describe.concurrent('a refresh token', () => {
     token.onChange(() => token.authorization() && seen.push(contentOf(path) === `${sandbox.refreshToken}\n`));
     await token.start();
     expect(await useApi(token.authorization())).toBe(404);
-    await until('it was used three times', () => token.refreshes === 2, 10_000);
+    await until('it was used three times', () => token.refreshes === 2);
     expect(seen).toEqual([true, true, true]);
     expect(await useApi(token.authorization())).toBe(404);
     expect([statSync(path).mode & 0o777, readdirSync(folder)]).toEqual([0o600, ['refresh']]);
@@ -69,9 +69,9 @@ describe.concurrent('a refresh token', () => {
   test('is on the disk before the access token that came with it is used', async ({ expect, onTestFinished }) => {
     const { sandbox, file } = await openTokenHarness(onTestFinished);
     const real = refreshTokenFile(file('refresh', sandbox.refreshToken));
-    let let_it = () => {};
+    let release = () => {};
     const held = new Promise<void>((resolve) => {
-      let_it = resolve;
+      release = resolve;
     });
     const token = openWith(sandbox, {
       ...real,
@@ -81,7 +81,7 @@ describe.concurrent('a refresh token', () => {
     const started = token.start();
     await until('a token is issued', () => sandbox.counts.tokens === 1);
     expect(token.authorization()).toBeNull();
-    let_it();
+    release();
     await started;
     expect([token.authorization() === null, contentOf(real.path)]).toEqual([false, `${sandbox.refreshToken}\n`]);
   });
@@ -144,7 +144,7 @@ describe.concurrent('a refresh token', () => {
     const before = inode(host);
     const token = open({ refreshTokenFile: join(folder, 'link') });
     await token.start();
-    await until('it was used twice', () => token.refreshes >= 1, 10_000);
+    await until('it was used twice', () => token.refreshes >= 1);
     await token.close();
     expect([contentOf(host), inode(host)]).toEqual([`${sandbox.refreshToken}\n`, before]);
     expect(readdirSync(join(folder, 'secrets'))).toEqual(['refresh']);
@@ -210,9 +210,9 @@ describe.concurrent('a refresh token', () => {
     onTestFinished(() => token.close());
     await token.start();
     expect([token.authorization(), sandbox.counts.tokens]).toEqual([null, 1]);
-    await until('it tried again in vain', () => refusals === 2, 10_000);
+    await until('it tried again in vain', () => refusals === 2);
     expect(sandbox.counts.tokens).toBe(1);
-    await until('there is a token', () => token.authorization(), 10_000);
+    await until('there is a token', () => token.authorization());
     expect(contentOf(real.path)).toBe(`${sandbox.refreshToken}\n`);
   });
 

@@ -1,6 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, test } from 'vitest';
 import { never, until } from '../../support/processes.ts';
 import { openTokenHarness } from '../../support/token-harness.ts';
@@ -76,8 +75,8 @@ describe.concurrent('a token command', () => {
     const token = open({ ...none, tokenCommand }, { random: () => 0 });
     await token.start();
     expect(token.authorization()).toBe('Bearer t1');
-    await until('it failed', () => count() === 2, 10_000);
-    await until('it ran a third time', () => token.authorization() === 'Bearer t3', 10_000);
+    await until('it failed', () => count() === 2);
+    await until('it ran a third time', () => token.authorization() === 'Bearer t3');
   });
 
   test('runs again when the API rejected the token', async ({ expect, onTestFinished }) => {
@@ -108,13 +107,13 @@ describe.concurrent('a token command', () => {
     expect(token.authorization()).toBeNull();
   });
 
-  test.for(['sleep 60 &', 'setsid sleep 60 & echo a warning >&2;'])(
+  test.for(['sleep 600 &', 'setsid sleep 600 & echo a warning >&2;'])(
     'that leaves `%s` behind gives its token all the same',
     async (left, { expect, onTestFinished }) => {
       const { open, folder } = await openTokenHarness(onTestFinished);
       onTestFinished(() => kill(join(folder, 'pid')));
       const token = open({ ...none, tokenCommand: `${left} echo $! > ${folder}/pid; echo abc` });
-      await Promise.race([token.start(), sleep(10_000)]);
+      await token.start(); // longer than this test may take, if it waited for the other
       expect(token.authorization()).toBe('Bearer abc');
     },
   );
@@ -123,11 +122,11 @@ describe.concurrent('a token command', () => {
     const { open, folder } = await openTokenHarness(onTestFinished);
     const pid = join(folder, 'pid');
     onTestFinished(() => kill(pid));
-    const token = open({ ...none, tokenCommand: `setsid sh -c 'echo $$ > ${pid}; exec sleep 60' & wait` });
+    const token = open({ ...none, tokenCommand: `setsid sh -c 'echo $$ > ${pid}; exec sleep 600' & wait` });
     const started = token.start().then(() => token.waiting);
     await until('it runs', () => existsSync(pid) && readFileSync(pid, 'utf8') !== '');
-    const closed = await Promise.race([token.close().then(() => true), sleep(10_000, false)]);
-    expect([closed, await started, token.authorization()]).toEqual([true, expect.any(String), null]);
+    await token.close();
+    expect([await started, token.authorization()]).toEqual([expect.any(String), null]);
   });
 
   test('sees the variables it needs, and none of our secrets', async ({ expect, onTestFinished }) => {

@@ -88,7 +88,8 @@ async function send({ url }: Api, token: string | undefined, { method, path, hea
 }
 
 describe('whatever is sent to the API', () => {
-  test('has an answer that is no internal error, changes nothing without the role, and leaves the server alive', async () => {
+  /** @invariant roles-and-targets */
+  test('is answered without an internal error, changes nothing without the role, and leaves the server alive', async () => {
     const { api, runs, fp, tokens, requests } = await openFuzzed();
     for (const run of runs) await api.call('operate', `/runs/${run}/pause`, { method: 'POST', body: {} });
     const seen = new Map<string, number>();

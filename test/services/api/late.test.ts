@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
-import { sharedQueueName } from '../../../src/queue/queue.ts';
+import { sharedQueueName } from '../../../src/queue/queues.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openApi } from '../../support/api.ts';
 import { annotations, makeIds } from '../../support/ids.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
 import type { Role } from '../../../src/model/role.ts';
-import { sharedQueueName } from '../../../src/queue/queue.ts';
+import { sharedQueueName } from '../../../src/queue/queues.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { readSchedule } from '../../../src/schedule/schedule-store.ts';
 import { openApi } from '../../support/api.ts';
@@ -41,58 +41,9 @@ async function openWithSchedules(args = ['dashboard', '--port', '0']) {
 }
 
 const withoutPlace = (text: string) => text.replace(/^(Redis|Server): .*\n/, '');
-const withoutAge = (text: string) => text.replace(/[\d.]+ s ago/, 'N s ago');
 const facts = (text: string) => text.replaceAll('other', 'one').replaceAll(/"(changed_at|at)":"[^"]*"/g, '');
 
 describe('schedules with --server', () => {
-  test('are listed and previewed as beside Redis, without what is a secret', async () => {
-    const { harness, envOf, call } = await openWithSchedules();
-    await harness.expunge(['schedule', 'pause', 'other', '--reason', 'audit']);
-    const env = await envOf('read');
-    for (const line of [
-      ['list'],
-      ['list', '--json'],
-      ['preview', 'one'],
-      ['preview', 'one', '--json', '--count', '3'],
-    ]) {
-      const direct = await harness.expunge(['schedule', ...line]);
-      const over = await harness.expunge(['schedule', ...line], { env });
-      expect(over.code, over.stderr).toBe(0);
-      expect(withoutAge(over.stdout), line.join(' ')).toBe(withoutAge(direct.stdout));
-    }
-    const { text } = await call('read', `/targets/${harness.target.fp}/schedules`);
-    expect(text).toContain('"name":"other"');
-    expect(text).not.toContain('secret-path');
-    const none = await harness.expunge(['schedule', 'preview', 'on'], { env });
-    expect(none).toMatchObject({ code: 2, stderr: expect.stringContaining('no schedule of') });
-    const elsewhere = await harness.expunge(['schedule', 'list', '--account', 'nobody'], { env });
-    expect(elsewhere).toMatchObject({ code: 2, stderr: expect.stringContaining('knows no target') });
-  });
-
-  test('are steered as beside Redis, in the name of the token', async () => {
-    const { harness, redis, envOf } = await openWithSchedules();
-    const env = await envOf('operate');
-    const lines = [
-      ['pause', '--reason', 'audit'],
-      ['pause', '--json'],
-      ['resume'],
-      ['resume', '--json'],
-      ['remove', '--yes'],
-    ];
-    for (const [action = '', ...more] of lines) {
-      const direct = await harness.expunge(['schedule', action, 'one', ...more], {
-        env: { EXPUNGE_USER: 'test-operate' },
-      });
-      const over = await harness.expunge(['schedule', action, 'other', ...more], { env });
-      expect(over.code, over.stderr).toBe(direct.code);
-      expect([facts(over.stdout), facts(withoutPlace(over.stderr))]).toEqual([
-        facts(direct.stdout),
-        facts(withoutPlace(direct.stderr)),
-      ]);
-    }
-    expect((await readSchedule(redis, harness.target.fp, 'other'))?.state).toBe('removed');
-  });
-
   test('are added and replaced as beside Redis, whatever is said of them', async () => {
     const { harness, redis, envOf } = await openWithSchedules();
     const { fp } = harness.target;
@@ -231,21 +182,5 @@ describe('schedules with --server', () => {
     ]);
     expect(done.stderr).toContain(`Schedule parts: run ${run} of 1 id is left to the workers.`);
     expect(await harness.onlyRun()).toMatchObject({ id: run });
-  });
-
-  test('are not added or changed with a token that may only read', async () => {
-    const { harness, redis, envOf } = await openWithSchedules();
-    const before = await readSchedule(redis, harness.target.fp, 'one');
-    const env = await envOf('read');
-    for (const line of [
-      ['pause', 'one'],
-      ['resume', 'one'],
-      ['remove', 'one', '--yes'],
-      ['run', 'one'],
-      ['add', 'new', '--cron', '* * * * *', '--from', 'expired', '--resource', 'views', '--max-deletes', '5'],
-    ])
-      expect(await harness.expunge(['schedule', ...line], { env })).toMatchObject({ code: 5, stdout: '' });
-    expect(await readSchedule(redis, harness.target.fp, 'one')).toEqual(before);
-    expect(await harness.runs()).toEqual([]);
   });
 });

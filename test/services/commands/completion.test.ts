@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { keys } from '../../../src/redis/keys.ts';
+import { command } from '../../support/command.ts';
 import { type OwnRedis, openOwnRedis } from '../../support/own-redis.ts';
-import { bin, type ProgramOptions, runProgram } from '../../support/processes.ts';
+import { bin, runProgram } from '../../support/processes.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'expunge-completion-'));
 const atEnd: (() => Promise<void>)[] = [];
@@ -28,7 +29,6 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const expunge = (args: string[], options: ProgramOptions = {}) => runProgram(process.execPath, [bin, ...args], options);
 const has = (program: string, ...args: string[]) => spawnSync(program, args).status === 0;
 const hasTerminals = has('script', '--version'); // the one of util-linux: that of macOS takes other arguments
 
@@ -40,49 +40,49 @@ const shells = {
 } as const;
 type Shell = keyof typeof shells;
 
-/** What the command gets from a line with tabs in it that somebody types into a shell. */
-async function typed(shell: Shell, line: string, env: NodeJS.ProcessEnv = {}): Promise<string | undefined> {
+/** What the command gets from lines with tabs in them that somebody types into a shell, one after the other. */
+async function typed(shell: Shell, lines: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<string[]> {
   const [program, load] = shells[shell];
   const path = `${folder}:${process.env.PATH}`;
   const usual = { PATH: path, HOME: folder, SHELL: '/bin/sh', REDIS_URL: redis.url };
   const terminal = ['-qec', `stty cols 200 rows 50; ${program}`, '/dev/null'];
-  const options = { cwd: folder, env: { ...usual, ...env }, input: `${load}\n${line}\nexit\n` };
+  const options = { cwd: folder, env: { ...usual, ...env }, input: `${[load, ...lines].join('\n')}\nexit\n` };
   const shown = (await runProgram('script', terminal, options)).stdout;
-  return /^GOT (.*?)\r?$/m.exec(shown)?.[1];
+  return [...shown.matchAll(/^GOT (.*?)\r?$/gm)].map(([, words]) => words!);
 }
+
+const completed: [what: string, line: string, words: string][] = [
+  ['a command and a flag', 'expunge pau\tr --reas\twhy', '<pause> <r> <--reason> <why>'],
+  ['a value', 'expunge check --resource v\t', '<check> <--resource> <views>'],
+  ['a value behind =', 'expunge check --resource=v\t', '<check> <--resource=views>'],
+  ['one of several', 'expunge runs --state running,pa\t', '<runs> <--state> <running,paused>'],
+  [
+    'what stands behind a URL',
+    'expunge check --base-url https://a.example:1/x --prob\tv',
+    '<check> <--base-url> <https://a.example:1/x> <--probe-id> <v>',
+  ],
+  ['a run', 'expunge pause 20261120\t', `<pause> <${run}>`],
+  ['a file', 'expunge run list\t', '<run> <list of views.csv>'],
+];
 
 describe.each(Object.keys(shells) as Shell[])('in %s', (shell) => {
   const isHere = hasTerminals && has(shell, '-c', 'exit 0');
 
-  beforeAll(async () => {
-    const { stdout } = await expunge(['completion', shell]);
+  it.skipIf(!isHere)('TAB completes words, and leaves a run as it is where Redis cannot be reached', async () => {
+    const { stdout } = await command(['completion', shell]);
     writeFileSync(join(folder, `completion.${shell}`), stdout);
-  });
-
-  it.skipIf(!isHere).each([
-    ['a command and a flag', 'expunge pau\tr --reas\twhy', '<pause> <r> <--reason> <why>'],
-    ['a value', 'expunge check --resource v\t', '<check> <--resource> <views>'],
-    ['a value behind =', 'expunge check --resource=v\t', '<check> <--resource=views>'],
-    ['one of several', 'expunge runs --state running,pa\t', '<runs> <--state> <running,paused>'],
-    [
-      'what stands behind a URL',
-      'expunge check --base-url https://a.example:1/x --prob\tv',
-      '<check> <--base-url> <https://a.example:1/x> <--probe-id> <v>',
-    ],
-    ['a run', 'expunge pause 20261120\t', `<pause> <${run}>`],
-    ['a file', 'expunge run list\t', '<run> <list of views.csv>'],
-  ])('TAB completes %s', async (_, line, words) => {
-    expect(await typed(shell, line)).toBe(words);
-  });
-
-  it.skipIf(!isHere)('TAB leaves a run as it is where Redis cannot be reached', async () => {
-    const env = { REDIS_URL: 'redis://127.0.0.1:1' };
-    expect(await typed(shell, 'expunge pause 20261120\t', env)).toBe('<pause> <20261120>');
+    const got = await typed(
+      shell,
+      completed.map(([, line]) => line),
+    );
+    expect(completed.map(([what], n) => [what, got[n]])).toEqual(completed.map(([what, , words]) => [what, words]));
+    const away = await typed(shell, ['expunge pause 20261120\t'], { REDIS_URL: 'redis://127.0.0.1:1' });
+    expect(away).toEqual(['<pause> <20261120>']);
   });
 });
 
 describe('what a shell asks', () => {
-  const asked = (line: string[], env: NodeJS.ProcessEnv) => expunge(['complete', ...line], { cwd: folder, env });
+  const asked = (line: string[], env: NodeJS.ProcessEnv) => command(['complete', ...line], { env });
 
   it('is answered with the newest runs first, and what they are', async () => {
     const { stdout } = await asked(['status', ''], { REDIS_URL: redis.url });
@@ -110,13 +110,13 @@ describe('expunge completion', () => {
   it('prints a script whatever is wrong with variables and settings: a shell reads it at each start', async () => {
     writeFileSync(join(folder, 'wrong.json'), 'no JSON');
     const env = { EXPUNGE_CONFIG: join(folder, 'wrong.json'), EXPUNGE_NONSENSE: '1' };
-    const { code, stdout, stderr } = await expunge(['completion', 'bash'], { env });
+    const { code, stdout, stderr } = await command(['completion', 'bash'], { env });
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toContain('complete -o default -F _expunge expunge');
   });
 
   it('refuses a shell it does not know', async () => {
-    const { code, stderr } = await expunge(['completion', 'powershell']);
+    const { code, stderr } = await command(['completion', 'powershell']);
     expect([code, stderr]).toEqual([2, 'error: "powershell" is not one of bash, zsh, fish.\n']);
   });
 });

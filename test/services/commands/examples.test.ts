@@ -21,9 +21,21 @@ const sections = page
     return { title: text.slice(0, text.indexOf('\n')), lines };
   });
 
-const isService = /^expunge worker\b/;
+/** What shows that a line is at work which goes on until it is ended, and the code with which it ends then. */
+const lasting: [line: RegExp, words: RegExp, code: number | null][] = [
+  [/^expunge worker\b/, /ready/, 0],
+  [/--watch$/, /./, null], // by a signal
+];
 
-/** A shell in a folder with a list, keys and the settings that the page assumes; each command is one of the page. */
+/** The harness names the target by variables; here a file does. */
+const unset = { EXPUNGE_BASE_URL: undefined, EXPUNGE_ACCOUNT: undefined };
+
+/** The words of a line without variables and pipes, as a shell reads them. */
+function wordsOf(line: string): string[] {
+  return (line.match(/"[^"]*"|'[^']*'|\S+/g) ?? []).map((word) => word.replaceAll(/^["']|["']$/g, ''));
+}
+
+/** A folder with a list, keys and the settings that the page assumes; each command is one of the page. */
 async function openPlace(atEnd: AtEnd) {
   const script = (_: string, id: string) => (/^a-0002\d[05]$/.test(id) ? 'status-409' : null);
   const harness = await openHarness(atEnd, { objects: { annotations: 600, views: 4_000 }, faults: { script } });
@@ -60,19 +72,26 @@ async function openPlace(atEnd: AtEnd) {
       .replace('https://ops.example.com', receiver.url)
       .replace('/srv/results', join(folder, 'results'))
       .replace('--http 9464', '--http 0');
-  const shell = async (line: string, typed?: string): Promise<Done> => {
+  /** Does a line: in this process where it is a command alone, else in a shell. */
+  const type = async (line: string, typed?: string): Promise<Done> => {
+    const [, user, words] = /^(?:EXPUNGE_USER=(\S+) )?expunge ([^|]+)$/.exec(here(line)) ?? [];
+    const variables = { ...surroundings, ...unset, EXPUNGE_USER: user };
     const options = { cwd: folder, env: surroundings };
-    const words = `set -o pipefail; ${here(line)}`;
     const done =
-      typed === undefined
-        ? await runProgram('timeout', ['-s', 'INT', /--watch$/.test(line) ? '4' : '60', 'bash', '-c', words], options)
-        : await runProgram(
-            'timeout',
-            ['-s', 'INT', '60', 'script', '-qec', `stty cols 100 rows 30; ${words}`, '/dev/null'],
-            { ...options, typed: ['Type ', `${typed}\r`] },
-          );
-    code = /\b[A-Z0-9]{4}-[A-Z0-9]{4}\b/.exec(done.stdout + done.stderr)?.[0] ?? code;
+      words === undefined
+        ? await runProgram('bash', ['-c', `set -o pipefail; ${here(line)}`], options)
+        : await harness.expunge(wordsOf(words), { env: variables, ...(typed && { typed: ['Type ', `${typed}\r`] }) });
+    code = /its code is ([A-Z0-9-]+)/.exec(done.stdout + done.stderr)?.[1] ?? code;
     return done;
+  };
+  /** Starts a line that goes on until it is ended, and ends it once it shows these words. */
+  const begin = async (line: string, words: RegExp) => {
+    const args = wordsOf(here(line).replace('expunge ', ''));
+    const isProcess = /--workers|--watch/.test(line); // which reads no file of this folder
+    const running = isProcess ? harness.spawn(args, surroundings) : harness.start(args, { ...surroundings, ...unset });
+    await until(`it shows ${words}`, () => words.test(running.stdout + running.stderr));
+    running.signal(line.includes('--watch') ? 'SIGINT' : 'SIGTERM');
+    return { running, code: (await running.ended).code };
   };
   /** A new list of annotations. */
   const list = (...numbers: number[]) => {
@@ -83,12 +102,12 @@ async function openPlace(atEnd: AtEnd) {
     const done = await harness.run(
       ['old.csv', '--resource', 'annotations', '--column', 'annotation_id', '--yes', '--json', ...more],
       {
-        env: surroundings,
+        env: { ...surroundings, ...unset },
       },
     );
     run = summaryIn(done).run;
   };
-  return { harness, shell, here, list, submit, surroundings };
+  return { harness, type, begin, list, submit, surroundings };
 }
 
 type Place = Awaited<ReturnType<typeof openPlace>>;
@@ -106,7 +125,7 @@ const before: Record<string, (place: Place) => unknown> = {
   'Leave it to workers': ({ list }) => list(...numbers(301, 364)),
   'Control a run': async ({ harness, list, submit, surroundings }) => {
     list(...numbers(401, 600));
-    await harness.spawnWorker([], surroundings);
+    await harness.worker([], { ...surroundings, ...unset });
     await submit(['--detach', '--rate', '5/s']);
   },
 };
@@ -123,15 +142,7 @@ const typed: [line: RegExp, text: string][] = [
 /** How a line ends that does not end with 0. */
 const codes: [line: RegExp, code: number][] = [
   [/^expunge retry|^expunge run rest/, 3], // they fail again
-  [/--watch$/, 124], // it is left
 ];
-
-async function serve({ harness, here, surroundings }: Place, line: string): Promise<void> {
-  const worker = harness.spawn(here(line).split(' ').slice(1), surroundings);
-  await until('the worker is ready', () => worker.stderr.includes('ready'));
-  worker.signal('SIGTERM');
-  expect(await worker.ended, worker.stderr).toMatchObject({ code: 0 });
-}
 
 describe('the page of examples', () => {
   test('works line by line, in its order', async ({ onTestFinished }) => {
@@ -139,12 +150,14 @@ describe('the page of examples', () => {
     for (const { title, lines } of sections) {
       await before[title]?.(place);
       for (const line of lines) {
-        if (isService.test(line)) {
-          await serve(place, line);
+        const [, words, end] = lasting.find(([found]) => found.test(line)) ?? [];
+        if (words !== undefined) {
+          const { running, code } = await place.begin(line, words);
+          expect(code, `${line}\n${running.stdout}\n${running.stderr}`).toBe(end);
           continue;
         }
         const answer = typed.find(([words]) => words.test(line))?.[1];
-        const done = await place.shell(line, answer);
+        const done = await place.type(line, answer);
         const code = codes.find(([words]) => words.test(line))?.[1] ?? 0;
         expect(done.code, `${line}\n${done.stdout}\n${done.stderr}`).toBe(code);
       }

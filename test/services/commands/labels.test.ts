@@ -67,13 +67,3 @@ test.each([
   const retry = (await harness.runs()).find(({ id }) => id === runIn(done));
   expect(retry).toMatchObject({ labels: labelsOfRetry });
 });
-
-test('a run is delivered with its labels', async () => {
-  const { harness } = await openApi(onTestFinished, { objects: annotations(makeIds('l', 1)) });
-  harness.file('a.txt', 'l-0\n');
-  await harness.run(['a.txt', '--resource', 'annotations', '--yes', '--detach', ...labels]);
-  await harness.worker(['--results', 'results']);
-  const { id } = await harness.runIs('delivered', ({ resultsIn }) => resultsIn !== '');
-  const { resultsIn } = (await harness.runs()).find((run) => run.id === id)!;
-  expect(JSON.parse(readFileSync(`${resultsIn}/summary.json`, 'utf8'))).toMatchObject({ labels: facts });
-});

@@ -15,8 +15,6 @@ type Inbox = {
   harness: Harness;
   /** Puts a list into the inbox, lets the schedule make a run of it, and returns that run once its end is recorded. */
   takes(ids: readonly string[]): Promise<Run>;
-  /** Makes a run of the inbox as it is, and returns it once its end is recorded. */
-  makeRun(): Promise<Run>;
   /** The files that are still in the inbox, and those in the archive. */
   files(): { left: string[]; archived: string[] };
   /** How often the heartbeat was called. */
@@ -43,7 +41,8 @@ async function openInbox(atEnd: AtEnd, ...flags: string[]): Promise<Inbox> {
   const isFollowed = async (run: string) =>
     (await harness.redis.hget(keys.schedule(harness.target.fp, 'nightly'), 'lastRun')) === run &&
     (await harness.redis.hget(keys.schedule(harness.target.fp, 'nightly'), 'lastState')) === 'completed';
-  const makeRun = async () => {
+  const takes = async (ids: readonly string[]) => {
+    harness.file('in/list.txt', `${ids.join('\n')}\n`);
     const { stdout, stderr } = await harness.expunge(['schedule', 'run', 'nightly', '--json'], { env });
     if (stdout === '') throw new Error(stderr);
     const { run } = JSON.parse(stdout);
@@ -53,11 +52,7 @@ async function openInbox(atEnd: AtEnd, ...flags: string[]): Promise<Inbox> {
   const namesIn = (folder: string) => readdirSync(folder, { recursive: true, withFileTypes: true });
   return {
     harness,
-    makeRun,
-    takes: (ids) => {
-      harness.file('in/list.txt', `${ids.join('\n')}\n`);
-      return makeRun();
-    },
+    takes,
     files: () => ({
       left: readdirSync(inbox),
       archived: existing(archive, () =>
@@ -103,41 +98,12 @@ describe.concurrent('a run of a schedule that found none of its ids', () => {
     expect(listed).toContain(`completed, but none of its 3 ids was there (${run.id})`);
     expect(listed).toContain('If its ids may be gone: expunge schedule add nightly … --expect-absent --replace');
     expect(listed).toContain('Resume: expunge schedule resume nightly');
-  });
-
-  test('ends as the same list does in the foreground', async ({ expect, onTestFinished }) => {
-    const inbox = await openInbox(onTestFinished);
-    const { id } = await inbox.takes(gone);
-    const status = summaryIn(await inbox.harness.expunge(['status', id, '--json']));
-    const list = inbox.harness.list(gone);
-    const foreground = await inbox.harness.run([list, '--resource', 'annotations', '--yes', '--json']);
-    expect([status.exit, foreground.code]).toEqual([3, 3]);
-    const shown = await inbox.harness.expunge(['status', id]);
-    expect(shown.stdout).toContain('Completed, but none of its 3 ids was there.');
-    expect(shown.stdout).toContain('check --base-url, --account, --resource and --column');
-    const runs = (await inbox.harness.expunge(['runs', '--target', inbox.harness.target.account])).stdout;
-    expect(runs.match(/completed, exit 3/g)).toHaveLength(2);
-  });
-
-  test('may be made again by a person who has resumed the schedule, and pauses it again', async ({
-    expect,
-    onTestFinished,
-  }) => {
-    const inbox = await openInbox(onTestFinished);
-    const first = await inbox.takes(gone);
-    await inbox.harness.expunge(['schedule', 'resume', 'nightly']);
-    expect(await inbox.state()).toBe('active');
-    const second = await inbox.makeRun();
-    expect(second.id).not.toBe(first.id);
-    await until('it is paused again', async () => (await inbox.state()) === 'paused');
-    expect(inbox.files()).toEqual({ left: ['list.txt'], archived: [] });
-    expect(inbox.heartbeats()).toBe(0);
+    expect(summaryIn(await inbox.harness.expunge(['status', run.id, '--json'])).exit).toBe(3);
   });
 });
 
 describe.concurrent('a run of a schedule went well, so that its file is archived and the heartbeat called, if', () => {
   test.for<[string, readonly string[], string[]]>([
-    ['all of its ids were deleted', present, []],
     ['one of its ids was deleted and the others were absent', [...gone, present[0]!], []],
     ['none of its ids was there, and --expect-absent was given', gone, ['--expect-absent']],
   ])('%s', async ([, ids, flags], { expect, onTestFinished }) => {

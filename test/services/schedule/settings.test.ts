@@ -1,9 +1,11 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { describe, test } from 'vitest';
 import { readSources } from '../../../src/config/list-source.ts';
+import { unlinkRun } from '../../../src/ledger/end-run.ts';
 import { announceProtection } from '../../../src/ledger/protection.ts';
 import type { Run } from '../../../src/ledger/run.ts';
 import { setMinGrace } from '../../../src/ledger/steer-target.ts';
+import { keys } from '../../../src/redis/keys.ts';
 import { dryRun, runNow } from '../../../src/schedule/follow-run.ts';
 import { type Definition, scheduledSettings } from '../../../src/schedule/schedule.ts';
 import { steerSchedule } from '../../../src/schedule/schedule-store.ts';
@@ -66,10 +68,20 @@ const effects: Record<
 async function openWith(atEnd: AtEnd, settings: Texts, list: string): Promise<ScheduleHarness> {
   const harness = await openScheduleHarness(atEnd);
   harness.file('list', list);
+  await addWith(harness, settings);
+  return harness;
+}
+
+async function addWith(harness: ScheduleHarness, settings: Texts): Promise<void> {
   const never = harness.file('never.txt', 'b\nc\n');
   const ofResource = settings.resourceColumn === undefined ? usual : { maxDeletes: '100' };
   await harness.add({ settings: { ...ofResource, ...settings, ...(settings.protect && { protect: never }) } });
-  return harness;
+}
+
+/** As if nothing had been made of the schedule. */
+async function forgetAll({ redis, target }: ScheduleHarness, run: Run): Promise<void> {
+  await unlinkRun(redis, run);
+  await redis.del(keys.schedule(target.fp, 'nightly'), keys.scheduleHistory(target.fp, 'nightly'));
 }
 
 const ownFacts = ({
@@ -91,34 +103,28 @@ const ownFacts = ({
 describe.concurrent('a setting of a schedule', () => {
   test.for(scheduledSettings.map((name) => [name, effects[name]] as const))(
     'holds for an occurrence, a run by hand and a dry run alike: %s',
-    async ([, { settings, list, ids, run: wanted = {} }], { expect, onTestFinished }) => {
-      const [byOccurrence, byHand] = await Promise.all([
-        openWith(onTestFinished, settings, list),
-        openWith(onTestFinished, settings, list),
-      ]);
-      const dry = await dryRun(byOccurrence.work, 'nightly', stop());
+    async ([name, { settings, list, ids, run: wanted = {} }], { expect, onTestFinished }) => {
+      const harness = await openWith(onTestFinished, settings, list);
+      const dry = await dryRun(harness.work, 'nightly', stop());
       expect(dry).toMatchObject({ list: { ids }, refusal: null });
-      await byOccurrence.at(one);
-      await runNow(byHand.work, 'nightly', stop());
-      const [run] = await byOccurrence.runs();
-      expect(run).toMatchObject({ ids, sha256: dry.list.sha256, ...wanted });
-      expect(ownFacts((await byHand.runs())[0]!)).toEqual(ownFacts(run!));
+      await harness.at(one);
+      const [due] = await harness.runs();
+      expect(due).toMatchObject({ ids, sha256: dry.list.sha256, ...wanted });
+
+      await forgetAll(harness, due!);
+      await addWith(harness, settings);
+      harness.now = two;
+      await runNow(harness.work, 'nightly', stop());
+      const [byHand] = await harness.runs();
+      expect(ownFacts(byHand!)).toEqual(ownFacts(due!));
+
+      if (effects[name].run !== undefined || ['maxDeletes', 'expectCount'].includes(name)) return;
+      await forgetAll(harness, byHand!);
+      await addWith(harness, Object.fromEntries(Object.entries(settings).filter(([known]) => known !== name)));
+      const without = await dryRun(harness.work, 'nightly', stop()).catch(() => null);
+      expect(without?.list.sha256).not.toBe(dry.list.sha256); // it makes another list of the same file
     },
   );
-
-  test.for(
-    scheduledSettings.filter(
-      (name) => effects[name].run === undefined && !['maxDeletes', 'expectCount'].includes(name),
-    ),
-  )('makes another list of the same file: %s', async (name, { expect, onTestFinished }) => {
-    const { settings, list } = effects[name];
-    const harness = await openWith(onTestFinished, settings, list);
-    const others = Object.fromEntries(Object.entries(settings).filter(([known]) => known !== name));
-    const without = await openWith(onTestFinished, others, list);
-    const { list: made } = await dryRun(harness.work, 'nightly', stop());
-    const plain = await dryRun(without.work, 'nightly', stop()).catch(() => null);
-    expect(plain?.list.sha256).not.toBe(made.sha256);
-  });
 
   test('that bounds the list is asked by all three', async ({ expect, onTestFinished }) => {
     const harness = await openWith(onTestFinished, { maxDeletes: '2' }, 'a\nb\nc\n');

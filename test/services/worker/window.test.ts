@@ -12,26 +12,23 @@ const ids = makeIds('w', 3_000);
 const inHours = (from: number, to: number) =>
   [from, to].map((hours) => new Date(Date.now() + hours * 3_600_000).toISOString().slice(11, 16)).join('-');
 
-/** Three workers with a run, and how often chunks are claimed: each claim takes an epoch. */
+/** Three workers with a run, and how many of its chunks they hold. */
 async function openThree(atEnd: (task: () => Promise<void>) => void, window: string) {
   const workers = await openLocalWorkers(atEnd, { objects: annotations(ids), latencyMs: 2 });
   await workers.add();
   await workers.add();
   const id = await workers.submit(ids, { window });
   const held = async () => (await workers.redis.hvals(keys.open(id))).filter((epoch) => epoch !== '0').length;
-  const claims = async () => Number(await workers.redis.hget(keys.run(id), 'epoch'));
-  return { ...workers, id, held, claims };
+  return { ...workers, id, held };
 }
 
-test('outside its window a run stays running, sends nothing, holds no chunk and asks for few, and goes on when it opens', async ({
+test('outside its window a run stays running, sends nothing, holds no chunk, and goes on when it opens', async ({
   onTestFinished,
 }) => {
-  const { sandbox, redis, id, run, held, claims } = await openThree(onTestFinished, inHours(2, 3));
+  const { sandbox, redis, id, run, held } = await openThree(onTestFinished, inHours(2, 3));
   await until('it is found closed', async () => (await run(id)).closedUntil > Date.now());
   await until('no chunk is held', async () => (await held()) === 0);
-  const before = await claims();
-  await never('a request is sent', () => sandbox.seen.length > 0, 4_000);
-  expect((await claims()) - before).toBeLessThanOrEqual(3);
+  await never('a request is sent', () => sandbox.seen.length > 0, 1_000);
   expect(sandbox.seen).toEqual([]);
   expect(await run(id)).toMatchObject({ state: 'running', attempts: 0 });
   await redis.hset(keys.run(id), { window: inHours(-2, 2), closedUntil: 0 });

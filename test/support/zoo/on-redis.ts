@@ -47,7 +47,7 @@ class Play {
   readonly #arrivals = new Map<number, Request[]>();
   readonly #answers = new Map<number, Request[]>();
   #now = 0;
-  #calls = 0;
+  readonly #calls = new Set<Promise<unknown>>();
 
   constructor(redis: RedisClient, keys: ReturnType<typeof limiterKeys>, scenario: Scenario) {
     this.#redis = redis;
@@ -82,12 +82,8 @@ class Play {
   #openCalls() {
     const { call, store } = openTargetCalls(this.#redis, this.#keys, () => String(epochMs + this.#now));
     const counted = async <T>(promise: Promise<T>): Promise<T> => {
-      this.#calls++;
-      try {
-        return await promise;
-      } finally {
-        this.#calls--;
-      }
+      this.#calls.add(promise);
+      return promise.finally(() => this.#calls.delete(promise));
     };
     return {
       call: (...args: Parameters<typeof call>) => counted(call(...args)),
@@ -99,14 +95,15 @@ class Play {
     const { seconds, processes: count = 4 } = this.#scenario;
     const processes = Array.from({ length: count }, (_, n) => this.openProcess(`p${n}`));
     const changes = [...(this.#scenario.changes ?? [])];
+    const timersMs = 100 / count; // processes start so far from each other, and their timers last whole tenths of a second
     for (; this.#now < seconds * 1_000; this.#now++) {
       const now = this.#now;
       if (changes.length > 0 && now >= changes[0]![0] * 1_000) this.#server.setLimit(changes.shift()![1], now);
-      if (now % (100 / count) === 0 && now < 100) this.#start(processes[now / (100 / count)]!);
+      if (now % timersMs === 0 && now > 0) vi.advanceTimersByTime(timersMs);
+      if (now % timersMs === 0 && now < 100) this.#start(processes[now / timersMs]!);
       for (const request of take(this.#arrivals, now)) this.#arrive(request);
       for (const request of take(this.#answers, now)) this.#answer(request);
-      vi.advanceTimersByTime(1);
-      await this.#callsAreOver();
+      if (this.#calls.size > 0) await this.#callsAreOver();
       for (const process of processes) this.#send(process);
       if (now % 100 === 0) this.#measures.allow(now, this.#server.perSecond(now), 0);
     }
@@ -125,7 +122,10 @@ class Play {
   }
 
   async #callsAreOver(): Promise<void> {
-    while (this.#calls > 0) await turn();
+    while (this.#calls.size > 0) {
+      await Promise.allSettled(this.#calls);
+      await turn(); // what follows an answer may be another call
+    }
   }
 
   #send(process: Process): void {

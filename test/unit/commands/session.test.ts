@@ -7,16 +7,7 @@ import { invoke } from '../../support/command.ts';
 
 /** What makes a run or a schedule, looks whether it could, or shows where to begin: they may begin a private Redis. */
 const beginning = ['run', 'worker', 'dashboard', 'schedule add', 'check', 'quickstart'];
-const withoutRedis = [
-  'alerts',
-  'completion',
-  'config show',
-  'help',
-  'sandbox',
-  'redis status',
-  'redis stop',
-  'plan',
-];
+const withoutRedis = ['alerts', 'completion', 'config show', 'help', 'sandbox', 'redis status', 'redis stop', 'plan'];
 
 const afterItsPlan = ['apply']; // which names what it is to do
 

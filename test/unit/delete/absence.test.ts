@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Absence, type Belief } from '../../../src/delete/absence.ts';
 import type { Streaks } from '../../../src/limiter/run-pace.ts';
+import { sized } from '../../support/size.ts';
 
 const open = new AbortController().signal;
 
@@ -262,7 +263,7 @@ test('nothing is believed while an API says of everything that it is not there, 
     seed = (seed * 48_271) % 2_147_483_647;
     return seed / 2_147_483_647;
   };
-  for (let round = 0; round < 300; round++) {
+  for (let round = 0; round < sized(50, 300); round++) {
     const { gone, deleted, told, passed, pass } = openAbsence();
     const [from, length] = [Math.floor(random() * 60), 20 + Math.floor(random() * 60)];
     // Each answer is up to two places early or late.

@@ -8,7 +8,7 @@ import { commands } from '../../../src/commands/line/commands.ts';
 import { settings } from '../../../src/config/settings.ts';
 import { readTopic, topicNames, topics } from '../../../src/help/topics.ts';
 import { defineResources } from '../../../src/model/resource.ts';
-import { pages, readPage, withGenerated } from '../../support/docs.ts';
+import { architecturePages, pages, readPage, withGenerated } from '../../support/docs.ts';
 import { definitionsIn } from '../../support/resource-pages.ts';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
@@ -45,10 +45,6 @@ describe.each(pages)('%s', (path) => {
   beforeAll(() => defineResources(definitionsIn(page)));
   afterAll(() => defineResources({}));
 
-  it('has its tables as `npm run docs` writes them', () => {
-    expect(withGenerated(page)).toBe(page);
-  });
-
   it('names only flags that exist', () => {
     const spans = [...page.matchAll(/`((?:expunge|--|[a-z-]+ --)[^`]*)`/g)].map(([, span]) => span!);
     const ours = spans.filter((span) => span.startsWith('--') || isOurs(span));
@@ -59,6 +55,14 @@ describe.each(pages)('%s', (path) => {
   it('shows only commands that can be read', () => {
     for (const words of commandsOf(page))
       expect(() => readCommandLine(words, '0', () => {}), words.join(' ')).not.toThrow();
+  });
+});
+
+describe.each([...pages, ...architecturePages])('%s', (path) => {
+  const page = readPage(path);
+
+  it('has its tables as `npm run docs` writes them', () => {
+    expect(withGenerated(page)).toBe(page);
   });
 
   it('has only links that lead somewhere', () => {

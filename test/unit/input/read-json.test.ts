@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { sized } from '../../support/size.ts';
 import { brief, collect, fixture, inputOf } from './read-text.ts';
 
 test('takes strings and whole numbers that kept their text, and rejects the rest', async () => {
@@ -83,7 +84,7 @@ test('finds among any members, however they are written, a key that stands twice
     const [row] = await collect([inputOf('x.ndjson', `{${written.join(',')}}`)]);
     expect(row!.reject === 'duplicate_key').toBe(isTwice);
   };
-  await fc.assert(fc.asyncProperty(fc.array(anyMember, { maxLength: 6 }), check), { numRuns: 500 });
+  await fc.assert(fc.asyncProperty(fc.array(anyMember, { maxLength: 6 }), check), { numRuns: sized(50, 500) });
 });
 
 test('finds a key that stands twice whatever characters it has', async () => {
@@ -134,7 +135,9 @@ test('reads any array as the parser does, in whatever pieces it comes', async ()
     expect(rows.map((row, i) => compact(row.id, values[i]))).toEqual(ids);
   };
   const values = fc.array(fc.jsonValue(), { maxLength: 8 });
-  await fc.assert(fc.asyncProperty(values, fc.nat(2), fc.integer({ min: 1, max: 20 }), check), { numRuns: 300 });
+  await fc.assert(fc.asyncProperty(values, fc.nat(2), fc.integer({ min: 1, max: 20 }), check), {
+    numRuns: sized(30, 300),
+  });
 });
 
 test.each([

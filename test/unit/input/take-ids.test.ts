@@ -8,6 +8,7 @@ import { createSpoolFolder, type Spool, spoolRows } from '../../../src/input/spo
 import { readHeldBack, takeIds } from '../../../src/input/take-ids.ts';
 import { sumIds } from '../../../src/model/resource.ts';
 import type { Row } from '../../../src/model/row.ts';
+import { sized } from '../../support/size.ts';
 
 let stateDir = '';
 beforeEach(() => {
@@ -61,7 +62,7 @@ test('a list is cut behind so many ids: each row is taken or held back, and a re
       expect(parts.length).toBe(chunks + blocks);
       expect([...readAll(taken)].length).toBe(ids.length);
     }),
-    { numRuns: 12 }, // each writes a spool of some 500 files,
+    { numRuns: sized(3, 12) }, // each writes a spool of some 500 files,
   );
 });
 

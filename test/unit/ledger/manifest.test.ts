@@ -12,6 +12,7 @@ import {
 import { checkId, strictRules } from '../../../src/model/check-id.ts';
 import { resources } from '../../../src/model/resource.ts';
 import type { Chunk, Position, SettledBlock } from '../../../src/model/row.ts';
+import { sized } from '../../support/size.ts';
 
 /** Ids the guard lets through, from everything Unicode has. */
 const hostileId = fc
@@ -56,7 +57,7 @@ describe('a chunk', () => {
           ),
         ).toBe(-1);
       }),
-      { numRuns: 30 },
+      { numRuns: sized(5, 30) },
     );
   });
 
@@ -65,6 +66,7 @@ describe('a chunk', () => {
       fc.property(chunkOf(hostileId), (chunk) => {
         expect(decodeChunk(chunk.n, encodeChunk(chunk))).toEqual(chunk);
       }),
+      { numRuns: sized(10, 100) },
     );
   });
 
@@ -76,6 +78,7 @@ describe('a chunk', () => {
       fc.property(chunkOf(sameLength), (chunk) => {
         expect(decodeChunk(chunk.n, encodeChunk(chunk))).toEqual(chunk);
       }),
+      { numRuns: sized(10, 100) },
     );
   });
 

@@ -6,6 +6,7 @@ import { parseRun } from '../../../src/ledger/run.ts';
 import { checkId, strictRules } from '../../../src/model/check-id.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import type { SettledRow } from '../../../src/model/row.ts';
+import { sized } from '../../support/size.ts';
 
 describe('merge pages', () => {
   type Place = { file: number; line: number; stream: number };
@@ -53,6 +54,7 @@ describe('merge pages', () => {
         );
         expect(await merged(streams)).toEqual(ordered.map(({ file, line }) => `${file}.${line}`));
       }),
+      { numRuns: sized(10, 100) },
     );
   });
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { checkId, checkLine, idPath, strictRules } from '../../../src/model/check-id.ts';
+import { sized } from '../../support/size.ts';
 
 test.each([
   ['', 'empty_id'],
@@ -159,7 +160,7 @@ test('every id that is accepted addresses one object: a URL parser keeps its pat
       expect(segments).toHaveLength(5);
       expect(decodeURIComponent(segments[4]!)).toBe(id);
     }),
-    { numRuns: 2000 },
+    { numRuns: sized(200, 2_000) },
   );
 });
 

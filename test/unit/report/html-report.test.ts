@@ -10,6 +10,7 @@ import { idOutcomes } from '../../../src/model/outcome.ts';
 import { parseRate, storedRate } from '../../../src/model/rate.ts';
 import { FailureSamples, type PageFacts, renderPage } from '../../../src/report/html-report.ts';
 import { tagsOf, textOf } from '../../support/html.ts';
+import { sized } from '../../support/size.ts';
 
 const start = 1_800_000_000_000;
 
@@ -121,6 +122,7 @@ describe('the page of a run', () => {
         const rows = (of: string[]) => of.map((id) => row({ id }));
         expectHarmless(pageWith('x', rows(ids)), pageWith('x', rows(['1', '2', '3', '4', '5'])));
       }),
+      { numRuns: sized(10, 100) },
     );
     expect(textOf(pageWith('x', [row({ id: 'a<b>&"c\'' })]))).toContain('a<b>&"c\'');
   });

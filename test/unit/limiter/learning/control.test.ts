@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { control, type TargetControl } from '../../../../src/limiter/learning/control.ts';
 import type { Sums } from '../../../../src/limiter/learning/sums.ts';
+import { sized } from '../../../support/size.ts';
 import { sums } from '../../../support/sums.ts';
 
 /** The states of a target from its first call on, after each of these looks. */
@@ -193,6 +194,7 @@ test('whatever comes, the rate is above none and never above the ceiling, and th
         before = next;
       }
     }),
+    { numRuns: sized(20, 100) },
   );
 });
 
