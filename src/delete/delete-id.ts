@@ -1,4 +1,3 @@
-import pRetry from 'p-retry';
 import {
   type Cell,
   countAttempts,
@@ -68,17 +67,12 @@ export async function deleteId(marked: Cell, first: Answer, deps: DeleteIdDeps):
     asked: 0,
     before: null,
   };
-  try {
-    const verdict = await pRetry((n) => attempt(id, n === 1 ? first : null, deps), {
-      retries: quickAttempts - 1,
-      minTimeout: 0, // shouldRetry waits, because it knows how long
-      shouldRetry: ({ error, attemptNumber }) => mayTryAgain(error, attemptNumber, id, deps),
-    });
-    return conclude(id, verdict, deps);
-  } catch (error) {
-    if (error instanceof Withheld) return { cell: openCell(id), mayResend: true, waitMs: 0 };
-    if (error instanceof TryAgain) return deferOrSettle(id, deps);
-    throw error;
+  for (let n = 1; ; n++) {
+    const found = await attempt(id, n === 1 ? first : null, deps);
+    if (found === 'withheld') return { cell: openCell(id), mayResend: true, waitMs: 0 };
+    if (found !== 'try again') return conclude(id, found, deps);
+    const mayTryAgain = id.attempts < quickAttempts && deps.limits.mayRetry;
+    if (!mayTryAgain || !(await deps.wait(backoffMs(n, deps.random())))) return deferOrSettle(id, deps);
   }
 }
 
@@ -94,45 +88,49 @@ type OpenId = {
   before: number | null;
 };
 
-class TryAgain extends Error {}
-class Withheld extends Error {}
+/** One attempt, which asks several times for an id that is not there. `withheld`: nothing may be sent now, and it was no attempt. */
+async function attempt(
+  id: OpenId,
+  first: Answer | null,
+  deps: DeleteIdDeps,
+): Promise<Verdict | 'try again' | 'withheld'> {
+  for (let answer = first ?? (await deps.send()); answer !== null; answer = await deps.send()) {
+    id.answer = answer;
+    const verdict = verdictOf(answer, id.doubtful, deps.verdicts);
+    if (verdict.kind === 'settle' && isGone(verdict.outcome)) {
+      const belief = await judge(id, deps);
+      if (belief === 'ask again') continue;
+      if (belief === 'withheld') return belief;
+    }
+    if (verdict.kind === 'settle') id.attempts++;
+    if ('ambiguous' in verdict) id.doubtful ||= verdict.ambiguous;
+    return verdict.kind === 'retry' ? countTry(id, deps) : verdict;
+  }
+  return 'withheld';
+}
 
-async function attempt(id: OpenId, first: Answer | null, deps: DeleteIdDeps): Promise<Verdict> {
-  const answer = first ?? (await deps.send());
-  if (answer === null) throw new Withheld('nothing may be sent');
-  id.answer = answer;
-  const verdict = verdictOf(answer, id.doubtful, deps.verdicts);
-  if (verdict.kind === 'settle' && isGone(verdict.outcome) && !(await isBelieved(id, deps)))
-    return attempt(id, null, deps);
-  if (verdict.kind === 'settle') id.attempts++;
-  if ('ambiguous' in verdict) id.doubtful ||= verdict.ambiguous;
-  if (verdict.kind !== 'retry') return verdict;
-  if (deps.limits.isCircuitOpen) {
-    deps.retried('outage');
-    throw new Withheld('the circuit is open: no attempt of the id');
+/** Counts an attempt that is not final, unless the whole target is in trouble. */
+function countTry(id: OpenId, { limits, retryDelaysMs, retried }: DeleteIdDeps): 'try again' | 'withheld' {
+  if (limits.isCircuitOpen) {
+    retried('outage');
+    return 'withheld';
   }
   id.attempts++;
-  if (id.attempts < maxAttempts(deps.retryDelaysMs)) deps.retried(reasonOf(answer));
-  throw new TryAgain('not final');
+  if (id.attempts < maxAttempts(retryDelaysMs)) retried(reasonOf(id.answer));
+  return 'try again';
 }
 
-/** Whether the id is absent. False: it is to be asked for again, which costs no attempt. Throws Withheld if asking is not allowed now. */
-async function isBelieved(id: OpenId, deps: DeleteIdDeps): Promise<boolean> {
+/** Whether the id is absent. `ask again`: it costs no attempt. */
+async function judge(id: OpenId, deps: DeleteIdDeps): Promise<'believed' | 'ask again' | 'withheld'> {
   const { absence, judgeAbsence, rest, retried, halt, random } = deps;
   const belief = await judgeAbsence({ asked: id.asked, before: id.before, isInDoubt: id.doubtful });
-  if (belief === 'believed') return true;
+  if (belief === 'believed') return belief;
   if (belief === 'halt')
     halt('all_absent', `${absence.haltReason}. The last answer: ${toExcerpt(id.answer) || 'empty'}`);
-  if (belief !== 'ask again') throw new Withheld('its absence is not believed');
+  if (belief !== 'ask again') return 'withheld';
   retried('status');
   id.before = absence.deletions;
-  if (!(await rest(askAgainAfterMs(id.asked++, random())))) throw new Withheld('nothing may be sent');
-  return false;
-}
-
-async function mayTryAgain(error: Error, attemptNumber: number, id: OpenId, deps: DeleteIdDeps): Promise<boolean> {
-  if (!(error instanceof TryAgain) || id.attempts >= quickAttempts || !deps.limits.mayRetry) return false;
-  return deps.wait(backoffMs(attemptNumber, deps.random()));
+  return (await rest(askAgainAfterMs(id.asked++, random()))) ? 'ask again' : 'withheld';
 }
 
 function conclude(id: OpenId, verdict: Verdict, deps: DeleteIdDeps): IdPassResult {

@@ -1,16 +1,17 @@
 import { createReadStream } from 'node:fs';
 import { stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import pRetry from 'p-retry';
+import { messageOf } from '../errors.ts';
 import { type Route, sendOnce, statusProblem } from '../http/send-once.ts';
 import type { Lease } from '../redis/lease.ts';
-import { sleepUntilAborted } from '../wait.ts';
 import type { ResultSet } from './result-set.ts';
 
 /** A server that takes files by PUT. `headers` are read for each file, so that a secret can be replaced. */
 type Receiver = { url: string; route: Route; headers: () => Promise<Record<string, string>> };
 
 const triesOfFile = 3;
-const againAfterMs = 1_000;
+const againAfterMs = 1_000; // then twice as long
 const idleMs = 60_000;
 
 const types: Readonly<Record<string, string>> = { csv: 'text/csv; charset=utf-8', json: 'application/json' };
@@ -43,28 +44,25 @@ async function writeMarker({ run, folder }: ResultSet): Promise<string> {
 }
 
 async function putFile(receiver: Receiver, path: string, url: string, signal: AbortSignal): Promise<void> {
-  for (let tries = 1; ; tries++) {
-    const problem = await putOnce(receiver, path, url, signal);
-    if (problem === '') return;
-    if (tries === triesOfFile || signal.aborted) throw new Error(`PUT ${shownAddress(url)}: ${problem}`);
-    await sleepUntilAborted(againAfterMs * tries, signal);
+  const again = { retries: triesOfFile - 1, minTimeout: againAfterMs, signal };
+  try {
+    await pRetry(() => putOnce(receiver, path, url, signal), again);
+  } catch (error) {
+    throw new Error(`PUT ${shownAddress(url)}: ${messageOf(error)}`);
   }
 }
 
-/** Sends a file once. Returns why it was refused, or ''. */
-async function putOnce({ route, headers }: Receiver, path: string, url: string, signal: AbortSignal): Promise<string> {
+/** Sends a file once. Throws an Error that says why it was refused. */
+async function putOnce({ route, headers }: Receiver, path: string, url: string, signal: AbortSignal): Promise<void> {
   const { size } = await stat(path);
   const own = {
     'content-type': types[path.split('.').at(-1)!] ?? 'application/octet-stream',
     'content-length': `${size}`,
   };
   const given = await headers();
-  try {
-    const request = { method: 'PUT', url, headers: { ...given, ...own }, body: partsOf(path), idleMs, signal } as const;
-    return statusProblem(await sendOnce(route, request));
-  } catch (error) {
-    return (error as Error).message;
-  }
+  const request = { method: 'PUT', url, headers: { ...given, ...own }, body: partsOf(path), idleMs, signal } as const;
+  const problem = statusProblem(await sendOnce(route, request));
+  if (problem !== '') throw new Error(problem);
 }
 
 /** The parts of a file, which is opened once the server takes it. */
