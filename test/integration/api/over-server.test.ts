@@ -128,7 +128,7 @@ async function openThings(): Promise<{ api: Api; names: Names }> {
   harness.file('old.csv', `id\n${ids.join('\n')}\n"two\nlines"\n${ids[0]}\n`);
   harness.file('other.csv', 'id\nnowhere\n');
   const ended = summaryIn(await harness.run(['old.csv', '--resource', 'annotations', '--yes', '--json'])).run;
-  const waiting = await liveRun(harness, 's-waits', '--priority', 'low', '--rate', '5/s');
+  const waiting = await liveRun(harness, 's-waits', '--rate', '5/s');
   await harness.expunge(['pause', waiting, '--reason', 'too early']);
   await storeSchedule(harness, 'nightly', { heartbeat: 'https://hc.example.com/ping/secret-path' }, Date.now());
   const path = `/plans?target=${target.fp}&resource=views&wait=true`;
