@@ -103,11 +103,12 @@ async function killInTurn(
     );
     const numbers = n === 0 ? [0, 1] : [n % 2];
     const signal = (name: NodeJS.Signals) => numbers.forEach((number) => void workers[number]!.signal(name));
+    // The other worker may finish the run meanwhile; then a kill has nothing left to break.
     await until('a request is in no ledger', async () => {
       signal('SIGSTOP');
       if (await isLost()) return true;
       signal('SIGCONT');
-      return false;
+      return isOver(await harness.onlyRun());
     });
     signal('SIGKILL');
     for (const number of numbers) {
