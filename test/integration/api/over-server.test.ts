@@ -93,7 +93,6 @@ const changes: [line: string, code: number][] = [
   ['rate RUN 1/s', 2],
   ['pause RUN', 2],
   ['rate RUN fast', 2],
-  ['priority RUN best', 2],
   ['runs remove RUN --yes --json', 0],
 ];
 
@@ -104,7 +103,7 @@ const others = [
   'plan other.csv --resource views',
   'retry ENDED --detach --yes',
   'runs remove ENDED --yes',
-  'plans approve PLAN --yes',
+  'apply PLAN --yes --detach',
   'schedule run nightly',
 ];
 
@@ -128,7 +127,7 @@ async function openThings(): Promise<{ api: Api; names: Names }> {
   harness.file('old.csv', `id\n${ids.join('\n')}\n"two\nlines"\n${ids[0]}\n`);
   harness.file('other.csv', 'id\nnowhere\n');
   const ended = summaryIn(await harness.run(['old.csv', '--resource', 'annotations', '--yes', '--json'])).run;
-  const waiting = await liveRun(harness, 's-waits', '--priority', 'low', '--rate', '5/s');
+  const waiting = await liveRun(harness, 's-waits', '--rate', '5/s');
   await harness.expunge(['pause', waiting, '--reason', 'too early']);
   await storeSchedule(harness, 'nightly', { heartbeat: 'https://hc.example.com/ping/secret-path' }, Date.now());
   const path = `/plans?target=${target.fp}&resource=views&wait=true`;
