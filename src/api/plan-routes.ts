@@ -1,32 +1,21 @@
-import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { ExpungeError } from '../errors.ts';
 import { plural } from '../format.ts';
-import type { List } from '../input/with-list.ts';
-import { findRunOfList } from '../ledger/create-run.ts';
 import type { KeptPlan } from '../ledger/kept-plans.ts';
-import { findOverlappingRuns } from '../ledger/list-runs.ts';
-import { isFinalized } from '../ledger/run.ts';
-import { readAbsentAnswers } from '../ledger/semantics.ts';
 import { approverText, mayApprove, parseApprover } from '../model/approver.ts';
 import { isSamePerson, maxReasonLength, storedReason } from '../model/person.ts';
 import { mayAct } from '../model/role.ts';
-import { hashList, type Target, targetOf } from '../model/target.ts';
+import { targetOf } from '../model/target.ts';
 import { protectedHost } from '../model/target-pattern.ts';
 import { mapAdvice } from '../model/to-type.ts';
 import { keepPlan, type PlanAnswer, planFacts, readShown } from '../operations/kept-plan.ts';
 import { type PlanFiles, readKept } from '../operations/kept-plan-files.ts';
-import type { ListAction, RunOptions } from '../operations/list-action.ts';
+import type { RunOptions } from '../operations/list-action.ts';
 import { applyKeptPlan, listPlans, refuseKeptPlan, withdrawPlan } from '../operations/local-plans.ts';
 import { makePlan, newOrigin } from '../operations/make-plan.ts';
-import { readPlanFile } from '../operations/plan-file.ts';
-import { type ListHistory, noListHistory } from '../operations/plan-list.ts';
-import { readBeforeRun } from '../operations/read-bounds.ts';
 import { withUpload } from '../operations/read-list.ts';
 import { changedTexts, isPartial, type SealedPlan } from '../operations/sealed-plan.ts';
-import { limiterScopesFor } from '../operations/start-list.ts';
-import type { RedisClient } from '../redis/client.ts';
 import type { Caller } from './access.ts';
 import { toListAction } from './list-action.ts';
 import { withOwnRedis } from './own-redis.ts';
@@ -220,13 +209,10 @@ async function planUpload({ deps, query, context, caller }: Call<z.output<typeof
     const options = { partial: partial === 'true' };
     const action = toListAction(deps, caller, { target, texts: settingsOf(others), options, reason });
     const approver = approveBy === undefined ? undefined : parsedAs('query.approve_by', approveBy, parseApprover);
-    const made = await makePlan(action, {
-      paths: [list],
-      read: (body) => withUpload(action.config, { folder: uploads.pathOf(id), path: list, isPiped }, body),
-      output: uploads.pathOf(id, '.plan'),
-      origin: newOrigin(action.by, approver),
-      historyOf: (read) => readHistory(redis, action, target, read),
-    });
+    const origin = newOrigin(action.by, approver);
+    const made = await withUpload(action.config, { folder: uploads.pathOf(id), path: list, isPiped }, (read) =>
+      makePlan(redis, action, read, { origin, unnamed: namesOfNothing }),
+    );
     const isDraft = wait !== 'true' && approver === undefined && mayAct(caller.role, 'operate');
     const kept = await keepPlan(redis, { made, target, name: file, title: name, path: list, isDraft });
     return shownTo({ deps, caller }, kept);
@@ -237,21 +223,8 @@ async function planUpload({ deps, query, context, caller }: Call<z.output<typeof
   }
 }
 
-/** Names of lists that were given none; they do not connect a list with other lists of that name. */
+/** Names of lists that were given none. */
 const namesOfNothing = ['list', 'stdin'].flatMap((name) => Object.values(uploads).map((suffix) => name + suffix));
-
-/** What Redis knows about a list. Its unfinished run is not resumed: applying the plan names that run instead. */
-async function readHistory(redis: RedisClient, action: ListAction, target: Target, list: List): Promise<ListHistory> {
-  const last = await findRunOfList(redis, hashList(target, list.spool.sha256, ''));
-  const isUnfinished = last !== null && !isFinalized(last.state);
-  const files = isUnfinished ? [] : list.spool.files.filter((name) => !namesOfNothing.includes(name));
-  const [overlapping, before, proof] = await Promise.all([
-    findOverlappingRuns(redis, target, { files }),
-    readBeforeRun(redis, target.fp, limiterScopesFor(action, list), null),
-    readAbsentAnswers(redis, target.fp),
-  ]);
-  return { ...noListHistory, ...before, proof, last, overlapping };
-}
 
 async function rejectsAnswer({ session: { redis } }: Pick<Call['deps'], 'session'>, kept: KeptPlan): Promise<Response> {
   const { name, rejected_samples: rows } = await readShown(redis, kept);
@@ -307,7 +280,7 @@ async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.outp
   const target = targetOf(kept.baseUrl, kept.account);
   const isAsked = isExpected === 'true';
   const given = toListAction(deps, caller, { target, options, reason, isAsked, onRun });
-  const seal = (files: PlanFiles) => sealedFor({ deps, caller }, kept, files, others);
+  const seal = (before: SealedPlan, files: PlanFiles) => sealedFor({ deps, caller }, { kept, before, files }, others);
   const { run, warnings } = await withOwnRedis(deps, (session) => applyKeptPlan(session, given, kept, seal));
   return { run: run.id, ...spellOutWarnings(warnings) };
 }
@@ -328,14 +301,11 @@ function requireConfirmedCount(confirm: number, ids: number): void {
  */
 async function sealedFor(
   { deps, caller }: Pick<Call, 'deps' | 'caller'>,
-  kept: KeptPlan,
-  { folder, list, plan: file }: PlanFiles,
+  { kept, before, files: { folder, list } }: { kept: KeptPlan; before: SealedPlan; files: PlanFiles },
   { partial, ...others }: Record<string, string | undefined>,
-) {
-  const planned = await readPlanFile(file);
+): Promise<SealedPlan> {
   const rules = settingsOf(others);
-  if (Object.keys(rules).length === 0) return planned;
-  const { plan: before } = planned;
+  if (Object.keys(rules).length === 0) return before;
   if (before.approve_by !== null || (!kept.isDraft && !isSamePerson(before.planned_by, caller.name)))
     throw new Problem(
       'conflict',
@@ -344,24 +314,16 @@ async function sealedFor(
     );
   const action = toListAction(deps, caller, {
     target: targetOf(kept.baseUrl, kept.account),
-    texts: { ...textsOf(before), ...rules },
+    texts: { ...changedTexts(before), ...rules },
     options: { partial: partial === 'true' || isPartial(before) },
     reason: before.reason,
   });
   const { planned_at, planned_by, approve_by, reason } = before;
-  const made = await makePlan(action, {
-    paths: [list],
-    read: (body) => withUpload(action.config, { folder, path: list, isPiped: false }, body),
-    output: join(folder, 'plan-with-rules.json'),
-    origin: { planned_at, planned_by, approve_by, reason },
-  });
-  if (made.plan.ids.sha256 !== before.ids.sha256 || made.plan.ids.rows !== before.ids.rows)
+  const origin = { planned_at, planned_by, approve_by, reason };
+  const { plan } = await withUpload(action.config, { folder, path: list, isPiped: false }, (read) =>
+    makePlan(deps.session.redis, action, read, { origin }),
+  );
+  if (plan.ids.sha256 !== before.ids.sha256 || plan.ids.rows !== before.ids.rows)
     throw new Problem('conflict', 'the list reads otherwise with these rules', 'plan it again');
-  return { plan: made.plan, sha256: made.sha256 };
-}
-
-/** The settings of a plan that are not as by default; without its file of protected ids, which is the one of this server. */
-function textsOf(plan: SealedPlan): Record<string, string> {
-  const { protect: _, protectColumn: __, ...texts } = changedTexts(plan);
-  return texts;
+  return plan;
 }

@@ -17,6 +17,7 @@ import type { ListAction } from '../operations/list-action.ts';
 import type { PlanOperations } from '../operations/operations.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 import { type ApiClient, isAway } from './client.ts';
+import { readRecord } from './remote-runs.ts';
 import { refuseUnknownTarget } from './remote-targets.ts';
 import { listSettings } from './sent-settings.ts';
 import { type AnsweredWarnings, readWarnings } from './warnings.ts';
@@ -139,7 +140,7 @@ export function remotePlans(api: ApiClient): PlanOperations {
     show: (id) => api.json({ method: 'GET', path: `/plans/${id}` }),
     async apply(id, action, confirm) {
       const made = await carryOut(api, action, id, confirm);
-      return { run: made.run, warnings: readWarnings(made) };
+      return { ...(await readRecord(api, made.run)), warnings: readWarnings(made) };
     },
     refuse: (id, { reason }) => api.json({ method: 'POST', path: `/plans/${id}/refuse`, body: { reason } }),
     async withdraw(id) {

@@ -314,7 +314,6 @@ export const keptPlan = z.object(keptPlanFields);
 
 export const plan = z.looseObject({
   plan: text,
-  code: text,
   expires_at: time,
   fp: text,
   target: text,

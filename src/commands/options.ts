@@ -21,7 +21,7 @@ type Common = {
 };
 
 /** Options of lists, their plans and runs. */
-type OfLists = Omit<RunOptions, 'partial'> & { partial?: boolean; only?: Selection; code?: string; approveBy?: string };
+type OfLists = Omit<RunOptions, 'partial'> & { partial?: boolean; only?: Selection; approveBy?: string };
 
 /** Options of one run, or of a target. */
 type OfRuns = {

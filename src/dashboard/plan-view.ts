@@ -26,7 +26,6 @@ export function planView(plan: Plan, content: Content) {
       ['rules', rulesOf(plan).join(', ')],
       ['starts', startsAfter > 0 ? `${duration(startsAfter)} after it is accepted` : ''],
       ['forecast', seconds === null ? 'not known without a rate' : `at least ${duration(seconds)}`],
-      ['code', html`<code>${plan.code}</code>`],
       ['valid until', time(plan.expires_at)],
     ])}
     ${rejectedTable(plan)}

@@ -82,7 +82,7 @@ if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('LPOS', KEYS[2], ARGV[1]) th
 ${noteAuditOfRunLua('ARGV[1]')}
 `;
 
-/** The entry in the audit trail; `plan`: the SHA-256 of the plan's file. */
+/** The entry in the audit trail; `plan`: its id. */
 export type NotedPlan = AuditEntry & { plan: string };
 
 /** Lua: adds a note to the record of a plan's run about rules that were loosened; `note` = '' adds nothing. */

@@ -115,25 +115,11 @@ export async function claimList(
   return String(replaced);
 }
 
-/** The time for which Redis remembers that a plan was carried out, in ms. It is longer than for the run, which can be removed. */
-const planKnownMs = 365 * 86_400_000;
-
-/** Finds the run that carries out the plan, or null. Redis may no longer hold that run. `sha256`: hash of the plan's file. */
-export function findRunOfPlan(redis: RedisClient, fp: string, sha256: string): Promise<string | null> {
-  return redis.get(keys.plan(fp, sha256));
-}
-
-/** Records that a run carries out the plan, unless another run does. Returns the run that does; repeating it returns the same run. */
-export async function claimPlan(redis: RedisClient, fp: string, sha256: string, run: string): Promise<string> {
-  await redis.set(keys.plan(fp, sha256), run, 'PX', planKnownMs, 'NX');
-  return (await findRunOfPlan(redis, fp, sha256)) ?? run;
-}
-
 /** Additional steps before a run can start. */
 export type BeforeStart = {
   /** Links the run in other records, after everything of the run is written. If it throws, the run stays unfinished. */
   link?(): Promise<void>;
-  /** The hash of the plan that the run carries out, the only person who is allowed to loosen its rules ('' = anyone), and its audit entry, if any. */
+  /** The plan that the run carries out, the only person who is allowed to loosen its rules ('' = anyone), and its audit entry, if any. */
   applied?: { plan: string; approver: string; noted: NotedPlan | null } | null;
 };
 

@@ -48,11 +48,8 @@ type Rule<T, S extends RuleSetting | null, O extends boolean = boolean> = {
   onResume: O;
   /** Whether a retry begins with the rule of the run that it retries. */
   retry: 'inherit' | 'drop';
-  /**
-   * In a run of a plan. `sealed`: a run with another value does not match the plan, and only the approver can loosen it. `kept`: only the second
-   * holds. `free`: not a brake, so anyone can change it.
-   */
-  plan: 'sealed' | 'kept' | 'free';
+  /** In a run of a plan. `sealed`: only the approver can loosen it. `free`: not a brake, so anyone can change it. */
+  plan: 'sealed' | 'free';
   /** The part of the run's page that shows it. */
   page: 'guards' | 'plan';
 };
@@ -150,7 +147,7 @@ const runRules = completeRules({
     resume: 'change',
     onResume: false,
     retry: 'drop',
-    plan: 'kept',
+    plan: 'sealed',
     page: 'plan',
   }),
   canaryOf: rule({
@@ -242,7 +239,7 @@ const runRules = completeRules({
     resume: 'change',
     onResume: false,
     retry: 'inherit',
-    plan: 'kept',
+    plan: 'sealed',
     page: 'guards',
   }),
   graceMs: rule({
@@ -260,7 +257,7 @@ const runRules = completeRules({
     resume: 'change',
     onResume: false,
     retry: 'inherit',
-    plan: 'kept',
+    plan: 'sealed',
     page: 'guards',
   }),
   startAt: rule({
@@ -278,7 +275,7 @@ const runRules = completeRules({
     resume: 'change',
     onResume: false,
     retry: 'drop',
-    plan: 'kept',
+    plan: 'sealed',
     page: 'guards',
   }),
   stopAt: rule({
@@ -296,7 +293,7 @@ const runRules = completeRules({
     resume: 'change',
     onResume: false,
     retry: 'drop',
-    plan: 'kept',
+    plan: 'sealed',
     page: 'guards',
   }),
   maxActiveMs: rule({
@@ -315,7 +312,7 @@ const runRules = completeRules({
     resume: 'change',
     onResume: false,
     retry: 'drop',
-    plan: 'kept',
+    plan: 'sealed',
     page: 'guards',
   }),
 });

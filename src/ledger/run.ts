@@ -82,7 +82,7 @@ export type Run = RunRules & {
   rehearsalOf: string; // the base URL of the run that it rehearses against a sandbox; '' = a real run
   retryOf: string; // the run whose ids it sends again; a run of a schedule can also have ids of a list; '' = none
   retriedBy: string[]; // the runs that retry ids of this run, oldest first
-  plan: string; // the SHA-256 of the sealed plan that it carries out; '' = none
+  plan: string; // the plan that it carries out; '' = none
   approver: string; // the only person who is allowed to loosen the rules of that plan; '' = anyone
   planChanged: string; // the rules that were loosened since: `max-failures 2 to 5 by bob`; '' = none
   unreadRate: string; // a rate that this version can't read: nothing of the run is sent; '' = none

@@ -1,11 +1,9 @@
-import { findRunOfList } from '../ledger/create-run.ts';
-import { hashList } from '../model/target.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 import { explainLate } from './forecast-list.ts';
 import type { ListAction } from './list-action.ts';
 import { lookAtRedis } from './look-at-redis.ts';
 import { type ListHistory, makeListPlan, noListHistory } from './plan-list.ts';
-import { findList, type KnownList, type ListWork, readHistory } from './start-list.ts';
+import { findList, type KnownList, type ListWork } from './start-list.ts';
 
 /** The plan that the same action would show before it asks, as far as Redis can be read, with notes for people. Sends and writes nothing. */
 export async function planOfDryRun(action: ListAction, work: ListWork): Promise<{ plan: Plan; notes: string[] }> {
@@ -13,18 +11,6 @@ export async function planOfDryRun(action: ListAction, work: ListWork): Promise<
   const plan = 'found' in looked ? planFound(action, work, looked.found) : planAlone(action, work, noListHistory);
   const late = explainLate(plan.work, action.options, Date.now());
   return { plan, notes: [...notesOf(looked), ...(late === null ? [] : [refused(`${late.reason}; ${late.next}`)])] };
-}
-
-/** What Redis knows about the list of a plan, as far as it can be read. `apply` resumes an unfinished run of the list. */
-export async function historyForPlan(
-  action: ListAction,
-  work: Omit<ListWork, 'applied'>,
-): Promise<{ history: ListHistory; notes: string[] }> {
-  const looked = await lookAtRedis(action, async (session) => {
-    const last = await findRunOfList(session.redis, hashList(work.target, work.list.spool.sha256, ''));
-    return readHistory(session, action, work, last);
-  });
-  return { history: 'found' in looked ? looked.found : noListHistory, notes: notesOf(looked) };
 }
 
 /** Why Redis was not asked, or what it refuses, in one line. */

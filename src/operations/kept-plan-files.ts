@@ -59,10 +59,10 @@ export async function readKeptText(redis: RedisClient, id: string, name: PlanFil
   return Buffer.concat(blocks).toString();
 }
 
-/** The list and the sealed plan in a folder of this machine. */
-export type PlanFiles = { folder: string; list: string; plan: string };
+/** The list of a plan in a folder of this machine. */
+export type PlanFiles = { folder: string; list: string };
 
-/** Calls `body` with the files of a plan, and removes them. Throws GUARD if they are damaged or gone. */
+/** Calls `body` with the list of a plan, and removes it. Throws GUARD if it is damaged or gone. */
 export function withPlanFiles<T>(
   redis: RedisClient,
   stateDir: string,
@@ -70,13 +70,12 @@ export function withPlanFiles<T>(
   body: (files: PlanFiles) => Promise<T>,
 ): Promise<T> {
   return withSpoolFolder(stateDir, async (folder) => {
-    const files = { folder, list: join(folder, 'list', name), plan: join(folder, 'plan.json') };
+    const list = join(folder, 'list', name);
     await mkdir(join(folder, 'list'), { mode: 0o700 });
-    for (const file of ['list', 'plan'] as const)
-      await pipeline(readKept(redis, id, file), createWriteStream(files[file], { mode: 0o600 })).catch((error) => {
-        throw explained(id, error);
-      });
-    return body(files);
+    await pipeline(readKept(redis, id, 'list'), createWriteStream(list, { mode: 0o600 })).catch((error) => {
+      throw explained(id, error);
+    });
+    return body({ folder, list });
   });
 }
 

@@ -3,6 +3,7 @@ import { isoTime, plural } from '../format.ts';
 import { enterPlan, forgetPlan, type KeptPlan, newPlanId, type PlanNote, readKeptPlan } from '../ledger/kept-plans.ts';
 import { noteTarget } from '../ledger/known-targets.ts';
 import { refuseUnprotected } from '../ledger/protection.ts';
+import { readRun } from '../ledger/run.ts';
 import { sumIds } from '../model/resource.ts';
 import { type Target, targetOf } from '../model/target.ts';
 import { planEvent } from '../notify/events.ts';
@@ -11,7 +12,6 @@ import { keys } from '../redis/keys.ts';
 import { hasAllOf, readServerIdentity } from '../redis/server-identity.ts';
 import { keepFile, keepText, readKeptText } from './kept-plan-files.ts';
 import type { MadePlan } from './make-plan.ts';
-import { planFileText } from './sealed-plan.ts';
 import { readRejectedRows, shownPlan } from './shown-plan.ts';
 
 const draftMs = 86_400_000;
@@ -87,7 +87,7 @@ async function keepFiles(redis: RedisClient, id: string, made: MadePlan, list: s
   const bytes = [
     await keepFile(redis, id, 'list', list),
     rejectsFile === null ? 0 : await keepFile(redis, id, 'rejects', rejectsFile),
-    await keepText(redis, id, 'plan', planFileText(made.plan)),
+    await keepText(redis, id, 'plan', JSON.stringify(made.plan)),
     await keepText(redis, id, 'shown', JSON.stringify(shown)),
   ];
   return bytes.reduce((sum, one) => sum + one, 0);
@@ -95,7 +95,7 @@ async function keepFiles(redis: RedisClient, id: string, made: MadePlan, list: s
 
 /** A plan that waits, as the API shows it. Throws GUARD if it does not wait any more, and if it is damaged or gone. */
 export async function readShown(redis: RedisClient, kept: KeptPlan): Promise<PlanAnswer> {
-  await requireWaiting(redis, kept);
+  if (!(await isBegun(redis, kept))) await requireWaiting(redis, kept);
   const text = readKeptText(redis, kept.id, 'shown').catch((error) => explainedByDecision(redis, kept, error));
   return JSON.parse(await text) as PlanAnswer;
 }
@@ -170,6 +170,12 @@ export function undecidable(plan: KeptPlan, now: number): ExpungeError | null {
 export async function requireWaiting(redis: RedisClient, kept: KeptPlan): Promise<void> {
   const error = undecidable(kept, await planClock(redis, kept));
   if (error !== null) throw error;
+}
+
+/** Whether someone has begun to apply a plan, and its run can only be completed with its list. */
+export async function isBegun(redis: RedisClient, { state, decision }: KeptPlan): Promise<boolean> {
+  const run = state === 'applied' ? await readRun(redis, decision!.run) : null;
+  return run?.state === 'preparing' || (run?.state === 'planned' && run.detached);
 }
 
 /** Throws GUARD with the decision about a plan if it was made since the plan was read, which removes its files; otherwise the error. */

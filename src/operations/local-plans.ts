@@ -8,7 +8,7 @@ import {
   readKeptPlan,
   removeWaiting,
 } from '../ledger/kept-plans.ts';
-import { type Run, readRun } from '../ledger/run.ts';
+import { type Run, readRunAgain } from '../ledger/run.ts';
 import { openRunIndex } from '../lookup/run-index.ts';
 import { isSamePerson } from '../model/person.ts';
 import { mayAct, type Role } from '../model/role.ts';
@@ -17,9 +17,10 @@ import type { Advice } from '../model/to-type.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { By } from './action.ts';
 import type { AppliedPlan } from './applied-plan.ts';
-import { actionOfPlan, checkPlanned, refuseChangedFiles } from './apply-plan.ts';
+import { actionOfPlan, checkPlanned } from './apply-plan.ts';
 import {
   explainedByDecision,
+  isBegun,
   noteOf,
   planClock,
   planFacts,
@@ -29,13 +30,14 @@ import {
   undecidable,
   unknownPlan,
 } from './kept-plan.ts';
-import { type PlanFiles, withPlanFiles } from './kept-plan-files.ts';
+import { type PlanFiles, readKeptText, withPlanFiles } from './kept-plan-files.ts';
 import type { ListAction } from './list-action.ts';
 import type { PlanOperations } from './operations.ts';
-import { readPlanFile } from './plan-file.ts';
 import { withUpload } from './read-list.ts';
+import { parsePlan, type SealedPlan } from './sealed-plan.ts';
 import type { Session } from './session.ts';
 import { startList } from './start-list.ts';
+import { readRunContext } from './take-snapshot.ts';
 
 /** Actions on the plans in the Redis of this session, with everything that its login allows: the role admin. */
 export function localPlans(session: Session): PlanOperations {
@@ -51,8 +53,9 @@ export function localPlans(session: Session): PlanOperations {
       return { ...(await readShown(redis, await known(id))), protected_host: null };
     },
     async apply(id, action) {
-      const { run, warnings } = await applyKeptPlan(session, action, await known(id));
-      return { run: run.id, warnings };
+      const made = await applyKeptPlan(session, action, await known(id));
+      const run = made.run.detached ? await readRunAgain(redis, made.run.id) : made.run; // a command starts the run that it made, or not at all
+      return { ...made, run, context: await readRunContext(redis, run) };
     },
     refuse: async (id, by) => planFacts(await refuseKeptPlan(session, await known(id), by), Date.now()),
     withdraw: async (id, { who }) => withdrawPlan(session, await known(id), { name: who, role: 'admin' }),
@@ -64,19 +67,19 @@ export async function listPlans({ redis }: Pick<Session, 'redis'>, reach: Reach)
   return listKeptPlans(redis, (await openRunIndex(redis).read(reach)).targets);
 }
 
-/** The plan that is carried out, by its files: the plan that was kept, or one of the same ids with other rules. */
-type Seal = (files: PlanFiles) => Promise<Pick<AppliedPlan, 'plan' | 'sha256'>>;
+/** The plan that is carried out: the one that was kept, or one of the same ids with other rules. */
+type Seal = (planned: SealedPlan, files: PlanFiles) => Promise<SealedPlan>;
 
 /**
- * Makes the run of a kept plan, which workers delete. Its list is read again, so that everything that differs from the plan is found. Throws GUARD
- * for a plan that was decided or has expired, that another person has to apply, or that no longer matches; by then nothing was sent. Repeating it
- * completes the run that the same person has begun.
+ * Makes the run of a kept plan, and leaves it to the workers if the action is detached. Its list is read again, so that everything that differs from
+ * the plan is found. Throws GUARD for a plan that was decided or has expired, that another person has to apply, or that no longer matches; by then
+ * nothing was sent. Repeating it completes the run that the same person has begun.
  */
 export async function applyKeptPlan(
   session: Session,
   given: ListAction,
   kept: KeptPlan,
-  seal: Seal = ({ plan }) => readPlanFile(plan),
+  seal: Seal = async (planned) => planned,
 ): Promise<{ run: Run; warnings: Advice[] }> {
   const { redis } = session;
   await refuseDecided(redis, kept, given.by);
@@ -87,9 +90,9 @@ export async function applyKeptPlan(
       await decideOnce(redis, kept, 'applied', given.by, run);
       isDecided = true;
     };
-    const applied: AppliedPlan = { ...(await seal(files)), isKept: true, decide };
+    const planned = parsePlan(await readKeptText(redis, kept.id, 'plan'));
+    const applied: AppliedPlan = { id: kept.id, plan: await seal(planned, files), decide };
     const { action, target } = actionOfPlan(given, applied);
-    await refuseChangedFiles(applied, [files.list]);
     return withUpload(action.config, { folder: files.folder, path: files.list, isPiped: false }, (list) => {
       checkPlanned(action, applied, list);
       return startList(session, action, { target, list, retries: null, applied });
@@ -134,13 +137,9 @@ function withdrawal({ id: plan, by: planned_by }: KeptPlan, who: string): AuditE
   return { at: Date.now(), action: 'withdraw_plan', by: 'operator', who, reason: '', plan, planned_by, run: '' };
 }
 
-/** Throws GUARD for a plan that does not wait, unless the same person has begun to apply it and its run has not started. */
+/** Throws GUARD for a plan that does not wait, unless the same person has begun to apply it. */
 async function refuseDecided(redis: RedisClient, kept: KeptPlan, { who }: By): Promise<void> {
-  const { decision, state } = kept;
-  if (state === 'applied' && isSamePerson(decision!.who, who)) {
-    const run = await readRun(redis, decision!.run);
-    if (run?.state === 'preparing' || run?.state === 'planned') return;
-  }
+  if (kept.decision !== null && isSamePerson(kept.decision.who, who) && (await isBegun(redis, kept))) return;
   await requireWaiting(redis, kept);
 }
 

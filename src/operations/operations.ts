@@ -31,6 +31,7 @@ import type { Appearance, Search } from './search-runs.ts';
 import type { ResumeAction, Resumed, SteeredRun } from './steer-run.ts';
 import type { SteeredSchedule } from './steer-schedule.ts';
 import type { Reached, StopAction } from './stop-targets.ts';
+import type { RunContext } from './take-snapshot.ts';
 import type { TargetRecord, TargetStatus } from './target-status.ts';
 import type { Verification } from './verify-run.ts';
 
@@ -137,8 +138,15 @@ export type PlanOperations = {
   list(): Promise<PlanFacts[]>;
   /** `protected_host`: the host that the server wants to be typed; null = none. */
   show(id: string): Promise<PlanAnswer & { protected_host: string | null }>;
-  /** Makes the run of a plan, which workers delete. Throws GUARD if another person has to apply it, or anything differs from it. */
-  apply(id: string, action: ListAction, confirmed: number): Promise<{ run: string; warnings: Advice[] }>;
+  /**
+   * Makes the run of a plan, and leaves it to the workers if the action is detached. Throws GUARD if another person has to apply it, or anything
+   * differs from it.
+   */
+  apply(
+    id: string,
+    action: ListAction,
+    confirmed: number,
+  ): Promise<{ run: Run; context: RunContext; warnings: Advice[] }>;
   refuse(id: string, by: By): Promise<PlanFacts>;
   /** Removes a plan and its list. */
   withdraw(id: string, by: By): Promise<void>;

@@ -1,10 +1,8 @@
-import { createHash } from 'node:crypto';
 import canonicalJson from 'canonicalize';
 import type { Sources } from '../config/read-config.ts';
 import { type Config, type SettingName, settings, settingText } from '../config/settings.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { countSettledRows } from '../input/chunk-ids.ts';
-import type { InputFile } from '../input/open-inputs.ts';
 import type { Spool } from '../input/spool.ts';
 import type { List } from '../input/with-list.ts';
 import { noRules } from '../ledger/run-rules.ts';
@@ -16,24 +14,23 @@ import { countRequests, toWork } from './forecast-list.ts';
 import { input, ofRuns } from './list-settings.ts';
 import { noBounds } from './read-bounds.ts';
 
-/** The settings that a plan seals: which ids a list holds, and how they are deleted. */
-export const sealedSettings = [...input, ...ofRuns] as const satisfies readonly SettingName[];
+/**
+ * The settings that a plan seals: which ids a list holds, and how they are deleted. The file of the protected ids may have another name where the plan
+ * is applied: the ids themselves are compared.
+ */
+export const sealedSettings = [...input, ...ofRuns].filter(
+  (name): name is Exclude<typeof name, 'protect' | 'protectColumn'> => name !== 'protect' && name !== 'protectColumn',
+) satisfies readonly SettingName[];
 
-export type SealedSetting = (typeof sealedSettings)[number];
+type SealedSetting = (typeof sealedSettings)[number];
 
-/** One file of the list, byte for byte. */
-export type SealedInput = { name: string; bytes: number; sha256: string };
-
-/** A plan as its file holds it, in canonical JSON. Its code is not in it. */
+/** A plan as Redis keeps it. */
 export type SealedPlan = {
-  v: 2;
-  type: 'plan';
   planned_at: string;
   planned_by: string;
   approve_by: string | null; // who has to apply it: a name, or a role like role:admin; null: anyone
   reason: string;
   target: { base_url: string; account: string };
-  input: SealedInput[];
   ids: SealedIds;
   protect: { ids: number; sha256: string } | null;
   resources?: Definitions; // of the configured resources among the ids; missing if all are built in
@@ -52,21 +49,12 @@ type SealedIds = Record<ReadOutcome | 'rows', number> & {
 export type PlanOrigin = Pick<SealedPlan, 'planned_at' | 'planned_by' | 'approve_by' | 'reason'>;
 
 /** The plan of a list that was read. Pure. */
-export function sealPlan(
-  origin: PlanOrigin,
-  config: Config,
-  target: Target,
-  input: SealedInput[],
-  list: List,
-): SealedPlan {
+export function sealPlan(origin: PlanOrigin, config: Config, target: Target, list: List): SealedPlan {
   const { spool } = list;
   const requests = countRequests(list, config);
   return {
-    v: 2,
-    type: 'plan',
     ...origin,
     target: { base_url: target.baseUrl, account: target.account },
-    input,
     ids: sealedIds(spool),
     protect: spool.protectedList && { ids: spool.protectedList.ids, sha256: spool.protectedList.sha256 },
     ...sealedDefinitions(spool),
@@ -102,23 +90,28 @@ function textOf<N extends SealedSetting>(name: N, value: Config[N]): string | nu
   return settingText(name, value);
 }
 
+/** The plan that Redis keeps as this text. Throws GUARD for one with the rules of another version. */
+export function parsePlan(text: string): SealedPlan {
+  const plan = JSON.parse(text) as SealedPlan;
+  if (Object.keys(plan.rules).sort().join() === [...sealedSettings].sort().join()) return plan;
+  throw new ExpungeError('GUARD', 'another version of expunge made this plan; nothing was sent', {
+    next: (toType) => `make it again: ${toType('plan')}`,
+  });
+}
+
 /** Whether a plan is for a part of its list, the first ids up to `--max-deletes`, as --partial asked. Pure. */
 export function isPartial({ ids, forecast }: SealedPlan): boolean {
   return forecast.requests < ids.rows - ids.duplicate - ids.protected - ids.rejected;
 }
 
 /**
- * The settings of a command with those of a plan in their place, except its `own`; the longer grace period counts. Throws USAGE for a value that no
- * plan of this version holds.
+ * The settings of a command with those of a plan in their place; the longer grace period counts. Throws USAGE for a value that no plan of this
+ * version holds.
  */
-export function withRules(config: Config, { rules }: SealedPlan, own: readonly SealedSetting[] = []): Config {
-  const values = withoutOwn(own).map((name) => [name, ruleOf(name, rules[name])]);
+export function withRules(config: Config, { rules }: SealedPlan): Config {
+  const values = sealedSettings.map((name) => [name, ruleOf(name, rules[name])]);
   const sealed: Config = { ...config, ...Object.fromEntries(values) };
   return Object.freeze({ ...sealed, grace: Math.max(config.grace, sealed.grace) });
-}
-
-function withoutOwn(own: readonly SealedSetting[]): readonly SealedSetting[] {
-  return sealedSettings.filter((name) => !own.includes(name));
 }
 
 /** The text of a default, such as the text of an empty list, need not be a value that can be given. */
@@ -137,13 +130,8 @@ function ruleOf(name: SealedSetting, text: string | null): unknown {
 }
 
 /** The settings of a flag, a variable or the configuration file that differ from the plan: `--rate 500/s instead of 200/s`. Pure. */
-export function otherRules(
-  { rules }: SealedPlan,
-  config: Config,
-  sources: Sources,
-  own: readonly SealedSetting[] = [],
-): string[] {
-  return withoutOwn(own).flatMap((name) => {
+export function otherRules({ rules }: SealedPlan, config: Config, sources: Sources): string[] {
+  return sealedSettings.flatMap((name) => {
     const text = textOf(name, config[name]);
     if (sources[name] === 'default' || text === rules[name] || isLongerGrace(name, rules.grace, config)) return [];
     return [`--${settings[name].flag} ${text} instead of ${rules[name] || 'none'}`];
@@ -176,44 +164,4 @@ export function otherIds(plan: SealedPlan, { spool }: List): string[] {
     .map((fact) => `${fact} ${now[fact]} instead of ${plan.ids[fact]}`);
   const isProtected = canonicalJson(spool.protectedList) === canonicalJson(plan.protect);
   return isProtected ? ids : [...ids, 'other protected ids'];
-}
-
-/** The hash of each file, read once from start to end. Throws what reading throws. */
-export async function sealInputs(files: readonly InputFile[]): Promise<SealedInput[]> {
-  const sealed: SealedInput[] = [];
-  for (const file of files) {
-    const hash = createHash('sha256');
-    let bytes = 0;
-    for await (const block of file.open()) {
-      hash.update(block);
-      bytes += block.length;
-    }
-    sealed.push({ name: file.name, bytes, sha256: hash.digest('hex') });
-  }
-  return sealed;
-}
-
-/** The text of a plan's file. */
-export function planFileText(plan: SealedPlan): string {
-  return `${canonicalJson(plan)}\n`;
-}
-
-/** The hash from which the code of a plan is made, and which the audit trail names: the SHA-256 of its file. */
-export function planHash(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
-}
-
-const codeLetters = 'ABCDEFGHJKLMNPQRSTUVWXYZ23456789'; // 32 letters and digits, without those that look alike
-
-/** The short code of a plan, made from the first 40 bits of its hash: `K7QD-M4TZ`. */
-export function planCode(sha256: string): string {
-  const bits = BigInt(`0x${sha256.slice(0, 10)}`);
-  const letters = Array.from({ length: 8 }, (_, i) => codeLetters[Number((bits >> BigInt(35 - 5 * i)) & 31n)]);
-  return `${letters.slice(0, 4).join('')}-${letters.slice(4).join('')}`;
-}
-
-/** Whether a text is the code of the plan, in upper or lower case, with or without the hyphen, or its whole hash. */
-export function isPlanCode(sha256: string, text: string): boolean {
-  const typed = text.replace(/\s/g, '').toUpperCase();
-  return typed === sha256.toUpperCase() || typed.replace('-', '') === planCode(sha256).replace('-', '');
 }

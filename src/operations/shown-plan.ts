@@ -4,7 +4,7 @@ import { sumIds } from '../model/resource.ts';
 import { forecastFacts } from '../terminal/forecast-text.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 import type { MadePlan } from './make-plan.ts';
-import { changedRules, planCode } from './sealed-plan.ts';
+import { changedRules } from './sealed-plan.ts';
 
 /** A rejected row of a list, and the reason, also in words. */
 export type RejectedRow = { line: number; id: string; code: string; reason?: string };
@@ -27,11 +27,10 @@ export async function readRejectedRows(path: string | null): Promise<RejectedRow
 }
 
 /** A plan as the API shows it, without what only its keeper knows. */
-export function shownPlan({ plan, sha256, shown }: MadePlan, rejected_samples: RejectedRow[]) {
-  const { target, account } = { target: shown.baseUrl, account: shown.account };
+export function shownPlan({ plan, shown }: MadePlan, rejected_samples: RejectedRow[]) {
+  const { baseUrl: target, account } = shown;
+  const record: Plan = { ...shown, rejectsFile: null, tokenSource: 'its workers' };
   return {
-    code: planCode(sha256),
-    plan_sha256: sha256,
     target,
     account,
     confirm: sumIds(shown.ids),
@@ -48,11 +47,7 @@ export function shownPlan({ plan, sha256, shown }: MadePlan, rejected_samples: R
     changed_rules: changedRules(plan),
     limited: shown.limited,
     protected_read: shown.protectedRead,
-    record: {
-      ...shown,
-      rejectsFile: null,
-      tokenSource: 'its workers',
-    } satisfies Plan,
+    record,
     planned_by: plan.planned_by,
     planned_at: plan.planned_at,
     approve_by: plan.approve_by,

@@ -17,7 +17,7 @@ import { hashList, type Target } from '../model/target.ts';
 import type { Advice, ToType } from '../model/to-type.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 import { readStopFile } from '../worker/stop-file.ts';
-import { type AppliedPlan, refuseKnownRun, refuseOtherRun, takeOver } from './applied-plan.ts';
+import { type AppliedPlan, refuseKnownRun, refuseRunSince, takeOver } from './applied-plan.ts';
 import type { ListAction } from './list-action.ts';
 import { hasForegroundCommand } from './liveness.ts';
 import { type ListHistory, makeListPlan } from './plan-list.ts';
@@ -45,7 +45,7 @@ export async function findList(session: Session, given: ListAction, work: ListWo
   const last = await findRunOfList(redis, hashList(target, list.spool.sha256, retryOf));
   if (last !== null && !isOver(last)) refuseOtherVersion(last);
   refuseKnownRun(given, last, applied);
-  if (applied !== null) await refuseOtherRun(session, target, applied, last, given);
+  if (applied !== null) refuseRunSince(applied, last);
   if (last !== null && isFinalized(last.state) && (!isOver(last) || retries !== null)) return { ended: last };
   const existing = last !== null && !isFinalized(last.state) ? last : null;
   const action = retries === null || existing !== null ? given : inherit(given, retries);
@@ -68,7 +68,7 @@ function refuseStopBeforeStart({ stopAt, work: { startsAt } }: Plan): void {
 }
 
 /** What Redis knows about a list whose last run is this one, for people. Only reads. */
-export async function readHistory(
+async function readHistory(
   session: Session,
   action: ListAction,
   { target, list, retries }: Omit<ListWork, 'applied'>,
@@ -108,7 +108,10 @@ export async function submitList(
   return run;
 }
 
-/** Makes a run of a list that workers delete, and returns it with its warnings. Asks nothing: the person who asks for it has seen the plan. */
+/**
+ * Makes a run of a list, leaves it to the workers if the action is detached, and returns it with its warnings. Asks nothing: the person who asks for
+ * it has seen the plan.
+ */
 export async function startList(
   session: Session,
   action: ListAction,
@@ -117,6 +120,7 @@ export async function startList(
   const known = await findList(session, action, work);
   if (known.ended !== null) return { run: known.ended, warnings: [] };
   const run = await submitList(session, known, work, () => {});
+  if (!run.detached) return { run, warnings: [] };
   const { warnings } = await leaveToWorkers(session, run, action.by);
   return { run, warnings };
 }

@@ -21,7 +21,7 @@ import { requireSameDefinitions } from '../ledger/same-definitions.ts';
 import { chunkSize } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
-import { type AppliedPlan, claimForRun, recordedPlan } from './applied-plan.ts';
+import { type AppliedPlan, recordedPlan } from './applied-plan.ts';
 import type { ListAction, RunOptions } from './list-action.ts';
 import type { Session } from './session.ts';
 
@@ -63,7 +63,7 @@ export async function submitRun(
   const noted = { ...by, by: 'operator' } as const;
   const link = async () => {
     if (retryOf !== '') await noteRetry(redis, retryOf, id, { at: Date.now(), action: 'retry', ...noted });
-    if (applied !== null) await claimForRun(redis, target, applied, id);
+    await applied?.decide(id);
   };
   const before: BeforeStart = { link, applied: applied && recordedPlan(by, applied) };
   const chunks = readChunks(spool, chunkSizes(config.canary));

@@ -9,13 +9,6 @@ export const targetKeys = {
     writers: ['queue/enqueuer.ts', 'worker/recoverer.ts'],
     expires: 'an entry: when its run ends',
   },
-  plan: {
-    key: (fp: string, sha256: string) => `expunge:{${fp}}:plan:${sha256}`,
-    type: 'string',
-    contents: 'the run that carries out this sealed plan, and may be gone',
-    writers: ['ledger/create-run.ts'],
-    expires: '1 year',
-  },
   plans: {
     key: (fp: string) => `expunge:{${fp}}:plans`,
     type: 'hash',

@@ -26,7 +26,7 @@ export function manifestOf(run: Run, report: WrittenReport): ReportManifest {
     base_url: run.baseUrl,
     account: run.account,
     list_sha256: run.sha256,
-    plan_sha256: run.plan || null,
+    plan: run.plan || null,
     plan_changed: run.planChanged || null,
     in_doubt: run.doubt || null,
     rows: run.rows,

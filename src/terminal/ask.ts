@@ -61,13 +61,6 @@ export async function confirmYes(what: string, yes: boolean, asking: PromptStrea
   if (answer.trim() !== 'yes') throw new ExpungeError('USAGE', 'not confirmed; nothing was changed');
 }
 
-/** The code of a plan as the operator types it, in three tries; '' for Ctrl-C. Throws USAGE without a terminal. */
-export function confirmCode(what: string, isRight: (typed: string) => boolean, asking: PromptStreams): Promise<string> {
-  const message = `Type the code of the plan to delete ${what}, anything else to stop. It cannot be undone.`;
-  const refusal = `${what} would be deleted, but there is no terminal to type the code on`;
-  return askUntil(isRight, { message, asking, refusal, next: 'add --code CODE' });
-}
-
 const maxTries = 3;
 
 type Asked = { message: string; asking: PromptStreams; refusal: string; next: string };

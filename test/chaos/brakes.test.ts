@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import { type Harness, openHarness } from '../support/harness.ts';
 import { annotations, makeIds } from '../support/ids.ts';
@@ -22,25 +21,26 @@ describe.concurrent('a run that must not begin or go on', () => {
     const harness = await openHarness(onTestFinished, { objects: annotations(ids), latencyMs: 5 });
     await harness.worker(['--rate', '2000/s'], settings);
     const list = harness.list(ids);
-    const file = join(harness.folder, 'plan.json');
-    const plan = (...args: string[]) =>
-      harness.expunge(['plan', list, '--resource', 'annotations', '--output', file, ...args]);
     expect(await run(harness, '--expect-count', '1600±5%')).toMatchObject({ code: 4 });
     expect(
       await harness.run([list, '--resource', 'annotations', '--detach', '--confirm', '1499'], { env: settings }),
     ).toMatchObject({ code: 2 });
-    expect(await plan('--expect-count', '1499')).toMatchObject({ code: 4 });
-    const [, code] = /its code is (\S+)/.exec((await plan('--approve-by', 'ben')).stderr)!;
-    const apply = (code: string, env = {}) =>
-      harness.expunge(['apply', file, '--code', code, '--detach'], { env: { EXPUNGE_USER: 'ben', ...env } });
-    expect(await apply('AAAA-AAAA')).toMatchObject({ code: 2 });
-    expect(await apply(code!, { EXPUNGE_USER: 'carl' })).not.toMatchObject({ code: 0 });
-    expect(await apply(code!, { EXPUNGE_RATE: '9/s' })).toMatchObject({ code: 4 });
-    harness.list(ids.slice(1));
-    expect(await apply(code!)).toMatchObject({ code: 4 });
-    harness.list(ids);
+    const line = [list, '--resource', 'annotations'];
+    expect(await harness.expunge(['plan', ...line, '--expect-count', '1499'])).toMatchObject({ code: 4 });
+    const plan = await harness.plan([...line, '--approve-by', 'ben']);
+    const apply = (env = {}, confirm = '1500') =>
+      harness.expunge(['apply', plan, '--confirm', confirm, '--detach'], { env: { EXPUNGE_USER: 'ben', ...env } });
+    expect(await apply({}, '1499')).toMatchObject({ code: 2 });
+    expect(await apply({ EXPUNGE_USER: 'carl' })).not.toMatchObject({ code: 0 });
+    expect(await apply({ EXPUNGE_RATE: '9/s' })).toMatchObject({ code: 4 });
+    const kept = harness.file(
+      'kept.txt',
+      `${ids[0]}
+`,
+    );
+    expect(await apply({ EXPUNGE_PROTECT: kept })).toMatchObject({ code: 4 });
     expect([await harness.runs(), harness.sandbox.seen]).toEqual([[], []]);
-    expect(await apply(code!)).toMatchObject({ code: 0 });
+    expect(await apply()).toMatchObject({ code: 0 });
     await harness.runIs('completed', isCompleted);
     expect(sentTo(harness).size).toBe(1_500);
     expect(await run(harness, '--expect-count', '1600±7%', '--expect-absent')).toMatchObject({ code: 0 });

@@ -22,8 +22,8 @@ const lines: [commandName: string, args: string, types: string[]][] = [
   ['redis status', '', ['redis']],
   ['redis stop', '', ['redis']],
   ['run', 'FOLDER/list.txt --resource views --dry-run', ['plan']],
-  ['plan', 'FOLDER/planned.txt --resource views --output FOLDER/plan.json', ['sealed_plan']],
-  ['apply', 'FOLDER/plan.json --code CODE', ['progress', 'pace', 'summary']],
+  ['plan', 'FOLDER/planned.txt --resource views', ['plan']],
+  ['apply', 'PLAN --yes', ['progress', 'pace', 'summary']],
   ['plan', 'FOLDER/kept.txt --resource views', ['plan']],
   ['plans', '', ['plan']],
   ['plans show', 'PLAN', ['plan']],
@@ -31,7 +31,7 @@ const lines: [commandName: string, args: string, types: string[]][] = [
   ['plan', 'FOLDER/kept.txt --resource views', ['plan']],
   ['plans withdraw', 'PLAN --yes', ['withdrawn']],
   ['plan', 'FOLDER/kept.txt --resource views', ['plan']],
-  ['plans approve', 'PLAN --yes', ['approved']],
+  ['apply', 'PLAN --yes --detach', ['summary']],
   ['run', 'FOLDER/list.txt --resource views --yes', ['progress', 'pace', 'summary']],
   ['verify', 'DELETED --sample 1 --yes', ['verified']],
   ['check', '--semantics --resource views --yes', ['check']],
@@ -82,7 +82,6 @@ function openPlace() {
   let sandbox: Sandbox;
   let detached = '';
   let deleted = '';
-  let code = '';
   let plan = '';
   beforeAll(async () => {
     sandbox = await startSandbox({ objects: { annotations: 0, views: 4 } });
@@ -98,13 +97,11 @@ function openPlace() {
     await forgetTarget(sandbox.url);
     rmSync(folder, { recursive: true, force: true });
   });
-  /** Does the line with this flag, and returns what it wrote. RUN is the run that was left to workers, DELETED the one before, CODE the code of the last plan, PLAN its id. */
+  /** Does the line with this flag, and returns what it wrote. RUN is the run that was left to workers, DELETED the one before, PLAN the last plan. */
   return async (commandName: string, args: string, flag: string) => {
     const words = `${commandName} ${args}`.split(' ').filter(Boolean);
     const argv = words.map((word) =>
-      word === 'RUN'
-        ? detached
-        : word.replace('FOLDER', folder).replace('CODE', code).replace('PLAN', plan).replace('DELETED', deleted),
+      word === 'RUN' ? detached : word.replace('FOLDER', folder).replace('PLAN', plan).replace('DELETED', deleted),
     );
     const env = { REDIS_URL: testRedisUrl(), EXPUNGE_TOKEN: sandbox.token, EXPUNGE_CONFIG: path('config.json') };
     const invoked = invoke([...argv, flag], env);
@@ -113,7 +110,6 @@ function openPlace() {
     });
     expect(exit).toBe(args.includes('--watch') ? 3 : 0); // it ends as the run did, of which two ids failed
     const [stdout, stderr] = [invoked.printed(), invoked.told()];
-    code = /[A-Z2-9]{4}-[A-Z2-9]{4}/.exec(stderr)?.[0] ?? code;
     plan = /[\da-f]{16}-[\da-f]{8}/.exec(stdout + stderr)?.[0] ?? plan;
     if (commandName === 'run' && args.endsWith('--yes')) deleted = /\d{8}-\d{4}-\w{4}/.exec(stdout + stderr)![0];
     if (args.includes('--detach')) detached = /\d{8}-\d{4}-\w{4}/.exec(stdout + stderr)![0];

@@ -54,6 +54,8 @@ export type Harness = {
   expunge(args: readonly string[], options?: CommandOptions): Promise<Done>;
   /** `expunge run …`, the same way. */
   run(args: readonly string[], options?: CommandOptions): Promise<Done>;
+  /** `expunge plan …`, the same way; returns the id of the plan that waits then. */
+  plan(args: readonly string[], options?: CommandOptions): Promise<string>;
   /** A command in this process that is still on its way. */
   start(args: readonly string[], env?: NodeJS.ProcessEnv): Running;
   /** A command in a process of its own. */
@@ -159,6 +161,12 @@ export async function openHarness(
     close,
     list: (ids) => file('list.txt', `${ids.join('\n')}\n`),
     run: (args, options) => expunge(['run', ...args], options),
+    plan: async (args, options) => {
+      const { stderr } = await expunge(['plan', ...args], options);
+      const id = /Plan (\S+) waits/.exec(stderr)?.[1];
+      if (id === undefined) throw new Error(stderr);
+      return id;
+    },
     start: (args, more = {}) => start(args, { env: more }),
     worker: (args = [], more = {}) => listening(start(['worker', ...args], { env: more })),
     spawnWorker: (args = [], more = {}) => listening(spawn(['worker', ...args], more)),

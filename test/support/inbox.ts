@@ -74,7 +74,7 @@ function overCommand({ harness }: Api, envOf: (who: Name) => NodeJS.ProcessEnv):
       const result = await run(who, ['plan', 'old.csv', '--resource', 'annotations', '--reason', 'OPS-77', ...more]);
       return { ...result, id: /Plan (\S+) waits/.exec(result.words)?.[1] ?? '' };
     },
-    approve: (who, id) => run(who, ['plans', 'approve', id, '--confirm', '6', '--reason', 'agreed']),
+    approve: (who, id) => run(who, ['apply', id, '--confirm', '6', '--reason', 'agreed', '--detach']),
     refuse: (who, id, reason) => run(who, ['plans', 'refuse', id, '--reason', reason]),
     list: async (who) => (await run(who, ['plans'])).words,
   };

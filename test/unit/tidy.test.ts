@@ -290,7 +290,6 @@ describe('the sources', () => {
     expect("next: 'see expunge status r1'".match(handMade)).toEqual(['expunge status']);
     expect(found).toEqual([
       'src/config/process-settings.ts: expunge token', // these only name a command
-      'src/operations/plan-file.ts: expunge plan',
     ]);
   });
 

@@ -8,7 +8,6 @@ import {
   finishBy,
   json,
   notifying,
-  type OwnOption,
   only,
   partial,
   reason,
@@ -23,18 +22,12 @@ import {
 
 // The commands that agree on a run before it starts, and that show and prove its outcomes afterwards.
 
-const planFile: OwnOption = {
-  flags: '-o, --output <file>',
-  help: 'seal the plan in this file, for apply, instead of leaving it in the inbox',
-};
-
 export const plan: Command = {
   name: 'plan',
   summary: 'seal what a run would delete, where and how, for approval; send nothing',
   arguments: '<files...>',
   settings: [...input, ...targetName, ...ofRuns, ...store, ...server, 'keep'],
   options: [
-    planFile,
     partial,
     finishBy,
     {
@@ -47,8 +40,7 @@ export const plan: Command = {
   ],
   examples: [
     ['expunge plan old.csv --resource annotations', 'leaves the plan in the inbox'],
-    ['expunge plan old.csv --resource annotations --output plan.json', 'in a file, and prints its code'],
-    ['expunge plan old.csv --resource views --rate 200/s --approve-by ben -o plan.json', 'for a second person'],
+    ['expunge plan old.csv --resource views --rate 200/s --approve-by ben', 'for a second person'],
   ],
   overServer: true,
   load: () => import('../runs/plan.ts'),
@@ -59,12 +51,12 @@ const inInbox = [...store, ...server];
 
 export const plans: Command = {
   name: 'plans',
-  summary: 'list the plans that wait to be approved, and approve or refuse them',
+  summary: 'list the plans that wait to be applied, and refuse or withdraw them',
   settings: inInbox,
   options: [{ flags: '--all', help: 'also those that were decided, or have expired, in the last 30 days' }, json],
   examples: [
     ['expunge plans', 'what waits, for whom and since when'],
-    ['expunge plans approve 3f9a1c20', 'a plan by the end of its id'],
+    ['expunge plans show 3f9a1c20', 'a plan by the end of its id'],
   ],
   subcommands: [
     {
@@ -74,26 +66,6 @@ export const plans: Command = {
       settings: inInbox,
       options: [json],
       examples: [['expunge plans show 3f9a1c20', 'its ids, target and rules']],
-      overServer: true,
-      load: plansCommand,
-    },
-    {
-      name: 'approve',
-      summary: 'have a plan carried out by the workers of its target, if everything is still as planned',
-      arguments: '<plan>',
-      settings: [...inInbox, ...targetName],
-      options: [
-        yes,
-        { flags: '--confirm <n>', help: 'confirm if exactly this many ids would be deleted', parse: parse.count },
-        startAt,
-        confirmHost,
-        reason,
-        json,
-      ],
-      examples: [
-        ['expunge plans approve 3f9a1c20', 'shows it and asks for the number of ids'],
-        ['expunge plans approve 3f9a1c20 --confirm 6001 --reason OPS-77', 'for scripts'],
-      ],
       overServer: true,
       load: plansCommand,
     },
@@ -125,20 +97,22 @@ export const plans: Command = {
 export const apply: Command = {
   name: 'apply',
   summary: 'carry out a plan, if list, target and rules are still as planned; repeat to resume',
-  arguments: '<file>',
-  settings: [...target, 'grace', ...sending, ...notifying, ...store, 'keep'],
+  arguments: '<plan>',
+  settings: [...target, ...sending, ...notifying, ...store, ...server, 'keep'],
   options: [
-    { flags: '--code <code>', help: 'the code of the plan, instead of typing it' },
     startAt,
     { flags: '--detach', help: 'leave the deleting to the workers of this target' },
+    yes,
+    { flags: '--confirm <n>', help: 'confirm if exactly this many ids would be deleted', parse: parse.count },
     confirmHost,
     json,
     reason,
   ],
   examples: [
-    ['expunge apply plan.json', 'shows the plan and asks for its code'],
-    ['expunge apply plan.json --code K7QD-M4TZ --detach', 'with the workers'],
+    ['expunge apply 3f9a1c20', 'shows the plan whose id ends so, and asks for the number of ids'],
+    ['expunge apply 3f9a1c20 --confirm 6001 --reason OPS-77 --detach', 'for scripts, with the workers'],
   ],
+  overServer: true,
   load: () => import('../runs/apply.ts'),
 };
 

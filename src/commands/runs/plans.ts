@@ -1,19 +1,16 @@
-import { settingsOfTarget } from '../../config/check-target.ts';
 import { count, isoTime } from '../../format.ts';
 import { approverText } from '../../model/approver.ts';
 import { anyResource } from '../../model/resource.ts';
 import { visibleLine } from '../../model/visible.ts';
-import { findPlanIn, type PlanAnswer, type PlanFacts } from '../../operations/kept-plan.ts';
-import type { ListAction } from '../../operations/list-action.ts';
+import { findPlanIn, type PlanFacts } from '../../operations/kept-plan.ts';
 import type { PlanOperations } from '../../operations/operations.ts';
-import { deletedText } from '../../terminal/plan-text.ts';
 import { columns, tableFit } from '../../terminal/style.ts';
 import { type Invocation, jsonLines } from '../command.ts';
-import { askCount, askHost, askYes, infoWriter, lineWriter, readBy, toListAction, writeWarnings } from '../session.ts';
+import { askYes, lineWriter, readBy } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
-import { waitText, writePlan } from './show-plan.ts';
+import { writeWaiting } from './show-plan.ts';
 
-/** `plans`: lists the plans that wait to be approved, shows one, and approves, refuses or withdraws it. */
+/** `plans`: lists the plans that wait to be approved, shows one, and refuses or withdraws it. */
 export async function execute(invocation: Invocation): Promise<number> {
   const [, action = 'list'] = invocation.commandName.split(' ');
   return withOperations(invocation, 'plans', async (plans) => {
@@ -23,7 +20,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   });
 }
 
-const actions = { show, approve, refuse, withdraw };
+const actions = { show, refuse, withdraw };
 
 async function list({ options, toType, stdout, env }: Invocation, plans: PlanOperations): Promise<number> {
   const all = (await plans.list()).filter(({ state }) => options.all === true || state === 'waiting');
@@ -70,43 +67,8 @@ async function show(invocation: Invocation, plans: PlanOperations, { plan: id }:
   const shown = await plans.show(id);
   const { record, ...facts } = shown;
   if (options.json) jsonLines(stdout, true)('plan', facts);
-  else write(invocation, stdout, shown);
+  else writeWaiting(invocation, stdout, shown);
   return 0;
-}
-
-function write({ toType }: Invocation, out: NodeJS.WriteStream, shown: PlanAnswer): void {
-  const { plan, planned_by: planner, reason } = shown;
-  writePlan(out, shown.record, toType);
-  out.write(`Plan ${plan} of ${visibleLine(planner)} ${waitText(shown)}${reason && `: ${visibleLine(reason)}`}\n`);
-}
-
-async function approve(invocation: Invocation, plans: PlanOperations, { plan: id }: PlanFacts): Promise<number> {
-  const { options, toType, stdout, stderr } = invocation;
-  const shown = await plans.show(id);
-  write(invocation, stderr, shown);
-  await askCount(invocation, shown.confirm, deletedText(shown.record));
-  const confirmHost = await askHost(invocation, { baseUrl: shown.target }, shown.protected_host);
-  const action = actionFor({ ...invocation, options: { ...options, confirmHost } }, shown);
-  const { run, warnings } = await plans.apply(id, action, shown.confirm);
-  const whose = `plan ${id} of ${visibleLine(shown.planned_by)}`;
-  lineWriter(stderr)(`Approved ${whose}. Run ${run} is left to the workers: ${count(shown.confirm)} ids.`);
-  infoWriter(invocation)(`  Follow it: ${toType('status', run, '--watch')}`);
-  writeWarnings(stderr, warnings, toType);
-  jsonLines(stdout, options.json)('approved', { plan: id, run, ids: shown.confirm, planned_by: shown.planned_by });
-  return 0;
-}
-
-/** The action for the run of a plan, which names the target: no token is sent from here. Other settings that name another target are refused. */
-function actionFor(invocation: Invocation, { target: baseUrl, account }: PlanAnswer): ListAction {
-  const action = toListAction(invocation);
-  const place = settingsOfTarget({ baseUrl, account });
-  return {
-    ...action,
-    config: action.config.baseUrl === undefined ? Object.freeze({ ...action.config, ...place }) : action.config,
-    options: { ...action.options, detach: true },
-    command: '',
-    newRunOnly: true,
-  };
 }
 
 async function refuse(invocation: Invocation, plans: PlanOperations, { plan: id }: PlanFacts): Promise<number> {

@@ -5,17 +5,14 @@ import { toExitCode } from '../../ledger/summary.ts';
 import { isWorthAnotherRun, outcomes, sumOutcomes } from '../../model/outcome.ts';
 import { sumIds } from '../../model/resource.ts';
 import { openReceivers } from '../../notify/receivers.ts';
-import { type AppliedPlan, requirePlanCode } from '../../operations/applied-plan.ts';
 import { requireEndInTime } from '../../operations/forecast-list.ts';
 import type { ListAction } from '../../operations/list-action.ts';
 import type { Retries } from '../../operations/retried-run.ts';
-import { isPlanCode } from '../../operations/sealed-plan.ts';
 import { type EarlySession, type Session, withRedis } from '../../operations/session.ts';
 import { type FoundList, findList, type ListWork, submitList } from '../../operations/start-list.ts';
 import { leaveToWorkers } from '../../operations/steer-run.ts';
 import { standingSummary } from '../../operations/take-snapshot.ts';
 import { runFolder } from '../../report/file-retention.ts';
-import { confirmCode } from '../../terminal/ask.ts';
 import { startProgress } from '../../terminal/live-panel.ts';
 import { deletedText, type Plan } from '../../terminal/plan-text.ts';
 import type { Invocation } from '../command.ts';
@@ -35,7 +32,7 @@ export function runList(invocation: Invocation, work: Work): Promise<number> {
 
 /** Does the same over an open connection to Redis. */
 export async function runIn(session: EarlySession, given: Invocation, work: Work): Promise<number> {
-  const { target, credentials, retries, applied } = work;
+  const { target, credentials, retries } = work;
   const receivers = given.options.detach ? [] : openReceivers(given.config, given.env);
   const folderOf = ({ id }: Run) => runFolder(given.config.stateDir, id);
   const known = await findList(session, work.action, work);
@@ -46,7 +43,7 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
   }
   showPlan(given, known.plan);
   requireEndInTime(known.plan.work, work.action.options, Date.now());
-  await confirm(given, known.plan, applied);
+  await confirm(given, known.plan);
   const confirmHost = await askHost(given, target);
   const action = { ...known.action, options: { ...known.action.options, confirmHost } };
   const run = await submit(given, session, { ...known, action }, work);
@@ -68,24 +65,12 @@ export async function submit(invocation: Invocation, session: Session, known: Fo
 }
 
 /** Asks the operator to type the number of ids left to delete: for a resumed run, fewer than the list holds. */
-async function confirm(invocation: Invocation, plan: Plan, applied: AppliedPlan | null): Promise<void> {
+async function confirm(invocation: Invocation, plan: Plan): Promise<void> {
   const expected = plan.existing?.left ?? sumIds(plan.ids);
   const isUnconfirmed = invocation.options.confirm === undefined;
-  if (expected === 0 && applied === null && (isUnconfirmed || plan.existing !== null)) return; // a failed export may be empty
+  if (expected === 0 && (isUnconfirmed || plan.existing !== null)) return; // a failed export may be empty
   const what = plan.existing ? `the ${plural(expected, 'ids')} left of run ${plan.existing.runId}` : deletedText(plan);
-  if (applied !== null) return confirmPlan(invocation, applied, what);
   await askCount(invocation, expected, what);
-}
-
-/** Returns when the code of the plan has been given, with --code or typed. */
-async function confirmPlan(
-  { options, stdin, stderr, env }: Invocation,
-  applied: AppliedPlan,
-  what: string,
-): Promise<void> {
-  const given = options.code;
-  const isRight = (typed: string) => isPlanCode(applied.sha256, typed);
-  requirePlanCode(applied, given ?? (await confirmCode(what, isRight, { stdin, stderr, env, stdinIsData: false })));
 }
 
 /** Leaves a run to the workers of its target, and warns if none is alive. Repeating it is harmless. */

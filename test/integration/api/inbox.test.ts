@@ -165,7 +165,7 @@ describe('a plan that waits', () => {
     const { id } = await ways['the command at Redis']!.plan('ana');
     const protect = harness.file('kept.txt', `${inboxIds[0]}\n`);
     const approve = (env: NodeJS.ProcessEnv) =>
-      harness.expunge(['plans', 'approve', id, '--confirm', '6'], { env: { EXPUNGE_USER: 'ben', ...env } });
+      harness.expunge(['apply', id, '--confirm', '6', '--detach'], { env: { EXPUNGE_USER: 'ben', ...env } });
     for (const [env, words] of [
       [{ EXPUNGE_RATE: '9/s' }, '--rate 9/s instead of none'],
       [{ EXPUNGE_ACCOUNT: 'another' }, 'target'],

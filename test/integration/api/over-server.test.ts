@@ -93,7 +93,6 @@ const changes: [line: string, code: number][] = [
   ['rate RUN 1/s', 2],
   ['pause RUN', 2],
   ['rate RUN fast', 2],
-  ['priority RUN best', 2],
   ['runs remove RUN --yes --json', 0],
 ];
 
@@ -104,7 +103,7 @@ const others = [
   'plan other.csv --resource views',
   'retry ENDED --detach --yes',
   'runs remove ENDED --yes',
-  'plans approve PLAN --yes',
+  'apply PLAN --yes --detach',
   'schedule run nightly',
 ];
 

@@ -119,7 +119,7 @@ describe('an action that makes a run', () => {
     expect(await record()).toEqual(before);
     expect(await apply(strict, 'strict')).toMatchObject({ status: 201, body: { run: run.run } });
     expect(await apply(loose, 'loose', another)).toMatchObject({ status: 409 });
-    expect(await redis.hmget(keys.run(run.run), 'rate', 'plan')).toEqual(['1/1000', strict.body.plan_sha256]);
+    expect(await redis.hmget(keys.run(run.run), 'rate', 'plan')).toEqual(['1/1000', strict.body.plan]);
   });
 
   test('retries no ids that another retry holds or has ended with', async () => {
@@ -272,7 +272,10 @@ describe('a list that was sent', () => {
     const { plan: id } = (await plan('&limit=2')).body;
     await redis.hset(keys.planFiles(harness.target.fp, id), 'list.0', zstdCompressSync('id\no-000005\n'));
     const changed = await call('operate', `/plans/${id}/apply`, post({ confirm: 2 }));
-    expect(changed.body).toMatchObject({ status: 409, detail: expect.stringContaining('list.csv was changed') });
+    expect(changed.body).toMatchObject({
+      status: 409,
+      detail: expect.stringContaining('no longer matches the plan: rows 1 instead of '),
+    });
     await call('operate', `/plans/${id}`, { method: 'DELETE' });
     for (const { text } of [refused, other, changed]) expect(text).not.toContain(harness.stateDir);
     expect(leftIn()).toEqual([]);

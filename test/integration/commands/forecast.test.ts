@@ -23,7 +23,7 @@ test('a dry run and a plan show the budget, the stop, and how long the budget ho
   const harness = await open(onTestFinished);
   await harness.expunge(['target', 'budget', '25/day', '--reason', 'as agreed']);
   await harness.expunge(['stop-all', '--reason', 'they call us']);
-  for (const args of [dryRun, ['plan', ...list, '--output', 'plan.json']]) {
+  for (const args of [dryRun, ['plan', ...list]]) {
     const { code, stdout, stderr } = await harness.expunge([...args, '--json']);
     expect([code, stderr]).toEqual([0, expect.stringContaining('  Limits    budget 25 a day, 0 used; by ')]);
     expect(stderr).toMatch(
@@ -84,13 +84,13 @@ test('--finish-by says which rate it takes, and refuses where none that is allow
   expect(dry.stderr).toMatch(/warning: the run is refused: it ends .*, not by .*: that takes /);
   for (const args of [
     ['run', ...list, '--yes'],
-    ['plan', ...list, '--output', 'plan.json'],
+    ['plan', ...list],
   ]) {
     const refused = await harness.expunge([...args, ...late]);
     expect([refused.code, refused.stderr]).toEqual([4, expect.stringContaining('nothing was sent')]);
     expect(refused.stderr).toContain('allow a higher --rate');
   }
-  expect(existsSync(join(harness.folder, 'plan.json'))).toBe(false);
+  expect((await harness.expunge(['plans', '--json'])).stdout).not.toContain(harness.target.fp);
   expect([harness.sandbox.seen, await harness.runs()]).toEqual([[], []]);
   const inTime = await harness.run([...list, '--yes', '--rate', '100/s', '--finish-by', inOneMinute]);
   expect([inTime.code, harness.sandbox.seen.length]).toEqual([0, 40]);

@@ -54,11 +54,10 @@ describe('a run with a grace period', () => {
     const retry = (await harness.runs()).find(({ retryOf }) => retryOf === id)!;
     const first = Math.min(...harness.arrivals) + performance.timeOrigin;
     expect([retry.startsAt - retry.acceptedAt, retry.startsAt <= first]).toEqual([2_000, true]);
-    const plan = await harness.expunge(['plan', list, '--resource', 'annotations', '-o', 'plan.json']);
-    const code = /its code is (\S+)/.exec(plan.stderr)![1]!;
+    const plan = await harness.plan([list, '--resource', 'annotations']);
     const startAt = Date.now() + 3_000;
     const sent = harness.arrivals.length;
-    const apply = ['apply', 'plan.json', '--code', code, '--start-at', new Date(startAt).toISOString()];
+    const apply = ['apply', plan, '--yes', '--start-at', new Date(startAt).toISOString()];
     expect((await harness.expunge(apply)).code).toBe(3); // the ids are gone
     expect(harness.arrivals[sent]! + performance.timeOrigin).toBeGreaterThanOrEqual(startAt);
   });
@@ -97,16 +96,16 @@ describe('a run with a grace period', () => {
     expect(retry.startsAt - retry.acceptedAt).toBe(120 * minute);
   });
 
-  test('made by apply has the longer of two grace periods: of the plan, and of the command', async () => {
+  test('made by apply has the longer of two grace periods: of the plan, and of the place where it is applied', async () => {
     const { harness, list } = await open(onTestFinished);
-    const plan = await harness.expunge(['plan', list, '--resource', 'annotations', '-o', 'plan.json', '--grace', '1h']);
-    const code = /its code is (\S+)/.exec(plan.stderr)![1]!;
-    const apply = (...args: string[]) => harness.expunge(['apply', 'plan.json', '--code', code, '--detach', ...args]);
-    expect(await apply('--grace', '1min')).toMatchObject({
+    const plan = await harness.plan([list, '--resource', 'annotations', '--grace', '1h']);
+    const apply = (EXPUNGE_GRACE: string) =>
+      harness.expunge(['apply', plan, '--yes', '--detach'], { env: { EXPUNGE_GRACE } });
+    expect(await apply('1min')).toMatchObject({
       code: 4,
       stderr: expect.stringContaining('--grace 1min instead of 1h'),
     });
-    expect(await apply('--grace', '2h')).toMatchObject({ code: 0 });
+    expect(await apply('2h')).toMatchObject({ code: 0 });
     const run = await harness.onlyRun();
     expect(run.startsAt - run.acceptedAt).toBe(120 * minute);
   });

@@ -40,7 +40,7 @@ describe('a list without a row', () => {
     const advice = 'see why the export wrote nothing; if an empty list is normal, add --allow-empty\n';
     for (const more of [['--yes'], ['--dry-run'], ['--yes', '--detach'], ['--confirm', '0']])
       expect(await refuses(['run', name, ...kind, ...more])).toContain(words + advice);
-    expect(await refuses(['plan', name, ...kind, '-o', 'plan.json'])).toContain(words + advice);
+    expect(await refuses(['plan', name, ...kind])).toContain(words + advice);
     const done = await harness.run([name, ...kind, '--yes', '--json', '--allow-empty']);
     expect([done.code, summaryIn(done)]).toMatchObject([0, { state: 'completed', rows: 0 }]);
     expect(done.stderr).toContain('The list is empty: 0 rows. --allow-empty accepts that.\n');
@@ -68,10 +68,10 @@ describe('a list without a row', () => {
     harness.file('expunge.json', '{"allowEmpty": true}');
     const dry = await harness.run(['none.txt', ...kind, '--dry-run', '--config', 'expunge.json']);
     expect(dry.code, dry.stderr).toBe(0);
-    const planned = await harness.expunge(['plan', 'none.txt', ...kind, '--allow-empty', '-o', 'plan.json', '--json']);
+    const planned = await harness.expunge(['plan', 'none.txt', ...kind, '--allow-empty', '--json']);
     expect(JSON.parse(planned.stdout)).toMatchObject({ rules: { allowEmpty: 'true' } });
-    const { code } = JSON.parse(planned.stdout);
-    expect((await harness.expunge(['apply', 'plan.json', '--code', code])).code).toBe(0);
+    const { plan } = JSON.parse(planned.stdout);
+    expect((await harness.expunge(['apply', plan, '--yes'])).code).toBe(0);
   });
 });
 
@@ -164,12 +164,12 @@ describe('a list with more ids than --max-deletes', () => {
 
   test('becomes no plan; that of a part is applied as it was sealed', async () => {
     const { harness, list, refuses, sent } = await open();
-    const plan = ['plan', list, ...kind, ...ten, '-o', 'plan.json'];
-    expect(await refuses(plan)).toContain(words);
-    const planned = await harness.expunge([...plan, '--partial', '--json']);
-    const { code, forecast } = JSON.parse(planned.stdout);
+    const line = ['plan', list, ...kind, ...ten];
+    expect(await refuses(line)).toContain(words);
+    const planned = await harness.expunge([...line, '--partial', '--json']);
+    const { plan, forecast } = JSON.parse(planned.stdout);
     expect(forecast.requests).toBe(10);
-    expect((await harness.expunge(['apply', 'plan.json', '--code', code])).code).toBe(4);
+    expect((await harness.expunge(['apply', plan, '--yes'])).code).toBe(4);
     expect(sent()).toEqual(ids.slice(0, 10));
   });
 

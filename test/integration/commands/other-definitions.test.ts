@@ -73,21 +73,14 @@ const ways: Way[] = [
   { name: 'retry', prepare: async (stage) => ['retry', await ended(stage), '--yes'] },
   { name: 'retry --detach', prepare: async (stage) => ['retry', await ended(stage), '--yes', '--detach'] },
   { name: 'verify --sample', prepare: async (stage) => ['verify', await ended(stage), '--sample', '3', '--yes'] },
-  {
-    name: 'apply of a sealed plan',
-    async prepare({ expunge, list }) {
-      const made = done(await expunge(['plan', list, '--resource', 'dashboards', '-o', 'plan.json']));
-      return ['apply', 'plan.json', '--code', /its code is (\S+)/.exec(made.stderr)![1]!];
-    },
-  },
-  {
-    name: 'approve of a kept plan',
-    async prepare({ expunge, list }) {
+  ...[[], ['--detach']].map((more) => ({
+    name: ['apply of a plan', ...more].join(' '),
+    async prepare({ expunge, list }: Stage) {
       const made = done(await expunge(['plan', list, '--resource', 'dashboards']));
-      const id = /Plan (\S+) waits/.exec(made.stdout + made.stderr)![1]!;
-      return ['plans', 'approve', id, '--confirm', String(ids.length)];
+      const id = /Plan (\S+) waits/.exec(made.stderr)![1]!;
+      return ['apply', id, '--confirm', String(ids.length), ...more];
     },
-  },
+  })),
   {
     name: 'a run of a schedule',
     async prepare(stage) {

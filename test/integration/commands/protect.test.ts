@@ -25,10 +25,10 @@ test.each([
   const { harness, list } = await open();
   const keep = harness.file('keep.txt', text);
   for (const args of [
-    ['run', list, ...kind, '--protect', keep],
-    ['plan', list, '--resource', 'annotations', '--protect', keep, '--output', 'plan.json'],
+    ['run', list, ...kind],
+    ['plan', list, '--resource', 'annotations'],
   ]) {
-    const { code, stderr } = await harness.expunge(args);
+    const { code, stderr } = await harness.expunge(args, { env: { EXPUNGE_PROTECT: keep } });
     expect(stderr).toMatch(/keep\.txt:1: .*; nothing was sent/);
     expect(code).toBe(2);
   }

@@ -286,8 +286,8 @@ describe('a rehearsal', () => {
     const list = harness.list(ids);
     for (const args of [
       ['retry', 'x'],
-      ['apply', 'plan.json'],
-      ['plan', list, '--resource', 'views', '--output', 'plan.json'],
+      ['apply', 'x'],
+      ['plan', list, '--resource', 'views'],
       ['schedule', 'add', 'nightly', list],
     ]) {
       const { code, stderr } = await harness.expunge([...args, '--rehearse']);

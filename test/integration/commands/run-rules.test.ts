@@ -37,14 +37,8 @@ async function openPlanned(atEnd: AtEnd) {
   const opened = await open(atEnd);
   const { harness, list } = opened;
   const rules = ['--max-failures', '2', '--window', '22:00-06:00', '--max-deletes', '2', '--partial'];
-  const made = await harness.expunge(
-    ['plan', list, '--resource', 'annotations', '-o', 'plan.json', '--approve-by', 'bob', ...rules],
-    { env: ana },
-  );
-  const code = /its code is (\S+)/.exec(made.stderr)![1]!;
-  const applied = await harness.expunge(['apply', 'plan.json', '--code', code, '--detach', '--keep', '30d'], {
-    env: bob,
-  });
+  const plan = await harness.plan([list, '--resource', 'annotations', '--approve-by', 'bob', ...rules], { env: ana });
+  const applied = await harness.expunge(['apply', plan, '--yes', '--detach', '--keep', '30d'], { env: bob });
   expect(applied).toMatchObject({ code: 0 });
   const limits = await opened.submit([
     ...['--start-at', startAt, '--grace', '2h', '--stop-at', stopAt, '--max-duration', '1h', '--partial'],
@@ -129,7 +123,7 @@ describe('a run of a plan keeps its rules', () => {
     await harness.expunge(['report', id, '--format', 'html', '-o', 'page.html']);
     const words = 'max-failures 2 to 50% by bob@laptop';
     expect(JSON.parse(readFileSync('manifest.json', 'utf8'))).toMatchObject({
-      plan_sha256: expect.stringMatching(/^\w{64}$/),
+      plan: expect.stringMatching(/^\w{16}-\w{8}$/),
       plan_changed: words,
     });
     expect(readFileSync('page.html', 'utf8')).toContain(words);
@@ -301,29 +295,22 @@ describe('a producer that is killed at any point leaves no run that can be start
 
   test('of a plan, which the run names before it can be started', async () => {
     const { harness, list } = await open(onTestFinished);
-    const made = await harness.expunge(
-      ['plan', list, '--resource', 'annotations', '-o', 'plan.json', '--approve-by', 'bob'],
-      {
-        env: ana,
-      },
-    );
-    const code = /its code is (\S+)/.exec(made.stderr)![1]!;
+    const plan = await harness.plan([list, '--resource', 'annotations', '--approve-by', 'bob'], { env: ana });
     const states = new Set<string | undefined>();
-    for (let n = 0; ; n++) {
-      const apply = () => harness.expunge(['apply', 'plan.json', '--code', code, '--detach'], { env: bob });
+    for (let twice = 0; ; twice++) {
+      const n = Math.floor(twice / 2); // once the plan is decided, there is a command fewer
+      const apply = () => harness.expunge(['apply', plan, '--yes', '--detach'], { env: bob });
       const wasKilled = await killAt(n, harness, apply);
       const [run] = await harness.runs();
       states.add(run?.state);
       if (run && run.state !== 'preparing') {
-        expect(run, `killed at command ${n}`).toMatchObject({
-          plan: expect.stringMatching(/^\w{64}$/),
-          approver: 'bob',
-        });
+        expect(run, `killed at command ${n}`).toMatchObject({ plan, approver: 'bob' });
         expect((await readAudit(harness.redis, run)).map(({ action }) => action)).toContain('approve');
       }
       if (run?.state === 'running' || !wasKilled) break;
     }
     expect([...states]).toEqual(expect.arrayContaining(['preparing', 'planned', 'running']));
+    expect(await harness.runs()).toHaveLength(1);
   });
 
   test('and this would be seen: a record without its --stop-at is one with a rule missing', async () => {

@@ -35,9 +35,8 @@ test('a retry that inherits a grace period shows its start, and refuses a --stop
 
 test('apply shows the start that the grace period of its plan gives', async () => {
   const { harness, list } = await open(onTestFinished);
-  const plan = await harness.expunge(['plan', list, '--resource', 'annotations', '-o', 'plan.json', '--grace', '2h']);
-  const code = /its code is (\S+)/.exec(plan.stderr)![1]!;
-  const applied = await harness.expunge(['apply', 'plan.json', '--code', code, '--detach']);
+  const plan = await harness.plan([list, '--resource', 'annotations', '--grace', '2h']);
+  const applied = await harness.expunge(['apply', plan, '--yes', '--detach']);
   expect(applied.stderr).toContain('Starts    2 h after it is accepted');
 });
 

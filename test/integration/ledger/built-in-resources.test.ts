@@ -8,7 +8,7 @@ import { spoolRows } from '../../../src/input/spool.ts';
 import { planRun, writeRun } from '../../../src/ledger/create-run.ts';
 import type { Row } from '../../../src/model/row.ts';
 import { targetOf } from '../../../src/model/target.ts';
-import { planFileText, sealPlan } from '../../../src/operations/sealed-plan.ts';
+import { sealPlan } from '../../../src/operations/sealed-plan.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';
@@ -59,7 +59,7 @@ test('lists, plans and runs of annotations and views are byte for byte as they a
   const spool = await spoolRows(batches(), folder, { files: ['old.csv'], protectedIds: guarded(), limit: null });
   const { config } = loadConfig({ flags: { resourceColumn: 'resource' }, env: {}, configFile: null });
   const origin = { planned_at: '2026-01-01T00:00:00.000Z', planned_by: 'ana', approve_by: null, reason: 'OPS-1' };
-  const plan = sealPlan(origin, config, target, [], { spool, rejectsFile: null, openEnd: null, counts: null } as never);
+  const plan = sealPlan(origin, config, target, { spool, rejectsFile: null, openEnd: null, counts: null } as never);
   const made = planRun(config, target, spool, {
     options: {},
     note: 'OPS-1',
@@ -74,7 +74,7 @@ test('lists, plans and runs of annotations and views are byte for byte as they a
   const found = {
     spool: { ...spool, folder: '', resources: undefined },
     list: made.list,
-    plan: planFileText(plan),
+    plan,
     keys: [
       keys.run(id),
       keys.manifest(id, 0),

@@ -1,14 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import {
-  claimList,
-  claimPlan,
-  findRunOfList,
-  findRunOfPlan,
-  type RunPlan,
-  writeRun,
-} from '../../../src/ledger/create-run.ts';
+import { claimList, findRunOfList, type RunPlan, writeRun } from '../../../src/ledger/create-run.ts';
 import { readOutcomes } from '../../../src/ledger/outcome-rows.ts';
 import { readRun, schemaVersion } from '../../../src/ledger/run.ts';
 import { noRules } from '../../../src/ledger/run-rules.ts';
@@ -18,7 +11,6 @@ import type { Chunk, SettledBlock } from '../../../src/model/row.ts';
 import { targetOf } from '../../../src/model/target.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { redisDuringTests } from '../../support/redis.ts';
-import { expectKept } from '../../support/redis-keys.ts';
 import { forgetRun } from './lone-run.ts';
 
 let id: string;
@@ -314,14 +306,4 @@ describe('the id of the run of a list', () => {
     expect(await claimList(redis, list(), Date.now())).not.toBe(id);
     await redis.del(keys.ledger(id, 0));
   });
-});
-
-test('a plan that is carried out has one run for a year, whoever comes second', async ({ onTestFinished }) => {
-  const key = keys.plan(id, 'sha');
-  onTestFinished(async () => void (await redis.unlink(key)));
-  expect(await findRunOfPlan(redis, id, 'sha')).toBeNull();
-  expect(await claimPlan(redis, id, 'sha', 'first')).toBe('first');
-  expect(await claimPlan(redis, id, 'sha', 'second')).toBe('first');
-  expect(await findRunOfPlan(redis, id, 'sha')).toBe('first');
-  await expectKept(redis, key, 365 * 86_400_000);
 });

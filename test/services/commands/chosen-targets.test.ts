@@ -37,7 +37,7 @@ describe('a target that is not allowed', () => {
     ['run', ['run', 'list.txt', '--resource', 'annotations', '--yes']],
     ['run --detach', ['run', 'list.txt', '--resource', 'annotations', '--yes', '--detach']],
     ['run --dry-run', ['run', 'list.txt', '--resource', 'annotations', '--dry-run']],
-    ['plan', ['plan', 'list.txt', '--resource', 'annotations', '--output', 'plan.json']],
+    ['plan', ['plan', 'list.txt', '--resource', 'annotations']],
     ['worker', ['worker']],
     ['check', ['check', '--probe-id', 'c-0', '--resource', 'annotations']],
     ['schedule add', scheduleLine],
@@ -55,12 +55,11 @@ describe('a target that is not allowed', () => {
 
   test('is refused by retry and apply, though its run and its plan were made while it was allowed', async () => {
     const { harness, list } = await openList();
-    const planned = await harness.expunge(['plan', ...list, '--output', 'plan.json', '--json'], { env: here });
-    const { code } = JSON.parse(planned.stdout);
-    const applied = await harness.expunge(['apply', 'plan.json', '--code', code], { env: elsewhere });
+    const plan = await harness.plan(list, { env: here });
+    const applied = await harness.expunge(['apply', plan, '--yes'], { env: elsewhere });
     expect(applied).toMatchObject({ code: 2, stderr: expect.stringContaining('is not among the allowed targets') });
     expect(harness.sandbox.seen).toEqual([]);
-    expect(await harness.expunge(['apply', 'plan.json', '--code', code], { env: here })).toMatchObject({ code: 0 });
+    expect(await harness.expunge(['apply', plan, '--yes'], { env: here })).toMatchObject({ code: 0 });
     const { id } = await harness.onlyRun();
     const retried = await harness.expunge(['retry', id, '--only', 'failed', '--yes'], { env: elsewhere });
     expect(retried).toMatchObject({ code: 2, stderr: expect.stringContaining('is not among the allowed targets') });

@@ -62,12 +62,12 @@ async function openPlace(atEnd: AtEnd) {
     PATH: `${join(folder, 'bin')}:${process.env.PATH}`,
   };
   let run = '';
-  let code = '';
-  /** The line as it works here: its run, code, addresses and folders are those of this test. */
+  let plan = '';
+  /** The line as it works here: its run, plan, addresses and folders are those of this test. */
   const here = (line: string) =>
     line
       .replaceAll('m4tz', run)
-      .replace('K7QD-M4TZ', code)
+      .replace('3f9a1c20', plan)
       .replace('https://api.example.com', target.baseUrl)
       .replace('https://ops.example.com', receiver.url)
       .replace('/srv/results', join(folder, 'results'))
@@ -81,7 +81,7 @@ async function openPlace(atEnd: AtEnd) {
       words === undefined
         ? await runProgram('bash', ['-c', `set -o pipefail; ${here(line)}`], options)
         : await harness.expunge(wordsOf(words), { env: variables, ...(typed && { typed: ['Type ', `${typed}\r`] }) });
-    code = /its code is ([A-Z0-9-]+)/.exec(done.stdout + done.stderr)?.[1] ?? code;
+    plan = /Plan (\S+) waits/.exec(done.stderr)?.[1] ?? plan;
     return done;
   };
   /** Starts a line that goes on until it is ended, and ends it once it shows these words. */
@@ -134,6 +134,7 @@ const before: Record<string, (place: Place) => unknown> = {
 const typed: [line: RegExp, text: string][] = [
   [/--limit 10$/, '10'],
   [/--max-deletes 6000/, '64'],
+  [/expunge apply/, '64'],
   [/--probe-id/, 'yes'],
   [/^expunge retry m4tz$/, '12'],
   [/^expunge retry m4tz --only absent/, '2'],

@@ -58,9 +58,8 @@ test('retry and apply post what becomes of their runs, as run does', async ({ on
   const receiver = await openReceiver(onTestFinished);
   const list = harness.list(ids);
   const notify = ['--notify', receiver.url];
-  const made = await harness.expunge(['plan', list, '--resource', 'annotations', '--output', 'plan.json']);
-  const code = /its code is (\S+)/.exec(made.stderr)![1]!;
-  expect(await harness.expunge(['apply', 'plan.json', '--code', code, ...notify])).toMatchObject({ code: 3 });
+  const plan = await harness.plan([list, '--resource', 'annotations']);
+  expect(await harness.expunge(['apply', plan, '--yes', ...notify])).toMatchObject({ code: 3 });
   expect(typesOf(receiver)).toEqual(['run.running', 'run.completed']);
   const { id } = await harness.onlyRun();
   expect(await harness.expunge(['retry', id, '--yes', ...notify])).toMatchObject({ code: 0 });

@@ -6,10 +6,8 @@ import { commands } from '../../../src/commands/line/commands.ts';
 import { invoke } from '../../support/command.ts';
 
 /** What makes a run or a schedule, looks whether it could, or shows where to begin: they may begin a private Redis. */
-const beginning = ['run', 'worker', 'dashboard', 'schedule add', 'check', 'quickstart'];
-const withoutRedis = ['alerts', 'completion', 'config show', 'help', 'sandbox', 'redis status', 'redis stop', 'plan'];
-
-const afterItsPlan = ['apply']; // which names what it is to do
+const beginning = ['run', 'plan', 'worker', 'dashboard', 'schedule add', 'check', 'quickstart'];
+const withoutRedis = ['alerts', 'completion', 'config show', 'help', 'sandbox', 'redis status', 'redis stop'];
 
 const all = commands.flatMap((command) => [
   ...(command.load === null ? [] : [[command.name, command] as const]),
@@ -28,7 +26,7 @@ const oneOrAll = ['resume', 'schedule resume'];
 const argumentsOf = (names = '') =>
   names.split(' ').flatMap((name) => (name[0] === '<' ? [needed[name] ?? 'm4tz'] : []));
 
-test.each(all.filter(([commandName]) => ![...beginning, ...withoutRedis, ...afterItsPlan].includes(commandName)))(
+test.each(all.filter(([commandName]) => ![...beginning, ...withoutRedis].includes(commandName)))(
   '%s begins no Redis in a folder that never had one, and says whose folder it looked in',
   async (commandName, command) => {
     const folder = mkdtempSync(join(tmpdir(), 'expunge-test-'));

@@ -2,15 +2,12 @@ import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/read-config.ts';
 import { settings, settingText } from '../../../src/config/settings.ts';
 import {
-  isPlanCode,
   otherRules,
-  planCode,
+  parsePlan,
   type SealedPlan,
   sealedSettings,
   withRules,
 } from '../../../src/operations/sealed-plan.ts';
-
-const hash = 'ab12cd34ef'.padEnd(64, '0');
 
 function load(flags: Record<string, string>) {
   return loadConfig({ flags, env: {}, configFile: null });
@@ -35,27 +32,6 @@ const told = {
   expectCount: '250000±5%',
 };
 
-describe('the code of a plan', () => {
-  test('is of eight letters of its hash, none of which look alike', () => {
-    expect(planCode(hash)).toMatch(/^[A-HJ-NP-Z2-9]{4}-[A-HJ-NP-Z2-9]{4}$/);
-    expect(planCode(hash)).not.toBe(planCode(hash.replace('ef', 'ee')));
-    expect(planCode('0'.repeat(64))).toBe('AAAA-AAAA');
-    expect(planCode('f'.repeat(64))).toBe('9999-9999');
-  });
-
-  test.for([
-    [planCode(hash), true],
-    [planCode(hash).toLowerCase(), true],
-    [` ${planCode(hash).replace('-', '')}\n`, true],
-    [hash, true],
-    [planCode(hash).slice(0, 8), false],
-    [hash.slice(0, 10), false],
-    ['', false],
-  ] as const)('%s is taken for it: %s', ([text, isCode]) => {
-    expect(isPlanCode(hash, text)).toBe(isCode);
-  });
-});
-
 describe('the rules of a plan', () => {
   test('stand for those of a command, each as it was', () => {
     const { config } = load(told);
@@ -75,5 +51,13 @@ describe('the rules of a plan', () => {
     const { config, sources } = load(told);
     const { flag } = settings[name as 'column'];
     expect(otherRules(others, config, sources)).toEqual([expect.stringMatching(`^--${flag} .* instead of other$`)]);
+  });
+
+  test('are those of this version, or the plan is refused', () => {
+    const plan = planOf(told);
+    expect(parsePlan(JSON.stringify(plan))).toEqual(plan);
+    const { rate: _, ...fewer } = plan.rules;
+    for (const rules of [fewer, { ...plan.rules, whatComesNext: 'true' }])
+      expect(() => parsePlan(JSON.stringify({ ...plan, rules }))).toThrow('another version of expunge made this plan');
   });
 });

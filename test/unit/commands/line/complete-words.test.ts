@@ -37,7 +37,7 @@ describe('completion offers', () => {
     ],
     [['retry', 'm4tz', '--only', 'un'], ['unknown']],
     [['ap'], ['apply']],
-    [['apply', ''], 'files'],
+    [['apply', ''], []],
     [['redis', 'sta'], ['status']],
     [['report', 'm4tz', '--manifest', ''], 'files'],
     [
