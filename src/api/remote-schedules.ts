@@ -86,7 +86,6 @@ function bodyOf({ settings: given, ...definition }: Definition) {
     cron: definition.cron,
     tz: definition.tz,
     from: definition.from,
-    overlap: definition.overlap,
     missed: definition.missed,
     max_deletes: Number(given.maxDeletes),
     max_delay_seconds: definition.maxDelayMs / 1_000,

@@ -12,7 +12,6 @@ import { toDefinition } from '../operations/schedule-definition.ts';
 import {
   type Definition,
   missedPolicies,
-  overlapPolicies,
   parseStoredSettings,
   type Schedule,
   type ScheduledSettings,
@@ -40,7 +39,6 @@ const definition = z.strictObject({
   cron: z.string().min(1).max(1_000).describe('five fields, or six with seconds'),
   tz: z.string().min(1).max(100).optional().describe('UTC by default'),
   from: name.describe('a source by its name in the configuration file of the workers; no command and no URL'),
-  overlap: z.enum(overlapPolicies).optional(),
   missed: z.enum(missedPolicies).optional(),
   max_delay_seconds: z.number().min(0).optional(),
   max_growth: z.number().gt(1).optional(),
@@ -212,7 +210,6 @@ function definedBy(body: Body, before: Schedule | null, own: Config): Definition
     cron: body.cron,
     tz: body.tz ?? before?.tz,
     from: body.from,
-    overlap: body.overlap ?? before?.overlap,
     missed: body.missed ?? before?.missed,
     maxDelayMs: maxDelaySeconds === undefined ? before?.maxDelayMs : Math.round(1_000 * maxDelaySeconds),
     maxGrowth: body.max_growth ?? before?.maxGrowth,

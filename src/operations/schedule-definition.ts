@@ -28,7 +28,6 @@ export function toDefinition({ settings, ...given }: GivenDefinition): Definitio
   return {
     ...timing,
     from,
-    overlap: given.overlap ?? 'skip',
     missed: given.missed ?? 'none',
     maxDelayMs: given.maxDelayMs ?? 600_000,
     maxGrowth: given.maxGrowth ?? 3,

@@ -53,7 +53,7 @@ async function readPast({ redis }: Session, { fp }: Target, name: string) {
 }
 
 function factsOf(schedule: Schedule, { history, audit }: Past, now: number) {
-  const { name, state, reason, who, cron, tz, from, overlap, missed, settings, note } = schedule;
+  const { name, state, reason, who, cron, tz, from, missed, settings, note } = schedule;
   return {
     name,
     state,
@@ -66,7 +66,6 @@ function factsOf(schedule: Schedule, { history, audit }: Past, now: number) {
     tz,
     next: state === 'active' ? isoTime(nextOccurrence(schedule, now)) : null,
     from,
-    overlap,
     missed,
     max_delay_ms: schedule.maxDelayMs,
     max_growth: schedule.maxGrowth,

@@ -1,5 +1,5 @@
 import type { Run } from '../ledger/run.ts';
-import { type Due, dueOccurrences, nextOccurrence } from './occurrences.ts';
+import { dueOccurrences, nextOccurrence } from './occurrences.ts';
 import type { Schedule } from './schedule.ts';
 
 /** A run of the schedule that has not ended. */
@@ -11,7 +11,6 @@ export type Decision =
   | { do: 'pause'; halt: Run['halt']; reason: string }
   | { do: 'miss'; occurrence: number; occurrences: number; lateMs: number; hadWaited: boolean }
   | { do: 'skip'; occurrence: number; occurrences: number; reason: string }
-  | { do: 'wait'; occurrence: number; missed: number; cancel: string | null }
   | { do: 'run'; occurrence: number; missed: number };
 
 /** Decides about a schedule now. Pure: the same schedule, run and time give the same decision. */
@@ -24,39 +23,20 @@ export function decide(schedule: Schedule, live: LiveRun | null, now: number): D
   if (isMissed(schedule, due.latest, now)) {
     return { do: 'miss', occurrence: due.latest, occurrences: due.count, lateMs: now - due.latest, hadWaited: false };
   }
-  return live === null
-    ? { do: 'run', occurrence: due.latest, missed: due.count - 1 }
-    : decideOverlap(schedule, live, due);
+  if (live === null) return { do: 'run', occurrence: due.latest, missed: due.count - 1 };
+  return { do: 'skip', occurrence: due.latest, occurrences: due.count, reason: `run ${live.id} has not ended` };
 }
 
 function isMissed({ missed, maxDelayMs }: Schedule, since: number, now: number): boolean {
   return missed === 'none' && now - since > maxDelayMs;
 }
 
-/** Decides about an occurrence that waited for a run, which is late only after the end of that run. */
+/** Decides about an occurrence that was to have a run when its process died, which is late only after the end of the last run. */
 function decideWaiting(schedule: Schedule, live: LiveRun | null, now: number): Decision {
   const { waiting: occurrence, lastEndedAt, after } = schedule;
   if (occurrence === null || live !== null) return { do: 'nothing' };
   if (!isMissed(schedule, Math.max(occurrence, lastEndedAt), now)) return { do: 'run', occurrence, missed: 0 };
   return { do: 'miss', occurrence: after, occurrences: 1, lateMs: now - occurrence, hadWaited: true };
-}
-
-function decideOverlap(
-  { overlap, waiting }: Schedule,
-  { id, state }: LiveRun,
-  { latest: occurrence, count: occurrences }: Due,
-): Decision {
-  const skip = { do: 'skip', occurrence, occurrences } as const;
-  switch (overlap) {
-    case 'skip':
-      return { ...skip, reason: `run ${id} has not ended` };
-    case 'queue-one':
-      if (waiting !== null)
-        return { ...skip, reason: `run ${id} has not ended, and an occurrence waits for it already` };
-      return { do: 'wait', occurrence, missed: occurrences - 1, cancel: null };
-    case 'cancel-other':
-      return { do: 'wait', occurrence, missed: occurrences - 1, cancel: state === 'cancelling' ? null : id };
-  }
 }
 
 /** The time for which an occurrence has been due without being handled, or waits for the end of the last run, in ms; 0 = none. Pure. */

@@ -46,16 +46,14 @@ async function findRetried(
   schedule: Schedule,
   stop: AbortSignal,
 ): Promise<Pick<Leftovers, 'retried' | 'note'>> {
-  const { name, lastRun, lastSha256, retryFailed, atMost } = schedule;
+  const { name, lastRun, lastSha256, retryFailed } = schedule;
   // Without a hash there was no run since the schedule was added.
-  if (lastRun === '' || lastSha256 === '' || !(retryFailed || atMost > 0)) return none;
+  if (lastRun === '' || lastSha256 === '' || !retryFailed) return none;
   const found = await readRun(redis, lastRun);
   if (found === null || found.schema !== schemaVersion) {
     const ended = (await readHistory(redis, fp, name)).find(({ run }) => run === lastRun)?.ended;
     const note = `Redis no longer has run ${lastRun}: ids that it left are not retried`;
-    // With --at-most alone, only ids that were never sent are carried over, and a completed run has left none of them.
-    const hasLeft = ended?.left !== 0 && (retryFailed || ended?.state !== 'completed');
-    return hasLeft ? { retried: null, note } : none;
+    return ended?.left === 0 ? none : { retried: null, note };
   }
   if (!isFinalized(found.state)) return none;
   return chooseRetried(redis, await finalizeTally(redis, found), schedule, stop);
@@ -67,7 +65,7 @@ async function chooseRetried(
   schedule: Schedule,
   stop: AbortSignal,
 ): Promise<Pick<Leftovers, 'retried' | 'note'>> {
-  const [chosen, withdrawn] = [selectLeftovers(run, schedule), selectCancelled(run, schedule)];
+  const [chosen, withdrawn] = [selectFailed(schedule), selectCancelled(run, schedule)];
   const hasAny = ({ only }: Pick<Choice, 'only'>) => sumOutcomes(run.counts, (outcome) => only.includes(outcome)) > 0;
   if (!hasAny(chosen) && !hasAny(withdrawn)) return none;
   const others = describeOtherDefinitions(readDefinitions(run.definitions));
@@ -100,31 +98,18 @@ async function sumLeft(redis: RedisClient, left: Left, stop: AbortSignal): Promi
   return sums;
 }
 
-/**
- * Chooses the ids of an ended run that the next occurrence sends again. If an operator cancelled the run, its ids are not to be deleted. If the next
- * occurrence cancelled it, they are carried over.
- */
-function selectLeftovers(run: Run, { retryFailed, atMost, retriedFrom }: Schedule): Omit<Choice, 'retries'> {
-  const isCut = run.state === 'cancelled' && run.by === 'guard';
-  const cutFrom = isCut ? (atMost > 0 ? 0 : fileOfRetried(run, retriedFrom)) : Number.POSITIVE_INFINITY;
-  // In a run in doubt no open id reads as never sent.
-  const isOpenAtCut = (outcome: Outcome) =>
-    !isSent(outcome) || (run.doubtSince > 0 && isFailure(outcome) && isUncertain(outcome));
-  const isChosen = (outcome: Outcome) =>
-    (retryFailed && isFailure(outcome)) || (cutFrom < Number.POSITIVE_INFINITY && isOpenAtCut(outcome));
-  return { only: idOutcomes.filter(isChosen), retryFailed, cutFrom };
+const whole = Number.POSITIVE_INFINITY; // no file is cut
+
+/** Chooses the ids of an ended run that the next occurrence sends again. If an operator cancelled the run, its open ids are not to be deleted. */
+function selectFailed({ retryFailed }: Schedule): Omit<Choice, 'retries'> {
+  return { only: idOutcomes.filter(isFailure), retryFailed, cutFrom: whole };
 }
 
 /** The ids that the run was to retry and that an operator cancelled before they were sent. */
-function selectCancelled({ id, state, by }: Run, { retryFailed, retriedFrom }: Schedule): Omit<Choice, 'retries'> {
-  const isWithdrawn = retryFailed && state === 'cancelled' && by !== 'guard' && retriedFrom?.run === id;
-  if (!isWithdrawn) return { only: [], retryFailed: false, cutFrom: Number.POSITIVE_INFINITY };
+function selectCancelled({ id, state }: Run, { retryFailed, retriedFrom }: Schedule): Omit<Choice, 'retries'> {
+  const isWithdrawn = retryFailed && state === 'cancelled' && retriedFrom?.run === id;
+  if (!isWithdrawn) return { only: [], retryFailed: false, cutFrom: whole };
   return { only: idOutcomes.filter((outcome) => !isSent(outcome)), retryFailed: false, cutFrom: retriedFrom.file };
-}
-
-/** The first file of a run with ids that the previous run had left. */
-function fileOfRetried({ id }: Run, retriedFrom: Schedule['retriedFrom']): number {
-  return retriedFrom?.run === id ? retriedFrom.file : Number.POSITIVE_INFINITY;
 }
 
 function isSent(outcome: Outcome): boolean {

@@ -84,8 +84,6 @@ async function act(deps: ScheduleDeps, lease: ScheduleLease, due: DueWork): Prom
       );
     case 'skip':
       return recordWithoutRun(deps, lease, decision, 'skipped', decision.reason);
-    case 'wait':
-      return waitForLastRun(deps, lease, schedule, decision);
     case 'run':
       return run(deps, lease, schedule, decision);
   }
@@ -162,29 +160,6 @@ async function reserveOccurrence(
       : {};
   const settlement = { ...recorded, fields: { after: occurrence, waiting: occurrence }, ifActive: true };
   return (await updateSchedule(deps.ledger.redis, lease, settlement)) === 'done';
-}
-
-/**
- * Cancels the last run before the occurrence is reserved: a reserved occurrence cancels nothing, so a process that dies in between would leave the
- * run.
- */
-async function waitForLastRun(
-  deps: ScheduleDeps,
-  lease: ScheduleLease,
-  schedule: Schedule,
-  decision: Decision & { do: 'wait' },
-): Promise<void> {
-  if (decision.cancel !== null) {
-    if ((await updateSchedule(deps.ledger.redis, lease, { ifActive: true })) !== 'done') return;
-    await cancelLastRun(deps, lease, decision.cancel);
-  }
-  await reserveOccurrence(deps, lease, schedule, decision);
-}
-
-async function cancelLastRun(deps: ScheduleDeps, { name }: ScheduleLease, run: string): Promise<void> {
-  const author = { reason: 'the next occurrence has come', by: 'guard', who: `schedule ${name}` } as const;
-  await deps.ledger.steer(run, deps.now(), { action: 'cancel', ...author });
-  deps.log.info({ schedule: name, run }, 'cancelling the last run for the next one');
 }
 
 async function run(

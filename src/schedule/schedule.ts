@@ -7,7 +7,6 @@ import type { CarriedOver } from './carried-over.ts';
 import type { Timing } from './occurrences.ts';
 
 /** The policy for an occurrence that comes while the last run has not ended. */
-export const overlapPolicies = ['skip', 'queue-one', 'cancel-other'] as const;
 
 /** The policy for occurrences that passed while no worker listened: nothing, or one run for the last of them. */
 export const missedPolicies = ['none', 'latest'] as const;
@@ -32,7 +31,6 @@ export type ScheduledSettings = Pick<Config, KeptSetting>;
 /** The definition by an operator. It holds only the name of the source; see `list-source.ts`. */
 export type Definition = Timing & {
   from: string;
-  overlap: (typeof overlapPolicies)[number];
   missed: (typeof missedPolicies)[number];
   /** The delay in ms after which an occurrence counts as missed. */
   maxDelayMs: number;

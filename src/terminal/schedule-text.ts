@@ -25,12 +25,6 @@ export function whenText({ cron, tz }: Timing): string {
   return visibleLine(`${/^An error/.test(words) ? cron : words}, ${tz}`);
 }
 
-const overlapTexts = {
-  skip: 'If the last run has not ended, an occurrence is skipped.',
-  'queue-one': 'If the last run has not ended, one occurrence waits for it, and further ones are skipped.',
-  'cancel-other': 'If the last run has not ended, it is cancelled.',
-};
-
 /** How to write a text: how its reader types commands, and whether to omit the next step. */
 type Telling = { toType: ToType; isQuiet?: boolean };
 
@@ -42,7 +36,7 @@ export function addedText(
   before: Schedule | null,
   { toType, isQuiet = false, isTriable = true }: Telling & { isTriable?: boolean },
 ): string {
-  const { name, from, settings, overlap } = schedule;
+  const { name, from, settings } = schedule;
   const next = nextOccurrences(schedule, now, 3).map((occurrence) => describeOccurrence(schedule.tz, occurrence).local);
   const what = settings.resource ?? `ids by ${visibleLine(settings.resourceColumn ?? '')}`;
   return [
@@ -50,7 +44,6 @@ export function addedText(
     `  Next  ${next.join(' · ')}`,
     ...(done === 'changed' && before !== null ? [`  Changed  ${differences(before, schedule).join(' · ')}`] : []),
     ...keptText(schedule, 'It'),
-    `  ${overlapTexts[overlap]}`,
     ...(isQuiet || !isTriable ? [] : [`  Try it  ${toType('schedule run', name, '--dry-run')}`]),
     ...(schedule.state === 'paused'
       ? [`  It is paused.${isQuiet ? '' : ` Resume: ${toType('schedule resume', name)}`}`]
@@ -96,9 +89,9 @@ export function differences(before: Definition, after: Definition): string[] {
   return names.map((name) => visibleLine(`--${name} ${shown(name, was[name])} → ${shown(name, is[name])}`));
 }
 
-function flagsOf({ settings: kept, note, cron, tz, from, overlap, missed, ...others }: Definition) {
+function flagsOf({ settings: kept, note, cron, tz, from, missed, ...others }: Definition) {
   const { maxDelayMs, maxGrowth, heartbeat, atMost, retryFailed, maxActiveMs, stopAt, definitions } = others;
-  const own = { cron, tz, from, overlap, missed, 'max-delay': durationText(maxDelayMs) };
+  const own = { cron, tz, from, missed, 'max-delay': durationText(maxDelayMs) };
   const guards = {
     'max-growth': String(maxGrowth),
     'at-most': atMost === 0 ? undefined : String(atMost),

@@ -15,7 +15,6 @@ export function aDefinition(more: Partial<Definition> = {}): Definition {
     cron: '* * * * *',
     tz: 'UTC',
     from: 'expired',
-    overlap: 'skip',
     missed: 'none',
     maxDelayMs: 30_000,
     maxGrowth: 3,

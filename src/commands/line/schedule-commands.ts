@@ -1,6 +1,6 @@
 import * as parse from '../../config/parse-setting.ts';
 import { webhookUrl } from '../../config/parse-url.ts';
-import { missedPolicies, overlapPolicies, scheduledSettings } from '../../schedule/schedule.ts';
+import { missedPolicies, scheduledSettings } from '../../schedule/schedule.ts';
 import {
   allHalted,
   type Command,
@@ -26,11 +26,6 @@ const addOptions: readonly OwnOption[] = [
   {
     flags: '--from <source>',
     help: 'where the list comes from: a name among the "sources" of the workers’ configuration file',
-  },
-  {
-    flags: '--overlap <policy>',
-    help: 'when the last run has not ended: skip (default), queue-one or cancel-other',
-    parse: parse.oneOf(overlapPolicies),
   },
   {
     flags: '--missed <policy>',
@@ -83,7 +78,7 @@ const add: Command = {
       'every night, never more than 5,000',
     ],
     [
-      'expunge schedule add hourly --cron "0 * * * *" --from inbox --resource annotations --max-deletes 100 --overlap queue-one',
+      'expunge schedule add hourly --cron "0 * * * *" --from inbox --resource annotations --max-deletes 100',
       'one run after the other',
     ],
     [

@@ -40,7 +40,6 @@ export function readDefinition({ options, config }: Pick<Invocation, 'options' |
     cron: given.cron,
     tz: given.tz,
     from: given.from,
-    overlap: given.overlap,
     missed: given.missed,
     maxDelayMs,
     maxGrowth: given.maxGrowth,

@@ -77,7 +77,6 @@ const definition: Definition = {
   cron: '0 3 * * *',
   tz: 'UTC',
   from: 'expired',
-  overlap: 'skip',
   missed: 'none',
   maxDelayMs: 1,
   maxGrowth: 3,

@@ -2,7 +2,6 @@ import { describe, test } from 'vitest';
 import { readSources } from '../../../src/config/list-source.ts';
 import { readSuccesses } from '../../../src/ledger/end-run.ts';
 import { readEvents } from '../../../src/ledger/outbox.ts';
-import { isFinalized } from '../../../src/ledger/run.ts';
 import type { OutcomeCounts } from '../../../src/model/outcome.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { leaseSchedule } from '../../../src/schedule/lease.ts';
@@ -197,68 +196,7 @@ describe.concurrent('while the last run has not ended, an occurrence', () => {
     expect((await harness.history()).at(-1)!.ended).toMatchObject({ state: 'completed' });
     expect(await readSuccesses(harness.redis, harness.target.fp)).toEqual({ nightly: three });
   });
-
-  test('waits, one of them, by queue-one', async ({ expect, onTestFinished }) => {
-    const harness = await openScheduleHarness(onTestFinished);
-    await harness.add({ overlap: 'queue-one' });
-    harness.list(someIds('a', 5));
-    await harness.at(one);
-    harness.list(someIds('b', 5));
-    await harness.at(two);
-    await harness.at(three);
-    expect(await harness.runs()).toHaveLength(1);
-    await harness.finish((await harness.schedule()).lastRun);
-    await harness.at(three + 1_000);
-    expect(await harness.runs()).toHaveLength(2);
-    await harness.finish((await harness.schedule()).lastRun);
-    await harness.at(three + 2_000);
-    expect(await harness.runs()).toHaveLength(2);
-    expect((await harness.history()).map(({ outcome, occurrence }) => [outcome, occurrence])).toEqual([
-      ['started', two],
-      ['skipped', three],
-      ['started', one],
-    ]);
-  });
-
-  test('cancels it, by cancel-other', async ({ expect, onTestFinished }) => {
-    const harness = await openScheduleHarness(onTestFinished);
-    await harness.add({ overlap: 'cancel-other' });
-    harness.list(someIds('a', 5));
-    await harness.at(one);
-    await harness.at(two); // nobody holds its chunks, so it is cancelled at once; the same list is no reason to pause
-    await harness.at(two + 1_000);
-    const [first, second] = await harness.runs();
-    expect([first!.state, second!.state]).toEqual(['cancelled', 'running']);
-    expect([first!.who, first!.reason]).toEqual(['schedule nightly', 'the next occurrence has come']);
-    expect((await harness.runs()).filter(({ state }) => !isFinalized(state))).toHaveLength(1);
-  });
 });
-
-test.for(['before', 'after'] as const)(
-  'the last run is cancelled by cancel-other, and the occurrence has a run, also where the process dies %s the cancel',
-  async (when, { expect, onTestFinished }) => {
-    const harness = await openScheduleHarness(onTestFinished);
-    await harness.add({ overlap: 'cancel-other' });
-    harness.list(someIds('a', 5));
-    await harness.at(one);
-    const { ledger } = harness.work;
-    const steer: typeof ledger.steer = async (...args) => {
-      if (when === 'after') await ledger.steer(...args);
-      throw new Error('killed');
-    };
-    await expect(harness.at(two, { ledger: { ...ledger, steer } })).rejects.toThrow('killed');
-    const states = async () => (await harness.runs()).map(({ state }) => state);
-    expect(await states()).toEqual([when === 'after' ? 'cancelled' : 'running']);
-    await harness.at(two + 3_000);
-    expect(await states()).toEqual(['cancelled', 'running']);
-    expect(
-      (await harness.history()).map(({ occurrence, occurrences, outcome }) => [occurrence, occurrences, outcome]),
-    ).toEqual([
-      [two, 1, 'started'],
-      [one, 1, 'started'],
-    ]);
-  },
-);
 
 describe.concurrent('occurrences that nobody saw to in time', () => {
   test('are missed by "none"', async ({ expect, onTestFinished }) => {

@@ -73,7 +73,7 @@ describe('schedules with --server', () => {
     const list = ['--format', 'csv', '--no-header', '--delimiter', 'tab', '--limit', '40', '--allow-id-chars', '/'];
     const counts = ['--allow-placeholders', '--expect-rejected', '--expect-count', '40±5%', '--keep', '60d'];
     const brakes = ['--canary', '1,10', '--max-failures', '5', '--on-status', '409=absent', '--rate', '5/s'];
-    const occurrences = ['--overlap', 'queue-one', '--missed', 'latest', '--max-delay', '2d', '--max-growth', '2.5'];
+    const occurrences = ['--missed', 'latest', '--max-delay', '2d', '--max-growth', '2.5'];
     const rest = ['--at-most', '10', '--retry-failed', '--allow-empty', '--expect-absent'];
     const all = [
       ...list,

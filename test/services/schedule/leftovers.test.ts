@@ -332,22 +332,6 @@ describe.concurrent('what a schedule carries over', () => {
     expect(await stage.runs()).toHaveLength(1);
   });
 
-  test('holds what the next occurrence cancelled also where Redis was replaced: those ids are unknown then', async ({
-    expect,
-    onTestFinished,
-  }) => {
-    const stage = await openScheduleHarness(onTestFinished);
-    await stage.add({ atMost: 4, overlap: 'cancel-other' });
-    stage.list(ten);
-    await stage.at(start + minute);
-    const { lastRun } = await stage.schedule();
-    await stage.redis.hset(keys.run(lastRun), 'server', 'another process');
-    stage.list(['w-0']);
-    await stage.at(start + 2 * minute);
-    expect((await readRun(stage.redis, lastRun))!.counts).toMatchObject({ unknown: 4, not_attempted: 0 });
-    expect((await stage.history())[0]).toMatchObject({ outcome: 'started', rows: 4, carriedOver: 7 });
-  });
-
   test('is told as it is then where an occurrence takes it over while a dry run reads it', async ({
     expect,
     onTestFinished,
@@ -374,22 +358,6 @@ describe.concurrent('what a schedule carries over', () => {
     expect(told).toMatchObject({ list: { left: 3, sends: 3 }, carriedOver: 0, refusal: null });
   });
 
-  test('is told missing where the run that was to delete it is lost before its end was seen', async ({
-    expect,
-    onTestFinished,
-  }) => {
-    const harness = await openScheduleHarness(onTestFinished);
-    await harness.add({ atMost: 4 });
-    harness.list(ten);
-    await harness.at(start + minute);
-    const [run] = await harness.runs();
-    await unlinkRun(harness.redis, run!);
-    harness.list(['w-0']);
-    await harness.at(start + 2 * minute);
-    const reason = `Redis no longer has run ${run!.id}: ids that it left are not retried`;
-    expect((await harness.history())[0]).toMatchObject({ outcome: 'started', rows: 4, carriedOver: 3, reason });
-  });
-
   test('is not told missing where Redis has forgotten a run that completed', async ({ expect, onTestFinished }) => {
     const stage = await openStage(onTestFinished, { atMost: 4 });
     stage.list(['v-0', 'c-0']);
@@ -397,29 +365,6 @@ describe.concurrent('what a schedule carries over', () => {
     stage.list(['v-1']);
     await stage.occurrence(2);
     expect((await stage.history())[0]).toMatchObject({ outcome: 'started', reason: '' });
-  });
-
-  test('holds what the next occurrence cancelled of a run, and not what an operator cancelled', async ({
-    expect,
-    onTestFinished,
-  }) => {
-    for (const by of ['guard', 'operator'] as const) {
-      const stage = await openScheduleHarness(onTestFinished);
-      await stage.add({ atMost: 4, overlap: 'cancel-other' });
-      stage.list(ten);
-      await stage.at(start + minute);
-      const { lastRun } = await stage.schedule();
-      if (by === 'operator') {
-        await stage.work.ledger.steer(lastRun, stage.now, { action: 'cancel', by, who: 'ana', reason: '' });
-      }
-      stage.list(['w-0']);
-      await stage.at(start + 2 * minute);
-      expect((await stage.history())[0]).toMatchObject({
-        outcome: 'started',
-        rows: 4,
-        carriedOver: by === 'guard' ? 7 : 3,
-      });
-    }
   });
 });
 
@@ -623,33 +568,29 @@ describe.concurrent('with --retry-failed', () => {
     expect((await stage.history())[0]).toMatchObject({ retried: 0, reason });
   });
 
-  test.for(['the next occurrence', 'an operator'] as const)(
-    'ids that are to be retried by a run that %s cancels are carried over or told, and its list is neither',
-    async (by, { expect, onTestFinished }) => {
-      const stage = await openStage(onTestFinished, { retryFailed: true, overlap: 'cancel-other' });
-      stage.list(['v-0', 'c-0', 'u-0']);
-      const first = await stage.occurrence(1);
-      await stage.rest();
-      stage.sent();
-      stage.list(['w-0', 'w-1']);
-      await stage.at(start + 2 * minute);
-      const { lastRun } = await stage.schedule();
-      if (by === 'an operator')
-        await stage.work.ledger.steer(lastRun, stage.now, { action: 'cancel', by: 'operator', who: 'ana', reason: '' });
-      stage.list(['v-1']);
-      await stage.at(start + 3 * minute);
-      await stage.worker();
-      const last = await stage.occurrence(3);
-      expect((await readRun(stage.redis, lastRun))!).toMatchObject({ retryOf: first.id, counts: { not_attempted: 4 } });
-      const told = `run ${lastRun} was cancelled before it had retried 2 ids: not retried here either`;
-      const isCarriedOver = by === 'the next occurrence';
-      expect(stage.sent()).toEqual(isCarriedOver ? ['c-0', 'u-0', 'v-1'] : ['v-1']);
-      expect(last.retryOf).toBe(isCarriedOver ? lastRun : '');
-      expect((await stage.history())[0]).toMatchObject(
-        isCarriedOver ? { retried: 2, reason: '' } : { retried: 0, reason: told },
-      );
-    },
-  );
+  test('ids that are to be retried by a run that an operator cancels are told, and its list is not carried over', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const stage = await openStage(onTestFinished, { retryFailed: true });
+    stage.list(['v-0', 'c-0', 'u-0']);
+    const first = await stage.occurrence(1);
+    await stage.rest();
+    stage.sent();
+    stage.list(['w-0', 'w-1']);
+    await stage.at(start + 2 * minute);
+    const { lastRun } = await stage.schedule();
+    await stage.work.ledger.steer(lastRun, stage.now, { action: 'cancel', by: 'operator', who: 'ana', reason: '' });
+    stage.list(['v-1']);
+    await stage.at(start + 3 * minute);
+    await stage.worker();
+    const last = await stage.occurrence(3);
+    expect((await readRun(stage.redis, lastRun))!).toMatchObject({ retryOf: first.id, counts: { not_attempted: 4 } });
+    const told = `run ${lastRun} was cancelled before it had retried 2 ids: not retried here either`;
+    expect(stage.sent()).toEqual(['v-1']);
+    expect(last.retryOf).toBe('');
+    expect((await stage.history())[0]).toMatchObject({ retried: 0, reason: told });
+  });
 
   test('files are archived although an id fails for ever; the heartbeat waits until that is gone or protected', async ({
     expect,

@@ -61,28 +61,6 @@ describe('while the last run has not ended', () => {
     });
   });
 
-  it('queue-one lets one occurrence wait, and leaves out the next', () => {
-    const schedule = aSchedule({ overlap: 'queue-one' });
-    expect(decide(schedule, live, one)).toEqual({ do: 'wait', occurrence: one, missed: 0, cancel: null });
-    const waiting = { ...schedule, after: one, waiting: one };
-    expect(decide(waiting, live, one + 1)).toEqual({ do: 'nothing' });
-    expect(decide(waiting, live, one + minute)).toMatchObject({ do: 'skip', occurrence: one + minute });
-    expect(decide(waiting, null, one + 1)).toEqual({ do: 'run', occurrence: one, missed: 0 });
-  });
-
-  it('cancel-other cancels it, once, and the latest occurrence waits for its end', () => {
-    const schedule = aSchedule({ overlap: 'cancel-other' });
-    expect(decide(schedule, live, one)).toEqual({ do: 'wait', occurrence: one, missed: 0, cancel: 'r1' });
-    const cancelling: LiveRun = { ...live, state: 'cancelling' };
-    const waiting = { ...schedule, after: one, waiting: one };
-    expect(decide(waiting, cancelling, one + minute)).toEqual({
-      do: 'wait',
-      occurrence: one + minute,
-      missed: 0,
-      cancel: null,
-    });
-  });
-
   it.each(['planned', 'paused', 'cancelling'] as const)('and is %s, it counts as well', (state) => {
     expect(decide(aSchedule(), { ...live, state }, one)).toMatchObject({ do: 'skip' });
   });

@@ -6,7 +6,6 @@ export function aSchedule(more: Partial<Schedule> = {}): Schedule {
     cron: '* * * * *',
     tz: 'UTC',
     from: 'expired',
-    overlap: 'skip',
     missed: 'none',
     maxDelayMs: 600_000,
     maxGrowth: 3,
