@@ -3,6 +3,7 @@ import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { readAudit } from '../../../src/ledger/audit.ts';
 import { removeRun } from '../../../src/ledger/end-run.ts';
+import { readKeptPlan } from '../../../src/ledger/kept-plans.ts';
 import type { Run } from '../../../src/ledger/run.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { type AtEnd, type Harness, openHarness } from '../../support/harness.ts';
@@ -305,6 +306,9 @@ describe('a producer that is killed at any point leaves no run that can be start
       states.add(run?.state);
       if (run && run.state !== 'preparing') {
         expect(run, `killed at command ${n}`).toMatchObject({ plan, approver: 'bob' });
+        expect((await readKeptPlan(harness.redis, plan))?.decision, `killed at command ${n}`).toMatchObject({
+          run: run.id,
+        });
         expect((await readAudit(harness.redis, run)).map(({ action }) => action)).toContain('approve');
       }
       if (run?.state === 'running' || !wasKilled) break;
