@@ -20,6 +20,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const names = project.vitest.projects.map(({ name }) => name);
   if (names.every((name) => name === 'unit')) return async () => {};
+  process.env.TESTCONTAINERS_RYUK_DISABLED ??= 'true'; // tests stop their containers; its own one would be one more image to fetch
   buildIfStale();
   project.provide('testRun', randomUUID());
   const given = process.env.TEST_REDIS_URL;
