@@ -38,6 +38,7 @@ export type Ending = {
   halt: HaltCode | '';
   retryOf: string; // the run whose ids were retried, or ''
   rehearsalOf: string; // as in the record of the run
+  isPlanned: boolean; // whether it carries out a plan
   brakes: readonly string[]; // what the brakes did in a rehearsal
   rows: number;
   ids: number;
@@ -229,8 +230,11 @@ function followOrPause({ runId, toType }: Ending): Step[] {
   ];
 }
 
-function mayBeGone({ command }: Ending): Step {
-  return ['If they are expected to be gone', `${command} --expect-absent`];
+/** A run of a plan keeps the rules that were approved: its command sets none. */
+function mayBeGone({ kind, isPlanned, runId, command, toType }: Ending): Step {
+  const ofPlan =
+    kind === 'halted' ? toType('resume', runId, '--expect-absent') : toType('plan', 'FILE', '--expect-absent');
+  return ['If they are expected to be gone', isPlanned ? ofPlan : `${command} --expect-absent`];
 }
 
 function tryAgain({ counts, runId, toType }: Ending): Step[] {
@@ -242,8 +246,10 @@ function seeAll({ behindHalt, runId, toType }: Ending): Step[] {
 }
 
 /** The next command after `--max-deletes`: the number that was reached would halt the run again. */
-function raiseMaxDeletes({ command }: Ending): Step {
-  return ['Continue with a higher --max-deletes', command.replace(/(--max-deletes[ =])\S+/, '$1…')];
+function raiseMaxDeletes({ isPlanned, runId, command, toType }: Ending): Step {
+  const ofPlan = toType('resume', runId, '--max-deletes', 'N');
+  const again = command.replace(/(--max-deletes[ =])\S+/, '$1…');
+  return ['Continue with a higher --max-deletes', isPlanned ? ofPlan : again];
 }
 
 /** The command that shows the meanings for the configured resource of the run, if it has just one. */

@@ -119,7 +119,7 @@ async function statusText(record: RunRecord, invocation: Invocation): Promise<st
     ...haltLines(record, invocation),
     ...(run.onStatus ? [`on status: ${run.onStatus.replaceAll(',', ', ')}`] : []),
     ...retryLines(run),
-    ...(isQuiet ? [] : [...absenceAdvice(run), ...retryAdvice(run, toType)]),
+    ...(isQuiet ? [] : [...absenceAdvice(run, toType), ...retryAdvice(run, toType)]),
     ...pace(record),
     ...(run.labels === '' ? [] : [`labels: ${visibleLine(ruleText(run, 'labels'))}`]),
     `submitted by ${run.createdBy}${run.note ? `, because: ${run.note}` : ''}`,
@@ -145,10 +145,12 @@ function haltLines({ run, examples }: RunRecord, { toType, verbosity }: Invocati
   return ['for example:', ...examples.map((example) => `  ${visibleLine(haltExampleText(example))}`), ...all];
 }
 
-/** Advice about a run that found none of its ids. The runs of a schedule have no command. */
-function absenceAdvice(run: Run): string[] {
+/** Advice about a run that found none of its ids. The runs of a schedule have no command, and the command of a plan sets no rule. */
+function absenceAdvice(run: Run, toType: ToType): string[] {
   if (judgeRun(run) !== 'none_there') return [];
-  const expect = run.command === '' ? [] : [`if its ids may be gone: ${run.command} --expect-absent`];
+  const again =
+    run.plan === '' ? run.command && `${run.command} --expect-absent` : toType('plan', 'FILE', '--expect-absent');
+  const expect = again === '' ? [] : [`if its ids may be gone: ${again}`];
   return ['check --base-url, --account, --resource and --column', ...expect];
 }
 

@@ -103,6 +103,7 @@ function endingOf(run: Run, kind: EndingKind, details: EndingDetails): Ending {
     doubt,
     retryOf,
     rehearsalOf,
+    isPlanned: run.plan !== '',
     brakes: rehearsalOf === '' ? [] : brakeTexts(run),
     rows,
     ids,

@@ -98,6 +98,16 @@ describe('a plan', () => {
     expect(sent()).toBe(3);
   });
 
+  test('whose ids were not there is to be made again, if that is expected', async ({ onTestFinished }) => {
+    const { harness, list, apply } = await openPlan(onTestFinished);
+    await harness.run([list, ...kind, '--yes']);
+    await harness.redis.del(keys.list((await harness.onlyRun()).list)); // so that nobody knows that its list was run
+    const { code, stderr, stdout } = await apply();
+    expect([code, stderr]).toEqual([3, expect.stringContaining('gone: expunge plan FILE --expect-absent')]);
+    const told = await harness.expunge(['status', summaryIn({ stdout }).run]);
+    expect(told.stdout).toContain('may be gone: expunge plan FILE --expect-absent');
+  });
+
   test('resumes its run when the same person applies it again before that has ended', async ({ onTestFinished }) => {
     const { harness, apply, plan, settings, sent } = await openPlan(onTestFinished);
     harness.sandbox.latencyMs = 1_000;

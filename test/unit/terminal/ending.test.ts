@@ -13,6 +13,7 @@ const ending: Ending = {
   halt: '',
   retryOf: '',
   rehearsalOf: '',
+  isPlanned: false,
   brakes: [],
   rows: 1_010,
   ids: 1_003,
@@ -151,6 +152,16 @@ describe('endingText', () => {
     expect(lines.at(-1)).toBe(
       '  If they are expected to be gone: expunge run ids.csv --resource views --expect-absent',
     );
+  });
+
+  it.each<[Partial<Ending>, string]>([
+    [{ isEveryIdAbsent: true }, 'gone: expunge plan FILE --expect-absent'],
+    [{ kind: 'halted', halt: 'all_absent' }, 'gone: expunge resume r1 --expect-absent'],
+    [{ kind: 'halted', halt: 'max_deletes' }, 'a higher --max-deletes: expunge resume r1 --max-deletes N'],
+  ])('gives the command of a plan no rule to set: %j', (more, words) => {
+    const text = endingText({ ...ending, ...more, isPlanned: true, command: 'expunge apply p1' });
+    expect(text).toContain(words);
+    expect(text).not.toContain('expunge apply p1 --');
   });
 
   it('says who cancelled a run', () => {
