@@ -1,6 +1,6 @@
 import { ExpungeError } from '../errors.ts';
 import type { KnownTarget } from '../ledger/known-targets.ts';
-import { type Rate, rateSetting } from '../model/rate.ts';
+import { rateSetting } from '../model/rate.ts';
 import type { Target } from '../model/target.ts';
 import type { TargetAction } from '../operations/action.ts';
 import type { TargetChange, TargetOperations } from '../operations/operations.ts';
@@ -28,15 +28,11 @@ export function remoteTargets(api: ApiClient): TargetOperations {
     release: (action) => change(api, 'release', action),
     forgetRate: (action) => change(api, 'forget-rate', action),
     acknowledge: ({ seen, ...action }) => change(api, 'acknowledge', action, { seen }),
-    pinRate: ({ seen, rate, ...action }) => change(api, 'rate', action, { seen, rate: textOf(rate) }),
-    setBudget: ({ seen, rate, ...action }) => change(api, 'budget', action, { seen, budget: textOf(rate) }),
+    setLimit: ({ seen, limit, ...action }) =>
+      change(api, 'limit', action, { seen, limit: limit && rateSetting(limit) }),
     setMinGrace: ({ seen, graceMs, ...action }) =>
       change(api, 'grace', action, { seen, grace_seconds: graceMs / 1_000 }),
   };
-}
-
-function textOf(rate: Rate | null): string | null {
-  return rate && rateSetting(rate);
 }
 
 export async function readTargetRecord(api: ApiClient, target: Target): Promise<TargetRecord> {

@@ -13,7 +13,6 @@ import { findKnownTarget } from './targets.ts';
 
 type Work = (targets: TargetOperations, action: TargetAction) => Promise<TargetChange>;
 
-const bound = z.string().min(1).max(200).nullable();
 const changed = shapes.target.extend({ changed: z.boolean() });
 
 /** Routes that steer a target as a whole. */
@@ -27,32 +26,19 @@ export const targetRoutes: readonly Route[] = [
   simple('forget-rate', 'learn the rate again', (targets, action) => targets.forgetRate(action)),
   route({
     method: 'post',
-    path: '/targets/{fp}/rate',
+    path: '/targets/{fp}/limit',
     role: 'operate',
-    summary: 'pin the rate of a target',
-    body: z.strictObject({ reason, seen: shapes.seenTarget, rate: bound.describe('200/s; null = none any more') }),
-    answer: changed,
-    handle: (call) => {
-      const { seen } = call.body;
-      const rate = readBound(call.body.rate, true);
-      return change(call, (targets, action) => targets.pinRate({ ...action, seen, rate }));
-    },
-  }),
-  route({
-    method: 'post',
-    path: '/targets/{fp}/budget',
-    role: 'operate',
-    summary: 'bound all that is sent to a target',
+    summary: 'limit all that is sent to a target',
     body: z.strictObject({
       reason,
       seen: shapes.seenTarget,
-      budget: bound.describe('100000/day; null = none any more'),
+      limit: z.string().min(1).max(200).nullable().describe('200/s,100000/day; null = none any more'),
     }),
     answer: changed,
     handle: (call) => {
       const { seen } = call.body;
-      const rate = readBound(call.body.budget, false);
-      return change(call, (targets, action) => targets.setBudget({ ...action, seen, rate }));
+      const limit = readLimit(call.body.limit);
+      return change(call, (targets, action) => targets.setLimit({ ...action, seen, limit }));
     },
   }),
   route({
@@ -113,14 +99,11 @@ async function change({ deps, params, body, caller }: Call<unknown, { reason: st
   return { ...statusFacts(status, active), changed: isChanged };
 }
 
-/** Reads a rate. Throws USAGE for anything else; a pin has no quotas. */
-function readBound(text: string | null, isSingle: boolean): Rate | null {
-  if (text === null) return null;
+/** Reads a limit. Throws USAGE for anything else. */
+function readLimit(text: string | null): Rate | null {
   try {
-    const rate = parseRate(text);
-    if (!isSingle || rate.length === 1) return rate;
+    return text === null ? null : parseRate(text);
   } catch (error) {
     throw new ExpungeError('USAGE', messageOf(error));
   }
-  throw new ExpungeError('USAGE', `expected one rate like 200/s, got "${text}"`, { next: 'set a budget for quotas' });
 }

@@ -22,8 +22,8 @@ export function targetSection(targets: Target[]) {
 }
 
 /** Whether the target needs no attention now. */
-function isAtRest({ runs = {}, processes, stop, pinned, budget, min_grace: grace }: Target) {
-  return Object.keys(runs).length === 0 && processes === 0 && !stop && !pinned && !budget && !grace;
+function isAtRest({ runs = {}, processes, stop, limit, min_grace: grace }: Target) {
+  return Object.keys(runs).length === 0 && processes === 0 && !stop && !limit && !grace;
 }
 
 function targetNames() {
@@ -59,7 +59,7 @@ function runsOf({ runs = {} }: Target) {
 
 /** The conditions that hold a target, in words. */
 function conditionsOf(target: Target) {
-  const { stop, limiters, runs, processes, pinned, budget, min_grace: grace, stopped_processes: stopped } = target;
+  const { stop, limiters, runs, processes, limit, min_grace: grace, stopped_processes: stopped } = target;
   const of = (scope: string) => (limiters.length > 1 ? `${scope}: ` : '');
   const words: Content[] = [
     ...(runs.running && processes === 0 ? [html`<b class="bad">No process</b> deletes its runs`] : []),
@@ -73,11 +73,16 @@ function conditionsOf(target: Target) {
         ? [html`<b class="bad">Circuit open</b> since ${time(outage.since)}: ${of(scope)}${outage.reason}`]
         : []),
     ]),
-    ...(pinned ? [`Pinned to ${pinned.rate} by ${pinned.who}: ${pinned.reason}`] : []),
-    ...(budget ? [`Budget ${budget.rate}, used ${(budget.used ?? []).map(count).join(', ')}`] : []),
+    ...(limit ? [limitWords(limit)] : []),
     ...(grace ? [`Grace of at least ${grace.grace} by ${grace.who}: ${grace.reason}`] : []),
   ];
   return words.length === 0 ? 'ready' : html`<ul class="plain">${words.map((word) => html`<li>${word}</li>`)}</ul>`;
+}
+
+/** `Limit 200/s,100000/day, used 250, by ana: as agreed` */
+function limitWords({ rate: text, used, who, reason }: NonNullable<Target['limit']>) {
+  const quotas = used.length > 0 ? `, used ${used.map(count).join(', ')}` : '';
+  return `Limit ${text}${quotas}, by ${who}${reason ? `: ${reason}` : ''}`;
 }
 
 function targetButtons(target: Target) {

@@ -21,6 +21,7 @@ type ResendDeps = {
   senders: Record<Resource, TargetSender>;
   token: Token;
   basePath: string; // the path of the target's URL, without a slash at its end
+  gapMs: number; // from one request to the next at least; 0 = the permits of the target are enough
   /** Aborted by the caller to end sending, with the reason in words. */
   signal: AbortSignal;
   /** Why the target is held, in words for people. */
@@ -40,11 +41,12 @@ export async function resendDeleted(ids: readonly DeletedId[], deps: ResendDeps)
   for (const { limits } of all) limits.enter();
   const queues = new Map([...all].map((sender) => [sender, openQueue()]));
   const left = [...ids];
+  const turn = turns(deps);
   let stop: ResendStop | null = null;
   const work = async () => {
     for (let id = left.shift(); id !== undefined && stop === null; id = left.shift()) {
       const sender = deps.senders[id.resource]!;
-      const result = await resend(id, sender, queues.get(sender)!, deps, () => stop);
+      const result = await resend(id, sender, queues.get(sender)!, { ...deps, turn }, () => stop);
       if ('found' in result) deps.found(id, result);
       else stop ??= result;
     }
@@ -62,11 +64,12 @@ async function resend(
   id: DeletedId,
   sender: TargetSender,
   queue: Queue,
-  deps: ResendDeps,
+  deps: ResendDeps & { turn: () => Promise<void> },
   stopped: () => ResendStop | null,
 ): Promise<Resent | ResendStop> {
   const path = deps.basePath + idPath(id.resource, id.id);
   for (let tries = 1; ; ) {
+    await deps.turn();
     const answer = await send(path, id.resource, sender, queue, deps);
     const result =
       answer === null
@@ -78,6 +81,17 @@ async function resend(
     // Throttled requests can be repeated without limit, because the limiter slows down with each.
     else if (answer.kind !== 'status' || !isThrottling(answer.status)) tries += 1;
   }
+}
+
+/** Returns a function that waits until the next request may be sent. */
+function turns({ gapMs, signal }: Pick<ResendDeps, 'gapMs' | 'signal'>): () => Promise<void> {
+  let nextMs = Number.NEGATIVE_INFINITY;
+  return async () => {
+    const now = performance.now();
+    const at = Math.max(now, nextMs);
+    nextMs = at + gapMs;
+    if (at > now) await sleepUntilAborted(at - now, signal);
+  };
 }
 
 /** Null: it may be sent again, because the request cannot have been executed. */

@@ -29,8 +29,7 @@ export const causes = [
   'stop_file',
   'grace',
   'window',
-  'budget',
-  'quota',
+  'limit',
   'retry_after',
   'circuit',
   'outage',
@@ -44,7 +43,7 @@ export type Cause = (typeof causes)[number];
 /** Why nothing is sent. Times are ms since 1970; null = not known, or no time ends it. */
 export type Standing = {
   why: Cause;
-  text: string; // a clause: `the budget of this target is used up (250 a day)`
+  text: string; // a clause: `the limit of this target is used up (250 a day)`
   since: number | null;
   until: number | null;
   by: string; // who asked for it; '' = no one
@@ -261,6 +260,7 @@ function targetStandings({ target, targets, now }: Reading): Standing[] {
   if (live.length === 0 || !live.every(({ hold, outage }) => hold !== null || outage !== null)) return [];
   const { hold, outage } = live[0]!;
   const release: Advice = (toType) => commandFor(toType, 'target release', target);
+  const raise: Advice = (toType) => `${commandFor(toType, 'target limit', target)} LIMIT`;
   return [
     ...(hold === null
       ? []
@@ -271,17 +271,12 @@ function targetStandings({ target, targets, now }: Reading): Standing[] {
             since: hold.since,
             until: now + hold.leftMs,
             by: '',
-            next: hold.kind === 'retry_after' ? release : raise[hold.kind](target),
+            next: hold.kind === 'retry_after' ? release : raise,
           },
         ]),
     ...(outage === null || live.every(isSilent) ? [] : [outageOf(outage, release)]),
   ];
 }
-
-const raise: Record<'budget' | 'quota', (target: Reading['target']) => Advice> = {
-  budget: (target) => (toType) => `${commandFor(toType, 'target budget', target)} 'N/day'`,
-  quota: () => 'To allow more, start the workers with another --rate',
-};
 
 function outageOf({ kind, reason, since, countsTries }: NonNullable<TargetState['outage']>, next: Advice): Standing {
   const cost = countsTries ? 'each try now counts as an attempt' : 'no id fails because of it';
@@ -326,7 +321,7 @@ function isSlow(rate: Rate | null): rate is Rate {
 
 const shortMs = 60_000;
 
-/** One sentence without its full stop: `Waiting until 14:10 (3 h 5 min): the budget of this target is used up (250 a day)`. `now`: ms since 1970. */
+/** One sentence without its full stop: `Waiting until 14:10 (3 h 5 min): the limit of this target is used up (250 a day)`. `now`: ms since 1970. */
 export function standingText({ why, text, since, until }: Standing, now: number): string {
   if (why === 'outage' || why === 'circuit') return outageText(text, since ?? now, now);
   if (!wordings[why].isWait) return capital(text);
@@ -373,8 +368,7 @@ const wordings: Record<Cause, { isWait: boolean; label: string }> = {
   stop_file: { isWait: false, label: '' },
   grace: { isWait: true, label: 'Cancel it' },
   window: { isWait: true, label: '' },
-  budget: { isWait: true, label: 'Allow more' },
-  quota: { isWait: true, label: '' },
+  limit: { isWait: true, label: 'Allow more' },
   retry_after: { isWait: true, label: 'To send before the server wants it' },
   circuit: { isWait: false, label: 'Try again at once' },
   outage: { isWait: false, label: 'Try again at once' },

@@ -14,7 +14,7 @@ export type Author = { who: string; reason: string; at: number };
 /** The same for an action that loosens something. `seen`: the revision that the person was shown; for any other revision nothing is done. */
 export type SeenAuthor = Author & { seen?: number };
 
-/** Reads the revision of a target, which moves with every change of its stops, its pin, its budget, its grace and its known losses. */
+/** Reads the revision of a target, which moves with every change of its stops, its limit, its grace and its known losses. */
 export async function readTargetRevision(redis: RedisClient, fp: string): Promise<number> {
   return Number((await redis.get(keys.targetRevision(fp))) ?? 0);
 }
@@ -32,8 +32,7 @@ end
 
 /** The refusal of an action whose target has changed since it was shown. */
 export function targetChanged(): ExpungeError {
-  const words =
-    'the stops, the rate, the budget, the grace or the losses of this target have changed since they were shown';
+  const words = 'the stops, the limit, the grace or the losses of this target have changed since they were shown';
   return new ExpungeError('GUARD', `${words}; nothing was done`, {
     next: (toType) => `look at it, then repeat the action: ${toType('status', '--base-url', 'URL', '--audit')}`,
   });
@@ -53,21 +52,13 @@ export function forgetRate(redis: RedisClient, fp: string, author: Author): Prom
 }
 
 /**
- * Pins the rate of a target: from now on it begins at this rate and never exceeds it. Null ends that. A new pin forgets the learned rate. Returns
- * false if the target was pinned to this rate already. Throws GUARD if the target has changed since it was seen.
+ * Limits the requests to a target over all its runs and processes: its bound per second paces them, and each longer bound is a quota, for any window of
+ * its period. Nothing that was learned is forgotten. Requests from before a quota do not count. Null ends the limit. Returns false if this is its limit
+ * already. Throws GUARD if the target has changed since it was seen.
  */
-export function pinRate(redis: RedisClient, fp: string, rate: Rate | null, author: SeenAuthor): Promise<boolean> {
-  const stored = rate === null ? '' : storedRate(rate);
-  return steer(redis, fp, 'pin', stored, { action: 'pin-rate', ...author, rate: rate && rateSetting(rate) });
-}
-
-/**
- * Limits the requests to a target over all its runs and processes: each limit is a quota, for any window of its period. Requests from before the
- * budget do not count. Null ends it. Returns false if this is its budget already. Throws GUARD if the target has changed since it was seen.
- */
-export function setBudget(redis: RedisClient, fp: string, budget: Rate | null, author: SeenAuthor): Promise<boolean> {
-  const stored = budget === null ? '' : storedRate(budget);
-  return steer(redis, fp, 'budget', stored, { action: 'budget', ...author, budget: budget && rateSetting(budget) });
+export function setLimit(redis: RedisClient, fp: string, limit: Rate | null, author: SeenAuthor): Promise<boolean> {
+  const stored = limit === null ? '' : storedRate(limit);
+  return steer(redis, fp, 'limit', stored, { action: 'limit', ...author, limit: limit && rateSetting(limit) });
 }
 
 /**
@@ -115,10 +106,10 @@ local function noteLifted(key, id)
 end
 `;
 
-// KEYS 1 pin  2 audit of the target  3 lifted actions  4 revision  5… its limiters
-// ARGV 1 release, forget, pin, budget or grace  2 rate or ms as stored, '' = none  3 who  4 reason  5 at  6 audit entry  7 names the action
+// KEYS 1 bounds  2 audit of the target  3 lifted actions  4 revision  5… its limiters
+// ARGV 1 release, forget, limit or grace  2 rate or ms as stored, '' = none  3 who  4 reason  5 at  6 audit entry  7 names the action
 //      8 the revision that was seen, or ''
-// Returns 1 if anything changed, -1 if a pin, a budget or a grace was refused because the target has changed.
+// Returns 1 if anything changed, -1 if a limit or a grace was refused because the target has changed.
 const steerLua = `${liftedFunction}${targetRevisionFunctions}
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
@@ -147,8 +138,7 @@ local function forget(key)
 end
 
 local fields = ({
-  pin = {'rate', 'who', 'reason', 'at'},
-  budget = {'budget', 'budgetBy', 'budgetReason', 'budgetAt'},
+  limit = {'limit', 'limitBy', 'limitReason', 'limitAt'},
   grace = {'grace', 'graceBy', 'graceReason', 'graceAt'},
 })[ARGV[1]]
 if fields then
@@ -165,8 +155,8 @@ if fields then
   end
   isChanged = true
 end
-for i = 5, (ARGV[1] == 'budget' or ARGV[1] == 'grace') and 0 or #KEYS do
-  if ARGV[1] == 'release' then release(KEYS[i]) elseif ARGV[1] == 'forget' or ARGV[2] ~= '' then forget(KEYS[i]) end
+for i = 5, fields and 0 or #KEYS do
+  if ARGV[1] == 'release' then release(KEYS[i]) else forget(KEYS[i]) end
 end
 if not isChanged then return 0 end
 ${noteAuditLua('KEYS[2]', 'ARGV[6]')}
@@ -175,8 +165,7 @@ return 1
 
 type Entry = SeenAuthor & {
   action: string;
-  rate?: string | null;
-  budget?: string | null;
+  limit?: string | null;
   grace?: string | null;
 };
 
@@ -184,12 +173,12 @@ async function steer(
   redis: RedisClient,
   fp: string,
   action: string,
-  rate: string,
+  bound: string,
   { seen, ...entry }: Entry,
 ): Promise<boolean> {
   const scopes = await readLimiterScopes(redis, fp);
   const all = [
-    keys.pin(fp),
+    keys.bounds(fp),
     keys.targetAudit(fp),
     keys.lifted(fp),
     keys.targetRevision(fp),
@@ -197,7 +186,7 @@ async function steer(
   ];
   const noted = storedEntry({ by: 'operator', ...entry });
   const { who, reason, at } = entry;
-  const said = [action, rate, who, reason, at, noted, newActionId(), seen ?? ''];
+  const said = [action, bound, who, reason, at, noted, newActionId(), seen ?? ''];
   const done = await redis.eval(steerLua, all.length, ...all, ...said);
   if (done === -1) throw targetChanged();
   return done === 1;

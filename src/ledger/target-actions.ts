@@ -10,8 +10,8 @@ import { liftedFunction, type SeenAuthor, targetChanged, targetRevisionFunctions
  * is neither in force nor among the lifted ones was lost, and a process that knows it writes it again.
  */
 
-/** A pinned rate, a budget, or a minimum of grace periods (`rate`: ms), as Redis holds it; `at`: the time of the action, in ms since 1970. */
-export type BoundAction = { id: string; rate: string; who: string; reason: string; at: number };
+/** A limit, or a minimum of grace periods (in ms), as Redis holds it (`bound`); `at`: the time of the action, in ms since 1970. */
+export type BoundAction = { id: string; bound: string; who: string; reason: string; at: number };
 
 /** A schedule that an operator has paused. */
 export type ScheduleAction = { id: string; who: string; reason: string; at: number };
@@ -19,8 +19,7 @@ export type ScheduleAction = { id: string; who: string; reason: string; at: numb
 /** The actions in force for a target; `null` = none, '' as the id = another version asked for it. */
 export type TargetActions = {
   stops: StopAction[];
-  pin: BoundAction | null;
-  budget: BoundAction | null;
+  limit: BoundAction | null;
   grace: BoundAction | null;
   /** Every schedule, with its pause by an operator. */
   schedules: Map<string, ScheduleAction | null>;
@@ -30,7 +29,7 @@ export type TargetActions = {
 export async function readTargetActions(redis: RedisClient, fp: string): Promise<TargetActions> {
   const [stop, bounds, names] = await Promise.all([
     redis.get(keys.stop(fp)),
-    redis.hgetall(keys.pin(fp)),
+    redis.hgetall(keys.bounds(fp)),
     redis.smembers(keys.schedules(fp)),
   ]);
   const paused = names.map(async (name): Promise<[string, ScheduleAction | null]> => {
@@ -38,16 +37,12 @@ export async function readTargetActions(redis: RedisClient, fp: string): Promise
     const [state, id, who, reason, at] = await redis.hmget(keys.schedule(fp, name), ...fields);
     return [name, state === 'paused' && id ? { id, who: who ?? '', reason: reason ?? '', at: Number(at) } : null];
   });
-  const { rate, pinId, who = '', reason = '', at } = bounds;
-  const { budget, budgetId, budgetBy = '', budgetReason = '', budgetAt } = bounds;
+  const { limit, limitId, limitBy = '', limitReason = '', limitAt } = bounds;
   const { grace, graceId, graceBy = '', graceReason = '', graceAt } = bounds;
   return {
     stops: stopsFromStored(stop ?? ''),
-    pin: rate ? { id: pinId ?? '', rate, who, reason, at: Number(at) } : null,
-    budget: budget
-      ? { id: budgetId ?? '', rate: budget, who: budgetBy, reason: budgetReason, at: Number(budgetAt) }
-      : null,
-    grace: grace ? { id: graceId ?? '', rate: grace, who: graceBy, reason: graceReason, at: Number(graceAt) } : null,
+    limit: limit ? { id: limitId ?? '', bound: limit, who: limitBy, reason: limitReason, at: Number(limitAt) } : null,
+    grace: grace ? { id: graceId ?? '', bound: grace, who: graceBy, reason: graceReason, at: Number(graceAt) } : null,
     schedules: new Map(await Promise.all(paused)),
   };
 }
@@ -61,25 +56,31 @@ export async function findLifted(redis: RedisClient, fp: string, ids: readonly s
 
 const lostReason = 'Redis had lost it';
 
-/** Writes a lost pin, budget or minimum again, unless it was lifted, or a later one is in force. Returns whether it did. */
+/** Writes a lost limit or minimum again, unless it was lifted, or a later one is in force. Returns whether it did. */
 export async function restoreBound(
   redis: RedisClient,
   fp: string,
-  kind: 'pin' | 'budget' | 'grace',
-  { id, rate, who, reason, at }: BoundAction,
+  kind: 'limit' | 'grace',
+  { id, bound, who, reason, at }: BoundAction,
 ): Promise<boolean> {
-  const action = kind === 'pin' ? 'pin-rate' : kind;
-  const entry = storedEntry({ at: Date.now(), action, by: 'guard', who, reason, actionId: id, restored: lostReason });
-  const all = [keys.pin(fp), keys.lifted(fp), keys.targetAudit(fp), keys.targetRevision(fp)];
-  return (await redis.eval(restoreBoundLua, 4, ...all, kind, id, rate, who, reason, at, entry)) === 1;
+  const entry = storedEntry({
+    at: Date.now(),
+    action: kind,
+    by: 'guard',
+    who,
+    reason,
+    actionId: id,
+    restored: lostReason,
+  });
+  const all = [keys.bounds(fp), keys.lifted(fp), keys.targetAudit(fp), keys.targetRevision(fp)];
+  return (await redis.eval(restoreBoundLua, 4, ...all, kind, id, bound, who, reason, at, entry)) === 1;
 }
 
-// KEYS 1 pin  2 lifted  3 audit  4 revision  ARGV 1 pin, budget or grace  2 id  3 rate  4 who  5 reason  6 at  7 audit entry
+// KEYS 1 bounds  2 lifted  3 audit  4 revision  ARGV 1 limit or grace  2 id  3 bound  4 who  5 reason  6 at  7 audit entry
 const restoreBoundLua = `${targetRevisionFunctions}
 if redis.call('ZSCORE', KEYS[2], ARGV[2]) then return 0 end
 local fields = ({
-  pin = {'pinId', 'rate', 'who', 'reason', 'at'},
-  budget = {'budgetId', 'budget', 'budgetBy', 'budgetReason', 'budgetAt'},
+  limit = {'limitId', 'limit', 'limitBy', 'limitReason', 'limitAt'},
   grace = {'graceId', 'grace', 'graceBy', 'graceReason', 'graceAt'},
 })[ARGV[1]]
 local is = redis.call('HMGET', KEYS[1], unpack(fields))

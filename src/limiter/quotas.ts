@@ -1,33 +1,19 @@
-import { type Rate, rateFromStored } from '../model/rate.ts';
-
-/** The origin of a target's quota: an operator's budget, or a rate with a period, by a pin or by a worker's --rate. */
-export type QuotaOrigin = 'budget' | 'pin' | 'worker';
+import { partsOfLimit, rateFromStored } from '../model/rate.ts';
 
 /** A number of requests in any period, and how many of them were sent. `until`: when there is room again, ms since 1970; 0 = there is room. */
-export type QuotaUse = { origin: QuotaOrigin; count: number; perMs: number; used: number; until: number };
+export type QuotaUse = { count: number; perMs: number; used: number; until: number };
 
 type Hash = Record<string, string>;
 
-/** The data in Redis about the quotas of a target: pin and budget, the rates of its processes, and the requests by slice of a period. */
-export type StoredQuotas = { actions: Hash; processRates: Hash; slices: Hash };
+/** The data in Redis about the quotas of a target: its limit ('' = none), and the requests by slice of a period. */
+export type StoredQuotas = { limit: string; slices: Hash };
 
 const slicesPerPeriod = 60; // as in lease.lua.ts
-const processRateLivesMs = 60_000; // as in target.lua.ts
 
 /** All quotas of a target, as `target.lua.ts` applies them at this moment. `now`: ms of the Redis clock. Pure. */
-export function listQuotaUse({ actions, processRates, slices }: StoredQuotas, now: number): QuotaUse[] {
-  const use = (origin: QuotaOrigin, rate: Rate | null) =>
-    (rate ?? []).map(({ count, perMs }) => ({ origin, count, perMs, ...useOf(slices, { count, perMs }, now) }));
-  const ofPace = (origin: QuotaOrigin, stored: string) => use(origin, rateFromStored(stored)?.slice(1) ?? null); // its first bound is the pace
-  const rates = Object.entries(processRates).flatMap(([name, words]) => {
-    const [, at, rate] = /^(\S+) (.*)$/.exec(words) ?? [];
-    return name.startsWith('p:') && Math.abs(now - Number(at)) <= processRateLivesMs ? [rate!] : [];
-  });
-  return [
-    ...use('budget', rateFromStored(actions.budget ?? '')),
-    ...ofPace('pin', actions.rate ?? ''),
-    ...[...new Set(rates)].flatMap((rate) => ofPace('worker', rate)),
-  ];
+export function listQuotaUse({ limit, slices }: StoredQuotas, now: number): QuotaUse[] {
+  const { quotas } = partsOfLimit(rateFromStored(limit));
+  return quotas.map((quota) => ({ ...quota, ...useOf(slices, quota, now) }));
 }
 
 /** The facts that a forecast needs about a quota. `freeAt`: when there is room again, if it is used up. */

@@ -1,4 +1,4 @@
-import { paceOf, quotasText, type Rate, rateFromStored } from '../model/rate.ts';
+import { boundText, partsOfLimit, type Rate, rateFromStored } from '../model/rate.ts';
 import { type Resource, resources } from '../model/resource.ts';
 import { type RedisClient, readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
@@ -7,7 +7,7 @@ import { lowest, type TargetControl } from './learning/control.ts';
 import { recallRate } from './learning/learn-rate.ts';
 import type { LearnedRate } from './learning/learned-rate.ts';
 import { forgivenOutageMs } from './outage.ts';
-import { listQuotaUse, type QuotaOrigin, type QuotaUse, type StoredQuotas, spentQuota } from './quotas.ts';
+import { listQuotaUse, type QuotaUse, spentQuota } from './quotas.ts';
 import { workPauseMs } from './script-fields.ts';
 
 /** The state of a limiter of a target, for people. Rates are requests per second; times are ms since 1970 by the clock of Redis. */
@@ -21,8 +21,7 @@ export type TargetState = {
   use: number; // the part of it that was sent in the last second, from 0 to about 1
   limitMet: number; // the rate that was refused last, 0 = none yet
   learned: number | null; // the rate at which a new run begins, or the highest that was answered while none was refused; null = unknown yet
-  ceiling: number | null; // the share of this limiter in the lowest --rate of the workers, or in the pinned rate
-  pinned: number | null; // the rate that an operator pinned the target to
+  ceiling: number | null; // the share of this limiter in the limit of the target; null = it has none per second
   advised: number | null; // the rate that the server's own headers leave
   inFlight: number; // requests at once, over the fleet
   isStarved: boolean; // whether permits wait for one of these requests to end
@@ -36,8 +35,8 @@ export type TargetState = {
   isAccepting: boolean;
 };
 
-/** The kind of hold: the server asked for a wait, an operator's budget is used up, or a quota of a rate is. */
-type HoldKind = 'retry_after' | 'budget' | 'quota';
+/** The kind of hold: the server asked for a wait, or a quota of the limit is used up. */
+type HoldKind = 'retry_after' | 'limit';
 
 const stalledMs = 900_000;
 
@@ -65,45 +64,38 @@ export function scopesFor({ separateLimits }: { separateLimits: boolean }): read
   return separateLimits ? resources : ['all'];
 }
 
-/** The rate that an operator pinned a target to: it begins there, and never exceeds it. */
-export type Pin = { rate: Rate; who: string; reason: string; at: number };
+/** The limit that an operator has set for all requests to a target, how much of each quota is used, and when a used-up quota allows more; 0 = now. */
+export type TargetLimit = {
+  rate: Rate;
+  who: string;
+  reason: string;
+  at: number;
+  used: readonly number[];
+  until: number;
+};
 
-/** Reads the pin; null if there is none. */
-export async function readPin(redis: RedisClient, fp: string): Promise<Pin | null> {
-  const { rate = '', who = '?', reason = '', at } = await redis.hgetall(keys.pin(fp));
-  return rate === '' ? null : { rate: rateFromStored(rate)!, who, reason, at: Number(at) };
-}
+/** A limit at one moment; `spent`: the quota that is used up. */
+type LimitNow = {
+  limit: TargetLimit | null;
+  perSecond: number | null;
+  quotas: readonly QuotaUse[];
+  spent: QuotaUse | null;
+};
 
-/** The bounds that an operator allows in any window of a period, over all runs of a target, and how much of each is used. */
-export type Budget = Pin & { used: readonly number[]; until: number };
-
-export async function readBudget(redis: RedisClient, fp: string): Promise<Budget | null> {
-  const [stored, now] = await Promise.all([readStoredQuotas(redis, fp), readClock(redis, keys.pin(fp))]);
-  const { actions } = stored;
-  const rate = rateFromStored(actions.budget ?? '');
-  if (rate === null) return null;
-  const { budgetBy: who = '?', budgetReason: reason = '', budgetAt } = actions;
-  const uses = listQuotaUse(stored, now).filter(({ origin }) => origin === 'budget');
-  return {
-    rate,
-    who,
-    reason,
-    at: Number(budgetAt ?? 0),
-    used: uses.map(({ used }) => used),
-    until: spentQuota(uses, now)?.until ?? 0,
-  };
-}
-
-/** Reads all quotas of a target, and how much of each is used. Only reads. */
-export async function readQuotas(redis: RedisClient, fp: string): Promise<QuotaUse[]> {
-  const [stored, now] = await Promise.all([readStoredQuotas(redis, fp), readClock(redis, keys.pin(fp))]);
-  return listQuotaUse(stored, now);
-}
-
-async function readStoredQuotas(redis: RedisClient, fp: string): Promise<StoredQuotas> {
-  const reads = [keys.pin(fp), keys.ceiling(fp), keys.ceilingQuotas(fp)].map((key) => redis.hgetall(key));
-  const [actions, processRates, slices] = (await Promise.all(reads)) as [Hash, Hash, Hash];
-  return { actions, processRates, slices };
+/** Reads the limit of a target. Only reads. */
+export async function readLimit(redis: RedisClient, fp: string): Promise<LimitNow & { now: number }> {
+  const [bounds, slices, now] = await Promise.all([
+    redis.hgetall(keys.bounds(fp)),
+    redis.hgetall(keys.limitQuotas(fp)),
+    readClock(redis, keys.bounds(fp)),
+  ]);
+  const { limit = '', limitBy: who = '?', limitReason: reason = '', limitAt = '0' } = bounds;
+  const rate = rateFromStored(limit);
+  const quotas = listQuotaUse({ limit, slices }, now);
+  const spent = spentQuota(quotas, now);
+  const used = quotas.map((quota) => quota.used);
+  const found = rate && { rate, who, reason, at: Number(limitAt), used, until: spent?.until ?? 0 };
+  return { limit: found, perSecond: partsOfLimit(rate).perSecond, quotas, spent, now };
 }
 
 /**
@@ -112,17 +104,15 @@ async function readStoredQuotas(redis: RedisClient, fp: string): Promise<StoredQ
  */
 export async function readTargetState(redis: RedisClient, fp: string): Promise<TargetState[]> {
   const here = limiterScopes();
-  const [quotas, now, scopes, known] = await Promise.all([
-    readStoredQuotas(redis, fp),
-    readClock(redis, keys.limiter(fp, 'all')),
+  const [limit, scopes, known] = await Promise.all([
+    readLimit(redis, fp),
     readLimiterScopes(redis, fp),
     readLimiters(redis, fp, here),
   ]);
   const others = await readLimiters(redis, fp, scopes.slice(here.length));
-  const pin = rateFromStored(quotas.actions.rate ?? '');
-  const actions = { pinned: pin && paceOf(pin), spent: spentQuota(listQuotaUse(quotas, now), now) };
+  const { now } = limit;
   return [...known, ...others].flatMap(({ scope, limiter, members }) => {
-    return toTargetState(scope, limiter, members, now, actions) ?? [];
+    return toTargetState(scope, limiter, members, now, limit) ?? [];
   });
 }
 
@@ -140,10 +130,10 @@ async function readLimiters(redis: RedisClient, fp: string, scopes: readonly Lim
 }
 
 /**
- * The rate at which a run would begin, and how long ago the last answer came; or that the rate is pinned. `wasRefused`: a limit was met; if not, the
- * rate is the highest that was answered.
+ * The rate at which a run would begin, and how long ago the last answer came. `isCapped`: it is what the limit of the target allows. `wasRefused`: the
+ * API refused a higher rate; if not, the rate is the highest that was answered.
  */
-export type LearnedStart = { perSecond: number; silentMs: number; isPinned: boolean; wasRefused: boolean };
+export type LearnedStart = { perSecond: number; silentMs: number; isCapped: boolean; wasRefused: boolean };
 
 /** Reads the same from Redis. Only reads. */
 export async function readStart(
@@ -151,33 +141,30 @@ export async function readStart(
   fp: string,
   wanted: readonly LimiterScope[],
 ): Promise<LearnedStart | null> {
-  const [targets, pin] = await Promise.all([readTargetState(redis, fp), readPin(redis, fp)]);
-  return learnedStart(targets, wanted, pin && paceOf(pin.rate));
+  const [targets, { perSecond }] = await Promise.all([readTargetState(redis, fp), readLimit(redis, fp)]);
+  return learnedStart(targets, wanted, perSecond);
 }
 
-/** The learned rate of these limiters together; null if nothing was learned yet. Pure. */
+/** The learned rate of these limiters together, or the limit of their target, per second, if that is lower; null if neither is known. Pure. */
 export function learnedStart(
   targets: readonly TargetState[],
   wanted: readonly LimiterScope[],
-  pinned: number | null = null,
+  limit: number | null = null,
 ): LearnedStart | null {
   const known = targets.filter(({ scope, learned }) => wanted.includes(scope) && learned !== null);
   if (known.length === 0)
-    return pinned === null ? null : { perSecond: pinned, silentMs: 0, isPinned: true, wasRefused: false };
+    return limit === null ? null : { perSecond: limit, silentMs: 0, isCapped: true, wasRefused: false };
   const perSecond = known.reduce((sum, { learned }) => sum + learned!, 0);
   const silentMs = Math.max(...known.map((target) => target.silentMs));
   return {
-    perSecond: Math.min(perSecond, pinned ?? perSecond),
+    perSecond: Math.min(perSecond, limit ?? perSecond),
     silentMs,
-    isPinned: pinned !== null && perSecond >= pinned,
+    isCapped: limit !== null && perSecond >= limit,
     wasRefused: known.some(({ limitMet }) => limitMet > 0),
   };
 }
 
 type Hash = Record<string, string>;
-
-/** The facts for all limiters of a target: the rate it is pinned to, and the quota that is used up. */
-type TargetActions = { pinned: number | null; spent: QuotaUse | null };
 
 /** Parses the two hashes of a limiter (see target.lua.ts); null if there is none. Pure. */
 export function toTargetState(
@@ -185,14 +172,15 @@ export function toTargetState(
   limiter: Hash,
   members: Hash,
   now: number,
-  { pinned, spent }: TargetActions = { pinned: null, spent: null },
+  { perSecond, spent }: Pick<LimitNow, 'perSecond' | 'spent'> = { perSecond: null, spent: null },
 ): TargetState | null {
   if (limiter.seenAt === undefined) return null;
   const number = (field: string) => Number(limiter[field] ?? 0);
   const known = learnedOf(limiter.state);
   const silentMs = Math.max(0, now - number('seenAt'));
   const fleet = fleetOf(members, number('seenAt'));
-  const ceiling = lowest(number('ceiling') > 0 ? number('ceiling') : null, pinned);
+  const share = number('ceiling') > 0 ? number('ceiling') : null;
+  const ceiling = perSecond === null ? null : lowest(share, perSecond);
   return {
     scope,
     at: now,
@@ -202,9 +190,8 @@ export function toTargetState(
     rate: Math.min(number('rate'), ceiling ?? Number.POSITIVE_INFINITY),
     use: known && known.rate.demand.allowed > 0 ? known.rate.demand.sent / known.rate.demand.allowed : 1,
     limitMet: number('high'),
-    learned: known && startOf(known.rate, silentMs, now, pinned),
+    learned: known && startOf(known.rate, silentMs, now),
     ceiling,
-    pinned,
     advised: limiter.announced ? number('announced') : null,
     inFlight: Math.min(number('inFlight') || fleet.connections, fleet.connections || number('inFlight')),
     isStarved: known !== null && known.inFlight.window.starved > starvedShare * known.inFlight.window.reports,
@@ -222,22 +209,12 @@ function holdOf({ holdUntil = '0', holdWhy = '', heldSince }: Hash, spent: Quota
   if (throttledMs === 0 && spentMs === 0) return null;
   const since = heldSince === undefined ? null : Number(heldSince);
   if (throttledMs >= spentMs) return { kind: 'retry_after' as const, reason: holdWhy, leftMs: throttledMs, since };
-  const kind = spent!.origin === 'budget' ? ('budget' as const) : ('quota' as const);
-  return { kind, reason: spentText(spent!), leftMs: spentMs, since };
-}
-
-const origins: Record<QuotaOrigin, string> = {
-  budget: 'the budget of this target',
-  pin: 'the rate that this target is pinned to',
-  worker: '--rate of its workers',
-};
-
-/** A used-up quota in words: `the budget of this target is used up (250 a day)` */
-function spentText({ origin, count, perMs }: QuotaUse): string {
-  return `${origins[origin]} is used up (${quotasText([
-    { count, perMs },
-    { count, perMs },
-  ])})`;
+  return {
+    kind: 'limit' as const,
+    reason: `the limit of this target is used up (${boundText(spent!)})`,
+    leftMs: spentMs,
+    since,
+  };
 }
 
 function closedOf(
@@ -268,8 +245,8 @@ function learnedOf(json: string | undefined): Known | null {
 
 const recalledAfterMs = 60_000;
 
-function startOf(known: LearnedRate, silentMs: number, now: number, pinned: number | null): number | null {
-  if (known.low === 0 || (pinned !== null && silentMs > recalledAfterMs)) return pinned;
+function startOf(known: LearnedRate, silentMs: number, now: number): number | null {
+  if (known.low === 0) return null;
   if (known.high === 0) return Math.min(known.low, known.answered);
   return silentMs > recalledAfterMs ? recallRate(known, now).rate : known.rate;
 }

@@ -7,9 +7,11 @@ export const callArguments = [
   'till', // end of its last lease
   'unused', // permits it did not use
   'unusedSince', // when the first of those was leased
+  'granted', // permits that it has got in all
+  'heardAt', // the time of the last reply to it, 0 = there was none
+  'limitId', // the limit that it knows, '' = none
   'given', // now, '' = Redis TIME
   'epoch', // the epoch that it knows
-  'rate', // as stored, '' = none
   'connections', // requests it can have in flight
   'holdMs', // for how long to hold everything (Retry-After), 0 = not
   'holdWhy',
@@ -39,6 +41,7 @@ export const replyNumbers = [
   'count', // … and their number
   'inFlightShare',
   'rate',
+  'ceiling', // the share of this limiter in the limit of the target, per second
   'limitMet',
   'budget', // number of failed ids that may be retried at once
   'turn', // the update of the state that this process has to make; 0 = none
@@ -55,6 +58,7 @@ export const replyTexts = [
   'learned',
   'seen',
   'stop',
+  'limitId', // names the action that set the limit of the target, '' = it has none
 ] as const;
 
 /** The decisions of `control`, in this order. */
@@ -78,6 +82,9 @@ export const stateArguments = [
 
 /** The pause of all work, in ms, after which the time in which nothing is accepted is counted from scratch. */
 export const workPauseMs = 60_000;
+
+/** The silence of a process, in ms, after which it no longer says what it has got: its field in the pace of the limit may be gone. */
+export const grantedLivesMs = 3_600_000;
 
 /** The number of failed ids that may be retried at once while the target is well. */
 export const budgetFull = 500;

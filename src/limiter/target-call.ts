@@ -13,11 +13,11 @@ import { targetLua } from './target.lua.ts';
 type LimiterKeys = {
   limiter: string;
   members: string;
-  ceiling: string;
+  pace: string;
   quotas: string;
   stop: string;
   processes: string;
-  pin: string;
+  bounds: string;
   limiters: string;
 };
 
@@ -26,11 +26,11 @@ export function limiterKeys(fp: string, scope: string): LimiterKeys {
   return {
     limiter: allKeys.limiter(fp, scope),
     members: allKeys.limiterMembers(fp, scope),
-    ceiling: allKeys.ceiling(fp),
-    quotas: allKeys.ceilingQuotas(fp),
+    pace: allKeys.limitPace(fp),
+    quotas: allKeys.limitQuotas(fp),
     stop: allKeys.stop(fp),
     processes: allKeys.processes(fp),
-    pin: allKeys.pin(fp),
+    bounds: allKeys.bounds(fp),
     limiters: allKeys.limiters(fp),
   };
 }
@@ -48,8 +48,10 @@ export type TargetCall = {
   process: string;
   wants: boolean;
   till: string;
+  granted: number;
+  heardAt: number;
+  limitId: string;
   epoch: string;
-  rate: string;
   connections: number;
   hold: { ms: number; why: string };
   alarm: Alarm | null;
@@ -114,8 +116,10 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
         given: now(),
         unused: call.unused,
         unusedSince: call.unusedSince,
+        granted: call.granted,
+        heardAt: call.heardAt,
+        limitId: call.limitId,
         epoch: call.epoch,
-        rate: call.rate,
         connections: call.connections,
         holdMs: hold.ms,
         holdWhy: hold.why,
@@ -132,8 +136,8 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
         busy: call.busy ? 1 : 0,
         saidHere: call.here,
       };
-      const { limiter, members, quotas, stop, processes, pin, ceiling, limiters } = keys;
-      const all = [limiter, members, quotas, stop, processes, pin, ceiling, limiters];
+      const { limiter, members, quotas, stop, processes, bounds, pace, limiters } = keys;
+      const all = [limiter, members, quotas, stop, processes, bounds, pace, limiters];
       return parseReply(await scripts.expungeTarget(...all, ...inOrder(callArguments, said), ...tally.flat()));
     },
 

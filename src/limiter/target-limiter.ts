@@ -2,6 +2,7 @@ import { control, type TargetControl } from './learning/control.ts';
 import type { Alarm, Sums } from './learning/sums.ts';
 import { AnswerTally, canBeIdSpecific, forgivenOutageMs, isTrouble, OutageDetector, type Signal } from './outage.ts';
 import { ClockOffset, Permits } from './permits.ts';
+import { grantedLivesMs } from './script-fields.ts';
 import { type Stop, stopFromStored, stopText, storedSaying, type TokenWait } from './stop.ts';
 import { LoadMeter, type PermitTaker, type TargetCall, type TargetReply } from './target-call.ts';
 import { Throttles } from './throttles.ts';
@@ -18,8 +19,6 @@ type LimiterOptions = {
   process: string;
   /** The only run that this process deletes; '' = the detached runs. */
   run: string;
-  /** The rate of this process, in stored form; '' = none. The lowest rate of all processes applies. */
-  rate: string;
   /** The number of requests that this process may have in flight. */
   connections: number;
   /** Monotonic ms. */
@@ -38,6 +37,12 @@ type LimiterOptions = {
 
 /** Why sending is not allowed, for people, and the remaining time in ms; 0 = unknown. */
 export type Hold = { reason: string; leftMs: number };
+
+/** `ceiling`: what the limit of the target allows here, 0 = it has none. `budget`: see `replyNumbers`. */
+type Known = Pick<TargetReply, 'rate' | 'ceiling' | 'phase' | 'limitMet' | 'budget'> & { hold: Hold | null };
+
+/** What a process has got until now; see `callArguments`. */
+const nothingGot = { granted: 0, heardAt: 0, limitId: '' };
 
 const callEveryMs = 100;
 const callIdleEveryMs = 1_000;
@@ -58,6 +63,8 @@ export class TargetLimiter {
   #users = 0;
   #tally = new AnswerTally();
   #till = '0';
+  #got = nothingGot;
+  #gotAt = Number.NEGATIVE_INFINITY;
   readonly #holds: Throttles;
   #unavailableSinceMs: number | null = null; // since when the server has answered with a 5xx and a Retry-After
   #alarm: Alarm | null = null; // an alarm that Redis does not know yet
@@ -86,13 +93,13 @@ export class TargetLimiter {
     if (this.#users > 0 || this.stopped !== null || this.#options.clock() >= this.#restsUntil) void this.#call();
   }
 
-  /** Removes the rate of this process from the target's ceiling. If Redis is away, it expires there after a minute. Never throws. */
+  /** Withdraws from the target and gives unused permits back. If Redis is away, they count as used. Never throws. */
   async stop(): Promise<void> {
     if (this.#timer === null) return;
     clearInterval(this.#timer);
     this.#timer = null;
     this.permits.drop();
-    await this.#options.calls.call({ ...this.#report(), wants: false, rate: '' }).catch(() => {});
+    await this.#options.calls.call({ ...this.#report(), wants: false }).catch(() => {});
   }
 
   /** Begins to lease permits, until `leave`: there are requests to send. */
@@ -102,11 +109,6 @@ export class TargetLimiter {
 
   leave(): void {
     this.#users--;
-  }
-
-  /** Whether a rate was set for the target. */
-  get hasRate(): boolean {
-    return this.#options.rate !== '';
   }
 
   get inFlightShare(): number {
@@ -193,10 +195,10 @@ export class TargetLimiter {
   }
 
   /** The known facts about the target now; null before the first answer of Redis. */
-  get known(): { rate: number; phase: string; limitMet: number; hold: Hold | null; budget: number } | null {
+  get known(): Known | null {
     if (this.#reply === null) return null;
-    const { rate, phase, limitMet, budget } = this.#reply;
-    return { rate, phase, limitMet, hold: this.#holdWords(this.#reply), budget };
+    const { rate, ceiling, phase, limitMet, budget } = this.#reply;
+    return { rate, ceiling, phase, limitMet, hold: this.#holdWords(this.#reply), budget };
   }
 
   #holdWords(reply: TargetReply): Hold | null {
@@ -235,7 +237,7 @@ export class TargetLimiter {
       const reply = await this.#options.calls.call(call);
       if ((reply.closed !== '' || reply.failsAlone > 0) && this.#alarm === call.alarm) this.#alarm = null;
       this.#offset.observe(before, this.#options.clock(), reply.now);
-      this.#take(reply);
+      this.#take(reply, call);
       if (reply.failsAlone > 0) {
         this.#holds.backOffLocally(call.alarm?.why ?? '');
         this.permits.drop();
@@ -251,15 +253,15 @@ export class TargetLimiter {
   }
 
   #report(): TargetCall {
-    const { rate, connections } = this.#options;
+    const { connections } = this.#options;
     const stopHere = this.#options.stopHere();
     const call: TargetCall = {
       process: this.#options.process,
       wants: this.#users > 0 && this.throttledMs < soonMs && stopHere === null,
       till: this.#till,
       ...this.permits.takeUnused(),
+      ...(this.#options.clock() - this.#gotAt < grantedLivesMs ? this.#got : nothingGot),
       epoch: this.#reply?.epoch ?? '0',
-      rate,
       connections,
       hold: this.#holds.report(),
       alarm: this.#alarm,
@@ -279,7 +281,9 @@ export class TargetLimiter {
     return { remaining, quota, forMs: Math.max(0, endsAtMs - this.#options.clock()) };
   }
 
-  #take(reply: TargetReply): void {
+  #take(reply: TargetReply, { granted, limitId }: TargetCall): void {
+    this.#got = { granted: granted + reply.count, heardAt: reply.now, limitId: reply.limitId || limitId };
+    this.#gotAt = this.#options.clock();
     const epoch = this.#reply?.epoch ?? '0';
     if (Number(epoch) < Number(reply.dropEpoch)) this.permits.drop();
     if (epoch !== reply.epoch) this.#outage.reset();

@@ -1,8 +1,14 @@
 import { leaseFunction } from './lease.lua.ts';
-import { budgetFull, callArguments, named, quoted, replyNumbers, replyTexts, workPauseMs } from './script-fields.ts';
-
-/** The time for which the --rate of a dead process still limits the others, in ms: until then it can be restarted without a change of the rate. */
-const ceilingLivesMs = 60_000;
+import {
+  budgetFull,
+  callArguments,
+  grantedLivesMs,
+  named,
+  quoted,
+  replyNumbers,
+  replyTexts,
+  workPauseMs,
+} from './script-fields.ts';
 
 /**
  * The call of a process to the limiter of its target, ten times a second, or once a second while it has nothing to send. It reports answers, and
@@ -12,18 +18,22 @@ const ceilingLivesMs = 60_000;
  * While the target is closed (see learning/closed.ts), one id is occasionally sent as a probe. While it is stopped there are no permits, not even for
  * a probe, and that time is not counted.
  *
- * The lowest --rate of all processes is the ceiling of the target, for all its limiters together, whether that process sends anything or not. It ends
- * when the process withdraws it, and a minute after the last call of a dead process. Its hash has `p:<process>` (its last call, its rate),
- * `s:<limiter>` (the last call that wanted permits of it, the rate it could use) and `tat`, of the ceiling's permits.
+ * The limit of the target is a ceiling for all its limiters and processes together. Its bound per second paces the permits, and each longer bound is a
+ * quota. The hash of its pace has `limit` (as last seen), `from` (when it was first seen), `s:<limiter>` (the last call that wanted permits of it, the
+ * rate it could use), `g:<limiter>:<process>` (its last call, the permits it has got under a limit) and `tat`, of the ceiling's permits.
  *
- * KEYS  1 limiter  2 members  3 quotas  4 stop  5 processes  6 pinned rate and budget  7 ceiling  8 limiters
+ * A permit from before a limit was not counted in it, so it is not given back to it. If the field of a process is older than the last reply to it, or is
+ * missing although the process knows this very limit, Redis came back older than it was. The permits that it has forgotten are then counted again, and
+ * nobody gets any until all processes had the time to call.
+ *
+ * KEYS  1 limiter  2 members  3 quotas  4 stop  5 processes  6 limit and minimum grace  7 pace of the limit  8 limiters
  * ARGV  callArguments; returns replyNumbers, then replyTexts
  */
 export const targetLua = `${leaseFunction}
 ${named(callArguments)}
 local answersFrom = ${callArguments.length + 1}
 local updateEvery, urgentEvery, budgetFull, troubleCosts, othersWithin, probeAgain = 80, 20, ${budgetFull}, 5, 500, 1000
-local ceilingLives = ${ceilingLivesMs}
+local grantedLives, countAgainFor = ${grantedLivesMs}, 1500
 
 local now = redisNow(asked.given)
 local s = {}
@@ -50,43 +60,37 @@ local members, place, said = membersOf(KEYS[2], now, asked.process, wants, asked
 local most = 0
 for _, connections in ipairs(said) do most = most + tonumber(connections) end
 
-if asked.rate == '' then
-  redis.call('HDEL', KEYS[7], 'p:' .. asked.process)
-else
-  redis.call('HSET', KEYS[7], 'p:' .. asked.process, string.format('%.3f ', now) .. asked.rate)
+local limit, limitId = unpack(redis.call('HMGET', KEYS[6], 'limit', 'limitId'))
+limit, limitId = limit or '', limitId or ''
+local ceiling, limits = math.huge, {{}} -- limits[1] is left out: the ceiling replaces it
+for _, one in ipairs(parseRate(limit)) do
+  if one.period == 1000 then ceiling = one.count else limits[#limits + 1] = one end
 end
-local ceiling, ceilingTat, others = math.huge, 0, {} -- others: what the other limiters could use
-local limits, quotas = {{}}, {} -- limits[1] is left out: the ceiling replaces it
-local function bound(rate)
-  for i, limit in ipairs(parseRate(rate)) do
-    if i == 1 then
-      ceiling = math.min(ceiling, limit.count * 1000 / limit.period)
-    else
-      quotas[limit.period] = math.min(quotas[limit.period] or math.huge, limit.count)
-    end
+local others, ceilingTat, limitSeen, limitFrom = {}, 0, '', 0 -- others: what the other limiters could use
+local own, granted, countsUntil = 'g:' .. KEYS[1] .. ':' .. asked.process, nil, 0
+local heardAt
+local pace = redis.call('HGETALL', KEYS[7])
+for i = 1, #pace, 2 do
+  local field, value = pace[i], pace[i + 1]
+  if field == 'tat' then ceilingTat = tonumber(value)
+  elseif field == 'limit' then limitSeen = value
+  elseif field == 'from' then limitFrom = tonumber(value)
+  elseif field == 'countsUntil' then countsUntil = tonumber(value)
+  elseif field ~= 's:' .. KEYS[1] then
+    local at, number = string.match(value, '^(%S+) (.*)$')
+    local age = math.abs(now - tonumber(at))
+    if string.sub(field, 1, 2) == 's:' then
+      if age < forgottenAfter then others[#others + 1] = tonumber(number) end
+    elseif field == own then granted, heardAt = tonumber(number), tonumber(at)
+    elseif age > grantedLives then redis.call('HDEL', KEYS[7], field) end
   end
 end
--- A rate that an operator pinned bounds them all, and learning begins there.
-local actions = redis.call('HMGET', KEYS[6], 'rate', 'budget')
-local pinned, budget = actions[1], actions[2]
-if pinned then bound(pinned) end
-for _, limit in ipairs(parseRate(budget or '')) do quotas[limit.period] = math.min(quotas[limit.period] or math.huge, limit.count) end
-local processRates = redis.call('HGETALL', KEYS[7])
-for i = 1, #processRates, 2 do
-  local kind, name = string.match(processRates[i], '^(%a):(.*)$')
-  local at, words = string.match(processRates[i + 1], '^(%S+) (.*)$')
-  local age = at and math.abs(now - tonumber(at))
-  if not kind then
-    ceilingTat = tonumber(processRates[i + 1])
-  elseif age > ceilingLives then
-    redis.call('HDEL', KEYS[7], processRates[i])
-  elseif kind == 's' then
-    if name ~= KEYS[1] and age < forgottenAfter then others[#others + 1] = tonumber(words) end
-  else
-    bound(words)
-  end
+if limit == '' then
+  if #pace > 0 then redis.call('DEL', KEYS[7]) end
+elseif limit ~= limitSeen or limitFrom > now then
+  limitFrom = now
+  redis.call('HSET', KEYS[7], 'limit', limit, 'from', string.format('%.4f', now))
 end
-for period, count in pairs(quotas) do limits[#limits + 1] = {count = count, period = period} end
 -- Each wanted limiter gets the same share of the ceiling, and more if others can't use theirs.
 local share, sharers = ceiling, #others + 1
 table.sort(others)
@@ -168,9 +172,18 @@ end
 put('ceiling', share < math.huge and share or 0)
 local first, gap, count, owed = now, 1, 0, number('owed')
 local back = tonumber(asked.unused)
-returnToQuotas(KEYS[3], now, limits, back, tonumber(asked.unusedSince)) -- first: it may be all the room that is left
+local counted = tonumber(asked.unusedSince) >= limitFrom and back or 0 -- of these: what the limit has counted
+local isOlder = limitId ~= '' and asked.limitId == limitId
+if heardAt then isOlder = heardAt < tonumber(asked.heardAt) - 0.01 end
+if isOlder then
+  useQuotas(KEYS[3], now, limits, math.max(0, tonumber(asked.granted) - (granted or 0)))
+  countsUntil = now + countAgainFor
+  redis.call('HSET', KEYS[7], 'countsUntil', string.format('%.4f', countsUntil))
+end
+returnToQuotas(KEYS[3], now, limits, counted, tonumber(asked.unusedSince)) -- first: it may be all the room that is left
 if s.closed and back > 0 then putTime('probeAt', math.min(number('probeAt'), now + probeAgain)) end -- a probe that was not sent
 local room, quotaUntil = quotaRoom(KEYS[3], now, limits)
+if #limits > 1 and now < countsUntil and countsUntil < now + 2 * countAgainFor then room = 0 end
 -- The time for which requests have been refused or failed and none was accepted. During a wait that the server asked for, no process wants a permit.
 for i = answersFrom, #ARGV, 4 do add('dryAnswers', tonumber(ARGV[i + 2]) + tonumber(ARGV[i + 3])) end
 local isAtWork = wants or (s.wantedAt and now < number('holdUntil'))
@@ -184,7 +197,7 @@ end
 if isAtWork then putTime('wantedAt', now) end
 if ceiling < math.huge then
   local gap, horizon = 1000 / ceiling, now + callEvery + reach
-  ceilingTat = math.min(ceilingTat - back * gap, horizon + 2 * gap)
+  ceilingTat = math.min(ceilingTat - counted * gap, horizon + 2 * gap)
   ceilingTat = math.max(ceilingTat, now - paceSlack)
   room = math.max(0, math.min(room, math.floor((horizon + reach - ceilingTat) / gap) + 1))
 end
@@ -219,12 +232,15 @@ elseif rate > 0 then
 end
 useQuotas(KEYS[3], now, limits, count)
 if ceiling < math.huge then redis.call('HSET', KEYS[7], 'tat', string.format('%.4f', ceilingTat + count * 1000 / ceiling)) end
-redis.call('PEXPIRE', KEYS[7], 86400000)
+if limit ~= '' then
+  redis.call('HSET', KEYS[7], own, string.format('%.3f %.0f', now, tonumber(asked.granted) + count))
+  redis.call('PEXPIRE', KEYS[7], 86400000)
+end
 
 -- What throttles all processes: a wait that the server asked for, or a used-up quota.
 local holdUntil, holdWhy = number('holdUntil'), s.holdWhy or ''
 if quotaUntil > math.max(now, holdUntil) then
-  holdUntil, holdWhy = quotaUntil, (budget and '--rate or the budget of the target' or '--rate') .. ' allows no more in its period'
+  holdUntil, holdWhy = quotaUntil, 'the limit of this target allows no more in its period'
 end
 local heldSince = s.heldSince
 s.heldSince = holdUntil > now and (heldSince or string.format('%.0f', now)) or nil
@@ -247,7 +263,6 @@ if isUpdateDue then
   if s.alarmWhy then sums.alarm = {why = s.alarmWhy, kind = s.alarmKind} end
   if s.claimLeft then sums.claim = {remaining = tonumber(s.claimLeft), quota = tonumber(s.claimQuota), endsAt = number('claimEndsAt')} end
   s.alarmWhy, s.alarmKind, s.claimLeft, s.claimQuota, s.claimEndsAt = nil, nil, nil, nil, nil
-  sums.pinned = pinned and 1 or 0
   seen = cjson.encode(sums)
 end
 
@@ -259,10 +274,10 @@ if turn > 0 then redis.call('HDEL', KEYS[1], 'alarmWhy', 'alarmKind', 'claimLeft
 local isOutage = s.closed and s.closed ~= 'held'
 local answer = {
   now = now, validFrom = number('validFrom'), holdUntil = holdUntil, outageAt = isOutage and number('closedAt') or 0, unreachableAt = number('unreachableAt'),
-  first = first, gap = gap, count = count, inFlightShare = share, rate = rate, limitMet = number('high'), budget = number('budget'), turn = turn,
+  first = first, gap = gap, count = count, inFlightShare = share, rate = rate, ceiling = number('ceiling'), limitMet = number('high'), budget = number('budget'), turn = turn,
   failsAlone = isLocalOutage and 1 or 0, releasedEpoch = number('releasedEpoch'),
   epoch = s.epoch, dropEpoch = s.dropEpoch or '0', holdWhy = holdWhy, closed = s.closed or '', outageWhy = isOutage and s.closedWhy or '',
-  phase = s.phase or '', learned = turn > 0 and s.state or '', seen = seen, stop = stop,
+  phase = s.phase or '', learned = turn > 0 and s.state or '', seen = seen, stop = stop, limitId = limitId,
 }
 local out = {}
 for _, name in ipairs({${quoted(replyNumbers)}}) do out[#out + 1] = string.format('%.17g', answer[name]) end

@@ -11,9 +11,9 @@ type Learned = { perSecond: number; silentMs: number; isLimit: boolean };
 export type Work = {
   requests: number;
   rate: Rate | null; // the rate of the run itself, none of which is used yet
-  pin: Rate | null; // the pinned rate of the target
+  limit: number | null; // what the limit of the target allows, per second
   learned: Learned | null;
-  quotas: readonly Quota[]; // all other quotas: of the budget, and of anything else that counts requests
+  quotas: readonly Quota[]; // all other quotas: those of the limit of the target
   window: TimeWindow | null;
   startsAt: number; // the time before which nothing is sent, ms since 1970; 0 = it starts at once
   stopAt: number; // the time when it pauses, ms since 1970; 0 = never
@@ -21,7 +21,7 @@ export type Work = {
 };
 
 /** The bound that decides the end. */
-export type Cause = 'rate' | 'pin' | 'learned' | 'quota' | 'window' | 'unknown';
+export type Cause = 'rate' | 'limit' | 'learned' | 'quota' | 'window' | 'unknown';
 
 /** The expected end of a run, as far as it can be known before. */
 export type Forecast = {
@@ -97,10 +97,11 @@ const dayMs = 86_400_000;
 const freshMargin = 1.15;
 const oldMargin = 1.5; // a limit that was learned more than a day ago may have changed
 
-function speedsOf({ rate, pin, learned }: Work): Speeds {
-  const [own, pinned] = [rate, pin].map((bound) => (bound === null ? Number.POSITIVE_INFINITY : paceOf(bound)));
-  const cap = Math.min(own!, pinned!);
-  const set: Cause = cap === Number.POSITIVE_INFINITY ? 'unknown' : pinned! < own! ? 'pin' : 'rate';
+function speedsOf({ rate, limit, learned }: Work): Speeds {
+  const own = rate === null ? Number.POSITIVE_INFINITY : paceOf(rate);
+  const ofTarget = limit ?? Number.POSITIVE_INFINITY;
+  const cap = Math.min(own, ofTarget);
+  const set: Cause = cap === Number.POSITIVE_INFINITY ? 'unknown' : ofTarget < own ? 'limit' : 'rate';
   if (learned === null) return { fastest: cap, expected: null, slowest: null, cause: set };
   const margin = learned.silentMs > dayMs ? oldMargin : freshMargin;
   const slowest = Math.min(cap, learned.perSecond / margin);
@@ -112,8 +113,8 @@ function speedsOf({ rate, pin, learned }: Work): Speeds {
 
 type Bounds = Pick<Work, 'quotas' | 'window' | 'startsAt' | 'stopAt' | 'maxActiveMs'>;
 
-function boundsOf({ rate, pin, quotas, window, startsAt, stopAt, maxActiveMs }: Work): Bounds {
-  const further = [rate, pin].flatMap((bound) => bound?.slice(1) ?? []);
+function boundsOf({ rate, quotas, window, startsAt, stopAt, maxActiveMs }: Work): Bounds {
+  const [, ...further] = rate ?? [];
   const all = [...further.map((bound) => ({ ...bound, used: 0 })), ...quotas];
   return { quotas: all, window, startsAt, stopAt, maxActiveMs };
 }

@@ -27,8 +27,24 @@ export function rateText([pace, ...quotas]: Rate): string {
 
 /** Writes the quotas for people, without the pace: `5,000 a minute and 100,000 a day`; '' if there is no quota. */
 export function quotasText([, ...quotas]: Rate): string {
-  return quotas.map((quota) => `${grouped(quota.count)} ${unitOf(quota).each}`).join(' and ');
+  return quotas.map(boundText).join(' and ');
 }
+
+/** Writes one bound for people: `100,000 a day`. */
+export function boundText(bound: Bound): string {
+  return `${grouped(bound.count)} ${unitOf(bound).each}`;
+}
+
+/**
+ * The parts of the limit of a target. Its bound per second paces all requests, null = none does. Unlike in the rate of a run, each longer bound is a
+ * quota, also the only one.
+ */
+export function partsOfLimit(limit: Rate | null): { perSecond: number | null; quotas: Rate } {
+  const pace = limit?.find(({ perMs }) => perMs === secondMs);
+  return { perSecond: pace?.count ?? null, quotas: (limit ?? []).filter((bound) => bound !== pace) };
+}
+
+const secondMs = 1_000; // as in limiter/target.lua.ts
 
 /** Writes a rate as the flag takes it: `200/s,100000/day`. */
 export function rateSetting(rate: Rate): string {

@@ -15,7 +15,7 @@ const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
 /**
- * Causes that a person may want to end, each with how long a run must have continued without it before it is reported again. A daily budget may be
+ * Causes that a person may want to end, each with how long a run must have continued without it before it is reported again. A daily limit may be
  * used up within hours, and a limiter that alternates lets the run continue between two waits. Each action of a person counts as new.
  */
 const restMs: Partial<Record<Cause, number>> = {
@@ -27,8 +27,7 @@ const restMs: Partial<Record<Cause, number>> = {
   retry_after: hourMs,
   circuit: hourMs,
   outage: hourMs,
-  budget: dayMs,
-  quota: dayMs,
+  limit: dayMs,
   run_quota: dayMs,
 };
 

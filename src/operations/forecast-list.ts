@@ -24,13 +24,13 @@ type ToSend = {
 /** The facts that decide how long a run takes, before it begins. */
 export function toWork(
   { requests, rules, startsAt = 0 }: ToSend,
-  { learned, isLimit, pin, quotas }: TargetBounds,
+  { learned, isLimit, perSecond, quotas }: TargetBounds,
 ): Work {
   return {
     requests,
     rate: rules.rate,
-    pin: pin?.rate ?? null,
-    learned: learned === null || learned.isPinned ? null : { ...learned, isLimit },
+    limit: perSecond,
+    learned: learned === null || learned.isCapped ? null : { ...learned, isLimit },
     quotas: quotas.map(toBound),
     window: readTimeWindow(rules.window),
     startsAt,
@@ -76,7 +76,7 @@ export function requireEndInTime(work: Work, options: Pick<RunOptions, 'finishBy
 
 const nextByCause: Record<Cause, string> = {
   rate: 'allow a higher --rate, or name a later time',
-  pin: 'have the target pinned to a higher rate, or name a later time',
+  limit: 'have the limit of the target raised, or name a later time',
   learned: 'the API refused more than that: ask for a higher limit, or name a later time',
   quota: 'name a later time',
   window: 'name a later time',

@@ -1,5 +1,5 @@
 import { knownTargets } from '../ledger/known-targets.ts';
-import { forgetRate, pinRate, releaseTarget, type SeenAuthor, setBudget, setMinGrace } from '../ledger/steer-target.ts';
+import { forgetRate, releaseTarget, type SeenAuthor, setLimit, setMinGrace } from '../ledger/steer-target.ts';
 import { acknowledgeLosses } from '../ledger/target-actions.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { TargetAction } from './action.ts';
@@ -27,8 +27,7 @@ export function localTargets({ redis }: Pick<Session, 'redis'>, separateLimits: 
     release: (action) => change(action, releaseTarget),
     forgetRate: (action) => change(action, forgetRate),
     acknowledge: (action) => change(action, acknowledgeLosses),
-    pinRate: (action) => change(action, (_, fp, by) => pinRate(redis, fp, action.rate, by)),
-    setBudget: (action) => change(action, (_, fp, by) => setBudget(redis, fp, action.rate, by)),
+    setLimit: (action) => change(action, (_, fp, by) => setLimit(redis, fp, action.limit, by)),
     setMinGrace: (action) => change(action, (_, fp, by) => setMinGrace(redis, fp, action.graceMs, by)),
   };
 }

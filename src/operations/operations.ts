@@ -155,8 +155,8 @@ export type PlanOperations = {
 /** A target after an action, and whether the action changed anything. */
 export type TargetChange = { status: TargetStatus; isChanged: boolean };
 
-/** A rate or a budget of a target; null ends it. */
-type BoundAction = SeenTargetAction & { rate: Rate | null };
+/** A limit of a target; null ends it. */
+type LimitAction = SeenTargetAction & { limit: Rate | null };
 
 /** The shortest grace period of the later runs of a target, in ms. */
 type MinGraceAction = SeenTargetAction & { graceMs: number };
@@ -180,9 +180,7 @@ export type TargetOperations = {
   forgetRate(action: TargetAction): Promise<TargetChange>;
   /** Records that a person has seen what Redis has lost of the target. */
   acknowledge(action: SeenTargetAction): Promise<TargetChange>;
-  /** Pins a rate; it must be a single one. */
-  pinRate(action: BoundAction): Promise<TargetChange>;
-  setBudget(action: BoundAction): Promise<TargetChange>;
+  setLimit(action: LimitAction): Promise<TargetChange>;
   /** Sets the shortest grace period of later runs; 0 ends it. */
   setMinGrace(action: MinGraceAction): Promise<TargetChange>;
 };

@@ -1,24 +1,17 @@
 import { readMinGrace } from '../ledger/min-grace.ts';
 import { type AroundTarget, readAround } from '../ledger/run-standings.ts';
 import type { QuotaUse } from '../limiter/quotas.ts';
-import {
-  type LearnedStart,
-  type LimiterScope,
-  learnedStart,
-  readBudget,
-  readPin,
-  readQuotas,
-} from '../limiter/read-target.ts';
+import { type LearnedStart, type LimiterScope, learnedStart, readLimit } from '../limiter/read-target.ts';
 import type { Stop } from '../limiter/stop.ts';
-import { paceOf } from '../model/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 
 /**
- * What bounds the rate of a new run of a target. `isLimit`: whether a rate above the learned one was refused. `quotas`: those of its budget and of
- * its workers.
+ * What bounds the rate of a new run of a target. `isLimit`: whether a rate above the learned one was refused. `perSecond` and `quotas`: the
+ * parts of its limit.
  */
-export type TargetBounds = Pick<Plan, 'pin' | 'budget' | 'minGrace'> & {
+export type TargetBounds = Pick<Plan, 'limit' | 'minGrace'> & {
+  perSecond: number | null;
   learned: LearnedStart | null;
   isLimit: boolean;
   quotas: readonly QuotaUse[];
@@ -28,8 +21,8 @@ export type TargetBounds = Pick<Plan, 'pin' | 'budget' | 'minGrace'> & {
 export const noBounds: TargetBounds = {
   learned: null,
   isLimit: false,
-  pin: null,
-  budget: null,
+  limit: null,
+  perSecond: null,
   minGrace: null,
   quotas: [],
 };
@@ -47,16 +40,14 @@ export async function readBeforeRun(
   scopes: readonly LimiterScope[],
   ownStop: Stop | null,
 ): Promise<BeforeRun> {
-  const [around, pin, budget, minGrace, quotas] = await Promise.all([
+  const [around, { limit, perSecond, quotas }, minGrace] = await Promise.all([
     readAround(redis, fp),
-    readPin(redis, fp),
-    readBudget(redis, fp),
+    readLimit(redis, fp),
     readMinGrace(redis, fp),
-    readQuotas(redis, fp),
   ]);
   const { targets } = around;
-  const learned = learnedStart(targets, scopes, pin && paceOf(pin.rate));
+  const learned = learnedStart(targets, scopes, perSecond);
   const known = targets.filter((target) => scopes.includes(target.scope) && target.learned !== null);
   const isLimit = known.length > 0 && known.every(({ limitMet }) => limitMet > 0);
-  return { bounds: { learned, isLimit, pin, budget, minGrace, quotas }, around: { ...around, ownStop } };
+  return { bounds: { learned, isLimit, limit, perSecond, minGrace, quotas }, around: { ...around, ownStop } };
 }

@@ -4,7 +4,7 @@ import { readOwn } from '../ledger/run-standings.ts';
 import { findStandings, type Reading, type Standing, standingAdvice, standingFacts } from '../ledger/standing.ts';
 import { toExitCode, toSummary } from '../ledger/summary.ts';
 import { type QuotaUse, toBound } from '../limiter/quotas.ts';
-import { readQuotas, readTargetState } from '../limiter/read-target.ts';
+import { readLimit, readTargetState } from '../limiter/read-target.ts';
 import { readStops, type Stop } from '../limiter/stop.ts';
 import { rehearsalFacts } from '../model/rehearsal.ts';
 import type { ToType } from '../model/to-type.ts';
@@ -34,9 +34,9 @@ export async function readRunContext(redis: RedisClient, { id, fp }: Pick<Run, '
     readOwn(redis, id, readTargetState(redis, fp)),
     readStops(redis, fp),
     probeWritesOfOthers(redis, id),
-    readQuotas(redis, fp),
+    readLimit(redis, fp),
   ] as const;
-  const [own, stops, refused, quotas] = await Promise.all(reads);
+  const [own, stops, refused, { quotas }] = await Promise.all(reads);
   return { ...own, stops, refused, quotas };
 }
 

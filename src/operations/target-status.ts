@@ -7,9 +7,9 @@ import { countPending } from '../ledger/run.ts';
 import { readAround, readOwn, targetStandings } from '../ledger/run-standings.ts';
 import { findStandings, type Standing, seenFromOutside, standingFacts } from '../ledger/standing.ts';
 import { readTargetRevision } from '../ledger/steer-target.ts';
-import { learnedStart, readBudget, readPin, scopesFor } from '../limiter/read-target.ts';
+import { learnedStart, readLimit, scopesFor } from '../limiter/read-target.ts';
 import { stopFacts } from '../limiter/stop.ts';
-import { paceOf, rateSetting } from '../model/rate.ts';
+import { rateSetting } from '../model/rate.ts';
 import type { Target } from '../model/target.ts';
 import type { ToType } from '../model/to-type.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -55,10 +55,10 @@ export type TargetStatus = Awaited<ReturnType<typeof readTargetStatus>>;
 export async function readTargetStatus(redis: RedisClient, target: Target, separateLimits: boolean) {
   const { fp } = target;
   const revision = await readTargetRevision(redis, fp); // read first: a change from here on counts as one that was not seen
-  const reads = [readAround(redis, fp), readPin(redis, fp), readBudget(redis, fp), readMinGrace(redis, fp)] as const;
-  const [{ stops, targets: limiters, refused }, pin, budget, minGrace] = await Promise.all(reads);
-  const learned = learnedStart(limiters, scopesFor({ separateLimits }), pin && paceOf(pin.rate));
-  return { target, revision, stops, limiters, pin, budget, minGrace, learned, refused };
+  const reads = [readAround(redis, fp), readLimit(redis, fp), readMinGrace(redis, fp)] as const;
+  const [{ stops, targets: limiters, refused }, { limit, perSecond }, minGrace] = await Promise.all(reads);
+  const learned = learnedStart(limiters, scopesFor({ separateLimits }), perSecond);
+  return { target, revision, stops, limiters, limit, minGrace, learned, refused };
 }
 
 /** The causes that hold a target back, whatever its runs are. */
@@ -68,7 +68,7 @@ export function statusStandings({ target, limiters: targets, stops, refused }: T
 
 /** The state of a target for `--json`. Times are ISO 8601. */
 export function targetStatusFacts(status: TargetStatus, toType: ToType) {
-  const { target, revision, stops, limiters, pin, budget, minGrace, learned } = status;
+  const { target, revision, stops, limiters, limit, minGrace, learned } = status;
   const { baseUrl, account } = target;
   return {
     target: baseUrl,
@@ -79,12 +79,11 @@ export function targetStatusFacts(status: TargetStatus, toType: ToType) {
     processes: stops.alive,
     stopped_processes: stops.processes.length,
     per_second: learned?.perSecond ?? null,
-    pinned: pin && { ...pin, rate: rateSetting(pin.rate), at: isoTime(pin.at) },
-    budget: budget && {
-      ...budget,
-      rate: rateSetting(budget.rate),
-      at: isoTime(budget.at),
-      until: budget.until > 0 ? isoTime(budget.until) : null,
+    limit: limit && {
+      ...limit,
+      rate: rateSetting(limit.rate),
+      at: isoTime(limit.at),
+      until: limit.until > 0 ? isoTime(limit.until) : null,
     },
     min_grace: minGrace && {
       grace: durationText(minGrace.ms),

@@ -81,17 +81,18 @@ export const targetKeys = {
     writers: ['limiter/target.lua.ts'],
     expires: '60 s',
   },
-  ceiling: {
-    key: (fp: string) => `expunge:{${fp}}:ceiling`,
+  limitPace: {
+    key: (fp: string) => `expunge:{${fp}}:limit:pace`,
     type: 'hash',
-    contents: 'the `--rate` of each process, and how the limiters share the lowest rate',
+    contents:
+      'how the limiters share what the limit of the target allows per second, since when that limit holds, and how many permits each process has got',
     writers: ['limiter/target.lua.ts'],
     expires: '1 day',
   },
-  ceilingQuotas: {
-    key: (fp: string) => `expunge:{${fp}}:ceiling:quotas`,
+  limitQuotas: {
+    key: (fp: string) => `expunge:{${fp}}:limit:quotas`,
     type: 'hash',
-    contents: 'permits used of the quotas of those rates, by slices of their periods',
+    contents: 'permits used of the quotas of that limit, by slices of their periods',
     writers: ['limiter/target.lua.ts'],
     expires: '2 periods, 31 days at most',
   },
@@ -109,10 +110,10 @@ export const targetKeys = {
     writers: ['ledger/steer-target.ts', 'ledger/target-actions.ts'],
     expires: 'never',
   },
-  pin: {
-    key: (fp: string) => `expunge:{${fp}}:pin`,
+  bounds: {
+    key: (fp: string) => `expunge:{${fp}}:bounds`,
     type: 'hash',
-    contents: 'the rate that an operator pinned, the budget, and the minimum grace period',
+    contents: 'the limit and the minimum grace period that an operator has set',
     writers: ['ledger/steer-target.ts', 'ledger/target-actions.ts'],
     expires: 'never',
   },
@@ -120,7 +121,7 @@ export const targetKeys = {
     key: (fp: string) => `expunge:{${fp}}:revision`,
     type: 'string',
     contents:
-      'a number that moves with each change of stops, pin, budget, minimum grace period and known losses. An action that loosens something names the number that was seen',
+      'a number that moves with each change of stops, limit, minimum grace period and known losses. An action that loosens something names the number that was seen',
     writers: ['ledger/steer-target.ts', 'ledger/target-actions.ts'],
     expires: 'never',
   },

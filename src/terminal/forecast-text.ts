@@ -67,7 +67,7 @@ function basisText({ perSecond, causes, learned, seconds }: Forecast): string {
   if (perSecond === null) return '';
   const shown = rate(learned?.perSecond ?? perSecond);
   if (causes[0] === 'rate') return `at the ${shown} of --rate`;
-  if (causes[0] === 'pin') return `at the pinned ${shown}`;
+  if (causes[0] === 'limit') return `at the ${shown} of the limit of the target`;
   const ago = learned === null || learned.silentMs < freshMs ? '' : ` ${roughly(learned.silentMs)} ago`;
   if (seconds === null) return `at the ${shown} up to which nothing was refused${ago}, less if the API allows more`;
   return `at the ${shown} learned${ago || ' just now'}`;

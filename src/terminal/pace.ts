@@ -27,7 +27,7 @@ export function describePace({ standings, advice, targets, rate, idleMs, at }: P
 }
 
 /** Causes that hold a limiter of a target. */
-export const targetCauses: readonly Cause[] = ['budget', 'quota', 'retry_after', 'circuit', 'outage'];
+export const targetCauses: readonly Cause[] = ['limit', 'retry_after', 'circuit', 'outage'];
 
 /** A standing in full sentences; a command at the end has no full stop. */
 export function heldText(standing: Standing, advice: string, now: number): string {
@@ -77,18 +77,16 @@ function describeSending(target: TargetState, own: number | null): string {
   const isAdvised = target.advised !== null && target.advised <= 1.01 * target.rate;
   const isFull = target.use * target.rate >= fullUse * Math.min(asked, allowed);
   if (!isFull && target.isStarved) return `Deleting as fast as ${plural(target.inFlight, 'requests')} at once allow.`;
-  if (!isFull) return `Deleting; ${describeBound(target, Math.min(asked, allowed) === asked ? asked : null)}.`;
-  if (asked <= allowed)
-    return `Deleting at ${rate(asked)}, as ${asked === target.pinned ? 'the target is pinned' : '--rate allows'}.`;
+  const who = asked === own ? '--rate' : 'the limit of the target';
+  if (!isFull) return `Deleting; ${asked <= allowed ? `${who} allows ${rate(asked)}` : describeBound(target)}.`;
+  if (asked <= allowed) return `Deleting at ${rate(asked)}, as ${who} allows.`;
   if (isAdvised && allowed < 1) return 'Waiting: the server reports that nothing is left of its limit.';
   if (isAdvised) return `Deleting at ${rate(allowed)}: the server reports that its limit is almost used up.`;
   return describeLearning(target);
 }
 
 /** The known bound if no rate is the bound, or too little was sent to know. */
-function describeBound({ limitMet, pinned }: TargetState, asked: number | null): string {
-  if (asked !== null)
-    return asked === pinned ? `the target is pinned to ${rate(asked)}` : `--rate allows ${rate(asked)}`;
+function describeBound({ limitMet }: TargetState): string {
   return limitMet > 0 ? `the limit is about ${rate(limitMet)}` : 'no limit reached yet';
 }
 

@@ -3,7 +3,7 @@ import type { MinGrace } from '../ledger/min-grace.ts';
 import type { RunState } from '../ledger/run.ts';
 import type { RuleName, RunRules } from '../ledger/run-rules.ts';
 import { findStandings, type Reading, standingAdvice, standingText } from '../ledger/standing.ts';
-import type { Budget, LearnedStart, Pin } from '../limiter/read-target.ts';
+import type { LearnedStart, TargetLimit } from '../limiter/read-target.ts';
 import type { Forecast, Work } from '../model/forecast.ts';
 import { type OutcomeCounts, outcomes, type ReadOutcome } from '../model/outcome.ts';
 import { paceOf, type Rate, rateText } from '../model/rate.ts';
@@ -15,7 +15,7 @@ import { visible, visibleLine } from '../model/visible.ts';
 import { deadlineText, forecastText } from './forecast-text.ts';
 import { hanging } from './render-markdown.ts';
 import { clip, plainStyle, type Style } from './style.ts';
-import { budgetText, minGraceText, pinText } from './target-events.ts';
+import { limitText, minGraceText } from './target-events.ts';
 
 /** What a run would do, as far as it is known before its first request. */
 export type Plan = RunRules & {
@@ -39,8 +39,7 @@ export type Plan = RunRules & {
   endsWithoutNewline: boolean; // whether the line of that id has no newline, so that the id may be cut off
   rateBefore: Rate | null; // rate of the run to resume; null if it had none
   learned: LearnedStart | null; // null also if Redis was not asked
-  pin: Pin | null; // also null if Redis was not asked, as is the next one
-  budget: Budget | null;
+  limit: TargetLimit | null; // of the target; null also if Redis was not asked
   minGrace: MinGrace | null; // the minimum of its target, for a new run
   work: Work;
   forecast: Forecast; // forecast for that work
@@ -164,7 +163,7 @@ function targetLines(plan: Plan, style: Style): Line[] {
     ...plan.proof.map((sentence): Line => ['Answers', style.yellow(sentence)]),
     ...Object.values(linesOfRules).flatMap((linesOf) => linesOf(plan)),
     ...rateLines(plan, style),
-    ...boundLines(plan),
+    ...targetLimitLines(plan),
     ...forecastLines(plan),
   ];
 }
@@ -300,10 +299,9 @@ function pace({ rate, learned, maxConcurrency }: Plan): string {
   return paceText(rate, learned) || `as fast as the API and ${plural(maxConcurrency, 'requests')} at once allow`;
 }
 
-/** The bounds that operators have set over all runs of the target. */
-function boundLines({ pin, budget }: Plan): Line[] {
-  const texts = [...(pin === null ? [] : [pinText(pin)]), ...(budget === null ? [] : [budgetText(budget, Date.now())])];
-  return texts.map((text) => ['Limits', text]);
+/** The limit that an operator has set over all runs of the target. */
+function targetLimitLines({ limit }: Plan): Line[] {
+  return limit === null ? [] : [['Limits', limitText(limit, Date.now())]];
 }
 
 function forecastLines({ work, forecast, deadline }: Plan): Line[] {
@@ -321,7 +319,7 @@ function rateLines({ rate, rateBefore }: Plan, style: Style): Line[] {
 const freshMs = 60_000;
 
 /**
- * The starting rate: `at most 200/s`, `starts at 412/s, learned 3 h ago`, `starts at 200/s, pinned`, `not refused up to 50/s`; the lower one applies.
+ * The starting rate: `at most 200/s`, `starts at 412/s, learned 3 h ago`, `starts at 200/s, the limit of the target`, `not refused up to 50/s`; the lower one applies.
  * '' if nothing bounds it yet.
  */
 export function paceText(rate: Rate | null, learned: LearnedStart | null): string {
@@ -330,9 +328,9 @@ export function paceText(rate: Rate | null, learned: LearnedStart | null): strin
   return [startText(learned), most].filter(Boolean).join('; ');
 }
 
-function startText({ perSecond: rate, silentMs, isPinned, wasRefused }: LearnedStart): string {
+function startText({ perSecond: rate, silentMs, isCapped, wasRefused }: LearnedStart): string {
   const ago = silentMs < freshMs ? null : `${roughly(silentMs)} ago`;
-  if (isPinned) return `starts at ${perSecond(rate)}, pinned`;
+  if (isCapped) return `starts at ${perSecond(rate)}, the limit of the target`;
   if (!wasRefused) return `not refused up to ${perSecond(rate)}${ago === null ? '' : `, ${ago}`}`;
   return `starts at ${perSecond(rate)}, ${ago === null ? 'as learned' : `learned ${ago}`}`;
 }

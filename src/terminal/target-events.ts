@@ -1,8 +1,8 @@
 import { count, duration, rate, timeOfDay, utcTime } from '../format.ts';
 import { type AuditEntry, auditLength } from '../ledger/audit.ts';
 import type { MinGrace } from '../ledger/min-grace.ts';
-import { type Budget, isSilent, type Pin, type TargetState } from '../limiter/read-target.ts';
-import { quotasText, rateText } from '../model/rate.ts';
+import { isSilent, type TargetLimit, type TargetState } from '../limiter/read-target.ts';
+import { boundText, partsOfLimit } from '../model/rate.ts';
 import { visibleLine } from '../model/visible.ts';
 import { columns } from './style.ts';
 
@@ -140,19 +140,18 @@ function outageLines(target: TargetState, now: number): string[] {
   return kind === 'held' ? [] : [`in an outage when it was used last, ${duration(target.silentMs)} ago: ${reason}`];
 }
 
-/** `pinned to 200/s by ana: they asked for it`. */
-export function pinText({ rate, who, reason }: Pin): string {
-  return visibleLine(`pinned to ${rateText(rate)} by ${who}${reason ? `: ${reason}` : ''}`);
-}
-
 /** `grace of at least 10 min by ana: as agreed`. */
 export function minGraceText({ ms, who, reason }: MinGrace): string {
   return visibleLine(`grace of at least ${duration(ms)} by ${who}${reason ? `: ${reason}` : ''}`);
 }
 
-/** `budget 100,000 a day, 250 used; by ana: as agreed`. */
-export function budgetText({ rate, who, reason, used, until }: Budget, now: number): string {
+/** `limit 200/s; 100,000 a day, 250 used; by ana: as agreed`. */
+export function limitText({ rate: limit, who, reason, used, until }: TargetLimit, now: number): string {
+  const { perSecond, quotas } = partsOfLimit(limit);
+  const bounds = [
+    ...(perSecond === null ? [] : [rate(perSecond)]),
+    ...quotas.map((quota, i) => `${boundText(quota)}, ${count(used[i]!)} used`),
+  ];
   const left = until > now ? `; it allows more from ${timeOfDay(until, now)}` : '';
-  const bounds = rate.map((bound, i) => `${quotasText([bound, bound])}, ${count(used[i]!)} used`);
-  return visibleLine(`budget ${bounds.join('; ')}${left}; by ${who}${reason ? `: ${reason}` : ''}`);
+  return visibleLine(`limit ${bounds.join('; ')}${left}; by ${who}${reason ? `: ${reason}` : ''}`);
 }

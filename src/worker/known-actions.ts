@@ -46,7 +46,7 @@ export function openKnownActions(options: KnownActionsOptions): KnownActions {
   return new KnownActions(options);
 }
 
-const boundKinds = ['pin', 'budget', 'grace'] as const;
+const boundKinds = ['limit', 'grace'] as const;
 const lookEveryMs = 1_000;
 const retryEveryMs = 100; // while it is not sure
 const lookAtRunsEvery = 5; // looks
@@ -54,8 +54,8 @@ const maxKnownRuns = 1_000;
 const byGuard = { by: 'guard', who: '' } as const;
 
 /**
- * Remembers the actions for a target and its runs that this process has seen in Redis: stops, pauses, cancels, the pinned rate, the budget, the
- * minimum of grace periods and paused schedules. Redis may lose acknowledged actions: an action that is neither in force nor lifted is written again.
+ * Remembers the actions for a target and its runs that this process has seen in Redis: stops, pauses, cancels, the limit, the minimum of
+ * grace periods and paused schedules. Redis may lose acknowledged actions: an action that is neither in force nor lifted is written again.
  * While that is uncertain, nothing is sent that the action would hold back. An action that cannot be written again is a loss, which a person has to
  * acknowledge. States: stopped → started → stopped.
  */
@@ -64,7 +64,7 @@ export class KnownActions {
   readonly #clock: RedisClock;
   #stops = new Map<string, StopAction>();
   #isStopSure = true; // whether Redis has confirmed each of these stops
-  #bounds: Record<(typeof boundKinds)[number], BoundAction | null> = { pin: null, budget: null, grace: null };
+  #bounds: Record<(typeof boundKinds)[number], BoundAction | null> = { limit: null, grace: null };
   #schedules = new Map<string, ScheduleAction | null>();
   readonly #runs = new Map<string, RunActions>();
   #liveRuns = new Set<string>();
@@ -367,11 +367,10 @@ export class KnownActions {
   }
 
   #sayWhatStands(): void {
-    const { pin, budget, grace } = this.#bounds;
+    const { limit, grace } = this.#bounds;
     const actions = [
       ...[...this.#stops.values()].map(({ who }) => `stop by ${who}`),
-      ...(pin === null ? [] : [`pinned rate by ${pin.who}`]),
-      ...(budget === null ? [] : [`budget by ${budget.who}`]),
+      ...(limit === null ? [] : [`limit by ${limit.who}`]),
       ...(grace === null ? [] : [`grace by ${grace.who}`]),
       ...[...this.#schedules].flatMap(([name, pause]) =>
         pause === null ? [] : [`schedule ${name} paused by ${pause.who}`],

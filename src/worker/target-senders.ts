@@ -12,7 +12,6 @@ import { type Stop, stopText, type TokenWait } from '../limiter/stop.ts';
 import { limiterKeys, openTargetCalls } from '../limiter/target-call.ts';
 import { type Hold, TargetLimiter } from '../limiter/target-limiter.ts';
 import type { Log } from '../logger.ts';
-import { type Rate, storedRate } from '../model/rate.ts';
 import { perResource, type Resource } from '../model/resource.ts';
 import type { Target } from '../model/target.ts';
 import type { WriteStatus } from '../redis/writes.ts';
@@ -26,8 +25,6 @@ export type TargetSendersOptions = {
   token: Token;
   connection: Omit<TargetConnectionOptions, 'origin'>;
   maxConcurrency: number;
-  /** The limit on all requests to the target, over all processes; null = only the learned limit. */
-  rate: Rate | null;
   /** Whether the target limits each resource separately. */
   separateLimits: boolean;
   /** The path of a file; nothing is sent while it exists. Null = no file is checked. */
@@ -131,12 +128,11 @@ function openTargetSender(
   stopFile: StopFile,
   { process, run, clock, writes, actions, onChange, onLongThrottle, onUnreadableWait }: TargetSenderDeps,
 ): OpenTargetSender {
-  const { ledger, target, token, connection, maxConcurrency, rate } = options;
+  const { ledger, target, token, connection, maxConcurrency } = options;
   const limiter = new TargetLimiter({
     process,
     run,
     calls: withWriteReports(openTargetCalls(ledger.redis, limiterKeys(target.fp, scope)), writes),
-    rate: rate === null ? '' : storedRate(rate),
     connections: maxConcurrency,
     clock,
     isBusy: watchOwnLoad(clock()),
@@ -206,8 +202,8 @@ function withWriteReports({ call, store }: ReturnType<typeof openTargetCalls>, w
   };
 }
 
-function isLimited({ known, hasRate }: TargetLimiter): boolean {
-  return hasRate || (known !== null && known.limitMet > 0);
+function isLimited({ known }: TargetLimiter): boolean {
+  return known !== null && (known.ceiling > 0 || known.limitMet > 0);
 }
 
 /** Logs the first Retry-After that can't be read. From then on, the limiter's learned waits apply. */

@@ -19,7 +19,8 @@ describe.concurrent('a run that must not begin or go on', () => {
     onTestFinished,
   }) => {
     const harness = await openHarness(onTestFinished, { objects: annotations(ids), latencyMs: 5 });
-    await harness.worker(['--rate', '2000/s'], settings);
+    await harness.limit('2000/s');
+    await harness.worker([], settings);
     const list = harness.list(ids);
     expect(await run(harness, '--expect-count', '1600±5%')).toMatchObject({ code: 4 });
     expect(
@@ -46,29 +47,29 @@ describe.concurrent('a run that must not begin or go on', () => {
     expect(await run(harness, '--expect-count', '1600±7%', '--expect-absent')).toMatchObject({ code: 0 });
   });
 
-  test('five runs at once never exceed the budget of their target by one, also when a worker is killed', async ({
+  test('five runs at once never exceed the limit of their target by one, also when a worker is killed', async ({
     expect,
     onTestFinished,
   }) => {
     const fails = { 'status-503': 0.2, 'reset-executed': 0.05 };
     const harness = await openHarness(onTestFinished, { objects: annotations(ids), latencyMs: 5, faults: fails });
-    const start = () => harness.spawnWorker(['--rate', '400/s'], settings);
+    const start = () => harness.spawnWorker([], settings);
     const workers = await Promise.all([start(), start(), start(), start()]);
-    const budget = (text: string) => harness.expunge(['target', 'budget', text]);
+    const limit = (text: string) => harness.expunge(['target', 'limit', text]);
     const sent = () => harness.sandbox.seen.length;
-    expect(await budget('400/day')).toMatchObject({ code: 0 });
+    expect(await limit('400/s,400/day')).toMatchObject({ code: 0 });
     for (let n = 0; n < 5; n++) {
       const list = harness.file(`list-${n}.txt`, `${ids.slice(n * 300, (n + 1) * 300).join('\n')}\n`);
       expect(await runOf(harness, list)).toMatchObject({ code: 0 });
     }
-    await until('the budget is used up', () => sent() === 400);
+    await until('the limit is used up', () => sent() === 400);
     await never('it is exceeded', () => sent() > 400, 1_500);
-    expect(await budget('900/day')).toMatchObject({ code: 0 });
+    expect(await limit('400/s,900/day')).toMatchObject({ code: 0 });
     await until('it is half used up', () => sent() > 600);
     workers[0]!.signal('SIGKILL'); // permits that it had leased are lost
     await until('nearly all of it is used', () => sent() > 800);
     await never('it is exceeded', () => sent() > 900, 4_000);
-    expect(await budget('none')).toMatchObject({ code: 0 });
+    expect(await limit('none')).toMatchObject({ code: 0 });
     await until('all runs are over', async () => (await harness.runs()).every(isCompleted));
   });
 });

@@ -28,12 +28,13 @@ const settings = {
   EXPUNGE_RETRY_DELAYS: '100ms,100ms,100ms,100ms,100ms',
 };
 async function openLossScene(atEnd: AtEnd, own?: OwnRedis): Promise<Harness> {
-  return openHarness(atEnd, { objects, latencyMs: 10 }, own);
+  const harness = await openHarness(atEnd, { objects, latencyMs: 10 }, own);
+  await harness.limit('600/s'); // it begins there, at once
+  return harness;
 }
 
-/** With a rate of its own, so that it begins at once. */
 function startWorker(harness: Harness): Promise<Running> {
-  return harness.worker(['--rate', '600/s'], settings);
+  return harness.worker([], settings);
 }
 
 function run(harness: Harness, args: string[] = [], env: NodeJS.ProcessEnv = {}, list = ids): Running {

@@ -6,14 +6,14 @@ import { readEvents } from '../../src/ledger/outbox.ts';
 import { readRun } from '../../src/ledger/run.ts';
 import { readHeld } from '../../src/ledger/run-standings.ts';
 import { type Cause, causes } from '../../src/ledger/standing.ts';
-import { setBudget, stopTarget } from '../../src/ledger/steer-target.ts';
+import { setLimit, stopTarget } from '../../src/ledger/steer-target.ts';
 import { haltRules } from '../../src/ledger/thresholds.ts';
 import { control } from '../../src/limiter/learning/control.ts';
 import { openPaceCalls } from '../../src/limiter/run-pace.ts';
 import { storedSaying, storedStop } from '../../src/limiter/stop.ts';
 import { limiterKeys, openTargetCalls, type TargetCall } from '../../src/limiter/target-call.ts';
 import type { Log } from '../../src/logger.ts';
-import { parseRate, storedRate } from '../../src/model/rate.ts';
+import { parseRate } from '../../src/model/rate.ts';
 import { targetOf } from '../../src/model/target.ts';
 import { toTypeAnywhere } from '../../src/model/to-type.ts';
 import { readRunContext, SnapshotTaker } from '../../src/operations/take-snapshot.ts';
@@ -32,7 +32,7 @@ import { quietCall } from '../support/target-call.ts';
 vi.mock('/assets/lit-html/lit-html.js', () => import('lit-html'));
 vi.mock('/assets/model/visible.js', () => import('../../src/model/visible.ts'));
 
-// Why nothing is sent, for each cause, wherever somebody may look. Each cause is made as it comes about: an action, a window, a budget used up, what
+// Why nothing is sent, for each cause, wherever somebody may look. Each cause is made as it comes about: an action, a window, a limit used up, what
 // a process says of itself. A surface that cannot say a cause has a reason here, and is held to it: it does not.
 
 const ids = makeIds('v', 3);
@@ -127,16 +127,12 @@ const made: Record<Cause, Made> = {
   },
   grace: { words: /in its grace period, nothing is sent yet/i, args: ['--grace', '2h'] },
   window: { words: /outside its window/i, args: ['--window', `${inHours(2)}-${inHours(3)}`] },
-  budget: {
-    words: /the budget of this target is used up \(1 a day\)/i,
+  limit: {
+    words: /the limit of this target is used up \(1 a day\)/i,
     make: async ({ redis, target, says }) => {
-      await setBudget(redis, target.fp, parseRate('1/day'), author());
+      await setLimit(redis, target.fp, parseRate('1/day'), author());
       await says({});
     },
-  },
-  quota: {
-    words: /(--rate|“rate”) of its workers is used up \(1 a day\)/i,
-    make: ({ says }) => says({ rate: storedRate(parseRate('5/s,1/day')!) }),
   },
   retry_after: {
     words: /the server answered 429 and sent Retry-After 600/i,
@@ -313,8 +309,7 @@ const silent: Record<Cause, Partial<Record<Surface, string>>> = {
   stop_file: { log: 'logged when it is seen' },
   grace: { ...noTarget, event: 'its start has an event of its own', plan: 'the plan has a line for its start' },
   window: { ...noTarget, event: asWished },
-  budget: {},
-  quota: {},
+  limit: {},
   retry_after: {},
   circuit: {},
   outage: { log: 'logged when it is seen' },

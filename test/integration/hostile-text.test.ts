@@ -48,8 +48,7 @@ beforeAll(async () => {
   for (const line of [
     'pause OTHER --reason POISON',
     'stop-all --reason POISON',
-    'target pin-rate 5/s --reason POISON',
-    'target budget 5/day --reason POISON',
+    'target limit 5/s,5/day --reason POISON',
     'target grace 1min --reason POISON',
     'schedule add nightly --cron @daily --from all --resource views --column COLUMN --max-deletes 5 --reason POISON',
     'schedule pause nightly --reason POISON',
@@ -107,7 +106,7 @@ async function pauseOverHttp(): Promise<void> {
 /** The texts of people in all keys: fields of hashes, entries of lists. `change` is given each one, and what stores another in its place. */
 async function eachStored(change: (text: string, store: (other: string) => Promise<unknown>) => Promise<void> | void) {
   const { redis } = harness;
-  const ofPeople = /who|reason|by$|note|pauses|approver|stop|pin|budget/i;
+  const ofPeople = /who|reason|by$|note|pauses|approver|stop|limit/i;
   for (const key of await redis.keys('expunge*')) {
     const type = await redis.type(key);
     const list = type === 'list' && /audit/.test(key) ? await redis.lrange(key, 0, -1) : [];
@@ -184,8 +183,7 @@ describe('what an older version has stored', () => {
     ['pause OTHER', 0],
     ['rate OTHER 5/s', 0],
     ['schedule resume nightly', 0],
-    ['target pin-rate none', 0],
-    ['target budget none', 0],
+    ['target limit none', 0],
     ['target grace none', 0],
     ['start-all', 0],
     ['resume OTHER --detach', 0],

@@ -119,10 +119,10 @@ const troubles: Record<string, Trouble> = {
     make: async ({ stopFile }) => writeFileSync(stopFile, 'they call us'),
     mend: async ({ stopFile }) => rmSync(stopFile),
   },
-  'has used up its budget': {
-    alert: 'ExpungeLimitUsedUp a budget',
-    make: ({ action }) => action(['target', 'budget', '5/day']),
-    mend: ({ action }) => action(['target', 'budget', 'none']),
+  'has used up its limit': {
+    alert: 'ExpungeLimitUsedUp a',
+    make: ({ action }) => action(['target', 'limit', '5/day']),
+    mend: ({ action }) => action(['target', 'limit', 'none']),
   },
   'asks for a wait': {
     alert: 'ExpungeHeld a retry_after',

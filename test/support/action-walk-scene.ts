@@ -91,7 +91,7 @@ export async function openScene(atEnd: AtEnd, lists: readonly List[], without: C
     return harness.own(startNode(['--import', careless, source, ...line], whole));
   };
   const startWorker = async () => {
-    const worker = spawn('rewriting', ['worker', '--rate', '600/s']);
+    const worker = spawn('rewriting', ['worker']);
     await until('a worker listens', () => {
       if (worker.isOver) throw new Error(`a worker ended: ${worker.stderr}`);
       return worker.stderr.includes('"ready"');

@@ -9,7 +9,8 @@ export type FleetOptions = {
   ids: number;
   /** Worker processes; 0 = the run deletes in its own process. */
   workers: number;
-  workerArgs?: string[];
+  /** The limit of the target. */
+  limit?: string;
   runArgs?: string[];
   settings?: NodeJS.ProcessEnv;
   sandbox?: SandboxOptions;
@@ -38,11 +39,12 @@ export async function startFleet(
   atEnd: AtEnd,
   harness: Harness,
   ids: string[],
-  { workers, workerArgs = [], runArgs = [], settings = {} }: Omit<FleetOptions, 'ids' | 'sandbox'>,
+  { workers, limit, runArgs = [], settings = {} }: Omit<FleetOptions, 'ids' | 'sandbox'>,
 ): Promise<Fleet> {
   const { atMs } = harness.sandbox.arrivals;
   const before = atMs.length;
-  const all = await Promise.all(Array.from({ length: workers }, () => harness.spawnWorker(workerArgs, settings)));
+  if (limit !== undefined) await harness.limit(limit);
+  const all = await Promise.all(Array.from({ length: workers }, () => harness.spawnWorker([], settings)));
   const { ticks, stop } = watchTicks();
   atEnd(async () => stop());
   const running = await startRun(harness, ids, workers > 0 ? ['--detach', ...runArgs] : runArgs, settings);

@@ -7,6 +7,8 @@ import { loadConfig } from '../../src/config/read-config.ts';
 import { decodeLedgerChunk } from '../../src/ledger/cell.ts';
 import { listRuns } from '../../src/ledger/list-runs.ts';
 import { type Run, readRun } from '../../src/ledger/run.ts';
+import { setLimit } from '../../src/ledger/steer-target.ts';
+import { parseRate } from '../../src/model/rate.ts';
 import { type Target, targetOf } from '../../src/model/target.ts';
 import type { RedisAddress } from '../../src/redis/address.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
@@ -64,6 +66,8 @@ export type Harness = {
   worker(args?: readonly string[], env?: NodeJS.ProcessEnv): Promise<Running>;
   /** The same in a process of its own. */
   spawnWorker(args?: readonly string[], env?: NodeJS.ProcessEnv): Promise<Running>;
+  /** Sets the limit of the target, like `200/s,1000/day`. */
+  limit(text: string): Promise<boolean>;
   /** Ends it with the test. */
   own(running: Running): Running;
   runs(): Promise<Run[]>;
@@ -170,6 +174,7 @@ export async function openHarness(
     start: (args, more = {}) => start(args, { env: more }),
     worker: (args = [], more = {}) => listening(start(['worker', ...args], { env: more })),
     spawnWorker: (args = [], more = {}) => listening(spawn(['worker', ...args], more)),
+    limit: (text) => setLimit(redis, target.fp, parseRate(text), { who: 'test', reason: '', at: Date.now() }),
     runIs: (what, condition, deadlineMs) =>
       until(
         `the run is ${what}`,

@@ -36,9 +36,9 @@ export async function useKillSwitch(atEnd: AtEnd, use: KillSwitchUse): Promise<K
   const { workers, ids: count, perSecond } = use;
   const ids = makeIds('k', count);
   const harness = await openHarness(atEnd, { objects: annotations(ids) });
-  const rate = ['--rate', `${perSecond}/s`];
+  const rate = `${perSecond}/s`;
   const settings = { EXPUNGE_STOP_FILE: stopFileOf(harness) };
-  const args = workers > 0 ? { workerArgs: rate } : { runArgs: rate };
+  const args = workers > 0 ? { limit: rate } : { runArgs: ['--rate', rate] };
   const fleet = await startFleet(atEnd, harness, ids, { workers, settings, ...args });
   const byCommand = await useOnce(fleet, command(harness), perSecond / 2);
   const byFile = await useOnce(fleet, file(harness), perSecond / 2);

@@ -4,8 +4,8 @@ import { busiest, perSecondIn } from './rate-measures.ts';
 
 export type KnownRate = {
   perSecond: number;
-  /** Who has the rate: the workers, or the run, with workers or alone. */
-  way: 'worker --rate' | 'run --detach --rate' | 'run --rate';
+  /** What has the rate: the target, or the run, with workers or alone. */
+  way: 'target limit' | 'run --detach --rate' | 'run --rate';
   workers: number;
   atEnd: AtEnd;
 };
@@ -42,11 +42,12 @@ export async function measureKnownRate(known: KnownRate, seconds: number): Promi
 const getGoingMs = 3_000;
 
 function start({ perSecond, way, workers, atEnd }: KnownRate, seconds: number): Promise<Fleet> {
-  const rate = ['--rate', `${perSecond}/s`];
-  const ways: Record<KnownRate['way'], Pick<FleetOptions, 'workers' | 'workerArgs' | 'runArgs'>> = {
-    'worker --rate': { workers, workerArgs: rate },
-    'run --detach --rate': { workers, runArgs: rate },
-    'run --rate': { workers: 0, runArgs: rate },
+  const limit = `${perSecond}/s`;
+  const runArgs = ['--rate', limit];
+  const ways: Record<KnownRate['way'], Pick<FleetOptions, 'workers' | 'limit' | 'runArgs'>> = {
+    'target limit': { workers, limit },
+    'run --detach --rate': { workers, runArgs },
+    'run --rate': { workers: 0, runArgs },
   };
   return openFleet(atEnd, { ids: Math.ceil(perSecond * (seconds + 2)), ...ways[way] });
 }

@@ -43,6 +43,7 @@ export async function loseTail({ ids: count, atEnd, kills, careless }: LostTail)
   const objects = annotations([...ids.filter((_, n) => n % 10 !== 3), ...bystanders]);
   const redis = await startRedisProcess(atEnd);
   const harness = await openHarness(atEnd, { objects, latencyMs: 5 }, { url: `redis://127.0.0.1:${redis.port}` });
+  await harness.limit('1500/s');
   const workers = await Promise.all([startWorker(harness, careless), startWorker(harness, careless)]);
   const from = performance.now();
   const rate = `${Math.min(1_500, count / 5)}/s`; // so that its middle cannot be missed, however late this process looks
@@ -64,7 +65,7 @@ export async function loseTail({ ids: count, atEnd, kills, careless }: LostTail)
 }
 
 function startWorker(harness: Harness, careless = false): Promise<Running> {
-  return harness.spawnWorker(['--rate', '1500/s'], { ...settings, ...(careless ? without('doubt') : {}) });
+  return harness.spawnWorker([], { ...settings, ...(careless ? without('doubt') : {}) });
 }
 
 async function replace(harness: Harness, workers: Running[], n: number): Promise<void> {

@@ -32,7 +32,7 @@ export async function measureWait(told: RetryAfterWait): Promise<WaitResult> {
   const { harness } = await openFleet(atEnd, {
     ids: (4 + seconds) * perSecond,
     workers,
-    workerArgs: ['--rate', `${perSecond}/s`],
+    limit: `${perSecond}/s`,
     sandbox: {
       latencyMs: 20,
       faults: { script, retryAfterSeconds: seconds },

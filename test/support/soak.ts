@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Run, readRun } from '../../src/ledger/run.ts';
+import { setLimit } from '../../src/ledger/steer-target.ts';
+import { parseRate } from '../../src/model/rate.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import type { FaultTable } from '../../src/sandbox/faults.ts';
 import { type AtEnd, type Harness, openHarness } from './harness.ts';
@@ -42,7 +44,7 @@ const backgroundFaults: FaultTable = {
 
 const connections = 32;
 const workers = 2;
-const ownKeys = 10; // of the target and its queue, whatever is deleted
+const ownKeys = 13; // of the target and its queue, whatever is deleted
 const settings = {
   EXPUNGE_REQUEST_TIMEOUT_MS: '1000',
   EXPUNGE_RETRY_DELAYS: '500ms,1s,2s,4s,8s',
@@ -59,7 +61,9 @@ export async function soak({ seconds, perSecond, atEnd }: Soak): Promise<Soaked>
   const own = await openOwnRedis(atEnd);
   const redis = own.connect();
   const env = { ...settings, REDIS_URL: own.url };
-  const start = () => harness.spawnWorker(['--http', '0', '--rate', `${1.25 * perSecond}/s`], env);
+  const limit = parseRate(`${Math.ceil(1.25 * perSecond)}/s`);
+  await setLimit(redis, harness.target.fp, limit, { who: 'test', reason: '', at: Date.now() });
+  const start = () => harness.spawnWorker(['--http', '0'], env);
   const probes = await Promise.all(
     Array.from({ length: workers }, start).map(async (worker) => openProbes(await worker)),
   );

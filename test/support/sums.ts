@@ -22,7 +22,6 @@ export function sums(seen: Partial<Sums> & { now: number }): Sums {
     recall: 0,
     most: 64,
     ceiling: 0,
-    pinned: 0,
     released: 0,
     ...seen,
   };

@@ -2,7 +2,7 @@ import { namedTarget } from '../../config/check-target.ts';
 import { graceTime } from '../../config/parse-setting.ts';
 import { ExpungeError, messageOf } from '../../errors.ts';
 import { isLive, type KnownTarget } from '../../ledger/known-targets.ts';
-import { parseRate, type Rate } from '../../model/rate.ts';
+import { parseRate } from '../../model/rate.ts';
 import { nearestFirst } from '../../model/suggest.ts';
 import type { Target } from '../../model/target.ts';
 import type { Advice } from '../../model/to-type.ts';
@@ -16,8 +16,8 @@ import { readBy, writeWarnings } from '../session.ts';
 import { withOperations } from '../with-operations.ts';
 
 /**
- * `target release`, `forget-rate`, `pin-rate`, `budget`, `grace` and `acknowledge`: from any machine, for all processes of the target, within a
- * second. Repeating them changes nothing.
+ * `target release`, `forget-rate`, `limit`, `grace` and `acknowledge`: from any machine, for all processes of the target, within a second.
+ * Repeating them changes nothing.
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { commandName, args, config } = invocation;
@@ -36,7 +36,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   });
 }
 
-const bounds = ['target pin-rate', 'target budget', 'target grace'];
+const bounds = ['target limit', 'target grace'];
 
 /** Reports what was done, and the state of the target now. Returns the exit code. */
 function sayChanged(
@@ -58,13 +58,9 @@ type Act = (targets: TargetOperations, action: SeenTargetAction) => Promise<Targ
 const actions: Record<string, (text: string) => Act> = {
   'target release': () => (targets, action) => targets.release(action),
   'target forget-rate': () => (targets, action) => targets.forgetRate(action),
-  'target pin-rate': (text) => {
-    const rate = readPinned(text);
-    return (targets, action) => targets.pinRate({ ...action, rate });
-  },
-  'target budget': (text) => {
-    const rate = readBound(text, parseRate, null);
-    return (targets, action) => targets.setBudget({ ...action, rate });
+  'target limit': (text) => {
+    const limit = readBound(text, parseRate, null);
+    return (targets, action) => targets.setLimit({ ...action, limit });
   },
   'target grace': (text) => {
     const graceMs = readBound(text, graceTime, 0);
@@ -80,23 +76,13 @@ const messages: Record<string, [string, string]> = {
     'nothing to release: no wait and no open circuit',
   ],
   'target forget-rate': ['forgotten; the rate is probed for again', 'there was no rate to forget'],
-  'target pin-rate': ['changed; it takes effect within a second', 'unchanged'],
-  'target budget': ['changed; it takes effect within a second', 'unchanged'],
+  'target limit': ['changed; it takes effect within a second', 'unchanged'],
   'target grace': ['changed; it holds for runs that are made from now on', 'unchanged'],
   'target acknowledge': [
     'acknowledged; its workers are ready again within two seconds',
     'nothing to acknowledge: no data are known to be lost',
   ],
 };
-
-/** A single rate; null for `none`. Throws USAGE, also for a rate with quotas, which has no single starting rate. */
-function readPinned(text: string): Rate | null {
-  const rate = readBound(text, parseRate, null);
-  if (rate === null || rate.length === 1) return rate;
-  throw new ExpungeError('USAGE', `expected one rate like 200/s, got "${text}"`, {
-    next: (toType) => `for a quota over all runs of the target: ${toType('target budget', '100000/day')}`,
-  });
-}
 
 /** The value of a bound; `unset` for `none`. Throws USAGE. */
 function readBound<T, N>(text: string, parse: (text: string) => T, unset: N): T | N {

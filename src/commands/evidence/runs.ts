@@ -107,7 +107,7 @@ function stateText(run: ListedRun, standing: StandingFacts | null): string {
   return run.state === 'completed' && !wentWell(run) ? `completed, exit ${toExitCode(run)}` : run.state;
 }
 
-/** `budget until 14:10`, `no worker` */
+/** `limit until 14:10`, `no worker` */
 function heldText({ why, until }: StandingFacts, now: number): string {
   return `${causeWords(why)}${until === null ? '' : ` until ${timeOfDay(Date.parse(until), now)}`}`;
 }

@@ -21,7 +21,7 @@ import {
 import { targetCauses } from '../../terminal/pace.ts';
 import { paceText } from '../../terminal/plan-text.ts';
 import { notReachedText, targetName } from '../../terminal/stop-text.ts';
-import { auditText, budgetText, minGraceText, pinText, throttleLines } from '../../terminal/target-events.ts';
+import { auditText, limitText, minGraceText, throttleLines } from '../../terminal/target-events.ts';
 import { type Invocation, jsonLines } from '../command.ts';
 import { withOperations } from '../with-operations.ts';
 
@@ -114,7 +114,7 @@ export async function unknownTargetLines(
 
 /** The state of a target for people, one fact per line; unless `isQuiet`, with the command that ends a wait. */
 export function targetStatusLines(status: TargetStatus, { toType, isQuiet }: How): string[] {
-  const { target, stops, limiters, pin, budget, minGrace, learned } = status;
+  const { target, stops, limiters, limit, minGrace, learned } = status;
   const held = statusStandings(status).filter(({ why }) => why !== 'stop' && why !== 'stop_file'); // stops have their own lines
   const advice = isQuiet ? [] : held.map((standing) => standingAdvice(standing, toType)).filter(Boolean);
   return [
@@ -123,8 +123,7 @@ export function targetStatusLines(status: TargetStatus, { toType, isQuiet }: How
     // The lines of a limiter describe what holds it.
     ...held.flatMap(({ why, text }) => (targetCauses.includes(why) ? [] : [visibleLine(text)])),
     ...new Set(advice),
-    ...(pin === null ? [] : [pinText(pin)]),
-    ...(budget === null ? [] : [budgetText(budget, Date.now())]),
+    ...(limit === null ? [] : [limitText(limit, Date.now())]),
     ...(minGrace === null ? [] : [minGraceText(minGrace)]),
     `rate: ${paceText(null, learned) || 'nothing is known of its limit yet'}`,
   ];

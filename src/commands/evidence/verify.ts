@@ -15,6 +15,7 @@ import {
 } from '../../ledger/verification.ts';
 import { logFor } from '../../logger.ts';
 import { type DeletedId, sampleDeleted } from '../../lookup/sample-deleted.ts';
+import type { Rate } from '../../model/rate.ts';
 import type { Target } from '../../model/target.ts';
 import { readTimeWindow, windowStateAt } from '../../model/time-window.ts';
 import type { ToType } from '../../model/to-type.ts';
@@ -161,7 +162,7 @@ async function verifySample(work: Work): Promise<number> {
   return tell(invocation, run, found, { stop, exit: exitOf(found, stop, interrupts) });
 }
 
-/** Sends the sample through the limiter of the target, so that its rate and other processes are taken into account. */
+/** Sends the sample through the limiter of the target, so that its limit and other processes are taken into account. */
 async function sendAll(work: Work, results: Results, { signal }: Interrupts): Promise<ResendStop | null> {
   const { invocation, session, run, target, credentials, sample } = work;
   const held = new AbortController();
@@ -170,7 +171,6 @@ async function sendAll(work: Work, results: Results, { signal }: Interrupts): Pr
   const senders = openTargetSenders(
     {
       ...serviceOptions(invocation, session, target, credentials),
-      rate: run.rate,
       maxConcurrency,
       log,
     },
@@ -193,6 +193,7 @@ async function sendAll(work: Work, results: Results, { signal }: Interrupts): Pr
       senders: senders.of,
       token: credentials.token,
       basePath: new URL(target.baseUrl).pathname.replace(/\/$/, ''),
+      gapMs: gapFor(run.rate, sample.length),
       signal: held.signal,
       holdWords: () => senders.hold?.reason ?? 'stopped',
       found: (id, resent) => results.add(run, id, resent),
@@ -205,6 +206,12 @@ async function sendAll(work: Work, results: Results, { signal }: Interrupts): Pr
 }
 
 const maxConcurrency = 4; // a sample is small, and other runs continue
+
+/** The time between two requests at which so many keep a rate, with each quota that they could exceed. */
+function gapFor(rate: Rate | null, requests: number): number {
+  const kept = (rate ?? []).filter(({ count }, i) => i === 0 || count < requests);
+  return Math.max(0, ...kept.map(({ count, perMs }) => perMs / count));
+}
 
 /** Counts results, and shows those that need attention as they come. */
 class Results {

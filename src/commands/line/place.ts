@@ -25,7 +25,7 @@ export function makeToType(program: string, given: Given): ToType {
 
 function findCommand(commands: readonly Command[], [name, ...below]: readonly string[]): Command | undefined {
   const found = commands.find((command) => command.name === name);
-  return found && (findCommand(found.subcommands ?? [], below) ?? found); // `pin-rate 200/s` ends with its argument
+  return found && (findCommand(found.subcommands ?? [], below) ?? found); // `limit 200/s` ends with its argument
 }
 
 function flagsOfPlace(command: Command, words: readonly string[], { flags, configFile }: Given): string[] {

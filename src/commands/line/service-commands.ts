@@ -26,7 +26,6 @@ export const worker: Command = {
   summary: 'process the detached runs of a target until stopped; start as many as needed',
   settings: [
     ...target,
-    'rate',
     ...sending,
     ...store,
     'workers',

@@ -8,7 +8,7 @@ const steer = () => import('../actions/target.ts');
 export const target: Command = {
   name: 'target',
   summary:
-    'release a wait or an open circuit; forget or pin the learned rate; set a budget or a minimum grace period; acknowledge lost data',
+    'release a wait or an open circuit; forget the learned rate; set a limit or a minimum grace period; acknowledge lost data',
   settings: [],
   examples: [],
   subcommands: [
@@ -40,35 +40,20 @@ export const target: Command = {
       load: steer,
     },
     {
-      name: 'pin-rate',
-      summary: 'begin at this rate and never exceed it, for all runs of the target, until it is unpinned',
-      arguments: '<rate|none>',
-      settings: [...who, 'separateLimits', ...store, ...server],
-      options: [reason, json],
-      examples: [
-        [
-          'expunge target pin-rate 200/s --base-url https://api.example.com --reason "as agreed"',
-          'whatever is learned',
-        ],
-        ['expunge target pin-rate none', 'learn it again'],
-      ],
-      overServer: true,
-      load: steer,
-    },
-    {
-      name: 'budget',
+      name: 'limit',
       summary:
-        'bound the requests in any day (or hour, or minute) over all runs and schedules of the target, until it is ended',
-      arguments: '<budget|none>',
+        'limit the requests of all runs and schedules of the target together, over all processes, until it is ended',
+      arguments: '<limit|none>',
       settings: [...who, 'separateLimits', ...store, ...server],
       options: [reason, json],
       examples: [
         [
-          'expunge target budget 100000/day --base-url https://api.example.com',
-          'never more than 100,000 in any 24 hours, however many runs there are',
+          'expunge target limit 200/s,100000/day --base-url https://api.example.com --reason "as agreed"',
+          'at most 200 a second, and never more than 100,000 in any 24 hours, however many runs there are',
         ],
-        ['expunge target budget 100000/day,10000/h --reason "as agreed"', 'two bounds'],
-        ['expunge target budget none', 'no bound any more'],
+        ['expunge target limit 200/s', 'spread evenly'],
+        ['expunge target limit 100000/day,10000/h', 'as fast as the API allows until 10,000 are sent within an hour'],
+        ['expunge target limit none', 'no limit any more'],
       ],
       overServer: true,
       load: steer,

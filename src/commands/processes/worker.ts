@@ -116,11 +116,9 @@ const registerTargetEveryMs = 3_600_000;
 /** The parts of a worker, in the order in which they start; they drain in reverse order. */
 async function partsOf(work: WorkerDeps): Promise<Part[]> {
   const { invocation, session, target, credentials, destination, log } = work;
-  const { rate = null } = invocation.config;
   const options = serviceOptions(invocation, session, target, credentials);
   const service = openService({
     ...options,
-    rate,
     queueName: sharedQueueName,
     log,
   });
@@ -271,9 +269,9 @@ async function aborted(signal: AbortSignal): Promise<void> {
 }
 
 /** Describes the starting rate. */
-async function learnedPace({ redis }: Session, fp: string, { separateLimits, rate }: Config): Promise<string> {
+async function learnedPace({ redis }: Session, fp: string, { separateLimits }: Config): Promise<string> {
   const learned = await readStart(redis, fp, scopesFor({ separateLimits }));
-  return paceText(rate ?? null, learned) || 'its limit is not known yet';
+  return paceText(null, learned) || 'its limit is not known yet';
 }
 
 /** Returns a function that logs which causes hold the target and its runs back, and which have ended since its last call. */

@@ -89,7 +89,6 @@ function nextRate(
   ceiling: number | null,
   cycleMs: number,
 ): LearnedRate {
-  if (sums.recall > 0 && sums.pinned > 0) return { ...firstRate(seen.now, ceiling), epoch: before.epoch + 1 };
   return sums.recall > 0 ? recallRate(before, seen.now) : learnRate(before, seen, ceiling, cycleMs);
 }
 

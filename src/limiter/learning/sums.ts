@@ -24,7 +24,6 @@ export type Sums = {
   recall: number;
   most: number;
   ceiling: number;
-  pinned: number;
   released: number; // 1 = an operator has released the target
   alarm?: Alarm | null;
   claim?: Claim | null;

@@ -265,7 +265,7 @@ describe('an action over HTTP', () => {
     expect(added.body.warnings).toEqual([expect.stringContaining('no worker of this target that has the source')]);
   });
 
-  test('stops and starts a target, and pins its rate', async () => {
+  test('stops and starts a target, and limits it', async () => {
     const api = await openWithTarget();
     const { call, harness } = api;
     const { fp } = harness.target;
@@ -278,13 +278,11 @@ describe('an action over HTTP', () => {
     const bySeen = async (action: string, body: object = {}) => act(action, { ...body, seen: await seen() });
     expect((await bySeen('start')).body).toMatchObject({ changed: true, stop: null });
     expect((await bySeen('start')).body).toMatchObject({ changed: false });
-    expect((await bySeen('rate', { rate: '200/s' })).body).toMatchObject({ pinned: { rate: '200/s' } });
-    expect((await bySeen('rate', { rate: '5/s,9/day' })).status).toBe(422);
-    expect((await bySeen('budget', { budget: '100000/day' })).body).toMatchObject({ budget: { rate: '100000/day' } });
+    expect((await bySeen('limit', { limit: '5/s,9/day' })).body).toMatchObject({ limit: { rate: '5/s,9/day' } });
+    expect((await bySeen('limit', { limit: 'much' })).status).toBe(422);
     expect((await bySeen('grace', { grace_seconds: 600 })).body).toMatchObject({ min_grace: { grace: '10min' } });
     for (const [action, body] of [
-      ['rate', { rate: null }],
-      ['budget', { budget: null }],
+      ['limit', { limit: null }],
       ['grace', { grace_seconds: 0 }],
     ] as const) {
       expect((await act(action, body)).status, action).toBe(400);
@@ -296,8 +294,7 @@ describe('an action over HTTP', () => {
     expect(body.audit.map(({ action }: { action: string }) => action)).toEqual([
       'stop-all',
       'start-all',
-      'pin-rate',
-      'budget',
+      'limit',
       'grace',
     ]);
   });

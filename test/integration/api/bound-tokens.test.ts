@@ -65,7 +65,7 @@ const values: Names = {
   confirm: 999_999,
   rows: 999_999,
   rate: null,
-  budget: null,
+  limit: null,
   grace_seconds: 0,
   cron: '0 3 * * *',
   from: 'expired',

@@ -64,18 +64,15 @@ const changes: [line: string, code: number][] = [
   ['status', 0],
   ['start-all --json', 0],
   ['start-all', 0],
-  ['target pin-rate 20/s --reason agreed', 0],
-  ['target pin-rate 20/s --json', 0],
-  ['target pin-rate 1/s,5/day', 2],
+  ['target limit 5/s,1000/day --reason agreed', 0],
+  ['target limit 5/s,1000/day --json', 0],
   ['target release', 0],
   ['target forget-rate --json', 0],
-  ['target budget 1000/day,100/h', 0],
-  ['target budget much', 2],
+  ['target limit much', 2],
   ['target grace 10min --reason agreed', 0],
   ['target grace 10min --json', 0],
   ['status', 0],
-  ['target pin-rate none', 0],
-  ['target budget none --json', 0],
+  ['target limit none --json', 0],
   ['target grace none', 0],
   ['target grace soon', 2],
   ['target acknowledge', 0],
@@ -201,7 +198,7 @@ test('a token that may only read changes nothing with any command, and is told w
 });
 
 test('no command reaches a target that the server does not know', async () => {
-  for (const line of ['schedule list', 'stop-all', 'target pin-rate 1/s', 'target budget 9/day', ...others.slice(0, 2)])
+  for (const line of ['schedule list', 'stop-all', 'target limit 9/day', ...others.slice(0, 2)])
     expect(await done(`${line} --account nobody`, elsewhere), line).toMatchObject({
       code: 2,
       stdout: '',

@@ -2,8 +2,6 @@ import { existsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { parseRate, storedRate } from '../../../src/model/rate.ts';
-import { keys } from '../../../src/redis/keys.ts';
 import { type AtEnd, openHarness } from '../../support/harness.ts';
 
 const list = ['old.txt', '--resource', 'annotations'];
@@ -17,15 +15,15 @@ async function open(atEnd: AtEnd) {
 
 const dryRun = ['run', ...list, '--dry-run'];
 
-test('a dry run and a plan show the budget, the stop, and how long the budget holds the list back', async ({
+test('a dry run and a plan show the limit, the stop, and how long the limit holds the list back', async ({
   onTestFinished,
 }) => {
   const harness = await open(onTestFinished);
-  await harness.expunge(['target', 'budget', '25/day', '--reason', 'as agreed']);
+  await harness.expunge(['target', 'limit', '25/day', '--reason', 'as agreed']);
   await harness.expunge(['stop-all', '--reason', 'they call us']);
   for (const args of [dryRun, ['plan', ...list]]) {
     const { code, stdout, stderr } = await harness.expunge([...args, '--json']);
-    expect([code, stderr]).toEqual([0, expect.stringContaining('  Limits    budget 25 a day, 0 used; by ')]);
+    expect([code, stderr]).toEqual([0, expect.stringContaining('  Limits    limit 25 a day, 0 used; by ')]);
     expect(stderr).toMatch(
       /Takes +at least 1 d, longer if the API is slower; waits for a quota; ends \w{3} \d\d:\d\d /,
     );
@@ -38,19 +36,19 @@ test('a dry run and a plan show the budget, the stop, and how long the budget ho
   expect(harness.sandbox.seen).toEqual([]);
 });
 
-test('a dry run shows the run of before, an overlap, the pin and what was learned, and writes nothing', async ({
+test('a dry run shows the run of before, an overlap, the limit and what was learned, and writes nothing', async ({
   onTestFinished,
 }) => {
   const harness = await open(onTestFinished);
   await harness.run([...list, '--yes']);
-  await harness.expunge(['target', 'pin-rate', '20/s', '--reason', 'as agreed']);
+  await harness.expunge(['target', 'limit', '1/s', '--reason', 'as agreed']);
   await harness.run([...list, '--limit', '30', '--yes', '--max-failures', '1', '--detach']);
   const before = await harness.redis.keys(`*${harness.target.fp}*`);
   const { stdout } = await harness.expunge(dryRun, { env: { EXPUNGE_TOKEN: '' } });
   expect(stdout).toMatch(/Previous +run \S+ of the same list completed on .*: 40 deleted/);
   expect(stdout).toMatch(/Overlaps +run \S+ of .*old.txt has 30 ids left/);
-  expect(stdout).toMatch(/Limits +pinned to 20\/s by .*: as agreed/);
-  expect(stdout).toMatch(/Takes +at least 1.9 s at the pinned 20\/s/);
+  expect(stdout).toMatch(/Limits +limit 1\/s; by .*: as agreed/);
+  expect(stdout).toMatch(/Takes +at least 39 s at the 1\/s of the limit of the target/);
   expect((await harness.redis.keys(`*${harness.target.fp}*`)).sort()).toEqual(before.sort());
 });
 
@@ -96,7 +94,7 @@ test('--finish-by says which rate it takes, and refuses where none that is allow
   expect([inTime.code, harness.sandbox.seen.length]).toEqual([0, 40]);
 });
 
-test('a forecast ends no sooner than a budget that is used up, or a quota of the workers, lets anything through again', async ({
+test('a forecast ends no sooner than a limit that is used up lets anything through again', async ({
   onTestFinished,
 }) => {
   const harness = await open(onTestFinished);
@@ -104,16 +102,10 @@ test('a forecast ends no sooner than a budget that is used up, or a quota of the
     const { stdout } = await harness.expunge([...dryRun, '--json']);
     return Date.parse(JSON.parse(stdout).expected.ends_from);
   };
-  await harness.expunge(['target', 'budget', '25/day']);
+  await harness.expunge(['target', 'limit', '25/day']);
   await harness.run([...list, '--limit', '25', '--yes']);
   const { stdout } = await harness.expunge(['status', '--json']);
-  expect(await ends()).toBeGreaterThanOrEqual(Date.parse(JSON.parse(stdout).budget.until));
-  await harness.expunge(['target', 'budget', 'none']);
+  expect(await ends()).toBeGreaterThanOrEqual(Date.parse(JSON.parse(stdout).limit.until));
+  await harness.expunge(['target', 'limit', 'none']);
   expect(await ends()).toBeLessThan(Date.now() + 3_600_000);
-  await harness.redis.hset(
-    keys.ceiling(harness.target.fp),
-    'p:worker',
-    `${Date.now()} ${storedRate(parseRate('9/s,20/day'))}`,
-  );
-  expect(await ends()).toBeGreaterThan(Date.now() + 3_600_000);
 });

@@ -26,7 +26,7 @@ async function openRun(atEnd: AtEnd, fields: Record<string, string | number> = {
   await redis.hset(keys.run(id), fields);
   const run = (await readRun(redis, id))!;
   atEnd(async () => {
-    await redis.unlink(keys.stop(run.fp), keys.targetAudit(run.fp), keys.pin(run.fp));
+    await redis.unlink(keys.stop(run.fp), keys.targetAudit(run.fp), keys.bounds(run.fp));
     await forgetRun(redis, id);
   });
   return run;
@@ -137,16 +137,18 @@ test('`stop-all` that reaches an idle process and no run names where runs are li
   expect(told).toContain(`${run.baseUrl} as account ${run.account}: 1 live run (running)`);
 });
 
-test('a target of which nothing is known is told by `status`, and is pinned with a warning', async ({
+test('a target of which nothing is known is told by `status`, and is limited with a warning', async ({
   onTestFinished,
 }) => {
   const run = await openRun(onTestFinished, { state: 'running' });
   const wrong = ofTarget(misnamed(run));
-  onTestFinished(async () => void (await redis.unlink(keys.pin(misnamed(run).fp), keys.targetAudit(misnamed(run).fp))));
+  onTestFinished(
+    async () => void (await redis.unlink(keys.bounds(misnamed(run).fp), keys.targetAudit(misnamed(run).fp))),
+  );
   const { exit, out } = await type('status', ...wrong);
   expect([exit, out]).toEqual([0, expect.stringContaining(`nothing was ever sent there through this Redis`)]);
-  const pinned = await type('target', 'pin-rate', '5/s', ...wrong);
-  expect([pinned.exit, pinned.told]).toEqual([
+  const limited = await type('target', 'limit', '5/s', ...wrong);
+  expect([limited.exit, limited.told]).toEqual([
     0,
     expect.stringContaining(`warning: nothing was ever sent there through this Redis`),
   ]);

@@ -86,11 +86,7 @@ const causes: [what: string, changes: Series | null, alerts: string[]][] = [
     held(reason),
     ['ExpungeHeld'],
   ]),
-  ...['budget', 'quota'].map((reason): [string, Series, string[]] => [
-    `its ${reason} is used up`,
-    held(reason),
-    ['ExpungeLimitUsedUp'],
-  ]),
+  ['its limit is used up', held('limit'), ['ExpungeLimitUsedUp']],
   ['its run waits for its window', { ...stands, 'expunge_runs_held{reason="window"}': '1+0' }, []],
   [
     'its run is paused',

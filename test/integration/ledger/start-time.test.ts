@@ -27,7 +27,7 @@ async function openRun(atEnd: AtEnd, rules: Partial<Pick<RunRules, 'graceMs' | '
   const target = targetOf(`http://127.0.0.1:9/start-time-${process.pid}-${count++}`, '');
   atEnd(() => forgetTarget(target.baseUrl, redis as Parameters<typeof forgetTarget>[1]));
   if (minGraceMs > 0) await setMinGrace(redis, target.fp, minGraceMs, by);
-  const before = Math.floor(await readClock(redis, keys.pin(target.fp)));
+  const before = Math.floor(await readClock(redis, keys.bounds(target.fp)));
   const id = await writeTestRun(redis, [2, 2], null, target, rules);
   atEnd(() => forgetRun(redis, id));
   const steer = (action: 'start' | 'pause') =>

@@ -7,6 +7,7 @@ import { readTargetState } from '../../../src/limiter/read-target.ts';
 import { readStops } from '../../../src/limiter/stop.ts';
 import { limiterKeys, openTargetCalls } from '../../../src/limiter/target-call.ts';
 import { TargetLimiter } from '../../../src/limiter/target-limiter.ts';
+import { parseRate, storedRate } from '../../../src/model/rate.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import type { Token } from '../../../src/token/token.ts';
 import { until } from '../../support/processes.ts';
@@ -17,16 +18,16 @@ const redis = await redisDuringTests();
 type AtEnd = (task: () => Promise<void>) => void;
 
 /** A limiter of a target of its own, which somebody uses. */
-function openLimiter(atEnd: AtEnd, rate = '') {
+async function openLimiter(atEnd: AtEnd, limit: string | null = null) {
   const fp = randomUUID();
   const owned = limiterKeys(fp, 'all');
   const calls = openTargetCalls(redis, owned);
+  if (limit !== null) await redis.hset(owned.bounds, 'limit', storedRate(parseRate(limit)));
   const clock = () => performance.now();
   const target = new TargetLimiter({
     run: '',
     calls,
     process: 'p0',
-    rate,
     connections: 16,
     clock,
     isBusy: () => false,
@@ -49,10 +50,8 @@ describe.concurrent('reading the limiter of a target', () => {
     expect(await redis.exists(keys.limiter(fp, 'all'), keys.limiterMembers(fp, 'all'))).toBe(0);
   });
 
-  test('tells of the processes, of their --rate and of the wait that a server asked for', async ({
-    onTestFinished,
-  }) => {
-    const { fp, target } = openLimiter(onTestFinished, '200/1000');
+  test('tells of the processes, of the limit and of the wait that a server asked for', async ({ onTestFinished }) => {
+    const { fp, target } = await openLimiter(onTestFinished, '200/s');
     const read = async () => (await readTargetState(redis, fp))[0];
     const [begun] = await until('it has a rate', async () => {
       const states = await readTargetState(redis, fp);
@@ -86,7 +85,7 @@ describe.concurrent('reading the limiter of a target', () => {
   test('counts the processes that may send, also those that have nothing to do or must wait, and forgets them', async ({
     onTestFinished,
   }) => {
-    const { fp, target } = openLimiter(onTestFinished);
+    const { fp, target } = await openLimiter(onTestFinished);
     const alive = async () => (await readStops(redis, fp)).alive;
     await until('it is counted', async () => (await alive()) === 1);
     target.leave();
@@ -104,7 +103,7 @@ describe.concurrent('reading the limiter of a target', () => {
   test('a release ends the wait in the process itself, and answers to what left before it ask in vain', async ({
     onTestFinished,
   }) => {
-    const { fp, target } = openLimiter(onTestFinished);
+    const { fp, target } = await openLimiter(onTestFinished);
     onTestFinished(async () => void (await redis.unlink(keys.targetAudit(fp))));
     await until('Redis has answered', () => (target.known?.rate ?? 0) > 0);
     const before = target.recordSent(performance.now());
@@ -125,7 +124,7 @@ describe.concurrent('reading the limiter of a target', () => {
   });
 
   test('tells of an outage', async ({ onTestFinished }) => {
-    const { fp, target } = openLimiter(onTestFinished);
+    const { fp, target } = await openLimiter(onTestFinished);
     await until('Redis has answered', () => target.known);
     const before = Date.now();
     const outage = await until('it is out', async () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { readTargetAudit } from '../../../src/ledger/audit.ts';
-import { forgetRate, pinRate, releaseTarget } from '../../../src/ledger/steer-target.ts';
+import { forgetRate, releaseTarget, setLimit } from '../../../src/ledger/steer-target.ts';
 import { control, type TargetControl } from '../../../src/limiter/learning/control.ts';
 import { startRamp } from '../../../src/limiter/learning/ramp.ts';
 import type { Alarm, Sums } from '../../../src/limiter/learning/sums.ts';
@@ -67,9 +67,12 @@ function openFleet(atEnd: (task: () => Promise<void>) => void, name = `test-${ra
   /** Stores a rate that is known, as if it had been learned. */
   const learn = (turn: number, rate: number, { validFrom = 0, drops = false, inFlight = 64 } = {}) =>
     calls.store(turn, null, knownState(rate, { validFrom, drops, inFlight }));
+  /** Sets the limit of the target; null ends it. */
+  const limit = (text: string | null) =>
+    text === null ? redis.hdel(keys.bounds, 'limit') : redis.hset(keys.bounds, 'limit', storedRate(parseRate(text)));
   /** What is stored. */
   const state = async () => JSON.parse((await redis.hget(keys.limiter, 'state'))!) as TargetControl;
-  return { at, live, learn, state, keys, fp: name };
+  return { at, live, learn, limit, state, keys, fp: name };
 }
 
 const none = { ms: 0, why: '' };
@@ -159,9 +162,10 @@ describe('permits of a target', () => {
     [50, 9],
     [5, 4],
   ])('at %i/s are even over %i processes, and none are wasted', async ([rate, processes], { onTestFinished }) => {
-    const { at } = await openRated(onTestFinished, 1_000_000);
+    const { at, limit } = await openRated(onTestFinished, 1_000_000);
+    await limit(`${rate}/s`);
     const seconds = sized(4, 20);
-    const times = await play(at, processes!, seconds, { rate: storedRate(parseRate(`${rate}/s`)) });
+    const times = await play(at, processes!, seconds, {});
     expect(maxWithin(times, 1_000)).toBeLessThanOrEqual(1.05 * rate! + Math.max(1, rate! / 20));
     expect(times.length).toBeGreaterThanOrEqual(0.97 * seconds * rate! - 1);
     expect(times.length).toBeLessThanOrEqual((seconds + 0.12) * rate! + Math.max(1, rate! / 20) + 1);
@@ -186,30 +190,23 @@ describe('permits of a target', () => {
     expect((await at(500, 'p0')).gap).toBeCloseTo(1);
   });
 
-  test('follow the lowest --rate, also of a process that wants none, and for a minute after one has died', async ({
-    onTestFinished,
-  }) => {
-    const { at } = await openRated(onTestFinished, 1_000);
-    const [slow, fast] = ['100/s', '200/s'].map((rate) => ({ rate: storedRate(parseRate(rate)) }));
-    await at(0, 'idle', { ...slow, wants: false });
-    expect((await at(50, 'p1', fast)).rate).toBe(100);
-    expect((await at(59_000, 'p1', fast)).rate).toBe(100);
-    expect((await at(59_050, 'p2')).rate).toBe(100);
-    expect((await at(61_000, 'p1', fast)).rate).toBe(200);
-  });
-
-  test('follow no longer the --rate of a process that took it back', async ({ onTestFinished }) => {
-    const { at } = await openRated(onTestFinished, 1_000);
-    await at(0, 'idle', { rate: storedRate(parseRate('100/s')), wants: false });
-    expect((await at(50, 'p1')).rate).toBe(100);
-    await at(60, 'idle', { rate: '', wants: false });
-    expect((await at(110, 'p1')).rate).toBe(1_000);
+  test('follow the limit as it changes, and what was learned once it ends', async ({ onTestFinished }) => {
+    const { at, limit } = await openRated(onTestFinished, 1_000);
+    await limit('100/s');
+    expect(await at(50, 'p1')).toMatchObject({ rate: 100, ceiling: 100 });
+    await limit('200/s');
+    expect((await at(70, 'p2')).rate).toBe(200);
+    await limit('100000/day');
+    expect(await at(90, 'p1')).toMatchObject({ rate: 1_000, ceiling: 0 });
+    await limit(null);
+    expect((await at(110, 'p2')).rate).toBe(1_000);
   });
 
   test('never exceed a quota in any window of its period', async ({ onTestFinished }) => {
-    const { at } = await openRated(onTestFinished, 1_000);
+    const { at, limit } = await openRated(onTestFinished, 1_000);
+    await limit('20/s,300/min');
     const seconds = sized(70, 150);
-    const times = await play(at, sized(2, 3), seconds, { rate: storedRate(parseRate('20/s,300/min')) });
+    const times = await play(at, sized(2, 3), seconds, {});
     expect(maxWithin(times, 60_000)).toBeLessThanOrEqual(300);
     expect(maxWithin(times, 1_000)).toBeLessThanOrEqual(22);
     expect(times.length).toBeGreaterThan(4 * seconds);
@@ -229,7 +226,7 @@ describe('the limiters of resources that a target limits apart', () => {
     atEnd: Parameters<typeof openFleet>[0],
     learned: [annotations: number, views: number],
     seconds: number,
-    wish: Partial<TargetCall>,
+    limit: string | null,
     isWanted = (_scope: number, _ms: number) => true,
   ) {
     const name = `test-${randomUUID()}`;
@@ -237,19 +234,20 @@ describe('the limiters of resources that a target limits apart', () => {
       await openRated(atEnd, learned[0], name, 'annotations'),
       await openRated(atEnd, learned[1], name, 'views'),
     ];
+    await limiters[0]!.limit(limit);
     const times: number[][] = [[], []];
     for (let ms = 0; ms < 1_000 * seconds; ms += 100) {
       for (const [scope, { at }] of limiters.entries()) {
-        const reply = await at(ms + scope, 'p0', { ...wish, wants: isWanted(scope, ms) });
+        const reply = await at(ms + scope, 'p0', { wants: isWanted(scope, ms) });
         times[scope]!.push(...timesOf(reply));
       }
     }
     return times.map((all) => all.filter((time) => time < 1_000 * seconds)) as [number[], number[]];
   }
-  const at100 = { rate: storedRate(parseRate('100/s')) };
+  const at100 = '100/s';
   const seconds = sized(5, 20);
 
-  test('share one --rate evenly', async ({ onTestFinished }) => {
+  test('share one limit evenly', async ({ onTestFinished }) => {
     const [a, b] = await playBoth(onTestFinished, [1_000, 1_000], seconds, at100);
     expect(maxWithin([...a, ...b], 1_000)).toBeLessThanOrEqual(107);
     expect(a.length + b.length).toBeGreaterThan(95 * seconds);
@@ -270,26 +268,63 @@ describe('the limiters of resources that a target limits apart', () => {
     expect(a.length + b.length).toBeGreaterThan(85 * seconds);
   });
 
-  test('share the quotas of one --rate', async ({ onTestFinished }) => {
-    const [a, b] = await playBoth(onTestFinished, [1_000, 1_000], 5, { rate: storedRate(parseRate('100/s,300/day')) });
+  test('share the quotas of one limit', async ({ onTestFinished }) => {
+    const [a, b] = await playBoth(onTestFinished, [1_000, 1_000], 5, '100/s,300/day');
     expect(a.length + b.length).toBe(300);
   });
 
-  test('go by what was learned of each where nobody sets a rate', async ({ onTestFinished }) => {
-    const [a, b] = await playBoth(onTestFinished, [200, 100], seconds, {});
+  test('go by what was learned of each where nobody sets a limit', async ({ onTestFinished }) => {
+    const [a, b] = await playBoth(onTestFinished, [200, 100], seconds, null);
     expect([a, b].map(({ length }) => Math.round(length / seconds / 10))).toEqual([20, 10]);
   });
 });
 
 describe('permits after something changed', () => {
-  test('come at once where the rate was slow before', async ({ onTestFinished }) => {
-    const { at } = await openRated(onTestFinished, 1_000);
-    await at(0, 'p0', { rate: storedRate(parseRate('1/min')) });
+  test('come at once where the limit was low before', async ({ onTestFinished }) => {
+    const { at, limit } = await openRated(onTestFinished, 1_000);
+    await limit('1/s');
+    await at(0, 'p0');
+    await limit('200/s');
     let permits = 0;
-    for (let ms = 1_000; ms < 2_000; ms += 100) {
-      permits += (await at(ms, 'p0', { rate: storedRate(parseRate('200/s')) })).count;
-    }
+    for (let ms = 1_000; ms < 2_000; ms += 100) permits += (await at(ms, 'p0')).count;
     expect(permits).toBeGreaterThan(180);
+  });
+
+  test('are no more than a lower limit allows, whatever came before', async ({ onTestFinished }) => {
+    const { at, limit } = await openRated(onTestFinished, 1_000);
+    await limit('200/s,150/day');
+    const times: number[] = [];
+    for (let ms = 0; ms < 500; ms += 100) times.push(...timesOf(await at(ms, 'p0')));
+    await limit('5/s,103/day');
+    for (let ms = 500; ms < 3_000; ms += 100) times.push(...timesOf(await at(ms, `p${(ms / 100) % 2}`)));
+    expect(
+      maxWithin(
+        times.filter((time) => time > 620),
+        1_000,
+      ),
+    ).toBeLessThanOrEqual(6);
+    expect(times.length).toBe(Math.max(103, times.filter((time) => time <= 620).length));
+  });
+
+  test('that were leased before a limit held do not come back to its quota', async ({ onTestFinished }) => {
+    const { at, limit } = await openRated(onTestFinished, 1_000);
+    const { count, now } = await at(0, 'p0');
+    expect(count).toBeGreaterThan(50);
+    await limit('10/day');
+    expect((await at(20, 'p1')).count).toBe(10);
+    expect((await at(40, 'p0', { unused: count, unusedSince: now })).count).toBe(0);
+    const later = await at(60, 'p1', { unused: 4, unusedSince: startMs + 20 }); // negative control: these were counted
+    expect(later.count).toBe(4);
+  });
+
+  test('count as used if the limit changes before they come back', async ({ onTestFinished }) => {
+    const { at, limit } = await openRated(onTestFinished, 1_000);
+    await limit('10/day');
+    const { count, now } = await at(0, 'p0');
+    await limit('12/day');
+    expect((await at(20, 'p0', { unused: count, unusedSince: now })).count).toBe(2); // as used: that is the safe side
+    await limit('9/day');
+    expect((await at(40, 'p0')).count).toBe(0);
   });
 
   test('go on at once where the clock of Redis was set back', async ({ onTestFinished }) => {
@@ -307,16 +342,54 @@ describe('permits after something changed', () => {
     expect(await fleet.learn(turn, 100)).toBe(true);
   });
 
-  test('hold the quotas of all processes, and only as long as somebody has them', async ({ onTestFinished }) => {
-    const { at } = await openRated(onTestFinished, 1_000);
-    const wish = { rate: storedRate(parseRate('100/s,30/day')) };
+  test('that Redis has forgotten are counted again, whoever calls first', async ({ onTestFinished }) => {
+    const { at, limit, keys } = await openRated(onTestFinished, 200);
+    await limit('60/day');
+    await redis.hset(keys.bounds, 'limitId', 'ours');
+    const nothing = { granted: 0, heardAt: 0, limitId: '' };
+    const got = { p0: nothing, p1: nothing, p2: nothing };
+    const call = async (ms: number, process: keyof typeof got) => {
+      const { count, now, limitId } = await at(ms, process, got[process]);
+      got[process] = { granted: got[process].granted + count, heardAt: now, limitId };
+      return count;
+    };
+    const all = () => got.p0.granted + got.p1.granted + got.p2.granted;
+    const stored = () => Promise.all([redis.hgetall(keys.quotas), redis.hgetall(keys.pace)]);
+    const goBack = async ([quotas, pace]: Awaited<ReturnType<typeof stored>>) => {
+      await redis.unlink(keys.quotas, keys.pace);
+      await redis.hset(keys.quotas, quotas);
+      await redis.hset(keys.pace, pace);
+    };
+    await call(0, 'p2');
+    await call(10, 'p1');
+    const before = await stored();
+    expect(all()).toBeLessThan(60);
+    for (let ms = 100; ms < 600; ms += 100) await call(ms, ms % 200 > 0 ? 'p0' : 'p1');
+    await call(600, 'p2');
+    expect(all()).toBe(60);
+    await goBack(before);
+    for (let ms = 700; ms < 5_000; ms += 300)
+      for (const [n, process] of (['p2', 'p1', 'p0'] as const).entries()) expect(await call(ms + n, process)).toBe(0);
+    await redis.unlink(keys.quotas, keys.pace);
+    for (let ms = 6_000; ms < 9_000; ms += 300)
+      for (const [n, process] of (['p2', 'p1', 'p0'] as const).entries()) expect(await call(ms + n, process)).toBe(0);
+    await limit('70/day'); // negative control: of another limit nothing was lost
+    await redis.hset(keys.bounds, 'limitId', 'another');
+    await call(10_000, 'p2');
+    expect(all()).toBe(70);
+  });
+
+  test('hold the quotas of all processes, and only as long as the limit lasts', async ({ onTestFinished }) => {
+    const { at, limit } = await openRated(onTestFinished, 1_000);
+    await limit('100/s,30/day');
     let permits = 0;
-    for (let ms = 0; ms < 2_000; ms += 100) {
-      permits += (await at(ms, 'p0', wish)).count + (await at(ms + 50, 'p1')).count;
-    }
+    for (let ms = 0; ms < 2_000; ms += 100) permits += (await at(ms, 'p0')).count + (await at(ms + 50, 'p1')).count;
     expect(permits).toBe(30);
-    expect(await at(2_000, 'p1')).toMatchObject({ count: 0, holdWhy: '--rate allows no more in its period' });
-    await at(2_050, 'p0', { rate: '', wants: false });
+    expect(await at(2_000, 'p1')).toMatchObject({
+      count: 0,
+      holdWhy: 'the limit of this target allows no more in its period',
+    });
+    await limit(null);
     expect((await at(2_500, 'p1')).count).toBeGreaterThan(10);
   });
 });
@@ -409,35 +482,27 @@ describe('a rate that an operator', () => {
     expect((await at(220, 'p1')).rate).toBe(20);
   });
 
-  test('pins is where it begins, and what nothing that is learned exceeds', async ({ onTestFinished }) => {
+  test('limits keeps what was learned, which never exceeds the limit', async ({ onTestFinished }) => {
     const { at, learn, fp } = await openRated(onTestFinished, 500);
     await at(0, 'p1');
-    const pin = parseRate('200/s');
-    expect([await pinRate(redis, fp, pin, author), await pinRate(redis, fp, pin, author)]).toEqual([true, false]);
+    const limit = parseRate('200/s');
+    expect([await setLimit(redis, fp, limit, author), await setLimit(redis, fp, limit, author)]).toEqual([true, false]);
     const seen = await at(100, 'p0');
-    expect(decided(seen).rate.rate).toBe(200);
+    expect(decided(seen).rate).toMatchObject({ rate: 200, low: 500 });
     await learn(seen.turn, 700);
     expect((await at(150, 'p1')).rate).toBe(200);
-    expect((await at(160, 'p2', { rate: '50/1000' })).rate).toBe(50);
-    await at(170, 'p2', { wants: false }); // it takes its word back
-    expect(await pinRate(redis, fp, null, author)).toBe(true);
+    expect(await setLimit(redis, fp, null, author)).toBe(true);
     expect((await at(600, 'p1')).rate).toBe(700);
-    expect((await readTargetAudit(redis, fp)).map(({ action, rate }) => [action, rate])).toEqual([
-      ['pin-rate', '200/s'],
-      ['pin-rate', null],
+    expect((await readTargetAudit(redis, fp)).map(({ action, limit }) => [action, limit])).toEqual([
+      ['limit', '200/s'],
+      ['limit', null],
     ]);
   });
 
-  test('pins is where it begins again after a minute of silence', async ({ onTestFinished }) => {
-    const { at, learn, fp } = await openRated(onTestFinished, 500);
-    await pinRate(redis, fp, parseRate('200/s'), author);
-    const first = await at(100, 'p0');
-    await learn(first.turn, 120);
-    const { epoch } = await at(200, 'p0', { tally: tally('1', { accepted: 1 }) });
-    expect(decided(await at(300, 'p0', { tally: tally(epoch, { accepted: 1 }) })).rate.rate).toBe(120);
-    const later = await at(70_000, 'p0');
-    expect(decided(later).rate.rate).toBe(200);
-    expect(decided(later).epoch).toBeGreaterThan(stateIn(later)!.epoch);
+  test('limits is where an unknown one begins', async ({ onTestFinished }) => {
+    const { at, limit } = openFleet(onTestFinished);
+    await limit('200/s');
+    expect(decided(await at(0, 'p0')).rate).toMatchObject({ rate: 200, low: 0 });
   });
 });
 
@@ -760,7 +825,7 @@ describe('how long nothing was accepted', () => {
     await during(idle, [31, 40], refusedAll);
     expect(await stalled(idle)).toBeNull();
     const quota = openFleet(onTestFinished);
-    await redis.hset(quota.keys.pin, 'budget', storedRate(parseRate('1000/s,1/day')!));
+    await quota.limit('1000/s,1/day');
     await during(quota, [0, 30], refusedAll);
     expect(await stalled(quota)).toBeNull();
   });

@@ -8,7 +8,7 @@ import { openTestRedis } from '../../support/redis.ts';
 
 const ana = { who: 'ana@test', reason: '' };
 const ben = { who: 'ben@test', reason: 'legal hold' };
-const rate = parseRate('5/s');
+const limit = parseRate('5/s');
 
 async function openTarget() {
   const redis = await openTestRedis();
@@ -28,28 +28,28 @@ type Change = (stage: Stage) => Promise<unknown>;
 const stoppedBy = (by: typeof ana): Change => {
   return ({ targets, target }) => targets.stop({ target, by });
 };
-const budgetOf = (text: string): Change => {
+const limitOf = (text: string): Change => {
   return async ({ targets, action }) =>
-    targets.setBudget({ ...action, rate: parseRate(text), seen: await seenOf({ targets, action }) });
+    targets.setLimit({ ...action, limit: parseRate(text), seen: await seenOf({ targets, action }) });
 };
-const pinRestored: Change = ({ redis, target }) =>
-  restoreBound(redis, target.fp, 'pin', { id: 'lost', rate: '7/1000', who: 'ben@test', reason: '', at: 1 });
+const limitRestored: Change = ({ redis, target }) =>
+  restoreBound(redis, target.fp, 'limit', { id: 'lost', bound: '7/1000', who: 'ben@test', reason: '', at: 1 });
 
 const seenOf = async ({ targets, action }: Pick<Stage, 'targets' | 'action'>) =>
   (await targets.status(action.target)).revision;
 
 const actions: Record<string, (stage: Stage, seen: number) => Promise<unknown>> = {
   start: ({ targets, action }, seen) => targets.start({ ...action, seen }),
-  'pin a rate': ({ targets, action }, seen) => targets.pinRate({ ...action, rate, seen }),
-  'end a budget': ({ targets, action }, seen) => targets.setBudget({ ...action, rate: null, seen }),
+  'set a limit': ({ targets, action }, seen) => targets.setLimit({ ...action, limit, seen }),
+  'end a limit': ({ targets, action }, seen) => targets.setLimit({ ...action, limit: null, seen }),
   acknowledge: ({ targets, action }, seen) => targets.acknowledge({ ...action, seen }),
 };
 
 describe('an action for a target', () => {
   test.each<[string, string, Change, Change]>([
     ['start', 'a colleague has stopped it as well', stoppedBy(ana), stoppedBy(ben)],
-    ['pin a rate', 'its lost rate was written again', async () => {}, pinRestored],
-    ['end a budget', 'it has another budget', budgetOf('9/day'), budgetOf('8/day')],
+    ['set a limit', 'its lost limit was written again', async () => {}, limitRestored],
+    ['end a limit', 'it has another limit', limitOf('9/day'), limitOf('8/day')],
     ['acknowledge', 'more was lost', ({ lose }) => lose('a'), ({ lose }) => lose('b')],
   ])('to %s changes nothing if %s since it was shown', async (name, _, before, change) => {
     const stage = await openTarget();

@@ -10,7 +10,7 @@ import { type Claim, type Ledger, openLedger, type Steering } from '../../../src
 import { changeMaxDeletes } from '../../../src/ledger/max-deletes.ts';
 import { queueResults, recordResults, requestDelivery } from '../../../src/ledger/results.ts';
 import { readRun } from '../../../src/ledger/run.ts';
-import { pinRate, startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';
+import { setLimit, startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { control } from '../../../src/limiter/learning/control.ts';
 import type { Sums } from '../../../src/limiter/learning/sums.ts';
@@ -284,10 +284,10 @@ const refused: Case[] = [
     },
   },
   {
-    script: 'pin of a rate',
+    script: 'limit of a target',
     arrange: async () => {
       const fp = randomUUID();
-      return () => pinRate(redis, fp, [{ count: 200, perMs: 1_000 }], author);
+      return () => setLimit(redis, fp, [{ count: 200, perMs: 1_000 }], author);
     },
   },
   {

@@ -7,8 +7,7 @@ import { until } from '../../support/processes.ts';
 test.for([1, 4])(
   '1,000 ids behind a million are done in seconds at 1,000/s with %i workers',
   async (workers, { expect, onTestFinished }) => {
-    const workerArgs = ['--rate', '1000/s'];
-    const { harness } = await openFleet(onTestFinished, { ids: 1_000_000, workers, workerArgs });
+    const { harness } = await openFleet(onTestFinished, { ids: 1_000_000, workers, limit: '1000/s' });
     await until('the long run is in the middle', () => harness.arrivals.length > 5_000);
     await startRun(harness, makeIds('small', 1_000), ['--detach', '--expect-absent']);
     const from = performance.now();

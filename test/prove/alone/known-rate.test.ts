@@ -12,8 +12,8 @@ function expectHeld(expect: ExpectStatic, { busiest, allowed }: Held, words?: st
 
 describe('a known rate, measured at the server for a minute', () => {
   test.for([
-    ['worker --rate', 1_000, 4],
-    ['worker --rate', 50, 4],
+    ['target limit', 1_000, 4],
+    ['target limit', 50, 4],
     ['run --detach --rate', 1_000, 4],
     ['run --detach --rate', 50, 4],
     ['run --rate', 200, 1],
@@ -41,14 +41,14 @@ describe.concurrent('a known rate', () => {
 });
 
 describe.concurrent('a process that stood still', () => {
-  test.for(['run --rate', 'worker --rate'] as const)(
+  test.for(['run --rate', 'target limit'] as const)(
     'does not make up for it in one burst: %s',
     async (way, { expect, onTestFinished }) => {
       const perSecond = 200;
-      const rate = ['--rate', `${perSecond}/s`];
+      const rate = `${perSecond}/s`;
       const { harness, ticks, processes } = await openFleet(onTestFinished, {
         ids: 20 * perSecond,
-        ...(way === 'run --rate' ? { workers: 0, runArgs: rate } : { workers: 2, workerArgs: rate }),
+        ...(way === 'run --rate' ? { workers: 0, runArgs: ['--rate', rate] } : { workers: 2, limit: rate }),
       });
       const { atMs } = harness.sandbox.arrivals;
       const [victim] = processes;
@@ -66,13 +66,12 @@ describe.concurrent('a process that stood still', () => {
   );
 });
 
-describe.concurrent('the rate of a target', () => {
+describe.concurrent('the limit of a target', () => {
   test('is never exceeded by two runs together', async ({ expect, onTestFinished }) => {
     const perSecond = 200;
     const runs = [makeIds('one', 10 * perSecond), makeIds('two', 10 * perSecond)] as const;
     const harness = await openHarness(onTestFinished, { objects: annotations(runs.flat()) });
-    const workerArgs = ['--rate', `${perSecond}/s`];
-    const { ticks } = await startFleet(onTestFinished, harness, runs[0], { workers: 2, workerArgs });
+    const { ticks } = await startFleet(onTestFinished, harness, runs[0], { workers: 2, limit: `${perSecond}/s` });
     await startRun(harness, runs[1], ['--detach']);
     const sent = (name: string) => harness.sandbox.seen.filter((request) => request.includes(`/${name}-`)).length;
     await until('both are in the middle', () => sent('one') > 3 * perSecond && sent('two') > 2 * perSecond);
@@ -80,8 +79,8 @@ describe.concurrent('the rate of a target', () => {
   });
 
   test('does not slow another target', async ({ expect, onTestFinished }) => {
-    const slow = await openFleet(onTestFinished, { ids: 500, workers: 1, workerArgs: ['--rate', '5/s'] });
-    const other = await openFleet(onTestFinished, { ids: 4_000, workers: 1, workerArgs: ['--rate', '200/s'] });
+    const slow = await openFleet(onTestFinished, { ids: 500, workers: 1, limit: '5/s' });
+    const other = await openFleet(onTestFinished, { ids: 4_000, workers: 1, limit: '200/s' });
     const { arrivals } = other.harness.sandbox;
     await until('the fast one goes at its rate', () => {
       const toMs = performance.now();

@@ -41,7 +41,7 @@ describe.concurrent('expunge target', () => {
       type: 'target',
       changed: true,
       processes: 1,
-      pinned: null,
+      limit: null,
       limiters: [{ scope: 'all', hold: null, outage: null }],
     });
     await until('a worker goes on', () => requests > 40);
@@ -51,7 +51,7 @@ describe.concurrent('expunge target', () => {
     expect((await call(harness, 'status')).stdout).toMatch(/release +ana +their mistake\n.*forget-rate +ana/);
   });
 
-  test('pins and unpins a rate, for runs to come, too, and refuses a target that nothing was ever sent to', async ({
+  test('limits a target, for runs to come, too, and refuses one that nothing was ever sent to', async ({
     onTestFinished,
   }) => {
     const ids = makeIds('p', 10);
@@ -61,14 +61,16 @@ describe.concurrent('expunge target', () => {
       2,
       expect.stringContaining(`nothing was ever sent to ${harness.sandbox.url} as account`),
     ]);
-    const pinned = await call(harness, 'target', 'pin-rate', '50/s', '--reason', 'as agreed');
-    expect(pinned.stderr).toContain('pinned to 50/s by ana: as agreed\n  rate: starts at 50/s, pinned\n');
+    const limited = await call(harness, 'target', 'limit', '5/s,1000/day', '--reason', 'as agreed');
+    expect(limited.stderr).toContain(
+      'limit 5/s; 1,000 a day, 0 used; by ana: as agreed\n  rate: starts at 5/s, the limit of the target\n',
+    );
     const run = await call(harness, 'run', harness.list(ids), '--resource', 'annotations', '--yes');
-    expect(run.stderr).toContain('Pace      starts at 50/s, pinned');
+    expect(run.stderr).toContain('Pace      starts at 5/s, the limit of the target');
     const status = JSON.parse((await call(harness, 'status', '--json')).stdout);
-    expect(status).toMatchObject({ per_second: 50, pinned: { rate: '50/s', who: 'ana', reason: 'as agreed' } });
+    expect(status).toMatchObject({ limit: { rate: '5/s,1000/day', who: 'ana', reason: 'as agreed', used: [10] } });
     await call(harness, 'target', 'forget-rate');
-    const unpinned = await call(harness, 'target', 'pin-rate', 'none');
-    expect(unpinned.stderr).toContain('nothing is known of its limit yet');
+    const unlimited = await call(harness, 'target', 'limit', 'none');
+    expect(unlimited.stderr).toContain('nothing is known of its limit yet');
   });
 });

@@ -65,7 +65,6 @@ class Play {
     const limiter = new TargetLimiter({
       run: '',
       process: name,
-      rate: '',
       connections,
       clock,
       isBusy: () => false,

@@ -16,7 +16,7 @@ const all = commands.flatMap((command) => [
 const needed: Record<string, string> = {
   '<rate>': '5/s',
   '<rate|none>': '5/s',
-  '<budget|none>': '5/day',
+  '<limit|none>': '5/day',
   '<time|none>': '10min',
   '<high|normal|low>': 'high',
   '<annotations|views>': 'views',

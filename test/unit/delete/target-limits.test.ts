@@ -248,7 +248,6 @@ function openTargetLimiter(): TargetLimiter {
     run: '',
     calls: { call: () => Promise.reject(new Error('Redis is away')), store: async () => false },
     process: 'p',
-    rate: '',
     connections: 1,
     clock: () => 0,
     isBusy: () => false,

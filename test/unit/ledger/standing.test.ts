@@ -19,7 +19,7 @@ const later = now + 3_600_000;
 const base = '--base-url https://api.example.com';
 const stop = { by: 'operator', who: 'ana', reason: 'they call us', at: now - 60_000 } as const;
 const nobody = { target: null, processes: [], tokenless: [], alive: 0 };
-const held = (kind: 'retry_after' | 'budget' | 'quota', reason: string) => ({
+const held = (kind: 'retry_after' | 'limit', reason: string) => ({
   targets: [target({ hold: { kind, reason, leftMs: 3_600_000, since: now - 1_000 } })],
 });
 const closed = (kind: 'trouble' | 'refused', reason: string) => ({
@@ -127,19 +127,12 @@ const table: Record<Cause, Row> = {
     until: Date.UTC(2026, 10, 20, 22),
     next: null,
   },
-  budget: {
-    seen: held('budget', 'the budget of this target is used up (250 a day)'),
-    text: 'the budget of this target is used up (250 a day)',
+  limit: {
+    seen: held('limit', 'the limit of this target is used up (250 a day)'),
+    text: 'the limit of this target is used up (250 a day)',
     since: now - 1_000,
     until: later,
-    next: `target budget ${base} 'N/day'`,
-  },
-  quota: {
-    seen: held('quota', '--rate of its workers is used up (150 a day)'),
-    text: '--rate of its workers is used up (150 a day)',
-    since: now - 1_000,
-    until: later,
-    next: 'To allow more, start the workers with another --rate',
+    next: `target limit ${base} LIMIT`,
   },
   retry_after: {
     seen: held('retry_after', 'the server answered 429 and sent Retry-After 3600'),
@@ -209,8 +202,8 @@ describe('what holds a run back', () => {
   });
 
   it('is what only a person ends before what ends by itself, and the others are named', () => {
-    const both = reading({ ...held('budget', 'used up'), stops: { ...nobody, alive: 1, target: stop } });
-    expect(standingFacts(findStandings(both), toTypeAnywhere)).toMatchObject({ why: 'stop', also: ['budget'] });
+    const both = reading({ ...held('limit', 'used up'), stops: { ...nobody, alive: 1, target: stop } });
+    expect(standingFacts(findStandings(both), toTypeAnywhere)).toMatchObject({ why: 'stop', also: ['limit'] });
   });
 
   it('is nothing while requests are sent, and for a run that has ended', () => {

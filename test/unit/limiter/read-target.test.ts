@@ -41,7 +41,6 @@ describe('the state of a limiter', () => {
       use: 0.75,
       limitMet: 430,
       ceiling: null,
-      pinned: null,
       advised: null,
       inFlight: 20,
       isStarved: false,
@@ -114,14 +113,9 @@ describe('the state of a limiter', () => {
     expect(read(limiter())?.advised).toBeNull();
   });
 
-  it('counts the processes that want permits and their connections, and tells what a --rate leaves', () => {
+  it('counts the processes that want permits and their connections', () => {
     const fleet = { ...members(3), old: `${now - 1_000} 64` };
-    expect(read({ ...limiter(), inFlight: '500', ceiling: '200' }, fleet)).toMatchObject({
-      processes: 3,
-      inFlight: 192,
-      ceiling: 200,
-      rate: 200,
-    });
+    expect(read({ ...limiter(), inFlight: '500' }, fleet)).toMatchObject({ processes: 3, inFlight: 192 });
   });
 
   it('is starved when permits wait for free connections', () => {
@@ -153,26 +147,26 @@ describe('where a run begins', () => {
     expect(learnedStart([], ['all'])).toBeNull();
   });
 
-  it('is the pinned rate, unless less was learned within the last minute', () => {
+  it('is the limit of the target, unless less was learned', () => {
+    const of200 = { perSecond: 200, spent: null };
     const start = (hash: Record<string, string>) =>
-      learnedStart([toTargetState('all', hash, {}, now, { pinned: 200, spent: null })!], ['all'], 200);
-    const silent = { ...limiter({ rate: 150, low: 150 }), seenAt: String(now - 3_600_000) };
-    expect(start(silent)).toMatchObject({ perSecond: 200, isPinned: true });
-    expect(start(limiter({ rate: 150, low: 150 }))).toMatchObject({ perSecond: 150, isPinned: false });
-    expect(start(limiter({ low: 0 }))).toMatchObject({ perSecond: 200, isPinned: true });
-    expect(learnedStart([], ['all'], 200)).toEqual({
-      perSecond: 200,
-      silentMs: 0,
-      isPinned: true,
-      wasRefused: false,
-    });
-    expect(
-      toTargetState('all', { ...limiter(), ceiling: '300' }, members(1), now, { pinned: 200, spent: null }),
-    ).toMatchObject({
-      rate: 200,
-      ceiling: 200,
-      pinned: 200,
-    });
+      learnedStart([toTargetState('all', hash, {}, now, of200)!], ['all'], 200);
+    const silent = { ...limiter({ rate: 150, low: 150, high: 150 }), seenAt: String(now - 3_600_000) };
+    expect(start(limiter())).toMatchObject({ perSecond: 200, isCapped: true, wasRefused: true });
+    expect(start(limiter({ rate: 150, low: 150 }))).toMatchObject({ perSecond: 150, isCapped: false });
+    expect(start(silent)).toMatchObject({ perSecond: expect.closeTo(150 * 0.9 * 0.98, 0), isCapped: false });
+    const capped = { perSecond: 200, silentMs: 0, isCapped: true, wasRefused: false };
+    expect(start(limiter({ low: 0 }))).toEqual(capped);
+    expect(learnedStart([], ['all'], 200)).toEqual(capped);
+  });
+
+  it('is bounded by the limit of now, whatever share of it a limiter had last', () => {
+    const bounded = (ceiling: string, perSecond: number | null) =>
+      toTargetState('all', { ...limiter(), ceiling }, members(1), now, { perSecond, spent: null });
+    expect(bounded('300', 200)).toMatchObject({ rate: 200, ceiling: 200 });
+    expect(bounded('100', 200)).toMatchObject({ rate: 100, ceiling: 100 });
+    expect(bounded('0', 200)).toMatchObject({ rate: 200, ceiling: 200 });
+    expect(bounded('100', null)).toMatchObject({ rate: 412, ceiling: null });
   });
 
   it('goes by the limiters that will be used', () => {
@@ -180,19 +174,19 @@ describe('where a run begins', () => {
     expect(learnedStart([all, views], ['all'])).toEqual({
       perSecond: 412,
       silentMs: 40,
-      isPinned: false,
+      isCapped: false,
       wasRefused: true,
     });
     expect(learnedStart([views], ['annotations', 'views'])).toEqual({
       perSecond: 412,
       silentMs: 90_000,
-      isPinned: false,
+      isCapped: false,
       wasRefused: true,
     });
     expect(learnedStart([views, { ...views, scope: 'annotations' }], ['annotations', 'views'])).toEqual({
       perSecond: 824,
       silentMs: 90_000,
-      isPinned: false,
+      isCapped: false,
       wasRefused: true,
     });
   });

@@ -37,7 +37,6 @@ async function openLimiter({
     calls: { call, store: async () => false },
     process: 'p',
     run: '',
-    rate: '',
     connections: 1,
     clock: () => Date.now(),
     isBusy,
@@ -96,4 +95,19 @@ test.for([
   limiter.observe(7, 'nothing', 1, '');
   await vi.advanceTimersByTimeAsync(100);
   expect(calls.at(-1)!.tally.flat()).toEqual(counted);
+});
+
+test('a call says how many permits its process has got, and when it last heard of Redis, but for an hour of silence', async () => {
+  const calls: TargetCall[] = [];
+  await openLimiter({ calls, permits: [3, 4] });
+  await vi.advanceTimersByTimeAsync(200);
+  const said = calls.map(({ granted, heardAt }) => [granted, heardAt]);
+  expect(said).toEqual([
+    [0, 0],
+    [3, 1_000],
+    [7, 1_100],
+  ]);
+  vi.setSystemTime(1_200 + 3_600_000);
+  await vi.advanceTimersByTimeAsync(100);
+  expect(calls.at(-1)).toMatchObject({ granted: 0, heardAt: 0, limitId: '' });
 });

@@ -38,7 +38,7 @@ describe('forecast', () => {
     ['what was learned', {}, 100, 'learned'],
     ['--rate', { rate: parseRate('50/s') }, 50, 'rate'],
     ['a higher --rate', { rate: parseRate('500/s') }, 100, 'learned'],
-    ['the pin', { rate: parseRate('50/s'), pin: parseRate('20/s') }, 20, 'pin'],
+    ['the limit of the target', { rate: parseRate('50/s'), limit: 20 }, 20, 'limit'],
   ])('is made with the lowest rate that is known: %s', (_, given, perSecond, cause) => {
     const found = at({ learned: fresh, ...given });
     expect(found).toMatchObject({ perSecond, causes: [cause] });
@@ -67,10 +67,10 @@ describe('forecast', () => {
     ['a quota that is one smaller than the list', 101, '100/s,100/day', [], day],
     ['several quotas', 250, '100/s,50/h,100/day', [], 2 * day],
     ['the shorter of several', 250, '100/s,50/h,1000/day', [], 4 * hour],
-    ['a budget', 250, '100/s', [{ count: 100, perMs: day * 1_000, used: 0 }], 2 * day],
-    ['a budget that is partly used', 100, '100/s', [{ count: 100, perMs: hour * 1_000, used: 60 }], hour],
-    ['a budget that is used up, and free at a known time', 100, '100/s', [spent(600)], 600],
-    ['a budget above the list', 40, '100/s', [{ count: 100, perMs: hour * 1_000, used: 60 }], 0],
+    ['a quota', 250, '100/s', [{ count: 100, perMs: day * 1_000, used: 0 }], 2 * day],
+    ['a quota that is partly used', 100, '100/s', [{ count: 100, perMs: hour * 1_000, used: 60 }], hour],
+    ['a quota that is used up, and free at a known time', 100, '100/s', [spent(600)], 600],
+    ['a quota above the list', 40, '100/s', [{ count: 100, perMs: hour * 1_000, used: 60 }], 0],
     ['one request a day', 3, '1/day', [], 2 * day],
   ])('waits for %s', (_, requests, rate, quotas, seconds) => {
     const found = at({ requests, rate: parseRate(rate), quotas, learned: { ...fresh, perSecond: 1_000 } });
@@ -78,7 +78,7 @@ describe('forecast', () => {
     expect(found.seconds).toBeLessThan(seconds * (61 / 60) + 5); // the oldest of its sixty slices counts in full
   });
 
-  it('does not know when the used part of a budget is free again, unless it is told', () => {
+  it('does not know when the used part of a quota is free again, unless it is told', () => {
     const partly = at({ requests: 100, learned: fresh, quotas: [{ count: 100, perMs: hour * 1_000, used: 60 }] });
     expect(partly.secondsFrom).toBeLessThan(5);
     expect(partly.secondsTo).toBeGreaterThan(3_000);

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import {
   paceOf,
   parseRate,
+  partsOfLimit,
   type Rate,
   rateFromStored,
   rateSetting,
@@ -123,5 +124,18 @@ describe('a rate', () => {
     ['36/h,86400/day', 0.01],
   ])('%s has a pace of %d a second', (text, perSecond) => {
     expect(paceOf(parseRate(text))).toBeCloseTo(perSecond, 10);
+  });
+});
+
+describe('a limit', () => {
+  it.each([
+    [null, null, []],
+    ['200/s', 200, []],
+    ['200/s,5/min,7/day', 200, [5, 7]],
+    ['100000/day', null, [100_000]],
+    ['6000/min,100000/day', null, [6_000, 100_000]],
+  ])('%s is paced by its bound per second, and every longer one is a quota', (text, perSecond, quotas) => {
+    const parts = partsOfLimit(text === null ? null : parseRate(text));
+    expect([parts.perSecond, parts.quotas.map(({ count }) => count)]).toEqual([perSecond, quotas]);
   });
 });

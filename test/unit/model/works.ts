@@ -5,7 +5,7 @@ export function unboundWork(requests: number): Work {
   return {
     requests,
     rate: null,
-    pin: null,
+    limit: null,
     learned: null,
     quotas: [],
     window: null,

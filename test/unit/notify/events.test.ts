@@ -272,7 +272,7 @@ describe('the page about notifications', () => {
   const of = { target, name: 'nightly', at, reason: '' };
   const outage = { scope: 'all', from: null, to: 1, reason: 'errors', at };
   const stall = { scope: 'stalled all', from: null, to: 1, ms: 900_000, reason: '', isAccepting: true, at };
-  const waiting = { why: 'budget', text: 'the budget is used up', since: null, until: at, by: '', next: null } as const;
+  const waiting = { why: 'limit', text: 'the limit is used up', since: null, until: at, by: '', next: null } as const;
   const events = [
     ...(['running', 'paused', 'halted', 'completed', 'cancelled'] as const).map((state, n) =>
       runEvent(run, { ...change, state, n }),

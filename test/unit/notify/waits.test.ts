@@ -72,16 +72,16 @@ describe('of a run that makes no progress it is told', () => {
       ['', 'stop', '', '', 'stop'],
     ],
     [
-      'not each day that its budget is used up again',
+      'not each day that its limit is used up again',
       [
-        [0, 'budget'],
-        [hour, 'budget'],
+        [0, 'limit'],
+        [hour, 'limit'],
         [20 * hour, null],
-        [4 * hour, 'budget', 250],
-        [hour, 'budget', 250],
-        [25 * hour, 'budget', 250],
+        [4 * hour, 'limit', 250],
+        [hour, 'limit', 250],
+        [25 * hour, 'limit', 250],
       ],
-      ['', 'budget', '', '', '', ''],
+      ['', 'limit', '', '', '', ''],
     ],
     [
       'not each window of a limiter that alternates, but after an hour without',
@@ -101,14 +101,14 @@ describe('of a run that makes no progress it is told', () => {
     [
       'also of a second cause',
       [
-        [0, 'budget'],
-        [hour, 'budget'],
+        [0, 'limit'],
+        [hour, 'limit'],
         [minute, 'stop'],
         [hour, 'stop'],
-        [minute, 'budget'],
-        [hour, 'budget'],
+        [minute, 'limit'],
+        [hour, 'limit'],
       ],
-      ['', 'budget', '', 'stop', '', ''],
+      ['', 'limit', '', 'stop', '', ''],
     ],
   ])('%s', (_, looks, expected) => {
     expect(told(looks)).toEqual(expected);

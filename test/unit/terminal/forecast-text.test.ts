@@ -30,14 +30,18 @@ describe('forecastText', () => {
       { learned: { ...learned, isLimit: false } },
       'at most 23 min 6 s at the 83/s up to which nothing was refused, less if the API allows more; ends Thu 12:23 UTC at the latest',
     ],
-    ['it is pinned', { learned, pin: parseRate('20/s') }, 'about 1 h 23 min at the pinned 20/s; ends Thu 13:23 UTC'],
+    [
+      'its target has a limit',
+      { learned, limit: 20 },
+      'about 1 h 23 min at the 20/s of the limit of the target; ends Thu 13:23 UTC',
+    ],
     [
       'a quota is smaller than the list',
       { learned, rate: parseRate('100/s,50000/day') },
       'about 1 d at the 83/s learned just now; waits for a quota; ends Fri 12:34 UTC',
     ],
     [
-      'only a budget is known',
+      'only a quota is known',
       { quotas: [{ count: 50_000, perMs: dayMs, used: 0 }] },
       'at least 1 d, longer if the API is slower; waits for a quota; ends Fri 12:00 UTC at the earliest',
     ],

@@ -49,7 +49,7 @@ describe('the sentence about a running run', () => {
       { phase: 'measure', rate: 480 },
       'Measuring the limit: the server throttles some requests at 480/s.',
     ],
-    ['goes at the rate of its workers', { ceiling: 200 }, 'Deleting at 200/s, as --rate allows.'],
+    ['goes at the limit of its target', { ceiling: 200 }, 'Deleting at 200/s, as the limit of the target allows.'],
     ['is slower than that', { ceiling: 500 }, 'Deleting at 412/s; the limit is about 430/s.'],
     [
       'heeds the headers of the server',
@@ -67,7 +67,7 @@ describe('the sentence about a running run', () => {
       'Deleting; no limit reached yet.',
     ],
     ['does not use its limit', { use: 0.3 }, 'Deleting; the limit is about 430/s.'],
-    ['does not use its rate', { use: 0.3, ceiling: 200 }, 'Deleting; --rate allows 200/s.'],
+    ['does not use what it may', { use: 0.3, ceiling: 200 }, 'Deleting; the limit of the target allows 200/s.'],
   ])('that %s', (_, changes, sentence) => {
     expect(words(changes)).toBe(sentence);
   });
@@ -98,7 +98,9 @@ describe('the sentence about a running run', () => {
 
   it('goes by the rate of the run where that is the lower one', () => {
     expect(words({}, { run: { rate: parseRate('200/s') } })).toBe('Deleting at 200/s, as --rate allows.');
-    expect(words({ ceiling: 100 }, { run: { rate: parseRate('200/s') } })).toBe('Deleting at 100/s, as --rate allows.');
+    expect(words({ ceiling: 100 }, { run: { rate: parseRate('200/s') } })).toBe(
+      'Deleting at 100/s, as the limit of the target allows.',
+    );
     expect(words({ rate: 420 }, { run: { rate: parseRate('600/s') } })).toBe(
       'Deleting at 420/s; the limit is about 430/s.',
     );

@@ -44,8 +44,7 @@ const plan: ShownPlan = {
   rate: [{ count: 400, perMs: 1_000 }],
   rateBefore: null,
   learned: null,
-  pin: null,
-  budget: null,
+  limit: null,
   minGrace: null,
   ...forecastOf({}),
   deadline: null,
@@ -189,7 +188,7 @@ describe('planText', () => {
     ['600/s', 90_000, 'starts at 412/s, learned 1 min ago; at most 600/s'],
     ['200/s', 90_000, 'at most 200/s'],
   ])('begins at what was learned, unless --rate %s is lower', (text, silentMs, words) => {
-    const learned = { perSecond: 412, silentMs, isPinned: false, wasRefused: true };
+    const learned = { perSecond: 412, silentMs, isCapped: false, wasRefused: true };
     const lines = planText({ ...plan, learned, rate: text === null ? null : parseRate(text) }).split('\n');
     expect(lines).toContain(`  Pace      ${words}`);
   });
@@ -199,7 +198,7 @@ describe('planText', () => {
     [null, 10_800_000, 'not refused up to 50/s, 3 h ago'],
     ['200/s', 0, 'not refused up to 50/s; at most 200/s'],
   ])('claims no more than what was answered, where nothing was refused yet (--rate %s)', (text, silentMs, words) => {
-    const learned = { perSecond: 50, silentMs, isPinned: false, wasRefused: false };
+    const learned = { perSecond: 50, silentMs, isCapped: false, wasRefused: false };
     const lines = planText({ ...plan, learned, rate: text === null ? null : parseRate(text) }).split('\n');
     expect(lines).toContain(`  Pace      ${words}`);
   });
@@ -211,9 +210,11 @@ describe('planText', () => {
     for (const text of [null, '200/s']) expect(until(text)).not.toContain('until now');
   });
 
-  it('begins at a pinned rate', () => {
-    const learned = { perSecond: 200, silentMs: 0, isPinned: true, wasRefused: false };
-    expect(planText({ ...plan, learned, rate: null })).toContain('  Pace      starts at 200/s, pinned');
+  it('begins at the limit of the target', () => {
+    const learned = { perSecond: 200, silentMs: 0, isCapped: true, wasRefused: false };
+    expect(planText({ ...plan, learned, rate: null })).toContain(
+      '  Pace      starts at 200/s, the limit of the target',
+    );
   });
 
   it('forecasts with the quota where that takes longer than the pace', () => {
@@ -226,11 +227,8 @@ describe('planText', () => {
   });
 
   it('shows what operators allow over all runs of the target', () => {
-    const author = { who: 'ana', reason: 'as agreed', at: 1 };
-    const budget = { ...author, rate: parseRate('250/day'), used: [60], until: 0 };
-    const text = planText({ ...plan, pin: { ...author, rate: parseRate('20/s') }, budget });
-    expect(text).toContain('  Limits    pinned to 20/s by ana: as agreed\n');
-    expect(text).toContain('  Limits    budget 250 a day, 60 used; by ana: as agreed\n');
+    const limit = { who: 'ana', reason: 'as agreed', at: 1, rate: parseRate('20/s,250/day'), used: [60], until: 0 };
+    expect(planText({ ...plan, limit })).toContain('  Limits    limit 20/s; 250 a day, 60 used; by ana: as agreed\n');
   });
 
   it('says that a limit left rows out', () => {

@@ -46,7 +46,7 @@ describe('a table on a terminal', () => {
     header,
     [
       '20261120-1602-m4tz',
-      'running (budget until 14:10)',
+      'running (limit until 14:10)',
       '250,000',
       '154,988',
       'api.example.com',

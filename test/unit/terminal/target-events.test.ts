@@ -4,7 +4,7 @@ import { type AuditEntry, auditLength } from '../../../src/ledger/audit.ts';
 import type { TargetState } from '../../../src/limiter/read-target.ts';
 import { parseRate } from '../../../src/model/rate.ts';
 import { describePace } from '../../../src/terminal/pace.ts';
-import { auditText, eventText, pinText, TargetEvents, throttleLines } from '../../../src/terminal/target-events.ts';
+import { auditText, eventText, limitText, TargetEvents, throttleLines } from '../../../src/terminal/target-events.ts';
 import { snapshot } from './snapshots.ts';
 import { target } from './target-states.ts';
 
@@ -167,21 +167,23 @@ describe('target text', () => {
     expect(throttleLines([target({ ...old, outage: { ...old.outage, kind: 'held' } })], now)).toEqual([]);
   });
 
-  it('a pinned rate is told with who pinned it and why', () => {
-    const pin = { rate: parseRate('6000/min'), who: 'ana', reason: 'as\nagreed', at: now };
-    expect(pinText(pin)).toBe('pinned to 6,000/min by ana: as agreed');
-    expect(pinText({ ...pin, reason: '' })).toBe('pinned to 6,000/min by ana');
+  it('a limit is told with what is used of it, who set it and why', () => {
+    const limit = { rate: parseRate('200/s,6000/min,100000/day'), who: 'ana', reason: 'as\nagreed', at: now };
+    const used = { ...limit, used: [6_000, 9_000], until: now + 60_000 };
+    const words = `limit 200/s; 6,000 a minute, 6,000 used; 100,000 a day, 9,000 used; it allows more from ${timeOfDay(now + 60_000, now)}`;
+    expect(limitText(used, now)).toBe(`${words}; by ana: as agreed`);
+    expect(limitText({ ...limit, rate: parseRate('5/s'), reason: '', used: [], until: 0 }, now)).toBe(
+      'limit 5/s; by ana',
+    );
   });
 
-  it('a run that goes as fast as its target is pinned says so, also where it does not use all of it', () => {
-    const pinned = { rate: 200, ceiling: 200, pinned: 200, limitMet: 0 };
-    expect(describePace(snapshot({ targets: [target({ ...pinned, use: 0.98 })] }))).toBe(
-      'Deleting at 200/s, as the target is pinned.',
+  it('a run that goes as fast as the limit of its target allows says so, also where it does not use all of it', () => {
+    const limited = { rate: 200, ceiling: 200, limitMet: 0 };
+    expect(describePace(snapshot({ targets: [target({ ...limited, use: 0.98 })] }))).toBe(
+      'Deleting at 200/s, as the limit of the target allows.',
     );
-    expect(describePace(snapshot({ targets: [target({ ...pinned, use: 0.2 })] }))).toBe(
-      'Deleting; the target is pinned to 200/s.',
+    expect(describePace(snapshot({ targets: [target({ ...limited, use: 0.2 })] }))).toBe(
+      'Deleting; the limit of the target allows 200/s.',
     );
-    const slower = target({ ...pinned, rate: 100, ceiling: 100, use: 0.98 });
-    expect(describePace(snapshot({ targets: [slower] }))).toBe('Deleting at 100/s, as --rate allows.');
   });
 });

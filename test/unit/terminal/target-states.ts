@@ -14,7 +14,6 @@ export function target(changes: Partial<TargetState> = {}): TargetState {
     limitMet: 430,
     learned: 412,
     ceiling: null,
-    pinned: null,
     advised: null,
     inFlight: 64,
     isStarved: false,

@@ -77,7 +77,6 @@ function openTestService(odd: Odd = {}) {
     token: fixedToken('t', 'test'),
     connection: { requestTimeoutMs: 3_000, ca: null, proxy: null },
     maxConcurrency: 4,
-    rate: null,
     separateLimits: false,
     retryDelaysMs: [],
     unreachableTimeoutMs: 60_000,

@@ -30,11 +30,11 @@ it('is nothing for a wait of seconds, and little for one that comes again and ag
   look(19);
   expect(lines).toEqual([]);
   for (let at = 60; at < 600; at += 60) {
-    look(at, { '': 'quota' });
-    look(at + 30, { '': 'quota' });
+    look(at, { '': 'limit' });
+    look(at + 30, { '': 'limit' });
     look(at + 31);
   }
-  expect(lines).toEqual(['warn target quota: nothing is sent', 'info target quota: a hold is over']);
+  expect(lines).toEqual(['warn target limit: nothing is sent', 'info target limit: a hold is over']);
 });
 
 it('names the run that waits alone, and another cause of the same', () => {

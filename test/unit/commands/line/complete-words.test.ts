@@ -70,7 +70,7 @@ describe('completion offers', () => {
     ],
     [['worker', '--log-level', 'd'], ['debug']],
     [['rate', 'r', ''], ['none']],
-    [['target', 'pin-rate', ''], ['none']],
+    [['target', 'limit', ''], ['none']],
     [
       ['completion', ''],
       ['bash', 'zsh', 'fish'],

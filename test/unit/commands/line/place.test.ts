@@ -36,7 +36,7 @@ describe('a command that a command prints', () => {
       'expunge start-all --base-url https://b.example --state-dir x',
     ],
     ['run l --base-url https://a.example', ['status', 'r1'], 'expunge status r1'],
-    ['target budget 100/day --state-dir x', ['target budget 100/day'], 'expunge target budget 100/day --state-dir x'],
+    ['target limit 100/day --state-dir x', ['target limit 100/day'], 'expunge target limit 100/day --state-dir x'],
     ['run l --rate 5/s --yes --state-dir x', ['status', 'r1'], 'expunge status r1 --state-dir x'],
   ] as const)('after `expunge %s` is placed as its command can be: %j', (line, [command, ...words], expected) => {
     expect(toTypeAt(line)(command, ...words)).toBe(expected);

@@ -1,10 +1,12 @@
 import { describe, expect, test } from 'vitest';
+import { setLimit } from '../../../src/ledger/steer-target.ts';
 import { parseRate } from '../../../src/model/rate.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
 import { type LocalWorkers, openLocalWorkers } from '../../support/local-workers.ts';
 import { until } from '../../support/processes.ts';
 
-const rate = parseRate('20/s');
+const limit = parseRate('20/s');
+const author = { who: 'ana', reason: '', at: 7 };
 
 /** Requests a second, from the first to the last. */
 function pace({ sandbox }: LocalWorkers): number {
@@ -16,16 +18,14 @@ async function isDone({ run }: LocalWorkers, ...ids: string[]): Promise<void> {
   for (const id of ids) await until('the run ends', async () => (await run(id)).state === 'completed');
 }
 
-describe('worker --rate', () => {
-  test('bounds all that is sent to the target, though that worker sends nothing, until it drains', async ({
-    onTestFinished,
-  }) => {
+describe('the limit of a target', () => {
+  test('bounds all that is sent to it, until it ends', async ({ onTestFinished }) => {
     const ids = makeIds('c', 2_000);
     const workers = await openLocalWorkers(onTestFinished, { objects: annotations(ids) });
-    const idle = await workers.add({ rate, queueName: 'nothing-here' });
-    await isDone(workers, await workers.submit(ids.slice(0, 60)));
+    await setLimit(workers.redis, workers.fp, limit, author);
+    await isDone(workers, ...(await Promise.all([0, 30].map((from) => workers.submit(ids.slice(from, from + 30))))));
     expect(pace(workers)).toBeLessThan(23);
-    await idle.drain();
+    await setLimit(workers.redis, workers.fp, null, author);
     await workers.submit(ids.slice(60));
     await until('it goes faster', () => (workers.service.senders.all[0]!.limiter.known?.rate ?? 0) > 25);
   });
@@ -33,7 +33,8 @@ describe('worker --rate', () => {
   test('bounds annotations and views together where they have limits of their own', async ({ onTestFinished }) => {
     const [a, v] = [makeIds('a', 30), makeIds('v', 30)];
     const objects = [...annotations(a), ...v.map((id) => ({ resource: 'views' as const, id }))];
-    const workers = await openLocalWorkers(onTestFinished, { objects }, { rate, separateLimits: true });
+    const workers = await openLocalWorkers(onTestFinished, { objects }, { separateLimits: true });
+    await setLimit(workers.redis, workers.fp, limit, author);
     const runs = [await workers.submit(a), await workers.submit(v, { resource: 'views' })];
     await isDone(workers, ...runs);
     expect(pace(workers)).toBeLessThan(23);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { setBudget } from '../../../src/ledger/steer-target.ts';
-import { readBudget } from '../../../src/limiter/read-target.ts';
+import { setLimit } from '../../../src/ledger/steer-target.ts';
+import { readLimit } from '../../../src/limiter/read-target.ts';
 import { parseRate } from '../../../src/model/rate.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
 import { openLocalWorkers } from '../../support/local-workers.ts';
@@ -11,7 +11,7 @@ const objects = [...annotations(a), ...v.map((id) => ({ resource: 'views' as con
 const author = { who: 'ana', reason: 'as agreed', at: 7 };
 
 test.concurrent.for([false, true])(
-  'five runs at once, on three processes, never exceed the budget of their target by one; with separate limits: %s',
+  'five runs at once, on three processes, never exceed the limit of their target by one; with separate limits: %s',
   async (separateLimits, { onTestFinished }) => {
     const sandboxOptions = {
       objects,
@@ -25,20 +25,20 @@ test.concurrent.for([false, true])(
     const { redis, fp, sandbox } = workers;
     await workers.add({ separateLimits });
     await workers.add({ separateLimits });
-    const allow = (text: string | null) => setBudget(redis, fp, text === null ? null : parseRate(text), author);
+    const allow = (text: string | null) => setLimit(redis, fp, text === null ? null : parseRate(text), author);
     expect(await allow('60/day')).toBe(true);
     const runs = await Promise.all([
       ...[0, 40, 80].map((from) => workers.submit(a.slice(from, from + 40))),
       ...[0, 40].map((from) => workers.submit(v.slice(from, from + 40), { resource: 'views' })),
     ]);
-    await until('the budget is used up', () => sandbox.seen.length === 60);
+    await until('the limit is used up', () => sandbox.seen.length === 60);
     await never('it is exceeded', () => sandbox.seen.length > 60, 1_500);
-    expect(await readBudget(redis, fp)).toMatchObject({ ...author, used: [60] });
+    expect((await readLimit(redis, fp)).limit).toMatchObject({ ...author, used: [60] });
     await allow('75/day,1000/h');
     await until('a larger one is used up', () => sandbox.seen.length === 75);
     await never('it is exceeded', () => sandbox.seen.length > 75, 1_500);
     await allow(null);
     for (const run of runs) await until('the run ends', async () => (await workers.run(run)).state === 'completed');
-    expect(await readBudget(redis, fp)).toBeNull();
+    expect((await readLimit(redis, fp)).limit).toBeNull();
   },
 );
