@@ -164,6 +164,7 @@ async function said(line: string, way: Way) {
       .reduce((left, [name, value]) => left.replaceAll(value, name), text)
       .replace(/^(Redis|Server): .*\n/, '')
       .replace(/ and \d+ process(es)?\.$/m, ' and PROCESSES.') // those of an earlier line may still be on record
+      .replace(/"processes":\d+/, '"processes":0')
       .replaceAll(/"(at|seconds|since|changed_at)":("[^"]*"|[\d.]+|null)/g, '"$1":""')
       .replaceAll(
         /[\d.]+ m?s ago|after [\d.]+ m?s|up to [\d.]+\/s|(\d{4}-\d\d-\d\d[T ])?\d\d:\d\d(:\d\d)?(\.\d+Z)?/g,
