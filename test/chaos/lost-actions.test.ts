@@ -1,5 +1,7 @@
 import { describe, test } from 'vitest';
+import { readLimit } from '../../src/limiter/read-target.ts';
 import { readStops } from '../../src/limiter/stop.ts';
+import { parseRate } from '../../src/model/rate.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { readSchedule } from '../../src/schedule/schedule-store.ts';
 import { aofBytes, truncateAof } from '../support/aof.ts';
@@ -47,7 +49,12 @@ describe.concurrent('a Redis', () => {
     const { fp } = harness.target;
     await storeSchedule(harness, 'nightly', {}, Date.now());
     mark();
-    for (const line of [`pause ${id} --reason hold`, 'stop-all --reason incident', 'schedule pause nightly'])
+    for (const line of [
+      `pause ${id} --reason hold`,
+      'stop-all --reason incident',
+      'target limit 9/s,999/day',
+      'schedule pause nightly',
+    ])
       await say(line);
     const sent = await quiet(harness);
     await seenByWorker(harness);
@@ -59,6 +66,11 @@ describe.concurrent('a Redis', () => {
     });
     const stop = await until('the stop is back', async () => (await readStops(harness.redis, fp)).target);
     expect(stop).toMatchObject({ who: 'ana', reason: 'incident' });
+    const { limit } = await until('the limit is back', async () => {
+      const read = await readLimit(harness.redis, fp);
+      return read.limit === null ? null : read;
+    });
+    expect(limit).toMatchObject({ rate: parseRate('9/s,999/day'), who: 'ana' });
     const isPaused = async () => (await readSchedule(harness.redis, fp, 'nightly'))?.state === 'paused';
     await until('the schedule is paused', isPaused);
     await until('it says what is in force', () => worker.stderr.includes('these actions are in force'));

@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { readAudit } from '../../../src/ledger/audit.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { stopTarget } from '../../../src/ledger/steer-target.ts';
+import { parseRate, storedRate } from '../../../src/model/rate.ts';
 import { targetOf } from '../../../src/model/target.ts';
+import { keys } from '../../../src/redis/keys.ts';
 import { summaryIn } from '../../support/command.ts';
 import { forgetful, openDeleteServer } from '../../support/delete-server.ts';
 import { type AtEnd, openHarness } from '../../support/harness.ts';
@@ -133,6 +135,20 @@ describe('verify', () => {
     expect(again()).toHaveLength(sent);
     const { verified } = (await readRun(harness.redis, (await harness.runs())[0]!.id))!;
     expect(verified!.gone + verified!.there + verified!.unclear).toBe(sent);
+  });
+
+  test.each([
+    ['1/h', 1],
+    ['1000/s,2/day', 1], // its quota is smaller than the sample
+    ['1000/s,3/day', 3], // negative control: its quota is not
+  ])('keeps the rate of the run: at %s it sends %i of 3 ids at once', async (rate, sent) => {
+    const { harness, env, run, again } = await openDeleted(onTestFinished, 3, honest);
+    await harness.redis.hset(keys.run(run), 'rate', storedRate(parseRate(rate)));
+    const running = harness.start(['verify', run, '--sample', '3', '--yes'], env);
+    await until('as many are sent', () => again().length === sent);
+    running.signal('SIGINT');
+    await running.ended;
+    expect(again()).toHaveLength(sent);
   });
 
   test('ends with a signal, and keeps what it found until then', async ({ onTestFinished }) => {
