@@ -1,5 +1,6 @@
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import { createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { openHarness } from '../support/harness.ts';
 import { annotations, makeIds } from '../support/ids.ts';
@@ -7,16 +8,16 @@ import { bin, runProgram, until } from '../support/processes.ts';
 
 const ids = makeIds('e', 30);
 
-/** The first of so many free ports in a row. */
+/** The first of so many free ports in a row, below those that the system gives to others: nobody takes one before it is used. */
 async function freePorts(count: number): Promise<number> {
+  const first = randomInt(20_000, 30_000);
   const servers = Array.from({ length: count }, () => createServer());
-  const portOf = (server: Server) => (server.address() as AddressInfo).port;
   try {
     for (const [n, server] of servers.entries()) {
-      server.listen(n === 0 ? 0 : portOf(servers[0]!) + n, '127.0.0.1');
+      server.listen(first + n, '127.0.0.1');
       await once(server, 'listening');
     }
-    return portOf(servers[0]!);
+    return first;
   } catch {
     return freePorts(count);
   } finally {

@@ -167,7 +167,7 @@ async function said(line: string, way: Way) {
       .replace(/"processes":\d+/, '"processes":0')
       .replaceAll(/"(at|seconds|since|changed_at)":("[^"]*"|[\d.]+|null)/g, '"$1":""')
       .replaceAll(
-        /[\d.]+ m?s ago|after [\d.]+ m?s|up to [\d.]+\/s|(\d{4}-\d\d-\d\d[T ])?\d\d:\d\d(:\d\d)?(\.\d+Z)?/g,
+        /(, )?[\d.]+ (m?s|min) ago|after [\d.]+ m?s|up to [\d.]+\/s|(\d{4}-\d\d-\d\d[T ])?\d\d:\d\d(:\d\d)?(\.\d+Z)?/g,
         'T',
       );
   return { code, stdout: plain(stdout), stderr: plain(stderr) };

@@ -14,8 +14,8 @@ test.each(['a\u202eb', "it's\u001b[2J", 'a\\\u200b', '\ufeff\n\t'])(
   'what cannot be seen in %j stands as codes, which bash reads',
   (text) => {
     expect(quoteForShell(text)).toMatch(/^[ -~]+$/);
-    const script = `LC_ALL=C.UTF-8; printf %s ${quoteForShell(text)}`;
-    expect(execFileSync('bash', ['-c', script], { encoding: 'utf8' })).toBe(text);
+    const env = { ...process.env, LC_ALL: 'C.UTF-8' };
+    expect(execFileSync('bash', ['-c', `printf %s ${quoteForShell(text)}`], { encoding: 'utf8', env })).toBe(text);
   },
 );
 
