@@ -1,12 +1,22 @@
 import { ExpungeError } from '../errors.ts';
+import { toInputOptions } from '../input/input-options.ts';
+import { readProtected, toProtectFile } from '../input/read-protected.ts';
 import type { List } from '../input/with-list.ts';
+import { changeRules } from '../ledger/change-rules.ts';
+import { readOpenIds } from '../ledger/protection.ts';
+import type { Run } from '../ledger/run.ts';
+import { givenRules } from '../ledger/run-rules.ts';
 import { approverText, mayApprove, roleIn } from '../model/approver.ts';
 import { describeOtherDefinitions } from '../model/resource.ts';
 import type { Target } from '../model/target.ts';
+import { visible } from '../model/visible.ts';
+import type { RedisClient } from '../redis/client.ts';
 import { type AppliedPlan, refuseDrift } from './applied-plan.ts';
 import type { ListAction } from './list-action.ts';
 import { checkList, checkProtection } from './plan-list.ts';
 import { isPartial, otherIds, otherRules, type SealedPlan, withRules } from './sealed-plan.ts';
+import type { Session } from './session.ts';
+import { refuseFixedRules } from './submit-run.ts';
 import { targetOfSettings } from './target-of-settings.ts';
 
 /**
@@ -56,4 +66,32 @@ function refuseOtherPerson(
         ? `let ${name} apply it, under a login or an EXPUNGE_USER of that name`
         : `let ${name} apply it, but not ${planner}`,
   });
+}
+
+/**
+ * Gives the unfinished run of a plan the rules that this action sets, such as a later start, as `run` gives them to a run that it resumes, and returns
+ * the run as it is then. Throws GUARD if an id that is still open is protected by now, or if the run cannot have these rules. Repeating it changes
+ * nothing.
+ */
+export async function continueApplied({ redis }: Pick<Session, 'redis'>, run: Run, action: ListAction): Promise<Run> {
+  const given = givenRules(action);
+  refuseFixedRules(run, given);
+  await refuseProtectedSince(redis, run, action);
+  return changeRules(redis, run, given, { at: Date.now(), by: 'operator', ...action.by });
+}
+
+/** Throws GUARD if the settings protect an open id of the run. Its list was read earlier, and ids may have been protected since. */
+async function refuseProtectedSince(redis: RedisClient, run: Run, { config }: ListAction): Promise<void> {
+  const file = toProtectFile(config);
+  if (file === null) return;
+  const kept = new Set<string>();
+  for await (const ids of readProtected(file, toInputOptions(config))) for (const id of ids) kept.add(id);
+  for await (const ids of readOpenIds(redis, run)) {
+    const found = ids.find((id) => kept.has(id));
+    if (found === undefined) continue;
+    const words = `${visible(found)} of run ${run.id} would be deleted, but ${file.path} protects it; nothing was sent`;
+    throw new ExpungeError('GUARD', words, {
+      next: (toType) => `cancel the run, and make a new plan: ${toType('cancel', run.id)}`,
+    });
+  }
 }

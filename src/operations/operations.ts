@@ -61,7 +61,6 @@ export type RunOperations = {
   cancel(action: RunAction, onWait: () => void): Promise<SteeredRun>;
   /** Throws USAGE for a run that has ended. */
   changeRate(action: RateAction): Promise<RateChange>;
-  /** Throws USAGE for a run that has ended. */
   /** Removes an ended run, with all its keys. Throws USAGE for any other run, and GUARD if the run has moved since it was shown. */
   remove(action: SeenAction): Promise<Removed>;
 };
@@ -76,7 +75,7 @@ export type ReportStyle = {
 /** Where to look for an id. `searched` grows; `onProblem` is called for a run that cannot be read, and the search continues with the others. */
 export type SearchOptions = Pick<Search, 'target' | 'wanted' | 'searched' | 'onProblem'>;
 
-/** Queries about runs and their rows. They only read, except `noteReport`. */
+/** Queries about runs and their rows. They only read, except `noteReport` and `noteManifest`. */
 export type RecordOperations = {
   /** The place that is asked, in words for people: Redis or a server. */
   place: string;

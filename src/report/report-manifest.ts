@@ -4,6 +4,7 @@ import type { Run } from '../ledger/run.ts';
 import { labelsFrom } from '../model/labels.ts';
 import { perOutcome } from '../model/outcome.ts';
 import { readDefinitions } from '../model/resource.ts';
+import { parseStrictJson } from '../strict-json.ts';
 import type { ReportStyle, Sink } from './report.ts';
 
 /** The report file of a manifest: how it was written, its size and its SHA-256. */
@@ -56,10 +57,10 @@ export function hashingSink(sink: Sink): { sink: Sink; written(): Pick<WrittenRe
   };
 }
 
-/** Reads a manifest. Returns null for any other text. */
+/** Reads a manifest. Returns null for any other text, also for one with a key twice: readers would differ about its value. */
 export function readManifest(text: string): ReportManifest | null {
   try {
-    const found = JSON.parse(text) as Partial<ReportManifest> | null;
+    const found = parseStrictJson(text) as Partial<ReportManifest> | null;
     const { format, sha256 } = found?.report ?? {};
     const isManifest = found?.type === 'manifest' && found.v === 1 && typeof found.run === 'string';
     return isManifest && (format === 'csv' || format === 'ndjson') && typeof sha256 === 'string'

@@ -6,8 +6,6 @@ import type { HaltCode, RunState } from '../ledger/run.ts';
 import type { CarriedOver } from './carried-over.ts';
 import type { Timing } from './occurrences.ts';
 
-/** The policy for an occurrence that comes while the last run has not ended. */
-
 /** The policy for occurrences that passed while no worker listened: nothing, or one run for the last of them. */
 export const missedPolicies = ['none', 'latest'] as const;
 

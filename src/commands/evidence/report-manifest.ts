@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { ExpungeError, exitCodes, readNamedFile } from '../../errors.ts';
 import { count } from '../../format.ts';
 import { isFinalized, type Run } from '../../ledger/run.ts';
@@ -28,6 +29,14 @@ export function refuseManifestConflicts({ options }: Invocation): void {
   const others = ['only', 'join', 'verify', ...(options.check === undefined ? [] : check)] as const;
   const flag = options.check === undefined ? '--manifest' : '--check';
   if (options.check === undefined && options.manifest === undefined) return;
+  if (options.output !== undefined && resolve(options.output) === resolve(options.manifest ?? ''))
+    throw new ExpungeError(
+      'USAGE',
+      '--output and --manifest name the same file: the manifest would replace the report',
+      {
+        next: 'name another file with --manifest',
+      },
+    );
   const other = others.find(isGiven);
   if (other === undefined && options.format !== 'html') return;
   const named = other === undefined ? '--format html' : `--${other === 'spreadsheetSafe' ? 'spreadsheet-safe' : other}`;

@@ -36,8 +36,13 @@ export async function execute(invocation: Invocation): Promise<number> {
     const { run, proof } = await records.findTallied(args[0]).catch((error) => tellKept(error, invocation));
     const { output = null, only = null, verify = false } = options;
     const { format = 'csv', spreadsheetSafe = false } = options;
-    if (options.manifest !== undefined && format !== 'html')
-      return reportWithManifest(invocation, records, run, { format, spreadsheetSafe });
+    if (options.manifest !== undefined && format !== 'html') {
+      const style = { format, spreadsheetSafe };
+      refuseOptionConflicts({ ...style, only, join: null, verify });
+      const exit = await reportWithManifest(invocation, records, run, style);
+      if (output !== null) await noteDelivered({ records, run, format, only, join: null }, output);
+      return exit;
+    }
     for (const line of [...retryLines(run), ...proof]) infoWriter(invocation)(`Run ${run.id}: ${visibleLine(line)}`);
     const join = await openJoined(invocation);
     const standings = output === null ? [] : standingsOfRun(run, (await records.record(run)).context);
@@ -138,16 +143,21 @@ function showVerification(found: Verification, { say, print }: Pick<ReportDeps, 
   return found.adds_up ? exitCodes.OK.exit : exitCodes.INTERNAL.exit;
 }
 
-/** Records a file with all rows as the delivered report, as the command of the run does; the first one stays recorded. */
-async function noteReport({ records, run, format, only, join }: ReportDeps, path: string): Promise<void> {
-  const isWhole = format !== 'html' && only === null && join === null;
-  if (run.reportIn === '' && isWhole) await records.noteReport(run, path);
+type Delivery = Pick<ReportDeps, 'records' | 'run' | 'format' | 'only' | 'join'>;
+
+/**
+ * Records a written file with all rows of an ended run as the delivered report, as the command of the run does; the first one stays recorded. Never
+ * throws.
+ */
+async function noteDelivered({ records, run, format, only, join }: Delivery, path: string): Promise<void> {
+  const isWhole = isFinalized(run.state) && format !== 'html' && only === null && join === null;
+  if (run.reportIn !== '' || !isWhole || !(await isKept(path))) return;
+  await records.noteReport(run, resolve(path)).catch(() => {});
 }
 
 async function toFile(deps: ReportDeps, path: string): Promise<void> {
-  const { run } = deps;
-  const rows = await writeReportFile(path, run.id, (sink) => writeRows(deps, sink));
-  if (isFinalized(run.state) && (await isKept(path))) await noteReport(deps, resolve(path)).catch(() => {}); // recorded only after the report exists
+  const rows = await writeReportFile(path, deps.run.id, (sink) => writeRows(deps, sink));
+  await noteDelivered(deps, path); // recorded only after the report exists
   showWritten(deps, path, rows);
 }
 

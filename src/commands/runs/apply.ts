@@ -4,7 +4,7 @@ import { countPending, isFinalized, isOver, type Run, readRun } from '../../ledg
 import { isSamePerson } from '../../model/person.ts';
 import { visibleLine } from '../../model/visible.ts';
 import { openReceivers } from '../../notify/receivers.ts';
-import { targetOfPlan } from '../../operations/apply-plan.ts';
+import { continueApplied, targetOfPlan } from '../../operations/apply-plan.ts';
 import { findPlanIn, type PlanAnswer, type PlanFacts } from '../../operations/kept-plan.ts';
 import type { ListAction } from '../../operations/list-action.ts';
 import { localPlans } from '../../operations/local-plans.ts';
@@ -64,10 +64,10 @@ async function applyHere(invocation: Invocation, session: EarlySession, credenti
  */
 async function findBegun(
   invocation: Invocation,
-  { redis }: EarlySession,
+  session: EarlySession,
   { run: id, decided_by: who, target: baseUrl }: PlanFacts,
 ): Promise<Run | null> {
-  const run = id === null ? null : await readRun(redis, id);
+  const run = id === null ? null : await readRun(session.redis, id);
   if (run === null || run.detached || run.state === 'preparing' || isOver(run)) return null;
   if (!isSamePerson(who!, whoAmI(invocation.env))) return null;
   refuseOtherVersion(run);
@@ -77,7 +77,7 @@ async function findBegun(
   lineWriter(invocation.stderr)(`Run ${run.id} of this plan is ${run.state}${why}. It has ${left} left.`);
   await askCount(invocation, countPending(run), `the ${left} left of run ${run.id}`);
   await askHost(invocation, { baseUrl });
-  return run;
+  return continueApplied(session, run, toListAction(invocation));
 }
 
 /** Shows a plan, asks, and makes its run. */

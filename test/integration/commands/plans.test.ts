@@ -139,6 +139,21 @@ describe('a plan', () => {
     expect(await harness.runs()).toHaveLength(1);
   });
 
+  test('resumes its run with what is protected and set by then', async ({ onTestFinished }) => {
+    const { harness, apply, sent } = await openPlan(onTestFinished);
+    expect((await apply([], { EXPUNGE_TOKEN: '', EXPUNGE_TOKEN_COMMAND: 'false' })).code).toBe(5);
+    harness.file('kept.txt', 'other\na-2\n');
+    const refused = await apply();
+    expect([refused.code, refused.stderr]).toEqual([4, expect.stringContaining('a-2 of run')]);
+    harness.file('kept.txt', 'other\n');
+    const startAt = '2100-01-01T00:00:00Z';
+    const command = harness.start(['apply', (await harness.onlyRun()).plan, '--yes', '--start-at', startAt]);
+    await until('it starts', async () => (await harness.onlyRun()).state === 'running');
+    command.signal('SIGINT');
+    await command.ended;
+    expect([sent(), (await harness.onlyRun()).startAt]).toEqual([0, Date.parse(startAt)]);
+  });
+
   test('asks for its number of ids on a terminal', async ({ onTestFinished }) => {
     const { harness, plan, settings, sent } = await openPlan(onTestFinished);
     const typed = (text: string) =>

@@ -89,6 +89,24 @@ describe('the manifest of a report', () => {
     }
   });
 
+  test('is refused with a key twice, which a reader could take for another value', async ({ onTestFinished }) => {
+    const { harness, read, check } = await openEnded(onTestFinished);
+    harness.file('manifest.json', read('manifest.json').replace('"rows": 4', '"rows": 9,\n  "rows": 4'));
+    expect(await check()).toMatchObject({ code: 2, stderr: expect.stringContaining('expected a manifest') });
+  });
+
+  test('comes with a report that is delivered, and does not replace it', async ({ onTestFinished }) => {
+    const { harness, run, read } = await openEnded(onTestFinished);
+    await harness.redis.hset(keys.run(run), 'reportIn', '');
+    const report = ['report', run, '-o', 'report.csv', '--manifest'];
+    const before = read('report.csv');
+    const same = await harness.expunge([...report, './report.csv']);
+    expect([same.code, read('report.csv')]).toEqual([2, before]);
+    expect((await harness.onlyRun()).reportIn).toBe('');
+    expect((await harness.expunge([...report, 'manifest.json'])).code).toBe(0);
+    expect((await harness.onlyRun()).reportIn).toBe(join(harness.folder, 'report.csv'));
+  });
+
   test('does not hold once the ledger says something else', async ({ onTestFinished }) => {
     const { harness, run, check } = await openEnded(onTestFinished);
     await harness.redis.hset(keys.run(run), 'endedAt', '1000');
