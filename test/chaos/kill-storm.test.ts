@@ -22,8 +22,9 @@ async function stormOf(storm: Omit<Storm, 'atEnd'>, { onTestFinished }: TestCont
 
 describe('workers that are killed in the middle of chunks, and an API that fails in every way', () => {
   test.for(storms)('lose no id of $resource and say nothing false, with seed $seed', async (storm, context) => {
-    const { broken, run, words } = await stormOf({ ...size, ...storm }, context);
+    const { broken, run, hits, words } = await stormOf({ ...size, ...storm }, context);
     context.expect({ broken, state: run.state }, words).toEqual({ broken: null, state: 'completed' });
+    context.expect(hits, words).toBeGreaterThan(0); // else it shows nothing
   });
 
   /** @invariant mark-before-request */

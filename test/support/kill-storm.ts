@@ -22,7 +22,8 @@ export type Storm = {
   careless?: boolean;
 };
 
-export type StormResult = { broken: string | null; run: Run; requestsPerId: number };
+/** `hits`: kills that came while a request was in no ledger; the others found the run over. */
+export type StormResult = { broken: string | null; run: Run; requestsPerId: number; hits: number };
 
 /** Two in a hundred requests meet one of these; the kinds that would halt a run have tests of their own. */
 const faults: FaultTable = {
@@ -67,7 +68,7 @@ export async function killStorm(storm: Storm): Promise<StormResult> {
   const objects = [...ids.filter((_, n) => n % 10 !== 3), ...bystanders].map((id) => ({ resource, id }));
   const harness = await openHarness(atEnd, { objects, seed, latencyMs: 20, faults: faultsFor(resource) });
   Object.assign(harness.env, configOf(harness, configuredResources), settings);
-  const rate = `${storm.ids / 3}/s`; // so that it lasts until the last kill
+  const rate = `${Math.ceil(storm.ids / 3)}/s`; // so that it lasts until the last kill
   const args = ['--resource', resource, '--detach', '--yes', '--expect-absent', '--rate', rate];
   const submitted = harness.spawn(['run', harness.list(ids), ...args]);
   const { code } = await submitted.ended;
@@ -81,10 +82,10 @@ export async function killStorm(storm: Storm): Promise<StormResult> {
     );
     return marked.filter((id) => harness.sandbox.executed.has(`${resource}/${id}`)).length >= 5;
   };
-  await killInTurn(harness, storm, without('patience', ...(careless ? (['marks'] as const) : [])), isLost);
+  const hits = await killInTurn(harness, storm, without('patience', ...(careless ? (['marks'] as const) : [])), isLost);
   const run = await harness.runIs('over', isOver, 600_000);
   const broken = await findBroken({ ...harness, run, resource, ids, bystanders });
-  return { broken, run, requestsPerId: harness.sandbox.seen.length / ids.length };
+  return { broken, run, requestsPerId: harness.sandbox.seen.length / ids.length, hits };
 }
 
 async function killInTurn(
@@ -92,9 +93,10 @@ async function killInTurn(
   { ids, kills }: Storm,
   env: NodeJS.ProcessEnv,
   isLost: () => Promise<boolean>,
-): Promise<void> {
+): Promise<number> {
   const start = () => harness.spawnWorker([], env);
   const workers = await Promise.all([start(), start()]);
+  let hits = 0;
   for (let n = 0; n < kills; n++) {
     await harness.runIs(
       'due for a kill',
@@ -104,18 +106,20 @@ async function killInTurn(
     const numbers = n === 0 ? [0, 1] : [n % 2];
     const signal = (name: NodeJS.Signals) => numbers.forEach((number) => void workers[number]!.signal(name));
     // The other worker may finish the run meanwhile; then a kill has nothing left to break.
-    await until('a request is in no ledger', async () => {
+    const found = await until('a request is in no ledger', async () => {
       signal('SIGSTOP');
-      if (await isLost()) return true;
+      if (await isLost()) return 'a request';
       signal('SIGCONT');
-      return isOver(await harness.onlyRun());
+      return isOver(await harness.onlyRun()) ? 'the end' : null;
     });
+    if (found === 'a request') hits += 1;
     signal('SIGKILL');
     for (const number of numbers) {
       await workers[number]!.ended;
       workers[number] = await start();
     }
   }
+  return hits;
 }
 
 /** Whether the run has ended, or never will: nothing in a storm may halt it. */
