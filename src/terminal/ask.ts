@@ -81,7 +81,7 @@ async function askUntil(
 function checkConfirm(confirm: number, expected: number, wouldBe: string): void {
   if (confirm === expected) return;
   const message = `--confirm ${confirm}: expected ${count(expected)}, because ${wouldBe}; nothing was sent`;
-  throw new ExpungeError('USAGE', message, { next: `check the plan with --dry-run, then add --confirm ${expected}` });
+  throw new ExpungeError('USAGE', message, { next: `check what would be deleted, then add --confirm ${expected}` });
 }
 
 /** Whether the digits are those of the count, with any grouping: `1,203`, `1.203`, `1 203`, `1'203`, `1_203`. */
