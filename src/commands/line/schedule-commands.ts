@@ -79,7 +79,7 @@ const add: Command = {
     ],
     [
       'expunge schedule add hourly --cron "0 * * * *" --from inbox --resource annotations --max-deletes 100',
-      'one run after the other',
+      'each hour, unless the last run has not ended',
     ],
     [
       'expunge schedule add backlog --cron "0 1 * * *" --from expired --resource views --max-deletes 5000 --at-most 5000 --retry-failed',
