@@ -44,25 +44,20 @@ async function writeMarker({ run, folder }: ResultSet): Promise<string> {
 }
 
 async function putFile(receiver: Receiver, path: string, url: string, signal: AbortSignal): Promise<void> {
-  const again = { retries: triesOfFile - 1, minTimeout: againAfterMs, signal };
-  try {
-    await pRetry(() => putOnce(receiver, path, url, signal), again);
-  } catch (error) {
-    throw new Error(`PUT ${shownAddress(url)}: ${messageOf(error)}`);
-  }
-}
-
-/** Sends a file once. Throws an Error that says why it was refused. */
-async function putOnce({ route, headers }: Receiver, path: string, url: string, signal: AbortSignal): Promise<void> {
-  const { size } = await stat(path);
   const own = {
     'content-type': types[path.split('.').at(-1)!] ?? 'application/octet-stream',
-    'content-length': `${size}`,
+    'content-length': `${(await stat(path)).size}`,
   };
-  const given = await headers();
-  const request = { method: 'PUT', url, headers: { ...given, ...own }, body: partsOf(path), idleMs, signal } as const;
-  const problem = statusProblem(await sendOnce(route, request));
-  if (problem !== '') throw new Error(problem);
+  const headers = { ...(await receiver.headers()), ...own };
+  const put = async () => {
+    const body = partsOf(path);
+    const problem = await sendOnce(receiver.route, { method: 'PUT', url, headers, body, idleMs, signal }).then(
+      statusProblem,
+      messageOf,
+    );
+    if (problem !== '') throw new Error(`PUT ${shownAddress(url)}: ${problem}`);
+  };
+  await pRetry(put, { retries: triesOfFile - 1, minTimeout: againAfterMs, signal });
 }
 
 /** The parts of a file, which is opened once the server takes it. */
