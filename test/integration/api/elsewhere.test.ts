@@ -12,9 +12,9 @@ const post = (body: object = {}) => ({ method: 'POST', body });
 const other = targetOf('https://other.example.com', 'other');
 
 /** A worker of one target, whose configuration file has a list; and another target. */
-async function openWorker(env: NodeJS.ProcessEnv = {}, ...args: string[]) {
+async function openWorker(env: NodeJS.ProcessEnv = {}) {
   const api = await openApi(onTestFinished, {
-    args: ['worker', '--http', '0', ...args],
+    args: ['worker', '--http', '0'],
     env,
     prepare: ({ file }) => {
       const list = file('here.csv', 'id\nhere-1\nhere-2\n');
@@ -63,11 +63,8 @@ describe('a schedule that is run now', () => {
 describe('an action for another target', () => {
   test('goes by none of the settings that its server was started with', async () => {
     const env = { EXPUNGE_EXPECT_ABSENT: 'true', EXPUNGE_ON_STATUS: '409=failed', EXPUNGE_MAX_FAILURES: '99' };
-    const api = await openWorker(
-      { ...env, EXPUNGE_ALLOW_PLACEHOLDERS: 'true', EXPUNGE_COLUMN: 'key' },
-      '--rate',
-      '900/s',
-    );
+    const more = { EXPUNGE_ALLOW_PLACEHOLDERS: 'true', EXPUNGE_COLUMN: 'key', EXPUNGE_RATE: '900/s' };
+    const api = await openWorker({ ...env, ...more });
     const { call } = api;
     const upload = { method: 'POST', raw: 'id\nb-1\nNULL\n', headers: { 'content-type': 'text/csv' } };
     const planned = await call('operate', `/plans?target=${other.fp}&resource=views&canary=1`, upload);
@@ -86,7 +83,7 @@ describe('an action for another target', () => {
   });
 
   test('may say another rate than its server has', async () => {
-    const { call, harness } = await openWorker({}, '--rate', '900/s');
+    const { call, harness } = await openWorker({ EXPUNGE_RATE: '900/s' });
     const upload = { method: 'POST', raw: 'id\nb-1\n', headers: { 'content-type': 'text/csv' } };
     const planned = await call('operate', `/plans?target=${harness.target.fp}&resource=views&rate=5/s`, upload);
     const made = await call('operate', `/plans/${planned.body.plan}/apply`, post({ confirm: 1 }));
