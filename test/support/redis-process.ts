@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -96,12 +96,28 @@ async function firstPort(start: (port: number) => Promise<boolean>): Promise<num
   return null;
 }
 
-/** Below those that the system hands out, so that no connection takes it while its server is down; a Cluster adds 10,000 for its bus. */
+const held: string[] = []; // a folder for each port of this process
+process.once('exit', () => held.forEach((folder) => void rmSync(folder, { recursive: true, force: true })));
+
+/**
+ * Below those that the system hands out, so that no connection takes it while its server is down; a Cluster adds 10,000 for its bus. No other process
+ * of the tests gets it: its server would answer in place of ours.
+ */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = 10_000 + Math.floor(Math.random() * 10_000);
-    if (await isFree(port)) return port;
+    if (hold(join(tmpdir(), `expunge-port-${port}`)) && (await isFree(port))) return port;
   }
+}
+
+function hold(folder: string): boolean {
+  try {
+    mkdirSync(folder);
+  } catch {
+    return false;
+  }
+  held.push(folder);
+  return true;
 }
 
 async function isFree(port: number): Promise<boolean> {
