@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readlinkSync, rmSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -96,9 +96,6 @@ async function firstPort(start: (port: number) => Promise<boolean>): Promise<num
   return null;
 }
 
-const held: string[] = []; // a folder for each port of this process
-process.once('exit', () => held.forEach((folder) => void rmSync(folder, { recursive: true, force: true })));
-
 /**
  * Below those that the system hands out, so that no connection takes it while its server is down; a Cluster adds 10,000 for its bus. No other process
  * of the tests gets it: its server would answer in place of ours.
@@ -110,14 +107,23 @@ export async function freePort(): Promise<number> {
   }
 }
 
-function hold(folder: string): boolean {
+/** Whether the port is this process's now. That of a process that has ended is let go. */
+function hold(link: string): boolean {
   try {
-    mkdirSync(folder);
+    symlinkSync(String(process.pid), link);
+    return true;
   } catch {
+    if (!isAlive(holderOf(link))) rmSync(link, { force: true });
     return false;
   }
-  held.push(folder);
-  return true;
+}
+
+function holderOf(link: string): number {
+  try {
+    return Number(readlinkSync(link));
+  } catch {
+    return process.pid; // let go meanwhile: the next round may take it
+  }
 }
 
 async function isFree(port: number): Promise<boolean> {
