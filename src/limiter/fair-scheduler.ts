@@ -75,12 +75,13 @@ export class FairScheduler<T> {
 
   /** Moves the queue behind the others, or drops it if it is empty. */
   #endTurn(queue: RunQueue<T>): void {
+    if (this.#queues.length === 1 && queue.length > 0) return; // the usual case: one run
     this.#queues.splice(this.#queues.indexOf(queue), 1);
     if (queue.length > 0) this.#queues.push(queue);
   }
 
   #next(now: number): RunQueue<T> | null {
-    const first = this.#queues[0]!; // the usual case: one run
+    const first = this.#queues[0]!;
     if (first.isDue(now)) return first;
     const due = this.#queues.find((queue) => queue !== first && queue.isDue(now));
     this.#dropEmpty();
