@@ -32,7 +32,7 @@ export function manifestOf(run: Run, report: WrittenReport): ReportManifest {
     in_doubt: run.doubt || null,
     rows: run.rows,
     totals: perOutcome((outcome) => run.counts[outcome]),
-    definitions: run.definitions === '' ? {} : readDefinitions(run.definitions),
+    definitions: readDefinitions(run.definitions),
     definitions_sha256: createHash('sha256').update(run.definitions).digest('hex'),
     labels: labelsFrom(run.labels),
     submitted_by: run.createdBy,

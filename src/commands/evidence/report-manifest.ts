@@ -3,8 +3,8 @@ import { ExpungeError, exitCodes, readNamedFile } from '../../errors.ts';
 import { count } from '../../format.ts';
 import { isFinalized, type Run } from '../../ledger/run.ts';
 import { visibleLine } from '../../model/visible.ts';
-import type { RecordOperations, ReportStyle } from '../../operations/operations.ts';
-import { type Sink, writeReport, writeReportFile } from '../../report/report.ts';
+import type { RecordOperations } from '../../operations/operations.ts';
+import { type ReportStyle, type Sink, writeReport, writeReportFile } from '../../report/report.ts';
 import {
   hashingSink,
   manifestDifferences,
@@ -19,8 +19,6 @@ import { toSink } from './report-sink.ts';
 
 /** The rows of a run in input order, and a count of them in the ledger: from Redis, or from a server. */
 type Records = Pick<RecordOperations, 'rows' | 'verify'>;
-
-type Style = Pick<ReportStyle, 'spreadsheetSafe'> & { format: 'csv' | 'ndjson' };
 
 /** Checks the options that --manifest and --check exclude. Throws USAGE. */
 export function refuseManifestConflicts({ options }: Invocation): void {
@@ -50,7 +48,7 @@ export async function reportWithManifest(
   invocation: Invocation,
   records: Records & Pick<RecordOperations, 'noteManifest'>,
   run: Run,
-  style: Style,
+  style: ReportStyle,
 ): Promise<number> {
   const { options, stdout, stderr } = invocation;
   const { output, manifest: path = '' } = options;
@@ -68,12 +66,11 @@ export async function reportWithManifest(
 }
 
 /** Writes the report. Returns its manifest, or null if the reader has gone. */
-async function writeHashed(records: Records, run: Run, style: Style, to: Sink): Promise<ReportManifest | null> {
+async function writeHashed(records: Records, run: Run, style: ReportStyle, to: Sink): Promise<ReportManifest | null> {
   const { sink, written } = hashingSink(to);
-  const { format, spreadsheetSafe } = style;
-  const found = await writeReport(records.rows(run), { format, spreadsheetSafe, only: null }, sink);
+  const found = await writeReport(records.rows(run), { ...style, only: null }, sink);
   if (found !== run.rows) return null;
-  return manifestOf(run, { format, spreadsheet_safe: spreadsheetSafe, ...written() });
+  return manifestOf(run, { format: style.format, spreadsheet_safe: style.spreadsheetSafe, ...written() });
 }
 
 /** `report --check`: computes the report of the run again, and compares it with a manifest. Returns 1 if something differs. Only reads. */
