@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { addressFromUrl } from '../../src/redis/address.ts';
 import { checkCommand, openSilentApi } from '../support/check-command.ts';
 import { findBroken } from '../support/checker.ts';
 import { openCluster, type TestCluster } from '../support/cluster.ts';
 import { runClusterStorm, runIs } from '../support/cluster-storm.ts';
 import { startRun } from '../support/fleet.ts';
-import { openHarness } from '../support/harness.ts';
+import { atEndOfTests, openHarness } from '../support/harness.ts';
 import { annotations, makeIds } from '../support/ids.ts';
 import { until } from '../support/processes.ts';
 import { openLedgerOn } from '../support/redis.ts';
@@ -28,12 +28,9 @@ openSilentApi();
 // One after another: what strikes comes last.
 describe('on a Redis Cluster', () => {
   let cluster: TestCluster;
-  const ends: (() => Promise<void>)[] = [];
+  const atEnd = atEndOfTests();
   beforeAll(async () => {
-    cluster = await openCluster((task) => void ends.push(task));
-  });
-  afterAll(async () => {
-    for (const end of ends.toReversed()) await end();
+    cluster = await openCluster(atEnd);
   });
 
   test('expunge check looks at each primary, and at the slots', async () => {

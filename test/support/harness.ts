@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Redis } from 'ioredis';
+import { afterAll } from 'vitest';
 import { loadConfig } from '../../src/config/read-config.ts';
 import { decodeLedgerChunk } from '../../src/ledger/cell.ts';
 import { listRuns } from '../../src/ledger/list-runs.ts';
@@ -23,6 +24,15 @@ import { forgetTarget } from './redis-keys.ts';
 
 /** Calls what it is given when the test is over; the context of a test has it. */
 export type AtEnd = (task: () => Promise<void>) => void;
+
+/** The same for what all tests of a file, or of a `describe`, share: the last task is done first. */
+export function atEndOfTests(): AtEnd {
+  const tasks: (() => Promise<void>)[] = [];
+  afterAll(async () => {
+    for (const task of tasks.toReversed()) await task();
+  });
+  return (task) => void tasks.push(task);
+}
 
 export type HarnessOptions = SandboxOptions & {
   /** One of the test's own by default. */

@@ -1,22 +1,19 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { HaltExample } from '../../../src/ledger/halt-examples.ts';
 import { readEvents } from '../../../src/ledger/outbox.ts';
 import { publishChanges } from '../../../src/worker/event-sources.ts';
 import { type Api, openApi } from '../../support/api.ts';
 import { summaryIn } from '../../support/command.ts';
-import { openHarness } from '../../support/harness.ts';
+import { atEndOfTests, openHarness } from '../../support/harness.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
 import { loadScene } from '../../support/scenes.ts';
 
 // What an operator needs to decide is where the operator decides: the ids behind a halt, what was answered, and how to see all of them.
 
 let api: Api;
-const atEnd: (() => Promise<void>)[] = [];
+const atEnd = atEndOfTests();
 beforeAll(async () => {
-  api = await openApi((task) => void atEnd.push(task));
-});
-afterAll(async () => {
-  for (const task of atEnd.reverse()) await task();
+  api = await openApi(atEnd);
 });
 
 test.each(['maxFailures', 'canary'] as const)(

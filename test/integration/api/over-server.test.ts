@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import type { Command } from '../../../src/commands/command.ts';
 import { commands } from '../../../src/commands/line/commands.ts';
 import { readAudit, readTargetAudit } from '../../../src/ledger/audit.ts';
@@ -7,6 +7,7 @@ import { readRun } from '../../../src/ledger/run.ts';
 import { readAudit as readScheduleAudit } from '../../../src/schedule/schedule-store.ts';
 import { type Api, openApi } from '../../support/api.ts';
 import { summaryIn } from '../../support/command.ts';
+import { atEndOfTests } from '../../support/harness.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
 import { liveRun } from '../../support/live-run.ts';
 import { redisContent } from '../../support/redis-content.ts';
@@ -110,14 +111,14 @@ type Way = { api: Api; env: NodeJS.ProcessEnv; names: Names };
 let here: Way;
 let over: Way;
 let elsewhere: Way; // the same things again, for what is changed over the server
-const tasks: (() => Promise<void>)[] = [];
+const atEnd = atEndOfTests();
 
 /** A server, and one of each thing that lines are about: a run that ended, and others that wait; a plan; a schedule. */
 async function openThings(): Promise<{ api: Api; names: Names }> {
   const ids = makeIds('s', 20);
   const broken = (_: string, id: string) => (ids.indexOf(id) === 3 ? ('status-422' as const) : null);
   const options = { account: 'acme', objects: annotations(ids), faults: { script: broken } };
-  const api = await openApi((task) => tasks.push(task), options);
+  const api = await openApi(atEnd, options);
   const { harness, redis, call } = api;
   const { target } = harness;
   await noteTarget(redis, target, Date.now());
@@ -145,10 +146,6 @@ beforeAll(async () => {
   over = { ...things, env: await overServer(things.api, 'read') };
   const others = await openThings();
   elsewhere = { ...others, env: await overServer(others.api, 'operate') };
-});
-
-afterAll(async () => {
-  for (const task of tasks.toReversed()) await task();
 });
 
 function done(line: string, { api, env, names }: Way) {

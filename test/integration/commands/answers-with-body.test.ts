@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { type Api, openApi } from '../../support/api.ts';
 import { type Framing, openBodyServer } from '../../support/body-server.ts';
 import { summaryIn } from '../../support/command.ts';
+import { atEndOfTests } from '../../support/harness.ts';
 import { textOf } from '../../support/html.ts';
 import { makeIds } from '../../support/ids.ts';
 
@@ -11,12 +12,9 @@ const ids = makeIds('b', 40);
 const rows = { rows: ids.length, deleted: ids.length, pending: 0 };
 
 let api: Api;
-const atEnd: (() => Promise<void>)[] = [];
+const atEnd = atEndOfTests();
 beforeAll(async () => {
-  api = await openApi((task) => void atEnd.push(task));
-});
-afterAll(async () => {
-  for (const task of atEnd.reverse()) await task();
+  api = await openApi(atEnd);
 });
 
 /** All that shows the run, each with what it says. */

@@ -1,12 +1,13 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
 import { type RejectCode, rejectCodes } from '../../../src/model/row.ts';
 import type { Schedule } from '../../../src/schedule/schedule.ts';
 import { readSchedule } from '../../../src/schedule/schedule-store.ts';
 import { type Api, openApi } from '../../support/api.ts';
+import { atEndOfTests } from '../../support/harness.ts';
 import { annotations } from '../../support/ids.ts';
 import { isFull } from '../../support/size.ts';
 
@@ -155,7 +156,8 @@ const types: Record<string, string> = {
 let api: Api;
 let env: NodeJS.ProcessEnv;
 const folder = mkdtempSync(join(tmpdir(), 'expunge-doors-'));
-const tasks: (() => Promise<void>)[] = [async () => rmSync(folder, { recursive: true })];
+const atEnd = atEndOfTests();
+atEnd(async () => rmSync(folder, { recursive: true }));
 
 beforeAll(async () => {
   const source = ([, { file }]: [string, Case], n: number) => [`source-${n}`, { command: ['cat', join(folder, file)] }];
@@ -164,17 +166,13 @@ beforeAll(async () => {
   writeFileSync(join(folder, 'cut.txt'), 'c-1\nc-22');
   writeFileSync(config, JSON.stringify({ sources }));
   for (const [, { file, text }] of cases) writeFileSync(join(folder, file), text);
-  api = await openApi((task) => tasks.push(task), {
+  api = await openApi(atEnd, {
     objects: annotations(['a-1']),
     env: { EXPUNGE_CONFIG: config },
     args: ['worker', '--http', '0'],
   });
   await noteTarget(api.redis, api.harness.target, Date.now());
   env = { EXPUNGE_SERVER: api.url, EXPUNGE_SERVER_TOKEN: await api.token('operate'), REDIS_URL: 'redis://127.0.0.1:1' };
-});
-
-afterAll(async () => {
-  for (const task of tasks.toReversed()) await task();
 });
 
 const inWords = (text: string) => text.replace(/\s+/g, ' ');

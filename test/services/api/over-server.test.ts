@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Role } from '../../../src/model/role.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { type Api, openApi } from '../../support/api.ts';
 import { summaryIn } from '../../support/command.ts';
+import { atEndOfTests } from '../../support/harness.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
 import { liveRun } from '../../support/live-run.ts';
 import { until } from '../../support/processes.ts';
@@ -43,18 +44,14 @@ function countRecords() {
 
 let api: Api;
 let ended: string; // a run that has ended, with rows that were rejected and one that failed
-const tasks: (() => Promise<void>)[] = [];
+const atEnd = atEndOfTests();
 
 beforeAll(async () => {
   const ids = makeIds('s', 20);
   const broken = (_: string, id: string) => (id === ids[3] ? ('status-422' as const) : null);
-  api = await openApi((task) => tasks.push(task), { objects: annotations(ids), faults: { script: broken } });
+  api = await openApi(atEnd, { objects: annotations(ids), faults: { script: broken } });
   const list = api.harness.file('old.csv', `id\n${ids.join('\n')}\n"two\nlines"\n${ids[0]}\n`);
   ended = summaryIn(await api.harness.run([list, '--resource', 'annotations', '--yes', '--json'])).run;
-});
-
-afterAll(async () => {
-  for (const task of tasks.toReversed()) await task();
 });
 
 /** The lines of a run's audit trail: what, who and why. */
